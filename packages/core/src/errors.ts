@@ -1,0 +1,32 @@
+/** What went wrong, for programs: messages may change, codes do not. */
+export type SluiceErrorCode =
+  | 'INVALID_POLICY'
+  | 'INVALID_COST'
+  | 'INVALID_KEY'
+  | 'STORE_UNAVAILABLE'
+  | 'WAIT_EXCEEDED'
+
+/** Something is broken or misused. A refusal is never an error: it is a verdict. */
+export class SluiceError extends Error {
+  readonly code: SluiceErrorCode
+
+  constructor(code: SluiceErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'SluiceError'
+    this.code = code
+  }
+}
+
+/** A short, safe rendering of any value for an error message. */
+export function show(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
+  if (typeof value === 'function') return 'a function'
+  if (value instanceof Promise) return 'a promise'
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
+  return String(value)
+}
+
+/** Fails with the house form `where: field: expected …, got …`. */
+export function invalidPolicy(where: string, field: string, expected: string, got: unknown): never {
+  throw new SluiceError('INVALID_POLICY', `${where}: ${field}: expected ${expected}, got ${show(got)}`)
+}

@@ -1,0 +1,88 @@
+/**
+ * Counting by window. Two shapes share the arithmetic of "so many in this stretch of time":
+ *
+ * - Segments: time is cut at clock multiples of `segmentMs`, one counter each; the window is the
+ *   current segment and the `segments - 1` before it, and the segment before those is the edge, of
+ *   which only a part still lies in the window. What the edge counts for is `edge`. One segment with
+ *   a dropped edge is the clock-anchored fixed window.
+ * - First request: one counter, in a window that its first unit opens (`opened*`).
+ *
+ * State of segments: `segment` (number of the newest, instant / segmentMs), `total` (units in the
+ * window proper), and one counter per segment, newest first; `counts[segments]` is the edge.
+ * Invariant: counters and total <= limit, limit * windowMs < 2^53, so no step below can round.
+ */
+
+/** The edge counts in full: never more than `limit` in any window. */
+export const STRICT = 0
+/** The edge counts for nothing: quota returns a segment at a time, early. */
+export const DROPPED = 1
+/** The edge counts for the share of it that lies in the window, rounded down or up. */
+export const WEIGHTED_DOWN = 2
+export const WEIGHTED_UP = 3
+
+/** Units of `total` that a shift by `by` segments moves out of the window proper. */
+export function leaving(counts: readonly number[], by: number, segments: number): number {
+  let units = 0
+  for (let k = Math.max(0, segments - by); k < segments; k++) units += counts[k] as number
+  return units
+}
+
+/** What the edge segment counts for, `offset` ms into the current segment. */
+export function edgeUnits(count: number, offset: number, segmentMs: number, edge: number): number {
+  if (edge === STRICT) return count
+  if (edge === DROPPED) return 0
+  const share = (count * (segmentMs - offset)) / segmentMs
+  return edge === WEIGHTED_DOWN ? Math.floor(share) : Math.ceil(share)
+}
+
+/** The least offset into a segment at which an edge of `count` counts for `room` or less; `segmentMs` if none. */
+export function offsetFor(count: number, room: number, segmentMs: number, edge: number): number {
+  if (edge === DROPPED || count <= room) return 0
+  if (edge === STRICT) return segmentMs
+  if (edge === WEIGHTED_DOWN) return Math.floor((segmentMs * (count - room - 1)) / count) + 1
+  return Math.ceil((segmentMs * (count - room)) / count)
+}
+
+/** Milliseconds from `offset` ms into the current segment until `cost` units have room: 0 now, -1 never. */
+export function waitFor(
+  counts: readonly number[],
+  total: number,
+  offset: number,
+  cost: number,
+  limit: number,
+  segments: number,
+  segmentMs: number,
+  edge: number,
+): number {
+  if (cost > limit) return -1
+  let inside = total
+  for (let by = 0; by <= segments; by++) {
+    if (by > 0) inside -= counts[segments - by] as number
+    if (inside + cost <= limit) {
+      const from = offsetFor(counts[segments - by] as number, limit - cost - inside, segmentMs, edge)
+      if (from < segmentMs) return Math.max(0, by * segmentMs + from - offset)
+    }
+  }
+  return (segments + 1) * segmentMs - offset
+}
+
+/** Milliseconds until nothing counted so far counts for anything. */
+export function resetAfter(
+  counts: readonly number[],
+  offset: number,
+  segments: number,
+  segmentMs: number,
+  edge: number,
+): number {
+  for (let k = 0; k <= segments; k++) {
+    const count = counts[k] as number
+    if (count > 0) return Math.max(0, (segments - k) * segmentMs + offsetFor(count, 0, segmentMs, edge) - offset)
+  }
+  return 0
+}
+
+/** Milliseconds until `cost` units have room in a window that ends `endsIn` ms from now: 0 now, -1 never. */
+export function openedWaitFor(count: number, endsIn: number, cost: number, limit: number): number {
+  if (cost > limit) return -1
+  return count + cost <= limit ? 0 : endsIn
+}

@@ -1,0 +1,31 @@
+import { durationMs } from '../duration.js'
+import { exactProduct } from './checks.js'
+import { makeLimit } from './common.js'
+import type { CommonOptions, Limit, OrFunction } from './limit.js'
+
+export interface ConcurrencyOptions<Subject> extends CommonOptions<Subject> {
+  /** Most places taken at once; whole, 0 or more. */
+  readonly limit: OrFunction<number, Subject>
+  /** How long a place is held without being renewed: what a crashed holder costs. @default '1m' */
+  readonly ttl?: number | string
+}
+
+/**
+ * Requests in flight. A place is taken when a request starts and freed when it ends; one whose
+ * holder died is freed `ttl` later, by the store's clock.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function concurrency<Subject>(options: ConcurrencyOptions<Subject>): Limit<Subject> {
+  const { ttl = 60_000, ...rest } = options ?? {}
+  const rate = { ...rest, window: durationMs('concurrency', 'ttl', ttl) }
+  return makeLimit('concurrency', rate as never, ['ttl'], (where, limit, ttlMs) => {
+    exactProduct(where, 'limit', limit, ttlMs)
+    return {
+      kernel: 'concurrency',
+      id: `concurrency.${limit}.${ttlMs}`,
+      params: [limit, ttlMs],
+      report: { algorithm: 'concurrency', limit, windowMs: ttlMs, capacity: limit, queue: false },
+    }
+  })
+}

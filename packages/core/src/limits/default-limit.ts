@@ -1,0 +1,16 @@
+import { makeLimit, type RateOptions } from './common.js'
+import type { Limit } from './limit.js'
+import { slidingLog } from './sliding-log.js'
+import { slidingWindow } from './sliding-window.js'
+
+/** Up to here a plain `{ limit, window }` is an exact log; above, a strict window of segments, whose state does not grow. */
+export const LARGEST_DEFAULT_LOG = 1000
+
+/** What a plain `{ limit, window }` means. */
+export function defaultLimit<Subject>(rate: RateOptions<Subject>): Limit<Subject> {
+  const log = slidingLog({ limit: 1, window: 1 })
+  const segments = slidingWindow({ limit: 1, window: 1, edge: 'strict' })
+  const choose = (limit: number) => (limit <= LARGEST_DEFAULT_LOG ? log : segments)
+  const algorithm = typeof rate.limit === 'number' ? choose(rate.limit).algorithm : 'slidingLog'
+  return makeLimit(algorithm, rate, [], (where, limit, windowMs) => choose(limit).resolve(where, limit, windowMs))
+}

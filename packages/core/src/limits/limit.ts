@@ -1,0 +1,54 @@
+import type { HttpContext } from '../http/context.js'
+import type { KernelName, ResolvedLimit } from '../store.js'
+
+/** A value, or a function of the request that returns it. */
+export type OrFunction<T, Subject> = T | ((subject: Subject, context: HttpContext<Subject>) => T)
+
+/**
+ * Names what a limit is charged on. Anything but a non-empty string, a finite number or a bigint is
+ * an error when the request comes: a missing identity never becomes one bucket for all.
+ */
+export type KeyFunction<Subject> = (
+  subject: Subject,
+  context: HttpContext<Subject>,
+) => string | number | bigint | null | undefined
+
+export type Algorithm =
+  | 'slidingLog'
+  | 'fixedWindow'
+  | 'slidingWindow'
+  | 'gcra'
+  | 'tokenBucket'
+  | 'leakyBucket'
+  | 'concurrency'
+
+/** What every constructor takes. */
+export interface CommonOptions<Subject> {
+  /** What this limit is charged on. @default the policy's `key` */
+  readonly key?: KeyFunction<Subject>
+  /** What headers call this limit: letters, digits, `_` and `-`. @default the policy's name */
+  readonly name?: string
+}
+
+/** What the kernel needs, once every option is a number. */
+export interface Resolution {
+  readonly kernel: KernelName
+  readonly id: string
+  readonly params: readonly number[]
+  readonly report: Omit<ResolvedLimit, 'name'>
+}
+
+/** One rule: at most `limit` units of cost per `window`, under one algorithm. Made by a constructor, frozen. */
+// biome-ignore lint/suspicious/noExplicitAny: a limit without functions of the request fits every kind of request
+export interface Limit<Subject = any> extends CommonOptions<Subject> {
+  readonly algorithm: Algorithm
+  readonly limit: OrFunction<number, Subject>
+  /** Milliseconds, or a function of the request. */
+  readonly window: OrFunction<number | string, Subject>
+  /**
+   * The kernel and its numbers for one concrete limit and window.
+   *
+   * @throws SluiceError `INVALID_POLICY` where the numbers could round, naming `where`.
+   */
+  readonly resolve: (where: string, limit: number, windowMs: number) => Resolution
+}

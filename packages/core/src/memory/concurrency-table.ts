@@ -1,0 +1,102 @@
+import * as concurrency from '../kernels/concurrency.js'
+import { type State, States, type Table } from './table.js'
+
+interface PlacesState extends State {
+  /** When each lease ends, by its name. */
+  ends: Map<string, number>
+}
+
+export class ConcurrencyTable extends States<PlacesState> implements Table {
+  readonly #limit: number
+  readonly #ttlMs: number
+
+  #identity = ''
+  #state: PlacesState | undefined
+  #ends: number[] = []
+  #now = 0
+  #cost = 0
+
+  constructor([limit, ttlMs]: readonly number[]) {
+    super()
+    this.#limit = limit as number
+    this.#ttlMs = ttlMs as number
+  }
+
+  look(identity: string, now: number, cost: number): number {
+    const state = this.states.get(identity)
+    this.#identity = identity
+    this.#state = state
+    this.#now = now
+    this.#cost = cost
+    this.#count()
+    return concurrency.waitFor(this.#ends, now, cost, this.#limit)
+  }
+
+  charge(lease: string): void {
+    const places = Math.min(this.#cost, this.#limit - this.#ends.length)
+    if (places <= 0) return
+    this.#state ??= this.#open()
+    for (let n = 0; n < places; n++) this.#state.ends.set(`${lease}.${n}`, this.#now + this.#ttlMs)
+    this.#settle()
+  }
+
+  /** A place given back is a place freed. */
+  refund(cost: number, _receipt: number, _chargedAt: number, lease: string): void {
+    if (!this.#state) return
+    for (let n = 0; n < cost; n++) this.#state.ends.delete(`${lease}.${n}`)
+    this.#settle()
+  }
+
+  renew(cost: number, lease: string): void {
+    if (!this.#state) return
+    for (let n = 0; n < cost; n++) {
+      const end = this.#state.ends.get(`${lease}.${n}`)
+      if (end !== undefined && end > this.#now) this.#state.ends.set(`${lease}.${n}`, this.#now + this.#ttlMs)
+    }
+    this.#settle()
+  }
+
+  heal(): void {
+    if (this.#state && Math.max(...this.#state.ends.values()) > this.#now + this.#ttlMs) this.#settle()
+  }
+
+  report(values: number[], admitted: boolean): void {
+    values.push(
+      this.#limit - this.#ends.length,
+      admitted ? 0 : concurrency.waitFor(this.#ends, this.#now, this.#cost, this.#limit),
+      this.#ends.length === 0 ? 0 : Math.max(...this.#ends) - this.#now,
+      0,
+    )
+  }
+
+  /** Forgetting a place that is taken would admit one too many. */
+  protected consumed(): number {
+    return 1
+  }
+
+  #open(): PlacesState {
+    const state = { ends: new Map<string, number>(), resetAt: 0 }
+    this.states.set(this.#identity, state)
+    return state
+  }
+
+  /** Leases that have not ended; one that ends later than it could have begun to is cut to `ttl` from now. */
+  #count(): void {
+    this.#ends = []
+    for (const end of this.#state?.ends.values() ?? []) {
+      if (end > this.#now) this.#ends.push(Math.min(end, this.#now + this.#ttlMs))
+    }
+  }
+
+  /** Writes down what counts, and forgets what has ended. */
+  #settle(): void {
+    const state = this.#state as PlacesState
+    for (const [lease, end] of state.ends) {
+      if (end <= this.#now) state.ends.delete(lease)
+      else if (end > this.#now + this.#ttlMs) state.ends.set(lease, this.#now + this.#ttlMs)
+    }
+    this.#count()
+    if (state.ends.size === 0) this.states.delete(this.#identity)
+    else state.resetAt = Math.max(...this.#ends)
+  }
+}

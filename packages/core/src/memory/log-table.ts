@@ -1,0 +1,118 @@
+import { instant, isAhead } from '../kernels/clock.js'
+import * as log from '../kernels/log.js'
+import { type State, States, type Table } from './table.js'
+
+interface LogState extends State {
+  /** Oldest first. */
+  entries: number[]
+}
+
+const EMPTY: number[] = []
+
+export class LogTable extends States<LogState> implements Table {
+  /** Entries and ms beyond which nothing matters to any limit of this log. */
+  readonly #most: number
+  readonly #longestMs: number
+  /** Limit and window of each limit, flat. */
+  readonly #pairs: readonly number[]
+
+  #identity = ''
+  #state: LogState | undefined
+  #entries: number[] = EMPTY
+  #at = 0
+  #now = 0
+  #cost = 0
+
+  constructor([most, longestMs, ...pairs]: readonly number[]) {
+    super()
+    this.#most = most as number
+    this.#longestMs = longestMs as number
+    this.#pairs = pairs
+  }
+
+  look(identity: string, now: number, cost: number): number {
+    const state = this.states.get(identity)
+    this.#identity = identity
+    this.#state = state
+    this.#now = now
+    this.#cost = cost
+    this.#entries = state?.entries ?? EMPTY
+    const newest = state ? log.nth(state.entries, 1) : now
+    this.#at = instant(newest, now, this.#longestMs)
+    if (isAhead(newest, now, this.#longestMs)) this.#entries = this.#entries.map((entry) => Math.min(entry, now))
+    let longest = 0
+    for (let i = 0; i < this.#pairs.length; i += 2) {
+      const wait = this.#wait(cost, i)
+      if (wait < 0) return wait
+      if (wait > longest) longest = wait
+    }
+    return longest
+  }
+
+  charge(): void {
+    if (this.#entries === EMPTY) this.#entries = []
+    for (let n = 0; n < this.#cost; n++) this.#entries.push(this.#at)
+    if (this.#entries.length > 2 * this.#most) this.#entries = this.#entries.slice(-this.#most)
+    this.#write()
+  }
+
+  refund(cost: number, receipt: number): void {
+    if (!this.#state) return
+    let end = this.#entries.length
+    while (end > 0 && (this.#entries[end - 1] as number) > receipt) end--
+    let start = end
+    while (start > 0 && end - start < cost && this.#entries[start - 1] === receipt) start--
+    this.#entries.splice(start, end - start)
+    this.#write()
+  }
+
+  heal(): void {
+    if (this.#state && this.#entries !== this.#state.entries) this.#write()
+  }
+
+  report(values: number[], admitted: boolean): void {
+    const count = this.#entries.length
+    for (let i = 0; i < this.#pairs.length; i += 2) {
+      const limit = this.#pairs[i] as number
+      const windowMs = this.#pairs[i + 1] as number
+      values.push(
+        limit - log.live(this.#entries, this.#at, windowMs, limit),
+        admitted ? 0 : this.#wait(this.#cost, i),
+        count === 0 ? 0 : Math.max(0, log.nth(this.#entries, 1) + windowMs - this.#now),
+        this.#at,
+      )
+    }
+  }
+
+  protected consumed(state: LogState, now: number): number {
+    let share = 0
+    for (let i = 0; i < this.#pairs.length; i += 2) {
+      const limit = this.#pairs[i] as number
+      share = Math.max(share, log.live(state.entries, now, this.#pairs[i + 1] as number, limit) / limit)
+    }
+    return share
+  }
+
+  #wait(cost: number, pair: number): number {
+    const wait = log.waitFor(
+      this.#entries,
+      this.#at,
+      cost,
+      this.#pairs[pair] as number,
+      this.#pairs[pair + 1] as number,
+    )
+    return wait > 0 ? wait + this.#at - this.#now : wait
+  }
+
+  #write(): void {
+    if (this.#entries.length === 0) {
+      this.states.delete(this.#identity)
+      return
+    }
+    const resetAt = log.nth(this.#entries, 1) + this.#longestMs
+    if (this.#state) {
+      this.#state.entries = this.#entries
+      this.#state.resetAt = resetAt
+    } else this.states.set(this.#identity, { entries: this.#entries, resetAt })
+  }
+}

@@ -1,0 +1,89 @@
+import { instant, isAhead } from '../kernels/clock.js'
+import * as window from '../kernels/window.js'
+import { type State, States, type Table } from './table.js'
+
+interface OpenedState extends State {
+  start: number
+  count: number
+}
+
+/** Windows that a key's first request opens. */
+export class OpenedTable extends States<OpenedState> implements Table {
+  readonly #limit: number
+  readonly #windowMs: number
+
+  #identity = ''
+  #state: OpenedState | undefined
+  #start = 0
+  #count = 0
+  #now = 0
+  #cost = 0
+
+  constructor([limit, windowMs]: readonly number[]) {
+    super()
+    this.#limit = limit as number
+    this.#windowMs = windowMs as number
+  }
+
+  look(identity: string, now: number, cost: number): number {
+    const state = this.states.get(identity)
+    this.#identity = identity
+    this.#now = now
+    this.#cost = cost
+    const at = state ? instant(state.start, now, this.#windowMs) : now
+    const over = state !== undefined && at >= state.start + this.#windowMs && state.start <= now
+    this.#state = state
+    this.#start = state && !over && !isAhead(state.start, now, this.#windowMs) ? state.start : at
+    this.#count = state && !over ? state.count : 0
+    return this.#wait(cost)
+  }
+
+  charge(): void {
+    this.#count = Math.min(this.#limit, this.#count + this.#cost)
+    this.#write()
+  }
+
+  refund(cost: number, receipt: number): void {
+    if (!this.#state || this.#start !== receipt) return
+    this.#count = Math.max(0, this.#count - cost)
+    this.#write()
+  }
+
+  heal(): void {
+    if (this.#state && isAhead(this.#state.start, this.#now, this.#windowMs)) this.#write()
+  }
+
+  report(values: number[], admitted: boolean): void {
+    values.push(
+      this.#limit - this.#count,
+      admitted ? 0 : this.#wait(this.#cost),
+      this.#count === 0 ? 0 : this.#endsIn(),
+      this.#start,
+    )
+  }
+
+  protected consumed(state: OpenedState, now: number): number {
+    return now >= state.start + this.#windowMs ? 0 : state.count / this.#limit
+  }
+
+  #endsIn(): number {
+    return this.#start + this.#windowMs - this.#now
+  }
+
+  #wait(cost: number): number {
+    return window.openedWaitFor(this.#count, this.#endsIn(), cost, this.#limit)
+  }
+
+  #write(): void {
+    if (this.#count === 0) {
+      this.states.delete(this.#identity)
+      return
+    }
+    const resetAt = this.#start + this.#windowMs
+    if (this.#state) {
+      this.#state.start = this.#start
+      this.#state.count = this.#count
+      this.#state.resetAt = resetAt
+    } else this.states.set(this.#identity, { start: this.#start, count: this.#count, resetAt })
+  }
+}

@@ -1,0 +1,209 @@
+import { invalidPolicy } from '../errors.js'
+import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
+import {
+  type Answer,
+  type Ask,
+  type BlockReport,
+  type Cell,
+  CHARGE,
+  CONSUME,
+  PEEK,
+  type Plan,
+  REFUND,
+  RELEASE,
+  RENEW,
+  type Store,
+} from '../store.js'
+import { BucketTable } from './bucket-table.js'
+import { monotonicNow } from './clock.js'
+import { ConcurrencyTable } from './concurrency-table.js'
+import { LogTable } from './log-table.js'
+import { OpenedTable } from './opened-table.js'
+import { SegmentsTable } from './segments-table.js'
+import type { Table } from './table.js'
+
+export interface MemoryStoreOptions {
+  /** The time in whole ms; for tests, and for those who keep their own. @default a monotonic clock aligned with UTC */
+  readonly clock?: () => number
+  /**
+   * Most states kept, over all limits. One more, and the least consumed of a sample is forgotten, so
+   * that a flood of new identities cannot wash out one that is limited. @default 100_000
+   */
+  readonly maxKeys?: number
+}
+
+/** States looked at for expiry with each new one, so that memory follows traffic without waiting for the timer. */
+const SWEPT_PER_INSERT = 2
+/** How often, and how many, while nothing new comes. */
+const SWEEP_EVERY_MS = 1000
+const SWEPT_PER_TICK = 20_000
+
+/**
+ * A store in this process: exact, synchronous, bounded. Nothing to set up; state ends with the process.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  return new MemoryStore(options)
+}
+
+class MemoryStore implements Store {
+  readonly #clock: () => number
+  readonly #maxKeys: number
+  /** Tables by policy and cell; and found quickly by plan. */
+  readonly #tables = new Map<string, Table>()
+  readonly #byPlan = new WeakMap<Plan, readonly Table[]>()
+  readonly #blocks = new Map<string, { until: number; reason: string }>()
+  #keys = 0
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: MemoryStoreOptions) {
+    knownOptions('memoryStore', options, ['clock', 'maxKeys'])
+    optionalFunction('memoryStore', 'clock', options.clock)
+    this.#clock = options.clock ?? monotonicNow
+    this.#maxKeys = wholeNumber('memoryStore', 'maxKeys', options.maxKeys ?? 100_000, 1)
+  }
+
+  decide(ask: Ask): Answer {
+    const now = this.#clock()
+    const tables = this.#byPlan.get(ask.plan) ?? this.#tablesFor(ask.plan)
+    if (ask.op === REFUND || ask.op === RELEASE || ask.op === RENEW) return this.#settle(ask, tables, now)
+    const block = this.#blocks.size > 0 ? this.#blocked(ask, now) : undefined
+    if (block) return { now, allowed: false, values: [], offset: 0, block }
+
+    let allowed = true
+    let possible = true
+    for (let i = 0; i < tables.length; i++) {
+      const cell = ask.plan.cells[i] as Cell
+      const wait = (tables[i] as Table).look(ask.identities[cell.identity] as string, now, ask.costs[i] as number)
+      if (wait !== 0) allowed = false
+      if (wait < 0) possible = false
+    }
+
+    const charged = allowed ? ask.op !== PEEK : ask.op === CHARGE && possible
+    const values: number[] = []
+    for (let i = 0; i < tables.length; i++) {
+      const table = tables[i] as Table
+      if (charged) {
+        const before = table.size
+        if (ask.costs[i] !== 0) table.charge(ask.lease)
+        if (table.size > before) this.#grown(table, now)
+      } else if (ask.op === CONSUME) table.heal()
+      table.report(values, allowed)
+    }
+    return { now, allowed, values, offset: 0 }
+  }
+
+  reset(plan: Plan, identities: readonly string[]): void {
+    const tables = this.#byPlan.get(plan) ?? this.#tablesFor(plan)
+    for (const [i, table] of tables.entries()) {
+      const before = table.size
+      table.forget(identities[(plan.cells[i] as Cell).identity] as string)
+      this.#keys += table.size - before
+    }
+  }
+
+  block(policy: string, identity: string, forMs: number, reason: string): void {
+    this.#blocks.set(`${policy}:${identity}`, { until: this.#clock() + forMs, reason })
+    this.#sweepLater()
+  }
+
+  unblock(policy: string, identity: string): void {
+    this.#blocks.delete(`${policy}:${identity}`)
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+    this.#blocks.clear()
+    for (const table of this.#tables.values()) {
+      for (let n = table.size; n > 0; n--) table.sweep(Number.POSITIVE_INFINITY, 1)
+    }
+    this.#keys = 0
+  }
+
+  #settle(ask: Ask, tables: readonly Table[], now: number): Answer {
+    const { values: receipts, now: chargedAt, offset } = ask.charge as Answer
+    const values: number[] = []
+    let receipt = offset + 3
+    for (let i = 0; i < tables.length; i++) {
+      const table = tables[i] as Table
+      const cell = ask.plan.cells[i] as Cell
+      const cost = ask.costs[i] as number
+      const before = table.size
+      table.look(ask.identities[cell.identity] as string, now, 0)
+      if (ask.op === RENEW) {
+        if (table instanceof ConcurrencyTable) table.renew(cost, ask.lease)
+      } else if (ask.op === REFUND || cell.kernel === 'concurrency') {
+        table.refund(cost, receipts[receipt] as number, chargedAt, ask.lease)
+      }
+      this.#keys += table.size - before
+      table.report(values, true)
+      receipt += 4 * cell.limits.length
+    }
+    return { now, allowed: true, values, offset: 0 }
+  }
+
+  #blocked(ask: Ask, now: number): BlockReport | undefined {
+    for (const identity of ask.identities) {
+      const block = this.#blocks.get(`${ask.plan.policy}:${identity}`)
+      if (block && block.until > now) return { reason: block.reason, remainingMs: block.until - now }
+    }
+    return undefined
+  }
+
+  #tablesFor(plan: Plan): readonly Table[] {
+    const tables = plan.cells.map((cell) => {
+      const id = `${plan.policy}:${cell.id}`
+      let table = this.#tables.get(id)
+      if (!table) {
+        table = makeTable(cell)
+        this.#tables.set(id, table)
+      }
+      return table
+    })
+    this.#byPlan.set(plan, tables)
+    return tables
+  }
+
+  #grown(table: Table, now: number): void {
+    this.#keys++
+    this.#keys -= table.sweep(now, SWEPT_PER_INSERT)
+    if (this.#keys > this.#maxKeys) {
+      const before = table.size
+      table.evict(now)
+      this.#keys -= before - table.size
+    }
+    this.#sweepLater()
+  }
+
+  /** One timer for everything, only while there is something, and never a reason for the process to stay. */
+  #sweepLater(): void {
+    this.#timer ??= setInterval(() => this.#sweep(), SWEEP_EVERY_MS).unref()
+  }
+
+  #sweep(): void {
+    const now = this.#clock()
+    for (const table of this.#tables.values()) this.#keys -= table.sweep(now, SWEPT_PER_TICK)
+    for (const [id, { until }] of this.#blocks) if (until <= now) this.#blocks.delete(id)
+    if (this.#keys === 0 && this.#blocks.size === 0) {
+      clearInterval(this.#timer)
+      this.#timer = undefined
+    }
+  }
+}
+
+function makeTable({ kernel, params }: Cell): Table {
+  switch (kernel) {
+    case 'bucket':
+      return new BucketTable(params)
+    case 'log':
+      return new LogTable(params)
+    case 'window':
+      return params[2] === 0 ? new OpenedTable(params) : new SegmentsTable(params)
+    case 'concurrency':
+      return new ConcurrencyTable(params)
+    default:
+      return invalidPolicy('memoryStore', 'kernel', 'a kernel it knows', kernel)
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * The states of one cell in memory, by identity. `look` finds a state and brings it to the present;
+ * the calls after it, until the next `look`, act on what it found.
+ */
+export interface Table {
+  readonly size: number
+  /** Milliseconds until `cost` has room in every limit of the cell: 0 now, -1 never. */
+  look(identity: string, now: number, cost: number): number
+  /** Takes the cost that `look` was asked about; as much of it as fits, if it does not. */
+  charge(lease: string): void
+  /** Gives back `cost` of the charge that answered with `receipt` at `chargedAt`. */
+  refund(cost: number, receipt: number, chargedAt: number, lease: string): void
+  /** Writes down again at `now` a state from a future that cannot be. */
+  heal(): void
+  /** Appends remaining, retry (0 if `admitted`), reset and receipt of each limit. */
+  report(values: number[], admitted: boolean): void
+  forget(identity: string): void
+  /** Visits up to `most` states, forgets those that no longer matter, and returns how many those were. */
+  sweep(now: number, most: number): number
+  /** Forgets the least consumed of the next few states. */
+  evict(now: number): void
+}
+
+/** What every state has: the instant from which forgetting it cannot be noticed. */
+export interface State {
+  resetAt: number
+}
+
+/** How many states an eviction chooses among. */
+const SAMPLE = 8
+
+/** Keeps states by identity and walks them in a circle, a few at a time: no timer per key. */
+export abstract class States<S extends State> {
+  protected readonly states = new Map<string, S>()
+  #walk: Iterator<[string, S]> | undefined
+
+  get size(): number {
+    return this.states.size
+  }
+
+  forget(identity: string): void {
+    this.states.delete(identity)
+  }
+
+  sweep(now: number, most: number): number {
+    let forgotten = 0
+    for (let n = Math.min(most, this.states.size); n > 0; n--) {
+      const next = this.#next()
+      if (!next) break
+      if (next[1].resetAt <= now) {
+        this.states.delete(next[0])
+        forgotten++
+      }
+    }
+    return forgotten
+  }
+
+  evict(now: number): void {
+    let victim: string | undefined
+    let least = Number.POSITIVE_INFINITY
+    for (let n = 0; n < SAMPLE; n++) {
+      const next = this.#next()
+      if (!next) break
+      const share = next[1].resetAt <= now ? -1 : this.consumed(next[1], now)
+      if (share < least) {
+        least = share
+        victim = next[0]
+      }
+    }
+    if (victim !== undefined) this.states.delete(victim)
+  }
+
+  /** The share of its limit that a state has used up, from 0 to 1. */
+  protected abstract consumed(state: S, now: number): number
+
+  #next(): [string, S] | undefined {
+    // Map iterators survive deletions and see additions, so one iterator can walk for ever.
+    this.#walk ??= this.states.entries()
+    let step = this.#walk.next()
+    if (step.done) {
+      this.#walk = this.states.entries()
+      step = this.#walk.next()
+    }
+    return step.done ? undefined : step.value
+  }
+}

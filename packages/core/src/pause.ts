@@ -1,0 +1,27 @@
+/** Longer timers overflow and fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+/**
+ * Resolves after `ms` (or some 24 days, if that is less: look again then) or when `wake` is called,
+ * whichever is first; rejects with the signal's reason when aborted. Leaves neither timer nor listener behind.
+ */
+export function pause(
+  ms: number,
+  signal?: AbortSignal,
+  onWaker?: (wake: () => void) => () => void,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = (settle: () => void) => () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
+      forget?.()
+      settle()
+    }
+    const wake = end(resolve)
+    const abort = end(() => reject(signal?.reason))
+    const timer = setTimeout(wake, Math.min(ms, LONGEST_TIMER_MS))
+    const forget = onWaker?.(wake)
+    if (signal?.aborted) abort()
+    else signal?.addEventListener('abort', abort)
+  })
+}

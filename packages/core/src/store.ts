@@ -1,0 +1,112 @@
+/**
+ * The port between policies and state. A store knows kernels, keys and its own clock; it knows no
+ * policy, no request and no HTTP. Adding a store is implementing `Store` and passing `test/contract`.
+ */
+
+export type KernelName = 'bucket' | 'window' | 'log' | 'concurrency'
+
+/** One limit with every option resolved to a number. */
+export interface ResolvedLimit {
+  /** Unique within its policy; what headers and problem details call it. */
+  readonly name: string
+  readonly algorithm: string
+  /** Units per window. */
+  readonly limit: number
+  /** Milliseconds. For `concurrency`, how long a place is held without being renewed. */
+  readonly windowMs: number
+  /** Most units that can be admitted at one instant. */
+  readonly capacity: number
+  /** Whether an admitted request has to wait for its turn (`delayMs`). */
+  readonly queue: boolean
+}
+
+/** One piece of state: what one kernel keeps under one key. */
+export interface Cell {
+  readonly kernel: KernelName
+  /**
+   * Kernel and parameters as text, part of the key: a changed limit starts fresh
+   * instead of misreading old state.
+   */
+  readonly id: string
+  /** The kernel's parameters, in the order the kernel names them. */
+  readonly params: readonly number[]
+  /** Which of the identities of an `Ask` this cell is charged on. */
+  readonly identity: number
+  /** What is reported: one limit, or several that share one log. */
+  readonly limits: readonly ResolvedLimit[]
+}
+
+/** What is decided together, all or none. Plans are made once and compared by identity. */
+export interface Plan {
+  readonly policy: string
+  readonly cells: readonly Cell[]
+  /** How many identities an `Ask` for this plan carries. */
+  readonly identities: number
+  /** How many limits all cells report. */
+  readonly reports: number
+}
+
+/** Decide, and charge every cell if all have room. */
+export const CONSUME = 0
+/** Decide and change nothing. */
+export const PEEK = 1
+/** Like consume, but a refusal is charged too, as far as each limit can hold it. */
+export const CHARGE = 2
+/** Give back what a charge took. Never past full, never a key that is not there. */
+export const REFUND = 3
+/** Free the places that a charge took in `concurrency` cells; other cells are left alone. */
+export const RELEASE = 4
+/** Hold the places that a charge took for another `ttl`; other cells are left alone. */
+export const RENEW = 5
+
+export type Op = typeof CONSUME | typeof PEEK | typeof CHARGE | typeof REFUND | typeof RELEASE | typeof RENEW
+
+/** One decision asked of a store. */
+export interface Ask {
+  readonly op: Op
+  readonly plan: Plan
+  readonly identities: readonly string[]
+  /** Units per cell, whole, 0 or more. */
+  readonly costs: readonly number[]
+  /** Names the places taken in `concurrency` cells; empty where the plan has none. */
+  readonly lease: string
+  /** For `REFUND`: the answer to the charge that is given back. */
+  readonly charge?: Answer
+}
+
+/** Numbers per reported limit in `Answer.values`. */
+export const STRIDE = 4
+
+export interface Answer {
+  /** The store's clock at the decision, in ms. */
+  readonly now: number
+  readonly allowed: boolean
+  /**
+   * `STRIDE` integers per limit, in the order of cells and their limits: remaining units;
+   * ms until this cost would be admitted (0 now, -1 never); ms until the limit is as good as new;
+   * the receipt that a refund needs.
+   */
+  readonly values: readonly number[]
+  /** Where in `values` this answer starts. */
+  readonly offset: number
+  /** Present when an identity is blocked; nothing was charged then. */
+  readonly block?: BlockReport
+}
+
+export interface BlockReport {
+  readonly reason: string
+  /** Milliseconds until the block ends; exact. */
+  readonly remainingMs: number
+}
+
+export interface Store {
+  /** Decides at one instant of the store's clock. A store in this process answers without a promise. */
+  decide(ask: Ask): Answer | Promise<Answer>
+  /** Forgets the state of these identities under this plan. Blocks stay. */
+  reset(plan: Plan, identities: readonly string[]): void | Promise<void>
+  /** Refuses an identity under a policy name until `forMs` from now, by the store's clock. */
+  block(policy: string, identity: string, forMs: number, reason: string): void | Promise<void>
+  unblock(policy: string, identity: string): void | Promise<void>
+  /** Settles what is in flight and ends what the store itself opened. */
+  close(): Promise<void>
+}

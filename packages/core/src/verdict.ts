@@ -1,0 +1,121 @@
+import type { ReadablePlan } from './policy.js'
+import { type Answer, type Ask, type BlockReport, STRIDE } from './store.js'
+
+/** Why a request is refused: over a limit, never admissible at this cost, or blocked by hand. */
+export type RefusalReason = 'limited' | 'impossible' | 'blocked'
+
+/** What one limit said. */
+export interface LimitReport {
+  readonly name: string
+  readonly algorithm: string
+  readonly limit: number
+  readonly windowMs: number
+  /** Most units that can be admitted at one instant. */
+  readonly capacity: number
+  /** Whether this limit had room; a request is allowed where all have. */
+  readonly allowed: boolean
+  /** Whole units that would be admitted right now. With limit 10 and 6 spent: 4. */
+  readonly remaining: number
+  /** Milliseconds until this limit would admit the same cost; 0 when it does; undefined when it never will. */
+  readonly retryAfterMs: number | undefined
+  /** Milliseconds until the limit is as good as new. */
+  readonly resetAfterMs: number
+}
+
+/** The outcome of one decision. Never changes once handed out. */
+export class Verdict {
+  /** Whether this request may proceed. */
+  readonly allowed: boolean
+  /** `decided` by the store's state. */
+  readonly kind = 'decided' as const
+  /** Why it may not; undefined when it may. */
+  readonly reason: RefusalReason | undefined
+  /** Whole units that every limit would admit right now: the least over the limits. */
+  readonly remaining: number
+  /**
+   * Milliseconds until this same cost would be admitted, with no other traffic; 0 when allowed;
+   * undefined when it never will be (`impossible`). Exact, not a hint.
+   */
+  readonly retryAfterMs: number | undefined
+  /** Milliseconds until every limit is as good as new: the most over the limits. */
+  readonly resetAfterMs: number
+  /** Milliseconds an admitted request has to wait for its turn in a queueing limit, else 0. */
+  readonly delayMs: number
+  /** One report per limit, in the order they were written; none when blocked. */
+  readonly limits: readonly LimitReport[]
+  /** Why and how long, when `reason` is `blocked`. */
+  readonly block: BlockReport | undefined
+  /** Units charged per limit; 0 for a peek or a refusal. */
+  readonly cost: number
+  #charge: Charge | undefined
+
+  /** @internal */
+  constructor(plan: ReadablePlan, ask: Ask, answer: Answer, charged: boolean) {
+    const { allowed, block, values, offset } = answer
+    let remaining = Number.MAX_SAFE_INTEGER
+    let retryAfterMs = 0
+    let resetAfterMs = 0
+    let delayMs = 0
+    let impossible = false
+    const limits: LimitReport[] = []
+    const cost = ask.costs[0] as number
+
+    if (block) {
+      remaining = 0
+      retryAfterMs = block.remainingMs
+    } else {
+      for (let i = 0; i < plan.resolved.length; i++) {
+        const limit = plan.resolved[i] as ReadablePlan['resolved'][number]
+        const at = offset + (plan.positions[i] as number) * STRIDE
+        const left = values[at] as number
+        const retry = values[at + 1] as number
+        const reset = values[at + 2] as number
+        if (left < remaining) remaining = left
+        if (retry > retryAfterMs) retryAfterMs = retry
+        else if (retry < 0) impossible = true
+        if (reset > resetAfterMs) resetAfterMs = reset
+        if (limit.queue && allowed) delayMs = Math.max(delayMs, turnAfter(values[at + 3] as number, cost, limit))
+        limits.push({
+          name: limit.name,
+          algorithm: limit.algorithm,
+          limit: limit.limit,
+          windowMs: limit.windowMs,
+          capacity: limit.capacity,
+          allowed: retry === 0,
+          remaining: left,
+          retryAfterMs: retry < 0 ? undefined : retry,
+          resetAfterMs: reset,
+        })
+      }
+    }
+
+    this.allowed = allowed
+    this.reason = allowed ? undefined : block ? 'blocked' : impossible ? 'impossible' : 'limited'
+    this.remaining = remaining
+    this.retryAfterMs = impossible ? undefined : retryAfterMs
+    this.resetAfterMs = resetAfterMs
+    this.delayMs = delayMs
+    this.limits = limits
+    this.block = block
+    this.cost = charged ? cost : 0
+    this.#charge = charged ? { ask, answer, refunded: false } : undefined
+  }
+
+  /** @internal What a refund or release needs; undefined where nothing was charged. */
+  static chargeOf(verdict: Verdict): Charge | undefined {
+    return verdict.#charge
+  }
+}
+
+/** @internal */
+export interface Charge {
+  readonly ask: Ask
+  readonly answer: Answer
+  /** Set by the first refund, so that there is no second. */
+  refunded: boolean
+}
+
+/** In a queueing limit a request leaves when what was in the bucket before it has leaked out. */
+function turnAfter(debt: number, cost: number, limit: { limit: number; windowMs: number }): number {
+  return Math.ceil(Math.max(0, debt - cost * limit.windowMs) / limit.limit)
+}
