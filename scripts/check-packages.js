@@ -111,8 +111,9 @@ await whenStarted(import.meta.url, async () => {
     linkDependencies(folder)
   }
   for (const { name, tarball } of packages) {
-    await run('publint', ['run', tarball, '--strict'])
-    await run('attw', [tarball, '--profile', 'esm-only', '--no-emoji'])
+    await run('publint', ['run', tarball, '--strict'], { quiet: true })
+    await run('attw', [tarball, '--profile', 'esm-only', '--no-emoji', '--no-color'], { quiet: true })
     await loads(name)
+    console.log(`@sluice/${name}: contents, publint, arethetypeswrong, import and require are fine`)
   }
 })

@@ -1,21 +1,23 @@
 import { spawn } from 'node:child_process'
 import { realpathSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { pnpmSpec, root } from './project.js'
 
 /** @typedef {{ cwd?: string, env?: Record<string, string>, quiet?: boolean }} RunOptions */
+
+// So that a script finds the project's tools when it is started without npm, too.
+const programs = join(root, 'node_modules/.bin')
 
 /** A command that could not start, or ended with anything but 0. */
 export class CommandFailed extends Error {
   /**
    * @param {string} message
    * @param {number} exitCode the command's own, 127 when it could not start, 1 when a signal ended it
-   * @param {string} output what the command printed, when it was run quietly
    */
-  constructor(message, exitCode, output = '') {
+  constructor(message, exitCode) {
     super(message)
     this.exitCode = exitCode
-    this.output = output
   }
 }
 
@@ -32,31 +34,33 @@ export function run(command, args, { cwd = root, env = {}, quiet = false } = {})
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd,
-      env: { ...process.env, ...env },
+      env: { ...process.env, PATH: `${programs}${delimiter}${process.env.PATH}`, ...env },
       stdio: quiet ? ['ignore', 'pipe', 'pipe'] : 'inherit',
     })
     let output = ''
-    child.stdout?.on('data', (chunk) => {
-      output += chunk
-    })
-    child.stderr?.on('data', (chunk) => {
-      output += chunk
-    })
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (chunk) => {
+        output += chunk
+      })
+    }
 
     /** @param {NodeJS.Signals} signal */
     const passOn = (signal) => child.kill(signal)
     process.on('SIGINT', passOn).on('SIGTERM', passOn)
     const done = () => process.off('SIGINT', passOn).off('SIGTERM', passOn)
 
-    const shown = [command, ...args].join(' ')
+    /** @param {string} what @param {number} exitCode */
+    const fail = (what, exitCode) => {
+      reject(new CommandFailed(`${[command, ...args].join(' ')}: ${what}\n${output}`.trim(), exitCode))
+    }
     child.on('error', (error) => {
       done()
-      reject(new CommandFailed(`${shown}: ${error.message}`, 127, output))
+      fail(error.message, 127)
     })
     child.on('close', (code, signal) => {
       done()
       if (code === 0) resolve(output)
-      else reject(new CommandFailed(`${shown}: ended with ${signal ?? `exit code ${code}`}`, code ?? 1, output))
+      else fail(`ended with ${signal ?? `exit code ${code}`}`, code ?? 1)
     })
   })
 }
