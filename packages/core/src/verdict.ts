@@ -74,7 +74,9 @@ export class Verdict {
         if (retry > retryAfterMs) retryAfterMs = retry
         else if (retry < 0) impossible = true
         if (reset > resetAfterMs) resetAfterMs = reset
-        if (limit.queue && allowed) delayMs = Math.max(delayMs, turnAfter(values[at + 3] as number, cost, limit))
+        // A peek put nothing into the bucket, so all that is in it comes first.
+        const own = charged ? cost : 0
+        if (limit.queue && allowed) delayMs = Math.max(delayMs, turnAfter(values[at + 3] as number, own, limit))
         limits.push({
           name: limit.name,
           algorithm: limit.algorithm,
