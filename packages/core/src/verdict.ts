@@ -119,5 +119,6 @@ export interface Charge {
 
 /** In a queueing limit a request leaves when what was in the bucket before it has leaked out. */
 function turnAfter(debt: number, cost: number, limit: { limit: number; windowMs: number }): number {
-  return Math.ceil(Math.max(0, debt - cost * limit.windowMs) / limit.limit)
+  const ahead = debt - cost * limit.windowMs
+  return ahead > 0 ? Math.ceil(ahead / limit.limit) : 0
 }
