@@ -1,4 +1,5 @@
 import { memoryStore } from '@sluice/core'
+import { agreementContract } from './agreement.js'
 import type { StoreUnderTest } from './store-under-test.js'
 import { vectorsContract } from './vectors.js'
 
@@ -9,3 +10,4 @@ const memory: StoreUnderTest = {
 }
 
 vectorsContract(memory)
+agreementContract(memory)

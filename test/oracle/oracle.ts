@@ -73,8 +73,7 @@ export class Oracle {
       const possible = cost <= capacityOf(spec)
       const fits = room(list, now) >= cost
       const emptyIn = firstMs((ms) => room(list, now + ms) >= capacityOf(spec))
-      const retryAfterMs = possible ? firstMs((ms) => room(list, now + ms) >= cost) : undefined
-      return { fits, possible, retryAfterMs, emptyIn }
+      return { fits, possible, emptyIn }
     })
     const allowed = each.every(({ fits }) => fits)
     const possible = each.every(({ possible }) => possible)
@@ -93,11 +92,14 @@ export class Oracle {
 
     const limits = this.#limits.map(({ spec, room }, i) => {
       const list = lists[i] as Charge[]
-      const { fits, retryAfterMs } = each[i] as (typeof each)[number]
+      const { possible } = each[i] as (typeof each)[number]
+      // A refusal that is charged puts off the next chance, so the wait is counted from what it left.
+      const wait = possible ? firstMs((ms) => room(list, now + ms) >= cost) : undefined
+      const retryAfterMs = allowed ? 0 : wait
       return {
-        allowed: fits,
+        allowed: retryAfterMs === 0,
         remaining: room(list, now),
-        retryAfterMs: fits ? 0 : retryAfterMs,
+        retryAfterMs,
         resetAfterMs: firstMs((ms) => room(list, now + ms) >= capacityOf(spec)),
       }
     })
