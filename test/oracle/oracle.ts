@@ -83,8 +83,9 @@ export class Oracle {
 
     const receipt = []
     if (cost > 0 && (allowed || (this.#chargesRefusals && possible))) {
-      for (const list of lists) {
-        const charge = { at: now, cost }
+      for (const [i, { spec, room }] of this.#limits.entries()) {
+        const list = lists[i] as Charge[]
+        const charge = { at: now, cost: allowed ? cost : chargedOnRefusal(spec, cost, room(list, now)) }
         list.push(charge)
         receipt.push({ list, charge })
       }
@@ -121,6 +122,21 @@ export class Oracle {
       const place = list.indexOf(charge)
       if (place >= 0) list.splice(place, 1)
     }
+  }
+}
+
+/** What a refusal is charged, as far as the limit can hold it. */
+function chargedOnRefusal(spec: LimitSpec, cost: number, room: number): number {
+  switch (spec.algorithm) {
+    // Nothing is in flight.
+    case 'concurrency':
+      return 0
+    // Its counters hold no more than the limit.
+    case 'slidingWindow':
+      return Math.min(cost, room)
+    // The newest count; a bucket that overflows, or a window, is full.
+    default:
+      return cost
   }
 }
 
