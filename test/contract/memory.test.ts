@@ -1,5 +1,6 @@
 import { memoryStore } from '@sluice/core'
 import { agreementContract } from './agreement.js'
+import { propertiesContract } from './properties.js'
 import type { StoreUnderTest } from './store-under-test.js'
 import { vectorsContract } from './vectors.js'
 
@@ -11,3 +12,4 @@ const memory: StoreUnderTest = {
 
 vectorsContract(memory)
 agreementContract(memory)
+propertiesContract(memory)
