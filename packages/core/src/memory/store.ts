@@ -90,7 +90,9 @@ class MemoryStore implements Store {
       const table = tables[i] as Table
       if (charged) {
         const before = table.size
-        if (ask.costs[i] !== 0) table.charge(ask.lease)
+        // A refused request is not in flight: nobody would free the place it took.
+        const isTaken = allowed || ask.plan.cells[i]?.kernel !== 'concurrency'
+        if (ask.costs[i] !== 0 && isTaken) table.charge(ask.lease)
         if (table.size > before) this.#grown(table, now)
       } else if (ask.op === CONSUME) table.heal()
       table.report(values, allowed)
