@@ -14,6 +14,7 @@ pid=$!
 echo "$pid"
 read -r _
 kill -9 "$pid" 2>/dev/null
+wait "$pid" 2>/dev/null
 rm -rf "$dir"`
 
 /** A process that cannot outlive this one. */
