@@ -6,10 +6,13 @@ import type { RedisCluster } from './redis-cluster.js'
 import type { RedisSentinels } from './redis-sentinel.js'
 import { HOST } from './redis-server.js'
 
-/** A user's client, connected, and how its user closes it. */
-export interface Connected<Client = UserClient> {
+/** A client as its user has it. */
+export interface Owned<Client> {
   readonly client: Client
-  close(): Promise<void>
+  /** Resolves when it is connected for the first time. */
+  readonly ready: Promise<unknown>
+  /** How its user ends it. */
+  close(): void
 }
 
 /** Clients as their users make them, by the names people know them by. */
@@ -32,25 +35,15 @@ export const sentinelClients = {
   'ioredis 5 by Sentinel': (all: RedisSentinels) => ioredis(new Redis5({ name: all.name, sentinels: nodesOf(all) })),
 }
 
-type ClientOf<Kinds extends Record<string, (at: never) => Promise<Connected<unknown>>>> = Awaited<
-  ReturnType<Kinds[keyof Kinds]>
->['client']
-
-/** Whatever `redisStore` has to take, by its real type. */
-export type UserClient =
-  | ClientOf<typeof singleClients>
-  | ClientOf<typeof clusterClients>
-  | ClientOf<typeof sentinelClients>
-
 /** The names of a table of clients, for `describe.each`. */
 export function namesOf<Kinds extends object>(kinds: Kinds): (keyof Kinds & string)[] {
   return Object.keys(kinds) as (keyof Kinds & string)[]
 }
 
-async function ioredis<Client extends Redis | Redis5 | Cluster | Cluster5>(client: Client): Promise<Connected<Client>> {
+function ioredis<Client extends Redis | Redis5 | Cluster | Cluster5>(client: Client): Owned<Client> {
   quiet(client)
-  if (client.status !== 'ready') await new Promise((ready) => (client as Redis).once('ready', () => ready(undefined)))
-  return { client, close: async () => client.disconnect() }
+  const ready = new Promise((resolve) => (client as Redis).once('ready', () => resolve(undefined)))
+  return { client, ready, close: () => client.disconnect() }
 }
 
 interface NodeRedisLike {
@@ -59,10 +52,12 @@ interface NodeRedisLike {
   destroy(): void
 }
 
-async function nodeRedis<Client extends NodeRedisLike>(client: Client): Promise<Connected<Client>> {
+function nodeRedis<Client extends NodeRedisLike>(client: Client): Owned<Client> {
   quiet(client)
-  await client.connect()
-  return { client, close: async () => client.destroy() }
+  const ready = client.connect()
+  // Closed before it was ever connected.
+  ready.catch(() => {})
+  return { client, ready, close: () => client.destroy() }
 }
 
 /** As every user of these clients has to: connections that break emit errors, which would end the process. */

@@ -75,9 +75,10 @@ test('a missing redis-server is an error that says how to get one', async () => 
 test('every single client speaks to a Redis', async () => {
   const server = await kept(startRedis())
   for (const name of namesOf(singleClients)) {
-    const { client, close } = await singleClients[name](server.port)
+    const { client, ready, close } = singleClients[name](server.port)
+    await ready
     await (client as { set(key: string, value: string): Promise<unknown> }).set(name, '1')
-    await close()
+    close()
   }
   expect([...(await server.lifetimes()).keys()].sort()).toEqual(namesOf(singleClients).sort())
 })
@@ -89,31 +90,34 @@ test('every cluster client speaks to all masters of a cluster', async () => {
     expect(slotOf(key)).toBe(await cluster.masters[0]?.call('CLUSTER', 'KEYSLOT', key))
   }
   for (const name of namesOf(clusterClients)) {
-    const { client, close } = await clusterClients[name](cluster)
+    const { client, ready, close } = clusterClients[name](cluster)
+    await ready
     for (const key of keys) await (client as { set(key: string, value: string): Promise<unknown> }).set(key, name)
     for (const master of cluster.masters) expect(await master.call('DBSIZE')).toBe(1)
     await cluster.flush()
-    await close()
+    close()
   }
 })
 
 test('every Sentinel client follows a failover', async () => {
   const all = await kept(startSentinels())
   for (const name of namesOf(sentinelClients)) {
-    const { client, close } = await sentinelClients[name](all)
+    const { client, ready, close } = sentinelClients[name](all)
+    await ready
     expect(await client.set(name, '1')).toBe('OK')
     if (name === 'ioredis 6 by Sentinel') {
       await all.failOver()
       await until('the client has followed', async () => (await client.set(name, '2')) === 'OK')
     }
-    await close()
+    close()
   }
 })
 
 test('a proxy delays, holds back and cuts', async () => {
   const server = await kept(startRedis())
   const proxy = await kept(startProxy(server.port))
-  const { client, close } = await singleClients['ioredis 6'](proxy.port)
+  const { client, ready, close } = singleClients['ioredis 6'](proxy.port)
+  await ready
   await client.set('a', '1')
 
   proxy.toClient.pass(80)
@@ -130,5 +134,5 @@ test('a proxy delays, holds back and cuts', async () => {
 
   proxy.cut()
   await until('the client came back', () => client.ping())
-  await close()
+  close()
 })

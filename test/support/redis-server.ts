@@ -126,6 +126,7 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
 class PortTaken extends Error {}
 
 async function launch(port: number, { settings = [], sentinel = false }: RedisServerOptions): Promise<Leashed> {
+  const binary = redisBinary()
   const dir = mkdtempSync(join(tmpdir(), 'sluice-redis-'))
   const config = join(dir, 'redis.conf')
   const log = join(dir, 'redis.log')
@@ -133,7 +134,7 @@ async function launch(port: number, { settings = [], sentinel = false }: RedisSe
   const volatile = sentinel ? [] : ['save ""', 'appendonly no']
   writeFileSync(config, [...own, ...volatile, ...settings, ''].join('\n'))
 
-  const server = await startLeashed(redisBinary(), [config, ...(sentinel ? ['--sentinel'] : [])], dir)
+  const server = await startLeashed(binary, [config, ...(sentinel ? ['--sentinel'] : [])], dir)
   const said = () => `${server.errorText()}${readIfThere(log)}`
   try {
     await until(
