@@ -35,10 +35,10 @@ export class RedisSentinels {
     })
   }
 
-  /** Kills the master and waits until a replica is promoted, of which all sentinels know. */
-  async failOver(): Promise<RedisServer> {
+  /** Kills or stops the master and waits until a replica is promoted, of which all sentinels know. */
+  async failOver(signal: 'SIGKILL' | 'SIGSTOP' = 'SIGKILL'): Promise<RedisServer> {
     const old = await this.master()
-    old.kill('SIGKILL')
+    old.kill(signal)
     return until(
       'a replica is promoted',
       async () => {
