@@ -10,6 +10,7 @@ import { headerWriters } from './headers/table.js'
 import type { HeaderField, HeaderWriter } from './headers/writer.js'
 import { byIp } from './identity/ip.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
+import { isThenable } from './thenable.js'
 import { Places } from './places.js'
 import { reject } from './responders/reject.js'
 import type { Action, Reply, Responder } from './responders/responder.js'
@@ -59,13 +60,14 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
 
   function guard(context: HttpContext<Request>): Outcome | Promise<Outcome> {
     const skipped = skip ? skip(context.request, context) : false
-    if (skipped instanceof Promise) return skipped.then((late) => (late ? SKIPPED : price(context)))
+    // Any thenable: one taken for an answer would be truthy, and skip every request.
+    if (isThenable(skipped)) return Promise.resolve(skipped).then((late) => (late ? SKIPPED : price(context)))
     return skipped ? SKIPPED : price(context)
   }
 
   function price(context: HttpContext<Request>): Outcome | Promise<Outcome> {
     const units = typeof cost === 'function' ? cost(context.request, context) : cost
-    return units instanceof Promise ? units.then((late) => ask(context, late)) : ask(context, units)
+    return isThenable(units) ? Promise.resolve(units).then((late) => ask(context, late)) : ask(context, units)
   }
 
   function ask(context: HttpContext<Request>, units: number): Outcome | Promise<Outcome> {
@@ -91,8 +93,8 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
       return verdict.delayMs > 0 ? takeTurn(context, verdict) : outcome(context, verdict, 'proceed')
     }
     const action = (respond as Responder<Request>)({ context, verdict })
-    return action instanceof Promise
-      ? action.then((late) => outcome(context, verdict, late))
+    return isThenable(action)
+      ? Promise.resolve(action).then((late) => outcome(context, verdict, late))
       : outcome(context, verdict, action)
   }
 

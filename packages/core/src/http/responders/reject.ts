@@ -2,6 +2,7 @@ import { invalidPolicy, show, SluiceError } from '../../errors.js'
 import { knownOptions } from '../../limits/checks.js'
 import type { Verdict } from '../../verdict.js'
 import { prefersJson } from '../negotiate.js'
+import { isThenable } from '../thenable.js'
 import { plainProblem, problem, type RefusalStatus } from './problem.js'
 import type { Reply, Responder } from './responder.js'
 
@@ -9,7 +10,7 @@ import type { Reply, Responder } from './responder.js'
 export type RejectBody = string | object
 
 export interface RejectOptions<Request> {
-  /** 429 says that the client asks too much, 503 that the server has little to give. Blocks are always 429. @default 429 */
+  /** 429 says that the client asks too much, 503 that the server has little to give. Blocks, and costs that can never fit, are always 429. @default 429 */
   readonly status?: RefusalStatus
   /** @default problem details as JSON, or a line of text for clients that do not accept JSON */
   readonly body?: RejectBody | ((request: Request, verdict: Verdict) => RejectBody | Promise<RejectBody>)
@@ -28,14 +29,14 @@ export function reject<Request>(options: RejectOptions<Request> = {}): Responder
   if (body !== undefined && typeof body !== 'function') checkedBody(body)
 
   return function reject({ context, verdict }) {
-    const sent = verdict.reason === 'blocked' ? 429 : status
+    const sent = verdict.reason === 'limited' ? status : 429
     if (body === undefined) {
       return prefersJson(context.header('accept'))
         ? reply(sent, 'application/problem+json; charset=utf-8', JSON.stringify(problem(verdict, sent)))
         : reply(sent, TEXT, plainProblem(verdict, sent))
     }
     const own = typeof body === 'function' ? body(context.request, verdict) : body
-    return own instanceof Promise ? own.then((late) => ownReply(sent, late)) : ownReply(sent, own)
+    return isThenable(own) ? Promise.resolve(own).then((late) => ownReply(sent, late)) : ownReply(sent, own)
   }
 }
 
