@@ -38,6 +38,7 @@ export { type SlidingWindowOptions, slidingWindow } from './limits/sliding-windo
 export { type BlockOptions, type CostOptions, createLimiter, Limiter, type LimiterOptions } from './limiter.js'
 export { type MemoryStoreOptions, memoryStore } from './memory/store.js'
 export type { PolicyOptions } from './policy.js'
+export { type RedisStoreOptions, redisStore } from './redis/store.js'
 export type { Answer, Ask, BlockReport, Cell, Op, Plan, ResolvedLimit, Store } from './store.js'
 export { type LimitReport, type RefusalReason, Verdict } from './verdict.js'
 export type { AcquireOptions } from './waiting-lines.js'

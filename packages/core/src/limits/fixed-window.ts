@@ -1,4 +1,3 @@
-import { DROPPED } from '../kernels/window.js'
 import { exactProduct, oneOf } from './checks.js'
 import { makeLimit, type RateOptions } from './common.js'
 import type { Limit } from './limit.js'
@@ -25,8 +24,8 @@ export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limi
     return {
       kernel: 'window',
       id: `${byClock ? 'fixed' : 'opened'}.${limit}.${windowMs}`,
-      // No segments means a window that the first request opens.
-      params: [limit, windowMs, byClock ? 1 : 0, DROPPED],
+      // No segments, but one counter.
+      params: [limit, windowMs, 0, byClock ? 1 : 0],
       report: { algorithm: 'fixedWindow', limit, windowMs, capacity: limit, queue: false },
     }
   })

@@ -84,7 +84,12 @@ export class BucketTable extends States<BucketState> implements Table {
   }
 
   #write(): void {
-    const resetAt = this.#now + this.#wait(this.#capacity)
+    const resetAfterMs = this.#wait(this.#capacity)
+    if (resetAfterMs === 0) {
+      this.states.delete(this.#identity)
+      return
+    }
+    const resetAt = this.#now + resetAfterMs
     if (this.#state) {
       this.#state.debt = this.#debt
       this.#state.at = this.#at

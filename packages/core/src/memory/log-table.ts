@@ -10,8 +10,7 @@ interface LogState extends State {
 const EMPTY: number[] = []
 
 export class LogTable extends States<LogState> implements Table {
-  /** Entries and ms beyond which nothing matters to any limit of this log. */
-  readonly #most: number
+  /** The longest window of any limit of this log. */
   readonly #longestMs: number
   /** Limit and window of each limit, flat. */
   readonly #pairs: readonly number[]
@@ -23,9 +22,8 @@ export class LogTable extends States<LogState> implements Table {
   #now = 0
   #cost = 0
 
-  constructor([most, longestMs, ...pairs]: readonly number[]) {
+  constructor([, longestMs, ...pairs]: readonly number[]) {
     super()
-    this.#most = most as number
     this.#longestMs = longestMs as number
     this.#pairs = pairs
   }
@@ -52,7 +50,6 @@ export class LogTable extends States<LogState> implements Table {
   charge(): void {
     if (this.#entries === EMPTY) this.#entries = []
     for (let n = 0; n < this.#cost; n++) this.#entries.push(this.#at)
-    if (this.#entries.length > 2 * this.#most) this.#entries = this.#entries.slice(-this.#most)
     this.#write()
   }
 
@@ -62,6 +59,7 @@ export class LogTable extends States<LogState> implements Table {
     while (end > 0 && (this.#entries[end - 1] as number) > receipt) end--
     let start = end
     while (start > 0 && end - start < cost && this.#entries[start - 1] === receipt) start--
+    if (start === end) return
     this.#entries.splice(start, end - start)
     this.#write()
   }
@@ -104,8 +102,15 @@ export class LogTable extends States<LogState> implements Table {
     return wait > 0 ? wait + this.#at - this.#now : wait
   }
 
+  /** Keeps only entries that still count for a limit, so the state is as small as it can be. */
   #write(): void {
-    if (this.#entries.length === 0) {
+    let keep = 0
+    for (let i = 0; i < this.#pairs.length; i += 2) {
+      const limit = this.#pairs[i] as number
+      keep = Math.max(keep, log.live(this.#entries, this.#at, this.#pairs[i + 1] as number, limit))
+    }
+    if (keep < this.#entries.length) this.#entries.splice(0, this.#entries.length - keep)
+    if (keep === 0) {
       this.states.delete(this.#identity)
       return
     }

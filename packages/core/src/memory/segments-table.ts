@@ -114,7 +114,12 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
   }
 
   #write(): void {
-    const resetAt = this.#now + this.#reset()
+    const resetAfterMs = this.#reset()
+    if (resetAfterMs === 0) {
+      this.states.delete(this.#identity)
+      return
+    }
+    const resetAt = this.#now + resetAfterMs
     if (this.#state) {
       this.#state.segment = this.#segment
       this.#state.total = this.#total

@@ -18,7 +18,7 @@ import { BucketTable } from './bucket-table.js'
 import { monotonicNow } from './clock.js'
 import { ConcurrencyTable } from './concurrency-table.js'
 import { LogTable } from './log-table.js'
-import { OpenedTable } from './opened-table.js'
+import { CounterTable } from './counter-table.js'
 import { SegmentsTable } from './segments-table.js'
 import type { Table } from './table.js'
 
@@ -200,7 +200,7 @@ function makeTable({ kernel, params }: Cell): Table {
     case 'log':
       return new LogTable(params)
     case 'window':
-      return params[2] === 0 ? new OpenedTable(params) : new SegmentsTable(params)
+      return params[2] === 0 ? new CounterTable(params) : new SegmentsTable(params)
     case 'concurrency':
       return new ConcurrencyTable(params)
     default:

@@ -2,27 +2,29 @@ import { instant, isAhead } from '../kernels/clock.js'
 import * as window from '../kernels/window.js'
 import { type State, States, type Table } from './table.js'
 
-interface OpenedState extends State {
+interface CounterState extends State {
   start: number
   count: number
 }
 
-/** Windows that a key's first request opens. */
-export class OpenedTable extends States<OpenedState> implements Table {
+/** One counter per window; the window starts by the clock or with a key's first request. */
+export class CounterTable extends States<CounterState> implements Table {
   readonly #limit: number
   readonly #windowMs: number
+  readonly #byClock: boolean
 
   #identity = ''
-  #state: OpenedState | undefined
+  #state: CounterState | undefined
   #start = 0
   #count = 0
   #now = 0
   #cost = 0
 
-  constructor([limit, windowMs]: readonly number[]) {
+  constructor([limit, windowMs, , byClock]: readonly number[]) {
     super()
     this.#limit = limit as number
     this.#windowMs = windowMs as number
+    this.#byClock = byClock === 1
   }
 
   look(identity: string, now: number, cost: number): number {
@@ -31,10 +33,10 @@ export class OpenedTable extends States<OpenedState> implements Table {
     this.#now = now
     this.#cost = cost
     const at = state ? instant(state.start, now, this.#windowMs) : now
-    const over = state !== undefined && at >= state.start + this.#windowMs && state.start <= now
     this.#state = state
-    this.#start = state && !over && !isAhead(state.start, now, this.#windowMs) ? state.start : at
-    this.#count = state && !over ? state.count : 0
+    const isOver = !state || at >= state.start + this.#windowMs
+    this.#count = state && !isOver ? state.count : 0
+    this.#start = state && !isOver && state.start <= at ? state.start : window.startOf(at, this.#windowMs, this.#byClock)
     return this.#wait(cost)
   }
 
@@ -62,7 +64,7 @@ export class OpenedTable extends States<OpenedState> implements Table {
     )
   }
 
-  protected consumed(state: OpenedState, now: number): number {
+  protected consumed(state: CounterState, now: number): number {
     return now >= state.start + this.#windowMs ? 0 : state.count / this.#limit
   }
 
@@ -71,7 +73,7 @@ export class OpenedTable extends States<OpenedState> implements Table {
   }
 
   #wait(cost: number): number {
-    return window.openedWaitFor(this.#count, this.#endsIn(), cost, this.#limit)
+    return window.counterWaitFor(this.#count, this.#endsIn(), cost, this.#limit)
   }
 
   #write(): void {

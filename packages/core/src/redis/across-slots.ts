@@ -1,0 +1,118 @@
+import { type Answer, type Ask, CHARGE, CONSUME, type Plan, REFUND, STRIDE } from '../store.js'
+
+type Decide = (part: Ask, slot: number) => Promise<Answer>
+
+/** The part of a plan that lives on one slot, and where its reports stand in the whole. */
+interface Part {
+  readonly plan: Plan
+  readonly slot: number
+  readonly identities: readonly number[]
+  readonly cells: readonly number[]
+  readonly positions: readonly number[]
+}
+
+/**
+ * Decides a plan whose keys sit on different slots, which no script may touch together: every slot
+ * decides its part all or none, and if one refuses, the others give back what they charged.
+ *
+ * Never admits too much, since every limit has room for what is admitted. For the moment between the
+ * two phases a part is charged for a request that ends up refused, so another may be refused that
+ * would have had room.
+ */
+export async function decideAcrossSlots(ask: Ask, slots: readonly number[], decide: Decide): Promise<Answer> {
+  const parts = partsOf(ask.plan, slots)
+  const asks = parts.map((part) => partAsk(ask, part))
+  const settled = await Promise.allSettled(parts.map((part, i) => decide(asks[i] as Ask, part.slot)))
+  const answers = settled.map((result) => (result.status === 'fulfilled' ? result.value : undefined))
+  const failure = settled.find((result) => result.status === 'rejected')
+
+  const allowed = answers.every((answer) => answer?.allowed)
+  const charges = ask.op === CONSUME || (ask.op === CHARGE && failure)
+  if (!allowed && charges) {
+    const refunds = parts.map(async (part, i) => {
+      const charge = answers[i]
+      if (!charge?.allowed) return
+      const refunded = await decide({ ...(asks[i] as Ask), op: REFUND, charge }, part.slot)
+      answers[i] = { ...refunded, allowed: true }
+    })
+    const failed = (await Promise.allSettled(refunds)).find((result) => result.status === 'rejected')
+    if (!failure && failed) throw failed.reason
+  }
+  if (failure) throw failure.reason
+  return whole(ask, parts, answers as Answer[], allowed)
+}
+
+const partsByPlan = new WeakMap<Plan, Map<string, Part[]>>()
+
+/** The same parts for the same plan and grouping, so that a store can tell equal plans by identity. */
+function partsOf(plan: Plan, slots: readonly number[]): Part[] {
+  const grouping = slots.map((slot) => slots.indexOf(slot)).join()
+  let byGrouping = partsByPlan.get(plan)
+  if (!byGrouping) {
+    byGrouping = new Map()
+    partsByPlan.set(plan, byGrouping)
+  }
+  let parts = byGrouping.get(grouping)
+  if (!parts) {
+    parts = [...new Set(slots)].map((slot) => part(plan, slots, slot))
+    byGrouping.set(grouping, parts)
+  }
+  const distinct = [...new Set(slots)]
+  return parts.map((known, i) => ({ ...known, slot: distinct[i] as number }))
+}
+
+function part(plan: Plan, slots: readonly number[], slot: number): Part {
+  const identities = slots.flatMap((other, i) => (other === slot ? [i] : []))
+  const cells: number[] = []
+  const positions: number[] = []
+  let position = 0
+  plan.cells.forEach((cell, i) => {
+    const isHere = identities.includes(cell.identity)
+    if (isHere) cells.push(i)
+    for (let n = 0; n < cell.limits.length; n++, position++) if (isHere) positions.push(position)
+  })
+  const partial: Plan = {
+    policy: plan.policy,
+    cells: cells.map((i) => {
+      const cell = plan.cells[i] as Plan['cells'][number]
+      return { ...cell, identity: identities.indexOf(cell.identity) }
+    }),
+    identities: identities.length,
+    reports: positions.length,
+  }
+  return { plan: partial, slot, identities, cells, positions }
+}
+
+function partAsk(ask: Ask, { plan, identities, cells, positions }: Part): Ask {
+  const { charge } = ask
+  return {
+    op: ask.op,
+    plan,
+    identities: identities.map((i) => ask.identities[i] as string),
+    costs: cells.map((i) => ask.costs[i] as number),
+    lease: ask.lease,
+    ...(charge && { charge: { ...charge, values: pick(charge, positions), offset: 0 } }),
+  }
+}
+
+/** The reports of one part, out of an answer to the whole. */
+function pick({ values, offset }: Answer, positions: readonly number[]): number[] {
+  return positions.flatMap((position) => values.slice(offset + position * STRIDE, offset + (position + 1) * STRIDE))
+}
+
+function whole(ask: Ask, parts: readonly Part[], answers: readonly Answer[], allowed: boolean): Answer {
+  // The earliest: a refund then finds more paid off by time than was, never less.
+  const now = Math.min(...answers.map((answer) => answer.now))
+  const block = answers.find((answer) => answer.block)?.block
+  if (block) return { now, allowed: false, values: [], offset: 0, block }
+  const values: number[] = new Array(ask.plan.reports * STRIDE).fill(0)
+  parts.forEach(({ positions }, i) => {
+    const answer = answers[i] as Answer
+    positions.forEach((position, n) => {
+      for (let k = 0; k < STRIDE; k++) {
+        values[position * STRIDE + k] = answer.values[answer.offset + n * STRIDE + k] as number
+      }
+    })
+  })
+  return { now, allowed, values, offset: 0 }
+}

@@ -1,0 +1,119 @@
+import { type Answer, type Ask, type Plan, STRIDE } from '../store.js'
+import type { Connection } from './connection.js'
+import { decode, encode, type PlanText, planText } from './encode.js'
+import { run } from './run.js'
+import { decideScript } from './scripts.generated.js'
+
+export interface BatchOptions {
+  readonly prefix: string
+  readonly timeoutMs: number
+  /** Most decisions in one script run. */
+  readonly batch: number
+  readonly clock: (() => number) | undefined
+}
+
+interface Pending {
+  readonly ask: Ask
+  readonly resolve: (answer: Answer) => void
+  readonly reject: (error: Error) => void
+}
+
+/**
+ * Collects the decisions of one turn of the event loop and sends them as one script run.
+ * In a cluster there is one run per slot that is asked for.
+ */
+export class Batches {
+  readonly #connection: Connection
+  readonly #options: BatchOptions
+  readonly #texts = new WeakMap<Plan, PlanText>()
+  readonly #textOf = (plan: Plan): PlanText => {
+    let text = this.#texts.get(plan)
+    if (!text) {
+      text = planText(plan)
+      this.#texts.set(plan, text)
+    }
+    return text
+  }
+  /** What waits for the end of this turn, by slot (all in one where there are no slots). */
+  #waiting = new Map<number, Pending[]>()
+  #scheduled = false
+  readonly #inFlight = new Set<Promise<void>>()
+
+  constructor(connection: Connection, options: BatchOptions) {
+    this.#connection = connection
+    this.#options = options
+  }
+
+  decide(ask: Ask, slot: number): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const pending = { ask, resolve, reject }
+      const line = this.#waiting.get(slot)
+      if (!line) this.#waiting.set(slot, [pending])
+      else if (line.length < this.#options.batch) line.push(pending)
+      else {
+        // Full: it goes now, and this one opens the next.
+        this.#waiting.set(slot, [pending])
+        this.#send(line)
+      }
+      if (!this.#scheduled) {
+        this.#scheduled = true
+        setImmediate(this.#flush)
+      }
+    })
+  }
+
+  /** Sends what waits; for commands that must not overtake it. */
+  readonly #flush = (): void => {
+    this.#scheduled = false
+    const waiting = this.#waiting
+    this.#waiting = new Map()
+    for (const line of waiting.values()) this.#send(line)
+  }
+
+  flush(): void {
+    if (this.#waiting.size > 0) this.#flush()
+  }
+
+  /** Resolves when everything sent has been answered or given up. */
+  async drain(): Promise<void> {
+    this.flush()
+    await Promise.all(this.#inFlight)
+  }
+
+  #send(line: Pending[]): void {
+    const sent = this.#run(line).finally(() => this.#inFlight.delete(sent))
+    this.#inFlight.add(sent)
+  }
+
+  async #run(line: Pending[]): Promise<void> {
+    try {
+      const groups = byPlan(line)
+      const reply = await run(this.#connection, this.#options.timeoutMs, decideScript, () =>
+        encode(groups, this.#textOf, this.#options.prefix, this.#options.clock?.()),
+      )
+      settle(groups, reply as unknown[])
+    } catch (error) {
+      for (const { reject } of line) reject(error as Error)
+    }
+  }
+}
+
+function byPlan(line: readonly Pending[]): Map<Plan, Pending[]> {
+  const groups = new Map<Plan, Pending[]>()
+  for (const pending of line) {
+    const group = groups.get(pending.ask.plan)
+    if (group) group.push(pending)
+    else groups.set(pending.ask.plan, [pending])
+  }
+  return groups
+}
+
+function settle(groups: ReadonlyMap<Plan, readonly Pending[]>, reply: readonly unknown[]): void {
+  let offset = 1
+  for (const [plan, group] of groups) {
+    for (const { resolve } of group) {
+      resolve(decode(reply, offset, plan))
+      offset += plan.reports * STRIDE
+    }
+  }
+}

@@ -1,0 +1,138 @@
+import { type Answer, type Ask, type Cell, type Plan, REFUND, STRIDE } from '../store.js'
+import { escapeIdentity } from './keys.js'
+
+/** What the store says of a plan to `decide.lua`, worked out once per plan. */
+export interface PlanText {
+  /** ARGV of the plan, up to its runs. */
+  readonly header: readonly string[]
+  /** What follows the identity in the key of each cell. */
+  readonly cellSuffixes: readonly string[]
+  readonly blockSuffix: string
+  readonly takesPlaces: boolean
+}
+
+/** The numbers by which decide.lua knows the kernels. */
+function kernelNumber({ kernel, params }: Cell): number {
+  switch (kernel) {
+    case 'bucket':
+      return 1
+    case 'log':
+      return 2
+    case 'window':
+      return params[2] === 0 ? 4 : 3
+    case 'concurrency':
+      return 5
+  }
+}
+
+export function planText(plan: Plan): PlanText {
+  const header = [String(plan.identities), String(plan.cells.length)]
+  for (const cell of plan.cells) {
+    header.push(String(kernelNumber(cell)), String(cell.params.length), ...cell.params.map(String))
+  }
+  return {
+    header,
+    cellSuffixes: plan.cells.map((cell) => `}:${plan.policy}:${cell.id}`),
+    blockSuffix: blockSuffix(plan.policy),
+    takesPlaces: plan.cells.some((cell) => cell.kernel === 'concurrency'),
+  }
+}
+
+export function blockSuffix(policy: string): string {
+  return `}:${policy}:block`
+}
+
+/** A batch as `decide.lua` takes it. */
+export interface Encoded {
+  readonly keys: string[]
+  readonly args: string[]
+}
+
+/**
+ * Asks grouped by plan, in order within each: equal neighbours form one run, so that a batch of
+ * equal decisions costs one key or two each and nothing else.
+ */
+export function encode(
+  groups: ReadonlyMap<Plan, readonly { readonly ask: Ask }[]>,
+  textOf: (plan: Plan) => PlanText,
+  prefix: string,
+  now: number | undefined,
+): Encoded {
+  const keys: string[] = []
+  const cellKeys: string[] = []
+  const args = [now === undefined ? '' : String(now), '', String(groups.size)]
+  for (const [plan, group] of groups) {
+    const text = textOf(plan)
+    args.push(...text.header)
+    const runs = args.push('') - 1
+    let runCount = 0
+    let sizeAt = -1
+    let size = 0
+    let previous: Ask | undefined
+    for (const { ask } of group) {
+      if (previous && isAlike(previous, ask)) size++
+      else {
+        if (sizeAt >= 0) args[sizeAt] = String(size)
+        runCount++
+        size = 1
+        args.push(String(ask.op))
+        sizeAt = args.push('') - 1
+        for (const cost of ask.costs) args.push(String(cost))
+      }
+      previous = ask
+      if (text.takesPlaces) args.push(ask.lease)
+      if (ask.op === REFUND) pushReceipts(args, ask)
+      pushKeys(keys, cellKeys, ask, text, prefix)
+    }
+    if (sizeAt >= 0) args[sizeAt] = String(size)
+    args[runs] = String(runCount)
+  }
+  args[1] = String(keys.length)
+  for (const key of cellKeys) keys.push(key)
+  return { keys, args }
+}
+
+function isAlike(a: Ask, b: Ask): boolean {
+  if (a.op !== b.op || a.op === REFUND) return false
+  if (a.costs === b.costs) return true
+  for (let i = 0; i < a.costs.length; i++) if (a.costs[i] !== b.costs[i]) return false
+  return true
+}
+
+function pushReceipts(args: string[], { plan, charge }: Ask): void {
+  const { now, values, offset } = charge as Answer
+  args.push(String(now))
+  let at = offset + STRIDE - 1
+  for (const cell of plan.cells) {
+    args.push(String(values[at]))
+    at += STRIDE * cell.limits.length
+  }
+}
+
+function pushKeys(keys: string[], cellKeys: string[], ask: Ask, text: PlanText, prefix: string): void {
+  const { plan, identities } = ask
+  if (identities.length === 1) {
+    const start = `${prefix}{${escapeIdentity(identities[0] as string)}`
+    keys.push(start + text.blockSuffix)
+    for (const suffix of text.cellSuffixes) cellKeys.push(start + suffix)
+    return
+  }
+  const starts = identities.map((identity) => `${prefix}{${escapeIdentity(identity)}`)
+  for (const start of starts) keys.push(start + text.blockSuffix)
+  for (let i = 0; i < plan.cells.length; i++) {
+    cellKeys.push((starts[(plan.cells[i] as Cell).identity] as string) + text.cellSuffixes[i])
+  }
+}
+
+/** Reads the answer to one ask from the reply to its batch. */
+export function decode(reply: readonly unknown[], offset: number, plan: Plan): Answer {
+  const values = reply as readonly number[]
+  const now = values[0] as number
+  if (values[offset] === -1) {
+    const block = { reason: reply[values[offset + 2] as number] as string, remainingMs: values[offset + 1] as number }
+    return { now, allowed: false, values, offset, block }
+  }
+  let allowed = true
+  for (let i = 0; i < plan.reports; i++) if (values[offset + i * STRIDE + 1] !== 0) allowed = false
+  return { now, allowed, values, offset }
+}
