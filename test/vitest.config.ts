@@ -3,7 +3,8 @@ import { defineConfig } from 'vitest/config'
 
 // Tests run on the packages' source, or with SLUICE_TEST=built on what users would install.
 const subject = process.env.SLUICE_TEST === 'built' ? 'built' : 'source'
-const conditions = [...(subject === 'built' ? [] : ['@sluice/source']), 'node', 'import', 'module', 'default']
+// These conditions reach Node's own require too, so 'import' must not be among them.
+const conditions = subject === 'built' ? ['node'] : ['@sluice/source', 'node']
 
 export default defineConfig({
   resolve: { conditions },
