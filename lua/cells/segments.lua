@@ -53,6 +53,17 @@ local function segments_room(c)
   return max(0, N[p] - D[c] - window_edgeUnits(edge, O[c], N[p + 1] / N[p + 2], N[p + 3]))
 end
 
+--- A state from a future that cannot be is read as if its newest segment were this one. What a weighted
+-- edge counts for depends on the instant, so there it moves into the window proper, where it counts in full.
+local function segments_bringBack(c)
+  local p = first[c]
+  local segments, width = N[p + 2], W[c]
+  if N[p + 3] < WEIGHTED_DOWN then return end
+  local edge = window_nth(C[c], segments, width, F[c])
+  C[c] = sub(C[c], 1, segments * width) .. rep('\0', width)
+  segments_add(c, segments - 1, min(edge, N[p] - D[c]))
+end
+
 look[SEGMENTS] = function(c, key, cost)
   local p = first[c]
   local windowMs, segments, width, format = N[p + 1], N[p + 2], W[c], F[c]
@@ -76,6 +87,7 @@ look[SEGMENTS] = function(c, key, cost)
     end
   end
   S[c], O[c], T[c], V[c] = segment, at - segment * segmentMs, at, newest
+  if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_bringBack(c) end
   return segments_wait(c, cost)
 end
 

@@ -39,6 +39,7 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
     this.#state ??= this.#open()
     for (let n = 0; n < places; n++) this.#state.ends.set(`${lease}.${n}`, this.#now + this.#ttlMs)
     for (const [other, end] of this.#state.ends) if (end <= this.#now) this.#state.ends.delete(other)
+    this.#state.resetAt = this.#now + this.#ttlMs
     this.#count()
   }
 
@@ -56,6 +57,7 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
       const end = this.#state.ends.get(`${lease}.${n}`)
       if (end !== undefined && end > this.#now) this.#state.ends.set(`${lease}.${n}`, this.#now + this.#ttlMs)
     }
+    this.#state.resetAt = this.#now + this.#ttlMs
     this.#count()
   }
 
@@ -94,6 +96,5 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
       this.#ends.push(cut)
       if (cut > this.#lastEnd) this.#lastEnd = cut
     }
-    if (this.#state) this.#state.resetAt = this.#lastEnd
   }
 }

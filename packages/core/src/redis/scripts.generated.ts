@@ -26,7 +26,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: '04c288418d7a5cd47c378164929ed4b7b017f6eb',
+  sha1: '0130697af9cf080bd2b71e47d47ba20010cc608c',
   source: `local ARGV, KEYS = ARGV, KEYS
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
@@ -401,6 +401,14 @@ local p = first[c]
 local edge = window_nth(C[c], N[p + 2], W[c], F[c])
 return max(0, N[p] - D[c] - window_edgeUnits(edge, O[c], N[p + 1] / N[p + 2], N[p + 3]))
 end
+local function segments_bringBack(c)
+local p = first[c]
+local segments, width = N[p + 2], W[c]
+if N[p + 3] < WEIGHTED_DOWN then return end
+local edge = window_nth(C[c], segments, width, F[c])
+C[c] = sub(C[c], 1, segments * width) .. rep('\\0', width)
+segments_add(c, segments - 1, min(edge, N[p] - D[c]))
+end
 look[SEGMENTS] = function(c, key, cost)
 local p = first[c]
 local windowMs, segments, width, format = N[p + 1], N[p + 2], W[c], F[c]
@@ -424,6 +432,7 @@ C[c] = rep('\\0', by * width) .. sub(C[c], 1, (segments + 1 - by) * width)
 end
 end
 S[c], O[c], T[c], V[c] = segment, at - segment * segmentMs, at, newest
+if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_bringBack(c) end
 return segments_wait(c, cost)
 end
 take[SEGMENTS] = function(c, key, cost)
