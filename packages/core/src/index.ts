@@ -1,6 +1,26 @@
 export { type Duration } from './duration.js'
 export { SluiceError, type SluiceErrorCode } from './errors.js'
-export type { HttpContext } from './http/context.js'
+export { type HttpContext, headerText, pathOf, type RawResponse } from './http/context.js'
+export { createGuard, type Guard, type Outcome } from './http/guard.js'
+export type { LegacyReset } from './http/headers/single.js'
+export type { HeaderFormat, HeadersOption } from './http/headers/table.js'
+export type { HeaderField } from './http/headers/writer.js'
+export {
+  byCookie,
+  byHeader,
+  byMethod,
+  byPath,
+  byRoute,
+  byUser,
+  compose,
+  everyone,
+  hashedKey,
+  type SecretOptions,
+} from './http/identity/extractors.js'
+export { byIp, type IpOptions, ipKey } from './http/identity/ip.js'
+export { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './http/options.js'
+export { type RejectBody, type RejectOptions, reject } from './http/responders/reject.js'
+export type { Action, Refused, Reply, Responder } from './http/responders/responder.js'
 export {
   type GcraOptions,
   gcra,

@@ -2,6 +2,8 @@
 export interface HttpContext<Request = unknown> {
   /** What the framework hands to its handlers; the first argument of every user function. */
   readonly request: Request
+  /** The raw response: tells when the client is served or has left. */
+  readonly response: RawResponse
   /** The client's address by the framework's own trusted-proxy rules. */
   readonly ip: string | undefined
   readonly method: string
@@ -13,4 +15,29 @@ export interface HttpContext<Request = unknown> {
   header(name: string): string | undefined
   /** A response header that is already set. */
   getResponseHeader(name: string): string | undefined
+}
+
+/** What the core needs of Node's `ServerResponse`, of HTTP/1 and HTTP/2 alike. */
+export interface RawResponse {
+  readonly destroyed?: boolean
+  readonly writableFinished?: boolean
+  on(event: 'finish' | 'close', listener: () => void): unknown
+  removeListener(event: 'finish' | 'close', listener: () => void): unknown
+}
+
+/** Whether nothing can be sent any more: all is sent, or the client has left. */
+export function isOver(response: RawResponse): boolean {
+  return response.destroyed === true || response.writableFinished === true
+}
+
+/** A header of Node's parsed `headers`, as one text. */
+export function headerText(value: string | number | readonly string[] | undefined): string | undefined {
+  return value === undefined || typeof value === 'string' ? value : Array.isArray(value) ? value.join(', ') : String(value)
+}
+
+/** The path of a request target, without the query; of `http://host/path` too, which proxies may send. */
+export function pathOf(target: string): string {
+  const path = target.startsWith('/') ? target : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '') || '/'
+  const end = path.search(/[?#]/)
+  return end < 0 ? path : path.slice(0, end)
 }

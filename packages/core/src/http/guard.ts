@@ -1,0 +1,143 @@
+import { invalidPolicy, show, SluiceError } from '../errors.js'
+import { Limiter } from '../limiter.js'
+import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
+import { memoryStore } from '../memory/store.js'
+import { Policy } from '../policy.js'
+import type { Verdict } from '../verdict.js'
+import type { HttpContext } from './context.js'
+import { retryAfter } from './headers/retry-after.js'
+import { headerWriters } from './headers/table.js'
+import type { HeaderField, HeaderWriter } from './headers/writer.js'
+import { byIp } from './identity/ip.js'
+import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
+import { isThenable } from './thenable.js'
+import { Places } from './places.js'
+import { reject } from './responders/reject.js'
+import type { Action, Reply, Responder } from './responders/responder.js'
+import { waitWithClient } from './wait.js'
+
+/** What an adapter does with a request. */
+export interface Outcome {
+  /** Whether the handler runs. If not and there is no reply, the client has left. */
+  readonly proceed: boolean
+  /** What the limiter said; undefined when the request was skipped. */
+  readonly verdict: Verdict | undefined
+  /** To set on the response, in place of fields of the same name: what was there is merged in. */
+  readonly headers: readonly HeaderField[]
+  /** The response instead of the handler's. Its headers are among `headers`. */
+  readonly reply: Reply | undefined
+}
+
+/**
+ * Decides on requests, whatever the framework. Answers without a promise where nothing has to be
+ * waited for; throws or rejects with what user functions and the store do, having charged nothing.
+ */
+export interface Guard<Request> {
+  (context: HttpContext<Request>): Outcome | Promise<Outcome>
+  /** The limiter behind it: to peek, reset, block and unblock. */
+  readonly limiter: Limiter<Request | string>
+}
+
+const SKIPPED: Outcome = Object.freeze({ proceed: true, verdict: undefined, headers: [], reply: undefined })
+
+/**
+ * Makes the guard behind a framework's `rateLimit`. Everything is checked here, once.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<Request> {
+  knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
+  const { name, limit, window, limits, key = byIp<Request>(), onDeny, store = memoryStore() } = options
+  const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11' } = options
+  const policy = new Policy<Request>({ name, limit, window, limits, key, onDeny } as RateLimitOptions<Request>)
+  const { where } = policy
+  if (typeof cost !== 'function') wholeNumber(where, 'cost', cost, 0)
+  optionalFunction(where, 'skip', skip)
+  if (typeof respond !== 'function') invalidPolicy(where, 'respond', 'a responder such as reject()', respond)
+  const writers = headerWriters(where, headers)
+  const limiter = new Limiter(policy, store, true)
+  const places = placesOf(limiter)
+
+  function guard(context: HttpContext<Request>): Outcome | Promise<Outcome> {
+    const skipped = skip ? skip(context.request, context) : false
+    // Any thenable: one taken for an answer would be truthy, and skip every request.
+    if (isThenable(skipped)) return Promise.resolve(skipped).then((late) => (late ? SKIPPED : price(context)))
+    return skipped ? SKIPPED : price(context)
+  }
+
+  function price(context: HttpContext<Request>): Outcome | Promise<Outcome> {
+    const units = typeof cost === 'function' ? cost(context.request, context) : cost
+    return isThenable(units) ? Promise.resolve(units).then((late) => ask(context, late)) : ask(context, units)
+  }
+
+  function ask(context: HttpContext<Request>, units: number): Outcome | Promise<Outcome> {
+    const verdict = decide(context, units)
+    return verdict instanceof Promise ? verdict.then((late) => act(context, late)) : act(context, verdict)
+  }
+
+  function decide(context: HttpContext<Request>, units: number): Verdict | Promise<Verdict> {
+    // The limiter would take undefined, which a careless function returns, for its default.
+    if (units === undefined) throw new SluiceError('INVALID_COST', `${where}: cost: expected a whole number, got undefined`)
+    try {
+      return limiter.decide(context.request, context, units)
+    } catch (error) {
+      // A key function does not know for whom it works.
+      const isNamed = !(error instanceof SluiceError) || error.message.startsWith(where)
+      throw isNamed ? error : new SluiceError(error.code, `${where}: ${error.message}`, { cause: error })
+    }
+  }
+
+  function act(context: HttpContext<Request>, verdict: Verdict): Outcome | Promise<Outcome> {
+    if (verdict.allowed) {
+      places?.hold(verdict, context.response)
+      return verdict.delayMs > 0 ? takeTurn(context, verdict) : outcome(context, verdict, 'proceed')
+    }
+    const action = (respond as Responder<Request>)({ context, verdict })
+    return isThenable(action)
+      ? Promise.resolve(action).then((late) => outcome(context, verdict, late))
+      : outcome(context, verdict, action)
+  }
+
+  async function takeTurn(context: HttpContext<Request>, verdict: Verdict): Promise<Outcome> {
+    if (await waitWithClient(context.response, verdict.delayMs)) return outcome(context, verdict, 'proceed')
+    await limiter.giveBack(verdict)
+    return outcome(context, verdict, 'gone')
+  }
+
+  function outcome(context: HttpContext<Request>, verdict: Verdict, action: Action): Outcome {
+    if (action === 'gone') return { proceed: false, verdict, headers: [], reply: undefined }
+    if (action === 'proceed') {
+      return { proceed: true, verdict, headers: quotaHeaders(writers, context, verdict), reply: undefined }
+    }
+    checkReply(where, action)
+    const fields = action.tellsQuota ? quotaHeaders(writers, context, verdict) : []
+    fields.push(...action.headers, ['Content-Length', String(Buffer.byteLength(action.body))])
+    return { proceed: false, verdict, headers: fields, reply: action }
+  }
+
+  return Object.assign(guard, { limiter: limiter as Limiter<Request | string> })
+}
+
+function quotaHeaders<Request>(
+  writers: readonly HeaderWriter[],
+  context: HttpContext<Request>,
+  verdict: Verdict,
+): HeaderField[] {
+  const present = (name: string) => context.getResponseHeader(name)
+  const fields: HeaderField[] = []
+  // No reports, no quota to tell: the client is blocked.
+  if (verdict.limits.length > 0) for (const writer of writers) writer.write(verdict, present, fields)
+  if (!verdict.allowed && verdict.retryAfterMs !== undefined) retryAfter(verdict.retryAfterMs, present, fields)
+  return fields
+}
+
+function placesOf<Request>(limiter: Limiter<Request>): Places | undefined {
+  const ttls = limiter.limits.filter((limit) => limit.algorithm === 'concurrency').map(({ window }) => Number(window))
+  return ttls.length > 0 ? new Places(limiter, Math.min(...ttls)) : undefined
+}
+
+function checkReply(where: string, reply: unknown): void {
+  const { status, headers, body } = (reply ?? {}) as Partial<Reply>
+  if (Number.isInteger(status) && Array.isArray(headers) && typeof body === 'string') return
+  throw new SluiceError('INVALID_POLICY', `${where}: respond: expected a reply, "proceed" or "gone", got ${show(reply)}`)
+}

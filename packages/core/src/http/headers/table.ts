@@ -1,0 +1,42 @@
+import { invalidPolicy } from '../../errors.js'
+import { knownOptions, oneOf } from '../../limits/checks.js'
+import { draft8, draft11 } from './lists.js'
+import { draft6, draft7, LEGACY_RESETS, type LegacyReset, legacy } from './single.js'
+import type { HeaderWriter } from './writer.js'
+
+/** Every wire form by its name; a new revision of the draft is one more row. */
+const WRITERS = {
+  'draft-11': draft11,
+  'draft-8': draft8,
+  'draft-7': draft7,
+  'draft-6': draft6,
+  legacy: legacy('epoch-seconds'),
+} as const satisfies Record<string, HeaderWriter>
+
+export type HeaderFormat =
+  | keyof typeof WRITERS
+  /** `X-RateLimit-*` with a dialect of Reset other than seconds since 1970. */
+  | { readonly format: 'legacy'; readonly reset: LegacyReset }
+
+/** One form, several whose fields differ, or none. */
+export type HeadersOption = HeaderFormat | readonly HeaderFormat[] | false
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function headerWriters(where: string, option: unknown): readonly HeaderWriter[] {
+  if (option === false) return []
+  const writers = (Array.isArray(option) ? option : [option]).map((format) => writerFor(where, format))
+  const owned = writers.flatMap(({ fields }) => fields)
+  const twice = owned.find((field, i) => owned.indexOf(field) !== i)
+  if (twice) invalidPolicy(where, 'headers', `forms of which only one writes ${twice}`, option)
+  return writers
+}
+
+function writerFor(where: string, format: unknown): HeaderWriter {
+  if (typeof format === 'object' && format !== null) {
+    knownOptions(`${where}: headers`, format, ['format', 'reset'])
+    const { format: name, reset } = format as Record<string, unknown>
+    oneOf(where, 'headers.format', name, ['legacy'])
+    return legacy(oneOf(where, 'headers.reset', reset, LEGACY_RESETS))
+  }
+  return WRITERS[oneOf(where, 'headers', format, Object.keys(WRITERS) as (keyof typeof WRITERS)[])]
+}

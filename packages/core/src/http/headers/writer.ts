@@ -1,0 +1,66 @@
+import type { LimitReport, Verdict } from '../../verdict.js'
+
+export type HeaderField = readonly [name: string, value: string]
+
+/** Reads a field that is already on the response. */
+export type ReadField = (name: string) => string | undefined
+
+/** One wire form of the quota: which fields it owns, and their values for a verdict. */
+export interface HeaderWriter {
+  readonly fields: readonly string[]
+  /** Adds fields that replace what is on the response, with what was there merged in. */
+  write(verdict: Verdict, present: ReadField, out: HeaderField[]): void
+}
+
+/** Structured fields (RFC 9651 §3.3.1) know no larger integer. */
+const LARGEST_INTEGER = 999_999_999_999_999
+
+/** A value for an Integer of a structured field; the given number is whole and not negative. */
+export function integer(value: number): number {
+  return value > LARGEST_INTEGER ? LARGEST_INTEGER : value
+}
+
+/** Time left, in whole seconds, rounded up: never a second short. */
+export function seconds(ms: number): number {
+  return integer(Math.ceil(ms / 1000))
+}
+
+/** `Retry-After` is at least a second: 0 would invite a client to hammer. */
+export function retryAfterSeconds(retryAfterMs: number): number {
+  return Math.max(1, seconds(retryAfterMs))
+}
+
+/**
+ * What a limit allows, as clients understand it: `q` units in `w` seconds. A bucket that holds more
+ * than its limit shows its capacity and the time in which that comes back. No `w` for places in
+ * flight, which no time gives back, nor below a second.
+ */
+export function quota({ algorithm, limit, windowMs, capacity }: LimitReport): { q: number; w: number | undefined } {
+  const isBucket = capacity > limit && limit > 0
+  const q = isBucket ? capacity : limit
+  const ms = isBucket ? Math.ceil((capacity * windowMs) / limit) : windowMs
+  return { q: integer(q), w: algorithm === 'concurrency' || ms < 1000 ? undefined : seconds(ms) }
+}
+
+/** The limit that keeps a refused request waiting longest. */
+export function binding({ allowed, retryAfterMs, limits }: Verdict): LimitReport | undefined {
+  if (allowed || retryAfterMs === undefined) return undefined
+  return limits.find((limit) => !limit.allowed && limit.retryAfterMs === retryAfterMs)
+}
+
+/** The limit that forms with room for one show: what refused, else what has the fewest units left. */
+export function tightest(verdict: Verdict): LimitReport {
+  const refusing = binding(verdict) ?? verdict.limits.find((limit) => !limit.allowed)
+  if (refusing) return refusing
+  return verdict.limits.reduce((least, limit) =>
+    limit.remaining < least.remaining ||
+    (limit.remaining === least.remaining && limit.resetAfterMs > least.resetAfterMs)
+      ? limit
+      : least,
+  )
+}
+
+/** A list field with `members` behind those of another limiter on the route. */
+export function appended(present: string | undefined, members: string): string {
+  return present ? `${present}, ${members}` : members
+}

@@ -1,0 +1,11 @@
+import { SluiceError } from '../../errors.js'
+import type { HttpContext } from '../context.js'
+
+/** Key functions of HTTP requests say so themselves when a limiter without requests calls them. */
+export function needsContext<Subject>(name: string, context: HttpContext<Subject> | undefined): HttpContext<Subject> {
+  if (context) return context
+  throw new SluiceError(
+    'INVALID_KEY',
+    `${name}: expected an HTTP request, got none (outside of rateLimit, leave out key and pass the key itself)`,
+  )
+}

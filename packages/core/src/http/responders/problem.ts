@@ -1,0 +1,31 @@
+import type { Verdict } from '../../verdict.js'
+import { retryAfterSeconds } from '../headers/writer.js'
+
+const TYPES = 'https://iana.org/assignments/http-problem-types'
+
+export type RefusalStatus = 429 | 503
+
+/** Problem details of a refusal: RFC 9457, with the types of draft-ietf-httpapi-ratelimit-headers. */
+export function problem(verdict: Verdict, status: RefusalStatus): Record<string, unknown> {
+  if (verdict.reason === 'blocked') {
+    return { type: `${TYPES}#abnormal-usage-detected`, title: 'Request cannot be satisfied due to abnormal usage', status }
+  }
+  const violated = { 'violated-policies': verdict.limits.filter(({ allowed }) => !allowed).map(({ name }) => name) }
+  if (verdict.reason === 'impossible') {
+    return { type: `${TYPES}#quota-exceeded`, title: EXCEEDED, status, detail: IMPOSSIBLE, ...violated }
+  }
+  return status === 503
+    ? { type: `${TYPES}#temporary-reduced-capacity`, title: REDUCED, status, ...violated }
+    : { type: `${TYPES}#quota-exceeded`, title: EXCEEDED, status, ...violated }
+}
+
+const EXCEEDED = 'Request cannot be satisfied as assigned quota has been exceeded'
+const REDUCED = 'Request cannot be satisfied due to temporary server capacity constraints'
+const IMPOSSIBLE = 'This request costs more than its quota ever holds, so repeating it cannot succeed.'
+
+/** The same in a line, for clients that do not read JSON. */
+export function plainProblem(verdict: Verdict, status: RefusalStatus): string {
+  if (verdict.reason === 'impossible') return `Too many requests: ${IMPOSSIBLE}\n`
+  const what = verdict.reason === 'blocked' ? 'Blocked' : status === 503 ? 'At reduced capacity' : 'Too many requests'
+  return `${what}: try again in ${retryAfterSeconds(verdict.retryAfterMs ?? 0)} s.\n`
+}

@@ -1,0 +1,61 @@
+import { invalidPolicy, show, SluiceError } from '../../errors.js'
+import { knownOptions } from '../../limits/checks.js'
+import type { Verdict } from '../../verdict.js'
+import { prefersJson } from '../negotiate.js'
+import { isThenable } from '../thenable.js'
+import { plainProblem, problem, type RefusalStatus } from './problem.js'
+import type { Reply, Responder } from './responder.js'
+
+/** Text, or an object that is sent as JSON. */
+export type RejectBody = string | object
+
+export interface RejectOptions<Request> {
+  /** 429 says that the client asks too much, 503 that the server has little to give. Blocks, and costs that can never fit, are always 429. @default 429 */
+  readonly status?: RefusalStatus
+  /** @default problem details as JSON, or a line of text for clients that do not accept JSON */
+  readonly body?: RejectBody | ((request: Request, verdict: Verdict) => RejectBody | Promise<RejectBody>)
+}
+
+/**
+ * Refuses at once, and says how long.
+ *
+ * @example reject({ status: 503, body: { error: 'busy' } })
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function reject<Request>(options: RejectOptions<Request> = {}): Responder<Request> {
+  knownOptions('reject', options, ['status', 'body'])
+  const { status = 429, body } = options
+  if (status !== 429 && status !== 503) invalidPolicy('reject', 'status', '429 or 503', status)
+  if (body !== undefined && typeof body !== 'function') checkedBody(body)
+
+  return function reject({ context, verdict }) {
+    const sent = verdict.reason === 'limited' ? status : 429
+    if (body === undefined) {
+      return prefersJson(context.header('accept'))
+        ? reply(sent, 'application/problem+json; charset=utf-8', JSON.stringify(problem(verdict, sent)))
+        : reply(sent, TEXT, plainProblem(verdict, sent))
+    }
+    const own = typeof body === 'function' ? body(context.request, verdict) : body
+    return isThenable(own) ? Promise.resolve(own).then((late) => ownReply(sent, late)) : ownReply(sent, own)
+  }
+}
+
+const TEXT = 'text/plain; charset=utf-8'
+
+function ownReply(status: number, body: RejectBody): Reply {
+  checkedBody(body)
+  return typeof body === 'string'
+    ? reply(status, TEXT, body)
+    : reply(status, 'application/json; charset=utf-8', JSON.stringify(body))
+}
+
+function reply(status: number, contentType: string, body: string): Reply {
+  // A cache that kept a refusal would go on refusing for us.
+  const headers = [['Cache-Control', 'no-store'], ['Content-Type', contentType]] as const
+  return { status, headers, body, tellsQuota: true }
+}
+
+function checkedBody(body: unknown): void {
+  if (typeof body === 'string' || (typeof body === 'object' && body !== null)) return
+  throw new SluiceError('INVALID_POLICY', `reject: body: expected a string or an object, got ${show(body)}`)
+}

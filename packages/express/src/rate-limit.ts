@@ -1,0 +1,54 @@
+import { createGuard, type Guard, type Outcome, type RateLimitOptions, type Verdict } from '@sluice/core'
+import type { NextFunction, Request, RequestHandler, Response } from 'express'
+import { ExpressContext } from './context.js'
+
+declare global {
+  namespace Express {
+    interface Request {
+      /** What the limiter that decided last on this request said. */
+      rateLimit?: Verdict
+    }
+  }
+}
+
+export type ExpressRateLimitOptions = RateLimitOptions<Request>
+
+/** An Express middleware, and the limiter behind it: to peek, reset, block and unblock. */
+export type RateLimitHandler = RequestHandler & Pick<Guard<Request>, 'limiter'>
+
+/**
+ * Limits requests in Express 4 and 5, for an app, a router or a route.
+ *
+ * @example app.use(rateLimit({ limit: 100, window: '1m' }))
+ * @throws SluiceError `INVALID_POLICY`; what goes wrong with a request is handed to `next`
+ */
+export function rateLimit(options: ExpressRateLimitOptions): RateLimitHandler {
+  const guard = createGuard(options)
+
+  function rateLimit(req: Request, res: Response, next: NextFunction): void {
+    const finish = (outcome: Outcome) => {
+      try {
+        write(req, res, outcome)
+      } catch (error) {
+        return next(error)
+      }
+      if (outcome.proceed) next()
+    }
+    let outcome: Outcome | Promise<Outcome>
+    try {
+      outcome = guard(new ExpressContext(req, res))
+    } catch (error) {
+      return next(error)
+    }
+    if (outcome instanceof Promise) outcome.then(finish, next)
+    else finish(outcome)
+  }
+
+  return Object.assign(rateLimit, { limiter: guard.limiter })
+}
+
+function write(req: Request, res: Response, { verdict, headers, reply }: Outcome): void {
+  if (verdict) req.rateLimit = verdict
+  for (const [name, value] of headers) res.setHeader(name, value)
+  if (reply) res.status(reply.status).end(reply.body)
+}

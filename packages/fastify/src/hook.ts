@@ -1,0 +1,45 @@
+import { createGuard, type Guard, type Outcome, type RateLimitOptions } from '@sluice/core'
+import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
+import { FastifyContext } from './context.js'
+
+export type FastifyRateLimitOptions = RateLimitOptions<FastifyRequest>
+
+/** A hook for `onRequest` or any other up to `preHandler`, and the limiter behind it. */
+export interface RateLimitHook extends Pick<Guard<FastifyRequest>, 'limiter'> {
+  (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void
+}
+
+/** @throws SluiceError `INVALID_POLICY`; what goes wrong with a request is handed to Fastify's error handler */
+export function rateLimitHook(options: FastifyRateLimitOptions): RateLimitHook {
+  const guard = createGuard(options)
+
+  // With a callback and not async: most requests are decided without waiting for anything.
+  function rateLimit(request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
+    const finish = (outcome: Outcome) => {
+      try {
+        write(request, reply, outcome)
+      } catch (error) {
+        return done(error as Error)
+      }
+      if (outcome.proceed) done()
+    }
+    let outcome: Outcome | Promise<Outcome>
+    try {
+      outcome = guard(new FastifyContext(request, reply))
+    } catch (error) {
+      return done(error as Error)
+    }
+    if (outcome instanceof Promise) outcome.then(finish, done)
+    else finish(outcome)
+  }
+
+  return Object.assign(rateLimit, { limiter: guard.limiter })
+}
+
+function write(request: FastifyRequest, reply: FastifyReply, { proceed, verdict, headers, reply: answer }: Outcome): void {
+  if (verdict) request.rateLimit = verdict
+  for (const [name, value] of headers) reply.header(name, value)
+  if (answer) reply.code(answer.status).send(answer.body)
+  // Nobody is there to be answered; the handler must not run either.
+  else if (!proceed) reply.hijack()
+}

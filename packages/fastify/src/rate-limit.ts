@@ -1,0 +1,76 @@
+import { SluiceError, type Verdict } from '@sluice/core'
+import type { FastifyInstance, RouteOptions } from 'fastify'
+import fp from 'fastify-plugin'
+import { type FastifyRateLimitOptions, type RateLimitHook, rateLimitHook } from './hook.js'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What the limiter that decided last on this request said. */
+    rateLimit: Verdict | undefined
+  }
+  interface FastifyInstance {
+    /**
+     * A limiter as a hook for one route, beside the global one: `{ onRequest: app.rateLimit({ … }) }`, or
+     * `preHandler` where it needs the body.
+     */
+    rateLimit(options: FastifyRateLimitOptions): RateLimitHook
+  }
+  interface FastifyContextConfig {
+    /** This route's own limiter instead of the global one; `false` for none. The same object is the same limiter. */
+    rateLimit?: FastifyRateLimitOptions | false
+  }
+}
+
+export interface FastifyPluginOptions extends FastifyRateLimitOptions {
+  /** Whether routes that say nothing are limited, and unknown ones. With `false`, no limit is needed here. @default true */
+  readonly global?: boolean
+}
+
+/**
+ * Limits every route of a Fastify app, unknown paths too, except where a route has its own `config.rateLimit`.
+ * Limiters of routes use this one's store, key, cost, skip, respond and headers where they name none.
+ *
+ * @example await app.register(rateLimit, { limit: 100, window: '1m' })
+ * @throws SluiceError `INVALID_POLICY` when registered, or when a route is added
+ */
+export const rateLimit = fp(plugin, { name: '@sluice/fastify', fastify: '5.x' })
+
+async function plugin(app: FastifyInstance, { global = true, ...options }: FastifyPluginOptions): Promise<void> {
+  if (typeof global !== 'boolean') throw new SluiceError('INVALID_POLICY', 'rateLimit: global: expected true or false')
+  const hook = global ? rateLimitHook(options) : undefined
+  // A second registration adds a limit; routes are looked after by the first.
+  const own = app.hasDecorator('rateLimit') ? undefined : decorate(app, options)
+
+  app.addHook('onRequest', function rateLimit(request, reply, done) {
+    const config = request.routeOptions.config.rateLimit
+    const chosen = config === undefined ? hook : config === false ? undefined : own?.get(config)
+    if (chosen) chosen(request, reply, done)
+    else done()
+  })
+}
+
+/** Adds what routes use, and makes their limiters as they are added, so that mistakes show before traffic does. */
+function decorate(app: FastifyInstance, options: FastifyRateLimitOptions): Map<object, RateLimitHook> {
+  const { name: _name, limit: _limit, window: _window, limits: _limits, onDeny: _onDeny, ...defaults } = options
+  const hooks = new Map<object, RateLimitHook>()
+  const names = new Map<string, number>()
+  const hookFor = (own: FastifyRateLimitOptions, where: string) => {
+    // Limiters of one name on one store may be one limiter, so on the shared store each has a name of its own.
+    const isAlone = own.store !== undefined || defaults.store === undefined
+    if (own.name !== undefined || isAlone) return rateLimitHook({ ...defaults, ...own })
+    const base = where.replace(/^\/|\/$/g, '').replace(/[^A-Za-z0-9_-]+/g, '_').slice(0, 56) || 'root'
+    const n = (names.get(base) ?? 0) + 1
+    names.set(base, n)
+    return rateLimitHook({ ...defaults, ...own, name: n === 1 ? base : `${base}-${n}` })
+  }
+
+  app.decorateRequest('rateLimit', undefined)
+  app.decorate('rateLimit', (own: FastifyRateLimitOptions) => hookFor(own, 'route'))
+  app.addHook('onRoute', (route: RouteOptions) => {
+    const own = route.config?.rateLimit
+    // The HEAD route that Fastify adds beside GET brings the same object, and so the same limiter.
+    if (own && !hooks.has(own)) hooks.set(own, hookFor(own, route.url))
+  })
+  return hooks
+}
+

@@ -1,0 +1,36 @@
+import { createServer } from 'node:http'
+import { rateLimit } from '@sluice/express'
+import type { Express, NextFunction, Request, Response } from 'express'
+import type { AppFactory, AppSpec, BuiltApp } from './app.js'
+
+/** Express 4 and 5 differ in how they are imported and in nothing that is used here. */
+export const expressApp =
+  (express: () => Express): AppFactory =>
+  async ({ global = [], routes = {}, presetHeaders = {}, trustProxy = false }: AppSpec): Promise<BuiltApp> => {
+    const ran: string[] = []
+    const errors: unknown[] = []
+    const verdicts: unknown[] = []
+    const app = express()
+    app.set('trust proxy', trustProxy)
+    app.use((_req: Request, res: Response, next: NextFunction) => {
+      for (const [name, value] of Object.entries(presetHeaders)) res.setHeader(name, value)
+      next()
+    })
+    const globals = global.map((options) => rateLimit(options))
+    for (const limiter of globals) app.use(limiter)
+    const own = Object.entries(routes).flatMap(([path, { limiters = [], handler = () => 'done' }]) => {
+      const handlers = limiters.map((options) => rateLimit(options))
+      app.get(path, ...handlers, (req, res, next) => {
+        ran.push(path)
+        verdicts.push(req.rateLimit)
+        Promise.resolve(handler()).then((text) => res.type('text').send(text), next)
+      })
+      return handlers
+    })
+    app.use((error: { code?: string }, _req: Request, res: Response, _next: NextFunction) => {
+      errors.push(error)
+      res.status(500).type('text').send(`error ${error.code}`)
+    })
+    const limiters = [...globals, ...own].map(({ limiter }) => limiter as never)
+    return { server: createServer(app), ran, errors, verdicts, limiters }
+  }
