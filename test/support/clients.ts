@@ -17,22 +17,24 @@ export interface Owned<Client> {
 
 /** Clients as their users make them, by the names people know them by. */
 export const singleClients = {
-  'ioredis 6': (port: number) => ioredis(new Redis({ host: HOST, port })),
-  'ioredis 5': (port: number) => ioredis(new Redis5({ host: HOST, port })),
-  'redis 6': (port: number) => nodeRedis(createClient({ socket: { host: HOST, port } })),
-  'redis 5': (port: number) => nodeRedis(createClient5({ socket: { host: HOST, port } })),
+  'ioredis 6': (port: number) => ownedIoredis(new Redis({ host: HOST, port })),
+  'ioredis 5': (port: number) => ownedIoredis(new Redis5({ host: HOST, port })),
+  'redis 6': (port: number) => ownedNodeRedis(createClient({ socket: { host: HOST, port } })),
+  'redis 5': (port: number) => ownedNodeRedis(createClient5({ socket: { host: HOST, port } })),
 }
 
 export const clusterClients = {
-  'ioredis 6 Cluster': (cluster: RedisCluster) => ioredis(new Cluster(nodesOf(cluster))),
-  'ioredis 5 Cluster': (cluster: RedisCluster) => ioredis(new Cluster5(nodesOf(cluster))),
-  'redis 6 cluster': (cluster: RedisCluster) => nodeRedis(createCluster({ rootNodes: urlsOf(cluster) })),
-  'redis 5 cluster': (cluster: RedisCluster) => nodeRedis(createCluster5({ rootNodes: urlsOf(cluster) })),
+  'ioredis 6 Cluster': (cluster: RedisCluster) => ownedIoredis(new Cluster(nodesOf(cluster))),
+  'ioredis 5 Cluster': (cluster: RedisCluster) => ownedIoredis(new Cluster5(nodesOf(cluster))),
+  'redis 6 cluster': (cluster: RedisCluster) => ownedNodeRedis(createCluster({ rootNodes: urlsOf(cluster) })),
+  'redis 5 cluster': (cluster: RedisCluster) => ownedNodeRedis(createCluster5({ rootNodes: urlsOf(cluster) })),
 }
 
 export const sentinelClients = {
-  'ioredis 6 by Sentinel': (all: RedisSentinels) => ioredis(new Redis({ name: all.name, sentinels: nodesOf(all) })),
-  'ioredis 5 by Sentinel': (all: RedisSentinels) => ioredis(new Redis5({ name: all.name, sentinels: nodesOf(all) })),
+  'ioredis 6 by Sentinel': (all: RedisSentinels) =>
+    ownedIoredis(new Redis({ name: all.name, sentinels: nodesOf(all) })),
+  'ioredis 5 by Sentinel': (all: RedisSentinels) =>
+    ownedIoredis(new Redis5({ name: all.name, sentinels: nodesOf(all) })),
 }
 
 /** The names of a table of clients, for `describe.each`. */
@@ -40,7 +42,7 @@ export function namesOf<Kinds extends object>(kinds: Kinds): (keyof Kinds & stri
   return Object.keys(kinds) as (keyof Kinds & string)[]
 }
 
-function ioredis<Client extends Redis | Redis5 | Cluster | Cluster5>(client: Client): Owned<Client> {
+export function ownedIoredis<Client extends Redis | Redis5 | Cluster | Cluster5>(client: Client): Owned<Client> {
   quiet(client)
   const ready = new Promise((resolve) => (client as Redis).once('ready', () => resolve(undefined)))
   return { client, ready, close: () => client.disconnect() }
@@ -52,7 +54,7 @@ interface NodeRedisLike {
   destroy(): void
 }
 
-function nodeRedis<Client extends NodeRedisLike>(client: Client): Owned<Client> {
+export function ownedNodeRedis<Client extends NodeRedisLike>(client: Client): Owned<Client> {
   quiet(client)
   const ready = client.connect()
   // Closed before it was ever connected.

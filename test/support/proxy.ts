@@ -12,18 +12,20 @@ export interface Direction {
 }
 
 /** A wire to a Redis that can be slowed, blocked in either direction, and cut. */
-export interface Proxy {
+export interface Wire {
   readonly port: number
   readonly toServer: Direction
   readonly toClient: Direction
   /** Connections open now. */
   readonly connections: number
+  /** Swallows, from now on and for ever, all that present connections send; they stay open. New ones work. */
+  silence(): void
   /** Breaks every connection at once, with all that is held back; new ones are accepted. */
   cut(): void
   stop(): Promise<void>
 }
 
-export async function startProxy(targetPort: number): Promise<Proxy> {
+export async function startProxy(targetPort: number): Promise<Wire> {
   const toServer = new Way()
   const toClient = new Way()
   const sockets = new Set<Socket>()
@@ -44,6 +46,9 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
     toClient,
     get connections() {
       return sockets.size / 2
+    },
+    silence() {
+      for (const socket of sockets) socket.removeAllListeners('data').on('data', () => {})
     },
     cut,
     stop: () => closed(server, cut),

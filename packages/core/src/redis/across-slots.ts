@@ -21,14 +21,15 @@ interface Part {
  */
 export async function decideAcrossSlots(ask: Ask, slots: readonly number[], decide: Decide): Promise<Answer> {
   const parts = partsOf(ask.plan, slots)
-  const asks = parts.map((part) => partAsk(ask, part))
+  const charges = ask.charge && answersOf.get(ask.charge)
+  const asks = parts.map((part, i) => partAsk(ask, part, charges?.[i]))
   const settled = await Promise.allSettled(parts.map((part, i) => decide(asks[i] as Ask, part.slot)))
   const answers = settled.map((result) => (result.status === 'fulfilled' ? result.value : undefined))
   const failure = settled.find((result) => result.status === 'rejected')
 
   const allowed = answers.every((answer) => answer?.allowed)
-  const charges = ask.op === CONSUME || (ask.op === CHARGE && failure)
-  if (!allowed && charges) {
+  const isCharge = ask.op === CONSUME || (ask.op === CHARGE && failure)
+  if (!allowed && isCharge) {
     const refunds = parts.map(async (part, i) => {
       const charge = answers[i]
       if (!charge?.allowed) return
@@ -39,8 +40,13 @@ export async function decideAcrossSlots(ask: Ask, slots: readonly number[], deci
     if (!failure && failed) throw failed.reason
   }
   if (failure) throw failure.reason
-  return whole(ask, parts, answers as Answer[], allowed)
+  const answer = whole(ask, parts, answers as Answer[], allowed)
+  answersOf.set(answer, answers as Answer[])
+  return answer
 }
+
+/** The answers that an answer to the whole was put together from: slots have clocks, and a refund needs each one's. */
+const answersOf = new WeakMap<Answer, readonly Answer[]>()
 
 const partsByPlan = new WeakMap<Plan, Map<string, Part[]>>()
 
@@ -83,25 +89,18 @@ function part(plan: Plan, slots: readonly number[], slot: number): Part {
   return { plan: partial, slot, identities, cells, positions }
 }
 
-function partAsk(ask: Ask, { plan, identities, cells, positions }: Part): Ask {
-  const { charge } = ask
+function partAsk(ask: Ask, { plan, identities, cells }: Part, charge: Answer | undefined): Ask {
   return {
     op: ask.op,
     plan,
     identities: identities.map((i) => ask.identities[i] as string),
     costs: cells.map((i) => ask.costs[i] as number),
     lease: ask.lease,
-    ...(charge && { charge: { ...charge, values: pick(charge, positions), offset: 0 } }),
+    ...(charge && { charge }),
   }
 }
 
-/** The reports of one part, out of an answer to the whole. */
-function pick({ values, offset }: Answer, positions: readonly number[]): number[] {
-  return positions.flatMap((position) => values.slice(offset + position * STRIDE, offset + (position + 1) * STRIDE))
-}
-
 function whole(ask: Ask, parts: readonly Part[], answers: readonly Answer[], allowed: boolean): Answer {
-  // The earliest: a refund then finds more paid off by time than was, never less.
   const now = Math.min(...answers.map((answer) => answer.now))
   const block = answers.find((answer) => answer.block)?.block
   if (block) return { now, allowed: false, values: [], offset: 0, block }

@@ -99,6 +99,9 @@ function ioredis(client: Client): Connection {
   }
 }
 
+/** A duplicate inherits what its user wants numbers and texts turned into. */
+const PLAIN_REPLIES = { typeMapping: {} }
+
 function nodeRedis(client: Client): Connection {
   const isCluster = 'slots' in client
   const reconnectStrategy = (attempt: number) => Math.min((attempt + 1) * 50, 500)
@@ -148,7 +151,7 @@ function nodeRedis(client: Client): Connection {
     isReady,
     whenReady: room.whenReady,
     send: (key, command) =>
-      isCluster ? own.sendCommand(key, false, [...command]) : own.sendCommand([...command]),
+      isCluster ? own.sendCommand(key, false, [...command], PLAIN_REPLIES) : own.sendCommand([...command], PLAIN_REPLIES),
     lastError: () => last,
     close: () => {
       client.off?.('end', close)

@@ -1,0 +1,227 @@
+import { concurrency, createLimiter, gcra, redisStore, type Store, slidingLog, slidingWindow } from '@sluice/core'
+import { Cluster, Redis } from 'ioredis'
+import { createClient, createCluster, RESP_TYPES } from 'redis'
+import { createClient as createClient5 } from 'redis5'
+import { beforeAll, describe, expect, test } from 'vitest'
+import {
+  clusterClients,
+  namesOf,
+  type Owned,
+  ownedIoredis,
+  ownedNodeRedis,
+  sentinelClients,
+  singleClients,
+} from '../support/clients.js'
+import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
+import { type RedisSentinels, startSentinels } from '../support/redis-sentinel.js'
+import { HOST, type RedisServer, startRedis } from '../support/redis-server.js'
+import { openStore } from '../support/stores.js'
+
+let server: RedisServer
+let cluster: RedisCluster
+let sentinels: RedisSentinels
+beforeAll(async () => {
+  ;[server, cluster, sentinels] = await Promise.all([startRedis(), startCluster(), startSentinels()])
+  return () => Promise.all([server.stop(), cluster.stop(), sentinels.stop()])
+})
+
+type Make = () => Owned<unknown>
+
+const plain: [string, Make][] = [
+  ...namesOf(singleClients).map((name): [string, Make] => [name, () => singleClients[name](server.port)]),
+  ...namesOf(clusterClients).map((name): [string, Make] => [name, () => clusterClients[name](cluster)]),
+  ...namesOf(sentinelClients).map((name): [string, Make] => [name, () => sentinelClients[name](sentinels)]),
+]
+
+/** What users set for reasons of their own, and a store must not trip over. */
+const peculiar: [string, Make][] = [
+  ['ioredis with a key prefix', () => ownedIoredis(new Redis({ host: HOST, port: server.port, keyPrefix: 'app:' }))],
+  [
+    'ioredis that answers numbers as text',
+    () => ownedIoredis(new Redis({ host: HOST, port: server.port, stringNumbers: true })),
+  ],
+  [
+    'ioredis with automatic pipelines',
+    () => ownedIoredis(new Redis({ host: HOST, port: server.port, enableAutoPipelining: true })),
+  ],
+  ['ioredis on another database', () => ownedIoredis(new Redis({ host: HOST, port: server.port, db: 3 }))],
+  ['ioredis that connects late', () => ownedLate(new Redis({ host: HOST, port: server.port, lazyConnect: true }))],
+  ['ioredis by URL', () => ownedIoredis(new Redis(server.url))],
+  ['ioredis with RESP3', () => ownedIoredis(new Redis({ host: HOST, port: server.port, protocol: 3 }))],
+  [
+    'ioredis Cluster with a key prefix',
+    () => ownedIoredis(new Cluster([{ host: HOST, port: port(0) }], { keyPrefix: 'app:' })),
+  ],
+  [
+    'ioredis Cluster with a key prefix that has a tag',
+    () => ownedIoredis(new Cluster([{ host: HOST, port: port(1) }], { keyPrefix: '{app}:' })),
+  ],
+  [
+    'ioredis Cluster with key prefix by node',
+    () =>
+      ownedIoredis(
+        new Cluster([{ host: HOST, port: port(0) }], { redisOptions: { keyPrefix: 'app:', stringNumbers: true } }),
+      ),
+  ],
+  [
+    'ioredis Cluster that reads from replicas',
+    () => ownedIoredis(new Cluster([{ host: HOST, port: port(0) }], { scaleReads: 'all' })),
+  ],
+  [
+    'ioredis Cluster with automatic pipelines',
+    () => ownedIoredis(new Cluster([{ host: HOST, port: port(0) }], { enableAutoPipelining: true })),
+  ],
+  ['redis on another database', () => ownedNodeRedis(createClient({ url: server.url, database: 4 }))],
+  ['redis with RESP2', () => ownedNodeRedis(createClient({ url: server.url, RESP: 2 }))],
+  ['redis 5 with RESP3', () => ownedNodeRedis(createClient5({ url: server.url, RESP: 3 }))],
+  [
+    'redis that answers numbers as text and text as buffers',
+    () =>
+      ownedNodeRedis(
+        createClient({
+          url: server.url,
+          commandOptions: { typeMapping: { [RESP_TYPES.NUMBER]: String, [RESP_TYPES.BLOB_STRING]: Buffer } },
+        }),
+      ),
+  ],
+  [
+    'redis with its type mapping set later',
+    () => {
+      const { client, ready, close } = singleClients['redis 6'](server.port)
+      return { client: client.withTypeMapping({ [RESP_TYPES.NUMBER]: String }), ready, close }
+    },
+  ],
+  [
+    'redis cluster with options for its nodes',
+    () =>
+      ownedNodeRedis(
+        createCluster({
+          rootNodes: [{ url: cluster.masters[0]?.url ?? '' }],
+          defaults: { socket: { noDelay: true } },
+          minimizeConnections: true,
+        }),
+      ),
+  ],
+]
+
+function port(index: number): number {
+  return cluster.masters[index]?.port ?? 0
+}
+
+function ownedLate(client: Redis): Owned<Redis> {
+  return { ...ownedIoredis(client), ready: Promise.resolve() }
+}
+
+describe.each([...plain, ...peculiar])('%s', (kind, make) => {
+  test('takes every kind of decision', async () => {
+    const { store, close } = await openStore(make(), { prefix: `${kind.replaceAll(' ', '-')}:` })
+    try {
+      await decidesEverything(store)
+    } finally {
+      await close()
+    }
+  })
+
+  test('decides by a clock of the user’s own', async () => {
+    let now = 1_700_000_000_000
+    const prefix = `${kind.replaceAll(' ', '-')}-clock:`
+    const { store, close } = await openStore(make(), { clock: () => now, prefix })
+    try {
+      const limiter = createLimiter({
+        name: 'clock',
+        store,
+        limits: [slidingLog({ limit: 2, window: '10s' }), gcra({ limit: 4, window: '40s' })],
+      })
+      expect(await limiter.consume('k')).toMatchObject({ allowed: true, remaining: 1 })
+      now += 4000
+      expect(await limiter.consume('k')).toMatchObject({ allowed: true, remaining: 0 })
+      expect(await limiter.consume('k')).toMatchObject({ allowed: false, reason: 'limited', retryAfterMs: 6000 })
+      now += 5999
+      expect(await limiter.consume('k')).toMatchObject({ allowed: false, retryAfterMs: 1 })
+      now += 1
+      expect(await limiter.consume('k')).toMatchObject({
+        allowed: true,
+        remaining: 0,
+        resetAfterMs: expect.any(Number),
+      })
+      await limiter.block('k', { for: 5000 })
+      now += 4999
+      expect(await limiter.consume('k')).toMatchObject({ reason: 'blocked', retryAfterMs: 1 })
+      now += 1
+      expect(await limiter.peek('k')).toMatchObject({ reason: undefined })
+    } finally {
+      await close()
+    }
+  })
+})
+
+async function decidesEverything(store: Store): Promise<void> {
+  const single = createLimiter({ name: 'single', store, limit: 3, window: '1h' })
+  const first = await single.consume('k', { cost: 2 })
+  expect(first).toMatchObject({ allowed: true, remaining: 1, cost: 2, kind: 'decided' })
+  expect(await single.peek('k')).toMatchObject({ allowed: true, remaining: 1 })
+  expect(await single.consume('k', { cost: 2 })).toMatchObject({ allowed: false, remaining: 1, reason: 'limited' })
+  expect(await single.consume('k', { cost: 4 })).toMatchObject({
+    allowed: false,
+    reason: 'impossible',
+    retryAfterMs: undefined,
+  })
+  expect(await single.refund('k', first)).toBe(true)
+  expect(await single.refund('k', first)).toBe(false)
+  expect(await single.peek('k')).toMatchObject({ remaining: 3, resetAfterMs: 0 })
+  await single.consume('k', { cost: 3 })
+  await single.reset('k')
+  expect(await single.peek('k')).toMatchObject({ remaining: 3 })
+
+  const limits = [
+    slidingLog({ limit: 2, window: '1h', name: 'log' }),
+    gcra({ limit: 10, window: '1d', name: 'gcra' }),
+    slidingWindow({ limit: 10, window: '1d', segments: 24, edge: 'strict', name: 'segments' }),
+    slidingLog({ limit: 9, window: '1d', name: 'log-too' }),
+  ]
+  const several = createLimiter({ name: 'several', store, limits })
+  const answers = await Promise.all(Array.from({ length: 5 }, () => several.consume('k')))
+  expect(answers.filter(({ allowed }) => allowed)).toHaveLength(2)
+  expect((await several.peek('k')).limits.map(({ name, remaining }) => [name, remaining])).toEqual([
+    ['log', 0],
+    ['gcra', 8],
+    ['segments', 8],
+    ['log-too', 7],
+  ])
+
+  await several.block('k', { for: '1h', reason: 'scraping: ü, "quoted"\r\n' })
+  expect(await several.consume('k')).toMatchObject({
+    allowed: false,
+    reason: 'blocked',
+    block: { reason: 'scraping: ü, "quoted"\r\n' },
+  })
+  expect((await several.consume('other')).allowed).toBe(true)
+  await several.unblock('k')
+  expect((await several.consume('k')).reason).toBe('limited')
+
+  const places = createLimiter({ name: 'places', store, limits: [concurrency({ limit: 2 })] })
+  const [one, two, three] = await Promise.all([places.consume('k'), places.consume('k'), places.consume('k')])
+  expect([one.allowed, two.allowed, three.allowed]).toEqual([true, true, false])
+  await places.renew(one)
+  await places.release(one)
+  await places.release(one)
+  expect(await places.peek('k')).toMatchObject({ allowed: true, remaining: 1 })
+}
+
+test.each(['a string', {}, undefined, null, { duplicate: () => {} }])(
+  'what is no client is refused when the store is made: %j',
+  (client) => {
+    expect(() => redisStore(client)).toThrow(expect.objectContaining({ code: 'INVALID_POLICY' }))
+  },
+)
+
+test('stores with different prefixes share nothing, stores with the same share everything', async () => {
+  const a = await openStore(singleClients['ioredis 6'](server.port), { prefix: 'a:' })
+  const b = await openStore(singleClients['redis 6'](server.port), { prefix: 'b:' })
+  const alsoA = await openStore(singleClients['redis 5'](server.port), { prefix: 'a:' })
+  const limiter = (store: Store) => createLimiter({ name: 'shared', store, limit: 2, window: '1h' })
+  expect((await limiter(a.store).consume('k')).remaining).toBe(1)
+  expect((await limiter(b.store).consume('k')).remaining).toBe(1)
+  expect((await limiter(alsoA.store).consume('k')).remaining).toBe(0)
+  for (const { close } of [a, b, alsoA]) await close()
+})

@@ -1,0 +1,347 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createLimiter, type Limiter, redisStore, SluiceError, slidingLog } from '@sluice/core'
+import { afterEach, describe, expect, test } from 'vitest'
+import { namesOf, singleClients } from '../support/clients.js'
+import { freePort } from '../support/ports.js'
+import { startProxy, type Wire } from '../support/proxy.js'
+import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { until } from '../support/until.js'
+
+const TIMEOUT_MS = 100
+/** For a machine that does other things, too. */
+const SLACK_MS = 250
+/** How soon decisions have to go on once Redis is back. */
+const RECOVERY_MS = 5000
+
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close()
+})
+
+async function server(port?: number): Promise<RedisServer> {
+  const started = await startRedis(port === undefined ? {} : { port })
+  open.push(() => started.stop())
+  return started
+}
+
+async function proxyTo(target: RedisServer): Promise<Wire> {
+  const proxy = await startProxy(target.port)
+  open.push(() => proxy.stop())
+  return proxy
+}
+
+/** A limiter on a client of this kind, whether or not anyone listens on `port`. */
+function limiterOn(kind: keyof typeof singleClients, port: number, timeoutMs = TIMEOUT_MS): Limiter {
+  const { client, close } = singleClients[kind](port)
+  open.push(close)
+  const store = redisStore(client, { timeoutMs })
+  open.push(() => store.close())
+  return createLimiter({ name: 'faults', store, limits: [slidingLog({ limit: 1000, window: '1h' })] })
+}
+
+async function connectedLimiter(kind: keyof typeof singleClients, port: number): Promise<Limiter> {
+  const limiter = limiterOn(kind, port)
+  await until('the store is connected', () => limiter.consume('first'))
+  return limiter
+}
+
+/** Units charged on each key, read past every fault. */
+async function charged(target: RedisServer, keys: readonly string[]): Promise<number[]> {
+  const { client, ready, close } = singleClients['ioredis 6'](target.port)
+  await ready
+  const store = redisStore(client, { timeoutMs: 5000 })
+  try {
+    const reader = createLimiter({ name: 'faults', store, limits: [slidingLog({ limit: 1000, window: '1h' })] })
+    return (await Promise.all(keys.map((key) => reader.peek(key)))).map(({ remaining }) => 1000 - remaining)
+  } finally {
+    await store.close()
+    close()
+  }
+}
+
+/** Expects an outage, said clearly and in time. */
+async function expectOutage(asked: Promise<unknown>): Promise<void> {
+  const before = performance.now()
+  const error = await asked.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  expect(performance.now() - before).toBeLessThan(TIMEOUT_MS + SLACK_MS)
+  expect(error).toBeInstanceOf(SluiceError)
+  expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+}
+
+const names = (prefix: string, count: number) => Array.from({ length: count }, (_, n) => `${prefix}-${n}`)
+
+describe.each(namesOf(singleClients))('%s', (kind) => {
+  test('with Redis down at start the limiter is made, says so in time, and works once Redis is there', async () => {
+    const port = await freePort()
+    const limiter = limiterOn(kind, port)
+    await expectOutage(limiter.consume('k'))
+    await Promise.all(names('k', 20).map((key) => expectOutage(limiter.consume(key))))
+    await expectOutage(limiter.peek('k'))
+    await expectOutage(limiter.reset('k'))
+    await expectOutage(limiter.block('k', { for: '1h' }))
+
+    const late = await server(port)
+    await until('decisions go on', () => limiter.consume('recovered'), { withinMs: RECOVERY_MS })
+    // What failed while Redis was away is not made up for later.
+    expect(await charged(late, ['k', ...names('k', 20)])).toEqual(new Array(21).fill(0))
+    expect((await limiter.peek('k')).block).toBeUndefined()
+  })
+
+  test('with Redis killed decisions fail in time, and go on once it is back', async () => {
+    const redis = await server()
+    const limiter = await connectedLimiter(kind, redis.port)
+    redis.kill('SIGKILL')
+    const keys = names('down', 10)
+    for (const key of keys) {
+      await expectOutage(limiter.consume(key))
+    }
+    await redis.restart()
+    await until('decisions go on', () => limiter.consume('recovered'), { withinMs: RECOVERY_MS })
+    await sleep(100)
+    expect(await charged(redis, keys)).toEqual(new Array(10).fill(0))
+  })
+
+  test('with Redis killed in mid-traffic every decision settles in time and none is charged twice', async () => {
+    const redis = await server()
+    const limiter = await connectedLimiter(kind, redis.port)
+    const asked: Promise<{ tookMs: number; error?: unknown }>[] = []
+    for (let n = 0; n < 100; n++) {
+      if (n === 50) redis.kill('SIGKILL')
+      const before = performance.now()
+      asked.push(
+        limiter.consume(`traffic-${n}`).then(
+          () => ({ tookMs: performance.now() - before }),
+          (error: unknown) => ({ tookMs: performance.now() - before, error }),
+        ),
+      )
+      if (n % 5 === 0) await sleep(1)
+    }
+    const settled = await Promise.all(asked)
+    expect(settled.filter(({ error }) => error === undefined).length).toBeGreaterThan(10)
+    expect(settled.at(-1)?.error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(Math.max(...settled.map(({ tookMs }) => tookMs))).toBeLessThan(TIMEOUT_MS + SLACK_MS)
+  })
+
+  test('with Redis hung no decision outlasts its deadline, and after it wakes none is charged twice', async () => {
+    const redis = await server()
+    const limiter = await connectedLimiter(kind, redis.port)
+    redis.kill('SIGSTOP')
+    const keys = names('hung', 40)
+    await Promise.all(keys.slice(0, 20).map((key) => expectOutage(limiter.consume(key))))
+    for (const key of keys.slice(20, 30)) await expectOutage(limiter.consume(key))
+    await Promise.all(keys.slice(30).map((key) => expectOutage(limiter.consume(key))))
+    redis.kill('SIGCONT')
+    await until('decisions go on', () => limiter.consume('recovered'), { withinMs: RECOVERY_MS })
+
+    const units = await charged(redis, keys)
+    expect(Math.max(...units)).toBeLessThanOrEqual(1)
+    await sleep(300)
+    expect(await charged(redis, keys)).toEqual(units)
+  })
+
+  test('when the reply is lost after the script ran, the decision fails in time and was charged once', async () => {
+    const redis = await server()
+    const proxy = await proxyTo(redis)
+    const limiter = await connectedLimiter(kind, proxy.port)
+    proxy.toClient.hold()
+    const outage = expectOutage(limiter.consume('lost'))
+    await until('the script ran', async () => (await redis.lifetimes()).size === 2)
+    proxy.cut()
+    await outage
+    proxy.toClient.pass()
+    await until('decisions go on', () => limiter.consume('recovered'), { withinMs: RECOVERY_MS })
+    await sleep(300)
+    expect(await charged(redis, ['lost'])).toEqual([1])
+  })
+
+  test('when the request is lost on its way, the decision fails in time and was not charged', async () => {
+    const redis = await server()
+    const proxy = await proxyTo(redis)
+    const limiter = await connectedLimiter(kind, proxy.port)
+    proxy.toServer.hold()
+    await expectOutage(limiter.consume('lost'))
+    proxy.cut()
+    proxy.toServer.pass()
+    await until('decisions go on', () => limiter.consume('recovered'), { withinMs: RECOVERY_MS })
+    await sleep(300)
+    expect(await charged(redis, ['lost'])).toEqual([0])
+  })
+
+  test('a network that is slow within the deadline is waited for', async () => {
+    const redis = await server()
+    const proxy = await proxyTo(redis)
+    const limiter = await connectedLimiter(kind, proxy.port)
+    proxy.toClient.pass(40)
+    expect(await limiter.consume('slow')).toMatchObject({ allowed: true, remaining: 999 })
+  })
+
+  test('replies that come after the deadline are not taken for those of later decisions', async () => {
+    const redis = await server()
+    const proxy = await proxyTo(redis)
+    const limiter = await connectedLimiter(kind, proxy.port)
+    proxy.toClient.hold()
+    await Promise.all([1, 2, 3].map((cost) => expectOutage(limiter.consume('late', { cost }))))
+    proxy.toClient.pass()
+    await until('decisions go on', () => limiter.consume('recovered'), { withinMs: RECOVERY_MS })
+    const costs = [10, 20, 30]
+    const verdicts = await Promise.all(costs.map((cost) => limiter.consume(`after-${cost}`, { cost })))
+    expect(verdicts.map(({ remaining }) => remaining)).toEqual([990, 980, 970])
+    const [late] = (await charged(redis, ['late'])) as [number]
+    expect(late).toBeLessThanOrEqual(6)
+  })
+
+  test('when the network swallows everything from one moment on, decisions go on over a new connection', async () => {
+    const redis = await server()
+    const proxy = await proxyTo(redis)
+    const limiter = await connectedLimiter(kind, proxy.port)
+    // As a firewall that forgot the connection: it stays open and silent, while new ones work.
+    proxy.silence()
+    await expectOutage(limiter.consume('silent'))
+    await until('decisions go on', () => limiter.consume('recovered'), { withinMs: RECOVERY_MS })
+    expect(await charged(redis, ['silent'])).toEqual([0])
+  })
+
+  test('under faults of every kind at random, what is admitted is charged once and what fails at most once', async () => {
+    const redis = await server()
+    const proxy = await proxyTo(redis)
+    const limiter = await connectedLimiter(kind, proxy.port)
+    const random = seeded(20_260_523)
+    const admitted: string[] = []
+    const failed: string[] = []
+    const asked: Promise<void>[] = []
+    for (let round = 0; round < 40; round++) {
+      const faults = [
+        () => proxy.toClient.hold(),
+        () => proxy.toServer.hold(),
+        () => proxy.toClient.pass(),
+        () => proxy.toServer.pass(),
+        () => proxy.toClient.pass(Math.floor(random() * 150)),
+        () => proxy.cut(),
+        () => redis.call('SCRIPT', 'FLUSH'),
+      ]
+      await faults[Math.floor(random() * faults.length)]?.()
+      for (const key of names(`round-${round}`, 5)) {
+        const settled = limiter.consume(key).then(
+          ({ allowed }) => void (allowed && admitted.push(key)),
+          (error: unknown) => {
+            expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+            failed.push(key)
+          },
+        )
+        asked.push(settled)
+      }
+      await sleep(10 + random() * 30)
+    }
+    await Promise.all(asked)
+    proxy.toServer.pass()
+    proxy.toClient.pass()
+    await until('decisions go on', () => limiter.consume('recovered'), { withinMs: RECOVERY_MS })
+    await sleep(200)
+    expect(admitted.length + failed.length).toBe(200)
+    expect(await charged(redis, admitted)).toEqual(new Array(admitted.length).fill(1))
+    expect(Math.max(0, ...(await charged(redis, failed)))).toBeLessThanOrEqual(1)
+  })
+
+  test('lost scripts are not noticed, at any moment', async () => {
+    const redis = await server()
+    const limiter = await connectedLimiter(kind, redis.port)
+    for (let n = 1; n <= 5; n++) {
+      await redis.call('SCRIPT', 'FLUSH')
+      expect((await limiter.consume('k')).remaining).toBe(1000 - n)
+    }
+    await redis.call('SCRIPT', 'FLUSH')
+    await limiter.block('k', { for: '1h' })
+    const batches = Array.from({ length: 10 }, async (_, n) => {
+      await sleep(n)
+      if (n % 3 === 0) await redis.call('SCRIPT', 'FLUSH')
+      return Promise.all(names('k', 100).map((key) => limiter.consume(key)))
+    })
+    await Promise.all(batches)
+    expect(await charged(redis, names('k', 100))).toEqual(new Array(100).fill(10))
+    expect((await limiter.consume('k')).reason).toBe('blocked')
+  })
+
+  test('after Redis lost all its data every limit is as good as new', async () => {
+    const redis = await server()
+    const limiter = await connectedLimiter(kind, redis.port)
+    const verdict = await limiter.consume('k', { cost: 1000 })
+    expect((await limiter.consume('k')).allowed).toBe(false)
+    await redis.flush()
+    expect(await limiter.consume('k', { cost: 1000 })).toMatchObject({ allowed: true, remaining: 0 })
+    await redis.flush()
+    await limiter.refund('k', verdict)
+    expect(await redis.call('DBSIZE')).toBe(0)
+  })
+
+  test('a store that is closed ends its own connections, settles what is under way, and leaves the client to its user', async () => {
+    const redis = await server()
+    const { client, ready, close } = singleClients[kind](redis.port)
+    open.push(close)
+    await ready
+    const before = await connections(redis)
+    const store = redisStore(client, { timeoutMs: 5000 })
+    const limiter = createLimiter({ name: 'closing', store, limit: 10, window: '1h' })
+    await limiter.consume('k')
+    expect(await connections(redis)).toBeGreaterThan(before)
+
+    const underWay = [limiter.consume('k'), limiter.consume('k')]
+    await store.close()
+    expect((await Promise.all(underWay)).map(({ remaining }) => remaining)).toEqual([8, 7])
+    await until('its connections are gone', async () => (await connections(redis)) === before)
+    await expect(limiter.consume('k')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await store.close()
+    expect(await (client as { ping(): Promise<unknown> }).ping()).toBe('PONG')
+    expect(await connections(redis)).toBe(before)
+  })
+
+  test('a client that its user closes takes the connections of the store with it', async () => {
+    const redis = await server()
+    const { client, ready, close } = singleClients[kind](redis.port)
+    await ready
+    const store = redisStore(client)
+    const limiter = createLimiter({ name: 'closing', store, limit: 10, window: '1h' })
+    await until('the store is connected', () => limiter.consume('k'))
+    close()
+    await until('nobody is connected', async () => (await connections(redis)) === 0)
+    await expectOutage(limiter.consume('k'))
+    await store.close()
+  })
+
+  test('a store may be closed before it was ever connected', async () => {
+    const port = await freePort()
+    const { client, close } = singleClients[kind](port)
+    open.push(close)
+    const store = redisStore(client, { timeoutMs: TIMEOUT_MS })
+    const limiter = createLimiter({ name: 'closing', store, limit: 10, window: '1h' })
+    const asked = expectOutage(limiter.consume('k'))
+    await store.close()
+    await asked
+    const late = await server(port)
+    await sleep(700)
+    // The user's own client is back; nothing of the store is.
+    expect(await connections(late)).toBeLessThanOrEqual(1)
+  })
+})
+
+/** How many clients are connected, without the harness's own. */
+async function connections(redis: RedisServer): Promise<number> {
+  const own = await redis.call('CLIENT', 'ID')
+  const list = String(await redis.call('CLIENT', 'LIST'))
+    .trim()
+    .split('\n')
+  return list.filter((line) => !line.startsWith(`id=${own} `)).length
+}
+
+/** Mulberry32: the same numbers in every run. */
+function seeded(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
+  }
+}

@@ -1,0 +1,229 @@
+import { createLimiter, type Limiter, redisStore, type Store, slidingLog } from '@sluice/core'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { singleClients } from '../support/clients.js'
+import { type RedisServer, startRedis } from '../support/redis-server.js'
+
+let server: RedisServer
+let store: Store
+let close: () => void
+beforeAll(async () => {
+  server = await startRedis()
+  const owned = singleClients['ioredis 6'](server.port)
+  await owned.ready
+  store = redisStore(owned.client, { timeoutMs: 5000 })
+  close = owned.close
+})
+beforeEach(() => server.flush())
+afterAll(async () => {
+  await store.close()
+  close()
+  await server.stop()
+})
+
+const long = 'x'.repeat(10_000)
+
+/** Everything that once broke someone's keys, with neighbours that a careless escape would make equal. */
+const odd = [
+  ...[
+    'a',
+    'a ',
+    ' a',
+    'A',
+    'a\0',
+    'a\0b',
+    'ab',
+    '\0',
+    ' ',
+    '\t',
+    '\r\n',
+    '\n',
+    'a\r\nb',
+    'a\nb',
+    'a\u2028b',
+    '\x7f',
+    '\x1b[31m',
+  ],
+  ...['{', '}', '{}', '{a}', '{{a}}', 'a}', '}{', '{a}b', 'a{b}', '}:default:block', '{a}:default:block'],
+  ...[':', '::', 'a:b', 'a:', ':a', 'sluice:a', 'default:a', 'a:default', 'a:default:block', 'block', 'a}:keys:block'],
+  ...['*', '?', '[a]', '[^a]', '\\', '\\*', 'a*', '**'],
+  ...[
+    '__proto__',
+    'constructor',
+    'prototype',
+    'toString',
+    'hasOwnProperty',
+    'undefined',
+    'null',
+    'NaN',
+    '0',
+    '-1',
+    '1e3',
+  ],
+  ...[
+    '%',
+    '%41',
+    '%25',
+    '%2541',
+    '%7B',
+    '#',
+    '#a',
+    '+',
+    '/',
+    'a/b',
+    'a%2Fb',
+    "'",
+    '"',
+    '`',
+    '$',
+    '(',
+    ')',
+    '!',
+    '~',
+    '|',
+    ',',
+  ],
+  ...[
+    'é',
+    'e\u0301',
+    'É',
+    '日本',
+    '😀',
+    '\ud83d',
+    '\ude00',
+    '\ud800',
+    '\udfff',
+    '\ufffd',
+    '\ufffe',
+    '\ufeff',
+    '\ufeffa',
+    'a\ufeff',
+  ],
+  ...['1.2.3.4', '1.2.3.4/api/widgets', '::1', '2001:db8::/64', '[::1]:80'],
+  ...[
+    long,
+    `${long}y`,
+    `y${long}`,
+    `${long}é`,
+    `${long}\ud800`,
+    `${long}\ufffd`,
+    '😀'.repeat(3000),
+    '{'.repeat(5000),
+    '\0'.repeat(200),
+  ],
+  ...[
+    'y'.repeat(63),
+    'y'.repeat(64),
+    'y'.repeat(65),
+    'y'.repeat(96),
+    'y'.repeat(97),
+    'é'.repeat(15),
+    'é'.repeat(16),
+    'é'.repeat(17),
+  ],
+]
+
+test('odd identities each have a quota of their own', async () => {
+  expect(new Set(odd).size).toBe(odd.length)
+  const limiter = createLimiter({ name: 'keys', store, limit: 2, window: '1h' })
+  const wrong = async (step: string, expected: object) => {
+    for (const identity of odd) {
+      const { allowed, remaining } = await limiter.consume(identity)
+      expect({ step, identity, allowed, remaining }).toEqual({ step, identity, ...expected })
+    }
+  }
+  await wrong('first', { allowed: true, remaining: 1 })
+  await wrong('second', { allowed: true, remaining: 0 })
+  await wrong('third', { allowed: false, remaining: 0 })
+  expect((await server.lifetimes()).size).toBe(odd.length)
+})
+
+test('an identity that looks like another one’s key has a quota of its own', async () => {
+  const limiter = createLimiter({ name: 'keys', store, limit: 1, window: '1h' })
+  for (const identity of odd) {
+    await server.flush()
+    expect((await limiter.consume(identity)).allowed).toBe(true)
+    const [key] = [...(await server.lifetimes()).keys()] as [string]
+    const tag = key.slice(key.indexOf('{') + 1, key.indexOf('}'))
+    for (const lookalike of [key, tag, `{${tag}}`].filter((text) => text !== identity)) {
+      expect({ lookalike, allowed: (await limiter.consume(lookalike)).allowed }).toEqual({ lookalike, allowed: true })
+    }
+  }
+})
+
+test('keys are short, and printable, whatever the identity', async () => {
+  const limiter = createLimiter({ name: 'keys', store, limit: 2, window: '1h' })
+  for (const identity of odd) {
+    await limiter.consume(identity)
+    await limiter.block(identity, { for: '1h', reason: identity.slice(0, 50) })
+  }
+  for (const key of (await server.lifetimes()).keys()) {
+    expect(key).toMatch(/^[\x21-\x7e]{1,200}$/)
+    // One hash tag, the identity's own: it cannot choose its slot.
+    expect(key.match(/[{}]/g)).toEqual(['{', '}'])
+    expect(key).not.toContain('*')
+  }
+})
+
+test('odd identities are blocked, forgotten and given back one by one', async () => {
+  const limiter = createLimiter({ name: 'keys', store, limit: 5, window: '1h' })
+  const remaining = () => Promise.all(odd.map(async (identity) => (await limiter.peek(identity)).remaining))
+  const verdicts = await Promise.all(odd.map((identity) => limiter.consume(identity, { cost: 2 })))
+  const expected = new Array<number>(odd.length).fill(3)
+  for (const [i, identity] of odd.entries()) {
+    if (i % 3 === 0) await limiter.reset(identity)
+    else if (i % 3 === 1) await limiter.refund(identity, verdicts[i] as Awaited<ReturnType<Limiter['consume']>>)
+    else await limiter.block(identity, { for: '1h' })
+    expected[i] = i % 3 === 2 ? 0 : 5
+    if (i % 10 === 0) expect(await remaining()).toEqual(expected)
+  }
+  expect(await remaining()).toEqual(expected)
+})
+
+test('several identities of one request do not run into each other', async () => {
+  type Pair = readonly [string, string]
+  const limits = [
+    slidingLog<Pair>({ limit: 1, window: '1h', key: ([a]) => a }),
+    slidingLog<Pair>({ limit: 1, window: '1h', key: ([, b]) => b }),
+  ]
+  const limiter = createLimiter<Pair>({ name: 'pairs', store, limits })
+  const pairs: Pair[] = [
+    ['a', 'b:c'],
+    ['a:b', 'c'],
+    ['b', 'a'],
+    ['a}', '{b'],
+    ['same', 'same'],
+  ]
+  for (const pair of pairs)
+    expect({ pair, allowed: (await limiter.consume(pair)).allowed }).toEqual({ pair, allowed: true })
+  expect((await limiter.consume(['a', 'new'])).limits.map(({ allowed }) => allowed)).toEqual([false, true])
+  expect((await limiter.consume(['new', 'a'])).limits.map(({ allowed }) => allowed)).toEqual([true, false])
+})
+
+test('limiters with one name and other limits share nothing; with the same limits everything, in whatever order written', async () => {
+  const make = (limits: [number, string][]) =>
+    createLimiter({ name: 'same', store, limits: limits.map(([limit, window]) => slidingLog({ limit, window })) })
+  const one = make([
+    [5, '1m'],
+    [9, '1h'],
+  ])
+  const turned = make([
+    [9, '1h'],
+    [5, '1m'],
+  ])
+  const other = make([
+    [6, '1m'],
+    [9, '1h'],
+  ])
+  await one.consume('k', { cost: 3 })
+  expect((await turned.peek('k')).remaining).toBe(2)
+  expect((await other.peek('k')).remaining).toBe(6)
+})
+
+test('another policy on the same identity is another quota', async () => {
+  const login = createLimiter({ name: 'login', store, limit: 1, window: '1h' })
+  const search = createLimiter({ name: 'search', store, limit: 1, window: '1h' })
+  await login.consume('k')
+  await login.block('other', { for: '1h' })
+  expect((await search.consume('k')).allowed).toBe(true)
+  expect((await search.consume('other')).allowed).toBe(true)
+})

@@ -1,0 +1,177 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createLimiter, type Limiter, redisStore, type Store } from '@sluice/core'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { algorithms } from '../support/algorithms.js'
+import { singleClients } from '../support/clients.js'
+import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { until } from '../support/until.js'
+
+const HOUR_MS = 3_600_000
+/** How much longer than needed a key may stay. */
+const SPARE_MS = 60_000
+
+let server: RedisServer
+let store: Store
+let timed: Store
+/** The clock of `timed`; its keys' lives are real time all the same. */
+let now = 0
+let close: () => void
+beforeAll(async () => {
+  server = await startRedis()
+  const owned = singleClients['ioredis 6'](server.port)
+  await owned.ready
+  store = redisStore(owned.client, { timeoutMs: 5000 })
+  timed = redisStore(owned.client, { timeoutMs: 5000, clock: () => now })
+  close = owned.close
+})
+beforeEach(async () => {
+  now = 500 * HOUR_MS
+  await server.flush()
+})
+afterAll(async () => {
+  await store.close()
+  await timed.close()
+  close()
+  await server.stop()
+})
+
+/** Expects that every key ends by itself, and not much later than it has to. */
+async function expectLifetimes(step: string, mostMs: number): Promise<void> {
+  for (const [key, leftMs] of await server.lifetimes()) {
+    expect(leftMs, `${step}: ${key} has to end by itself`).toBeGreaterThan(0)
+    expect(leftMs, `${step}: ${key} need not stay for so long`).toBeLessThanOrEqual(mostMs)
+  }
+}
+
+describe.each(Object.entries(algorithms))('%s', (_, limit) => {
+  const on = (where: Store, units: number, windowMs: number, onDeny: 'none' | 'charge' = 'none'): Limiter =>
+    createLimiter({ name: 'life', store: where, limits: [limit(units, windowMs)], onDeny })
+
+  test('every key has a life that ends, after every kind of operation', async () => {
+    const limiter = on(store, 5, HOUR_MS)
+    const hammered = on(store, 5, HOUR_MS, 'charge')
+    const first = await limiter.consume('k', { cost: 2 })
+    const steps: Record<string, () => Promise<unknown>> = {
+      consume: () => limiter.consume('k'),
+      'a refused consume': () => limiter.consume('k', { cost: 4 }),
+      'an impossible one': () => limiter.consume('k', { cost: 6 }),
+      peek: () => limiter.peek('k'),
+      'peek at nothing': () => limiter.peek('nothing'),
+      renew: () => limiter.renew(first),
+      refund: () => limiter.refund('k', first),
+      'a charged refusal': () => hammered.consume('k', { cost: 4 }),
+      'another charged refusal': () => hammered.consume('k', { cost: 4 }),
+      block: () => limiter.block('k', { for: '1h' }),
+      'a blocked consume': () => limiter.consume('k'),
+      'a shorter block': () => limiter.block('k', { for: '1m' }),
+      unblock: () => limiter.unblock('k'),
+      release: async () => limiter.release(await limiter.consume('k')),
+      full: () => limiter.consume('full', { cost: 5 }),
+      reset: () => limiter.reset('k'),
+    }
+    await expectLifetimes('consume', 2 * HOUR_MS + SPARE_MS)
+    for (const [step, run] of Object.entries(steps)) {
+      await run()
+      await expectLifetimes(step, 2 * HOUR_MS + SPARE_MS)
+    }
+    expect([...(await server.lifetimes()).keys()].filter((key) => key.includes('nothing'))).toEqual([])
+  })
+
+  test('a key that someone else made permanent gets its life back with the next charge', async () => {
+    const limiter = on(store, 5, HOUR_MS)
+    await limiter.consume('k')
+    for (const key of (await server.lifetimes()).keys()) await server.call('PERSIST', key)
+    const second = await limiter.consume('k')
+    expect(second).toMatchObject({ allowed: true, remaining: 3 })
+    await expectLifetimes('healed by a charge', 2 * HOUR_MS + SPARE_MS)
+    for (const key of (await server.lifetimes()).keys()) await server.call('PERSIST', key)
+    await limiter.refund('k', second)
+    await expectLifetimes('healed by a refund', 2 * HOUR_MS + SPARE_MS)
+  })
+
+  test('a permanent key locks nobody out: when its window is over it admits, and ends by itself again', async () => {
+    const limiter = on(store, 3, 200)
+    await limiter.consume('k', { cost: 3 })
+    for (const key of (await server.lifetimes()).keys()) await server.call('PERSIST', key)
+    await until('it admits again', async () => (await limiter.consume('k')).allowed, { withinMs: 2000 })
+    await expectLifetimes('healed', 2 * 200 + SPARE_MS)
+  })
+
+  test('no key is left when nothing it holds counts any more', async () => {
+    const limiter = on(store, 3, 160)
+    await limiter.consume('k', { cost: 2 })
+    await limiter.consume('other')
+    await until('all keys are gone', async () => (await server.lifetimes()).size === 0, {
+      withinMs: 160 * 2 + SPARE_MS,
+    })
+  }, 70_000)
+
+  test('a refund that comes after the state has ended makes no key', async () => {
+    const limiter = on(store, 3, 100)
+    const verdict = await limiter.consume('k', { cost: 2 })
+    await sleep(250)
+    await server.flush()
+    await limiter.refund('k', verdict)
+    await limiter.release(verdict)
+    await limiter.renew(verdict)
+    expect(await server.call('DBSIZE')).toBe(0)
+  })
+
+  test('a refund after a reset makes no key and gives no more than there is', async () => {
+    const limiter = on(store, 3, HOUR_MS)
+    const verdict = await limiter.consume('k', { cost: 2 })
+    await limiter.reset('k')
+    await limiter.refund('k', verdict)
+    expect(await server.call('DBSIZE')).toBe(0)
+    expect(await limiter.consume('k', { cost: 3 })).toMatchObject({ allowed: true, remaining: 0 })
+    expect((await limiter.consume('k')).allowed).toBe(false)
+  })
+
+  test('a refund given twice counts once, also when both come at the same time', async () => {
+    const limiter = on(store, 5, HOUR_MS)
+    const verdict = await limiter.consume('k', { cost: 2 })
+    await limiter.consume('k', { cost: 2 })
+    expect(await Promise.all([limiter.refund('k', verdict), limiter.refund('k', verdict)])).toEqual([true, false])
+    expect(await limiter.refund('k', verdict)).toBe(false)
+    expect((await limiter.peek('k')).remaining).toBe(3)
+  })
+
+  test('what is given back beyond its window is not taken from what came later', async () => {
+    const limiter = on(timed, 4, HOUR_MS)
+    const early = await limiter.consume('k', { cost: 2 })
+    now += 2 * HOUR_MS
+    await limiter.consume('k', { cost: 3 })
+    await limiter.refund('k', early)
+    expect((await limiter.peek('k')).remaining).toBe(1)
+    await expectLifetimes('a late refund', 3 * HOUR_MS + SPARE_MS)
+  })
+
+  test('everything given back is as if nothing had been', async () => {
+    const limiter = on(timed, 6, HOUR_MS)
+    const verdicts = []
+    for (const cost of [1, 2, 3]) verdicts.push(await limiter.consume('k', { cost }))
+    for (const verdict of verdicts.reverse()) await limiter.refund('k', verdict)
+    expect(await limiter.peek('k')).toMatchObject({ remaining: 6, resetAfterMs: 0 })
+    expect(await limiter.consume('k', { cost: 6 })).toMatchObject({ allowed: true, remaining: 0 })
+  })
+})
+
+test('a block ends by itself, and a longer window than a timer can hold neither overflows nor lapses', async () => {
+  const limiter = createLimiter({ name: 'long', store, limit: 1, window: '400d' })
+  await limiter.consume('k')
+  expect(await limiter.consume('k')).toMatchObject({ allowed: false })
+  await limiter.block('b', { for: '300d' })
+  for (const leftMs of (await server.lifetimes()).values()) expect(leftMs).toBeGreaterThan(299 * 24 * HOUR_MS)
+  await limiter.block('b', { for: 80 })
+  expect((await limiter.consume('b')).reason).toBe('blocked')
+  await until('the block is over', async () => (await limiter.peek('b')).reason === undefined, { withinMs: 1000 })
+})
+
+test('a key of another type in the way is an error that says so, and not a refusal', async () => {
+  const limiter = createLimiter({ name: 'foreign', store, limit: 3, window: '1h' })
+  await limiter.consume('k')
+  const [key] = [...(await server.lifetimes()).keys()] as [string]
+  await server.call('DEL', key)
+  await server.call('HSET', key, 'someone', 'else')
+  await expect(limiter.consume('k')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+})
