@@ -50,7 +50,7 @@ export interface Plan {
 export const CONSUME = 0
 /** Decide and change nothing. */
 export const PEEK = 1
-/** Like consume, but a refusal is charged too, as far as each limit can hold it. */
+/** Like consume, but a refusal is charged too, as far as each limit can hold it. It takes no places: it is not in flight. */
 export const CHARGE = 2
 /** Give back what a charge took. Never past full, never a key that is not there. */
 export const REFUND = 3

@@ -74,7 +74,9 @@ export class Verdict {
         if (retry > retryAfterMs) retryAfterMs = retry
         else if (retry < 0) impossible = true
         if (reset > resetAfterMs) resetAfterMs = reset
-        if (limit.queue && allowed) delayMs = Math.max(delayMs, turnAfter(values[at + 3] as number, cost, limit))
+        // A peek put nothing into the bucket, so all that is in it comes first.
+        const own = charged ? cost : 0
+        if (limit.queue && allowed) delayMs = Math.max(delayMs, turnAfter(values[at + 3] as number, own, limit))
         limits.push({
           name: limit.name,
           algorithm: limit.algorithm,
@@ -117,5 +119,6 @@ export interface Charge {
 
 /** In a queueing limit a request leaves when what was in the bucket before it has leaked out. */
 function turnAfter(debt: number, cost: number, limit: { limit: number; windowMs: number }): number {
-  return Math.ceil(Math.max(0, debt - cost * limit.windowMs) / limit.limit)
+  const ahead = debt - cost * limit.windowMs
+  return ahead > 0 ? Math.ceil(ahead / limit.limit) : 0
 }

@@ -20,8 +20,8 @@ export class BucketTable extends States<BucketState> implements Table {
   #now = 0
   #cost = 0
 
-  constructor([limit, windowMs, capacity, stepMs]: readonly number[]) {
-    super()
+  constructor([limit, windowMs, capacity, stepMs]: readonly number[], graceMs: number) {
+    super(graceMs)
     this.#limit = limit as number
     this.#windowMs = windowMs as number
     this.#capacity = capacity as number

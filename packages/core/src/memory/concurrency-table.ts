@@ -16,8 +16,8 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
   #now = 0
   #cost = 0
 
-  constructor([limit, ttlMs]: readonly number[]) {
-    super()
+  constructor([limit, ttlMs]: readonly number[], graceMs: number) {
+    super(graceMs)
     this.#limit = limit as number
     this.#ttlMs = ttlMs as number
   }

@@ -20,8 +20,8 @@ export class CounterTable extends States<CounterState> implements Table {
   #now = 0
   #cost = 0
 
-  constructor([limit, windowMs, , byClock]: readonly number[]) {
-    super()
+  constructor([limit, windowMs, , byClock]: readonly number[], graceMs: number) {
+    super(graceMs)
     this.#limit = limit as number
     this.#windowMs = windowMs as number
     this.#byClock = byClock === 1

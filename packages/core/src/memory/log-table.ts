@@ -22,8 +22,8 @@ export class LogTable extends States<LogState> implements Table {
   #now = 0
   #cost = 0
 
-  constructor([, longestMs, ...pairs]: readonly number[]) {
-    super()
+  constructor([, longestMs, ...pairs]: readonly number[], graceMs: number) {
+    super(graceMs)
     this.#longestMs = longestMs as number
     this.#pairs = pairs
   }

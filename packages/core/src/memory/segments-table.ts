@@ -27,8 +27,8 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
   #now = 0
   #cost = 0
 
-  constructor([limit, windowMs, segments, edge]: readonly number[]) {
-    super()
+  constructor([limit, windowMs, segments, edge]: readonly number[], graceMs: number) {
+    super(graceMs)
     this.#limit = limit as number
     this.#windowMs = windowMs as number
     this.#segments = segments as number

@@ -34,6 +34,8 @@ export interface MemoryStoreOptions {
 
 /** States looked at for expiry with each new one, so that memory follows traffic without waiting for the timer. */
 const SWEPT_PER_INSERT = 2
+/** A clock of the user's may step back; like in Redis, states then outlive their end for this long. */
+const STRANGE_CLOCK_GRACE_MS = 3_600_000
 /** How often, and how many, while nothing new comes. */
 const SWEEP_EVERY_MS = 1000
 const SWEPT_PER_TICK = 20_000
@@ -50,6 +52,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
 class MemoryStore implements Store {
   readonly #clock: () => number
   readonly #maxKeys: number
+  readonly #graceMs: number
   /** Tables by policy and cell; and found quickly by plan. */
   readonly #tables = new Map<string, Table>()
   readonly #byPlan = new WeakMap<Plan, readonly Table[]>()
@@ -61,6 +64,7 @@ class MemoryStore implements Store {
     knownOptions('memoryStore', options, ['clock', 'maxKeys'])
     optionalFunction('memoryStore', 'clock', options.clock)
     this.#clock = options.clock ?? monotonicNow
+    this.#graceMs = options.clock ? STRANGE_CLOCK_GRACE_MS : 0
     this.#maxKeys = wholeNumber('memoryStore', 'maxKeys', options.maxKeys ?? 100_000, 1)
   }
 
@@ -86,7 +90,9 @@ class MemoryStore implements Store {
       const table = tables[i] as Table
       if (charged) {
         const before = table.size
-        if (ask.costs[i] !== 0) table.charge(ask.lease)
+        // A refused request is not in flight: nobody would free the place it took.
+        const isTaken = allowed || ask.plan.cells[i]?.kernel !== 'concurrency'
+        if (ask.costs[i] !== 0 && isTaken) table.charge(ask.lease)
         if (table.size > before) this.#grown(table, now)
       } else if (ask.op === CONSUME) table.heal()
       table.report(values, allowed)
@@ -157,7 +163,7 @@ class MemoryStore implements Store {
       const id = `${plan.policy}:${cell.id}`
       let table = this.#tables.get(id)
       if (!table) {
-        table = makeTable(cell)
+        table = makeTable(cell, this.#graceMs)
         this.#tables.set(id, table)
       }
       return table
@@ -193,16 +199,16 @@ class MemoryStore implements Store {
   }
 }
 
-function makeTable({ kernel, params }: Cell): Table {
+function makeTable({ kernel, params }: Cell, graceMs: number): Table {
   switch (kernel) {
     case 'bucket':
-      return new BucketTable(params)
+      return new BucketTable(params, graceMs)
     case 'log':
-      return new LogTable(params)
+      return new LogTable(params, graceMs)
     case 'window':
-      return params[2] === 0 ? new CounterTable(params) : new SegmentsTable(params)
+      return params[2] === 0 ? new CounterTable(params, graceMs) : new SegmentsTable(params, graceMs)
     case 'concurrency':
-      return new ConcurrencyTable(params)
+      return new ConcurrencyTable(params, graceMs)
     default:
       return invalidPolicy('memoryStore', 'kernel', 'a kernel it knows', kernel)
   }

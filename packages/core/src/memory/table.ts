@@ -32,7 +32,13 @@ const SAMPLE = 8
 /** Keeps states by identity and walks them in a circle, a few at a time: no timer per key. */
 export abstract class States<S extends State> {
   protected readonly states = new Map<string, S>()
+  readonly #graceMs: number
   #walk: Iterator<[string, S]> | undefined
+
+  /** `graceMs`: how long a state is kept beyond its end, for clocks that may step back. */
+  constructor(graceMs: number) {
+    this.#graceMs = graceMs
+  }
 
   get size(): number {
     return this.states.size
@@ -47,7 +53,7 @@ export abstract class States<S extends State> {
     for (let n = Math.min(most, this.states.size); n > 0; n--) {
       const next = this.#next()
       if (!next) break
-      if (next[1].resetAt <= now) {
+      if (next[1].resetAt + this.#graceMs <= now) {
         this.states.delete(next[0])
         forgotten++
       }

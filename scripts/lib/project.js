@@ -1,0 +1,20 @@
+// Where things are, and which pnpm the project uses. Plain Node: runs before anything is installed.
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** The folder that holds the root package.json. */
+export const root = join(dirname(fileURLToPath(import.meta.url)), '../..')
+
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+
+/** For example `pnpm@10.34.9`, from the `packageManager` field, without the hash Corepack may add. */
+export const pnpmSpec = String(manifest.packageManager).split('+')[0] ?? ''
+
+/** Throws unless this Node is at least the version that the `engines` field asks for. */
+export function requireNode(have = process.versions.node, want = String(manifest.engines.node)) {
+  const [haveMajor = 0, haveMinor = 0] = have.split('.').map(Number)
+  const [wantMajor = 0, wantMinor = 0] = want.replace('>=', '').split('.').map(Number)
+  if (haveMajor > wantMajor || (haveMajor === wantMajor && haveMinor >= wantMinor)) return
+  throw new Error(`Node ${want} is needed, this is ${have}`)
+}

@@ -1,0 +1,55 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+
+/**
+ * @callback RedisCli
+ * @param {string[]} args of redis-cli
+ * @param {string} [input] for its standard input
+ * @returns {Promise<string>} what it printed, trimmed; errors of Redis are part of that
+ */
+
+/**
+ * Starts an empty Redis on a Unix socket that nobody else knows, and ends it afterwards.
+ *
+ * @template T
+ * @param {(redisCli: RedisCli) => Promise<T>} use
+ * @returns {Promise<T>}
+ */
+export async function withThrowawayRedis(use) {
+  // Not below the project: a socket's path may have no more than about 100 characters.
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-'))
+  const socket = join(folder, 'redis.sock')
+  const settings = ['--port', '0', '--unixsocket', socket, '--save', '', '--appendonly', 'no', '--dir', folder]
+  const server = spawn('redis-server', settings, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = once(server, 'close').catch((error) => error)
+  try {
+    await ready(server)
+    return await use(async (args, input = '') => {
+      const client = spawn('redis-cli', ['-s', socket, ...args], { stdio: ['pipe', 'pipe', 'pipe'] })
+      client.stdin.end(input)
+      const [printed, complaint] = await Promise.all([text(client.stdout), text(client.stderr), once(client, 'close')])
+      return `${printed}${complaint}`.trim()
+    })
+  } finally {
+    server.kill('SIGKILL')
+    await ended
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** @param {import('node:child_process').ChildProcessByStdio<null, import('node:stream').Readable, null>} server */
+function ready(server) {
+  return new Promise((resolve, reject) => {
+    let log = ''
+    server.stdout.on('data', (chunk) => {
+      log += chunk
+      if (log.includes('eady to accept connections')) resolve(undefined)
+    })
+    server.on('error', (error) => reject(new Error(`redis-server: ${error.message}; run: npm run ensure:redis`)))
+    server.on('close', () => reject(new Error(`redis-server did not start:\n${log}`)))
+  })
+}

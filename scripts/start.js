@@ -1,0 +1,19 @@
+// `npm start`: installs what is missing, builds the packages and runs the demo.
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { requireNode, root } from './lib/project.js'
+import { install, pnpm, whenStarted } from './lib/run.js'
+
+await whenStarted(import.meta.url, async () => {
+  requireNode()
+  await install()
+  await pnpm(['exec', 'turbo', 'run', 'build'])
+})
+
+if (process.exitCode === undefined) {
+  // In this very process, as exec would: a signal reaches the demo once, whoever it was sent to, and nothing is left
+  // running if this process is killed.
+  const demo = join(root, 'examples/demo/main.js')
+  process.argv[1] = demo
+  await import(pathToFileURL(demo).href)
+}

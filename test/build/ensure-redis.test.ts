@@ -1,0 +1,120 @@
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, describe, expect, test } from 'vitest'
+import { adviceFor, answers, findProgram, installPlan, versionProblem } from '../../scripts/ensure-redis.js'
+
+const having =
+  (...programs: string[]) =>
+  (program: string) =>
+    programs.includes(program)
+
+describe('installing by itself', () => {
+  test('takes the system package as root, even when updating the package lists fails', () => {
+    const plan = installPlan({ isRoot: true, maySudo: false, has: having('apt-get') })
+    expect(plan.map(({ command, args }) => [command, ...args].join(' '))).toEqual([
+      'env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 update',
+      'env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends redis-server',
+    ])
+    expect(plan.map((step) => step.optional)).toEqual([true, false])
+  })
+
+  test('goes through sudo where that asks for no password', () => {
+    const plan = installPlan({ isRoot: false, maySudo: true, has: having('apt-get', 'sudo') })
+    expect(plan.map(({ command, args }) => [command, ...args.slice(0, 2)].join(' '))).toEqual([
+      'sudo -n env',
+      'sudo -n env',
+    ])
+  })
+
+  test('does nothing without the right to, or without apt', () => {
+    expect(installPlan({ isRoot: false, maySudo: false, has: having('apt-get') })).toEqual([])
+    expect(installPlan({ isRoot: true, maySudo: true, has: having('apk') })).toEqual([])
+  })
+})
+
+describe('the advice', () => {
+  test.each([
+    ['apt-get', 'sudo apt-get install redis-server'],
+    ['apk', 'apk add redis'],
+    ['dnf', 'sudo dnf install redis'],
+    ['brew', 'brew install redis'],
+  ])('with %s is: %s', (program, command) => {
+    expect(adviceFor({ platform: 'linux', has: having(program) })).toBe(
+      `The tests need a redis-server program on PATH, and there is none; run: ${command}`,
+    )
+  })
+
+  test('without a known package manager says what is needed', () => {
+    expect(adviceFor({ platform: 'sunos', has: having() })).toContain('install Redis 7 or later (sunos)')
+  })
+})
+
+describe('a machine without redis-server and without a way to install it', () => {
+  const script = fileURLToPath(new URL('../../scripts/ensure-redis.js', import.meta.url))
+  const ensureRedis = (env: NodeJS.ProcessEnv) =>
+    spawnSync(process.execPath, [script], { env: { PATH: '/nowhere', ...env }, encoding: 'utf8' })
+
+  test('fails and says what is missing', () => {
+    const { status, stderr } = ensureRedis({})
+    expect(stderr).toContain(
+      'The tests need a redis-server program on PATH, and there is none; install Redis 7 or later',
+    )
+    expect(status).toBe(1)
+  })
+
+  test('fails as well when REDIS_URL points to nothing, and keeps its password to itself', () => {
+    const { status, stdout, stderr } = ensureRedis({ REDIS_URL: 'redis://:secret@127.0.0.1:1' })
+    expect(status).toBe(1)
+    expect(stdout + stderr).not.toContain('secret')
+  })
+})
+
+describe('the version', () => {
+  test.each(['Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64', 'Valkey server v=8.1.0 sha=0'])(
+    'is new enough: %s',
+    (output) => expect(versionProblem(output)).toBeUndefined(),
+  )
+
+  test('below 7 is refused with both versions', () => {
+    expect(versionProblem('Redis server v=6.0.16 sha=0')).toBe('Redis 7 or later is needed, this is 6.0.16')
+  })
+
+  test('that cannot be read is a problem, not a pass', () => {
+    expect(versionProblem('hello')).toBe('cannot tell its version from "hello"')
+  })
+})
+
+describe('finding a program', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-'))
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  test('takes the first executable file on the path, and nothing else', () => {
+    writeFileSync(join(folder, 'tool'), '')
+    const path = ['', join(folder, 'missing'), folder].join(delimiter)
+    expect(findProgram('tool', path)).toBeUndefined()
+    chmodSync(join(folder, 'tool'), 0o755)
+    expect(findProgram('tool', path)).toBe(join(folder, 'tool'))
+    expect(findProgram('other', path)).toBeUndefined()
+  })
+})
+
+describe('REDIS_URL', () => {
+  test('counts as reachable while something listens there', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const url = `redis://user:secret@127.0.0.1:${(server.address() as AddressInfo).port}/0`
+    expect(await answers(url)).toBe(true)
+    server.close()
+    await once(server, 'close')
+    expect(await answers(url)).toBe(false)
+  })
+
+  test('that is no URL is not reachable', async () => {
+    expect(await answers('127.0.0.1')).toBe(false)
+  })
+})

@@ -1,0 +1,36 @@
+import {
+  concurrency,
+  fixedWindow,
+  gcra,
+  type KeyFunction,
+  type Limit,
+  leakyBucket,
+  slidingLog,
+  slidingWindow,
+  tokenBucket,
+} from '@sluice/core'
+import type { LimitSpec } from '../oracle/spec.js'
+
+/** The limit that a user would write for what an oracle knows as `spec`. */
+export function limitOf<Subject>(spec: LimitSpec, key?: KeyFunction<Subject>): Limit<Subject> {
+  const { limit, window } = spec
+  const own = key ? { key } : {}
+  switch (spec.algorithm) {
+    case 'slidingLog':
+      return slidingLog({ limit, window, ...own })
+    case 'fixedWindow':
+      return fixedWindow({ limit, window, anchor: spec.anchor, ...own })
+    case 'slidingWindow': {
+      const { segments, edge, rounding = 'down' } = spec
+      return slidingWindow({ limit, window, segments, edge, rounding, ...own })
+    }
+    case 'gcra':
+      return gcra({ limit, window, burst: spec.capacity, ...own })
+    case 'tokenBucket':
+      return tokenBucket({ refill: limit, every: window, capacity: spec.capacity, style: spec.style, ...own })
+    case 'leakyBucket':
+      return leakyBucket({ leak: limit, every: window, capacity: spec.capacity, queue: spec.queue, ...own })
+    case 'concurrency':
+      return concurrency({ limit, ttl: window, ...own })
+  }
+}

@@ -1,0 +1,27 @@
+import type { Store } from '@sluice/core'
+
+/** What every suite of this directory takes: one line makes it run on another store. */
+export interface StoreUnderTest {
+  readonly name: string
+  /** A store that reads this clock, with no state of earlier tests under the keys of a new one. */
+  make(clock: () => number): Promise<Store> | Store
+  /** Called once, after the last test. */
+  close(): Promise<void>
+  /** Share of the random runs to spend on this store. @default 1 */
+  readonly effort?: number
+}
+
+/** A multiple of every window in the tests: 20,000 days, so that clock-anchored windows start at 0:00:00. */
+export const MIDNIGHT = 20_000 * 86_400_000
+
+/** A clock that stands still until it is set. */
+export class Clock {
+  now = MIDNIGHT
+  readonly read = (): number => this.now
+}
+
+let keys = 0
+/** A key that no other test has used. */
+export function freshKey(): string {
+  return `key-${process.pid}-${keys++}`
+}

@@ -1,0 +1,108 @@
+import {
+  createLimiter,
+  fixedWindow,
+  gcra,
+  type Limit,
+  type Limiter,
+  leakyBucket,
+  type Store,
+  slidingLog,
+  slidingWindow,
+  tokenBucket,
+  type Verdict,
+} from '@sluice/core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { allVectors, type Vector, type VectorLimit, type VectorStep } from '../vectors/vectors.js'
+import { Clock, freshKey, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
+
+const CONSTRUCTORS = { fixedWindow, gcra, leakyBucket, slidingLog, slidingWindow, tokenBucket }
+
+/** The numbers of `test/vectors` come out. */
+export function vectorsContract(under: StoreUnderTest): void {
+  const clock = new Clock()
+  let store: Store
+  beforeAll(async () => {
+    store = await under.make(clock.read)
+  })
+  afterAll(() => store.close())
+
+  for (const { file, vectors } of allVectors()) {
+    describe(`vectors/${file} on ${under.name}`, () => {
+      for (const vector of vectors) {
+        test(vector.title, async () => {
+          const limits = vector.limits ?? [vector.limit as VectorLimit]
+          for (const order of vector.anyOrder ? permutations(limits) : [limits]) {
+            await runVector(vector, order, store, clock)
+          }
+        })
+      }
+    })
+  }
+}
+
+type Subject = string | Readonly<Record<string, string>>
+
+async function runVector(
+  vector: Vector,
+  limits: readonly VectorLimit[],
+  store: Store,
+  clock: Clock,
+): Promise<void> {
+  const run = freshKey()
+  const limiter = createLimiter<Subject>({
+    name: 'vector',
+    store,
+    limits: limits.map((limit) => makeLimit(limit, run)),
+    // Steps name keys that are only unique within their vector.
+    key: (subject) => `${run}/${subject as string}`,
+    onDeny: vector.onDeny ?? 'none',
+  })
+  for (const [i, step] of vector.steps.entries()) {
+    const verdicts = await runStep(limiter, step, clock)
+    check(verdicts, step, `step ${i + 1}: ${step.why}`)
+  }
+}
+
+async function runStep(limiter: Limiter<Subject>, step: VectorStep, clock: Clock): Promise<Verdict[]> {
+  const { atMs, op = 'consume', cost = 1, key = 'key', times = 1, everyMs } = step
+  const ask = () => limiter[op](key, { cost })
+  clock.now = MIDNIGHT + atMs
+  if (everyMs === undefined) return Promise.all(Array.from({ length: times }, ask))
+  const verdicts = []
+  for (let i = 0; i < times; i++) {
+    clock.now = MIDNIGHT + atMs + i * everyMs
+    verdicts.push(await ask())
+  }
+  return verdicts
+}
+
+function check(verdicts: readonly Verdict[], { expect: expected }: VectorStep, story: string): void {
+  const { admitted, limits, byName, ...fields } = expected
+  const last = verdicts.at(-1) as Verdict
+  if (admitted !== undefined) {
+    expect(verdicts.filter(({ allowed }) => allowed).length, story).toBe(admitted)
+  }
+  checkFields(last, fields, story)
+  limits?.forEach((report, i) => checkFields(last.limits[i], report, `${story}: limits[${i}]`))
+  for (const [name, report] of Object.entries(byName ?? {})) {
+    checkFields(last.limits.find((limit) => limit.name === name), report, `${story}: ${name}`)
+  }
+}
+
+function checkFields(actual: object | undefined, expected: Readonly<Record<string, unknown>>, story: string): void {
+  const shown = Object.fromEntries(
+    Object.keys(expected).map((field) => [field, (actual as Record<string, unknown>)?.[field] ?? null]),
+  )
+  expect(shown, story).toEqual(expected)
+}
+
+function makeLimit({ algorithm, key, ...options }: VectorLimit, run: string): Limit<Subject> {
+  const make = CONSTRUCTORS[algorithm as keyof typeof CONSTRUCTORS] as (options: object) => Limit<Subject>
+  const own = key && { key: (subject: Subject) => `${run}/${(subject as Record<string, string>)[key]}` }
+  return make({ ...options, ...own })
+}
+
+function permutations<T>(items: readonly T[]): T[][] {
+  if (items.length < 2) return [[...items]]
+  return items.flatMap((item, i) => permutations(items.toSpliced(i, 1)).map((rest) => [item, ...rest]))
+}

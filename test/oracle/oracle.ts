@@ -1,0 +1,145 @@
+import { drainingBucket, intervalBucket } from './buckets.js'
+import { exactLog } from './exact-log.js'
+import { firstMs } from './first-ms.js'
+import { clockWindow, openedWindow } from './fixed-window.js'
+import { places } from './places.js'
+import { segmentedWindow } from './segments.js'
+import type { Charge, LimitSpec, Room } from './spec.js'
+
+export function capacityOf(spec: LimitSpec): number {
+  if (spec.limit === 0) return 0
+  return 'capacity' in spec ? spec.capacity : spec.limit
+}
+
+export function roomOf(spec: LimitSpec): Room {
+  const { limit, window } = spec
+  switch (spec.algorithm) {
+    case 'slidingLog':
+      return exactLog(limit, window)
+    case 'fixedWindow':
+      return spec.anchor === 'clock' ? clockWindow(limit, window) : openedWindow(limit, window)
+    case 'slidingWindow':
+      return segmentedWindow(limit, window, spec.segments, spec.edge, spec.rounding ?? 'down')
+    case 'tokenBucket':
+      return spec.style === 'interval'
+        ? intervalBucket(limit, window, capacityOf(spec))
+        : drainingBucket(limit, window, capacityOf(spec))
+    case 'gcra':
+    case 'leakyBucket':
+      return drainingBucket(limit, window, capacityOf(spec))
+    case 'concurrency':
+      return places(limit, window)
+  }
+}
+
+/** What a verdict must say, by definition. */
+export interface Expected {
+  readonly allowed: boolean
+  readonly reason: 'limited' | 'impossible' | undefined
+  readonly remaining: number
+  readonly retryAfterMs: number | undefined
+  readonly resetAfterMs: number
+  readonly delayMs: number
+  readonly limits: readonly {
+    readonly allowed: boolean
+    readonly remaining: number
+    readonly retryAfterMs: number | undefined
+    readonly resetAfterMs: number
+  }[]
+}
+
+/** A charge in every limit's list, to find it again when it is freed or renewed. */
+export type Receipt = readonly { readonly list: Charge[]; readonly charge: Charge }[]
+
+/** A policy by definition: slow, and simple enough to be believed. */
+export class Oracle {
+  readonly #limits: readonly { spec: LimitSpec; room: Room; lists: Map<string, Charge[]> }[]
+  readonly #chargesRefusals: boolean
+
+  constructor(specs: readonly LimitSpec[], onDeny: 'none' | 'charge' = 'none') {
+    this.#limits = specs.map((spec) => ({ spec, room: roomOf(spec), lists: new Map() }))
+    this.#chargesRefusals = onDeny === 'charge'
+  }
+
+  /** `keys`: what each limit is charged on. Also returns what `release` and `renew` need. */
+  consume(now: number, cost: number, keys: readonly string[]): Expected & { receipt: Receipt } {
+    const lists = this.#limits.map(({ lists }, i) => {
+      const key = keys[i] as string
+      if (!lists.has(key)) lists.set(key, [])
+      return lists.get(key) as Charge[]
+    })
+    const each = this.#limits.map(({ spec, room }, i) => {
+      const list = lists[i] as Charge[]
+      const possible = cost <= capacityOf(spec)
+      const fits = room(list, now) >= cost
+      const emptyIn = firstMs((ms) => room(list, now + ms) >= capacityOf(spec))
+      return { fits, possible, emptyIn }
+    })
+    const allowed = each.every(({ fits }) => fits)
+    const possible = each.every(({ possible }) => possible)
+    const delayMs = allowed
+      ? Math.max(0, ...each.map(({ emptyIn }, i) => (isQueue(this.#limits[i]?.spec) ? emptyIn : 0)))
+      : 0
+
+    const receipt = []
+    if (cost > 0 && (allowed || (this.#chargesRefusals && possible))) {
+      for (const [i, { spec, room }] of this.#limits.entries()) {
+        const list = lists[i] as Charge[]
+        const charge = { at: now, cost: allowed ? cost : chargedOnRefusal(spec, cost, room(list, now)) }
+        list.push(charge)
+        receipt.push({ list, charge })
+      }
+    }
+
+    const limits = this.#limits.map(({ spec, room }, i) => {
+      const list = lists[i] as Charge[]
+      const { possible } = each[i] as (typeof each)[number]
+      // A refusal that is charged puts off the next chance, so the wait is counted from what it left.
+      const wait = possible ? firstMs((ms) => room(list, now + ms) >= cost) : undefined
+      const retryAfterMs = allowed ? 0 : wait
+      return {
+        allowed: retryAfterMs === 0,
+        remaining: room(list, now),
+        retryAfterMs,
+        resetAfterMs: firstMs((ms) => room(list, now + ms) >= capacityOf(spec)),
+      }
+    })
+    return {
+      allowed,
+      reason: allowed ? undefined : possible ? 'limited' : 'impossible',
+      remaining: Math.min(...limits.map(({ remaining }) => remaining)),
+      retryAfterMs: possible ? Math.max(...limits.map(({ retryAfterMs }) => retryAfterMs ?? 0)) : undefined,
+      resetAfterMs: Math.max(...limits.map(({ resetAfterMs }) => resetAfterMs)),
+      delayMs,
+      limits,
+      receipt,
+    }
+  }
+
+  /** The holder of these places is done. */
+  release(receipt: Receipt): void {
+    for (const { list, charge } of receipt) {
+      const place = list.indexOf(charge)
+      if (place >= 0) list.splice(place, 1)
+    }
+  }
+}
+
+/** What a refusal is charged, as far as the limit can hold it. */
+function chargedOnRefusal(spec: LimitSpec, cost: number, room: number): number {
+  switch (spec.algorithm) {
+    // Nothing is in flight.
+    case 'concurrency':
+      return 0
+    // Its counters hold no more than the limit.
+    case 'slidingWindow':
+      return Math.min(cost, room)
+    // The newest count; a bucket that overflows, or a window, is full.
+    default:
+      return cost
+  }
+}
+
+function isQueue(spec: LimitSpec | undefined): boolean {
+  return spec?.algorithm === 'leakyBucket' && spec.queue
+}

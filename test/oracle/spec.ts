@@ -1,0 +1,48 @@
+/** One limit with every option as a number of units or ms: what an oracle needs to know. */
+export type LimitSpec =
+  | { readonly algorithm: 'slidingLog'; readonly limit: number; readonly window: number }
+  | {
+      readonly algorithm: 'fixedWindow'
+      readonly limit: number
+      readonly window: number
+      readonly anchor: 'clock' | 'first-request'
+    }
+  | {
+      readonly algorithm: 'slidingWindow'
+      readonly limit: number
+      readonly window: number
+      readonly segments: number
+      readonly edge: 'weighted' | 'strict' | 'dropped'
+      readonly rounding?: 'down' | 'up'
+    }
+  | { readonly algorithm: 'gcra'; readonly limit: number; readonly window: number; readonly capacity: number }
+  | {
+      readonly algorithm: 'tokenBucket'
+      readonly limit: number
+      readonly window: number
+      readonly capacity: number
+      readonly style: 'greedy' | 'interval'
+    }
+  | {
+      readonly algorithm: 'leakyBucket'
+      readonly limit: number
+      readonly window: number
+      readonly capacity: number
+      readonly queue: boolean
+    }
+  /** `window` is the time to live of a place. */
+  | { readonly algorithm: 'concurrency'; readonly limit: number; readonly window: number }
+
+/** Units that were admitted at one instant, and for places in flight when they end. */
+export interface Charge {
+  readonly at: number
+  readonly cost: number
+  /** Set when a place was renewed. */
+  readonly until?: number
+}
+
+/**
+ * What an algorithm means, computed from nothing but the full list of charges, in the order they were
+ * made: whole units that would be admitted at `now`.
+ */
+export type Room = (charges: readonly Charge[], now: number) => number

@@ -1,0 +1,39 @@
+// A program that uses a limiter and closes its own client at the end, not the store: it has to exit by itself.
+import { createLimiter, redisStore } from '@sluice/core'
+
+const port = Number(process.env.REDIS_PORT)
+const [, , kind] = process.argv
+
+const ends = {
+  async ioredis() {
+    const { Redis } = await import('ioredis')
+    const client = new Redis({ host: '127.0.0.1', port })
+    return { client, end: () => client.quit() }
+  },
+  async ioredis5() {
+    const { Redis } = await import('ioredis5')
+    const client = new Redis({ host: '127.0.0.1', port })
+    return { client, end: () => client.disconnect() }
+  },
+  async redis() {
+    const { createClient } = await import('redis')
+    const client = await createClient({ socket: { host: '127.0.0.1', port } }).connect()
+    return { client, end: () => client.close() }
+  },
+  async redis5() {
+    const { createClient } = await import('redis5')
+    const client = await createClient({ socket: { host: '127.0.0.1', port } }).connect()
+    return { client, end: () => client.destroy() }
+  },
+}
+
+const { client, end } = await ends[kind]()
+const limiter = createLimiter({
+  name: 'lingerer',
+  store: redisStore(client, { timeoutMs: 5000 }),
+  limit: 5,
+  window: '1m',
+})
+const verdict = await limiter.consume(kind)
+console.log(verdict.allowed, verdict.remaining)
+await end()

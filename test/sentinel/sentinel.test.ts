@@ -1,0 +1,105 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createLimiter, type Limiter, redisStore } from '@sluice/core'
+import { afterEach, describe, expect, test } from 'vitest'
+import { namesOf, sentinelClients } from '../support/clients.js'
+import { type RedisSentinels, startSentinels } from '../support/redis-sentinel.js'
+import { until } from '../support/until.js'
+
+const TIMEOUT_MS = 100
+/** For a machine that does other things, too. */
+const SLACK_MS = 250
+/** How soon decisions have to go on once the sentinels have a new master. */
+const RECOVERY_MS = 5000
+
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close()
+})
+
+interface Attempt {
+  readonly tookMs: number
+  readonly error?: unknown
+}
+
+/** Asks every 20 ms, each time for another key, until told to stop. */
+function keepAsking(limiter: Limiter): { stop(): Promise<Attempt[]> } {
+  const attempts: Promise<Attempt>[] = []
+  let isStopped = false
+  const asking = (async () => {
+    for (let n = 0; !isStopped; n++) {
+      const before = performance.now()
+      const tookMs = () => performance.now() - before
+      attempts.push(
+        limiter.consume(`key-${n}`).then(
+          () => ({ tookMs: tookMs() }),
+          (error: unknown) => ({ tookMs: tookMs(), error }),
+        ),
+      )
+      await sleep(20)
+    }
+  })()
+  return {
+    async stop() {
+      isStopped = true
+      await asking
+      return Promise.all(attempts)
+    },
+  }
+}
+
+describe.each(namesOf(sentinelClients))('%s', (kind) => {
+  async function start(): Promise<{ all: RedisSentinels; limiter: Limiter }> {
+    const all = await startSentinels()
+    open.push(() => all.stop())
+    const { client, ready, close } = sentinelClients[kind](all)
+    open.push(close)
+    await ready
+    const store = redisStore(client, { timeoutMs: TIMEOUT_MS })
+    open.push(() => store.close())
+    const limiter = createLimiter({ name: 'failover', store, limit: 5, window: '1h' })
+    await until('the store is connected', () => limiter.consume('first'))
+    return { all, limiter }
+  }
+
+  async function expectRecovery(limiter: Limiter, asking: { stop(): Promise<Attempt[]> }): Promise<void> {
+    await until('decisions go on', () => limiter.consume('again'), { withinMs: RECOVERY_MS })
+    const attempts = await asking.stop()
+    const errors = attempts.flatMap(({ error }) => (error === undefined ? [] : [error]))
+    for (const error of errors) expect(error).toMatchObject({ name: 'SluiceError', code: 'STORE_UNAVAILABLE' })
+    expect(Math.max(...attempts.map(({ tookMs }) => tookMs))).toBeLessThan(TIMEOUT_MS + SLACK_MS)
+    expect(attempts.at(-1)).not.toHaveProperty('error')
+    // Whole: what it counts now, it counts exactly.
+    const after = await Promise.all(Array.from({ length: 20 }, () => limiter.consume('after')))
+    expect(after.filter(({ allowed }) => allowed)).toHaveLength(5)
+  }
+
+  test('decides again soon after the master was killed and a replica was promoted', async () => {
+    const { all, limiter } = await start()
+    const asking = keepAsking(limiter)
+    const promoted = await all.failOver()
+    await expectRecovery(limiter, asking)
+    expect((await promoted.lifetimes()).size).toBeGreaterThan(1)
+    for (const leftMs of (await promoted.lifetimes()).values()) expect(leftMs).toBeGreaterThan(0)
+  }, 60_000)
+
+  test('decides again soon after the master hung and a replica was promoted, and follows when the old one wakes up', async () => {
+    const { all, limiter } = await start()
+    const asking = keepAsking(limiter)
+    const old = await all.master()
+    const promoted = await all.failOver('SIGSTOP')
+    await until('decisions go on', () => limiter.consume('again'), { withinMs: RECOVERY_MS })
+    old.kill('SIGCONT')
+    await until('the old master follows', async () => (await old.fields('INFO', 'replication')).role === 'slave')
+    await expectRecovery(limiter, asking)
+    expect(await all.master()).toBe(promoted)
+  }, 60_000)
+
+  test('decides again soon after a planned failover, with the old master alive and refusing to write', async () => {
+    const { all, limiter } = await start()
+    const asking = keepAsking(limiter)
+    const old = await all.master()
+    await all.sentinels[0]?.call('SENTINEL', 'FAILOVER', all.name)
+    await until('a replica is promoted', async () => (await all.master()) !== old, { withinMs: 30_000 })
+    await expectRecovery(limiter, asking)
+  }, 60_000)
+})

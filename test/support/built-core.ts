@@ -1,0 +1,28 @@
+import { execFileSync } from 'node:child_process'
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const CORE = fileURLToPath(new URL('../../packages/core', import.meta.url))
+
+/**
+ * Sees to it that plain Node processes find a built `@sluice/core` that is no older than its source.
+ * The whole test run builds before it tests; this is for a test file that is run by itself.
+ */
+export function ensureBuiltCore(): void {
+  if (newest(join(CORE, 'dist'), /\.js$/) >= newest(join(CORE, 'src'), /\.ts$/)) return
+  execFileSync(join(CORE, '../../node_modules/.bin/tsc'), ['-p', CORE], { stdio: 'inherit' })
+}
+
+/** When the last of these files was written, in ms since 1970; 0 if there is none. */
+function newest(dir: string, names: RegExp): number {
+  let latest = 0
+  try {
+    for (const entry of readdirSync(dir, { recursive: true, encoding: 'utf8' })) {
+      if (names.test(entry)) latest = Math.max(latest, statSync(join(dir, entry)).mtimeMs)
+    }
+  } catch {
+    // Not built yet.
+  }
+  return latest
+}

@@ -1,0 +1,75 @@
+import { Cluster, Redis } from 'ioredis'
+import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5'
+import { createClient, createCluster } from 'redis'
+import { createClient as createClient5, createCluster as createCluster5 } from 'redis5'
+import type { RedisCluster } from './redis-cluster.js'
+import type { RedisSentinels } from './redis-sentinel.js'
+import { HOST } from './redis-server.js'
+
+/** A client as its user has it. */
+export interface Owned<Client> {
+  readonly client: Client
+  /** Resolves when it is connected for the first time. */
+  readonly ready: Promise<unknown>
+  /** How its user ends it. */
+  close(): void
+}
+
+/** Clients as their users make them, by the names people know them by. */
+export const singleClients = {
+  'ioredis 6': (port: number) => ioredis(new Redis({ host: HOST, port })),
+  'ioredis 5': (port: number) => ioredis(new Redis5({ host: HOST, port })),
+  'redis 6': (port: number) => nodeRedis(createClient({ socket: { host: HOST, port } })),
+  'redis 5': (port: number) => nodeRedis(createClient5({ socket: { host: HOST, port } })),
+}
+
+export const clusterClients = {
+  'ioredis 6 Cluster': (cluster: RedisCluster) => ioredis(new Cluster(nodesOf(cluster))),
+  'ioredis 5 Cluster': (cluster: RedisCluster) => ioredis(new Cluster5(nodesOf(cluster))),
+  'redis 6 cluster': (cluster: RedisCluster) => nodeRedis(createCluster({ rootNodes: urlsOf(cluster) })),
+  'redis 5 cluster': (cluster: RedisCluster) => nodeRedis(createCluster5({ rootNodes: urlsOf(cluster) })),
+}
+
+export const sentinelClients = {
+  'ioredis 6 by Sentinel': (all: RedisSentinels) => ioredis(new Redis({ name: all.name, sentinels: nodesOf(all) })),
+  'ioredis 5 by Sentinel': (all: RedisSentinels) => ioredis(new Redis5({ name: all.name, sentinels: nodesOf(all) })),
+}
+
+/** The names of a table of clients, for `describe.each`. */
+export function namesOf<Kinds extends object>(kinds: Kinds): (keyof Kinds & string)[] {
+  return Object.keys(kinds) as (keyof Kinds & string)[]
+}
+
+function ioredis<Client extends Redis | Redis5 | Cluster | Cluster5>(client: Client): Owned<Client> {
+  quiet(client)
+  const ready = new Promise((resolve) => (client as Redis).once('ready', () => resolve(undefined)))
+  return { client, ready, close: () => client.disconnect() }
+}
+
+interface NodeRedisLike {
+  on(event: 'error', listener: (error: unknown) => void): unknown
+  connect(): Promise<unknown>
+  destroy(): void
+}
+
+function nodeRedis<Client extends NodeRedisLike>(client: Client): Owned<Client> {
+  quiet(client)
+  const ready = client.connect()
+  // Closed before it was ever connected.
+  ready.catch(() => {})
+  return { client, ready, close: () => client.destroy() }
+}
+
+/** As every user of these clients has to: connections that break emit errors, which would end the process. */
+function quiet(client: { on(event: 'error', listener: (error: unknown) => void): unknown }): void {
+  client.on('error', () => {})
+}
+
+function nodesOf(servers: RedisCluster | RedisSentinels): { host: string; port: number }[] {
+  const listed = 'sentinels' in servers ? servers.sentinels : servers.masters
+  return listed.map(({ port }) => ({ host: HOST, port }))
+}
+
+function urlsOf({ masters }: RedisCluster): { url: string }[] {
+  return masters.map(({ url }) => ({ url }))
+}

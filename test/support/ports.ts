@@ -1,0 +1,23 @@
+import { createServer } from 'node:net'
+
+/** Below the range that Linux hands to outgoing connections, so that nobody takes a port before its server does. */
+const FIRST = 12_000
+const LAST = 32_000
+
+/** A port on 127.0.0.1 that nobody listens on now. */
+export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < 100; tries++) {
+    const port = FIRST + Math.floor(Math.random() * (LAST - FIRST))
+    if (await isFree(port)) return port
+  }
+  throw new Error(`no free port found between ${FIRST} and ${LAST} on 127.0.0.1`)
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer()
+      .once('error', () => resolve(false))
+      .once('listening', () => server.close(() => resolve(true)))
+      .listen(port, '127.0.0.1')
+  })
+}

@@ -1,0 +1,86 @@
+import { freePort } from './ports.js'
+import { type RedisServer, startRedis } from './redis-server.js'
+import { SLOTS, slotOf } from './slots.js'
+import { until } from './until.js'
+
+/** A real Redis Cluster of three masters and no replicas. */
+export class RedisCluster {
+  readonly masters: readonly RedisServer[]
+
+  constructor(masters: readonly RedisServer[]) {
+    this.masters = masters
+  }
+
+  /** The master that keeps `slot`. */
+  masterOf(slot: number): RedisServer {
+    return this.masters[Math.floor((slot * this.masters.length) / SLOTS)] as RedisServer
+  }
+
+  /** The first of `prefix-0`, `prefix-1`, … that the `index`-th master keeps, if it is the hash tag of its keys. */
+  identityOn(index: number, prefix = 'identity'): string {
+    for (let n = 0; ; n++) {
+      const identity = `${prefix}-${n}`
+      if (this.masterOf(slotOf(identity)) === this.masters[index]) return identity
+    }
+  }
+
+  /** Every key of every master, with what is left of its life in ms. */
+  async lifetimes(): Promise<Map<string, number>> {
+    const all = await Promise.all(this.masters.map((master) => master.lifetimes()))
+    return new Map(all.flatMap((keys) => [...keys]))
+  }
+
+  async flush(): Promise<void> {
+    await Promise.all(this.masters.map((master) => master.flush()))
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.masters.map((master) => master.stop()))
+  }
+}
+
+/** Starts three masters and makes them a cluster; some 2 s. */
+export async function startCluster(): Promise<RedisCluster> {
+  const masters = await Promise.all([startMaster(), startMaster(), startMaster()])
+  const cluster = new RedisCluster(masters)
+  try {
+    await join(cluster)
+    return cluster
+  } catch (error) {
+    await cluster.stop()
+    throw error
+  }
+}
+
+async function startMaster(): Promise<RedisServer> {
+  // The bus would otherwise listen 10,000 above the port, which nobody has checked to be free.
+  const busPort = await freePort()
+  return startRedis({
+    settings: ['cluster-enabled yes', `cluster-port ${busPort}`, 'cluster-node-timeout 5000'],
+  })
+}
+
+async function join({ masters }: RedisCluster): Promise<void> {
+  const bound = (index: number) => Math.ceil((index * SLOTS) / masters.length)
+  await Promise.all(
+    masters.map(async (master, index) => {
+      await master.call('CLUSTER', 'SET-CONFIG-EPOCH', index + 1)
+      await master.call('CLUSTER', 'ADDSLOTSRANGE', bound(index), bound(index + 1) - 1)
+    }),
+  )
+  const [first, ...others] = masters as [RedisServer, ...RedisServer[]]
+  for (const other of others) {
+    const busPort = String(await other.call('CONFIG', 'GET', 'cluster-port')).split(',')[1] as string
+    await first.call('CLUSTER', 'MEET', '127.0.0.1', other.port, busPort)
+  }
+  for (const master of masters) {
+    await until(
+      'every master sees the whole cluster',
+      async () => {
+        const info = await master.fields('CLUSTER', 'INFO')
+        return info.cluster_state === 'ok' && info.cluster_known_nodes === String(masters.length)
+      },
+      { withinMs: 20_000, everyMs: 20 },
+    )
+  }
+}

@@ -1,0 +1,23 @@
+import { type RedisStoreOptions, redisStore, type Store } from '@sluice/core'
+import type { Owned } from './clients.js'
+
+/** A store on a client of its own kind, and how both are closed. */
+export interface OpenStore {
+  readonly store: Store
+  readonly client: unknown
+  close(): Promise<void>
+}
+
+/** A store on a connected client, patient enough for a busy machine unless told otherwise. */
+export async function openStore(owned: Owned<unknown>, options: RedisStoreOptions = {}): Promise<OpenStore> {
+  await owned.ready
+  const store = redisStore(owned.client, { timeoutMs: 5000, ...options })
+  return {
+    store,
+    client: owned.client,
+    async close() {
+      await store.close()
+      owned.close()
+    },
+  }
+}

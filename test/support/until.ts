@@ -1,0 +1,39 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export interface UntilOptions {
+  /** Whole milliseconds. @default 10_000 */
+  readonly withinMs?: number
+  /** Whole milliseconds between two looks. @default 10 */
+  readonly everyMs?: number
+  /** Errors of this class end the waiting: it can only be in vain. */
+  readonly giveUpOn?: new (
+    message: string,
+  ) => Error
+}
+
+type Falsy = false | undefined | null | 0 | ''
+
+/**
+ * Waits for something that happens in another process: looks again and again until `look` gives
+ * something truthy. Errors of `look` mean "not yet"; the last one is the cause if time runs out.
+ */
+export async function until<T>(
+  what: string,
+  look: () => T | Falsy | Promise<T | Falsy>,
+  options: UntilOptions = {},
+): Promise<T> {
+  const { withinMs = 10_000, everyMs = 10, giveUpOn } = options
+  const deadline = performance.now() + withinMs
+  let cause: unknown
+  do {
+    try {
+      const seen = await look()
+      if (seen) return seen as T
+    } catch (error) {
+      if (giveUpOn && error instanceof giveUpOn) throw error
+      cause = error
+    }
+    await sleep(everyMs)
+  } while (performance.now() < deadline)
+  throw new Error(`waited ${withinMs} ms in vain: ${what}`, { cause })
+}

@@ -1,0 +1,54 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+/**
+ * A trace and what must come of it, as data. `limit` and `limits` are a constructor's options beside
+ * its name in `algorithm`, with the name of a part of the step's key where a constructor takes a function.
+ */
+export interface Vector {
+  readonly title: string
+  readonly limit?: VectorLimit
+  readonly limits?: readonly VectorLimit[]
+  readonly onDeny?: 'charge'
+  /** The order in which the limits are written makes no difference: every order is run. */
+  readonly anyOrder?: boolean
+  readonly steps: readonly VectorStep[]
+}
+
+export interface VectorLimit {
+  readonly algorithm: string
+  readonly key?: string
+  readonly [option: string]: unknown
+}
+
+export interface VectorStep {
+  /** Milliseconds since midnight. */
+  readonly atMs: number
+  /** @default 'consume' */
+  readonly op?: 'consume' | 'peek'
+  /** @default 1 */
+  readonly cost?: number
+  /** @default one key for the whole vector */
+  readonly key?: string | Readonly<Record<string, string>>
+  /** So many requests instead of one, all together, or `everyMs` apart. @default 1 */
+  readonly times?: number
+  readonly everyMs?: number
+  readonly why: string
+  /** Fields of the verdict; of the last, if there are several. `null` is undefined. */
+  readonly expect: {
+    /** How many of `times` are allowed. */
+    readonly admitted?: number
+    /** Fields of the reports, in the order of the limits. */
+    readonly limits?: readonly Readonly<Record<string, unknown>>[]
+    /** Fields of the reports, by the limits' names. */
+    readonly byName?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+    readonly [field: string]: unknown
+  }
+}
+
+/** Every vector of this directory, by file. */
+export function allVectors(): { file: string; vectors: readonly Vector[] }[] {
+  return readdirSync(import.meta.dirname)
+    .filter((file) => file.endsWith('.json'))
+    .sort()
+    .map((file) => ({ file, vectors: JSON.parse(readFileSync(`${import.meta.dirname}/${file}`, 'utf8')) }))
+}
