@@ -15,7 +15,9 @@ app.get('/search', { config: { rateLimit: { name: 'search', limit: 5, window: '1
 app.get('/health', { config: { rateLimit: false } }, async () => ({ ok: true }))
 
 // One more beside the global one.
-app.post('/orders', { onRequest: app.rateLimit({ name: 'orders', limit: 1, window: '1s' }) }, async () => ({ ok: true }))
+app.post('/orders', { onRequest: app.rateLimit({ name: 'orders', limit: 1, window: '1s' }) }, async () => ({
+  ok: true,
+}))
 
 await app.listen({ port: Number(process.env.PORT ?? 3000) })
 console.log('ready')

@@ -53,7 +53,9 @@ function listen(server, port) {
 }
 
 async function stop() {
-  const cut = setTimeout(() => started.forEach(({ server }) => server.closeAllConnections()), GRACE_MS).unref()
+  const cut = setTimeout(() => {
+    for (const { server } of started) server.closeAllConnections()
+  }, GRACE_MS).unref()
   await Promise.all(started.map(({ server }) => new Promise((resolve) => server.close(resolve))))
   clearTimeout(cut)
   await store.close()
