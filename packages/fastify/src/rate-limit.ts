@@ -58,7 +58,11 @@ function decorate(app: FastifyInstance, options: FastifyRateLimitOptions): Map<o
     // Limiters of one name on one store may be one limiter, so on the shared store each has a name of its own.
     const isAlone = own.store !== undefined || defaults.store === undefined
     if (own.name !== undefined || isAlone) return rateLimitHook({ ...defaults, ...own })
-    const base = where.replace(/^\/|\/$/g, '').replace(/[^A-Za-z0-9_-]+/g, '_').slice(0, 56) || 'root'
+    const base =
+      where
+        .replace(/^\/|\/$/g, '')
+        .replace(/[^A-Za-z0-9_-]+/g, '_')
+        .slice(0, 56) || 'root'
     const n = (names.get(base) ?? 0) + 1
     names.set(base, n)
     return rateLimitHook({ ...defaults, ...own, name: n === 1 ? base : `${base}-${n}` })
@@ -73,4 +77,3 @@ function decorate(app: FastifyInstance, options: FastifyRateLimitOptions): Map<o
   })
   return hooks
 }
-

@@ -32,7 +32,11 @@ export function isOver(response: RawResponse): boolean {
 
 /** A header of Node's parsed `headers`, as one text. */
 export function headerText(value: string | number | readonly string[] | undefined): string | undefined {
-  return value === undefined || typeof value === 'string' ? value : Array.isArray(value) ? value.join(', ') : String(value)
+  return value === undefined || typeof value === 'string'
+    ? value
+    : Array.isArray(value)
+      ? value.join(', ')
+      : String(value)
 }
 
 /** The path of a request target, without the query; of `http://host/path` too, which proxies may send. */
