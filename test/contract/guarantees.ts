@@ -15,7 +15,9 @@ export function guaranteesContract(under: StoreUnderTest): void {
 
   describe(`guarantees on ${under.name}`, () => {
     for (const [shape, gaps] of Object.entries(SHAPES)) {
-      test(`no window holds more than 1/s + 20/min + 200/h + 800/day allow: 100,000 ${shape}`, { timeout: 120_000 }, async () => {
+      test(`no window holds more than 1/s + 20/min + 200/h + 800/day allow: 100,000 ${shape}`, {
+        timeout: 120_000,
+      }, async () => {
         const limits = [perSecond(1), perMinute(20), perHour(200), perDay(800)]
         const limiter = createLimiter({ store, limits })
         const key = freshKey()
@@ -66,7 +68,9 @@ export function guaranteesContract(under: StoreUnderTest): void {
       clock.now = MIDNIGHT
       const limiter = createLimiter({ store, limits: [perMinute(100), perHour(90)] })
       const key = freshKey()
-      const verdicts = await Promise.all(Array.from({ length: 200 }, (_, i) => limiter.consume(key, { cost: 1 + (i % 3) })))
+      const verdicts = await Promise.all(
+        Array.from({ length: 200 }, (_, i) => limiter.consume(key, { cost: 1 + (i % 3) })),
+      )
       const units = verdicts.filter(({ allowed }) => allowed).reduce((sum, { cost }) => sum + cost, 0)
       expect(units).toBe(90)
     })
@@ -79,7 +83,8 @@ type Random = () => number
 const SHAPES: Readonly<Record<string, (random: Random) => () => number>> = {
   'steady arrivals': () => () => 1000,
   'random arrivals': (random) => () => Math.floor(random() * 4000),
-  'bursts and silences': (random) => () => (random() < 0.98 ? Math.floor(random() * 30) : Math.floor(random() * 600_000)),
+  'bursts and silences': (random) => () =>
+    random() < 0.98 ? Math.floor(random() * 30) : Math.floor(random() * 600_000),
 }
 
 /** Repeatable numbers from 0 to 1. */

@@ -1,5 +1,5 @@
 import { type Duration, durationMs } from './duration.js'
-import { invalidPolicy, show, SluiceError } from './errors.js'
+import { invalidPolicy, SluiceError, show } from './errors.js'
 import type { HttpContext } from './http/context.js'
 import { knownOptions } from './limits/checks.js'
 import { memoryStore } from './memory/store.js'
@@ -181,10 +181,16 @@ export class Limiter<Subject = string> {
   }
 
   #chargeOf(verdict: Verdict): Charge | undefined {
-    if (!(verdict instanceof Verdict)) invalidPolicy(this.#policy.where, 'verdict', 'a verdict of this limiter', verdict)
+    if (!(verdict instanceof Verdict))
+      invalidPolicy(this.#policy.where, 'verdict', 'a verdict of this limiter', verdict)
     const charge = Verdict.chargeOf(verdict)
     if (charge && charge.ask.plan.policy !== this.#policy.name) {
-      invalidPolicy(this.#policy.where, 'verdict', 'a verdict of this limiter', `one of policy ${charge.ask.plan.policy}`)
+      invalidPolicy(
+        this.#policy.where,
+        'verdict',
+        'a verdict of this limiter',
+        `one of policy ${charge.ask.plan.policy}`,
+      )
     }
     return charge
   }

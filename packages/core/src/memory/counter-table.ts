@@ -36,7 +36,8 @@ export class CounterTable extends States<CounterState> implements Table {
     this.#state = state
     const isOver = !state || at >= state.start + this.#windowMs
     this.#count = state && !isOver ? state.count : 0
-    this.#start = state && !isOver && state.start <= at ? state.start : counter.startOf(at, this.#windowMs, this.#byClock)
+    this.#start =
+      state && !isOver && state.start <= at ? state.start : counter.startOf(at, this.#windowMs, this.#byClock)
     return this.#wait(cost)
   }
 

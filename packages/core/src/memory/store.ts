@@ -17,8 +17,8 @@ import {
 import { BucketTable } from './bucket-table.js'
 import { monotonicNow } from './clock.js'
 import { ConcurrencyTable } from './concurrency-table.js'
-import { LogTable } from './log-table.js'
 import { CounterTable } from './counter-table.js'
+import { LogTable } from './log-table.js'
 import { SegmentsTable } from './segments-table.js'
 import type { Table } from './table.js'
 

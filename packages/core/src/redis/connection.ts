@@ -42,7 +42,12 @@ export function connect(client: Client): Connection {
     if (typeof client.evalsha === 'function' && typeof client.status === 'string') return ioredis(client)
     if (typeof client.sendCommand === 'function' && typeof client.connect === 'function') return nodeRedis(client)
   }
-  return invalidPolicy('redisStore', 'client', 'a client or cluster of ioredis (5 or later) or redis (5 or later)', client)
+  return invalidPolicy(
+    'redisStore',
+    'client',
+    'a client or cluster of ioredis (5 or later) or redis (5 or later)',
+    client,
+  )
 }
 
 /** Callbacks that wait for a connection to be ready: one listener for all, however many wait. */
@@ -151,7 +156,9 @@ function nodeRedis(client: Client): Connection {
     isReady,
     whenReady: room.whenReady,
     send: (key, command) =>
-      isCluster ? own.sendCommand(key, false, [...command], PLAIN_REPLIES) : own.sendCommand([...command], PLAIN_REPLIES),
+      isCluster
+        ? own.sendCommand(key, false, [...command], PLAIN_REPLIES)
+        : own.sendCommand([...command], PLAIN_REPLIES),
     lastError: () => last,
     close: () => {
       client.off?.('end', close)

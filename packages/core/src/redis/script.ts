@@ -22,7 +22,7 @@ const variants = new Map<number, LuaScript>()
 export function decideScriptFor(parts: number): LuaScript {
   let script = variants.get(parts)
   if (!script) {
-    const source = decideScript.source.replace(/^--@when (\w+)\n([^]*?)^--@end\n/gm, (_, part, body) =>
+    const source = decideScript.source.replace(/^--@when (\w+)\n([\s\S]*?)^--@end\n/gm, (_, part, body) =>
       parts & (1 << (PARTS.indexOf(part) + 1)) ? body : '',
     )
     script = { name: decideScript.name, source, sha1: createHash('sha1').update(source).digest('hex') }
