@@ -2,9 +2,9 @@ import calculateSlot from 'cluster-key-slot'
 import { durationMs } from '../duration.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
 import type { Answer, Ask, Cell, Plan, Store } from '../store.js'
+import { decideAcrossSlots } from './across-slots.js'
 import { Batches } from './batches.js'
 import { type Connection, connect } from './connection.js'
-import { decideAcrossSlots } from './across-slots.js'
 import { blockSuffix } from './encode.js'
 import { escapeIdentity } from './keys.js'
 import { deleteKeys, run } from './run.js'
@@ -38,7 +38,7 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): St
   optionalFunction('redisStore', 'clock', options.clock)
   const timeoutMs = durationMs('redisStore', 'timeoutMs', options.timeoutMs ?? 100)
   const batch = Math.min(1000, wholeNumber('redisStore', 'batch', options.batch ?? 64, 1))
-  return new RedisStore(connect(client), { ...options, timeoutMs, batch })
+  return new RedisStore(connect(client, timeoutMs), { ...options, timeoutMs, batch })
 }
 
 class RedisStore implements Store {
