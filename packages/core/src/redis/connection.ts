@@ -1,3 +1,4 @@
+import calculateSlot from 'cluster-key-slot'
 import { invalidPolicy } from '../errors.js'
 
 /** What the store needs of a Redis client: to send a command whole, or not at all. */
@@ -8,8 +9,11 @@ export interface Connection {
   isReady(): boolean
   /** Calls back once, when it is ready; at once where it is. Returns how to call that off. */
   whenReady(callback: () => void): () => void
-  /** Sends now; rejects if that is not possible. `key` decides the node in a cluster. Never sends twice. */
-  send(key: string, command: readonly string[]): Promise<unknown>
+  /**
+   * Sends once its node is connected, unless `isLate` by then; rejects if that is not possible.
+   * `key` decides the node in a cluster. Never sends twice.
+   */
+  send(key: string, command: readonly string[], isLate: () => boolean): Promise<unknown>
   /** The last thing that went wrong, for messages. */
   lastError(): Error | undefined
   close(): void
@@ -37,10 +41,13 @@ const noResend = {
  * A connection of our own beside the user's client, to the same servers: only so can commands be kept
  * from being resent or queued, whatever the client is set to do for its user. It ends with the client.
  */
-export function connect(client: Client): Connection {
+export function connect(client: Client, timeoutMs: number): Connection {
+  // A peer that says nothing for so long, though asked, is given up: a connection can be dead and stay open.
+  const silenceMs = Math.max(1000, timeoutMs + 500)
   if (typeof client?.duplicate === 'function') {
-    if (typeof client.evalsha === 'function' && typeof client.status === 'string') return ioredis(client)
-    if (typeof client.sendCommand === 'function' && typeof client.connect === 'function') return nodeRedis(client)
+    if (typeof client.evalsha === 'function' && typeof client.status === 'string') return ioredis(client, silenceMs)
+    if (typeof client.sendCommand === 'function' && typeof client.connect === 'function')
+      return nodeRedis(client, silenceMs)
   }
   return invalidPolicy(
     'redisStore',
@@ -67,7 +74,7 @@ function waitingRoom(isReady: () => boolean) {
   }
 }
 
-function ioredis(client: Client): Connection {
+function ioredis(client: Client, silenceMs: number): Connection {
   const isCluster = client.isCluster === true
   const own = isCluster
     ? client.duplicate([], {
@@ -78,9 +85,9 @@ function ioredis(client: Client): Connection {
         lazyConnect: false,
         keyPrefix: '',
         clusterRetryStrategy: noResend.retryStrategy,
-        redisOptions: { ...client.options.redisOptions, stringNumbers: false, keyPrefix: '' },
+        redisOptions: { ...client.options.redisOptions, stringNumbers: false, keyPrefix: '', socketTimeout: silenceMs },
       })
-    : client.duplicate(noResend)
+    : client.duplicate({ ...noResend, socketTimeout: silenceMs })
   let last: Error | undefined
   own.on('error', (error: Error) => {
     last = error
@@ -95,7 +102,14 @@ function ioredis(client: Client): Connection {
     keyPrefix: client.options.keyPrefix ?? client.options.redisOptions?.keyPrefix ?? '',
     isReady,
     whenReady: room.whenReady,
-    send: (_key, [name, ...args]) => own.call(name, args),
+    send: (key, [name, ...args], isLate) => {
+      const node = isCluster ? masterOf(own, key) : undefined
+      if (!node || node.status === 'ready') return own.call(name, args)
+      return nodeReady(node).then(() => {
+        if (isLate()) throw new Error('its node was connected too late')
+        return own.call(name, args)
+      })
+    },
     lastError: () => last,
     close: () => {
       client.off('end', end)
@@ -104,10 +118,51 @@ function ioredis(client: Client): Connection {
   }
 }
 
+/** The connection of a cluster to the master of this key, if it has one. */
+function masterOf(cluster: Client, key: string): Client {
+  const address = cluster.slots[calculateSlot(key)]?.[0]
+  return cluster.nodes('master').find(({ options }: Client) => `${options.host}:${options.port}` === address)
+}
+
+/** A cluster connects to each node when it first needs it, and refuses what comes meanwhile. */
+async function nodeReady(node: Client): Promise<void> {
+  if (node.status === 'wait') node.connect().catch(() => {})
+  await new Promise<void>((resolve) => {
+    const settle = () => {
+      node.off('ready', settle)
+      node.off('end', settle)
+      resolve()
+    }
+    node.on('ready', settle)
+    node.on('end', settle)
+  })
+}
+
+/** Calls back when replies are due and none has come for `silenceMs`. The clients' own timeouts count what they write. */
+function silenceWatch(silenceMs: number, onSilence: () => void) {
+  let due = 0
+  let timer: NodeJS.Timeout | undefined
+  const restart = () => {
+    clearTimeout(timer)
+    timer = due > 0 ? setTimeout(onSilence, silenceMs).unref() : undefined
+  }
+  const heard = () => {
+    due--
+    restart()
+  }
+  return {
+    heed(reply: Promise<unknown>): Promise<unknown> {
+      if (due++ === 0) restart()
+      reply.then(heard, heard)
+      return reply
+    },
+  }
+}
+
 /** A duplicate inherits what its user wants numbers and texts turned into. */
 const PLAIN_REPLIES = { typeMapping: {} }
 
-function nodeRedis(client: Client): Connection {
+function nodeRedis(client: Client, silenceMs: number): Connection {
   const isCluster = 'slots' in client
   const reconnectStrategy = (attempt: number) => Math.min((attempt + 1) * 50, 500)
   const own = isCluster
@@ -139,15 +194,24 @@ function nodeRedis(client: Client): Connection {
       }
     }
   }
-  void connecting()
-  const close = () => {
-    if (isClosed) return
-    isClosed = true
+  const destroy = () => {
+    isConnected = false
     try {
       own.destroy()
     } catch {
       // Not open, so there is nothing to end.
     }
+  }
+  const silence = silenceWatch(silenceMs, () => {
+    last = new Error(`no reply for ${silenceMs} ms`)
+    destroy()
+    if (!isClosed) void connecting()
+  })
+  void connecting()
+  const close = () => {
+    if (isClosed) return
+    isClosed = true
+    destroy()
   }
   client.once?.('end', close)
   return {
@@ -156,9 +220,11 @@ function nodeRedis(client: Client): Connection {
     isReady,
     whenReady: room.whenReady,
     send: (key, command) =>
-      isCluster
-        ? own.sendCommand(key, false, [...command], PLAIN_REPLIES)
-        : own.sendCommand([...command], PLAIN_REPLIES),
+      silence.heed(
+        isCluster
+          ? own.sendCommand(key, false, [...command], PLAIN_REPLIES)
+          : own.sendCommand([...command], PLAIN_REPLIES),
+      ),
     lastError: () => last,
     close: () => {
       client.off?.('end', close)

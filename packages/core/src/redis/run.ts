@@ -19,20 +19,22 @@ export function run(
     const { keys, args } = encode()
     const command = ['EVALSHA', script.sha1, String(keys.length), ...keys, ...args]
     try {
-      return await connection.send(keys[0] as string, command)
+      return await connection.send(keys[0] as string, command, isLate)
     } catch (error) {
       // Only NOSCRIPT proves that nothing ran. Replaying a timeout could charge the client twice.
       if (isLate() || !isNoScript(error)) throw error
       command[0] = 'EVAL'
       command[1] = script.source
-      return await connection.send(keys[0] as string, command)
+      return await connection.send(keys[0] as string, command, isLate)
     }
   })
 }
 
 /** Deletes keys, each by itself: they may sit on different nodes. */
 export function deleteKeys(connection: Connection, timeoutMs: number, keys: readonly string[]): Promise<unknown> {
-  return within(connection, timeoutMs, () => Promise.all(keys.map((key) => connection.send(key, ['DEL', key]))))
+  return within(connection, timeoutMs, (isLate) =>
+    Promise.all(keys.map((key) => connection.send(key, ['DEL', key], isLate))),
+  )
 }
 
 function within(

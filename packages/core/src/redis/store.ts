@@ -38,7 +38,7 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): St
   optionalFunction('redisStore', 'clock', options.clock)
   const timeoutMs = durationMs('redisStore', 'timeoutMs', options.timeoutMs ?? 100)
   const batch = Math.min(1000, wholeNumber('redisStore', 'batch', options.batch ?? 64, 1))
-  return new RedisStore(connect(client), { ...options, timeoutMs, batch })
+  return new RedisStore(connect(client, timeoutMs), { ...options, timeoutMs, batch })
 }
 
 class RedisStore implements Store {
