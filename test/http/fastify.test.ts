@@ -115,3 +115,13 @@ test('routes are known by their pattern, and unknown paths by one name', async (
   await app.inject('/nowhere')
   expect(routes).toEqual(['/users/:id', '(no route)'])
 })
+
+test('the global limiter can be reached, to block and to look', async () => {
+  const app = fastify()
+  await app.register(rateLimit, { limit: 2, window: '1m' })
+  app.get('/', async () => 'ok')
+  await app.inject('/')
+  expect((await app.rateLimit.limiter?.peek('127.0.0.1'))?.remaining).toBe(1)
+  await app.rateLimit.limiter?.block('127.0.0.1', { for: '1h' })
+  expect(await statuses(app, '/', 1)).toEqual([429])
+})

@@ -78,7 +78,7 @@ test('functions of the request have the request of their framework', () => {
     cost: (ctx) => Number(ctx.query.pages ?? 1),
     skip: async (ctx) => ctx.secure,
   })
-  fastify.rateLimit satisfies (app: never, options: fastify.FastifyPluginOptions, done: never) => void
+  fastify.rateLimit satisfies (app: never, options: fastify.RateLimitPluginOptions, done: never) => void
   const options: fastify.FastifyRateLimitOptions = {
     limit: 1,
     window: '1s',

@@ -53,6 +53,8 @@ const NAT64 = [0x64, 0xff9b, 0, 0, 0, 0]
 function keyOfAddress(given: string | undefined, prefix: number): string {
   if (typeof given === 'string') {
     if (isIPv4(given)) return given
+    // What a socket that listens on both families says of nearly every client.
+    if (given.startsWith('::ffff:') && isIPv4(given.slice(7))) return given.slice(7)
     const address = bare(given)
     if (isIPv4(address)) return address
     if (isIP(address) === 6) return keyOfIPv6(address, prefix)
