@@ -12,23 +12,19 @@ export const TABLE = /(?<=<!-- generated: what is admitted -->\n)[\s\S]*?(?=<!--
  */
 export async function generate(core) {
   const pictures = new Map()
-  const cells = ALGORITHMS.map(({ name, note }) => [`${name}: ${note}`])
+  const cells = ALGORITHMS.map(({ name, note }) => [`${name} (${note})`])
   for (const scenario of SCENARIOS) {
     const rows = []
     for (const [i, algorithm] of ALGORITHMS.entries()) {
       const decisions = await decide(core, algorithm, scenario.arrivals)
       rows.push({ ...algorithm, decisions })
-      cells[i]?.push(`${decisions.filter(({ allowed }) => allowed).length}, ${mostInWindow(decisions)}`)
+      cells[i]?.push(`${decisions.filter(({ allowed }) => allowed).length} / ${mostInWindow(decisions)}`)
     }
     pictures.set(`${scenario.file}.svg`, draw(scenario, rows))
   }
   for (const [i, algorithm] of ALGORITHMS.entries()) cells[i]?.push(String(await worst(core, algorithm)))
 
-  const heads = [
-    'algorithm',
-    ...SCENARIOS.map(({ file, arrivals }) => `${file}, ${arrivals.length} requests: admitted, most in 10 s`),
-    'most found in 10 s',
-  ]
+  const heads = ['algorithm', ...SCENARIOS.map(({ file, arrivals }) => `${file} (${arrivals.length})`), 'worst']
   const line = (/** @type {readonly string[]} */ texts) => `| ${texts.join(' | ')} |\n`
   return { pictures, table: line(heads) + line(heads.map(() => '---')) + cells.map(line).join('') }
 }
