@@ -28,11 +28,16 @@ export function blocksOf(name: string, text: string): Block[] {
   const pieces = piecesOf(text)
   const blocks: (Block & { shown: string[] })[] = []
   let before = ''
-  for (const { kind, line, language, text } of pieces) {
+  for (const [i, { kind, line, language, text }] of pieces.entries()) {
     const last = blocks.at(-1)
-    if (kind === 'before') before += text
-    else if (kind === 'after') {
-      if (!last) throw new Error(`${name}:${line}: "after" with nothing before it`)
+    if (kind === 'before') {
+      if (pieces[i + 1]?.line !== line + lengthOf(text)) throw new Error(`${name}:${line}: not right above a block`)
+      before = text
+    } else if (kind === 'after') {
+      const above = pieces[i - 1]
+      if (!last || !above || line !== above.line + lengthOf(above.text)) {
+        throw new Error(`${name}:${line}: not right below a block`)
+      }
       blocks[blocks.length - 1] = { ...last, after: last.after + text }
     } else if (language === 'ts' || language === 'js') {
       blocks.push({ where: `${name}:${line}`, language, code: text, before, after: '', shown: [] })
@@ -42,9 +47,11 @@ export function blocksOf(name: string, text: string): Block[] {
       last.shown.push(text)
     }
   }
-  if (before) throw new Error(`${name}: "before" with nothing after it`)
   return blocks
 }
+
+/** Lines of a piece, with those that open and close it. */
+const lengthOf = (text: string) => text.split('\n').length + 1
 
 /** Every fenced block of a document, whatever its language. */
 export function fencesOf(text: string): Fence[] {
