@@ -9,17 +9,23 @@
 --            op, how many decisions, and per cell its cost;
 --            if the plan takes places: per decision the name of its lease;
 --            if op is REFUND: when it was charged, and per cell the receipt (such a run is one decision).
+-- A part between `@when` and `@end` is left out of batches that do not need it: Redis makes every function
+-- anew on every run.
 -- Returns a flat array: the time in ms; then for each decision and each limit: remaining units, ms until
 -- the same cost would be admitted (0 now, -1 never), ms until the limit is as good as new, the receipt.
 -- A blocked decision has -1 for its first remaining, then the ms until the block ends, then the index
 -- at which the reason stands, after all decisions.
 
+local ARGV, KEYS = ARGV, KEYS
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format = string.sub, string.rep, string.format
 
-local CONSUME, PEEK, CHARGE, REFUND, RELEASE, RENEW = 0, 1, 2, 3, 4, 5
+local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
 local BUCKET, LOG, SEGMENTS, COUNTER, CONCURRENCY = 1, 2, 3, 4, 5
+
+-- How much longer than it must a key may live, in ms, where that saves setting its expiry again.
+local LINGER = 10000
 
 local now, slack = tonumber(ARGV[1]), 0
 if now then
@@ -31,74 +37,36 @@ else
 end
 
 local out, n = { now }, 1
--- The numbers of the plan at hand: cell c has its params from N[first[c]] on, and last[c] is the offset of its last.
-local N, first, last, kernel = {}, {}, {}, {}
--- What looking at cell c found, until the next decision.
-local S1, S2, S3, S4, S5, S6, W, F = {}, {}, {}, {}, {}, {}, {}, {}
+-- The plan at hand: cell c has its params from N[first[c]] on, and last[c] is the offset of its last.
+local kernel, N, first, last = {}, {}, {}, {}
+-- What a cell found when it was looked at: each kind of cell says what it keeps where.
+local C, D, E, F, G, H, L, O, S, T, V, W = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 
+-- What a kind of cell can do, by kernel. `look` finds a state, brings it to the present and returns in how
+-- many ms a cost has room (0 now, -1 never); the others act on what it found.
+local prepare, look, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}
+
+--- @include "kernels/clock"
+--- @when bucket
 --- @include "cells/bucket"
+--- @end
+--- @when log
 --- @include "cells/log"
+--- @end
+--- @when segments
 --- @include "cells/segments"
+--- @end
+--- @when counter
 --- @include "cells/counter"
+--- @end
+--- @when concurrency
 --- @include "cells/concurrency"
-
-local function look(c, key, cost)
-  local k = kernel[c]
-  if k == BUCKET then return bucket_look(c, key, cost) end
-  if k == LOG then return log_look(c, key, cost) end
-  if k == SEGMENTS then return segments_look(c, key, cost) end
-  if k == COUNTER then return counter_look(c, key, cost) end
-  return concurrency_look(c, key, cost)
-end
-
-local function take(c, key, cost, lease)
-  local k = kernel[c]
-  if k == BUCKET then return bucket_take(c, key, cost) end
-  if k == LOG then return log_take(c, key, cost) end
-  if k == SEGMENTS then return segments_take(c, key, cost) end
-  if k == COUNTER then return counter_take(c, key, cost) end
-  return concurrency_take(c, key, cost, lease)
-end
-
-local function heal(c, key)
-  local k = kernel[c]
-  if k == BUCKET then return bucket_heal(c, key) end
-  if k == LOG then return log_heal(c, key) end
-  if k == SEGMENTS then return segments_heal(c, key) end
-  if k == COUNTER then return counter_heal(c, key) end
-  return concurrency_heal(c, key)
-end
-
-local function report(c, key, cost, admitted)
-  local k = kernel[c]
-  if k == BUCKET then return bucket_report(c, cost, admitted) end
-  if k == LOG then return log_report(c, cost, admitted) end
-  if k == SEGMENTS then return segments_report(c, cost, admitted) end
-  if k == COUNTER then return counter_report(c, cost, admitted) end
-  return concurrency_report(c, key, cost, admitted)
-end
-
-local function giveBack(c, key, cost, lease, receipt, chargedAt)
-  local k = kernel[c]
-  if k == BUCKET then return bucket_giveBack(c, key, cost, receipt, chargedAt) end
-  if k == LOG then return log_giveBack(c, key, cost, receipt) end
-  if k == SEGMENTS then return segments_giveBack(c, key, cost, receipt) end
-  if k == COUNTER then return counter_giveBack(c, key, cost, receipt) end
-  return concurrency_giveBack(c, key, cost, lease)
-end
+--- @end
 
 local blockKeys = tonumber(ARGV[2])
 -- Nearly always nothing is blocked: one command then answers for the whole batch.
 local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
 local reasons = {}
-
---- The first block among `count` keys from `from` on: when it ends, and why. The value is "end reason".
-local function blockAmong(from, count)
-  for b = from, from + count - 1 do
-    local ends, reason = string.match(call('GET', KEYS[b]) or '', '^(%d+) (.*)$')
-    if ends and tonumber(ends) > now then return tonumber(ends), reason end
-  end
-end
 
 local a, block, cell = 4, 1, blockKeys
 for _ = 1, tonumber(ARGV[3]) do
@@ -112,7 +80,7 @@ for _ = 1, tonumber(ARGV[3]) do
     at = at + params
     a = a + 2 + params
     limits = limits + (k == LOG and (params - 2) / 2 or 1)
-    if k == SEGMENTS then segments_prepare(c) end
+    if prepare[k] then prepare[k](c) end
     if k == CONCURRENCY then takesPlaces = true end
   end
 
@@ -131,7 +99,13 @@ for _ = 1, tonumber(ARGV[3]) do
         a = a + 1
       end
       local ends, reason
-      if anyBlocked and op <= CHARGE then ends, reason = blockAmong(block, identities) end
+      if anyBlocked and op <= CHARGE then
+        for b = block, block + identities - 1 do
+          local value = call('GET', KEYS[b])
+          if value and not ends then ends, reason = string.match(value, '^(%d+) (.*)$') end
+          ends = ends and tonumber(ends) > now and ends
+        end
+      end
 
       if op >= REFUND then
         local chargedAt = 0
@@ -140,41 +114,42 @@ for _ = 1, tonumber(ARGV[3]) do
           a = a + 1
         end
         for c = 1, cells do
-          local key = KEYS[cell + c]
-          look(c, key, 0)
+          local key, k = KEYS[cell + c], kernel[c]
+          look[k](c, key, 0)
           if op == REFUND then
-            giveBack(c, key, costs[c], lease, tonumber(ARGV[a]), chargedAt)
+            giveBack[k](c, key, costs[c], tonumber(ARGV[a]), chargedAt, lease)
             a = a + 1
-          elseif kernel[c] == CONCURRENCY then
+          elseif k == CONCURRENCY then
             if op == RELEASE then
-              concurrency_giveBack(c, key, costs[c], lease)
+              giveBack[k](c, key, costs[c], 0, 0, lease)
             else
-              concurrency_renew(c, key, costs[c], lease)
+              renew[k](c, key, costs[c], lease)
             end
           end
-          report(c, key, 0, true)
+          report[k](c, key, 0, true)
         end
       elseif ends then
         reasons[#reasons + 1] = { n + 3, reason }
-        out[n + 1], out[n + 2] = -1, ends - now
+        out[n + 1], out[n + 2] = -1, tonumber(ends) - now
         for i = 3, limits * 4 do out[n + i] = 0 end
         n = n + limits * 4
       else
         local allowed, possible = true, true
         for c = 1, cells do
-          local wait = look(c, KEYS[cell + c], costs[c])
+          local wait = look[kernel[c]](c, KEYS[cell + c], costs[c])
           if wait ~= 0 then allowed = false end
           if wait < 0 then possible = false end
         end
         local charged = op ~= PEEK and (allowed or (op == CHARGE and possible))
         for c = 1, cells do
-          local key = KEYS[cell + c]
+          local key, k, cost = KEYS[cell + c], kernel[c], costs[c]
           if charged then
-            if costs[c] > 0 then take(c, key, costs[c], lease) end
+            -- A refused request is not in flight: nobody would free the place it took.
+            if cost > 0 and (allowed or k ~= CONCURRENCY) then take[k](c, key, cost, 0, 0, lease) end
           elseif op == CONSUME then
-            heal(c, key)
+            heal[k](c, key)
           end
-          report(c, key, costs[c], allowed)
+          report[k](c, key, cost, allowed)
         end
       end
       block = block + identities

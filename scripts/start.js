@@ -1,4 +1,5 @@
-// `npm start`: installs what is missing, builds the packages and runs the demo.
+// `npm start`: installs what is missing, builds the packages and runs the demo. package.json starts this with `exec`,
+// because a shell between npm and this process would keep signals to itself.
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { requireNode, root } from './lib/project.js'

@@ -1,6 +1,9 @@
---- Places in flight under one key: a sorted set of leases by the instant at which they end.
+--- Places in flight under one key: a sorted set of leases by the instant at which they end. A lease
+-- counts while its end lies ahead of now, so a crashed holder gives its place back by itself.
 -- params { limit, ttlMs }
--- S1 how many count, S2 when the last of them ends, S3 whether an end lies further ahead than can be.
+-- D how many count.
+
+local nowText = format('%.0f', now)
 
 --- The instant at which the lease at `rank` ends; one that lies further ahead than `ttlMs` is cut to that.
 local function concurrency_endAt(c, key, rank)
@@ -12,62 +15,58 @@ end
 local function concurrency_waitFor(c, key, cost)
   local limit = N[first[c]]
   if cost > limit then return -1 end
-  local missing = S1[c] + cost - limit
+  local missing = D[c] + cost - limit
   if cost == 0 or missing <= 0 then return 0 end
   -- Ranks count from the end: what has lapsed, but is not pruned yet, stands at the front.
-  return concurrency_endAt(c, key, missing - 1 - S1[c]) - now
+  return concurrency_endAt(c, key, missing - 1 - D[c]) - now
 end
 
 local function concurrency_count(c, key)
-  S1[c] = call('ZCOUNT', key, '(' .. format('%.0f', now), '+inf')
+  D[c] = call('ZCOUNT', key, '(' .. nowText, '+inf')
 end
 
-local function concurrency_look(c, key, cost)
+look[CONCURRENCY] = function(c, key, cost)
   concurrency_count(c, key)
   return concurrency_waitFor(c, key, cost)
 end
 
---- Forgets what has ended, cuts what ends too late, and lets the key live as long as the last lease.
-local function concurrency_settle(c, key)
-  local latest = now + N[first[c] + 1]
-  call('ZREMRANGEBYSCORE', key, '-inf', format('%.0f', now))
-  for _, lease in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
-    call('ZADD', key, latest, lease)
-  end
-  concurrency_count(c, key)
-  if S1[c] > 0 then call('PEXPIRE', key, concurrency_endAt(c, key, -1) - now + slack) end
+take[CONCURRENCY] = function(c, key, cost, receipt, chargedAt, lease)
+  local ends = now + N[first[c] + 1]
+  for place = 0, cost - 1 do call('ZADD', key, ends, lease .. '.' .. place) end
+  D[c] = D[c] + cost
+  if call('ZCARD', key) > D[c] then call('ZREMRANGEBYSCORE', key, '-inf', nowText) end
+  call('PEXPIRE', key, N[first[c] + 1] + slack)
 end
 
-local function concurrency_take(c, key, cost, lease)
-  local places = min(cost, N[first[c]] - S1[c])
-  for place = 0, places - 1 do call('ZADD', key, now + N[first[c] + 1], lease .. '.' .. place) end
-  if places > 0 then concurrency_settle(c, key) end
-end
-
---- A place given back is a place freed.
-local function concurrency_giveBack(c, key, cost, lease)
+--- A place given back is a place freed. The key goes with its last lease.
+giveBack[CONCURRENCY] = function(c, key, cost, receipt, chargedAt, lease)
   for place = 0, cost - 1 do call('ZREM', key, lease .. '.' .. place) end
-  concurrency_settle(c, key)
+  concurrency_count(c, key)
 end
 
-local function concurrency_renew(c, key, cost, lease)
+renew[CONCURRENCY] = function(c, key, cost, lease)
+  local latest = now + N[first[c] + 1]
   for place = 0, cost - 1 do
     local name = lease .. '.' .. place
     local ends = call('ZSCORE', key, name)
-    if ends and tonumber(ends) > now then call('ZADD', key, now + N[first[c] + 1], name) end
+    if ends and tonumber(ends) > now then
+      call('ZADD', key, latest, name)
+      call('PEXPIRE', key, latest - now + slack)
+    end
   end
-  concurrency_settle(c, key)
 end
 
-local function concurrency_heal(c, key)
-  local last = call('ZRANGE', key, -1, -1, 'WITHSCORES')[2]
-  if last and tonumber(last) > now + N[first[c] + 1] then concurrency_settle(c, key) end
+heal[CONCURRENCY] = function(c, key)
+  local latest = now + N[first[c] + 1]
+  for _, lease in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
+    call('ZADD', key, latest, lease)
+  end
 end
 
-local function concurrency_report(c, key, cost, admitted)
-  out[n + 1] = N[first[c]] - S1[c]
+report[CONCURRENCY] = function(c, key, cost, admitted)
+  out[n + 1] = N[first[c]] - D[c]
   out[n + 2] = admitted and 0 or concurrency_waitFor(c, key, cost)
-  out[n + 3] = S1[c] == 0 and 0 or concurrency_endAt(c, key, -1) - now
+  out[n + 3] = D[c] == 0 and 0 or concurrency_endAt(c, key, -1) - now
   out[n + 4] = 0
   n = n + 4
 end

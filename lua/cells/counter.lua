@@ -1,61 +1,62 @@
---- @include "kernels/clock"
---- @include "kernels/window"
+--- @include "kernels/counter"
 
---- A fixed window under one key: 7 bytes of count, 6 of the window's start.
+--- A fixed window under one key: count (7 bytes) and start (6). The key expires with its window.
 -- params { limit, windowMs, 0, byClock }
--- S1 count, S2 start, S3 start as stored or nil.
+-- D count, T start, V the start as stored or nil.
 
 local function counter_endsIn(c)
-  return S2[c] + N[first[c] + 1] - now
+  return T[c] + N[first[c] + 1] - now
 end
 
-local function counter_look(c, key, cost)
+local function counter_write(c, key)
+  if D[c] == 0 then
+    call('DEL', key)
+  elseif V[c] == T[c] then
+    call('SETRANGE', key, '0', packBytes('>I7', D[c]))
+  else
+    call('SET', key, packBytes('>I7I6', D[c], T[c]), 'PX', counter_endsIn(c) + slack)
+  end
+end
+
+look[COUNTER] = function(c, key, cost)
   local p = first[c]
   local windowMs = N[p + 1]
   local stored = call('GET', key)
   local at, count, start = now, 0, nil
-  S3[c] = nil
+  V[c] = nil
   if stored and #stored == 13 then
     local units, since = unpackBytes('>I7I6', stored)
-    S3[c] = since
+    V[c] = since
     at = clock_instant(since, now, windowMs)
     if at < since + windowMs then
       count = units
       if since <= at then start = since end
     end
   end
-  S1[c], S2[c] = count, start or window_startOf(at, windowMs, N[p + 3] == 1)
-  return window_counterWaitFor(count, counter_endsIn(c), cost, N[p])
+  D[c], T[c] = count, start or counter_startOf(at, windowMs, N[p + 3] == 1)
+  return counter_waitFor(count, counter_endsIn(c), cost, N[p])
 end
 
-local function counter_write(c, key)
-  if S1[c] > 0 then
-    call('SET', key, packBytes('>I7I6', S1[c], S2[c]), 'PX', counter_endsIn(c) + slack)
-  else
-    call('DEL', key)
-  end
-end
-
-local function counter_take(c, key, cost)
-  S1[c] = min(N[first[c]], S1[c] + cost)
+take[COUNTER] = function(c, key, cost)
+  D[c] = min(N[first[c]], D[c] + cost)
   counter_write(c, key)
 end
 
-local function counter_giveBack(c, key, cost, receipt)
-  if not S3[c] or S2[c] ~= receipt then return end
-  S1[c] = max(0, S1[c] - cost)
+giveBack[COUNTER] = function(c, key, cost, receipt)
+  if not V[c] or T[c] ~= receipt then return end
+  D[c] = max(0, D[c] - cost)
   counter_write(c, key)
 end
 
-local function counter_heal(c, key)
-  if S3[c] and clock_isAhead(S3[c], now, N[first[c] + 1]) then counter_write(c, key) end
+heal[COUNTER] = function(c, key)
+  if V[c] and clock_isAhead(V[c], now, N[first[c] + 1]) then counter_write(c, key) end
 end
 
-local function counter_report(c, cost, admitted)
+report[COUNTER] = function(c, key, cost, admitted)
   local limit = N[first[c]]
-  out[n + 1] = limit - S1[c]
-  out[n + 2] = admitted and 0 or window_counterWaitFor(S1[c], counter_endsIn(c), cost, limit)
-  out[n + 3] = S1[c] == 0 and 0 or counter_endsIn(c)
-  out[n + 4] = S2[c]
+  out[n + 1] = limit - D[c]
+  out[n + 2] = admitted and 0 or counter_waitFor(D[c], counter_endsIn(c), cost, limit)
+  out[n + 3] = D[c] == 0 and 0 or counter_endsIn(c)
+  out[n + 4] = T[c]
   n = n + 4
 end

@@ -1,13 +1,11 @@
---- @include "kernels/clock"
 --- @include "kernels/window"
 
---- A sliding window of segments under one key: 6 bytes for the number of the newest segment, then the
--- total and the counters, each as wide as the limit needs.
--- params { limit, windowMs, segments, edge }, to which `segments_prepare` adds width and format.
--- S1 counters, S2 total, S3 segment, S4 offset, S5 the decision's instant, S6 start as stored or nil.
+--- A sliding window of segments under one key: the number of the newest segment (6 bytes), then the
+-- total and the counters, newest first, each as wide as the limit needs.
+-- params { limit, windowMs, segments, edge }; W the width of a counter, F its format.
+-- C counters, D total, S segment, O offset into it, T the decision's instant, V the segment as stored or nil.
 
---- Bytes that a counter up to `limit` needs.
-local function segments_prepare(c)
+prepare[SEGMENTS] = function(c)
   local width, top = 1, 256
   while top <= N[first[c]] do
     width = width + 1
@@ -19,19 +17,54 @@ end
 local function segments_wait(c, cost)
   local p = first[c]
   local segments, segmentMs = N[p + 2], N[p + 1] / N[p + 2]
-  local wait = window_waitFor(S1[c], S2[c], S4[c], cost, N[p], segments, segmentMs, N[p + 3], W[c], F[c])
-  if wait > 0 then return wait + S5[c] - now end
+  local wait = window_waitFor(C[c], D[c], O[c], cost, N[p], segments, segmentMs, N[p + 3], W[c], F[c])
+  if wait > 0 then return wait + T[c] - now end
   return wait
 end
 
 local function segments_reset(c)
   local p = first[c]
-  local reset = window_resetAfter(S1[c], S4[c], N[p + 2], N[p + 1] / N[p + 2], N[p + 3], W[c], F[c])
-  if reset > 0 then return reset + S5[c] - now end
+  local reset = window_resetAfter(C[c], O[c], N[p + 2], N[p + 1] / N[p + 2], N[p + 3], W[c], F[c])
+  if reset > 0 then return reset + T[c] - now end
   return 0
 end
 
-local function segments_look(c, key, cost)
+local function segments_write(c, key)
+  if segments_reset(c) == 0 then
+    if V[c] then call('DEL', key) end
+    return
+  end
+  -- The longest that a unit in the newest segment can count for: written once a segment, whatever follows in it.
+  local life = N[first[c] + 1] + N[first[c] + 1] / N[first[c] + 2] - O[c] + T[c] - now
+  call('SET', key, packBytes('>I6', S[c]) .. packBytes(F[c], D[c]) .. C[c], 'PX', life + slack)
+end
+
+--- Adds `units` (or takes, if negative) to the `k`-th counter.
+local function segments_add(c, k, units)
+  local width, counts = W[c], C[c]
+  local count = packBytes(F[c], window_nth(counts, k, width, F[c]) + units)
+  C[c] = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
+  if k < N[first[c] + 2] then D[c] = D[c] + units end
+end
+
+local function segments_room(c)
+  local p = first[c]
+  local edge = window_nth(C[c], N[p + 2], W[c], F[c])
+  return max(0, N[p] - D[c] - window_edgeUnits(edge, O[c], N[p + 1] / N[p + 2], N[p + 3]))
+end
+
+--- A state from a future that cannot be is read as if its newest segment were this one. What a weighted
+-- edge counts for depends on the instant, so there it moves into the window proper, where it counts in full.
+local function segments_bringBack(c)
+  local p = first[c]
+  local segments, width = N[p + 2], W[c]
+  if N[p + 3] < WEIGHTED_DOWN then return end
+  local edge = window_nth(C[c], segments, width, F[c])
+  C[c] = sub(C[c], 1, segments * width) .. rep('\0', width)
+  segments_add(c, segments - 1, min(edge, N[p] - D[c]))
+end
+
+look[SEGMENTS] = function(c, key, cost)
   local p = first[c]
   local windowMs, segments, width, format = N[p + 1], N[p + 2], W[c], F[c]
   local segmentMs = windowMs / segments
@@ -44,65 +77,45 @@ local function segments_look(c, key, cost)
   end
   local segment = floor(at / segmentMs)
   local by = stored and max(0, segment - newest) or segments + 1
-  local total, counts
   if by > segments then
-    total, counts = 0, rep('\0', (segments + 1) * width)
+    D[c], C[c] = 0, rep('\0', (segments + 1) * width)
   else
-    total, counts = unpackBytes(format, stored, 7), sub(stored, 7 + width)
+    D[c], C[c] = unpackBytes(format, stored, 7), sub(stored, 7 + width)
     if by > 0 then
-      total = total - window_leaving(counts, by, segments, width, format)
-      counts = rep('\0', by * width) .. sub(counts, 1, (segments + 1 - by) * width)
+      D[c] = D[c] - window_leaving(C[c], by, segments, width, format)
+      C[c] = rep('\0', by * width) .. sub(C[c], 1, (segments + 1 - by) * width)
     end
   end
-  S1[c], S2[c], S3[c], S4[c], S5[c] = counts, total, segment, at - segment * segmentMs, at
-  S6[c] = newest and newest * segmentMs
+  S[c], O[c], T[c], V[c] = segment, at - segment * segmentMs, at, newest
+  if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_bringBack(c) end
   return segments_wait(c, cost)
 end
 
-local function segments_write(c, key)
-  local life = segments_reset(c)
-  if life > 0 then
-    local state = packBytes('>I6', S3[c]) .. packBytes(F[c], S2[c]) .. S1[c]
-    call('SET', key, state, 'PX', life + slack)
+take[SEGMENTS] = function(c, key, cost)
+  segments_add(c, 0, min(cost, segments_room(c)))
+  if V[c] == S[c] then
+    call('SETRANGE', key, '6', packBytes(F[c], D[c]) .. sub(C[c], 1, W[c]))
   else
-    call('DEL', key)
+    segments_write(c, key)
   end
 end
 
---- Adds `units` (or takes, if negative) to the `k`-th counter.
-local function segments_add(c, k, units)
-  local width, format, counts = W[c], F[c], S1[c]
-  local count = window_nth(counts, k, width, format) + units
-  S1[c] = sub(counts, 1, k * width) .. packBytes(format, count) .. sub(counts, (k + 1) * width + 1)
-  if k < N[first[c] + 2] then S2[c] = S2[c] + units end
+giveBack[SEGMENTS] = function(c, key, cost, receipt)
+  local k = S[c] - receipt
+  if not V[c] or k < 0 or k > N[first[c] + 2] then return end
+  segments_add(c, k, -min(cost, window_nth(C[c], k, W[c], F[c])))
+  segments_write(c, key)
 end
 
-local function segments_room(c)
+heal[SEGMENTS] = function(c, key)
   local p = first[c]
-  local edge = window_nth(S1[c], N[p + 2], W[c], F[c])
-  return max(0, N[p] - S2[c] - window_edgeUnits(edge, S4[c], N[p + 1] / N[p + 2], N[p + 3]))
+  if V[c] and clock_isAhead(V[c] * N[p + 1] / N[p + 2], now, N[p + 1]) then segments_write(c, key) end
 end
 
-local function segments_take(c, key, cost)
-  segments_add(c, 0, min(cost, segments_room(c)))
-  segments_write(c, key)
-end
-
-local function segments_giveBack(c, key, cost, receipt)
-  local k = S3[c] - receipt
-  if not S6[c] or k < 0 or k > N[first[c] + 2] then return end
-  segments_add(c, k, -min(cost, window_nth(S1[c], k, W[c], F[c])))
-  segments_write(c, key)
-end
-
-local function segments_heal(c, key)
-  if S6[c] and clock_isAhead(S6[c], now, N[first[c] + 1]) then segments_write(c, key) end
-end
-
-local function segments_report(c, cost, admitted)
+report[SEGMENTS] = function(c, key, cost, admitted)
   out[n + 1] = segments_room(c)
   out[n + 2] = admitted and 0 or segments_wait(c, cost)
   out[n + 3] = segments_reset(c)
-  out[n + 4] = S3[c]
+  out[n + 4] = S[c]
   n = n + 4
 end

@@ -1,28 +1,27 @@
---- The exact log: one instant per admitted unit. Pure.
--- state: instants in ms, 6 bytes each, big-endian, oldest first.
+--- The exact log: one instant per admitted unit, oldest first. Pure.
+-- state: `entry(i)`, the instant of the i-th entry from 0, and `total`, how many there are.
 -- An entry exactly one window old no longer counts.
 
---- The `k`-th newest entry, from 1.
-local function log_nth(log, k)
-  return (unpackBytes('>I6', log, #log - 6 * k + 1))
-end
-
---- How many of the newest `atMost` entries stand in the window that ends at `at`.
-local function log_live(log, at, windowMs, atMost)
-  local low = 0
-  local high = min(#log / 6, atMost)
-  -- The oldest that could count settles it for most keys: nearly always it has expired or nothing has.
+--- The index of the first entry that counts at `at`, `total` if none does. Gallops from `from`, before
+-- which nothing counts: from one decision to the next few entries lapse.
+local function log_firstLive(entry, from, total, at, windowMs)
+  local low, step = from, 1
+  while low + step <= total and entry(low + step - 1) <= at - windowMs do
+    low = low + step
+    step = step * 2
+  end
+  local high = min(low + step, total)
   while low < high do
-    local middle = ceil((low + high) / 2)
-    if log_nth(log, middle) > at - windowMs then low = middle else high = middle - 1 end
+    local middle = floor((low + high) / 2)
+    if entry(middle) > at - windowMs then high = middle else low = middle + 1 end
   end
   return low
 end
 
---- Milliseconds from `at` until `cost` units have room: 0 now, -1 never.
-local function log_waitFor(log, at, cost, limit, windowMs)
+--- Milliseconds from `at` until `cost` units have room, `live` entries counting: 0 now, -1 never.
+local function log_waitFor(entry, total, live, at, cost, limit, windowMs)
   if cost > limit then return -1 end
-  local k = limit - cost + 1
-  if cost == 0 or k > #log / 6 then return 0 end
-  return max(0, log_nth(log, k) + windowMs - at)
+  if live + cost <= limit then return 0 end
+  -- With `cost` more, the entry that would be one too many stands this far from the newest.
+  return entry(total - (limit - cost + 1)) + windowMs - at
 end

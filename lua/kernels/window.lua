@@ -1,4 +1,4 @@
---- Counting by window: segments of time, or one counter. Pure.
+--- A sliding window of segments. Pure.
 -- state of segments { segment, total } and one counter per segment, newest first, `width` bytes each,
 -- big-endian; the last is the edge.   params { limit, windowMs, segments, edge }
 -- Invariant: counters and total <= limit, limit * windowMs < 2^53, so no step below can round.
@@ -58,17 +58,4 @@ local function window_resetAfter(counts, offset, segments, segmentMs, edge, widt
     end
   end
   return 0
-end
-
---- When the window starts that `at` falls into, for a key without one.
-local function window_startOf(at, windowMs, byClock)
-  if byClock then return floor(at / windowMs) * windowMs end
-  return at
-end
-
---- Milliseconds until `cost` units have room in a window that ends `endsIn` ms from now: 0 now, -1 never.
-local function window_counterWaitFor(count, endsIn, cost, limit)
-  if cost > limit then return -1 end
-  if count + cost <= limit then return 0 end
-  return endsIn
 end

@@ -42,9 +42,24 @@ function appendFile(name, { read, included, lines, path, from }) {
       appendFile(target, { read, included, lines, path: [...path, name], from: where })
       return
     }
-    const code = stripLine(line, where)
+    const code = sectionMark(line, where) ?? stripLine(line, where)
     if (code !== '') lines.push(code)
   })
+}
+
+/**
+ * `--- @when bucket` and `--- @end` around a part that only some runs need. Kept, as comments: the store
+ * leaves out the parts that a batch does not use, since Redis makes every function anew on every run.
+ *
+ * @param {string} line
+ * @param {string} where
+ * @returns {string | undefined}
+ */
+function sectionMark(line, where) {
+  if (!/^\s*--+\s*@(when|end)\b/.test(line)) return undefined
+  const mark = /^--- @(when [a-z]+|end)\s*$/.exec(line)?.[1]
+  if (mark === undefined) throw new Error(`${where}: expected --- @when name or --- @end, got ${line.trim()}`)
+  return `--@${mark}`
 }
 
 /**

@@ -51,7 +51,10 @@ export function agreementContract(under: StoreUnderTest): void {
             limits: limits.map(({ spec, shared }) => limitOf<string>(spec, shared ? everyone : undefined)),
             onDeny,
           })
-          const oracle = new Oracle(limits.map(({ spec }) => spec), onDeny)
+          const oracle = new Oracle(
+            limits.map(({ spec }) => spec),
+            onDeny,
+          )
           await play(clock, trace, async (cost, step) => {
             const user = `${run}/${users[step]}`
             const verdict = await limiter.consume(user, { cost })

@@ -1,15 +1,18 @@
 import { memoryStore } from '@sluice/core'
 import { agreementContract } from './agreement.js'
+import { guaranteesContract } from './guarantees.js'
 import { propertiesContract } from './properties.js'
 import type { StoreUnderTest } from './store-under-test.js'
 import { vectorsContract } from './vectors.js'
 
 const memory: StoreUnderTest = {
   name: 'memory',
-  make: (clock) => memoryStore({ clock }),
+  // Long runs leave many keys behind, and eviction has tests of its own.
+  make: (clock) => memoryStore({ clock, maxKeys: 10_000_000 }),
   close: async () => {},
 }
 
 vectorsContract(memory)
 agreementContract(memory)
 propertiesContract(memory)
+guaranteesContract(memory)

@@ -197,8 +197,9 @@ export function propertiesContract(under: StoreUnderTest): void {
           const back = 1 + (input.back % (4 * spec.window))
           clock.now -= back
           const after = await limiter.peek(key, { cost: 0 })
-          // Between the last charge and now the clock gave something, which the step takes back.
-          expect(after.remaining).toBeLessThanOrEqual(before.remaining)
+          // A state that is no longer believed counts from now on, and an edge by how far this segment has got.
+          const isEstimate = spec.algorithm === 'slidingWindow' && spec.edge === 'weighted' && back > spec.window
+          if (!isEstimate) expect(after.remaining).toBeLessThanOrEqual(before.remaining)
           const full = { cost: capacityOf(spec) }
           if (full.cost === 0) return
           const verdict = await limiter.consume(key, full)
@@ -206,7 +207,8 @@ export function propertiesContract(under: StoreUnderTest): void {
           if (!verdict.allowed) await expectTurn(clock, verdict.retryAfterMs as number, () => limiter.peek(key, full))
         }))
 
-      if (!algorithm.byClock) {
+      // Where windows stand still while requests move, some arrivals are luckier than others.
+      if (!algorithm.byClock && !algorithm.opens) {
         const steps = specAndTrace(algorithm, { promises: false, costs: false })
         test('a clock that steps back never admits more than one that went on', () =>
           always(under, fc.record({ case: steps, back: fc.nat(), when: fc.nat() }), async (input) => {
@@ -230,15 +232,13 @@ export function propertiesContract(under: StoreUnderTest): void {
   }
 
   describe(`several limits on ${under.name}`, () => {
-    const several = fc
-      .array(anySpec, { minLength: 2, maxLength: 4 })
-      .chain((specs) =>
-        fc.record({
-          specs: fc.constant(specs),
-          order: fc.shuffledSubarray([...specs.keys()], { minLength: specs.length }),
-          trace: traceFor(specs),
-        }),
-      )
+    const several = fc.array(anySpec, { minLength: 2, maxLength: 4 }).chain((specs) =>
+      fc.record({
+        specs: fc.constant(specs),
+        order: fc.shuffledSubarray([...specs.keys()], { minLength: specs.length }),
+        trace: traceFor(specs),
+      }),
+    )
 
     test('a refusal by one charges none', () =>
       always(under, several, async ({ specs, trace }) => {
@@ -275,7 +275,8 @@ export function propertiesContract(under: StoreUnderTest): void {
         await play(clock, trace, async (cost) => {
           const verdict = await limiter.consume(key, { cost })
           const { allowed, retryAfterMs } = verdict
-          if (!allowed && retryAfterMs !== undefined) await expectTurn(clock, retryAfterMs, () => limiter.peek(key, { cost }))
+          if (!allowed && retryAfterMs !== undefined)
+            await expectTurn(clock, retryAfterMs, () => limiter.peek(key, { cost }))
           return verdict
         })
       }))

@@ -5,7 +5,7 @@ export interface StoreUnderTest {
   readonly name: string
   /** A store that reads this clock, with no state of earlier tests under the keys of a new one. */
   make(clock: () => number): Promise<Store> | Store
-  /** Called once, after the last test. */
+  /** Ends what the stores were made on; the test file calls it once, after all its suites. */
   close(): Promise<void>
   /** Share of the random runs to spend on this store. @default 1 */
   readonly effort?: number

@@ -141,7 +141,12 @@ export function adapterContract(name: string, factory: AppFactory): void {
       const app = await start({
         global: [{ name: 'all', store, limit: 100, window: '1h' }],
         routes: {
-          '/': { limiters: [{ name: 'route', store, limit: 3, window: '10s' }, { name: 'tight', store, limit: 1, window: '5s' }] },
+          '/': {
+            limiters: [
+              { name: 'route', store, limit: 3, window: '10s' },
+              { name: 'tight', store, limit: 1, window: '5s' },
+            ],
+          },
         },
       })
       const first = await request(app.server).get('/')
@@ -179,7 +184,9 @@ export function adapterContract(name: string, factory: AppFactory): void {
 
     test('a cost larger than a limit ever holds is refused without a time to come back', async () => {
       const { store } = clockAt(0)
-      const app = await start({ routes: { '/': { limiters: [{ name: 'api', store, limit: 5, window: '10s', cost: 6 }] } } })
+      const app = await start({
+        routes: { '/': { limiters: [{ name: 'api', store, limit: 5, window: '10s', cost: 6 }] } },
+      })
       const response = await request(app.server).get('/')
       expect(response.status).toBe(429)
       expect(response.headers).not.toHaveProperty('retry-after')
@@ -295,7 +302,9 @@ export function adapterContract(name: string, factory: AppFactory): void {
           return store.decide(ask)
         },
       } as never
-      const app = await start({ routes: { '/': { limiters: [{ name: 'api', store: late, limit: 1, window: '10s' }] } } })
+      const app = await start({
+        routes: { '/': { limiters: [{ name: 'api', store: late, limit: 1, window: '10s' }] } },
+      })
       expect(await statuses(app, '/', 2)).toEqual([200, 429])
       expect(app.verdicts).toMatchObject([{ allowed: true }])
     })
@@ -360,7 +369,9 @@ export function adapterContract(name: string, factory: AppFactory): void {
     test('a queueing limit spaces requests out', async () => {
       const app = await start({
         routes: {
-          '/': { limiters: [{ name: 'line', limits: [leakyBucket({ leak: 10, every: '1s', capacity: 3, queue: true })] }] },
+          '/': {
+            limiters: [{ name: 'line', limits: [leakyBucket({ leak: 10, every: '1s', capacity: 3, queue: true })] }],
+          },
         },
       })
       const startedAt = performance.now()
@@ -373,13 +384,16 @@ export function adapterContract(name: string, factory: AppFactory): void {
       const admitted = responses.filter(({ status }) => status === 200).map(({ after }) => after)
       expect(admitted).toHaveLength(3)
       // Timers may fire a hair early by the performance clock.
-      admitted.sort((a, b) => a - b).forEach((after, i) => expect(after).toBeGreaterThanOrEqual(i * 100 - 5))
+      admitted.sort((a, b) => a - b)
+      for (const [i, after] of admitted.entries()) expect(after).toBeGreaterThanOrEqual(i * 100 - 5)
     })
 
     test('a client that leaves the line gives its charge back and never reaches the handler', async () => {
       const app = await start({
         routes: {
-          '/': { limiters: [{ name: 'line', limits: [leakyBucket({ leak: 1, every: '400ms', capacity: 2, queue: true })] }] },
+          '/': {
+            limiters: [{ name: 'line', limits: [leakyBucket({ leak: 1, every: '400ms', capacity: 2, queue: true })] }],
+          },
         },
       })
       expect(await statuses(app, '/', 1)).toEqual([200])

@@ -3,15 +3,23 @@ import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const CORE = fileURLToPath(new URL('../../packages/core', import.meta.url))
+const PACKAGES = fileURLToPath(new URL('../../packages', import.meta.url))
 
 /**
  * Sees to it that plain Node processes find a built `@sluice/core` that is no older than its source.
  * The whole test run builds before it tests; this is for a test file that is run by itself.
  */
 export function ensureBuiltCore(): void {
-  if (newest(join(CORE, 'dist'), /\.js$/) >= newest(join(CORE, 'src'), /\.ts$/)) return
-  execFileSync(join(CORE, '../../node_modules/.bin/tsc'), ['-p', CORE], { stdio: 'inherit' })
+  ensureBuilt('core')
+}
+
+/** The same for these packages; those that others import come first. */
+export function ensureBuilt(...names: readonly string[]): void {
+  for (const name of names) {
+    const dir = join(PACKAGES, name)
+    if (newest(join(dir, 'dist'), /\.js$/) >= newest(join(dir, 'src'), /\.ts$/)) continue
+    execFileSync(join(PACKAGES, '../node_modules/.bin/tsc'), ['-p', dir], { stdio: 'inherit' })
+  }
 }
 
 /** When the last of these files was written, in ms since 1970; 0 if there is none. */

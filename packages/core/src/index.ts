@@ -1,6 +1,7 @@
-export { type Duration } from './duration.js'
+export type { Duration } from './duration.js'
 export { SluiceError, type SluiceErrorCode } from './errors.js'
 export { type HttpContext, headerText, pathOf, type RawResponse } from './http/context.js'
+export { enforce } from './http/enforce.js'
 export { createGuard, type Guard, type Outcome } from './http/guard.js'
 export type { LegacyReset } from './http/headers/single.js'
 export type { HeaderFormat, HeadersOption } from './http/headers/table.js'
@@ -21,6 +22,7 @@ export { byIp, type IpOptions, ipKey } from './http/identity/ip.js'
 export { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './http/options.js'
 export { type RejectBody, type RejectOptions, reject } from './http/responders/reject.js'
 export type { Action, Refused, Reply, Responder } from './http/responders/responder.js'
+export { type BlockOptions, type CostOptions, createLimiter, Limiter, type LimiterOptions } from './limiter.js'
 export {
   type GcraOptions,
   gcra,
@@ -29,13 +31,12 @@ export {
   type TokenBucketOptions,
   tokenBucket,
 } from './limits/buckets.js'
-export { type RateOptions } from './limits/common.js'
+export type { RateOptions } from './limits/common.js'
 export { type ConcurrencyOptions, concurrency } from './limits/concurrency.js'
 export { type FixedWindowOptions, fixedWindow } from './limits/fixed-window.js'
 export type { Algorithm, CommonOptions, KeyFunction, Limit, OrFunction } from './limits/limit.js'
 export { perDay, perHour, perMinute, perSecond, slidingLog } from './limits/sliding-log.js'
 export { type SlidingWindowOptions, slidingWindow } from './limits/sliding-window.js'
-export { type BlockOptions, type CostOptions, createLimiter, Limiter, type LimiterOptions } from './limiter.js'
 export { type MemoryStoreOptions, memoryStore } from './memory/store.js'
 export type { PolicyOptions } from './policy.js'
 export { type RedisStoreOptions, redisStore } from './redis/store.js'

@@ -1,5 +1,5 @@
 import { type Duration, durationMs } from './duration.js'
-import { invalidPolicy, show, SluiceError } from './errors.js'
+import { invalidPolicy, SluiceError, show } from './errors.js'
 import type { HttpContext } from './http/context.js'
 import { knownOptions } from './limits/checks.js'
 import { memoryStore } from './memory/store.js'
@@ -144,7 +144,8 @@ export class Limiter<Subject = string> {
    * @throws SluiceError `WAIT_EXCEEDED` at once when the wait would exceed `maxWait`, or when it can never succeed;
    * the signal's reason when aborted (a charge already made is given back then).
    */
-  acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
+  // `async`, so that a bad key rejects like everywhere else.
+  async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
     return this.#lines.acquire(this, this.#policy.where, subject, this.#identities(subject, undefined), options)
   }
 
@@ -180,10 +181,16 @@ export class Limiter<Subject = string> {
   }
 
   #chargeOf(verdict: Verdict): Charge | undefined {
-    if (!(verdict instanceof Verdict)) invalidPolicy(this.#policy.where, 'verdict', 'a verdict of this limiter', verdict)
+    if (!(verdict instanceof Verdict))
+      invalidPolicy(this.#policy.where, 'verdict', 'a verdict of this limiter', verdict)
     const charge = Verdict.chargeOf(verdict)
     if (charge && charge.ask.plan.policy !== this.#policy.name) {
-      invalidPolicy(this.#policy.where, 'verdict', 'a verdict of this limiter', `one of policy ${charge.ask.plan.policy}`)
+      invalidPolicy(
+        this.#policy.where,
+        'verdict',
+        'a verdict of this limiter',
+        `one of policy ${charge.ask.plan.policy}`,
+      )
     }
     return charge
   }

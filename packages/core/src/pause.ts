@@ -5,11 +5,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
  * Resolves after `ms` (or some 24 days, if that is less: look again then) or when `wake` is called,
  * whichever is first; rejects with the signal's reason when aborted. Leaves neither timer nor listener behind.
  */
-export function pause(
-  ms: number,
-  signal?: AbortSignal,
-  onWaker?: (wake: () => void) => () => void,
-): Promise<void> {
+export function pause(ms: number, signal?: AbortSignal, onWaker?: (wake: () => void) => () => void): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = (settle: () => void) => () => {
       clearTimeout(timer)

@@ -1,5 +1,5 @@
 import { durationMs, durationText } from './duration.js'
-import { invalidPolicy, show, SluiceError } from './errors.js'
+import { invalidPolicy, SluiceError, show } from './errors.js'
 import type { HttpContext } from './http/context.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from './limits/checks.js'
 import { defaultLimit } from './limits/default-limit.js'
@@ -50,7 +50,8 @@ export class Policy<Subject> {
   readonly #static: ReadablePlan | undefined
 
   constructor(options: PolicyOptions<Subject>) {
-    this.name = options.name === undefined ? 'default' : headerName(`policy ${show(options.name)}`, 'name', options.name)
+    this.name =
+      options.name === undefined ? 'default' : headerName(`policy ${show(options.name)}`, 'name', options.name)
     const where = this.where
     optionalFunction(where, 'key', options.key)
     this.chargesRefusals = oneOf(where, 'onDeny', options.onDeny ?? 'none', ['none', 'charge']) === 'charge'
@@ -74,9 +75,7 @@ export class Policy<Subject> {
     if (this.#static) return this.#static
     const values = this.limits.map(({ limit, window }): [number, number] => [
       typeof limit === 'function' ? wholeNumber(this.where, 'limit', limit(subject, context), 0) : limit,
-      typeof window === 'function'
-        ? durationMs(this.where, 'window', window(subject, context))
-        : (window as number),
+      typeof window === 'function' ? durationMs(this.where, 'window', window(subject, context)) : (window as number),
     ])
     const id = values.join()
     let plan = this.#plans.get(id)
@@ -184,7 +183,12 @@ function cellsFor(
     if (kernel !== 'log') return add({ kernel, id, params, identity, limits: [resolved[i] as ResolvedLimit] })
     if (logged.has(identity)) return
     logged.add(identity)
-    add(logCell(resolved.filter((_, j) => resolutions[j]?.kernel === 'log' && keyOf[j] === identity), identity))
+    add(
+      logCell(
+        resolved.filter((_, j) => resolutions[j]?.kernel === 'log' && keyOf[j] === identity),
+        identity,
+      ),
+    )
   })
   return Object.freeze(cells)
 }

@@ -59,6 +59,8 @@ export class WaitingLines {
     try {
       const line = this.#lines.get(id) as Turn[]
       if (line[0] !== turn) {
+        const alone = await limiter.decide(subject, undefined, cost, PEEK)
+        if (alone.reason === 'impossible') throw tooLong(alone)
         const units = line.slice(0, line.indexOf(turn) + 1).reduce((sum, { cost }) => sum + cost, 0)
         if ((await expectedWait(limiter, subject, units)) > left()) throw tooLong()
         let isReady = false
@@ -110,7 +112,8 @@ export class WaitingLines {
         throw signal.reason
       }
       const wait = foreseen(verdict)
-      if (wait > left()) throw tooLong(verdict)
+      // Never is too long even for those who would wait for ever.
+      if (verdict.reason === 'impossible' || wait > left()) throw tooLong(verdict)
       const wakers = this.#wakers
       await pause(wait > 0 ? wait : Math.min(POLL_MS, Math.max(1, left())), signal, (wake) => {
         wakers.add(wake)

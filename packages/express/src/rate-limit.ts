@@ -1,4 +1,4 @@
-import { createGuard, type Guard, type Outcome, type RateLimitOptions, type Verdict } from '@sluice/core'
+import { createGuard, enforce, type Guard, type Outcome, type RateLimitOptions, type Verdict } from '@sluice/core'
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { ExpressContext } from './context.js'
 
@@ -26,22 +26,7 @@ export function rateLimit(options: ExpressRateLimitOptions): RateLimitHandler {
   const guard = createGuard(options)
 
   function rateLimit(req: Request, res: Response, next: NextFunction): void {
-    const finish = (outcome: Outcome) => {
-      try {
-        write(req, res, outcome)
-      } catch (error) {
-        return next(error)
-      }
-      if (outcome.proceed) next()
-    }
-    let outcome: Outcome | Promise<Outcome>
-    try {
-      outcome = guard(new ExpressContext(req, res))
-    } catch (error) {
-      return next(error)
-    }
-    if (outcome instanceof Promise) outcome.then(finish, next)
-    else finish(outcome)
+    enforce(guard, new ExpressContext(req, res), (outcome) => write(req, res, outcome), next)
   }
 
   return Object.assign(rateLimit, { limiter: guard.limiter })

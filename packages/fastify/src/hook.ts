@@ -1,4 +1,4 @@
-import { createGuard, type Guard, type Outcome, type RateLimitOptions } from '@sluice/core'
+import { createGuard, enforce, type Guard, type Outcome, type RateLimitOptions } from '@sluice/core'
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { FastifyContext } from './context.js'
 
@@ -15,28 +15,18 @@ export function rateLimitHook(options: FastifyRateLimitOptions): RateLimitHook {
 
   // With a callback and not async: most requests are decided without waiting for anything.
   function rateLimit(request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
-    const finish = (outcome: Outcome) => {
-      try {
-        write(request, reply, outcome)
-      } catch (error) {
-        return done(error as Error)
-      }
-      if (outcome.proceed) done()
-    }
-    let outcome: Outcome | Promise<Outcome>
-    try {
-      outcome = guard(new FastifyContext(request, reply))
-    } catch (error) {
-      return done(error as Error)
-    }
-    if (outcome instanceof Promise) outcome.then(finish, done)
-    else finish(outcome)
+    const context = new FastifyContext(request, reply)
+    enforce(guard, context, (outcome) => write(request, reply, outcome), done as (error?: unknown) => void)
   }
 
   return Object.assign(rateLimit, { limiter: guard.limiter })
 }
 
-function write(request: FastifyRequest, reply: FastifyReply, { proceed, verdict, headers, reply: answer }: Outcome): void {
+function write(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { proceed, verdict, headers, reply: answer }: Outcome,
+): void {
   if (verdict) request.rateLimit = verdict
   for (const [name, value] of headers) reply.header(name, value)
   if (answer) reply.code(answer.status).send(answer.body)

@@ -1,3 +1,3 @@
 export * from '@sluice/core'
 export type { FastifyRateLimitOptions, RateLimitHook } from './hook.js'
-export { type FastifyPluginOptions, rateLimit } from './rate-limit.js'
+export { type RateLimitDecorator, type RateLimitPluginOptions, rateLimit } from './rate-limit.js'

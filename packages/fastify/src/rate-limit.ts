@@ -9,11 +9,7 @@ declare module 'fastify' {
     rateLimit: Verdict | undefined
   }
   interface FastifyInstance {
-    /**
-     * A limiter as a hook for one route, beside the global one: `{ onRequest: app.rateLimit({ … }) }`, or
-     * `preHandler` where it needs the body.
-     */
-    rateLimit(options: FastifyRateLimitOptions): RateLimitHook
+    rateLimit: RateLimitDecorator
   }
   interface FastifyContextConfig {
     /** This route's own limiter instead of the global one; `false` for none. The same object is the same limiter. */
@@ -21,9 +17,19 @@ declare module 'fastify' {
   }
 }
 
-export interface FastifyPluginOptions extends FastifyRateLimitOptions {
+export interface RateLimitPluginOptions extends FastifyRateLimitOptions {
   /** Whether routes that say nothing are limited, and unknown ones. With `false`, no limit is needed here. @default true */
   readonly global?: boolean
+}
+
+export interface RateLimitDecorator {
+  /**
+   * A limiter as a hook for one route, beside the global one: `{ onRequest: app.rateLimit({ … }) }`, or
+   * `preHandler` where it needs the body.
+   */
+  (options: FastifyRateLimitOptions): RateLimitHook
+  /** The global limiter: to peek, reset, block and unblock; undefined with `global: false`. */
+  readonly limiter: RateLimitHook['limiter'] | undefined
 }
 
 /**
@@ -35,11 +41,11 @@ export interface FastifyPluginOptions extends FastifyRateLimitOptions {
  */
 export const rateLimit = fp(plugin, { name: '@sluice/fastify', fastify: '5.x' })
 
-async function plugin(app: FastifyInstance, { global = true, ...options }: FastifyPluginOptions): Promise<void> {
+async function plugin(app: FastifyInstance, { global = true, ...options }: RateLimitPluginOptions): Promise<void> {
   if (typeof global !== 'boolean') throw new SluiceError('INVALID_POLICY', 'rateLimit: global: expected true or false')
   const hook = global ? rateLimitHook(options) : undefined
   // A second registration adds a limit; routes are looked after by the first.
-  const own = app.hasDecorator('rateLimit') ? undefined : decorate(app, options)
+  const own = app.hasDecorator('rateLimit') ? undefined : decorate(app, options, hook?.limiter)
 
   app.addHook('onRequest', function rateLimit(request, reply, done) {
     const config = request.routeOptions.config.rateLimit
@@ -50,7 +56,11 @@ async function plugin(app: FastifyInstance, { global = true, ...options }: Fasti
 }
 
 /** Adds what routes use, and makes their limiters as they are added, so that mistakes show before traffic does. */
-function decorate(app: FastifyInstance, options: FastifyRateLimitOptions): Map<object, RateLimitHook> {
+function decorate(
+  app: FastifyInstance,
+  options: FastifyRateLimitOptions,
+  limiter: RateLimitHook['limiter'] | undefined,
+): Map<object, RateLimitHook> {
   const { name: _name, limit: _limit, window: _window, limits: _limits, onDeny: _onDeny, ...defaults } = options
   const hooks = new Map<object, RateLimitHook>()
   const names = new Map<string, number>()
@@ -58,14 +68,19 @@ function decorate(app: FastifyInstance, options: FastifyRateLimitOptions): Map<o
     // Limiters of one name on one store may be one limiter, so on the shared store each has a name of its own.
     const isAlone = own.store !== undefined || defaults.store === undefined
     if (own.name !== undefined || isAlone) return rateLimitHook({ ...defaults, ...own })
-    const base = where.replace(/^\/|\/$/g, '').replace(/[^A-Za-z0-9_-]+/g, '_').slice(0, 56) || 'root'
+    const base =
+      where
+        .replace(/^\/|\/$/g, '')
+        .replace(/[^A-Za-z0-9_-]+/g, '_')
+        .slice(0, 56) || 'root'
     const n = (names.get(base) ?? 0) + 1
     names.set(base, n)
     return rateLimitHook({ ...defaults, ...own, name: n === 1 ? base : `${base}-${n}` })
   }
 
   app.decorateRequest('rateLimit', undefined)
-  app.decorate('rateLimit', (own: FastifyRateLimitOptions) => hookFor(own, 'route'))
+  const forRoute = (own: FastifyRateLimitOptions) => hookFor(own, 'route')
+  app.decorate('rateLimit', Object.assign(forRoute, { limiter }))
   app.addHook('onRoute', (route: RouteOptions) => {
     const own = route.config?.rateLimit
     // The HEAD route that Fastify adds beside GET brings the same object, and so the same limiter.
@@ -73,4 +88,3 @@ function decorate(app: FastifyInstance, options: FastifyRateLimitOptions): Map<o
   })
   return hooks
 }
-

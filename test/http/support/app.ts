@@ -1,5 +1,5 @@
-import type { AddressInfo } from 'node:net'
 import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { Limiter, RateLimitOptions } from '@sluice/core'
 
 /** Options whose functions look at the context alone, so that every framework can run them. */

@@ -17,6 +17,7 @@ export const fastifyApp: AppFactory = async ({ global = [], routes = {}, presetH
   })
   for (const options of global) await app.register(rateLimit, options)
   if (global.length === 0) await app.register(rateLimit, { global: false })
+  if (app.rateLimit.limiter) limiters.push(app.rateLimit.limiter as never)
   for (const [path, { limiters: own = [], handler = () => 'done' }] of Object.entries(routes)) {
     const hooks = own.map((options) => app.rateLimit(options))
     limiters.push(...hooks.map(({ limiter }) => limiter as never))

@@ -1,4 +1,4 @@
-import { invalidPolicy, show, SluiceError } from '../errors.js'
+import { invalidPolicy, SluiceError, show } from '../errors.js'
 import { Limiter } from '../limiter.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
 import { memoryStore } from '../memory/store.js'
@@ -10,10 +10,10 @@ import { headerWriters } from './headers/table.js'
 import type { HeaderField, HeaderWriter } from './headers/writer.js'
 import { byIp } from './identity/ip.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
-import { isThenable } from './thenable.js'
 import { Places } from './places.js'
 import { reject } from './responders/reject.js'
 import type { Action, Reply, Responder } from './responders/responder.js'
+import { isThenable } from './thenable.js'
 import { waitWithClient } from './wait.js'
 
 /** What an adapter does with a request. */
@@ -77,7 +77,8 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
 
   function decide(context: HttpContext<Request>, units: number): Verdict | Promise<Verdict> {
     // The limiter would take undefined, which a careless function returns, for its default.
-    if (units === undefined) throw new SluiceError('INVALID_COST', `${where}: cost: expected a whole number, got undefined`)
+    if (units === undefined)
+      throw new SluiceError('INVALID_COST', `${where}: cost: expected a whole number, got undefined`)
     try {
       return limiter.decide(context.request, context, units)
     } catch (error) {
@@ -139,5 +140,8 @@ function placesOf<Request>(limiter: Limiter<Request>): Places | undefined {
 function checkReply(where: string, reply: unknown): void {
   const { status, headers, body } = (reply ?? {}) as Partial<Reply>
   if (Number.isInteger(status) && Array.isArray(headers) && typeof body === 'string') return
-  throw new SluiceError('INVALID_POLICY', `${where}: respond: expected a reply, "proceed" or "gone", got ${show(reply)}`)
+  throw new SluiceError(
+    'INVALID_POLICY',
+    `${where}: respond: expected a reply, "proceed" or "gone", got ${show(reply)}`,
+  )
 }

@@ -27,7 +27,10 @@ export class Places {
       this.#free(verdict)
     }
     this.#held.add(verdict)
-    if (isOver(response)) return free()
+    if (isOver(response)) {
+      this.#free(verdict)
+      return
+    }
     // An answer that is sent emits both, one that is cut off only `close`.
     response.on('finish', free)
     response.on('close', free)

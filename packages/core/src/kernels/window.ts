@@ -1,13 +1,10 @@
 /**
- * Counting by window. Two shapes share the arithmetic of "so many in this stretch of time":
+ * A sliding window of segments. Time is cut at clock multiples of `segmentMs`, one counter each; the
+ * window proper is the current segment and the `segments - 1` before it, and the segment before those
+ * is the edge, of which only a part still lies in the window. What the edge counts for is `edge`.
  *
- * - Segments: time is cut at clock multiples of `segmentMs`, one counter each; the window is the
- *   current segment and the `segments - 1` before it, and the segment before those is the edge, of
- *   which only a part still lies in the window. What the edge counts for is `edge`.
- * - One counter, in a window that starts at a clock multiple or that its first unit opens.
- *
- * State of segments: `segment` (number of the newest, instant / segmentMs), `total` (units in the
- * window proper), and one counter per segment, newest first; `counts[segments]` is the edge.
+ * State: the number of the newest segment (instant / segmentMs), `total` (units in the window proper),
+ * and one counter per segment, newest first; `counts[segments]` is the edge.
  * Invariant: counters and total <= limit, limit * windowMs < 2^53, so no step below can round.
  */
 
@@ -78,15 +75,4 @@ export function resetAfter(
     if (count > 0) return Math.max(0, (segments - k) * segmentMs + offsetFor(count, 0, segmentMs, edge) - offset)
   }
   return 0
-}
-
-/** When the window starts that `at` falls into, for a key without one. */
-export function startOf(at: number, windowMs: number, byClock: boolean): number {
-  return byClock ? Math.floor(at / windowMs) * windowMs : at
-}
-
-/** Milliseconds until `cost` units have room in a window that ends `endsIn` ms from now: 0 now, -1 never. */
-export function counterWaitFor(count: number, endsIn: number, cost: number, limit: number): number {
-  if (cost > limit) return -1
-  return count + cost <= limit ? 0 : endsIn
 }

@@ -50,7 +50,16 @@ export function tokenBucket<Subject>(options: TokenBucketOptions<Subject>): Limi
   if (capacity !== undefined) wholeNumber('tokenBucket', 'capacity', capacity, 1)
   const rate = renamed('tokenBucket', rest, 'refill')
   return makeLimit('tokenBucket', rate, ['capacity', 'refill', 'every', 'style'], (where, limit, windowMs) =>
-    bucket(where, 'tokenBucket', 'capacity', limit, windowMs, capacity ?? limit, style === 'interval' ? windowMs : 1, false),
+    bucket(
+      where,
+      'tokenBucket',
+      'capacity',
+      limit,
+      windowMs,
+      capacity ?? limit,
+      style === 'interval' ? windowMs : 1,
+      false,
+    ),
   )
 }
 

@@ -1,5 +1,5 @@
 import { durationMs } from '../duration.js'
-import { exactProduct } from './checks.js'
+import { exactProduct, knownOptions } from './checks.js'
 import { makeLimit } from './common.js'
 import type { CommonOptions, Limit, OrFunction } from './limit.js'
 
@@ -17,9 +17,11 @@ export interface ConcurrencyOptions<Subject> extends CommonOptions<Subject> {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function concurrency<Subject>(options: ConcurrencyOptions<Subject>): Limit<Subject> {
-  const { ttl = 60_000, ...rest } = options ?? {}
+  // Before `window` is made of `ttl`, or a user's own `window` would silently mean nothing.
+  knownOptions('concurrency', options, ['name', 'limit', 'key', 'ttl'])
+  const { ttl = 60_000, ...rest } = options
   const rate = { ...rest, window: durationMs('concurrency', 'ttl', ttl) }
-  return makeLimit('concurrency', rate as never, ['ttl'], (where, limit, ttlMs) => {
+  return makeLimit('concurrency', rate as never, [], (where, limit, ttlMs) => {
     exactProduct(where, 'limit', limit, ttlMs)
     return {
       kernel: 'concurrency',

@@ -42,15 +42,20 @@ export function slidingWindow<Subject>(options: SlidingWindowOptions<Subject>): 
   }
   if (segments !== undefined) wholeNumber('slidingWindow', 'segments', segments, 1)
   const segmentMs = precision === undefined ? undefined : durationMs('slidingWindow', 'precision', precision)
-  const edgeCode = edge === 'strict' ? STRICT : edge === 'dropped' ? DROPPED : rounding === 'up' ? WEIGHTED_UP : WEIGHTED_DOWN
+  const edgeCode =
+    edge === 'strict' ? STRICT : edge === 'dropped' ? DROPPED : rounding === 'up' ? WEIGHTED_UP : WEIGHTED_DOWN
 
   return makeLimit('slidingWindow', rate as RateOptions<Subject>, [], (where, limit, windowMs) => {
     exactProduct(where, 'limit', limit, windowMs)
-    const count =
-      segments ?? (segmentMs ? windowMs / segmentMs : edge === 'weighted' ? 1 : defaultSegments(windowMs))
+    const count = segments ?? (segmentMs ? windowMs / segmentMs : edge === 'weighted' ? 1 : defaultSegments(windowMs))
     if (!Number.isInteger(count) || count > MAX_SEGMENTS || windowMs % count !== 0) {
       const field = segmentMs ? 'precision' : 'segments'
-      invalidPolicy(where, field, `up to ${MAX_SEGMENTS} equal parts of the window of ${windowMs} ms in whole ms`, segmentMs ?? segments)
+      invalidPolicy(
+        where,
+        field,
+        `up to ${MAX_SEGMENTS} equal parts of the window of ${windowMs} ms in whole ms`,
+        segmentMs ?? segments,
+      )
     }
     return {
       kernel: 'window',

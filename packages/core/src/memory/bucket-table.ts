@@ -47,7 +47,16 @@ export class BucketTable extends States<BucketState> implements Table {
   refund(cost: number, receipt: number, chargedAt: number): void {
     if (!this.#state) return
 
-    this.#debt = bucket.refund(this.#debt, this.#at, cost, receipt, chargedAt, this.#limit, this.#windowMs, this.#stepMs)
+    this.#debt = bucket.refund(
+      this.#debt,
+      this.#at,
+      cost,
+      receipt,
+      chargedAt,
+      this.#limit,
+      this.#windowMs,
+      this.#stepMs,
+    )
     this.#write()
   }
 
@@ -70,15 +79,7 @@ export class BucketTable extends States<BucketState> implements Table {
   }
 
   #wait(cost: number): number {
-    const wait = bucket.waitFor(
-      this.#debt,
-      this.#at,
-      cost,
-      this.#limit,
-      this.#windowMs,
-      this.#capacity,
-      this.#stepMs,
-    )
+    const wait = bucket.waitFor(this.#debt, this.#at, cost, this.#limit, this.#windowMs, this.#capacity, this.#stepMs)
     // While the clock catches up with the state, its wait counts from the state's instant.
     return wait > 0 ? wait + this.#at - this.#now : wait
   }

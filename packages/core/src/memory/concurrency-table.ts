@@ -13,6 +13,7 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
   #identity = ''
   #state: PlacesState | undefined
   #ends: number[] = []
+  #lastEnd = 0
   #now = 0
   #cost = 0
 
@@ -37,14 +38,17 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
     if (places <= 0) return
     this.#state ??= this.#open()
     for (let n = 0; n < places; n++) this.#state.ends.set(`${lease}.${n}`, this.#now + this.#ttlMs)
-    this.#settle()
+    for (const [other, end] of this.#state.ends) if (end <= this.#now) this.#state.ends.delete(other)
+    this.#state.resetAt = this.#now + this.#ttlMs
+    this.#count()
   }
 
   /** A place given back is a place freed. */
   refund(cost: number, _receipt: number, _chargedAt: number, lease: string): void {
     if (!this.#state) return
     for (let n = 0; n < cost; n++) this.#state.ends.delete(`${lease}.${n}`)
-    this.#settle()
+    this.#count()
+    if (this.#state.ends.size === 0) this.states.delete(this.#identity)
   }
 
   renew(cost: number, lease: string): void {
@@ -53,18 +57,20 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
       const end = this.#state.ends.get(`${lease}.${n}`)
       if (end !== undefined && end > this.#now) this.#state.ends.set(`${lease}.${n}`, this.#now + this.#ttlMs)
     }
-    this.#settle()
+    this.#state.resetAt = this.#now + this.#ttlMs
+    this.#count()
   }
 
   heal(): void {
-    if (this.#state && Math.max(...this.#state.ends.values()) > this.#now + this.#ttlMs) this.#settle()
+    const latest = this.#now + this.#ttlMs
+    for (const [lease, end] of this.#state?.ends ?? []) if (end > latest) this.#state?.ends.set(lease, latest)
   }
 
   report(values: number[], admitted: boolean): void {
     values.push(
       this.#limit - this.#ends.length,
       admitted ? 0 : concurrency.waitFor(this.#ends, this.#now, this.#cost, this.#limit),
-      this.#ends.length === 0 ? 0 : Math.max(...this.#ends) - this.#now,
+      this.#lastEnd === 0 ? 0 : this.#lastEnd - this.#now,
       0,
     )
   }
@@ -83,20 +89,12 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
   /** Leases that have not ended; one that ends later than it could have begun to is cut to `ttl` from now. */
   #count(): void {
     this.#ends = []
+    this.#lastEnd = 0
     for (const end of this.#state?.ends.values() ?? []) {
-      if (end > this.#now) this.#ends.push(Math.min(end, this.#now + this.#ttlMs))
+      if (end <= this.#now) continue
+      const cut = Math.min(end, this.#now + this.#ttlMs)
+      this.#ends.push(cut)
+      if (cut > this.#lastEnd) this.#lastEnd = cut
     }
-  }
-
-  /** Writes down what counts, and forgets what has ended. */
-  #settle(): void {
-    const state = this.#state as PlacesState
-    for (const [lease, end] of state.ends) {
-      if (end <= this.#now) state.ends.delete(lease)
-      else if (end > this.#now + this.#ttlMs) state.ends.set(lease, this.#now + this.#ttlMs)
-    }
-    this.#count()
-    if (state.ends.size === 0) this.states.delete(this.#identity)
-    else state.resetAt = Math.max(...this.#ends)
   }
 }

@@ -1,5 +1,5 @@
 import { instant, isAhead } from '../kernels/clock.js'
-import * as window from '../kernels/window.js'
+import * as counter from '../kernels/counter.js'
 import { type State, States, type Table } from './table.js'
 
 interface CounterState extends State {
@@ -36,7 +36,8 @@ export class CounterTable extends States<CounterState> implements Table {
     this.#state = state
     const isOver = !state || at >= state.start + this.#windowMs
     this.#count = state && !isOver ? state.count : 0
-    this.#start = state && !isOver && state.start <= at ? state.start : window.startOf(at, this.#windowMs, this.#byClock)
+    this.#start =
+      state && !isOver && state.start <= at ? state.start : counter.startOf(at, this.#windowMs, this.#byClock)
     return this.#wait(cost)
   }
 
@@ -73,7 +74,7 @@ export class CounterTable extends States<CounterState> implements Table {
   }
 
   #wait(cost: number): number {
-    return window.counterWaitFor(this.#count, this.#endsIn(), cost, this.#limit)
+    return counter.waitFor(this.#count, this.#endsIn(), cost, this.#limit)
   }
 
   #write(): void {

@@ -35,7 +35,7 @@ export class LogTable extends States<LogState> implements Table {
     this.#now = now
     this.#cost = cost
     this.#entries = state?.entries ?? EMPTY
-    const newest = state ? log.nth(state.entries, 1) : now
+    const newest = state?.entries.at(-1) ?? now
     this.#at = instant(newest, now, this.#longestMs)
     if (isAhead(newest, now, this.#longestMs)) this.#entries = this.#entries.map((entry) => Math.min(entry, now))
     let longest = 0
@@ -74,47 +74,48 @@ export class LogTable extends States<LogState> implements Table {
       const limit = this.#pairs[i] as number
       const windowMs = this.#pairs[i + 1] as number
       values.push(
-        limit - log.live(this.#entries, this.#at, windowMs, limit),
+        limit - this.#live(i),
         admitted ? 0 : this.#wait(this.#cost, i),
-        count === 0 ? 0 : Math.max(0, log.nth(this.#entries, 1) + windowMs - this.#now),
+        count === 0 ? 0 : Math.max(0, (this.#entries[count - 1] as number) + windowMs - this.#now),
         this.#at,
       )
     }
   }
 
-  protected consumed(state: LogState, now: number): number {
+  protected consumed({ entries }: LogState, now: number): number {
     let share = 0
     for (let i = 0; i < this.#pairs.length; i += 2) {
-      const limit = this.#pairs[i] as number
-      share = Math.max(share, log.live(state.entries, now, this.#pairs[i + 1] as number, limit) / limit)
+      const first = log.firstLive(entries, 0, entries.length, now, this.#pairs[i + 1] as number)
+      share = Math.max(share, (entries.length - first) / (this.#pairs[i] as number))
     }
     return share
   }
 
+  /** How many entries count for a limit; beyond the limit they make no difference. */
+  #live(pair: number, at = this.#at): number {
+    const total = this.#entries.length
+    const first = log.firstLive(this.#entries, 0, total, at, this.#pairs[pair + 1] as number)
+    return Math.min(total - first, this.#pairs[pair] as number)
+  }
+
   #wait(cost: number, pair: number): number {
-    const wait = log.waitFor(
-      this.#entries,
-      this.#at,
-      cost,
-      this.#pairs[pair] as number,
-      this.#pairs[pair + 1] as number,
-    )
+    const limit = this.#pairs[pair] as number
+    const windowMs = this.#pairs[pair + 1] as number
+    const wait = log.waitFor(this.#entries, this.#entries.length, this.#live(pair), this.#at, cost, limit, windowMs)
     return wait > 0 ? wait + this.#at - this.#now : wait
   }
 
-  /** Keeps only entries that still count for a limit, so the state is as small as it can be. */
+  /** Keeps only entries that counted when the newest came: no more are needed, even if the clock steps back. */
   #write(): void {
+    const newest = this.#entries.at(-1)
     let keep = 0
-    for (let i = 0; i < this.#pairs.length; i += 2) {
-      const limit = this.#pairs[i] as number
-      keep = Math.max(keep, log.live(this.#entries, this.#at, this.#pairs[i + 1] as number, limit))
-    }
+    for (let i = 0; i < this.#pairs.length; i += 2) keep = Math.max(keep, this.#live(i, newest))
     if (keep < this.#entries.length) this.#entries.splice(0, this.#entries.length - keep)
     if (keep === 0) {
       this.states.delete(this.#identity)
       return
     }
-    const resetAt = log.nth(this.#entries, 1) + this.#longestMs
+    const resetAt = (newest as number) + this.#longestMs
     if (this.#state) {
       this.#state.entries = this.#entries
       this.#state.resetAt = resetAt

@@ -46,7 +46,6 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
     this.#at = instant(start, now, this.#windowMs)
     this.#segment = Math.floor(this.#at / this.#segmentMs)
     this.#offset = this.#at - this.#segment * this.#segmentMs
-    // A state from a future that cannot be is read as if its newest segment were this one.
     const by = state ? Math.max(0, this.#segment - state.segment) : this.#segments + 1
     if (state && by <= this.#segments) {
       this.#total = state.total - window.leaving(state.counts, by, this.#segments)
@@ -55,6 +54,7 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
       this.#total = 0
       this.#counts = new Array(this.#segments + 1).fill(0)
     }
+    if (state && isAhead(start, now, this.#windowMs)) this.#bringBack()
     return this.#wait(cost)
   }
 
@@ -92,6 +92,19 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
   protected consumed(state: SegmentsState, now: number): number {
     const by = Math.max(0, Math.floor(now / this.#segmentMs) - state.segment)
     return by > this.#segments ? 0 : (state.total - window.leaving(state.counts, by, this.#segments)) / this.#limit
+  }
+
+  /**
+   * A state from a future that cannot be is read as if its newest segment were this one. What a weighted
+   * edge counts for depends on the instant, so there it moves into the window proper, where it counts in full.
+   */
+  #bringBack(): void {
+    if (this.#edge < window.WEIGHTED_DOWN) return
+    const units = Math.min(this.#counts[this.#segments] as number, this.#limit - this.#total)
+    this.#counts = [...this.#counts]
+    this.#counts[this.#segments] = 0
+    this.#counts[this.#segments - 1] = (this.#counts[this.#segments - 1] as number) + units
+    this.#total += units
   }
 
   #wait(cost: number): number {

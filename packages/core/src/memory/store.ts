@@ -17,8 +17,8 @@ import {
 import { BucketTable } from './bucket-table.js'
 import { monotonicNow } from './clock.js'
 import { ConcurrencyTable } from './concurrency-table.js'
-import { LogTable } from './log-table.js'
 import { CounterTable } from './counter-table.js'
+import { LogTable } from './log-table.js'
 import { SegmentsTable } from './segments-table.js'
 import type { Table } from './table.js'
 
@@ -97,6 +97,8 @@ class MemoryStore implements Store {
       } else if (ask.op === CONSUME) table.heal()
       table.report(values, allowed)
     }
+    // Not before every table has written: a state that another one has in hand must not go.
+    if (this.#keys > this.#maxKeys) this.#makeRoom(now)
     return { now, allowed, values, offset: 0 }
   }
 
@@ -175,12 +177,18 @@ class MemoryStore implements Store {
   #grown(table: Table, now: number): void {
     this.#keys++
     this.#keys -= table.sweep(now, SWEPT_PER_INSERT)
-    if (this.#keys > this.#maxKeys) {
-      const before = table.size
-      table.evict(now)
-      this.#keys -= before - table.size
-    }
     this.#sweepLater()
+  }
+
+  /** From the table with the most states: one that has just begun would lose every new state at once, and limit nobody. */
+  #makeRoom(now: number): void {
+    let fullest: Table | undefined
+    for (const table of this.#tables.values()) if (!fullest || table.size > fullest.size) fullest = table
+    if (!fullest) return
+    const before = fullest.size
+    // Several, where one decision made states for several limits.
+    for (let n = this.#keys - this.#maxKeys; n > 0; n--) fullest.evict(now)
+    this.#keys -= before - fullest.size
   }
 
   /** One timer for everything, only while there is something, and never a reason for the process to stay. */

@@ -2,7 +2,7 @@ import { type Answer, type Ask, type Plan, STRIDE } from '../store.js'
 import type { Connection } from './connection.js'
 import { decode, encode, type PlanText, planText } from './encode.js'
 import { run } from './run.js'
-import { decideScript } from './scripts.generated.js'
+import { decideScriptFor } from './script.js'
 
 export interface BatchOptions {
   readonly prefix: string
@@ -88,7 +88,9 @@ export class Batches {
   async #run(line: Pending[]): Promise<void> {
     try {
       const groups = byPlan(line)
-      const reply = await run(this.#connection, this.#options.timeoutMs, decideScript, () =>
+      let parts = 0
+      for (const plan of groups.keys()) parts |= this.#textOf(plan).parts
+      const reply = await run(this.#connection, this.#options.timeoutMs, decideScriptFor(parts), () =>
         encode(groups, this.#textOf, this.#options.prefix, this.#options.clock?.()),
       )
       settle(groups, reply as unknown[])

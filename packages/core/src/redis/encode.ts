@@ -1,5 +1,6 @@
 import { type Answer, type Ask, type Cell, type Plan, REFUND, STRIDE } from '../store.js'
 import { escapeIdentity } from './keys.js'
+import { partNumber } from './script.js'
 
 /** What the store says of a plan to `decide.lua`, worked out once per plan. */
 export interface PlanText {
@@ -9,32 +10,21 @@ export interface PlanText {
   readonly cellSuffixes: readonly string[]
   readonly blockSuffix: string
   readonly takesPlaces: boolean
-}
-
-/** The numbers by which decide.lua knows the kernels. */
-function kernelNumber({ kernel, params }: Cell): number {
-  switch (kernel) {
-    case 'bucket':
-      return 1
-    case 'log':
-      return 2
-    case 'window':
-      return params[2] === 0 ? 4 : 3
-    case 'concurrency':
-      return 5
-  }
+  /** Which parts of the script it needs: the sum of 2 to the power of their numbers. */
+  readonly parts: number
 }
 
 export function planText(plan: Plan): PlanText {
   const header = [String(plan.identities), String(plan.cells.length)]
   for (const cell of plan.cells) {
-    header.push(String(kernelNumber(cell)), String(cell.params.length), ...cell.params.map(String))
+    header.push(String(partNumber(cell)), String(cell.params.length), ...cell.params.map(String))
   }
   return {
     header,
     cellSuffixes: plan.cells.map((cell) => `}:${plan.policy}:${cell.id}`),
     blockSuffix: blockSuffix(plan.policy),
     takesPlaces: plan.cells.some((cell) => cell.kernel === 'concurrency'),
+    parts: plan.cells.reduce((parts, cell) => parts | (1 << partNumber(cell)), 0),
   }
 }
 

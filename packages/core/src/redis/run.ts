@@ -1,13 +1,7 @@
 import { SluiceError } from '../errors.js'
 import type { Connection } from './connection.js'
 import type { Encoded } from './encode.js'
-
-/** A script that the build embedded. */
-export interface Script {
-  readonly name: string
-  readonly sha1: string
-  readonly source: string
-}
+import type { LuaScript } from './scripts.generated.js'
 
 /**
  * Runs a script once: waits until the connection is ready, encodes, sends, all within `timeoutMs`.
@@ -18,7 +12,7 @@ export interface Script {
 export function run(
   connection: Connection,
   timeoutMs: number,
-  script: Script,
+  script: LuaScript,
   encode: () => Encoded,
 ): Promise<unknown> {
   return within(connection, timeoutMs, async (isLate) => {

@@ -1,11 +1,676 @@
-// Generated from lua/ by scripts/build-lua.js. Do not edit.
-export const decideScript = {
-  name: 'decide',
-  sha1: '2aa232c13c5272202752fdf9634df2a144efb294',
-  source: "local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min\nlocal packBytes, unpackBytes = struct.pack, struct.unpack\nlocal sub, rep, format = string.sub, string.rep, string.format\nlocal CONSUME, PEEK, CHARGE, REFUND, RELEASE, RENEW = 0, 1, 2, 3, 4, 5\nlocal BUCKET, LOG, SEGMENTS, COUNTER, CONCURRENCY = 1, 2, 3, 4, 5\nlocal now, slack = tonumber(ARGV[1]), 0\nif now then\nslack = 3600000\nelse\nlocal time = call('TIME')\nnow = time[1] * 1000 + floor(time[2] / 1000)\nend\nlocal out, n = { now }, 1\nlocal N, first, last, kernel = {}, {}, {}, {}\nlocal S1, S2, S3, S4, S5, S6, W, F = {}, {}, {}, {}, {}, {}, {}, {}\nlocal function clock_instant(at, now, horizonMs)\nif at > now and at <= now + horizonMs then return at end\nreturn now\nend\nlocal function clock_isAhead(at, now, horizonMs)\nreturn at > now + horizonMs\nend\nlocal function bucket_drain(debt, since, at, limit, stepMs)\nlocal elapsed\nif stepMs == 1 then\nelapsed = at - since\nelse\nelapsed = floor(at / stepMs) * stepMs - floor(since / stepMs) * stepMs\nend\nreturn max(0, debt - elapsed * limit)\nend\nlocal function bucket_waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)\nif cost > capacity then return -1 end\nlocal excess = debt + cost * windowMs - capacity * windowMs\nif excess <= 0 then return 0 end\nlocal steps = ceil(excess / (limit * stepMs))\nreturn (floor(at / stepMs) + steps) * stepMs - at\nend\nlocal function bucket_charge(debt, cost, windowMs, capacity)\nreturn min(capacity * windowMs, debt + cost * windowMs)\nend\nlocal function bucket_remaining(debt, windowMs, capacity)\nreturn floor((capacity * windowMs - debt) / windowMs)\nend\nlocal function bucket_refund(debt, at, cost, receipt, chargedAt, limit, windowMs, stepMs)\nlocal outstanding = bucket_drain(receipt, min(chargedAt, at), at, limit, stepMs)\nreturn max(0, debt - min(cost * windowMs, outstanding))\nend\nlocal function bucket_look(c, key, cost)\nlocal p = first[c]\nlocal limit, windowMs, stepMs = N[p], N[p + 1], N[p + 3]\nlocal stored = call('GET', key)\nlocal debt, at = 0, now\nS3[c] = nil\nif stored and #stored == 13 then\nlocal since\ndebt, since = unpackBytes('>I7I6', stored)\nS3[c] = since\nat = clock_instant(since, now, windowMs)\ndebt = bucket_drain(debt, min(since, at), at, limit, stepMs)\nend\nS1[c], S2[c] = debt, at\nreturn bucket_waitFor(debt, at, cost, limit, windowMs, N[p + 2], stepMs)\nend\nlocal function bucket_wait(c, cost)\nlocal p = first[c]\nlocal wait = bucket_waitFor(S1[c], S2[c], cost, N[p], N[p + 1], N[p + 2], N[p + 3])\nif wait > 0 then return wait + S2[c] - now end\nreturn wait\nend\nlocal function bucket_write(c, key)\nlocal life = bucket_wait(c, N[first[c] + 2])\nif life > 0 then\ncall('SET', key, packBytes('>I7I6', S1[c], S2[c]), 'PX', life + slack)\nelse\ncall('DEL', key)\nend\nend\nlocal function bucket_take(c, key, cost)\nlocal p = first[c]\nS1[c] = bucket_charge(S1[c], cost, N[p + 1], N[p + 2])\nbucket_write(c, key)\nend\nlocal function bucket_giveBack(c, key, cost, receipt, chargedAt)\nif not S3[c] then return end\nlocal p = first[c]\nS1[c] = bucket_refund(S1[c], S2[c], cost, receipt, chargedAt, N[p], N[p + 1], N[p + 3])\nbucket_write(c, key)\nend\nlocal function bucket_heal(c, key)\nif S3[c] and clock_isAhead(S3[c], now, N[first[c] + 1]) then bucket_write(c, key) end\nend\nlocal function bucket_report(c, cost, admitted)\nlocal p = first[c]\nout[n + 1] = bucket_remaining(S1[c], N[p + 1], N[p + 2])\nout[n + 2] = admitted and 0 or bucket_wait(c, cost)\nout[n + 3] = bucket_wait(c, N[p + 2])\nout[n + 4] = S1[c]\nn = n + 4\nend\nlocal function log_nth(log, k)\nreturn (unpackBytes('>I6', log, #log - 6 * k + 1))\nend\nlocal function log_live(log, at, windowMs, atMost)\nlocal low = 0\nlocal high = min(#log / 6, atMost)\nwhile low < high do\nlocal middle = ceil((low + high) / 2)\nif log_nth(log, middle) > at - windowMs then low = middle else high = middle - 1 end\nend\nreturn low\nend\nlocal function log_waitFor(log, at, cost, limit, windowMs)\nif cost > limit then return -1 end\nlocal k = limit - cost + 1\nif cost == 0 or k > #log / 6 then return 0 end\nreturn max(0, log_nth(log, k) + windowMs - at)\nend\n-- S1 the log, S2 the decision's instant, S3 whether it was read from a future that cannot be.\nlocal function log_broughtBack(log)\nlocal k = 1\nwhile k <= #log / 6 and log_nth(log, k) > now do k = k + 1 end\nreturn sub(log, 1, #log - 6 * (k - 1)) .. rep(packBytes('>I6', now), k - 1)\nend\nlocal function log_wait(c, pair, cost)\nlocal wait = log_waitFor(S1[c], S2[c], cost, N[pair], N[pair + 1])\nif wait > 0 then return wait + S2[c] - now end\nreturn wait\nend\nlocal function log_look(c, key, cost)\nlocal p = first[c]\nlocal log = call('GETRANGE', key, -6 * N[p], -1)\nlocal at = now\nS3[c] = false\nif #log > 0 then\nlocal newest = log_nth(log, 1)\nat = clock_instant(newest, now, N[p + 1])\nif clock_isAhead(newest, now, N[p + 1]) then\nlog = log_broughtBack(log)\nS3[c] = true\nend\nend\nS1[c], S2[c] = log, at\nlocal longest = 0\nfor pair = p + 2, p + last[c], 2 do\nlocal wait = log_waitFor(log, at, cost, N[pair], N[pair + 1])\nif wait < 0 then return wait end\nif wait > longest then longest = wait end\nend\nreturn longest\nend\nlocal function log_write(c, key)\nlocal p = first[c]\nlocal log = S1[c]\nlocal keep = 0\nfor pair = p + 2, p + last[c], 2 do keep = max(keep, log_live(log, S2[c], N[pair + 1], N[pair])) end\nif keep == 0 then\nS1[c] = ''\ncall('DEL', key)\nreturn\nend\nif keep * 6 < #log then\nlog = sub(log, -6 * keep)\nS1[c] = log\nend\ncall('SET', key, log, 'PX', log_nth(log, 1) + N[p + 1] - now + slack)\nend\nlocal function log_take(c, key, cost)\nS1[c] = S1[c] .. rep(packBytes('>I6', S2[c]), cost)\nlog_write(c, key)\nend\nlocal function log_giveBack(c, key, cost, receipt)\nlocal log = S1[c]\nlocal newer = 0\nwhile newer < #log / 6 and log_nth(log, newer + 1) > receipt do newer = newer + 1 end\nlocal equal = 0\nwhile equal < cost and newer + equal < #log / 6 and log_nth(log, newer + equal + 1) == receipt do\nequal = equal + 1\nend\nif equal == 0 then return end\nS1[c] = sub(log, 1, #log - 6 * (newer + equal)) .. sub(log, #log - 6 * newer + 1)\nlog_write(c, key)\nend\nlocal function log_heal(c, key)\nif S3[c] then log_write(c, key) end\nend\nlocal function log_report(c, cost, admitted)\nlocal p = first[c]\nlocal log, at = S1[c], S2[c]\nfor pair = p + 2, p + last[c], 2 do\nlocal limit, windowMs = N[pair], N[pair + 1]\nout[n + 1] = limit - log_live(log, at, windowMs, limit)\nout[n + 2] = admitted and 0 or log_wait(c, pair, cost)\nout[n + 3] = #log == 0 and 0 or max(0, log_nth(log, 1) + windowMs - now)\nout[n + 4] = at\nn = n + 4\nend\nend\nlocal STRICT, DROPPED, WEIGHTED_DOWN = 0, 1, 2\nlocal function window_nth(counts, k, width, format)\nreturn (unpackBytes(format, counts, k * width + 1))\nend\nlocal function window_leaving(counts, by, segments, width, format)\nlocal units = 0\nfor k = max(0, segments - by), segments - 1 do units = units + window_nth(counts, k, width, format) end\nreturn units\nend\nlocal function window_edgeUnits(count, offset, segmentMs, edge)\nif edge == STRICT then return count end\nif edge == DROPPED then return 0 end\nlocal share = (count * (segmentMs - offset)) / segmentMs\nif edge == WEIGHTED_DOWN then return floor(share) end\nreturn ceil(share)\nend\nlocal function window_offsetFor(count, room, segmentMs, edge)\nif edge == DROPPED or count <= room then return 0 end\nif edge == STRICT then return segmentMs end\nif edge == WEIGHTED_DOWN then return floor((segmentMs * (count - room - 1)) / count) + 1 end\nreturn ceil((segmentMs * (count - room)) / count)\nend\nlocal function window_waitFor(counts, total, offset, cost, limit, segments, segmentMs, edge, width, format)\nif cost > limit then return -1 end\nlocal inside = total\nfor by = 0, segments do\nif by > 0 then inside = inside - window_nth(counts, segments - by, width, format) end\nif inside + cost <= limit then\nlocal count = window_nth(counts, segments - by, width, format)\nlocal from = window_offsetFor(count, limit - cost - inside, segmentMs, edge)\nif from < segmentMs then return max(0, by * segmentMs + from - offset) end\nend\nend\nreturn (segments + 1) * segmentMs - offset\nend\nlocal function window_resetAfter(counts, offset, segments, segmentMs, edge, width, format)\nfor k = 0, segments do\nlocal count = window_nth(counts, k, width, format)\nif count > 0 then\nreturn max(0, (segments - k) * segmentMs + window_offsetFor(count, 0, segmentMs, edge) - offset)\nend\nend\nreturn 0\nend\nlocal function window_startOf(at, windowMs, byClock)\nif byClock then return floor(at / windowMs) * windowMs end\nreturn at\nend\nlocal function window_counterWaitFor(count, endsIn, cost, limit)\nif cost > limit then return -1 end\nif count + cost <= limit then return 0 end\nreturn endsIn\nend\n-- S1 counters, S2 total, S3 segment, S4 offset, S5 the decision's instant, S6 start as stored or nil.\nlocal function segments_prepare(c)\nlocal width, top = 1, 256\nwhile top <= N[first[c]] do\nwidth = width + 1\ntop = top * 256\nend\nW[c], F[c] = width, '>I' .. width\nend\nlocal function segments_wait(c, cost)\nlocal p = first[c]\nlocal segments, segmentMs = N[p + 2], N[p + 1] / N[p + 2]\nlocal wait = window_waitFor(S1[c], S2[c], S4[c], cost, N[p], segments, segmentMs, N[p + 3], W[c], F[c])\nif wait > 0 then return wait + S5[c] - now end\nreturn wait\nend\nlocal function segments_reset(c)\nlocal p = first[c]\nlocal reset = window_resetAfter(S1[c], S4[c], N[p + 2], N[p + 1] / N[p + 2], N[p + 3], W[c], F[c])\nif reset > 0 then return reset + S5[c] - now end\nreturn 0\nend\nlocal function segments_look(c, key, cost)\nlocal p = first[c]\nlocal windowMs, segments, width, format = N[p + 1], N[p + 2], W[c], F[c]\nlocal segmentMs = windowMs / segments\nlocal stored = call('GET', key)\nif stored and #stored ~= 6 + (segments + 2) * width then stored = false end\nlocal at, newest = now, nil\nif stored then\nnewest = unpackBytes('>I6', stored)\nat = clock_instant(newest * segmentMs, now, windowMs)\nend\nlocal segment = floor(at / segmentMs)\nlocal by = stored and max(0, segment - newest) or segments + 1\nlocal total, counts\nif by > segments then\ntotal, counts = 0, rep('\\0', (segments + 1) * width)\nelse\ntotal, counts = unpackBytes(format, stored, 7), sub(stored, 7 + width)\nif by > 0 then\ntotal = total - window_leaving(counts, by, segments, width, format)\ncounts = rep('\\0', by * width) .. sub(counts, 1, (segments + 1 - by) * width)\nend\nend\nS1[c], S2[c], S3[c], S4[c], S5[c] = counts, total, segment, at - segment * segmentMs, at\nS6[c] = newest and newest * segmentMs\nreturn segments_wait(c, cost)\nend\nlocal function segments_write(c, key)\nlocal life = segments_reset(c)\nif life > 0 then\nlocal state = packBytes('>I6', S3[c]) .. packBytes(F[c], S2[c]) .. S1[c]\ncall('SET', key, state, 'PX', life + slack)\nelse\ncall('DEL', key)\nend\nend\nlocal function segments_add(c, k, units)\nlocal width, format, counts = W[c], F[c], S1[c]\nlocal count = window_nth(counts, k, width, format) + units\nS1[c] = sub(counts, 1, k * width) .. packBytes(format, count) .. sub(counts, (k + 1) * width + 1)\nif k < N[first[c] + 2] then S2[c] = S2[c] + units end\nend\nlocal function segments_room(c)\nlocal p = first[c]\nlocal edge = window_nth(S1[c], N[p + 2], W[c], F[c])\nreturn max(0, N[p] - S2[c] - window_edgeUnits(edge, S4[c], N[p + 1] / N[p + 2], N[p + 3]))\nend\nlocal function segments_take(c, key, cost)\nsegments_add(c, 0, min(cost, segments_room(c)))\nsegments_write(c, key)\nend\nlocal function segments_giveBack(c, key, cost, receipt)\nlocal k = S3[c] - receipt\nif not S6[c] or k < 0 or k > N[first[c] + 2] then return end\nsegments_add(c, k, -min(cost, window_nth(S1[c], k, W[c], F[c])))\nsegments_write(c, key)\nend\nlocal function segments_heal(c, key)\nif S6[c] and clock_isAhead(S6[c], now, N[first[c] + 1]) then segments_write(c, key) end\nend\nlocal function segments_report(c, cost, admitted)\nout[n + 1] = segments_room(c)\nout[n + 2] = admitted and 0 or segments_wait(c, cost)\nout[n + 3] = segments_reset(c)\nout[n + 4] = S3[c]\nn = n + 4\nend\n--- A fixed window under one key: 7 bytes of count, 6 of the window's start.\nlocal function counter_endsIn(c)\nreturn S2[c] + N[first[c] + 1] - now\nend\nlocal function counter_look(c, key, cost)\nlocal p = first[c]\nlocal windowMs = N[p + 1]\nlocal stored = call('GET', key)\nlocal at, count, start = now, 0, nil\nS3[c] = nil\nif stored and #stored == 13 then\nlocal units, since = unpackBytes('>I7I6', stored)\nS3[c] = since\nat = clock_instant(since, now, windowMs)\nif at < since + windowMs then\ncount = units\nif since <= at then start = since end\nend\nend\nS1[c], S2[c] = count, start or window_startOf(at, windowMs, N[p + 3] == 1)\nreturn window_counterWaitFor(count, counter_endsIn(c), cost, N[p])\nend\nlocal function counter_write(c, key)\nif S1[c] > 0 then\ncall('SET', key, packBytes('>I7I6', S1[c], S2[c]), 'PX', counter_endsIn(c) + slack)\nelse\ncall('DEL', key)\nend\nend\nlocal function counter_take(c, key, cost)\nS1[c] = min(N[first[c]], S1[c] + cost)\ncounter_write(c, key)\nend\nlocal function counter_giveBack(c, key, cost, receipt)\nif not S3[c] or S2[c] ~= receipt then return end\nS1[c] = max(0, S1[c] - cost)\ncounter_write(c, key)\nend\nlocal function counter_heal(c, key)\nif S3[c] and clock_isAhead(S3[c], now, N[first[c] + 1]) then counter_write(c, key) end\nend\nlocal function counter_report(c, cost, admitted)\nlocal limit = N[first[c]]\nout[n + 1] = limit - S1[c]\nout[n + 2] = admitted and 0 or window_counterWaitFor(S1[c], counter_endsIn(c), cost, limit)\nout[n + 3] = S1[c] == 0 and 0 or counter_endsIn(c)\nout[n + 4] = S2[c]\nn = n + 4\nend\nlocal function concurrency_endAt(c, key, rank)\nlocal lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')\nreturn lease[2] and min(tonumber(lease[2]), now + N[first[c] + 1]) or now\nend\nlocal function concurrency_waitFor(c, key, cost)\nlocal limit = N[first[c]]\nif cost > limit then return -1 end\nlocal missing = S1[c] + cost - limit\nif cost == 0 or missing <= 0 then return 0 end\nreturn concurrency_endAt(c, key, missing - 1 - S1[c]) - now\nend\nlocal function concurrency_count(c, key)\nS1[c] = call('ZCOUNT', key, '(' .. format('%.0f', now), '+inf')\nend\nlocal function concurrency_look(c, key, cost)\nconcurrency_count(c, key)\nreturn concurrency_waitFor(c, key, cost)\nend\nlocal function concurrency_settle(c, key)\nlocal latest = now + N[first[c] + 1]\ncall('ZREMRANGEBYSCORE', key, '-inf', format('%.0f', now))\nfor _, lease in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do\ncall('ZADD', key, latest, lease)\nend\nconcurrency_count(c, key)\nif S1[c] > 0 then call('PEXPIRE', key, concurrency_endAt(c, key, -1) - now + slack) end\nend\nlocal function concurrency_take(c, key, cost, lease)\nlocal places = min(cost, N[first[c]] - S1[c])\nfor place = 0, places - 1 do call('ZADD', key, now + N[first[c] + 1], lease .. '.' .. place) end\nif places > 0 then concurrency_settle(c, key) end\nend\nlocal function concurrency_giveBack(c, key, cost, lease)\nfor place = 0, cost - 1 do call('ZREM', key, lease .. '.' .. place) end\nconcurrency_settle(c, key)\nend\nlocal function concurrency_renew(c, key, cost, lease)\nfor place = 0, cost - 1 do\nlocal name = lease .. '.' .. place\nlocal ends = call('ZSCORE', key, name)\nif ends and tonumber(ends) > now then call('ZADD', key, now + N[first[c] + 1], name) end\nend\nconcurrency_settle(c, key)\nend\nlocal function concurrency_heal(c, key)\nlocal last = call('ZRANGE', key, -1, -1, 'WITHSCORES')[2]\nif last and tonumber(last) > now + N[first[c] + 1] then concurrency_settle(c, key) end\nend\nlocal function concurrency_report(c, key, cost, admitted)\nout[n + 1] = N[first[c]] - S1[c]\nout[n + 2] = admitted and 0 or concurrency_waitFor(c, key, cost)\nout[n + 3] = S1[c] == 0 and 0 or concurrency_endAt(c, key, -1) - now\nout[n + 4] = 0\nn = n + 4\nend\nlocal function look(c, key, cost)\nlocal k = kernel[c]\nif k == BUCKET then return bucket_look(c, key, cost) end\nif k == LOG then return log_look(c, key, cost) end\nif k == SEGMENTS then return segments_look(c, key, cost) end\nif k == COUNTER then return counter_look(c, key, cost) end\nreturn concurrency_look(c, key, cost)\nend\nlocal function take(c, key, cost, lease)\nlocal k = kernel[c]\nif k == BUCKET then return bucket_take(c, key, cost) end\nif k == LOG then return log_take(c, key, cost) end\nif k == SEGMENTS then return segments_take(c, key, cost) end\nif k == COUNTER then return counter_take(c, key, cost) end\nreturn concurrency_take(c, key, cost, lease)\nend\nlocal function heal(c, key)\nlocal k = kernel[c]\nif k == BUCKET then return bucket_heal(c, key) end\nif k == LOG then return log_heal(c, key) end\nif k == SEGMENTS then return segments_heal(c, key) end\nif k == COUNTER then return counter_heal(c, key) end\nreturn concurrency_heal(c, key)\nend\nlocal function report(c, key, cost, admitted)\nlocal k = kernel[c]\nif k == BUCKET then return bucket_report(c, cost, admitted) end\nif k == LOG then return log_report(c, cost, admitted) end\nif k == SEGMENTS then return segments_report(c, cost, admitted) end\nif k == COUNTER then return counter_report(c, cost, admitted) end\nreturn concurrency_report(c, key, cost, admitted)\nend\nlocal function giveBack(c, key, cost, lease, receipt, chargedAt)\nlocal k = kernel[c]\nif k == BUCKET then return bucket_giveBack(c, key, cost, receipt, chargedAt) end\nif k == LOG then return log_giveBack(c, key, cost, receipt) end\nif k == SEGMENTS then return segments_giveBack(c, key, cost, receipt) end\nif k == COUNTER then return counter_giveBack(c, key, cost, receipt) end\nreturn concurrency_giveBack(c, key, cost, lease)\nend\nlocal blockKeys = tonumber(ARGV[2])\nlocal anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0\nlocal reasons = {}\nlocal function blockAmong(from, count)\nfor b = from, from + count - 1 do\nlocal ends, reason = string.match(call('GET', KEYS[b]) or '', '^(%d+) (.*)$')\nif ends and tonumber(ends) > now then return tonumber(ends), reason end\nend\nend\nlocal a, block, cell = 4, 1, blockKeys\nfor _ = 1, tonumber(ARGV[3]) do\nlocal identities, cells = tonumber(ARGV[a]), tonumber(ARGV[a + 1])\na = a + 2\nlocal at, limits, takesPlaces = 1, 0, false\nfor c = 1, cells do\nlocal k, params = tonumber(ARGV[a]), tonumber(ARGV[a + 1])\nkernel[c], first[c], last[c] = k, at, params - 1\nfor i = 0, params - 1 do N[at + i] = tonumber(ARGV[a + 2 + i]) end\nat = at + params\na = a + 2 + params\nlimits = limits + (k == LOG and (params - 2) / 2 or 1)\nif k == SEGMENTS then segments_prepare(c) end\nif k == CONCURRENCY then takesPlaces = true end\nend\nlocal runs = tonumber(ARGV[a])\na = a + 1\nfor _ = 1, runs do\nlocal op, decisions = tonumber(ARGV[a]), tonumber(ARGV[a + 1])\na = a + 1\nlocal costs = {}\nfor c = 1, cells do costs[c] = tonumber(ARGV[a + c]) end\na = a + cells + 1\nfor _ = 1, decisions do\nlocal lease\nif takesPlaces then\nlease = ARGV[a]\na = a + 1\nend\nlocal ends, reason\nif anyBlocked and op <= CHARGE then ends, reason = blockAmong(block, identities) end\nif op >= REFUND then\nlocal chargedAt = 0\nif op == REFUND then\nchargedAt = tonumber(ARGV[a])\na = a + 1\nend\nfor c = 1, cells do\nlocal key = KEYS[cell + c]\nlook(c, key, 0)\nif op == REFUND then\ngiveBack(c, key, costs[c], lease, tonumber(ARGV[a]), chargedAt)\na = a + 1\nelseif kernel[c] == CONCURRENCY then\nif op == RELEASE then\nconcurrency_giveBack(c, key, costs[c], lease)\nelse\nconcurrency_renew(c, key, costs[c], lease)\nend\nend\nreport(c, key, 0, true)\nend\nelseif ends then\nreasons[#reasons + 1] = { n + 3, reason }\nout[n + 1], out[n + 2] = -1, ends - now\nfor i = 3, limits * 4 do out[n + i] = 0 end\nn = n + limits * 4\nelse\nlocal allowed, possible = true, true\nfor c = 1, cells do\nlocal wait = look(c, KEYS[cell + c], costs[c])\nif wait ~= 0 then allowed = false end\nif wait < 0 then possible = false end\nend\nlocal charged = op ~= PEEK and (allowed or (op == CHARGE and possible))\nfor c = 1, cells do\nlocal key = KEYS[cell + c]\nif charged then\nif costs[c] > 0 then take(c, key, costs[c], lease) end\nelseif op == CONSUME then\nheal(c, key)\nend\nreport(c, key, costs[c], allowed)\nend\nend\nblock = block + identities\ncell = cell + cells\nend\nend\nend\nfor i, reason in ipairs(reasons) do\nout[reason[1]] = n + i - 1\nout[n + i] = reason[2]\nend\nreturn out",
-} as const
-export const blockScript = {
+// Generated from lua/ by `npm run build:lua`. Do not edit: change the Lua and run that again.
+
+/** A script for Redis, and the name EVALSHA knows it by. */
+export interface LuaScript {
+  readonly name: string
+  /** Of exactly `source`, 40 hexadecimal digits. */
+  readonly sha1: string
+  readonly source: string
+}
+
+export const blockScript: LuaScript = {
   name: 'block',
-  sha1: '22eabeed420c051af678bc1d7fc48420a053063c',
-  source: "local now, slack = tonumber(ARGV[1]), 0\nif now then\nslack = 3600000\nelse\nlocal time = redis.call('TIME')\nnow = time[1] * 1000 + math.floor(time[2] / 1000)\nend\nlocal ends = now + tonumber(ARGV[2])\nredis.call('SET', KEYS[1], string.format('%.0f', ends) .. ' ' .. ARGV[3], 'PX', tonumber(ARGV[2]) + slack)\nreturn ends",
-} as const
+  sha1: '882edef691635e961381ba8c0b6c2e6527e05ae9',
+  source: `local now, slack = tonumber(ARGV[1]), 0
+if now then
+slack = 3600000
+else
+local time = redis.call('TIME')
+now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local ends = now + tonumber(ARGV[2])
+redis.call('SET', KEYS[1], string.format('%.0f', ends) .. ' ' .. ARGV[3], 'PX', tonumber(ARGV[2]) + slack)
+return ends
+`,
+}
+
+export const decideScript: LuaScript = {
+  name: 'decide',
+  sha1: '0130697af9cf080bd2b71e47d47ba20010cc608c',
+  source: `local ARGV, KEYS = ARGV, KEYS
+local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
+local packBytes, unpackBytes = struct.pack, struct.unpack
+local sub, rep, format = string.sub, string.rep, string.format
+local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
+local BUCKET, LOG, SEGMENTS, COUNTER, CONCURRENCY = 1, 2, 3, 4, 5
+local LINGER = 10000
+local now, slack = tonumber(ARGV[1]), 0
+if now then
+slack = 3600000
+else
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
+end
+local out, n = { now }, 1
+local kernel, N, first, last = {}, {}, {}, {}
+local C, D, E, F, G, H, L, O, S, T, V, W = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+local prepare, look, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}
+local function clock_instant(at, now, horizonMs)
+if at > now and at <= now + horizonMs then return at end
+return now
+end
+local function clock_isAhead(at, now, horizonMs)
+return at > now + horizonMs
+end
+--@when bucket
+local function bucket_drain(debt, since, at, limit, stepMs)
+local elapsed
+if stepMs == 1 then
+elapsed = at - since
+else
+elapsed = floor(at / stepMs) * stepMs - floor(since / stepMs) * stepMs
+end
+return max(0, debt - elapsed * limit)
+end
+local function bucket_waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)
+if cost > capacity then return -1 end
+local excess = debt + cost * windowMs - capacity * windowMs
+if excess <= 0 then return 0 end
+local steps = ceil(excess / (limit * stepMs))
+return (floor(at / stepMs) + steps) * stepMs - at
+end
+local function bucket_charge(debt, cost, windowMs, capacity)
+return min(capacity * windowMs, debt + cost * windowMs)
+end
+local function bucket_remaining(debt, windowMs, capacity)
+return floor((capacity * windowMs - debt) / windowMs)
+end
+local function bucket_refund(debt, at, cost, receipt, chargedAt, limit, windowMs, stepMs)
+local outstanding = bucket_drain(receipt, min(chargedAt, at), at, limit, stepMs)
+return max(0, debt - min(cost * windowMs, outstanding))
+end
+local function bucket_wait(c, cost)
+local p = first[c]
+local wait = bucket_waitFor(D[c], T[c], cost, N[p], N[p + 1], N[p + 2], N[p + 3])
+if wait > 0 then return wait + T[c] - now end
+return wait
+end
+local function bucket_write(c, key)
+local p = first[c]
+local life = bucket_wait(c, N[p + 2])
+L[c] = life
+if life <= 0 then
+if V[c] then call('DEL', key) end
+return
+end
+local ends = now + life
+if V[c] and ends <= E[c] then
+call('SETRANGE', key, '0', packBytes('>I7I6', D[c], T[c]))
+return
+end
+if V[c] then ends = ends + min(LINGER, ceil(N[p + 2] * N[p + 1] / N[p])) end
+call('SET', key, packBytes('>I7I6I6', D[c], T[c], ends), 'PX', ends - now + slack)
+end
+look[BUCKET] = function(c, key, cost)
+local p = first[c]
+local limit, windowMs, stepMs = N[p], N[p + 1], N[p + 3]
+local stored = call('GET', key)
+if stored and #stored == 19 then
+local debt, since, ends = unpackBytes('>I7I6I6', stored)
+local at = clock_instant(since, now, windowMs)
+D[c], T[c], V[c], E[c] = bucket_drain(debt, min(since, at), at, limit, stepMs), at, since, ends
+else
+D[c], T[c], V[c] = 0, now, nil
+end
+L[c] = nil
+return bucket_waitFor(D[c], T[c], cost, limit, windowMs, N[p + 2], stepMs)
+end
+take[BUCKET] = function(c, key, cost)
+local p = first[c]
+D[c] = bucket_charge(D[c], cost, N[p + 1], N[p + 2])
+bucket_write(c, key)
+end
+giveBack[BUCKET] = function(c, key, cost, receipt, chargedAt)
+if not V[c] then return end
+local p = first[c]
+D[c] = bucket_refund(D[c], T[c], cost, receipt, chargedAt, N[p], N[p + 1], N[p + 3])
+bucket_write(c, key)
+end
+heal[BUCKET] = function(c, key)
+if V[c] and clock_isAhead(V[c], now, N[first[c] + 1]) then bucket_write(c, key) end
+end
+report[BUCKET] = function(c, key, cost, admitted)
+local p = first[c]
+out[n + 1] = bucket_remaining(D[c], N[p + 1], N[p + 2])
+out[n + 2] = admitted and 0 or bucket_wait(c, cost)
+out[n + 3] = L[c] or bucket_wait(c, N[p + 2])
+out[n + 4] = D[c]
+n = n + 4
+end
+--@end
+--@when log
+local function log_firstLive(entry, from, total, at, windowMs)
+local low, step = from, 1
+while low + step <= total and entry(low + step - 1) <= at - windowMs do
+low = low + step
+step = step * 2
+end
+local high = min(low + step, total)
+while low < high do
+local middle = floor((low + high) / 2)
+if entry(middle) > at - windowMs then high = middle else low = middle + 1 end
+end
+return low
+end
+local function log_waitFor(entry, total, live, at, cost, limit, windowMs)
+if cost > limit then return -1 end
+if live + cost <= limit then return 0 end
+return entry(total - (limit - cost + 1)) + windowMs - at
+end
+local CHUNK = 16
+local source, base, chunk, chunkFrom = '', 0, '', 0
+local function log_open(c, key)
+source, base = key, W[c]
+chunk, chunkFrom = C[c] or '', 0
+end
+local function log_entry(i)
+local at = (i - chunkFrom) * 6
+if at < 0 or at >= #chunk then
+chunk = call('GETRANGE', source, base + i * 6, base + (i + CHUNK) * 6 - 1)
+chunkFrom, at = i, 0
+end
+return (unpackBytes('>I6', chunk, at + 1))
+end
+local function log_advance(c, pair, from, at)
+local total, limit = D[c], N[pair]
+local live = max(log_firstLive(log_entry, from, total, at, N[pair + 1]), total - limit)
+H[pair], G[pair] = live, live < total and log_entry(live) or 0
+end
+local function log_wait(c, pair, cost)
+local total = D[c]
+local wait = log_waitFor(log_entry, total, total - H[pair], T[c], cost, N[pair], N[pair + 1])
+if wait > 0 then return wait + T[c] - now end
+return wait
+end
+local function log_firstKept(c)
+local kept = D[c]
+for pair = first[c] + 2, first[c] + last[c], 2 do kept = min(kept, H[pair]) end
+return kept
+end
+local function log_header(c)
+local header = packBytes('>I6I6I4', O[c], E[c], D[c])
+for pair = first[c] + 2, first[c] + last[c], 2 do header = header .. packBytes('>I4I6', H[pair], G[pair]) end
+return header
+end
+local function log_rewrite(c, key, kept, entries, linger)
+D[c] = D[c] - kept
+for pair = first[c] + 2, first[c] + last[c], 2 do H[pair] = H[pair] - kept end
+E[c] = O[c] + N[first[c] + 1] + linger
+call('SET', key, log_header(c) .. entries, 'PX', E[c] - now + slack)
+end
+local function log_advanceAll(c, key, at)
+log_open(c, key)
+for pair = first[c] + 2, first[c] + last[c], 2 do log_advance(c, pair, 0, at) end
+end
+local function log_replace(c, key, entries)
+C[c], D[c] = entries, #entries / 6
+O[c] = D[c] > 0 and unpackBytes('>I6', entries, #entries - 5) or nil
+log_advanceAll(c, key, T[c])
+end
+local function log_rewriteReplaced(c, key)
+if D[c] == 0 then
+call('DEL', key)
+return
+end
+log_advanceAll(c, key, O[c])
+local kept = log_firstKept(c)
+C[c] = sub(C[c], 6 * kept + 1)
+log_rewrite(c, key, kept, C[c], 0)
+log_advanceAll(c, key, T[c])
+end
+prepare[LOG] = function(c)
+W[c] = 16 + 5 * (last[c] - 1)
+F[c] = tostring(W[c] - 1)
+end
+look[LOG] = function(c, key, cost)
+local p = first[c]
+local header = call('GETRANGE', key, '0', F[c])
+C[c] = nil
+log_open(c, key)
+if #header < W[c] then
+D[c], O[c], T[c], E[c] = 0, nil, now, nil
+for pair = p + 2, p + last[c], 2 do H[pair], G[pair] = 0, 0 end
+else
+local newest, ends, total = unpackBytes('>I6I6I4', header)
+local at = clock_instant(newest, now, N[p + 1])
+D[c], O[c], T[c], E[c], S[c] = total, newest, at, ends, total
+for pair = p + 2, p + last[c], 2 do
+local head, oldest = unpackBytes('>I4I6', header, 17 + 5 * (pair - p - 2))
+H[pair], G[pair] = head, oldest
+if head < S[c] then S[c] = head end
+if head < total and oldest <= at - N[pair + 1] then log_advance(c, pair, head, at) end
+end
+if clock_isAhead(newest, now, N[p + 1]) then
+local entries = call('GETRANGE', key, W[c] + 6 * S[c], -1)
+local k = #entries / 6
+while k > 0 and unpackBytes('>I6', entries, 6 * k - 5) > now do k = k - 1 end
+log_replace(c, key, sub(entries, 1, 6 * k) .. rep(packBytes('>I6', now), #entries / 6 - k))
+end
+end
+local longest = 0
+for pair = p + 2, p + last[c], 2 do
+local wait = log_waitFor(log_entry, D[c], D[c] - H[pair], T[c], cost, N[pair], N[pair + 1])
+if wait < 0 then return wait end
+if wait > longest then longest = wait end
+end
+return longest
+end
+take[LOG] = function(c, key, cost)
+local p, at, before = first[c], T[c], D[c]
+log_open(c, key)
+local total = before + cost
+for pair = p + 2, p + last[c], 2 do
+local head = max(H[pair], total - N[pair])
+if head >= before then
+G[pair] = at
+elseif head > H[pair] then
+G[pair] = log_entry(head)
+end
+H[pair] = head
+end
+D[c] = total
+local kept = log_firstKept(c)
+local added = rep(packBytes('>I6', at), cost)
+O[c] = at
+if not E[c] then
+log_rewrite(c, key, kept, rep(packBytes('>I6', at), total - kept), 0)
+elseif C[c] or 2 * kept > total then
+local entries = C[c] and sub(C[c], 6 * kept + 1) or ''
+if not C[c] and kept < before then entries = call('GETRANGE', key, W[c] + 6 * kept, -1) end
+if kept > before then added = sub(added, 6 * (kept - before) + 1) end
+if C[c] then C[c] = entries .. added end
+log_rewrite(c, key, kept, entries .. added, min(LINGER, N[p + 1]))
+else
+local ends = at + N[p + 1]
+if ends > E[c] then
+E[c] = ends + min(LINGER, N[p + 1])
+call('PEXPIRE', key, E[c] - now + slack)
+end
+call('APPEND', key, added)
+call('SETRANGE', key, '0', log_header(c))
+end
+log_open(c, key)
+end
+giveBack[LOG] = function(c, key, cost, receipt)
+if not E[c] then return end
+local entries = C[c] or call('GETRANGE', key, W[c] + 6 * S[c], -1)
+local after = #entries / 6
+while after > 0 and unpackBytes('>I6', entries, 6 * after - 5) > receipt do after = after - 1 end
+local from = after
+while from > 0 and after - from < cost and unpackBytes('>I6', entries, 6 * from - 5) == receipt do from = from - 1 end
+if from == after then return end
+log_replace(c, key, sub(entries, 1, 6 * from) .. sub(entries, 6 * after + 1))
+log_rewriteReplaced(c, key)
+end
+heal[LOG] = function(c, key)
+if C[c] then log_rewriteReplaced(c, key) end
+end
+report[LOG] = function(c, key, cost, admitted)
+if not admitted then log_open(c, key) end
+for pair = first[c] + 2, first[c] + last[c], 2 do
+out[n + 1] = N[pair] - (D[c] - H[pair])
+out[n + 2] = admitted and 0 or log_wait(c, pair, cost)
+out[n + 3] = D[c] == 0 and 0 or max(0, O[c] + N[pair + 1] - now)
+out[n + 4] = T[c]
+n = n + 4
+end
+end
+--@end
+--@when segments
+local STRICT, DROPPED, WEIGHTED_DOWN = 0, 1, 2
+local function window_nth(counts, k, width, format)
+return (unpackBytes(format, counts, k * width + 1))
+end
+local function window_leaving(counts, by, segments, width, format)
+local units = 0
+for k = max(0, segments - by), segments - 1 do units = units + window_nth(counts, k, width, format) end
+return units
+end
+local function window_edgeUnits(count, offset, segmentMs, edge)
+if edge == STRICT then return count end
+if edge == DROPPED then return 0 end
+local share = (count * (segmentMs - offset)) / segmentMs
+if edge == WEIGHTED_DOWN then return floor(share) end
+return ceil(share)
+end
+local function window_offsetFor(count, room, segmentMs, edge)
+if edge == DROPPED or count <= room then return 0 end
+if edge == STRICT then return segmentMs end
+if edge == WEIGHTED_DOWN then return floor((segmentMs * (count - room - 1)) / count) + 1 end
+return ceil((segmentMs * (count - room)) / count)
+end
+local function window_waitFor(counts, total, offset, cost, limit, segments, segmentMs, edge, width, format)
+if cost > limit then return -1 end
+local inside = total
+for by = 0, segments do
+if by > 0 then inside = inside - window_nth(counts, segments - by, width, format) end
+if inside + cost <= limit then
+local count = window_nth(counts, segments - by, width, format)
+local from = window_offsetFor(count, limit - cost - inside, segmentMs, edge)
+if from < segmentMs then return max(0, by * segmentMs + from - offset) end
+end
+end
+return (segments + 1) * segmentMs - offset
+end
+local function window_resetAfter(counts, offset, segments, segmentMs, edge, width, format)
+for k = 0, segments do
+local count = window_nth(counts, k, width, format)
+if count > 0 then
+return max(0, (segments - k) * segmentMs + window_offsetFor(count, 0, segmentMs, edge) - offset)
+end
+end
+return 0
+end
+prepare[SEGMENTS] = function(c)
+local width, top = 1, 256
+while top <= N[first[c]] do
+width = width + 1
+top = top * 256
+end
+W[c], F[c] = width, '>I' .. width
+end
+local function segments_wait(c, cost)
+local p = first[c]
+local segments, segmentMs = N[p + 2], N[p + 1] / N[p + 2]
+local wait = window_waitFor(C[c], D[c], O[c], cost, N[p], segments, segmentMs, N[p + 3], W[c], F[c])
+if wait > 0 then return wait + T[c] - now end
+return wait
+end
+local function segments_reset(c)
+local p = first[c]
+local reset = window_resetAfter(C[c], O[c], N[p + 2], N[p + 1] / N[p + 2], N[p + 3], W[c], F[c])
+if reset > 0 then return reset + T[c] - now end
+return 0
+end
+local function segments_write(c, key)
+if segments_reset(c) == 0 then
+if V[c] then call('DEL', key) end
+return
+end
+local life = N[first[c] + 1] + N[first[c] + 1] / N[first[c] + 2] - O[c] + T[c] - now
+call('SET', key, packBytes('>I6', S[c]) .. packBytes(F[c], D[c]) .. C[c], 'PX', life + slack)
+end
+local function segments_add(c, k, units)
+local width, counts = W[c], C[c]
+local count = packBytes(F[c], window_nth(counts, k, width, F[c]) + units)
+C[c] = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
+if k < N[first[c] + 2] then D[c] = D[c] + units end
+end
+local function segments_room(c)
+local p = first[c]
+local edge = window_nth(C[c], N[p + 2], W[c], F[c])
+return max(0, N[p] - D[c] - window_edgeUnits(edge, O[c], N[p + 1] / N[p + 2], N[p + 3]))
+end
+local function segments_bringBack(c)
+local p = first[c]
+local segments, width = N[p + 2], W[c]
+if N[p + 3] < WEIGHTED_DOWN then return end
+local edge = window_nth(C[c], segments, width, F[c])
+C[c] = sub(C[c], 1, segments * width) .. rep('\\0', width)
+segments_add(c, segments - 1, min(edge, N[p] - D[c]))
+end
+look[SEGMENTS] = function(c, key, cost)
+local p = first[c]
+local windowMs, segments, width, format = N[p + 1], N[p + 2], W[c], F[c]
+local segmentMs = windowMs / segments
+local stored = call('GET', key)
+if stored and #stored ~= 6 + (segments + 2) * width then stored = false end
+local at, newest = now, nil
+if stored then
+newest = unpackBytes('>I6', stored)
+at = clock_instant(newest * segmentMs, now, windowMs)
+end
+local segment = floor(at / segmentMs)
+local by = stored and max(0, segment - newest) or segments + 1
+if by > segments then
+D[c], C[c] = 0, rep('\\0', (segments + 1) * width)
+else
+D[c], C[c] = unpackBytes(format, stored, 7), sub(stored, 7 + width)
+if by > 0 then
+D[c] = D[c] - window_leaving(C[c], by, segments, width, format)
+C[c] = rep('\\0', by * width) .. sub(C[c], 1, (segments + 1 - by) * width)
+end
+end
+S[c], O[c], T[c], V[c] = segment, at - segment * segmentMs, at, newest
+if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_bringBack(c) end
+return segments_wait(c, cost)
+end
+take[SEGMENTS] = function(c, key, cost)
+segments_add(c, 0, min(cost, segments_room(c)))
+if V[c] == S[c] then
+call('SETRANGE', key, '6', packBytes(F[c], D[c]) .. sub(C[c], 1, W[c]))
+else
+segments_write(c, key)
+end
+end
+giveBack[SEGMENTS] = function(c, key, cost, receipt)
+local k = S[c] - receipt
+if not V[c] or k < 0 or k > N[first[c] + 2] then return end
+segments_add(c, k, -min(cost, window_nth(C[c], k, W[c], F[c])))
+segments_write(c, key)
+end
+heal[SEGMENTS] = function(c, key)
+local p = first[c]
+if V[c] and clock_isAhead(V[c] * N[p + 1] / N[p + 2], now, N[p + 1]) then segments_write(c, key) end
+end
+report[SEGMENTS] = function(c, key, cost, admitted)
+out[n + 1] = segments_room(c)
+out[n + 2] = admitted and 0 or segments_wait(c, cost)
+out[n + 3] = segments_reset(c)
+out[n + 4] = S[c]
+n = n + 4
+end
+--@end
+--@when counter
+local function counter_startOf(at, windowMs, byClock)
+if byClock then return floor(at / windowMs) * windowMs end
+return at
+end
+local function counter_waitFor(count, endsIn, cost, limit)
+if cost > limit then return -1 end
+if count + cost <= limit then return 0 end
+return endsIn
+end
+local function counter_endsIn(c)
+return T[c] + N[first[c] + 1] - now
+end
+local function counter_write(c, key)
+if D[c] == 0 then
+call('DEL', key)
+elseif V[c] == T[c] then
+call('SETRANGE', key, '0', packBytes('>I7', D[c]))
+else
+call('SET', key, packBytes('>I7I6', D[c], T[c]), 'PX', counter_endsIn(c) + slack)
+end
+end
+look[COUNTER] = function(c, key, cost)
+local p = first[c]
+local windowMs = N[p + 1]
+local stored = call('GET', key)
+local at, count, start = now, 0, nil
+V[c] = nil
+if stored and #stored == 13 then
+local units, since = unpackBytes('>I7I6', stored)
+V[c] = since
+at = clock_instant(since, now, windowMs)
+if at < since + windowMs then
+count = units
+if since <= at then start = since end
+end
+end
+D[c], T[c] = count, start or counter_startOf(at, windowMs, N[p + 3] == 1)
+return counter_waitFor(count, counter_endsIn(c), cost, N[p])
+end
+take[COUNTER] = function(c, key, cost)
+D[c] = min(N[first[c]], D[c] + cost)
+counter_write(c, key)
+end
+giveBack[COUNTER] = function(c, key, cost, receipt)
+if not V[c] or T[c] ~= receipt then return end
+D[c] = max(0, D[c] - cost)
+counter_write(c, key)
+end
+heal[COUNTER] = function(c, key)
+if V[c] and clock_isAhead(V[c], now, N[first[c] + 1]) then counter_write(c, key) end
+end
+report[COUNTER] = function(c, key, cost, admitted)
+local limit = N[first[c]]
+out[n + 1] = limit - D[c]
+out[n + 2] = admitted and 0 or counter_waitFor(D[c], counter_endsIn(c), cost, limit)
+out[n + 3] = D[c] == 0 and 0 or counter_endsIn(c)
+out[n + 4] = T[c]
+n = n + 4
+end
+--@end
+--@when concurrency
+local nowText = format('%.0f', now)
+local function concurrency_endAt(c, key, rank)
+local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+return lease[2] and min(tonumber(lease[2]), now + N[first[c] + 1]) or now
+end
+local function concurrency_waitFor(c, key, cost)
+local limit = N[first[c]]
+if cost > limit then return -1 end
+local missing = D[c] + cost - limit
+if cost == 0 or missing <= 0 then return 0 end
+return concurrency_endAt(c, key, missing - 1 - D[c]) - now
+end
+local function concurrency_count(c, key)
+D[c] = call('ZCOUNT', key, '(' .. nowText, '+inf')
+end
+look[CONCURRENCY] = function(c, key, cost)
+concurrency_count(c, key)
+return concurrency_waitFor(c, key, cost)
+end
+take[CONCURRENCY] = function(c, key, cost, receipt, chargedAt, lease)
+local ends = now + N[first[c] + 1]
+for place = 0, cost - 1 do call('ZADD', key, ends, lease .. '.' .. place) end
+D[c] = D[c] + cost
+if call('ZCARD', key) > D[c] then call('ZREMRANGEBYSCORE', key, '-inf', nowText) end
+call('PEXPIRE', key, N[first[c] + 1] + slack)
+end
+giveBack[CONCURRENCY] = function(c, key, cost, receipt, chargedAt, lease)
+for place = 0, cost - 1 do call('ZREM', key, lease .. '.' .. place) end
+concurrency_count(c, key)
+end
+renew[CONCURRENCY] = function(c, key, cost, lease)
+local latest = now + N[first[c] + 1]
+for place = 0, cost - 1 do
+local name = lease .. '.' .. place
+local ends = call('ZSCORE', key, name)
+if ends and tonumber(ends) > now then
+call('ZADD', key, latest, name)
+call('PEXPIRE', key, latest - now + slack)
+end
+end
+end
+heal[CONCURRENCY] = function(c, key)
+local latest = now + N[first[c] + 1]
+for _, lease in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
+call('ZADD', key, latest, lease)
+end
+end
+report[CONCURRENCY] = function(c, key, cost, admitted)
+out[n + 1] = N[first[c]] - D[c]
+out[n + 2] = admitted and 0 or concurrency_waitFor(c, key, cost)
+out[n + 3] = D[c] == 0 and 0 or concurrency_endAt(c, key, -1) - now
+out[n + 4] = 0
+n = n + 4
+end
+--@end
+local blockKeys = tonumber(ARGV[2])
+local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+local reasons = {}
+local a, block, cell = 4, 1, blockKeys
+for _ = 1, tonumber(ARGV[3]) do
+local identities, cells = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
+a = a + 2
+local at, limits, takesPlaces = 1, 0, false
+for c = 1, cells do
+local k, params = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
+kernel[c], first[c], last[c] = k, at, params - 1
+for i = 0, params - 1 do N[at + i] = tonumber(ARGV[a + 2 + i]) end
+at = at + params
+a = a + 2 + params
+limits = limits + (k == LOG and (params - 2) / 2 or 1)
+if prepare[k] then prepare[k](c) end
+if k == CONCURRENCY then takesPlaces = true end
+end
+local runs = tonumber(ARGV[a])
+a = a + 1
+for _ = 1, runs do
+local op, decisions = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
+a = a + 1
+local costs = {}
+for c = 1, cells do costs[c] = tonumber(ARGV[a + c]) end
+a = a + cells + 1
+for _ = 1, decisions do
+local lease
+if takesPlaces then
+lease = ARGV[a]
+a = a + 1
+end
+local ends, reason
+if anyBlocked and op <= CHARGE then
+for b = block, block + identities - 1 do
+local value = call('GET', KEYS[b])
+if value and not ends then ends, reason = string.match(value, '^(%d+) (.*)$') end
+ends = ends and tonumber(ends) > now and ends
+end
+end
+if op >= REFUND then
+local chargedAt = 0
+if op == REFUND then
+chargedAt = tonumber(ARGV[a])
+a = a + 1
+end
+for c = 1, cells do
+local key, k = KEYS[cell + c], kernel[c]
+look[k](c, key, 0)
+if op == REFUND then
+giveBack[k](c, key, costs[c], tonumber(ARGV[a]), chargedAt, lease)
+a = a + 1
+elseif k == CONCURRENCY then
+if op == RELEASE then
+giveBack[k](c, key, costs[c], 0, 0, lease)
+else
+renew[k](c, key, costs[c], lease)
+end
+end
+report[k](c, key, 0, true)
+end
+elseif ends then
+reasons[#reasons + 1] = { n + 3, reason }
+out[n + 1], out[n + 2] = -1, tonumber(ends) - now
+for i = 3, limits * 4 do out[n + i] = 0 end
+n = n + limits * 4
+else
+local allowed, possible = true, true
+for c = 1, cells do
+local wait = look[kernel[c]](c, KEYS[cell + c], costs[c])
+if wait ~= 0 then allowed = false end
+if wait < 0 then possible = false end
+end
+local charged = op ~= PEEK and (allowed or (op == CHARGE and possible))
+for c = 1, cells do
+local key, k, cost = KEYS[cell + c], kernel[c], costs[c]
+if charged then
+if cost > 0 and (allowed or k ~= CONCURRENCY) then take[k](c, key, cost, 0, 0, lease) end
+elseif op == CONSUME then
+heal[k](c, key)
+end
+report[k](c, key, cost, allowed)
+end
+end
+block = block + identities
+cell = cell + cells
+end
+end
+end
+for i, reason in ipairs(reasons) do
+out[reason[1]] = n + i - 1
+out[n + i] = reason[2]
+end
+return out
+`,
+}

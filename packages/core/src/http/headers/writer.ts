@@ -17,7 +17,7 @@ const LARGEST_INTEGER = 999_999_999_999_999
 
 /** A value for an Integer of a structured field; the given number is whole and not negative. */
 export function integer(value: number): number {
-  return value > LARGEST_INTEGER ? LARGEST_INTEGER : value
+  return Math.min(value, LARGEST_INTEGER)
 }
 
 /** Time left, in whole seconds, rounded up: never a second short. */

@@ -1,6 +1,6 @@
 import { isIP, isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { invalidPolicy, show, SluiceError } from '../../errors.js'
+import { invalidPolicy, SluiceError, show } from '../../errors.js'
 import { knownOptions, wholeNumber } from '../../limits/checks.js'
 import type { KeyFunction } from '../../limits/limit.js'
 import { needsContext } from './needs-context.js'
@@ -43,7 +43,8 @@ export function ipKey(address: string, options: IpOptions = {}): string {
 
 function checkedPrefix(where: string, options: IpOptions): number {
   knownOptions(where, options, ['ipv6Prefix'])
-  const prefix = wholeNumber(where, 'ipv6Prefix', options.ipv6Prefix ?? 64, 1)
+  const { ipv6Prefix = 64 } = options
+  const prefix = wholeNumber(where, 'ipv6Prefix', ipv6Prefix, 1)
   return prefix <= 128 ? prefix : invalidPolicy(where, 'ipv6Prefix', 'at most 128', prefix)
 }
 
@@ -52,6 +53,8 @@ const NAT64 = [0x64, 0xff9b, 0, 0, 0, 0]
 function keyOfAddress(given: string | undefined, prefix: number): string {
   if (typeof given === 'string') {
     if (isIPv4(given)) return given
+    // What a socket that listens on both families says of nearly every client.
+    if (given.startsWith('::ffff:') && isIPv4(given.slice(7))) return given.slice(7)
     const address = bare(given)
     if (isIPv4(address)) return address
     if (isIP(address) === 6) return keyOfIPv6(address, prefix)

@@ -8,7 +8,11 @@ export type RefusalStatus = 429 | 503
 /** Problem details of a refusal: RFC 9457, with the types of draft-ietf-httpapi-ratelimit-headers. */
 export function problem(verdict: Verdict, status: RefusalStatus): Record<string, unknown> {
   if (verdict.reason === 'blocked') {
-    return { type: `${TYPES}#abnormal-usage-detected`, title: 'Request cannot be satisfied due to abnormal usage', status }
+    return {
+      type: `${TYPES}#abnormal-usage-detected`,
+      title: 'Request cannot be satisfied due to abnormal usage',
+      status,
+    }
   }
   const violated = { 'violated-policies': verdict.limits.filter(({ allowed }) => !allowed).map(({ name }) => name) }
   if (verdict.reason === 'impossible') {

@@ -1,4 +1,4 @@
-import { invalidPolicy, show, SluiceError } from '../../errors.js'
+import { invalidPolicy, SluiceError, show } from '../../errors.js'
 import { knownOptions } from '../../limits/checks.js'
 import type { Verdict } from '../../verdict.js'
 import { prefersJson } from '../negotiate.js'
@@ -51,7 +51,10 @@ function ownReply(status: number, body: RejectBody): Reply {
 
 function reply(status: number, contentType: string, body: string): Reply {
   // A cache that kept a refusal would go on refusing for us.
-  const headers = [['Cache-Control', 'no-store'], ['Content-Type', contentType]] as const
+  const headers = [
+    ['Cache-Control', 'no-store'],
+    ['Content-Type', contentType],
+  ] as const
   return { status, headers, body, tellsQuota: true }
 }
 

@@ -1,0 +1,33 @@
+// @ts-check
+import { createServer } from 'node:http'
+import { rateLimit } from '@sluice/express'
+import express from 'express'
+import { help } from './help.js'
+import { answer, failure, limitsFor, openAnswer } from './limits.js'
+
+/**
+ * @param {import('@sluice/core').Store} store
+ * @param {number} port
+ * @param {readonly number[]} ports
+ */
+export async function expressServer(store, port, ports) {
+  const { limited, several, costly, together } = limitsFor('express', store)
+  const app = express()
+
+  app.get('/', (_req, res) => void res.type('text/plain').send(help('Express', port, ports)))
+  app.get('/open', (_req, res) => void res.json(openAnswer('express')))
+  app.get('/limited', rateLimit(limited), (req, res) => void res.json(answer('express', req.rateLimit)))
+  app.get('/several', rateLimit(several), (req, res) => void res.json(answer('express', req.rateLimit)))
+  app.get('/costly', rateLimit({ ...costly, cost: (req) => Number(req.query.units ?? 1) }), (req, res) => {
+    res.json(answer('express', req.rateLimit))
+  })
+  app.get('/together', rateLimit(together), (req, res) => void res.json(answer('express', req.rateLimit)))
+
+  /** @type {import('express').ErrorRequestHandler} */
+  const onError = (error, _req, res, _next) => {
+    const { status, body } = failure(error)
+    res.status(status).json(body)
+  }
+  app.use(onError)
+  return createServer(app)
+}

@@ -1,0 +1,63 @@
+// @ts-check
+// Three servers, one store: memory, or Redis where REDIS_URL is set. Started by `npm start`.
+import { memoryStore, redisStore } from '@sluice/core'
+import { Redis } from 'ioredis'
+import { expressServer } from './express.js'
+import { fastifyServer } from './fastify.js'
+import { koaServer } from './koa.js'
+
+/** How long connections may take to end by themselves. */
+const GRACE_MS = 3000
+
+const { PORT = '3000', REDIS_URL } = process.env
+const first = Number(PORT)
+if (!Number.isInteger(first) || first < 1 || first > 65_533) {
+  console.error(`PORT: expected a port from 1 to 65533, as three in a row are used, got "${PORT}"`)
+  process.exit(1)
+}
+const ports = [first, first + 1, first + 2]
+
+const redis = REDIS_URL ? new Redis(REDIS_URL) : undefined
+redis?.on('error', (error) => console.error(`redis: ${error.message}`))
+const store = redis ? redisStore(redis) : memoryStore()
+
+const started = [
+  { name: 'express', port: first, server: await expressServer(store, first, ports) },
+  { name: 'koa', port: first + 1, server: await koaServer(store, first + 1, ports) },
+  { name: 'fastify', port: first + 2, server: await fastifyServer(store, first + 2, ports) },
+]
+
+process.once('SIGINT', stop)
+process.once('SIGTERM', stop)
+
+try {
+  for (const { name, port, server } of started) {
+    await listen(server, port)
+    console.log(`${name.padEnd(8)} http://localhost:${port}`)
+  }
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error)
+  process.exitCode = 1
+  await stop()
+}
+
+/**
+ * @param {import('node:http').Server} server
+ * @param {number} port
+ */
+function listen(server, port) {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, () => resolve(undefined))
+  })
+}
+
+async function stop() {
+  const cut = setTimeout(() => {
+    for (const { server } of started) server.closeAllConnections()
+  }, GRACE_MS).unref()
+  await Promise.all(started.map(({ server }) => new Promise((resolve) => server.close(resolve))))
+  clearTimeout(cut)
+  await store.close()
+  redis?.disconnect()
+}

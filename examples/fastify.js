@@ -1,0 +1,24 @@
+// @ts-check
+import { rateLimit } from '@sluice/fastify'
+import fastify from 'fastify'
+
+const app = fastify()
+
+// Every route, unknown ones too: 100 requests a minute per IP address.
+await app.register(rateLimit, { name: 'all', limit: 100, window: '1m' })
+
+// A limit of its own instead, and none at all.
+app.get('/search', { config: { rateLimit: { name: 'search', limit: 5, window: '10s' } } }, async (request) => ({
+  found: [],
+  remaining: request.rateLimit?.remaining,
+}))
+app.get('/health', { config: { rateLimit: false } }, async () => ({ ok: true }))
+
+// One more beside the global one.
+app.post('/orders', { onRequest: app.rateLimit({ name: 'orders', limit: 1, window: '1s' }) }, async () => ({
+  ok: true,
+}))
+
+await app.listen({ port: Number(process.env.PORT ?? 3000) })
+console.log('ready')
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => void app.close())

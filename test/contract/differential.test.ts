@@ -1,0 +1,120 @@
+import {
+  concurrency,
+  createLimiter,
+  fixedWindow,
+  gcra,
+  type Limit,
+  type Limiter,
+  leakyBucket,
+  memoryStore,
+  perHour,
+  perMinute,
+  perSecond,
+  redisStore,
+  slidingLog,
+  slidingWindow,
+  tokenBucket,
+  type Verdict,
+} from '@sluice/core'
+import { Redis } from 'ioredis'
+import { afterAll, expect, test } from 'vitest'
+import { startRedis } from '../support/redis-server.js'
+import { Clock } from './store-under-test.js'
+
+/** Steps in all, spread evenly over the policies below; more for a longer look. */
+const STEPS = Number(process.env.SLUICE_STEPS ?? 50_000)
+const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
+
+const POLICIES: Record<string, readonly Limit<string>[]> = {
+  log: [slidingLog({ limit: 7, window: '10s' })],
+  logs: [perSecond(3), perMinute(20), perHour(50)],
+  fixed: [fixedWindow({ limit: 7, window: '10s' })],
+  opened: [fixedWindow({ limit: 7, window: '10s', anchor: 'first-request' })],
+  weighted: [slidingWindow({ limit: 300, window: '10s' })],
+  up: [slidingWindow({ limit: 7, window: '10s', segments: 2, rounding: 'up' })],
+  strict: [slidingWindow({ limit: 7, window: '10s', segments: 5, edge: 'strict' })],
+  dropped: [slidingWindow({ limit: 7, window: '10s', segments: 5, edge: 'dropped' })],
+  gcra: [gcra({ limit: 7, window: '10s', burst: 5 })],
+  interval: [tokenBucket({ capacity: 9, refill: 4, every: '3s', style: 'interval' })],
+  queue: [leakyBucket({ leak: 3, every: '1s', capacity: 5, queue: true })],
+  places: [concurrency({ limit: 4, ttl: '3s' })],
+  mixed: [
+    perSecond(3),
+    gcra({ limit: 20, window: '1m' }),
+    slidingWindow({ limit: 60, window: '1h', precision: '1m', edge: 'dropped' }),
+    concurrency({ limit: 5, ttl: '2s' }),
+  ],
+}
+
+const server = await startRedis()
+const client = new Redis(server.url)
+afterAll(async () => {
+  client.disconnect()
+  await server.stop()
+})
+
+/** Mulberry32: the same numbers for the same seed. */
+function randomFrom(seed: number): (below: number) => number {
+  let state = seed >>> 0
+  return (below) => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % below
+  }
+}
+
+interface Kept {
+  readonly key: string
+  readonly inMemory: Verdict
+  readonly inRedis: Verdict
+}
+
+for (const onDeny of ['none', 'charge'] as const) {
+  for (const stepsBack of [false, true]) {
+    const clockSays = stepsBack ? 'a clock that also steps back' : 'a clock that goes forward'
+    for (const [name, limits] of Object.entries(POLICIES)) {
+      test(`${name}: memory and Redis say the same at every step, refusals charged: ${onDeny}, by ${clockSays}`, async () => {
+        const clock = new Clock()
+        const random = randomFrom(SEED)
+        const stores = [memoryStore({ clock: clock.read }), redisStore(client, { clock: clock.read, timeoutMs: 5000 })]
+        const policy = `${name}-${onDeny}-${stepsBack}`
+        const [memory, redis] = stores.map((store) => createLimiter({ name: policy, store, limits, onDeny })) as [
+          Limiter,
+          Limiter,
+        ]
+        const both = async <T>(ask: (limiter: Limiter, kept: (pair: Kept) => Verdict) => Promise<T>) => {
+          const inMemory = await ask(memory, (pair) => pair.inMemory)
+          const inRedis = await ask(redis, (pair) => pair.inRedis)
+          return { inMemory, inRedis }
+        }
+        const kept: Kept[] = []
+        const steps = Math.ceil(STEPS / (4 * Object.keys(POLICIES).length))
+
+        for (let step = 0; step < steps; step++) {
+          if (random(2) === 0) clock.now += random(random(10) === 0 ? 12_000 : 900)
+          if (stepsBack && random(33) === 0) clock.now -= random(random(3) === 0 ? 50_000 : 3_000)
+          const key = `key-${random(3)}`
+          const cost = random(4)
+          const pair = kept[random(kept.length + 1)]
+          const answers = await both<unknown>((limiter, verdictOf) => {
+            const what = (step * 7919 + SEED) % 100
+            if (pair && what < 15) return limiter.refund(pair.key, verdictOf(pair))
+            if (pair && what < 20) return limiter.release(verdictOf(pair))
+            if (pair && what < 23) return limiter.renew(verdictOf(pair))
+            if (what < 24) return limiter.reset(key)
+            if (what < 26) return limiter.block(key, { for: '2s', reason: `step ${step}` })
+            if (what < 27) return limiter.unblock(key)
+            if (what < 35) return limiter.peek(key, { cost })
+            return limiter.consume(key, { cost })
+          })
+          const told = `seed ${SEED}, step ${step}, at ${clock.now}`
+          expect(JSON.stringify(answers.inRedis), told).toBe(JSON.stringify(answers.inMemory))
+          const { inMemory, inRedis } = answers as { inMemory: Verdict; inRedis: Verdict }
+          if (inMemory?.allowed) kept.push({ key, inMemory, inRedis })
+        }
+        for (const store of stores) await store.close()
+      }, 60_000)
+    }
+  }
+}

@@ -1,0 +1,103 @@
+import { createLimiter, perDay, perHour, perMinute, perSecond, type Store, slidingWindow } from '@sluice/core'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Clock, freshKey, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
+import { always } from './traces.js'
+
+/** What no arrivals, however long or shaped, may break. */
+export function guaranteesContract(under: StoreUnderTest): void {
+  const clock = new Clock()
+  let store: Store
+  beforeAll(async () => {
+    store = await under.make(clock.read)
+  })
+  afterAll(() => store.close())
+
+  describe(`guarantees on ${under.name}`, () => {
+    for (const [shape, gaps] of Object.entries(SHAPES)) {
+      test(`no window holds more than 1/s + 20/min + 200/h + 800/day allow: 100,000 ${shape}`, {
+        timeout: 120_000,
+      }, async () => {
+        const limits = [perSecond(1), perMinute(20), perHour(200), perDay(800)]
+        const limiter = createLimiter({ store, limits })
+        const key = freshKey()
+        const count = Math.round(100_000 * (under.effort ?? 1))
+        const next = gaps(lcg(count))
+        const admitted: number[] = []
+        clock.now = MIDNIGHT
+        for (let i = 0; i < count; i++) {
+          clock.now += next()
+          if ((await limiter.consume(key)).allowed) admitted.push(clock.now)
+        }
+        expect(admitted.length).toBeGreaterThan(Math.min(800, count / 100))
+        for (const { limit, window } of limits) expectNoFullerWindow(admitted, limit as number, window as number)
+      })
+    }
+
+    test('a strict edge never lets any window hold more than its limit', () => {
+      const input = fc
+        .record({
+          limit: fc.integer({ min: 1, max: 12 }),
+          segments: fc.constantFrom(1, 2, 3, 6, 60),
+          length: fc.constantFrom(1, 7, 100, 1000),
+        })
+        .chain((rate) =>
+          fc.record({
+            rate: fc.constant(rate),
+            gaps: fc.array(fc.nat({ max: Math.ceil((2 * rate.segments * rate.length) / rate.limit) }), {
+              minLength: 20,
+              maxLength: 80,
+            }),
+          }),
+        )
+      return always(under, input, async ({ rate: { limit, segments, length }, gaps }) => {
+        const window = segments * length
+        const limiter = createLimiter({ store, limits: [slidingWindow({ limit, window, segments, edge: 'strict' })] })
+        const key = freshKey()
+        const admitted: number[] = []
+        clock.now = MIDNIGHT
+        for (const gap of gaps) {
+          clock.now += gap
+          if ((await limiter.consume(key)).allowed) admitted.push(clock.now)
+        }
+        expectNoFullerWindow(admitted, limit, window)
+      })
+    })
+
+    test('of many at once exactly as many as fit are admitted, whatever their cost', async () => {
+      clock.now = MIDNIGHT
+      const limiter = createLimiter({ store, limits: [perMinute(100), perHour(90)] })
+      const key = freshKey()
+      const verdicts = await Promise.all(
+        Array.from({ length: 200 }, (_, i) => limiter.consume(key, { cost: 1 + (i % 3) })),
+      )
+      const units = verdicts.filter(({ allowed }) => allowed).reduce((sum, { cost }) => sum + cost, 0)
+      expect(units).toBe(90)
+    })
+  })
+}
+
+type Random = () => number
+
+/** Arrivals as gaps in ms. */
+const SHAPES: Readonly<Record<string, (random: Random) => () => number>> = {
+  'steady arrivals': () => () => 1000,
+  'random arrivals': (random) => () => Math.floor(random() * 4000),
+  'bursts and silences': (random) => () =>
+    random() < 0.98 ? Math.floor(random() * 30) : Math.floor(random() * 600_000),
+}
+
+/** Repeatable numbers from 0 to 1. */
+function lcg(seed: number): Random {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}
+
+/** The unit `limit` places earlier must be at least a window old: then no window, wherever it starts, holds more. */
+function expectNoFullerWindow(admitted: readonly number[], limit: number, window: number): void {
+  const tooClose = admitted.findIndex((at, i) => i >= limit && at - (admitted[i - limit] as number) < window)
+  expect(tooClose, `${limit} per ${window} ms is broken by admission`).toBe(-1)
+}

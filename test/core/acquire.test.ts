@@ -1,0 +1,345 @@
+import { getEventListeners } from 'node:events'
+import { concurrency, createLimiter, gcra, type Limit, leakyBucket, memoryStore, SluiceError, slidingLog, type Verdict } from '@sluice/core'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+
+// Timers and the store's clock are one: time passes where a test says so, and nowhere else.
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => {
+  expect(vi.getTimerCount(), 'timers left behind, beside the one of the store').toBeLessThanOrEqual(1)
+  vi.useRealTimers()
+})
+
+const NOON = 20_000 * 86_400_000 + 43_200_000
+
+function limiterOf(...limits: Limit[]) {
+  const start = performance.now()
+  return createLimiter({ name: 'partner', store: memoryStore({ clock: () => NOON + performance.now() - start }), limits })
+}
+
+const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
+
+/** Follows a promise without waiting for it. */
+function watch<T>(promise: Promise<T>) {
+  const start = performance.now()
+  const seen = { state: 'waiting' as 'waiting' | 'done' | 'failed', value: undefined as T | undefined, error: undefined as SluiceError | undefined, afterMs: -1 }
+  promise.then(
+    (value) => Object.assign(seen, { state: 'done', value, afterMs: performance.now() - start }),
+    (error) => Object.assign(seen, { state: 'failed', error, afterMs: performance.now() - start }),
+  )
+  return seen
+}
+
+const oneEach100Ms = () => gcra({ limit: 1, window: 100 })
+
+describe('waiting', () => {
+  test('what has room is admitted at once', async () => {
+    const got = watch(limiterOf(oneEach100Ms()).acquire('key'))
+    await pass(0)
+    expect(got).toMatchObject({ state: 'done', afterMs: 0, value: { allowed: true, cost: 1 } })
+  })
+
+  test('callers of one key are served first come first served, each exactly when there is room', async () => {
+    const limiter = limiterOf(oneEach100Ms())
+    const served: number[] = []
+    const all = Array.from({ length: 6 }, (_, i) => limiter.acquire('key').then(() => served.push(i)))
+    for (let i = 0; i < 6; i++) {
+      await pass(i === 0 ? 0 : 99)
+      expect(served).toHaveLength(Math.max(1, i))
+      await pass(i === 0 ? 0 : 1)
+      expect(served).toHaveLength(i + 1)
+    }
+    await Promise.all(all)
+    expect(served).toEqual([0, 1, 2, 3, 4, 5])
+  })
+
+  test('callers of different keys do not wait for each other', async () => {
+    const limiter = limiterOf(oneEach100Ms())
+    await limiter.acquire('ann')
+    const waiting = watch(limiter.acquire('ann'))
+    const other = watch(limiter.acquire('bob'))
+    await pass(0)
+    expect(other.state).toBe('done')
+    expect(waiting.state).toBe('waiting')
+    await pass(100)
+    expect(waiting.state).toBe('done')
+  })
+
+  test('a small cost does not overtake a large one that came first', async () => {
+    const limiter = limiterOf(gcra({ limit: 4, window: 400 }))
+    await limiter.consume('key', { cost: 3 })
+    const large = watch(limiter.acquire('key', { cost: 3 }))
+    const small = watch(limiter.acquire('key'))
+    await pass(199)
+    expect([large.state, small.state]).toEqual(['waiting', 'waiting'])
+    await pass(1)
+    expect([large.state, small.state]).toEqual(['done', 'waiting'])
+    await pass(100)
+    expect(small.state).toBe('done')
+  })
+
+  test('of several limits the slowest decides', async () => {
+    const limiter = limiterOf(oneEach100Ms(), slidingLog({ limit: 2, window: 1000 }))
+    const got = Array.from({ length: 3 }, () => watch(limiter.acquire('key')))
+    await pass(999)
+    expect(got.map(({ state }) => state)).toEqual(['done', 'done', 'waiting'])
+    await pass(1)
+    expect(got.map(({ afterMs }) => afterMs)).toEqual([0, 100, 1000])
+  })
+
+  test('a queueing limit lets callers go one leak apart', async () => {
+    const limiter = limiterOf(leakyBucket({ leak: 1, every: 100, capacity: 3, queue: true }))
+    const got = Array.from({ length: 5 }, () => watch(limiter.acquire('key')))
+    await pass(1000)
+    // The fourth and fifth first wait for a place in the queue.
+    expect(got.map(({ afterMs }) => afterMs)).toEqual([0, 100, 200, 300, 400])
+  })
+
+  test('a cost of 0 has nothing to wait for but its turn', async () => {
+    const limiter = limiterOf(oneEach100Ms())
+    await limiter.consume('key')
+    const got = watch(limiter.acquire('key', { cost: 0 }))
+    await pass(0)
+    expect(got.state).toBe('done')
+  })
+
+  test('works on real time', async () => {
+    vi.useRealTimers()
+    const limiter = createLimiter({ limits: [gcra({ limit: 1, window: 25 })] })
+    const times: number[] = []
+    await Promise.all(Array.from({ length: 4 }, () => limiter.acquire('key').then(() => times.push(performance.now()))))
+    expect((times[3] as number) - (times[0] as number)).toBeGreaterThan(70)
+    vi.useFakeTimers()
+  })
+})
+
+describe('a wait that would exceed maxWait fails at once', () => {
+  async function expectExceeded(promise: Promise<Verdict>): Promise<void> {
+    const got = watch(promise)
+    await pass(0)
+    expect(got).toMatchObject({ state: 'failed', afterMs: 0 })
+    expect(got.error).toBeInstanceOf(SluiceError)
+    expect(got.error?.code).toBe('WAIT_EXCEEDED')
+    expect(got.error?.message).toMatch(/^policy "partner": acquire: /)
+  }
+
+  test('for the first in line', async () => {
+    const limiter = limiterOf(oneEach100Ms())
+    await limiter.acquire('key')
+    await expectExceeded(limiter.acquire('key', { maxWait: 99 }))
+    const exact = watch(limiter.acquire('key', { maxWait: 100 }))
+    await pass(100)
+    expect(exact).toMatchObject({ state: 'done', afterMs: 100 })
+  })
+
+  for (const [title, make] of [
+    ['gcra', () => gcra({ limit: 1, window: 100 })],
+    ['exact log', () => slidingLog({ limit: 1, window: 100 })],
+    ['queue', () => leakyBucket({ leak: 1, every: 100, capacity: 1, queue: true })],
+  ] as const) {
+    test(`for one far back in the line of a ${title}`, async () => {
+      const limiter = limiterOf(make())
+      await limiter.acquire('key')
+      const ahead = Array.from({ length: 3 }, () => watch(limiter.acquire('key')))
+      await pass(0)
+      await expectExceeded(limiter.acquire('key', { maxWait: 350 }))
+      const patient = watch(limiter.acquire('key', { maxWait: 400 }))
+      await pass(400)
+      expect(ahead.map(({ afterMs }) => afterMs)).toEqual([100, 200, 300])
+      expect(patient).toMatchObject({ state: 'done', afterMs: 400 })
+    })
+  }
+
+  test('for one far back behind large costs', async () => {
+    const limiter = limiterOf(gcra({ limit: 3, window: 300 }))
+    await limiter.acquire('key', { cost: 3 })
+    const ahead = [watch(limiter.acquire('key', { cost: 3 })), watch(limiter.acquire('key', { cost: 2 }))]
+    await pass(0)
+    await expectExceeded(limiter.acquire('key', { maxWait: 599 }))
+    const patient = watch(limiter.acquire('key', { maxWait: 600 }))
+    await pass(600)
+    expect(ahead.map(({ afterMs }) => afterMs)).toEqual([300, 500])
+    expect(patient).toMatchObject({ state: 'done', afterMs: 600 })
+  })
+
+  test('and takes nothing', async () => {
+    const limiter = limiterOf(oneEach100Ms())
+    await limiter.acquire('key')
+    const { resetAfterMs } = await limiter.peek('key')
+    await expectExceeded(limiter.acquire('key', { maxWait: 50 }))
+    expect((await limiter.peek('key')).resetAfterMs).toBe(resetAfterMs)
+  })
+
+  test('in a queueing limit, whose place is given back', async () => {
+    const limiter = limiterOf(leakyBucket({ leak: 1, every: 100, capacity: 5, queue: true }))
+    await limiter.consume('key', { cost: 2 })
+    await expectExceeded(limiter.acquire('key', { maxWait: 150 }))
+    expect(await limiter.peek('key')).toMatchObject({ remaining: 3, delayMs: 200 })
+  })
+
+  test('when a place in flight has not come free in time, at that time', async () => {
+    const limiter = limiterOf(concurrency({ limit: 1 }))
+    await limiter.acquire('key')
+    const got = watch(limiter.acquire('key', { maxWait: 120 }))
+    await pass(119)
+    expect(got.state).toBe('waiting')
+    await pass(5)
+    expect(got).toMatchObject({ state: 'failed', error: { code: 'WAIT_EXCEEDED' } })
+  })
+
+  test('a cost that can never fit fails at once, alone', async () => {
+    await expectExceeded(limiterOf(oneEach100Ms()).acquire('key', { cost: 2 }))
+  })
+
+  test('a cost that can never fit fails at once, behind others', async () => {
+    const limiter = limiterOf(oneEach100Ms())
+    await limiter.acquire('key')
+    const ahead = watch(limiter.acquire('key'))
+    await pass(0)
+    await expectExceeded(limiter.acquire('key', { cost: 2 }))
+    await pass(100)
+    expect(ahead.state).toBe('done')
+  })
+
+  test('a limit of 0 fails at once', async () => {
+    await expectExceeded(limiterOf(gcra({ limit: 0, window: 100 })).acquire('key'))
+  })
+
+  test('a blocked key waits for the end of the block, or fails at once', async () => {
+    const limiter = limiterOf(oneEach100Ms())
+    await limiter.block('key', { for: 200 })
+    await expectExceeded(limiter.acquire('key', { maxWait: 199 }))
+    const patient = watch(limiter.acquire('key', { maxWait: 200 }))
+    await pass(200)
+    expect(patient).toMatchObject({ state: 'done', afterMs: 200 })
+  })
+})
+
+describe('aborting', () => {
+  const reason = new Error('the caller left')
+  /** Aborts, and expects the wait to end there and then, with nothing left on the signal. */
+  async function abortAndExpect(controller: AbortController, got: ReturnType<typeof watch>): Promise<void> {
+    expect(got.state).toBe('waiting')
+    controller.abort(reason)
+    await pass(0)
+    expect(got).toMatchObject({ state: 'failed', error: reason })
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
+  }
+
+  test('before it began takes nothing', async () => {
+    const limiter = limiterOf(oneEach100Ms())
+    await expect(limiter.acquire('key', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+    expect((await limiter.peek('key')).remaining).toBe(1)
+  })
+
+  test('while it waits in line lets those behind move up', async () => {
+    const limiter = limiterOf(oneEach100Ms())
+    const controller = new AbortController()
+    await limiter.acquire('key')
+    const first = watch(limiter.acquire('key'))
+    const second = watch(limiter.acquire('key', { signal: controller.signal }))
+    const third = watch(limiter.acquire('key'))
+    await pass(50)
+    await abortAndExpect(controller, second)
+    await pass(150)
+    expect([first.afterMs, third.afterMs]).toEqual([100, 200])
+  })
+
+  test('while it sleeps at the head lets the next take its turn', async () => {
+    const limiter = limiterOf(oneEach100Ms())
+    const controller = new AbortController()
+    await limiter.acquire('key')
+    const head = watch(limiter.acquire('key', { signal: controller.signal }))
+    const next = watch(limiter.acquire('key'))
+    await pass(50)
+    await abortAndExpect(controller, head)
+    await pass(50)
+    expect(next).toMatchObject({ state: 'done', afterMs: 100 })
+  })
+
+  test('in a queueing limit gives its place back', async () => {
+    const limiter = limiterOf(leakyBucket({ leak: 1, every: 100, capacity: 5, queue: true }))
+    const controller = new AbortController()
+    await limiter.acquire('key')
+    const queued = watch(limiter.acquire('key', { signal: controller.signal }))
+    await pass(0)
+    expect(await limiter.peek('key')).toMatchObject({ remaining: 3, delayMs: 200 })
+    await abortAndExpect(controller, queued)
+    expect(await limiter.peek('key')).toMatchObject({ remaining: 4, delayMs: 100 })
+  })
+
+  test('while it waits for a place in flight takes none', async () => {
+    const limiter = limiterOf(concurrency({ limit: 1 }))
+    const controller = new AbortController()
+    const held = await limiter.acquire('key')
+    const waiting = watch(limiter.acquire('key', { signal: controller.signal }))
+    await pass(10)
+    await abortAndExpect(controller, waiting)
+    await limiter.release(held)
+    expect((await limiter.peek('key')).remaining).toBe(1)
+  })
+
+  test('after it was admitted changes nothing', async () => {
+    const limiter = limiterOf(oneEach100Ms())
+    const controller = new AbortController()
+    await limiter.acquire('key', { signal: controller.signal })
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
+    controller.abort(reason)
+    await pass(0)
+    expect((await limiter.peek('key')).remaining).toBe(0)
+  })
+})
+
+describe('what comes free early wakes the first in line, without a timer', () => {
+  test('a place in flight that is released', async () => {
+    const limiter = limiterOf(concurrency({ limit: 1 }))
+    const held = await limiter.acquire('key')
+    const [first, second] = [watch(limiter.acquire('key')), watch(limiter.acquire('key'))]
+    await pass(5)
+    await limiter.release(held)
+    await pass(0)
+    expect([first.state, second.state]).toEqual(['done', 'waiting'])
+    await limiter.release(first.value as Verdict)
+    await pass(0)
+    expect(second.state).toBe('done')
+  })
+
+  test('a refund', async () => {
+    const limiter = limiterOf(oneEach100Ms())
+    const held = await limiter.acquire('key')
+    const waiting = watch(limiter.acquire('key'))
+    await pass(5)
+    await limiter.refund('key', held)
+    await pass(0)
+    expect(waiting.state).toBe('done')
+  })
+
+  test('a reset', async () => {
+    const limiter = limiterOf(oneEach100Ms())
+    await limiter.acquire('key')
+    const waiting = watch(limiter.acquire('key'))
+    await pass(5)
+    await limiter.reset('key')
+    await pass(0)
+    expect(waiting.state).toBe('done')
+  })
+
+  test('the end of a block', async () => {
+    const limiter = limiterOf(oneEach100Ms())
+    await limiter.block('key', { for: '1h' })
+    const waiting = watch(limiter.acquire('key'))
+    await pass(5)
+    await limiter.unblock('key')
+    await pass(0)
+    expect(waiting.state).toBe('done')
+  })
+
+  test('a place whose holder died, when its time is over', async () => {
+    const limiter = limiterOf(concurrency({ limit: 1, ttl: 1000 }))
+    await limiter.acquire('key')
+    const waiting = watch(limiter.acquire('key'))
+    await pass(999)
+    expect(waiting.state).toBe('waiting')
+    await pass(60)
+    expect(waiting.state).toBe('done')
+  })
+})

@@ -1,0 +1,178 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { createLimiter, fixedWindow, gcra, memoryStore, perDay, perHour, perMinute, perSecond, slidingLog } from '@sluice/core'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+function heapAfterGc(): number {
+  collectGarbage()
+  return process.memoryUsage().heapUsed
+}
+
+const NOON = 20_000 * 86_400_000 + 43_200_000
+const DAY = 86_400_000
+
+afterEach(() => void vi.useRealTimers())
+
+describe('a full memory store', () => {
+  test('keeps maxKeys states and forgets the rest', async () => {
+    const limiter = createLimiter({ store: memoryStore({ clock: () => NOON, maxKeys: 100 }), limit: 1, window: '1d' })
+    for (let i = 0; i < 250; i++) await limiter.consume(`key-${i}`)
+    let known = 0
+    for (let i = 0; i < 250; i++) if (!(await limiter.peek(`key-${i}`)).allowed) known++
+    expect(known).toBe(100)
+  })
+
+  for (const [name, limit] of Object.entries({
+    'exact log': slidingLog({ limit: 5, window: '1h' }),
+    'fixed window': fixedWindow({ limit: 5, window: '1d' }),
+    'window from the first request': fixedWindow({ limit: 5, window: '1h', anchor: 'first-request' }),
+    gcra: gcra({ limit: 5, window: '1h' }),
+  })) {
+    test(`does not forget who is limited by a ${name} for a flood of new identities`, async () => {
+      const maxKeys = 50
+      const limiter = createLimiter({ store: memoryStore({ clock: () => NOON, maxKeys }), limits: [limit] })
+      expect((await limiter.consume('victim', { cost: 5 })).allowed).toBe(true)
+      for (let round = 0; round < 20; round++) {
+        for (let i = 0; i <= maxKeys; i++) await limiter.consume(`rotating-${round}-${i}`)
+        expect((await limiter.consume('victim')).allowed, `round ${round}`).toBe(false)
+      }
+    })
+  }
+
+  test('still counts for a limiter that comes after it was filled by another', async () => {
+    const store = memoryStore({ clock: () => NOON, maxKeys: 20 })
+    const crowd = createLimiter({ name: 'crowd', store, limit: 5, window: '1h' })
+    const late = createLimiter({ name: 'late', store, limit: 3, window: '1h' })
+    for (let i = 0; i < 30; i++) await crowd.consume(`key-${i}`)
+    const verdicts = []
+    for (let i = 0; i < 10; i++) verdicts.push((await late.consume('one')).allowed)
+    expect(verdicts.filter(Boolean)).toHaveLength(3)
+  })
+
+  test('still counts on every limit of a policy', async () => {
+    const store = memoryStore({ clock: () => NOON, maxKeys: 20 })
+    const limits = [gcra({ limit: 50, window: '1h' }), fixedWindow({ limit: 3, window: '1d' })]
+    const limiter = createLimiter({ store, limits })
+    for (let i = 0; i < 40; i++) await limiter.consume(`key-${i}`)
+    const verdicts = []
+    for (let i = 0; i < 10; i++) verdicts.push((await limiter.consume('one')).allowed)
+    expect(verdicts.filter(Boolean)).toHaveLength(3)
+  })
+})
+
+describe('what has expired', () => {
+  test('is freed without traffic, by one timer that ends with the last state', async () => {
+    vi.useFakeTimers()
+    let now = NOON
+    const limiter = createLimiter({ store: memoryStore({ clock: () => now }), limits: [perMinute(5), gcra({ limit: 5, window: '1m' })] })
+    expect(vi.getTimerCount()).toBe(0)
+    for (let i = 0; i < 1000; i++) await limiter.consume(`key-${i}`)
+    expect(vi.getTimerCount()).toBe(1)
+    vi.advanceTimersByTime(5000)
+    expect(vi.getTimerCount()).toBe(1)
+    now += 2 * DAY
+    vi.advanceTimersByTime(5000)
+    expect(vi.getTimerCount()).toBe(0)
+    // And it starts again with the next.
+    await limiter.consume('key')
+    expect(vi.getTimerCount()).toBe(1)
+  })
+
+  test('leaves the heap where it was after 300,000 one-shot keys', { timeout: 60_000 }, async () => {
+    vi.useFakeTimers()
+    let now = NOON
+    const limiter = createLimiter({ store: memoryStore({ clock: () => now, maxKeys: 1_000_000 }), limit: 10, window: '1s' })
+    await limiter.consume('warm')
+    const before = heapAfterGc()
+    for (let i = 0; i < 300_000; i++) await limiter.consume(`one-shot-${i}`)
+    const full = heapAfterGc()
+    expect(full - before).toBeGreaterThan(10_000_000)
+    now += 2 * DAY
+    vi.advanceTimersByTime(60_000)
+    expect(vi.getTimerCount()).toBe(0)
+    expect(heapAfterGc() - before).toBeLessThan((full - before) / 5)
+  })
+
+  test('keeps no process alive', async () => {
+    const before = process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+    const limiter = createLimiter({ limit: 5, window: '1m' })
+    await limiter.consume('key')
+    await limiter.block('key', { for: '1h' })
+    expect(process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout')).toHaveLength(before)
+  })
+})
+
+test('one log serves several limits and is bounded by the largest, whatever the traffic', async () => {
+  let now = NOON
+  const limiter = createLimiter({
+    store: memoryStore({ clock: () => now }),
+    limits: [perSecond(1), perMinute(20), perHour(200), perDay(800)],
+  })
+  await limiter.consume('key')
+  const before = heapAfterGc()
+  for (let i = 0; i < 100_000; i++) {
+    now += 4000
+    await limiter.consume('key')
+  }
+  // Twice 800 entries of 8 bytes are 13 kB; 3,700 days of 800 would be 24 MB.
+  expect(heapAfterGc() - before).toBeLessThan(2_000_000)
+})
+
+test('keys that name parts of every object are keys like others', async () => {
+  const limiter = createLimiter({ store: memoryStore({ clock: () => NOON }), limit: 1, window: '1m' })
+  for (const key of ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', 'valueOf']) {
+    expect((await limiter.consume(key)).allowed, key).toBe(true)
+    expect((await limiter.consume(key)).allowed, key).toBe(false)
+    await limiter.reset(key)
+    expect((await limiter.consume(key)).allowed, key).toBe(true)
+    await limiter.block(key, { for: '1h' })
+    expect((await limiter.consume(key)).reason, key).toBe('blocked')
+  }
+  expect((await limiter.consume('other')).allowed).toBe(true)
+  expect({}).not.toHaveProperty('reason')
+})
+
+test('a verdict that was handed out never changes', async () => {
+  let now = NOON
+  const limiter = createLimiter({
+    store: memoryStore({ clock: () => now }),
+    limits: [perSecond(5), perMinute(20), gcra({ limit: 9, window: '1m' }), fixedWindow({ limit: 30, window: '1h' })],
+  })
+  const taken = []
+  for (let i = 0; i < 30; i++) {
+    const verdict = await limiter.consume('key')
+    taken.push({ verdict, then: JSON.stringify(verdict) })
+    now += 700
+  }
+  await limiter.refund('key', taken[0]?.verdict as never)
+  await limiter.reset('key')
+  for (const { verdict, then } of taken) expect(JSON.stringify(verdict)).toBe(then)
+})
+
+test('two stores share nothing', async () => {
+  const make = () => createLimiter({ store: memoryStore({ clock: () => NOON }), limit: 1, window: '1m' })
+  const [one, other] = [make(), make()]
+  expect((await one.consume('key')).allowed).toBe(true)
+  expect((await other.consume('key')).allowed).toBe(true)
+})
+
+test('limiters of one name and one definition share state, of another definition they do not', async () => {
+  const store = memoryStore({ clock: () => NOON })
+  const make = (limit: number) => createLimiter({ name: 'api', store, limit, window: '1m' })
+  expect((await make(1).consume('key')).allowed).toBe(true)
+  expect((await make(1).consume('key')).allowed).toBe(false)
+  expect((await make(2).consume('key')).remaining).toBe(1)
+})
+
+test('a window beyond what a timer can hold neither overflows nor lapses', async () => {
+  let now = NOON
+  const limiter = createLimiter({ store: memoryStore({ clock: () => now }), limit: 1, window: '60d' })
+  expect((await limiter.consume('key')).resetAfterMs).toBe(60 * DAY)
+  now += 60 * DAY - 1
+  expect((await limiter.consume('key')).retryAfterMs).toBe(1)
+  now += 1
+  expect((await limiter.consume('key')).allowed).toBe(true)
+})

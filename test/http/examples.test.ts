@@ -1,0 +1,110 @@
+import { expect, test } from 'vitest'
+import { freePort } from '../support/ports.js'
+import { startRedis } from '../support/redis-server.js'
+import { type Program, startExample } from './support/program.js'
+
+const SERVERS = ['express', 'koa', 'fastify'] as const
+
+/** Three ports in a row may not be free: then the demo says so and ends, and the next three are tried. */
+async function startDemo(env: Record<string, string> = {}): Promise<{ demo: Program; ports: number[] }> {
+  for (let tries = 0; ; tries++) {
+    const port = await freePort()
+    try {
+      const demo = await startExample('demo/main.js', 3, { REDIS_URL: '', ...env, PORT: String(port) })
+      return { demo, ports: [port, port + 1, port + 2] }
+    } catch (error) {
+      if (tries > 5 || !/EADDRINUSE/.test(String(error))) throw error
+    }
+  }
+}
+
+async function tryOut(ports: readonly number[]): Promise<void> {
+  for (const [i, server] of SERVERS.entries()) {
+    const url = `http://localhost:${ports[i]}`
+    const get = async (path: string) => {
+      const response = await fetch(url + path)
+      return { status: response.status, headers: response.headers, text: await response.text() }
+    }
+    const statuses = async (path: string, times: number) => {
+      const seen: number[] = []
+      for (let n = 0; n < times; n++) seen.push((await get(path)).status)
+      return seen
+    }
+
+    const help = (await get('/')).text
+    for (const path of ['/open', '/limited', '/several', '/costly?units=', '/together']) expect(help).toContain(path)
+    expect(help).toContain(`curl -i ${url}/open`)
+
+    const open = await get('/open')
+    expect(JSON.parse(open.text)).toMatchObject({ server })
+    expect(open.headers.get('ratelimit')).toBeNull()
+
+    const limited = await get('/limited')
+    expect(JSON.parse(limited.text)).toMatchObject({ server, allowed: true, limits: [{ limit: 5, remaining: 4 }] })
+    expect(await statuses('/limited', 5)).toEqual([200, 200, 200, 200, 429])
+
+    expect(await statuses('/several', 3)).toEqual([200, 200, 429])
+    // The refusal by the second has charged nothing to the minute.
+    expect((await get('/several')).headers.get('ratelimit')).toMatch(/-1m";r=8;/)
+
+    expect(await statuses('/costly?units=15', 2)).toEqual([200, 429])
+    expect(await statuses('/costly?units=5', 1)).toEqual([200])
+    expect((await get('/costly?units=21')).headers.get('retry-after')).toBeNull()
+    const bad = await get('/costly?units=-1')
+    expect([bad.status, JSON.parse(bad.text).error]).toEqual([400, expect.stringMatching(/cost: expected/)])
+  }
+
+  const together: number[] = []
+  for (let n = 0; n < 4; n++) {
+    for (const port of ports) together.push((await fetch(`http://localhost:${port}/together`)).status)
+  }
+  expect(together).toEqual([...Array(10).fill(200), 429, 429])
+}
+
+test('the demo says when it is ready, limits as it says, and stops cleanly on SIGTERM', async () => {
+  const { demo, ports } = await startDemo()
+  expect(demo.lines).toEqual(SERVERS.map((name, i) => `${name.padEnd(8)} http://localhost:${ports[i]}`))
+  await tryOut(ports)
+  expect(await demo.end('SIGTERM')).toBe(0)
+})
+
+test('the demo does the same on Redis, and stops cleanly on SIGINT', async () => {
+  const redis = await startRedis()
+  try {
+    const { demo, ports } = await startDemo({ REDIS_URL: redis.url })
+    await tryOut(ports)
+    expect((await redis.lifetimes()).size).toBeGreaterThan(0)
+    expect(await demo.end('SIGINT')).toBe(0)
+  } finally {
+    await redis.stop()
+  }
+})
+
+test('the demo refuses a port that is none, and one that is taken', async () => {
+  await expect(startExample('demo/main.js', 3, { REDIS_URL: '', PORT: 'http' })).rejects.toThrow(
+    /PORT: expected a port/,
+  )
+  const { demo, ports } = await startDemo()
+  await expect(startExample('demo/main.js', 3, { REDIS_URL: '', PORT: String(ports[0]) })).rejects.toThrow(
+    /ended with 1: .*EADDRINUSE/s,
+  )
+  expect(await demo.end('SIGTERM')).toBe(0)
+})
+
+test.each([
+  [
+    'express.js',
+    '/export',
+    { 'x-api-key': 'k' },
+    '"all";q=100;w=60, "export-1h";q=50;w=3600, "export-1h-2";q=5000;w=3600',
+  ],
+  ['koa.js', '/', {}, '"all-1s";q=5;w=1, "all-1m";q=100;w=60'],
+  ['fastify.js', '/search', {}, '"search";q=5;w=10'],
+])('the example %s runs', async (file, path, headers, policy) => {
+  const port = await freePort()
+  const example = await startExample(file, 1, { PORT: String(port) })
+  const response = await fetch(`http://localhost:${port}${path}`, { headers })
+  expect(response.status).toBe(200)
+  expect(response.headers.get('ratelimit-policy')).toBe(policy)
+  expect(await example.end('SIGTERM')).toBe(0)
+})

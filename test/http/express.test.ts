@@ -1,0 +1,67 @@
+import { byMethod, byPath, byRoute, compose, rateLimit } from '@sluice/express'
+import express from 'express'
+import request from 'supertest'
+import { expect, test } from 'vitest'
+
+test('a route in a mounted router is known by its whole pattern, and a path by what was requested', async () => {
+  const keys: unknown[] = []
+  const key = compose(byMethod(), byRoute(), byPath())
+  const app = express()
+  const router = express.Router()
+  router.get(
+    '/users/:id',
+    rateLimit({
+      limit: 9,
+      window: '1m',
+      key: (req, context) => {
+        keys.push(key(req, context))
+        return 'k'
+      },
+    }),
+    (_req, res) => void res.send('ok'),
+  )
+  app.use('/api', router)
+  await request(app).get('/api/users/7?page=2').expect(200)
+  expect(keys).toEqual(['GET|/api/users/:id|/api/users/7'])
+})
+
+test('a limiter on a router covers what is in it, and its budget is one for all of it', async () => {
+  const app = express()
+  const router = express.Router()
+  router.use(rateLimit({ limit: 2, window: '1m' }))
+  router.get('/a', (_req, res) => void res.send('ok'))
+  router.get('/b', (_req, res) => void res.send('ok'))
+  app.use('/api', router)
+  app.get('/free', (_req, res) => void res.send('ok'))
+  await request(app).get('/api/a').expect(200)
+  await request(app).get('/api/b').expect(200)
+  await request(app).get('/api/a').expect(429)
+  await request(app).get('/free').expect(200)
+})
+
+test('by route where no route is known is an error that says so, not one bucket for all', async () => {
+  const errors: unknown[] = []
+  const app = express()
+  app.use(rateLimit({ name: 'api', limit: 2, window: '1m', key: byRoute() }))
+  app.use(((error, _req, res, _next) => {
+    errors.push(error)
+    res.sendStatus(500)
+  }) as express.ErrorRequestHandler)
+  await request(app).get('/').expect(500)
+  expect(errors).toMatchObject([{ code: 'INVALID_KEY', message: expect.stringMatching(/^policy "api": /) }])
+})
+
+test('what has answered already meanwhile goes to the error handler, not to the process', async () => {
+  const errors: unknown[] = []
+  const app = express()
+  app.use((_req, res, next) => {
+    res.send('timed out')
+    next()
+  })
+  app.use(rateLimit({ limit: 2, window: '1m', cost: async () => 1 }))
+  app.use(((error, _req, _res, _next) => {
+    errors.push(error)
+  }) as express.ErrorRequestHandler)
+  await request(app).get('/').expect(200, 'timed out')
+  await expect.poll(() => errors).toMatchObject([{ code: 'ERR_HTTP_HEADERS_SENT' }])
+})

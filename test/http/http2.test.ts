@@ -1,0 +1,70 @@
+import { connect } from 'node:http2'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { concurrency, leakyBucket, rateLimit } from '@sluice/fastify'
+import fastify from 'fastify'
+import { afterEach, expect, test } from 'vitest'
+
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+/** A client over HTTP/2: of each request, its stream and its status. */
+async function client(app: { listen(options: { port: number; host: string }): Promise<string>; close(): unknown }) {
+  const address = await app.listen({ port: 0, host: '127.0.0.1' })
+  closing.push(() => app.close())
+  const session = connect(address)
+  closing.push(() => session.destroy())
+  return () => {
+    const stream = session.request({ ':path': '/' })
+    stream.on('error', () => {})
+    const status = new Promise<unknown>((resolve) => stream.on('response', (headers) => resolve(headers[':status'])))
+    stream.resume().end()
+    return { stream, status }
+  }
+}
+
+test('over HTTP/2, a place in flight is freed when the response is finished and when the stream is reset', async () => {
+  const release: (() => void)[] = []
+  const app = fastify({ http2: true })
+  await app.register(rateLimit, { limits: [concurrency({ limit: 1 })] })
+  app.get('/', () => new Promise((resolve) => release.push(() => resolve('done'))))
+  const get = await client(app)
+
+  const first = get()
+  await expect.poll(() => release.length).toBe(1)
+  expect(await get().status).toBe(429)
+  release[0]?.()
+  expect(await first.status).toBe(200)
+
+  await sleep(20)
+  const second = get()
+  await expect.poll(() => release.length).toBe(2)
+  second.stream.close(8)
+  await sleep(20)
+  const third = get()
+  await expect.poll(() => release.length).toBe(3)
+  release[2]?.()
+  expect(await third.status).toBe(200)
+})
+
+test('over HTTP/2, a client that leaves the line gives its charge back and never reaches the handler', async () => {
+  let ran = 0
+  const app = fastify({ http2: true })
+  await app.register(rateLimit, { limits: [leakyBucket({ leak: 1, every: '400ms', capacity: 2, queue: true })] })
+  app.get('/', async () => {
+    ran++
+    return 'done'
+  })
+  const get = await client(app)
+
+  expect(await get().status).toBe(200)
+  const leaving = get()
+  await sleep(30)
+  expect(await get().status).toBe(429)
+  leaving.stream.close(8)
+  await sleep(30)
+  expect(await get().status).toBe(200)
+  await sleep(400)
+  expect(ran).toBe(2)
+})

@@ -1,0 +1,231 @@
+import { createHash } from 'node:crypto'
+import { EventEmitter } from 'node:events'
+import {
+  byCookie,
+  byHeader,
+  byIp,
+  byMethod,
+  byPath,
+  byRoute,
+  byUser,
+  compose,
+  createLimiter,
+  everyone,
+  type HttpContext,
+  hashedKey,
+  ipKey,
+  type KeyFunction,
+  memoryStore,
+  pathOf,
+} from '@sluice/core'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+
+function keyOf(key: KeyFunction<unknown>, request: Partial<HttpContext> & { headers?: Record<string, string> } = {}) {
+  const { headers = {}, ...rest } = request
+  const context: HttpContext = {
+    request: {},
+    response: new EventEmitter(),
+    ip: undefined,
+    method: 'GET',
+    path: '/',
+    route: undefined,
+    header: (name) => headers[name],
+    getResponseHeader: () => undefined,
+    ...rest,
+  }
+  return key(context.request, context)
+}
+
+describe('byIp', () => {
+  test.each([
+    ['1.2.3.4', '1.2.3.4'],
+    ['1.2.3.4:5555', '1.2.3.4'],
+    ['::ffff:1.2.3.4', '1.2.3.4'],
+    ['::FFFF:1.2.3.4', '1.2.3.4'],
+    ['::ffff:0102:0304', '1.2.3.4'],
+    ['0:0:0:0:0:ffff:102:304', '1.2.3.4'],
+    ['[::ffff:1.2.3.4]:80', '1.2.3.4'],
+    ['64:ff9b::1.2.3.4', '1.2.3.4'],
+    ['64:ff9b::102:304', '1.2.3.4'],
+    ['64:ff9b:1::102:304', '64:ff9b:1::/64'],
+    ['::1', '::/64'],
+    ['[::1]:80', '::/64'],
+    ['[::1]', '::/64'],
+    ['fe80::1%eth0', 'fe80::/64'],
+    ['[fe80::1%25eth0]:443', 'fe80::/64'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:DB8:1:2::', '2001:db8:1:2::/64'],
+  ])('%s counts as %s', (ip, key) => {
+    expect(keyOf(byIp(), { ip })).toBe(key)
+    expect(ipKey(ip)).toBe(key)
+  })
+
+  test.each([
+    undefined,
+    '',
+    'unknown',
+    '1.2.3',
+    '0x7f.1',
+    '01.2.3.4',
+    '1.2.3.4, 5.6.7.8',
+    '1.2.3.4:',
+    ':::',
+    '[::1',
+    '%eth0',
+  ])('%o is no address, and an error', (ip) => {
+    expect(() => keyOf(byIp(), { ip })).toThrow(expect.objectContaining({ code: 'INVALID_KEY' }))
+  })
+
+  test.each([
+    [32, '2001:db8::/32'],
+    [48, '2001:db8:1::/48'],
+    [56, '2001:db8:1:ab00::/56'],
+    [60, '2001:db8:1:abc0::/60'],
+    [128, '2001:db8:1:abcd:0:1:2:3'],
+  ])('groups IPv6 by /%i if told so', (ipv6Prefix, key) => {
+    expect(keyOf(byIp({ ipv6Prefix }), { ip: '2001:db8:1:abcd:0:1:2:3' })).toBe(key)
+  })
+
+  test.each([0, 129, 64.5, '64', null])('refuses the prefix %o', (ipv6Prefix) => {
+    expect(() => byIp({ ipv6Prefix: ipv6Prefix as number })).toThrow(
+      expect.objectContaining({ code: 'INVALID_POLICY' }),
+    )
+  })
+
+  test('refuses options it does not know', () => {
+    expect(() => byIp({ ipv6prefix: 48 } as never)).toThrow(/ipv6prefix/)
+  })
+
+  test('is one function however often it is called, so that limits share its evaluation', () => {
+    expect(byIp()).toBe(byIp({ ipv6Prefix: 64 }))
+    expect(byIp()).not.toBe(byIp({ ipv6Prefix: 56 }))
+  })
+
+  test('says what is wrong in a limiter that has no requests', async () => {
+    const limiter = createLimiter({ limit: 1, window: '1s', key: byIp() })
+    await expect(limiter.consume('1.2.3.4')).rejects.toThrow(
+      expect.objectContaining({
+        code: 'INVALID_KEY',
+        message: expect.stringMatching(/byIp: expected an HTTP request/),
+      }),
+    )
+  })
+
+  test('addresses of one /64 share a key, of two they do not', () => {
+    const group = fc.integer({ min: 0, max: 0xffff }).map((n) => n.toString(16))
+    const half = fc.tuple(group, group, group, group).map((groups) => groups.join(':'))
+    fc.assert(
+      fc.property(half, half, half, half, (network, other, a, b) => {
+        // The two networks that stand for IPv4 have rules of their own.
+        fc.pre(network !== other && ![network, other].some((half) => /^(0:0:0:0|64:ff9b:0:0)$/.test(half)))
+        expect(ipKey(`${network}:${a}`)).toBe(ipKey(`${network}:${b}`))
+        expect(ipKey(`${network}:${a}`)).not.toBe(ipKey(`${other}:${a}`))
+      }),
+    )
+  })
+})
+
+describe('the other extractors', () => {
+  test('a header is hashed, so that an API key never leaves the process', () => {
+    const key = keyOf(byHeader('X-API-Key'), { headers: { 'x-api-key': 'secret' } })
+    expect(key).toBe(createHash('sha256').update('secret').digest('base64url'))
+    expect(key).toBe(hashedKey('secret'))
+    expect(keyOf(byHeader('x-account', { secret: false }), { headers: { 'x-account': 'bob' } })).toBe('bob')
+  })
+
+  test.each([
+    ['sid=abc', 'abc'],
+    ['a=1; sid=abc; b=2', 'abc'],
+    ['xsid=no; sid=abc', 'abc'],
+    ['sid="abc"', 'abc'],
+    ['sid=%61bc', 'abc'],
+    ['sid=abc; sid=other', 'abc'],
+    ['sid=a=b', 'a=b'],
+    ['sid=%E0%A4%A', '%E0%A4%A'],
+    ['other=abc', undefined],
+    ['sid', undefined],
+    [undefined, undefined],
+  ])('the cookie in %o is %o', (cookie, value) => {
+    expect(keyOf(byCookie('sid', { secret: false }), cookie === undefined ? {} : { headers: { cookie } })).toBe(value)
+    expect(keyOf(byCookie('sid'), cookie === undefined ? {} : { headers: { cookie } })).toBe(value && hashedKey(value))
+  })
+
+  test('a missing header or cookie is no key, not the hash of nothing', () => {
+    expect(keyOf(byHeader('x-api-key'))).toBeUndefined()
+    expect(keyOf(byHeader('x-api-key'), { headers: { 'x-api-key': '' } })).toBe('')
+    expect(keyOf(byCookie('sid'), { headers: { cookie: 'sid=' } })).toBe('')
+  })
+
+  test('path, route and method; HEAD counts as GET', () => {
+    expect(keyOf(byPath(), { path: '/users/7' })).toBe('/users/7')
+    expect(keyOf(byRoute(), { route: '/users/:id' })).toBe('/users/:id')
+    expect(keyOf(byRoute())).toBeUndefined()
+    expect(keyOf(byMethod(), { method: 'HEAD' })).toBe('GET')
+    expect(keyOf(byMethod(), { method: 'POST' })).toBe('POST')
+  })
+
+  test.each([
+    ['/a?b=c', '/a'],
+    ['/a#b', '/a'],
+    ['/a/?', '/a/'],
+    ['http://host:80/a?b', '/a'],
+    ['http://host', '/'],
+    ['*', '*'],
+    ['//a', '//a'],
+  ])('the path of %s is %s', (target, path) => {
+    expect(pathOf(target)).toBe(path)
+  })
+
+  test('byUser gives what the application says, and nothing for nobody', () => {
+    expect(keyOf(byUser(() => 42))).toBe(42)
+    expect(keyOf(byUser(() => undefined))).toBeUndefined()
+    expect(() => byUser(undefined as never)).toThrow(/byUser: user: expected a function/)
+  })
+
+  test.each([
+    () => byHeader(''),
+    () => byHeader('two words'),
+    () => byHeader('x', { secret: 'no' as never }),
+    () => byCookie('a=b'),
+    () => byCookie('sid', { hashed: false } as never),
+    () => compose(),
+    () => compose('ip' as never),
+  ])('%s is refused', (make) => {
+    expect(make).toThrow(expect.objectContaining({ code: 'INVALID_POLICY' }))
+  })
+})
+
+describe('compose', () => {
+  test('joins keys readably', () => {
+    expect(keyOf(compose(byIp(), byPath()), { ip: '1.2.3.4', path: '/api/widgets' })).toBe('1.2.3.4|/api/widgets')
+  })
+
+  test('different parts never make the same key', () => {
+    const part = fc.string({ unit: fc.constantFrom('|', '\\', ':', 'a', 'b', '\n'), minLength: 1, maxLength: 6 })
+    const parts = fc.array(part, { minLength: 1, maxLength: 4 })
+    const composed = (values: string[]) => keyOf(compose(...values.map((value) => () => value)))
+    fc.assert(
+      fc.property(parts, parts, (a, b) => {
+        fc.pre(JSON.stringify(a) !== JSON.stringify(b))
+        expect(composed(a)).not.toBe(composed(b))
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  test.each([undefined, null, '', Number.NaN, Promise.resolve('k')])('a part that is %o makes no key', async (part) => {
+    expect(keyOf(compose(everyone(), () => part as never))).toBe(part)
+    const limiter = createLimiter<string>({
+      name: 'c',
+      store: memoryStore(),
+      limit: 1,
+      window: '1s',
+      key: compose(
+        () => 'a',
+        () => part as never,
+      ),
+    })
+    await expect(limiter.consume('x')).rejects.toThrow(expect.objectContaining({ code: 'INVALID_KEY' }))
+  })
+})

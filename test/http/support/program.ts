@@ -1,0 +1,55 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { ensureBuilt } from '../../support/built-core.js'
+
+/** An example, run as its readers run it. */
+export interface Program {
+  /** What it has written to its standard output so far, by line. */
+  readonly lines: readonly string[]
+  /** Sends a signal and resolves to the exit code; null if the signal killed it. */
+  end(signal: NodeJS.Signals): Promise<number | null>
+}
+
+const running = new Set<ChildProcess>()
+// However the tests end, no server is left behind.
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
+/**
+ * Runs `examples/{file}` and waits until it has written `lines` lines.
+ *
+ * @throws Error with what it wrote, if it ends before that
+ */
+export async function startExample(file: string, lines: number, env: Record<string, string> = {}): Promise<Program> {
+  ensureBuilt('core', 'express', 'koa', 'fastify')
+  const path = fileURLToPath(new URL(`../../../examples/${file}`, import.meta.url))
+  // Without the options of the test runner: a plain Node finds the built packages.
+  const child = spawn(process.execPath, [path], { env: { ...process.env, NODE_OPTIONS: '', ...env } })
+  running.add(child)
+  const closed = once(child, 'close').then(([code]) => {
+    running.delete(child)
+    return code as number | null
+  })
+
+  let output = ''
+  let errors = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    errors += text
+  })
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+      if (output.split('\n').length > lines) resolve()
+    })
+    closed.then((code) => reject(new Error(`${file} ended with ${code}: ${output}${errors}`)))
+  })
+  return {
+    lines: output.split('\n').slice(0, lines),
+    end(signal) {
+      child.kill(signal)
+      return closed
+    },
+  }
+}

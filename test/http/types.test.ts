@@ -1,0 +1,107 @@
+import * as express from '@sluice/express'
+import * as fastify from '@sluice/fastify'
+import * as koa from '@sluice/koa'
+import makeExpress from 'express'
+import { Redis } from 'ioredis'
+import request from 'supertest'
+import { expect, expectTypeOf, test } from 'vitest'
+import { startRedis } from '../support/redis-server.js'
+
+declare global {
+  namespace Express {
+    /** What an application's sign-in adds. */
+    interface Request {
+      user?: { id: string }
+    }
+  }
+}
+
+test('the lines that the design promises run and type-check as written', async () => {
+  const { byUser, everyone, gcra, perDay, perHour, perMinute, perSecond, rateLimit, redisStore } = express
+  const server = await startRedis()
+  const redis = new Redis(server.url)
+  try {
+    const app = makeExpress()
+    app.use((req, _res, next) => {
+      req.user = { id: 'ann' }
+      next()
+    })
+
+    app.use(rateLimit({ limit: 100, window: '1m' }))
+
+    const store = redisStore(redis)
+    app.use(
+      rateLimit({
+        name: 'api',
+        store,
+        limits: [perSecond(1), perMinute(20), perHour(200), perDay(800)],
+      }),
+    )
+    app.get(
+      '/export',
+      rateLimit({
+        name: 'export',
+        store,
+        cost: (req) => Number(req.query.pages ?? 1),
+        limits: [
+          gcra({ limit: 50, window: '1h', burst: 10, key: byUser((req) => req.user?.id) }),
+          gcra({ limit: 5000, window: '1h', key: everyone() }),
+        ],
+      }),
+      (req, res) => void res.json({ remaining: req.rateLimit?.remaining }),
+    )
+
+    const response = await request(app).get('/export?pages=3')
+    expect([response.status, response.body]).toEqual([200, { remaining: 7 }])
+    expect(response.headers['ratelimit-policy']).toBe(
+      '"default";q=100;w=60, "api-1s";q=1;w=1, "api-1m";q=20;w=60, "api-1h";q=200;w=3600, "api-1d";q=800;w=86400, ' +
+        '"export-1h";q=50;w=3600, "export-1h-2";q=5000;w=3600',
+    )
+    expect((await request(app).get('/export')).status).toBe(429)
+    await store.close()
+  } finally {
+    redis.disconnect()
+    await server.stop()
+  }
+})
+
+test('functions of the request have the request of their framework', () => {
+  express.rateLimit({
+    limit: (req) => (req.get('x-tier') === 'pro' ? 100 : 10),
+    window: (req) => (req.secure ? '1m' : 60_000),
+    key: express.compose(express.byIp(), (req) => req.hostname),
+    skip: (req, { path }) => req.ip === undefined || path === '/health',
+    respond: express.reject({ body: (req, verdict) => ({ path: req.path, retryAfterMs: verdict.retryAfterMs }) }),
+  })
+  koa.rateLimit({
+    limits: [koa.gcra({ limit: 1, window: '1s', key: koa.byUser((ctx) => ctx.state.user?.id as string | undefined) })],
+    cost: (ctx) => Number(ctx.query.pages ?? 1),
+    skip: async (ctx) => ctx.secure,
+  })
+  fastify.rateLimit satisfies (app: never, options: fastify.RateLimitPluginOptions, done: never) => void
+  const options: fastify.FastifyRateLimitOptions = {
+    limit: 1,
+    window: '1s',
+    key: (request) => request.hostname,
+    cost: ({ routeOptions }) => (routeOptions.method === 'POST' ? 2 : 1),
+  }
+  expectTypeOf(options.limit).not.toBeAny()
+})
+
+test('the compiler refuses wrong options', () => {
+  const refused = [
+    // @ts-expect-error a misspelt option
+    () => express.rateLimit({ limit: 1, windowMs: 1000 }),
+    // @ts-expect-error a limit in words
+    () => koa.rateLimit({ limit: 'one', window: '1s' }),
+    // @ts-expect-error a status that refuses nothing
+    () => express.rateLimit({ limit: 1, window: '1s', respond: express.reject({ status: 200 }) }),
+    // @ts-expect-error no such form of headers
+    () => express.rateLimit({ limit: 1, window: '1s', headers: 'draft-12' }),
+    // @ts-expect-error a property that requests do not have
+    () => express.rateLimit({ limit: 1, window: '1s', key: express.byUser((req) => req.account.id) }),
+    // @ts-expect-error a promised key
+    () => express.rateLimit({ limit: 1, window: '1s', key: async () => 'k' }),
+  ]
+  expect(refused).toHaveLength(6)
+})
