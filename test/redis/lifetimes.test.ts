@@ -77,22 +77,35 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     expect([...(await server.lifetimes()).keys()].filter((key) => key.includes('nothing'))).toEqual([])
   })
 
-  test('a key that someone else made permanent gets its life back with the next charge', async () => {
-    const limiter = on(store, 5, HOUR_MS)
+  const persistAll = async () => {
+    for (const key of (await server.lifetimes()).keys()) await server.call('PERSIST', key)
+  }
+
+  test('a key that someone else made permanent still counts, and ends by itself again with the first charge after its window', async () => {
+    const limiter = on(timed, 5, HOUR_MS)
     await limiter.consume('k')
-    for (const key of (await server.lifetimes()).keys()) await server.call('PERSIST', key)
-    const second = await limiter.consume('k')
-    expect(second).toMatchObject({ allowed: true, remaining: 3 })
-    await expectLifetimes('healed by a charge', 2 * HOUR_MS + SPARE_MS)
-    for (const key of (await server.lifetimes()).keys()) await server.call('PERSIST', key)
-    await limiter.refund('k', second)
-    await expectLifetimes('healed by a refund', 2 * HOUR_MS + SPARE_MS)
+    await persistAll()
+    expect(await limiter.consume('k')).toMatchObject({ allowed: true, remaining: 3 })
+    now += 2 * HOUR_MS
+    expect(await limiter.consume('k')).toMatchObject({ allowed: true })
+    await expectLifetimes('healed', 4 * HOUR_MS + SPARE_MS)
+  })
+
+  test('a key that someone else made permanent ends by itself again within a window of steady use', async () => {
+    const limiter = on(timed, 5, HOUR_MS)
+    await limiter.consume('k')
+    await persistAll()
+    for (let n = 0; n < 10; n++) {
+      now += 7 * 60_000
+      await limiter.consume('k')
+    }
+    await expectLifetimes('healed', 4 * HOUR_MS + SPARE_MS)
   })
 
   test('a permanent key locks nobody out: when its window is over it admits, and ends by itself again', async () => {
     const limiter = on(store, 3, 200)
     await limiter.consume('k', { cost: 3 })
-    for (const key of (await server.lifetimes()).keys()) await server.call('PERSIST', key)
+    await persistAll()
     await until('it admits again', async () => (await limiter.consume('k')).allowed, { withinMs: 2000 })
     await expectLifetimes('healed', 2 * 200 + SPARE_MS)
   })
