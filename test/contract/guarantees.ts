@@ -1,8 +1,10 @@
 import { createLimiter, perDay, perHour, perMinute, perSecond, type Store, slidingWindow } from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { LimitSpec } from '../oracle/spec.js'
+import { limitOf } from './limit-of.js'
 import { Clock, freshKey, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
-import { always } from './traces.js'
+import { ALGORITHMS, always } from './traces.js'
 
 /** What no arrivals, however long or shaped, may break. */
 export function guaranteesContract(under: StoreUnderTest): void {
@@ -61,6 +63,27 @@ export function guaranteesContract(under: StoreUnderTest): void {
         expectNoFullerWindow(admitted, limit, window)
       })
     })
+
+    for (const { title, specs } of ALGORITHMS) {
+      test(`a refund of what has long lapsed gives nothing and fails nothing: ${title}`, async () => {
+        const hour = 3_600_000
+        const [sample] = fc.sample(specs, { seed: 1, numRuns: 1 }) as [LimitSpec]
+        const limiter = createLimiter({ store, limits: [limitOf({ ...sample, limit: 3, window: hour })] })
+        // From when a state is just over to long after its key should be gone.
+        for (const lateMs of [0, 1, 5000, hour / 2, hour, 2 * hour, 20 * hour]) {
+          const key = freshKey()
+          clock.now = MIDNIGHT
+          const first = await limiter.consume(key)
+          clock.now += hour / 2
+          const second = await limiter.consume(key)
+          clock.now += 2 * hour + lateMs
+          await limiter.refund(key, first)
+          expect(await limiter.peek(key)).toMatchObject({ remaining: first.limits[0]?.capacity, resetAfterMs: 0 })
+          await limiter.refund(key, second)
+          expect(await limiter.consume(key)).toMatchObject({ remaining: first.remaining })
+        }
+      })
+    }
 
     test('of many at once exactly as many as fit are admitted, whatever their cost', async () => {
       clock.now = MIDNIGHT
