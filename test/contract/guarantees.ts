@@ -17,7 +17,9 @@ export function guaranteesContract(under: StoreUnderTest): void {
 
   describe(`guarantees on ${under.name}`, () => {
     for (const [shape, gaps] of Object.entries(SHAPES)) {
-      test(`no window holds more than 1/s + 20/min + 200/h + 800/day allow: 100,000 ${shape}`, { timeout: 120_000 }, async () => {
+      test(`no window holds more than 1/s + 20/min + 200/h + 800/day allow: 100,000 ${shape}`, {
+        timeout: 120_000,
+      }, async () => {
         const limits = [perSecond(1), perMinute(20), perHour(200), perDay(800)]
         const limiter = createLimiter({ store, limits })
         const key = freshKey()
@@ -85,11 +87,53 @@ export function guaranteesContract(under: StoreUnderTest): void {
       })
     }
 
+    test('a block refuses until its exact end, charges nothing, and is not extended by hits', async () => {
+      const limiter = createLimiter({ name: 'blocking', store, limits: [perMinute(5)] })
+      const again = createLimiter({ name: 'blocking', store, limits: [perHour(9)] })
+      const other = createLimiter({ name: 'elsewhere', store, limits: [perMinute(5)] })
+      const key = freshKey()
+      clock.now = MIDNIGHT
+      await limiter.block(key, { for: '10m', reason: 'scraping, "again"\n' })
+      for (const ms of [0, 1, 300_000, 599_999]) {
+        clock.now = MIDNIGHT + ms
+        const refusal = await limiter.consume(key)
+        expect(refusal).toMatchObject({
+          allowed: false,
+          reason: 'blocked',
+          remaining: 0,
+          retryAfterMs: 600_000 - ms,
+          limits: [],
+        })
+        expect(refusal.block).toEqual({ reason: 'scraping, "again"\n', remainingMs: 600_000 - ms })
+        expect(await again.peek(key), 'every limiter of this name').toMatchObject({ reason: 'blocked' })
+        expect((await other.peek(key)).allowed, 'no limiter of another name').toBe(true)
+      }
+      clock.now = MIDNIGHT + 600_000
+      expect(await limiter.consume(key)).toMatchObject({ allowed: true, remaining: 4 })
+    })
+
+    test('a block ends when it is lifted, is replaced by the next, and outlives a reset', async () => {
+      const limiter = createLimiter({ name: 'blocking', store, limits: [perMinute(5)] })
+      const key = freshKey()
+      clock.now = MIDNIGHT
+      await limiter.block(key, { for: '1h' })
+      await limiter.block(key, { for: '1m', reason: 'second' })
+      expect(await limiter.peek(key)).toMatchObject({ retryAfterMs: 60_000, block: { reason: 'second' } })
+      await limiter.reset(key)
+      expect((await limiter.peek(key)).reason).toBe('blocked')
+      await limiter.unblock(key)
+      expect((await limiter.consume(key)).allowed).toBe(true)
+      // Lifting what is not there is no error.
+      await limiter.unblock(key)
+    })
+
     test('of many at once exactly as many as fit are admitted, whatever their cost', async () => {
       clock.now = MIDNIGHT
       const limiter = createLimiter({ store, limits: [perMinute(100), perHour(90)] })
       const key = freshKey()
-      const verdicts = await Promise.all(Array.from({ length: 200 }, (_, i) => limiter.consume(key, { cost: 1 + (i % 3) })))
+      const verdicts = await Promise.all(
+        Array.from({ length: 200 }, (_, i) => limiter.consume(key, { cost: 1 + (i % 3) })),
+      )
       const units = verdicts.filter(({ allowed }) => allowed).reduce((sum, { cost }) => sum + cost, 0)
       expect(units).toBe(90)
     })
@@ -102,7 +146,8 @@ type Random = () => number
 const SHAPES: Readonly<Record<string, (random: Random) => () => number>> = {
   'steady arrivals': () => () => 1000,
   'random arrivals': (random) => () => Math.floor(random() * 4000),
-  'bursts and silences': (random) => () => (random() < 0.98 ? Math.floor(random() * 30) : Math.floor(random() * 600_000)),
+  'bursts and silences': (random) => () =>
+    random() < 0.98 ? Math.floor(random() * 30) : Math.floor(random() * 600_000),
 }
 
 /** Repeatable numbers from 0 to 1. */

@@ -230,15 +230,13 @@ export function propertiesContract(under: StoreUnderTest): void {
   }
 
   describe(`several limits on ${under.name}`, () => {
-    const several = fc
-      .array(anySpec, { minLength: 2, maxLength: 4 })
-      .chain((specs) =>
-        fc.record({
-          specs: fc.constant(specs),
-          order: fc.shuffledSubarray([...specs.keys()], { minLength: specs.length }),
-          trace: traceFor(specs),
-        }),
-      )
+    const several = fc.array(anySpec, { minLength: 2, maxLength: 4 }).chain((specs) =>
+      fc.record({
+        specs: fc.constant(specs),
+        order: fc.shuffledSubarray([...specs.keys()], { minLength: specs.length }),
+        trace: traceFor(specs),
+      }),
+    )
 
     test('a refusal by one charges none', () =>
       always(under, several, async ({ specs, trace }) => {
@@ -275,7 +273,8 @@ export function propertiesContract(under: StoreUnderTest): void {
         await play(clock, trace, async (cost) => {
           const verdict = await limiter.consume(key, { cost })
           const { allowed, retryAfterMs } = verdict
-          if (!allowed && retryAfterMs !== undefined) await expectTurn(clock, retryAfterMs, () => limiter.peek(key, { cost }))
+          if (!allowed && retryAfterMs !== undefined)
+            await expectTurn(clock, retryAfterMs, () => limiter.peek(key, { cost }))
           return verdict
         })
       }))

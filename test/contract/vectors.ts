@@ -42,12 +42,7 @@ export function vectorsContract(under: StoreUnderTest): void {
 
 type Subject = string | Readonly<Record<string, string>>
 
-async function runVector(
-  vector: Vector,
-  limits: readonly VectorLimit[],
-  store: Store,
-  clock: Clock,
-): Promise<void> {
+async function runVector(vector: Vector, limits: readonly VectorLimit[], store: Store, clock: Clock): Promise<void> {
   const run = freshKey()
   const limiter = createLimiter<Subject>({
     name: 'vector',
@@ -85,7 +80,11 @@ function check(verdicts: readonly Verdict[], { expect: expected }: VectorStep, s
   checkFields(last, fields, story)
   limits?.forEach((report, i) => checkFields(last.limits[i], report, `${story}: limits[${i}]`))
   for (const [name, report] of Object.entries(byName ?? {})) {
-    checkFields(last.limits.find((limit) => limit.name === name), report, `${story}: ${name}`)
+    checkFields(
+      last.limits.find((limit) => limit.name === name),
+      report,
+      `${story}: ${name}`,
+    )
   }
 }
 
