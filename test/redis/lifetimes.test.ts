@@ -179,12 +179,3 @@ test('a block ends by itself, and a longer window than a timer can hold neither 
   expect((await limiter.consume('b')).reason).toBe('blocked')
   await until('the block is over', async () => (await limiter.peek('b')).reason === undefined, { withinMs: 1000 })
 })
-
-test('a key of another type in the way is an error that says so, and not a refusal', async () => {
-  const limiter = createLimiter({ name: 'foreign', store, limit: 3, window: '1h' })
-  await limiter.consume('k')
-  const [key] = [...(await server.lifetimes()).keys()] as [string]
-  await server.call('DEL', key)
-  await server.call('HSET', key, 'someone', 'else')
-  await expect(limiter.consume('k')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
-})
