@@ -65,6 +65,7 @@ try {
  * @param {() => Promise<unknown>} decide
  */
 async function measure(name, decide) {
+  /** @type {number[][]} */
   const rounds = []
   for (let round = 0; round <= ROUNDS; round++) {
     const before = { ...(await serverCost()), node: process.cpuUsage() }
