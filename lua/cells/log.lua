@@ -95,7 +95,7 @@ end
 
 look[LOG] = function(c, key, cost)
   local p = first[c]
-  local header = call('GETRANGE', key, '0', F[c])
+  local header = tryCall('GETRANGE', key, '0', F[c])
   C[c] = nil
   log_open(c, key)
   if #header < W[c] then
