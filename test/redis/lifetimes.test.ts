@@ -159,6 +159,18 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     await expectLifetimes('a late refund', 3 * HOUR_MS + SPARE_MS)
   })
 
+  test('a refund that leaves nothing but what no longer counts is as good as any', async () => {
+    const limiter = on(timed, 7, HOUR_MS)
+    await limiter.consume('k')
+    now += (50 / 60) * HOUR_MS
+    await limiter.consume('k')
+    now += (50 / 60) * HOUR_MS
+    const newest = await limiter.consume('k')
+    now += (75 / 60) * HOUR_MS
+    expect(await limiter.refund('k', newest)).toBe(true)
+    expect(await limiter.peek('k')).toMatchObject({ remaining: 7, resetAfterMs: 0 })
+  })
+
   test('everything given back is as if nothing had been', async () => {
     const limiter = on(timed, 6, HOUR_MS)
     const verdicts = []

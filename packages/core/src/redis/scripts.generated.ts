@@ -26,7 +26,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: 'ce4772b79df3eab292ec62ef75e94e7d8620068f',
+  sha1: '64c7844e6544589ec15cacea35f9016d41a20963',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -209,7 +209,7 @@ O[c] = D[c] > 0 and unpackBytes('>I6', entries, #entries - 5) or nil
 log_advanceAll(c, key, T[c])
 end
 local function log_rewriteReplaced(c, key)
-if D[c] == 0 then
+if D[c] == 0 or O[c] + N[first[c] + 1] + slack <= now then
 call('DEL', key)
 return
 end
