@@ -30,11 +30,11 @@ export async function allChecks(): Promise<Check[]> {
         },
       })),
     ),
+    ...strangerChecks,
+    ...serverTimeChecks,
     ...(await scenarios()).map((scenario): Check => ({
       name: scenario.name,
       run: (venue) => replay(scenario, venue),
     })),
-    ...strangerChecks,
-    ...serverTimeChecks,
   ]
 }

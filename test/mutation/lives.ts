@@ -6,6 +6,8 @@ const SLACK_MS = 3_600_000
 const LINGER_MS = 10_000
 /** Between a run and the look at what is left of a life. */
 const PASSED_MS = 30
+/** An expiry that no script sets, in ms since 1970: where it still stands after a run, that run set none. */
+const UNTOUCHED = '4102444800000'
 
 /** How long, by the clock at `now`, the state under a key can have to live at most. */
 function longestLife(key: string, now: number): number {
@@ -64,22 +66,23 @@ export class Lives {
     return this.#wrong
   }
 
-  async forget(): Promise<void> {
+  /** Before a run: forgets what is over, and marks what is not. */
+  forget(): void {
     for (const [key, ends] of this.#ends) {
-      if (ends > this.#now()) continue
-      this.#ends.delete(key)
-      await this.#redis.call('DEL', key)
+      if (ends > this.#now()) this.#redis.call('PEXPIREAT', key, UNTOUCHED)
+      else {
+        this.#ends.delete(key)
+        this.#redis.call('DEL', key)
+      }
     }
   }
 
   async #look(key: string): Promise<void> {
     const now = this.#now()
-    const left = Number(await this.#redis.call('PTTL', key))
-    if (left === -2) {
-      this.#ends.delete(key)
-      return
-    }
-    const life = left - SLACK_MS
+    const [expires, left] = await Promise.all([this.#redis.call('PEXPIRETIME', key), this.#redis.call('PTTL', key)])
+    if (left === -2) this.#ends.delete(key)
+    if (left === -2 || String(expires) === UNTOUCHED) return
+    const life = Number(left) - SLACK_MS
     if (left === -1) this.#wrong ??= `${key} would stay for ever`
     else if (life > longestLife(key, now)) this.#wrong ??= `${key} stays ${life} ms, ${longestLife(key, now)} would do`
     this.#ends.set(key, now + life + PASSED_MS)

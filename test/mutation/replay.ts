@@ -24,7 +24,7 @@ export async function replay(scenario: Scenario, { redis, store, clock }: Stage)
   for (const { at, asks } of steps) {
     if (different !== undefined) break
     clock.now = at
-    await lives?.forget()
+    lives?.forget()
     const verdicts = await Promise.all(asks.map(({ of }) => (of === undefined ? undefined : answers[of])))
     for (const [i, { ask }] of asks.entries()) {
       const n = answers.length
