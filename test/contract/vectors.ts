@@ -1,4 +1,5 @@
 import {
+  concurrency,
   createLimiter,
   fixedWindow,
   gcra,
@@ -15,7 +16,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { allVectors, type Vector, type VectorLimit, type VectorStep } from '../vectors/vectors.js'
 import { Clock, freshKey, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
 
-const CONSTRUCTORS = { fixedWindow, gcra, leakyBucket, slidingLog, slidingWindow, tokenBucket }
+const CONSTRUCTORS = { concurrency, fixedWindow, gcra, leakyBucket, slidingLog, slidingWindow, tokenBucket }
 
 /** The numbers of `test/vectors` come out. */
 export function vectorsContract(under: StoreUnderTest): void {

@@ -2,6 +2,7 @@ import type { Store } from '@sluice/core'
 import { expectVector } from '../contract/vectors.js'
 import { allVectors } from '../vectors/vectors.js'
 import { type Stage, replay } from './replay.js'
+import { roomChecks } from './room.js'
 import { serverTimeChecks } from './server-time.js'
 import { strangerChecks } from './strangers.js'
 import { scenarios } from './walks.js'
@@ -32,6 +33,7 @@ export async function allChecks(): Promise<Check[]> {
     ),
     ...strangerChecks,
     ...serverTimeChecks,
+    ...roomChecks,
     ...(await scenarios()).map((scenario): Check => ({
       name: scenario.name,
       run: (venue) => replay(scenario, venue),

@@ -1,4 +1,4 @@
-import { createLimiter, fixedWindow } from '@sluice/core'
+import { concurrency, createLimiter, fixedWindow } from '@sluice/core'
 import { algorithms } from '../support/algorithms.js'
 import type { Check, Venue } from './checks.js'
 
@@ -74,4 +74,17 @@ export const serverTimeChecks: readonly Check[] = [
       },
     }),
   ),
+  {
+    name: "server's time: a place that is renewed outlives the key of its first ttl",
+    run: async ({ redis, timed }) => {
+      const limiter = createLimiter({ name: 'held', store: timed, limits: [concurrency({ limit: 2, ttl: '1h' })] })
+      await redis.call('FLUSHALL')
+      const verdict = await limiter.consume('k')
+      const [key] = (await redis.call('KEYS', '*')) as [string]
+      await redis.call('PEXPIRE', key, 60_000)
+      await limiter.renew(verdict)
+      const left = Number(await redis.call('PTTL', key))
+      return left < 3_500_000 ? `it ends in ${left} ms` : undefined
+    },
+  },
 ]

@@ -16,6 +16,7 @@ const MORE: Record<string, readonly Limit<string>[]> = {
   bytes: [slidingWindow({ limit: 256, window: '10s', segments: 2, edge: 'strict' })],
   slow: [gcra({ limit: 3, window: '1h' })],
   steps: [tokenBucket({ capacity: 3, refill: 5, every: '2s', style: 'interval' })],
+  halves: [slidingWindow({ limit: 9, window: '10s', segments: 1 })],
   crowd: [concurrency({ limit: 30, ttl: '9s' })],
 }
 const ALL = { ...POLICIES, ...MORE }
@@ -61,6 +62,19 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
         return 0
     }
   }
+  const back = () => {
+    switch (random(5)) {
+      case 0:
+        return random(4 * longest)
+      // How far ahead a state is believed, to the ms.
+      case 1:
+        return longest - 1 + random(3)
+      case 2:
+        return shortest - 1 + random(3)
+      default:
+        return random(shortest)
+    }
+  }
   const ask = async (step: number) => {
     const limiter = random(policies.length)
     const key = keys[random(keys.length)] as string
@@ -84,7 +98,7 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
   let opened: Kept[] = []
   for (let step = 0; step < steps; step++) {
     recorder.clock.now += gap()
-    if (stepsBack && random(25) === 0) recorder.clock.now -= random(random(3) === 0 ? 4 * longest : shortest)
+    if (stepsBack && random(12) === 0) recorder.clock.now -= back()
     recorder.step()
     for (let n = 1 + random(together); n > 0; n--) await ask(step)
     // A verdict is there to be given back once its batch is answered; the latest matter most.
