@@ -77,6 +77,7 @@ end
 
 --- Writes down what `log_replace` took: all that counted when its newest entry came, should the clock step back.
 local function log_rewriteReplaced(c, key)
+  -- With its newest entry gone, all that is left may have lapsed long since: there is no life to give such a key.
   if D[c] == 0 or O[c] + N[first[c] + 1] + slack <= now then
     call('DEL', key)
     return
