@@ -17,6 +17,9 @@
 -- at which the reason stands, after all decisions.
 
 local ARGV, KEYS = ARGV, KEYS
+-- A first read goes through pcall: its error is a table, of length 0, so what is not ours counts as no state,
+-- and the next charge replaces it. One foreign value must not fail the decisions that share its batch.
+local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format = string.sub, string.rep, string.format
@@ -101,8 +104,8 @@ for _ = 1, tonumber(ARGV[3]) do
       local ends, reason
       if anyBlocked and op <= CHARGE then
         for b = block, block + identities - 1 do
-          local value = call('GET', KEYS[b])
-          if value and not ends then ends, reason = string.match(value, '^(%d+) (.*)$') end
+          local value = tryCall('GET', KEYS[b])
+          if type(value) == 'string' and not ends then ends, reason = string.match(value, '^(%d+) (.*)$') end
           ends = ends and tonumber(ends) > now and ends
         end
       end

@@ -67,7 +67,7 @@ export function agreementContract(under: StoreUnderTest): void {
       })
     }
 
-    test('on places that are freed', () => {
+    test('on places that are freed and renewed', () => {
       const concurrency = ALGORITHMS.find(({ title }) => title === 'concurrency') as (typeof ALGORITHMS)[number]
       const input = fc.record({
         case: specAndTrace(concurrency),
@@ -80,11 +80,14 @@ export function agreementContract(under: StoreUnderTest): void {
         const held: { verdict: Verdict; receipt: Receipt }[] = []
         await play(clock, trace, async (cost, step) => {
           const free = freed[step]
-          if (typeof free === 'number' && held.length > 0) {
-            const [gone] = held.splice(free % held.length, 1) as [(typeof held)[number]]
-            if (free % 2 === 0) await limiter.release(gone.verdict)
-            else await limiter.refund(key, gone.verdict)
-            oracle.release(gone.receipt)
+          const one = typeof free === 'number' ? held[free % held.length] : undefined
+          if (one && (free as number) % 3 === 0) {
+            await limiter.renew(one.verdict)
+            oracle.renew(clock.now, one.receipt)
+          } else if (one) {
+            if ((free as number) % 3 === 1) await limiter.release(one.verdict)
+            else await limiter.refund(key, one.verdict)
+            oracle.release(one.receipt)
           }
           const verdict = await limiter.consume(key, { cost })
           const { receipt, ...expected } = oracle.consume(clock.now, cost, [key])

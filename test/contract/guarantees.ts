@@ -1,8 +1,10 @@
 import { createLimiter, perDay, perHour, perMinute, perSecond, type Store, slidingWindow } from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { LimitSpec } from '../oracle/spec.js'
+import { limitOf } from './limit-of.js'
 import { Clock, freshKey, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
-import { always } from './traces.js'
+import { ALGORITHMS, always } from './traces.js'
 
 /** What no arrivals, however long or shaped, may break. */
 export function guaranteesContract(under: StoreUnderTest): void {
@@ -62,6 +64,67 @@ export function guaranteesContract(under: StoreUnderTest): void {
         }
         expectNoFullerWindow(admitted, limit, window)
       })
+    })
+
+    for (const { title, specs } of ALGORITHMS) {
+      test(`a refund of what has long lapsed gives nothing and fails nothing: ${title}`, async () => {
+        const hour = 3_600_000
+        const [sample] = fc.sample(specs, { seed: 1, numRuns: 1 }) as [LimitSpec]
+        const limiter = createLimiter({ store, limits: [limitOf({ ...sample, limit: 3, window: hour })] })
+        // From when a state is just over to long after its key should be gone.
+        for (const lateMs of [0, 1, 5000, hour / 2, hour, 2 * hour, 20 * hour]) {
+          const key = freshKey()
+          clock.now = MIDNIGHT
+          const first = await limiter.consume(key)
+          clock.now += hour / 2
+          const second = await limiter.consume(key)
+          clock.now += 2 * hour + lateMs
+          await limiter.refund(key, first)
+          expect(await limiter.peek(key)).toMatchObject({ remaining: first.limits[0]?.capacity, resetAfterMs: 0 })
+          await limiter.refund(key, second)
+          expect(await limiter.consume(key)).toMatchObject({ remaining: first.remaining })
+        }
+      })
+    }
+
+    test('a block refuses until its exact end, charges nothing, and is not extended by hits', async () => {
+      const limiter = createLimiter({ name: 'blocking', store, limits: [perMinute(5)] })
+      const again = createLimiter({ name: 'blocking', store, limits: [perHour(9)] })
+      const other = createLimiter({ name: 'elsewhere', store, limits: [perMinute(5)] })
+      const key = freshKey()
+      clock.now = MIDNIGHT
+      await limiter.block(key, { for: '10m', reason: 'scraping, "again"\n' })
+      for (const ms of [0, 1, 300_000, 599_999]) {
+        clock.now = MIDNIGHT + ms
+        const refusal = await limiter.consume(key)
+        expect(refusal).toMatchObject({
+          allowed: false,
+          reason: 'blocked',
+          remaining: 0,
+          retryAfterMs: 600_000 - ms,
+          limits: [],
+        })
+        expect(refusal.block).toEqual({ reason: 'scraping, "again"\n', remainingMs: 600_000 - ms })
+        expect(await again.peek(key), 'every limiter of this name').toMatchObject({ reason: 'blocked' })
+        expect((await other.peek(key)).allowed, 'no limiter of another name').toBe(true)
+      }
+      clock.now = MIDNIGHT + 600_000
+      expect(await limiter.consume(key)).toMatchObject({ allowed: true, remaining: 4 })
+    })
+
+    test('a block ends when it is lifted, is replaced by the next, and outlives a reset', async () => {
+      const limiter = createLimiter({ name: 'blocking', store, limits: [perMinute(5)] })
+      const key = freshKey()
+      clock.now = MIDNIGHT
+      await limiter.block(key, { for: '1h' })
+      await limiter.block(key, { for: '1m', reason: 'second' })
+      expect(await limiter.peek(key)).toMatchObject({ retryAfterMs: 60_000, block: { reason: 'second' } })
+      await limiter.reset(key)
+      expect((await limiter.peek(key)).reason).toBe('blocked')
+      await limiter.unblock(key)
+      expect((await limiter.consume(key)).allowed).toBe(true)
+      // Lifting what is not there is no error.
+      await limiter.unblock(key)
     })
 
     test('of many at once exactly as many as fit are admitted, whatever their cost', async () => {

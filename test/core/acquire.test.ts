@@ -1,5 +1,15 @@
 import { getEventListeners } from 'node:events'
-import { concurrency, createLimiter, gcra, type Limit, leakyBucket, memoryStore, SluiceError, slidingLog, type Verdict } from '@sluice/core'
+import {
+  concurrency,
+  createLimiter,
+  gcra,
+  type Limit,
+  leakyBucket,
+  memoryStore,
+  SluiceError,
+  slidingLog,
+  type Verdict,
+} from '@sluice/core'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 // Timers and the store's clock are one: time passes where a test says so, and nowhere else.
@@ -13,7 +23,11 @@ const NOON = 20_000 * 86_400_000 + 43_200_000
 
 function limiterOf(...limits: Limit[]) {
   const start = performance.now()
-  return createLimiter({ name: 'partner', store: memoryStore({ clock: () => NOON + performance.now() - start }), limits })
+  return createLimiter({
+    name: 'partner',
+    store: memoryStore({ clock: () => NOON + performance.now() - start }),
+    limits,
+  })
 }
 
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
@@ -21,7 +35,12 @@ const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
 /** Follows a promise without waiting for it. */
 function watch<T>(promise: Promise<T>) {
   const start = performance.now()
-  const seen = { state: 'waiting' as 'waiting' | 'done' | 'failed', value: undefined as T | undefined, error: undefined as SluiceError | undefined, afterMs: -1 }
+  const seen = {
+    state: 'waiting' as 'waiting' | 'done' | 'failed',
+    value: undefined as T | undefined,
+    error: undefined as SluiceError | undefined,
+    afterMs: -1,
+  }
   promise.then(
     (value) => Object.assign(seen, { state: 'done', value, afterMs: performance.now() - start }),
     (error) => Object.assign(seen, { state: 'failed', error, afterMs: performance.now() - start }),

@@ -1,6 +1,16 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { createLimiter, fixedWindow, gcra, memoryStore, perDay, perHour, perMinute, perSecond, slidingLog } from '@sluice/core'
+import {
+  createLimiter,
+  fixedWindow,
+  gcra,
+  memoryStore,
+  perDay,
+  perHour,
+  perMinute,
+  perSecond,
+  slidingLog,
+} from '@sluice/core'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 
 setFlagsFromString('--expose-gc')
@@ -67,7 +77,10 @@ describe('what has expired', () => {
   test('is freed without traffic, by one timer that ends with the last state', async () => {
     vi.useFakeTimers()
     let now = NOON
-    const limiter = createLimiter({ store: memoryStore({ clock: () => now }), limits: [perMinute(5), gcra({ limit: 5, window: '1m' })] })
+    const limiter = createLimiter({
+      store: memoryStore({ clock: () => now }),
+      limits: [perMinute(5), gcra({ limit: 5, window: '1m' })],
+    })
     expect(vi.getTimerCount()).toBe(0)
     for (let i = 0; i < 1000; i++) await limiter.consume(`key-${i}`)
     expect(vi.getTimerCount()).toBe(1)
@@ -84,7 +97,11 @@ describe('what has expired', () => {
   test('leaves the heap where it was after 300,000 one-shot keys', { timeout: 60_000 }, async () => {
     vi.useFakeTimers()
     let now = NOON
-    const limiter = createLimiter({ store: memoryStore({ clock: () => now, maxKeys: 1_000_000 }), limit: 10, window: '1s' })
+    const limiter = createLimiter({
+      store: memoryStore({ clock: () => now, maxKeys: 1_000_000 }),
+      limit: 10,
+      window: '1s',
+    })
     await limiter.consume('warm')
     const before = heapAfterGc()
     for (let i = 0; i < 300_000; i++) await limiter.consume(`one-shot-${i}`)
@@ -144,12 +161,12 @@ test('a verdict that was handed out never changes', async () => {
   const taken = []
   for (let i = 0; i < 30; i++) {
     const verdict = await limiter.consume('key')
-    taken.push({ verdict, then: JSON.stringify(verdict) })
+    taken.push({ verdict, text: JSON.stringify(verdict) })
     now += 700
   }
   await limiter.refund('key', taken[0]?.verdict as never)
   await limiter.reset('key')
-  for (const { verdict, then } of taken) expect(JSON.stringify(verdict)).toBe(then)
+  for (const { verdict, text } of taken) expect(JSON.stringify(verdict)).toBe(text)
 })
 
 test('two stores share nothing', async () => {
@@ -175,4 +192,23 @@ test('a window beyond what a timer can hold neither overflows nor lapses', async
   expect((await limiter.consume('key')).retryAfterMs).toBe(1)
   now += 1
   expect((await limiter.consume('key')).allowed).toBe(true)
+})
+
+test('limits that differ with every request leave nothing behind once their states have ended', async () => {
+  vi.useFakeTimers()
+  let now = 0
+  const store = memoryStore({ clock: () => now })
+  const limiter = createLimiter<{ key: string; limit: number }>({
+    store,
+    limit: ({ limit }) => limit,
+    window: '1s',
+    key: ({ key }) => key,
+  })
+  for (let limit = 1; limit <= 50; limit++) await limiter.consume({ key: 'k', limit })
+  now += 2 * 3_600_000
+  await vi.advanceTimersByTimeAsync(5000)
+  // Still the same limits: one unit of the first, and no second.
+  expect((await limiter.consume({ key: 'k', limit: 1 })).allowed).toBe(true)
+  expect((await limiter.consume({ key: 'k', limit: 1 })).allowed).toBe(false)
+  vi.useRealTimers()
 })

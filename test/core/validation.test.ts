@@ -110,12 +110,32 @@ describe('an option that nobody reads is refused, not ignored', () => {
 
   test.each<[string, () => unknown, RegExp]>([
     ['concurrency', () => concurrency({ limit: 5, window: '1m' } as Anything), /^concurrency: window: /],
-    ['createLimiter', () => createLimiter({ limit: 5, window: '1m', max: 3 } as Anything), /max: expected no such option/],
+    [
+      'createLimiter',
+      () => createLimiter({ limit: 5, window: '1m', max: 3 } as Anything),
+      /max: expected no such option/,
+    ],
     ['memoryStore', () => memoryStore({ size: 3 } as Anything), /^memoryStore: size: expected no such option/],
-    ['options that are not an object', () => slidingLog(undefined as Anything), /^slidingLog: options: expected an object/],
-    ['limit and limits at once', () => createLimiter({ limit: 5, limits: [perMinute(5)] }), /limits: expected none beside/],
-    ['refill and limit at once', () => tokenBucket({ limit: 5, refill: 5, every: '1m' }), /refill: expected none beside limit/],
-    ['every and window at once', () => leakyBucket({ leak: 5, window: '1m', every: '1m' }), /every: expected none beside window/],
+    [
+      'options that are not an object',
+      () => slidingLog(undefined as Anything),
+      /^slidingLog: options: expected an object/,
+    ],
+    [
+      'limit and limits at once',
+      () => createLimiter({ limit: 5, limits: [perMinute(5)] }),
+      /limits: expected none beside/,
+    ],
+    [
+      'refill and limit at once',
+      () => tokenBucket({ limit: 5, refill: 5, every: '1m' }),
+      /refill: expected none beside limit/,
+    ],
+    [
+      'every and window at once',
+      () => leakyBucket({ leak: 5, window: '1m', every: '1m' }),
+      /every: expected none beside window/,
+    ],
     [
       'segments and precision at once',
       () => slidingWindow({ limit: 5, window: '1m', segments: 2, precision: '1s' }),
@@ -130,11 +150,15 @@ describe('an option that nobody reads is refused, not ignored', () => {
   test('a bad option of acquire, block or consume rejects', async () => {
     const limiter = createLimiter({ limit: 5, window: '1m' })
     await expect(limiter.acquire('key', { wait: '1s' } as Anything)).rejects.toMatchObject({ code: 'INVALID_POLICY' })
-    await expect(limiter.acquire('key', { maxWait: 'soon' as Anything })).rejects.toMatchObject({ code: 'INVALID_POLICY' })
+    await expect(limiter.acquire('key', { maxWait: 'soon' as Anything })).rejects.toMatchObject({
+      code: 'INVALID_POLICY',
+    })
     await expect(limiter.acquire('key', { signal: {} as Anything })).rejects.toMatchObject({ code: 'INVALID_POLICY' })
     await expect(limiter.block('key', { until: 5 } as Anything)).rejects.toMatchObject({ code: 'INVALID_POLICY' })
     await expect(limiter.block('key', { for: 0 })).rejects.toMatchObject({ code: 'INVALID_POLICY' })
-    await expect(limiter.block('key', { for: '1h', reason: 5 as Anything })).rejects.toMatchObject({ code: 'INVALID_POLICY' })
+    await expect(limiter.block('key', { for: '1h', reason: 5 as Anything })).rejects.toMatchObject({
+      code: 'INVALID_POLICY',
+    })
     expect((await limiter.peek('key')).remaining).toBe(5)
   })
 })
@@ -188,21 +212,57 @@ describe('durations', () => {
 describe('numbers that could round are refused', () => {
   const half = 2 ** 52
   test.each<[string, () => unknown, RegExp]>([
-    ['a limit times its window', () => gcra({ limit: half, window: 2 }), /^gcra: limit: expected units times window .* below 2\^53/],
+    [
+      'a limit times its window',
+      () => gcra({ limit: half, window: 2 }),
+      /^gcra: limit: expected units times window .* below 2\^53/,
+    ],
     ['of a fixed window', () => fixedWindow({ limit: half, window: 2 }), /^fixedWindow: limit: /],
     ['of a sliding window', () => slidingWindow({ limit: half, window: 2, segments: 1 }), /^slidingWindow: limit: /],
-    ['of a log', () => slidingLog({ limit: 1_000_000, window: '40000000s' as Anything }), /^slidingLog: (limit|window): /],
+    [
+      'of a log',
+      () => slidingLog({ limit: 1_000_000, window: '40000000s' as Anything }),
+      /^slidingLog: (limit|window): /,
+    ],
     ['a burst times its window', () => gcra({ limit: 1, window: 1000, burst: half }), /^gcra: burst: /],
-    ['a capacity times its window', () => tokenBucket({ refill: 1, every: 1000, capacity: half }), /^tokenBucket: capacity: /],
+    [
+      'a capacity times its window',
+      () => tokenBucket({ refill: 1, every: 1000, capacity: half }),
+      /^tokenBucket: capacity: /,
+    ],
     ['a leaky capacity', () => leakyBucket({ leak: 1, every: 1000, capacity: half }), /^leakyBucket: capacity: /],
     ['a number beyond 2^53', () => gcra({ limit: 2 ** 53, window: 1 }), /^gcra: limit: expected a whole number/],
-    ['a log too long to keep', () => slidingLog({ limit: 1_000_001, window: '1d' }), /^slidingLog: limit: expected at most 1000000/],
-    ['segments that do not divide', () => slidingWindow({ limit: 5, window: '1m', segments: 7 }), /^slidingWindow: segments: /],
-    ['a precision that does not divide', () => slidingWindow({ limit: 5, window: '1m', precision: '7s' }), /^slidingWindow: precision: /],
-    ['a precision longer than the window', () => slidingWindow({ limit: 5, window: '1m', precision: '2m' }), /^slidingWindow: precision: /],
-    ['segments shorter than a millisecond', () => slidingWindow({ limit: 5, window: 10, segments: 20 }), /^slidingWindow: segments: /],
+    [
+      'a log too long to keep',
+      () => slidingLog({ limit: 1_000_001, window: '1d' }),
+      /^slidingLog: limit: expected at most 1000000/,
+    ],
+    [
+      'segments that do not divide',
+      () => slidingWindow({ limit: 5, window: '1m', segments: 7 }),
+      /^slidingWindow: segments: /,
+    ],
+    [
+      'a precision that does not divide',
+      () => slidingWindow({ limit: 5, window: '1m', precision: '7s' }),
+      /^slidingWindow: precision: /,
+    ],
+    [
+      'a precision longer than the window',
+      () => slidingWindow({ limit: 5, window: '1m', precision: '2m' }),
+      /^slidingWindow: precision: /,
+    ],
+    [
+      'segments shorter than a millisecond',
+      () => slidingWindow({ limit: 5, window: 10, segments: 20 }),
+      /^slidingWindow: segments: /,
+    ],
     ['no segments', () => slidingWindow({ limit: 5, window: '1m', segments: 0 }), /^slidingWindow: segments: /],
-    ['more segments than can be kept', () => slidingWindow({ limit: 5, window: '1h', segments: 1200 }), /^slidingWindow: segments: /],
+    [
+      'more segments than can be kept',
+      () => slidingWindow({ limit: 5, window: '1h', segments: 1200 }),
+      /^slidingWindow: segments: /,
+    ],
   ])('%s', (_, make, message) => {
     const error = errorOf(make)
     expect(error.code).toBe('INVALID_POLICY')
@@ -230,7 +290,10 @@ describe('names', () => {
   })
 
   test('limits without names get ones that differ', async () => {
-    const limiter = createLimiter({ name: 'api', limits: [perMinute(5), gcra({ limit: 5, window: '1m' }), perMinute(9, { name: 'API-1m-2' })] })
+    const limiter = createLimiter({
+      name: 'api',
+      limits: [perMinute(5), gcra({ limit: 5, window: '1m' }), perMinute(9, { name: 'API-1m-2' })],
+    })
     const names = (await limiter.peek('key')).limits.map(({ name }) => name.toLowerCase())
     expect(new Set(names).size).toBe(3)
   })
@@ -274,7 +337,10 @@ describe('a bad key rejects and charges nothing', () => {
     ['a boolean', true],
   ])('%s', async (_, key) => {
     const limiter = createLimiter<Anything>({ name: 'api', limit: 5, window: '1m' })
-    const byFunction = createLimiter<Anything>({ name: 'api', limits: [perMinute(5), perMinute(9, { key: () => key as Anything })] })
+    const byFunction = createLimiter<Anything>({
+      name: 'api',
+      limits: [perMinute(5), perMinute(9, { key: () => key as Anything })],
+    })
     for (const ask of [
       () => limiter.consume(key),
       () => limiter.peek(key),
@@ -320,13 +386,16 @@ describe('limit and window as functions of the request', () => {
     expect(error.message).toMatch(/^policy "api": limit: expected a whole number of at least 0, got /)
   })
 
-  test.each([undefined, 0, -5, '1 minuite', Number.NaN])('a window that is %j is an error that says so', async (window) => {
-    const limiter = createLimiter({ name: 'api', limit: 5, window: (() => window) as Anything })
-    await expect(limiter.consume('key')).rejects.toMatchObject({
-      code: 'INVALID_POLICY',
-      message: expect.stringMatching(/^policy "api": window: expected whole milliseconds or a duration/),
-    })
-  })
+  test.each([undefined, 0, -5, '1 minuite', Number.NaN])(
+    'a window that is %j is an error that says so',
+    async (window) => {
+      const limiter = createLimiter({ name: 'api', limit: 5, window: (() => window) as Anything })
+      await expect(limiter.consume('key')).rejects.toMatchObject({
+        code: 'INVALID_POLICY',
+        message: expect.stringMatching(/^policy "api": window: expected whole milliseconds or a duration/),
+      })
+    },
+  )
 
   test('numbers that could round are refused when they come', async () => {
     const limiter = createLimiter({ name: 'api', limits: [gcra({ limit: () => 2 ** 52, window: '1m' })] })
@@ -334,7 +403,10 @@ describe('limit and window as functions of the request', () => {
   })
 
   test('each request is held to its own', async () => {
-    const limiter = createLimiter<string>({ limit: (user) => (user === 'paying' ? 3 : 1), window: (user) => (user === 'paying' ? '1h' : 60_000) })
+    const limiter = createLimiter<string>({
+      limit: (user) => (user === 'paying' ? 3 : 1),
+      window: (user) => (user === 'paying' ? '1h' : 60_000),
+    })
     expect((await limiter.consume('paying')).limits[0]).toMatchObject({ limit: 3, windowMs: 3_600_000, remaining: 2 })
     expect((await limiter.consume('free')).limits[0]).toMatchObject({ limit: 1, windowMs: 60_000, remaining: 0 })
     expect((await limiter.consume('free')).allowed).toBe(false)
@@ -412,4 +484,30 @@ describe('what a limiter is', () => {
     expect(await limiter.refund('key', await limiter.peek('key'))).toBe(false)
     expect((await limiter.peek('key')).remaining).toBe(0)
   })
+})
+
+test('long keys differ to their last character, and are kept short', async () => {
+  const asked: string[] = []
+  const store = memoryStore()
+  const limiter = createLimiter({
+    limit: 1,
+    window: '1m',
+    store: {
+      decide(ask) {
+        asked.push(...ask.identities)
+        return store.decide(ask)
+      },
+      reset: (plan, identities) => store.reset(plan, identities),
+      block: (policy, identity, forMs, reason) => store.block(policy, identity, forMs, reason),
+      unblock: (policy, identity) => store.unblock(policy, identity),
+      close: () => store.close(),
+    },
+  })
+  const long = 'x'.repeat(10_000)
+  expect((await limiter.consume(`${long}1`)).allowed).toBe(true)
+  expect((await limiter.consume(`${long}2`)).allowed).toBe(true)
+  expect((await limiter.consume(`${long}1`)).allowed).toBe(false)
+  for (const identity of asked) expect(identity.length).toBeLessThan(300)
+  await limiter.block(`${long}3`, { for: '1m' })
+  expect((await limiter.consume(`${long}3`)).reason).toBe('blocked')
 })

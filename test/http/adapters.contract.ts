@@ -1,6 +1,17 @@
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { byHeader, concurrency, everyone, leakyBucket, memoryStore, perMinute, perSecond, reject } from '@sluice/core'
+import {
+  byHeader,
+  concurrency,
+  everyone,
+  type HttpContext,
+  type Limiter,
+  leakyBucket,
+  memoryStore,
+  perMinute,
+  perSecond,
+  reject,
+} from '@sluice/core'
 import request from 'supertest'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type AppFactory, type AppSpec, type RunningApp, run } from './support/app.js'
@@ -343,10 +354,7 @@ export function adapterContract(name: string, factory: AppFactory): void {
       const app = await start({
         routes: { '/': { limiters: [{ name: 'api', store, limit: 9, window: '10s', key: everyone() }] } },
       })
-      const limiter = app.limiters[0] as unknown as {
-        block(key: string, options: { for: number; reason: string }): Promise<void>
-        unblock(key: string): Promise<void>
-      }
+      const limiter = limiterOf(app)
       await limiter.block('everyone', { for: 90_000, reason: 'scraping' })
       const response = await request(app.server).get('/')
       expect(response.status).toBe(429)
@@ -367,13 +375,9 @@ export function adapterContract(name: string, factory: AppFactory): void {
     })
 
     test('a queueing limit spaces requests out', async () => {
-      const app = await start({
-        routes: {
-          '/': {
-            limiters: [{ name: 'line', limits: [leakyBucket({ leak: 10, every: '1s', capacity: 3, queue: true })] }],
-          },
-        },
-      })
+      const { store } = clockAt(0)
+      const limits = [leakyBucket({ leak: 10, every: '1s', capacity: 3, queue: true })]
+      const app = await start({ routes: { '/': { limiters: [{ name: 'line', store, limits }] } } })
       const startedAt = performance.now()
       const responses = await Promise.all(
         Array.from({ length: 4 }, async () => {
@@ -383,28 +387,56 @@ export function adapterContract(name: string, factory: AppFactory): void {
       )
       const admitted = responses.filter(({ status }) => status === 200).map(({ after }) => after)
       expect(admitted).toHaveLength(3)
-      // Timers may fire a hair early by the performance clock.
       admitted.sort((a, b) => a - b)
+      // Timers may fire a hair early by the performance clock.
       for (const [i, after] of admitted.entries()) expect(after).toBeGreaterThanOrEqual(i * 100 - 5)
     })
 
     test('a client that leaves the line gives its charge back and never reaches the handler', async () => {
-      const app = await start({
-        routes: {
-          '/': {
-            limiters: [{ name: 'line', limits: [leakyBucket({ leak: 1, every: '400ms', capacity: 2, queue: true })] }],
-          },
-        },
-      })
+      // The clock stands still, so that only the giving back makes room.
+      const { store } = clockAt(0)
+      const limits = [leakyBucket({ leak: 1, every: '700ms', capacity: 2, queue: true })]
+      const app = await start({ routes: { '/': { limiters: [{ name: 'line', store, limits, key: everyone() }] } } })
+      const room = async () => (await limiterOf(app).peek('everyone')).remaining
       expect(await statuses(app, '/', 1)).toEqual([200])
       const leave = await hangingGet(app.url)
-      await sleep(50)
+      await expect.poll(room).toBe(0)
       expect(await statuses(app, '/', 1)).toEqual([429])
       leave()
-      await sleep(50)
+      await expect.poll(room).toBe(1)
       expect(await statuses(app, '/', 1)).toEqual([200])
       expect(app.ran).toHaveLength(2)
       expect(app.errors).toEqual([])
+    })
+
+    test.each([
+      ['waits in no line', leakyBucket({ leak: 1, every: '1h', capacity: 2, queue: true }), []],
+      ['holds no place', concurrency({ limit: 2 }), ['/']],
+    ])('a client that has left before the decision %s', async (_what, limit, ran) => {
+      const { store } = clockAt(0)
+      let asked = 0
+      const untilGone = (_request: unknown, { response }: HttpContext) =>
+        new Promise<false>((resolve) => {
+          asked++
+          response.on('close', () => setImmediate(resolve, false))
+        })
+      const app = await start({
+        routes: {
+          '/': {
+            limiters: [{ name: 'line', store, limits: [limit], key: everyone(), skip: untilGone }],
+            // Nothing but the client's leaving can free a place here.
+            handler: () => new Promise(() => {}),
+          },
+        },
+      })
+      // Someone is there already, so that a line has to be waited in.
+      await limiterOf(app).consume('everyone')
+      const leave = await hangingGet(app.url)
+      await expect.poll(() => asked).toBe(1)
+      leave()
+      await sleep(50)
+      expect((await limiterOf(app).peek('everyone')).remaining).toBe(1)
+      expect(app.ran).toEqual(ran)
     })
 
     test('a place in flight is freed when the response is finished, and when the client leaves', async () => {
@@ -437,21 +469,28 @@ export function adapterContract(name: string, factory: AppFactory): void {
     })
 
     test('a place in flight is renewed for as long as the response takes', async () => {
+      const time = clockAt(0)
+      const { store } = time
       let release = () => {}
       const app = await start({
         routes: {
           '/': {
-            limiters: [{ name: 'busy', limits: [concurrency({ limit: 1, ttl: '90ms' })], key: everyone() }],
+            limiters: [{ name: 'busy', store, limits: [concurrency({ limit: 1, ttl: '90ms' })], key: everyone() }],
             handler: () => new Promise<string>((resolve) => (release = () => resolve('done'))),
           },
         },
       })
+      const heldForMs = async () => (await limiterOf(app).peek('everyone')).resetAfterMs
       const first = fetch(app.url)
       await expect.poll(() => app.ran.length).toBe(1)
-      await sleep(300)
+      for (let n = 0; n < 3; n++) {
+        time.now += 60
+        await expect.poll(heldForMs).toBe(90)
+      }
       expect((await fetch(app.url)).status).toBe(429)
       release()
       expect((await first).status).toBe(200)
+      await expect.poll(heldForMs).toBe(0)
     })
 
     test('a place is freed when the handler fails', async () => {
@@ -467,6 +506,11 @@ export function adapterContract(name: string, factory: AppFactory): void {
       expect(app.errors).toHaveLength(3)
     })
   })
+}
+
+/** The first limiter of the app, by the one face that all have. */
+function limiterOf(app: RunningApp): Limiter<string> {
+  return app.limiters[0] as unknown as Limiter<string>
 }
 
 /** Sends a GET over a socket of its own; the returned function hangs up. */

@@ -68,3 +68,24 @@ test('over HTTP/2, a client that leaves the line gives its charge back and never
   await sleep(400)
   expect(ran).toBe(2)
 })
+
+test('over HTTP/2, a client that has left before the decision holds no place', async () => {
+  const asked: unknown[] = []
+  const app = fastify({ http2: true })
+  await app.register(rateLimit, {
+    limits: [concurrency({ limit: 1 })],
+    skip: (_request, { response }) =>
+      new Promise<boolean>((resolve) => {
+        asked.push(response)
+        response.on('close', () => setImmediate(resolve, false))
+      }),
+  })
+  // Nothing but the client's leaving can free a place here.
+  app.get('/', () => new Promise(() => {}))
+  const get = await client(app)
+  const leaving = get()
+  await expect.poll(() => asked.length).toBe(1)
+  leaving.stream.close(8)
+  await sleep(50)
+  expect((await app.rateLimit.limiter?.peek('127.0.0.1'))?.remaining).toBe(1)
+})

@@ -1,4 +1,4 @@
-import { memoryStore, redisStore } from '@sluice/core'
+import { concurrency, memoryStore, redisStore } from '@sluice/core'
 import { Redis } from 'ioredis'
 import request from 'supertest'
 import { afterEach, expect, test } from 'vitest'
@@ -44,6 +44,21 @@ test('limiters of one name on one Redis are one limit over all frameworks, each 
     expect(await admittedOf(running, 5)).toBe(10)
   } finally {
     for (const client of clients) client.disconnect()
+    await server.stop()
+  }
+})
+
+test('places in flight on Redis are freed for whoever comes next, over all frameworks', async () => {
+  const server = await startRedis()
+  const client = new Redis(server.url)
+  const store = redisStore(client, { timeoutMs: 5000 })
+  try {
+    const apps = await startAll({ name: 'busy', store, limits: [concurrency({ limit: 1 })] })
+    for (const { url } of [...apps, ...apps]) expect((await request(url).get('/')).status).toBe(200)
+    await expect.poll(async () => (await server.lifetimes()).size).toBe(0)
+  } finally {
+    await store.close()
+    client.disconnect()
     await server.stop()
   }
 })

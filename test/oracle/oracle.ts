@@ -123,6 +123,15 @@ export class Oracle {
       if (place >= 0) list.splice(place, 1)
     }
   }
+
+  /** The holder needs these places for longer. Those already freed or lapsed are not taken again. */
+  renew(now: number, receipt: Receipt): void {
+    for (const [i, { list, charge }] of receipt.entries()) {
+      const ttl = this.#limits[i]?.spec.window as number
+      const until = charge.until ?? charge.at + ttl
+      if (list.includes(charge) && now < until) charge.until = now + ttl
+    }
+  }
 }
 
 /** What a refusal is charged, as far as the limit can hold it. */

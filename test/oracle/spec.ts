@@ -37,8 +37,8 @@ export type LimitSpec =
 export interface Charge {
   readonly at: number
   readonly cost: number
-  /** Set when a place was renewed. */
-  readonly until?: number
+  /** When a place that was renewed ends. */
+  until?: number
 }
 
 /**

@@ -2,7 +2,6 @@
 import { createLimiter, redisStore } from '@sluice/core'
 
 const port = Number(process.env.REDIS_PORT)
-const [, , kind] = process.argv
 
 const ends = {
   async ioredis() {
@@ -27,6 +26,7 @@ const ends = {
   },
 }
 
+const kind = /** @type {keyof typeof ends} */ (process.argv[2])
 const { client, end } = await ends[kind]()
 const limiter = createLimiter({
   name: 'lingerer',

@@ -1,17 +1,11 @@
 // Preloaded into a worker: its clocks, wall and monotonic, differ from the machine's by CLOCK_SHIFT_MS.
 const shiftMs = Number(process.env.CLOCK_SHIFT_MS ?? 0)
 
-const RealDate = Date
-const realNow = Date.now
-globalThis.Date = class extends RealDate {
-  constructor(...args) {
-    super(...(args.length === 0 ? [realNow() + shiftMs] : args))
-  }
+const { now } = Date
+globalThis.Date = new Proxy(Date, {
+  construct: (RealDate, args, target) =>
+    Reflect.construct(RealDate, args.length === 0 ? [now() + shiftMs] : args, target),
+  get: (RealDate, property) => (property === 'now' ? () => now() + shiftMs : Reflect.get(RealDate, property)),
+})
 
-  static now() {
-    return realNow() + shiftMs
-  }
-}
-
-const { timeOrigin } = performance
-Object.defineProperty(performance, 'timeOrigin', { value: timeOrigin + shiftMs })
+Object.defineProperty(performance, 'timeOrigin', { value: performance.timeOrigin + shiftMs })

@@ -1,5 +1,6 @@
 import { type Duration, durationMs } from './duration.js'
 import { invalidPolicy, SluiceError, show } from './errors.js'
+import { hashOf } from './hash.js'
 import type { HttpContext } from './http/context.js'
 import { knownOptions } from './limits/checks.js'
 import { memoryStore } from './memory/store.js'
@@ -206,8 +207,11 @@ function checkCost(where: string, cost: unknown): void {
   }
 }
 
+/** A longer key is kept as its hash, so that nobody fills memory with long names. */
+const LONGEST_KEY = 256
+
 function checkedKey(where: string, key: unknown): string {
-  if (typeof key === 'string' && key !== '') return key
+  if (typeof key === 'string' && key !== '') return key.length > LONGEST_KEY ? hashOf(key) : key
   if ((typeof key === 'number' && Number.isFinite(key)) || typeof key === 'bigint') return String(key)
   throw new SluiceError('INVALID_KEY', `${where}: key: expected a non-empty string or a number, got ${show(key)}`)
 }

@@ -21,15 +21,13 @@ export interface HttpContext<Request = unknown> {
 export interface RawResponse {
   readonly destroyed?: boolean
   readonly writableFinished?: boolean
-  /** HTTP/2 keeps this state here. */
-  readonly stream?: { readonly destroyed?: boolean }
   on(event: 'finish' | 'close', listener: () => void): unknown
   removeListener(event: 'finish' | 'close', listener: () => void): unknown
 }
 
 /** Whether nothing can be sent any more: all is sent, or the client has left. */
 export function isOver(response: RawResponse): boolean {
-  return response.destroyed === true || response.writableFinished === true || response.stream?.destroyed === true
+  return response.destroyed === true || response.writableFinished === true
 }
 
 /** A header of Node's parsed `headers`, as one text. */

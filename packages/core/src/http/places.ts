@@ -38,7 +38,7 @@ export class Places {
   }
 
   #free(verdict: Verdict): void {
-    if (!this.#held.delete(verdict)) return
+    this.#held.delete(verdict)
     if (this.#held.size === 0) {
       clearInterval(this.#timer)
       this.#timer = undefined

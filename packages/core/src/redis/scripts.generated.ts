@@ -26,8 +26,9 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: '0130697af9cf080bd2b71e47d47ba20010cc608c',
+  sha1: '64c7844e6544589ec15cacea35f9016d41a20963',
   source: `local ARGV, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format = string.sub, string.rep, string.format
@@ -104,7 +105,7 @@ end
 look[BUCKET] = function(c, key, cost)
 local p = first[c]
 local limit, windowMs, stepMs = N[p], N[p + 1], N[p + 3]
-local stored = call('GET', key)
+local stored = tryCall('GET', key)
 if stored and #stored == 19 then
 local debt, since, ends = unpackBytes('>I7I6I6', stored)
 local at = clock_instant(since, now, windowMs)
@@ -208,7 +209,7 @@ O[c] = D[c] > 0 and unpackBytes('>I6', entries, #entries - 5) or nil
 log_advanceAll(c, key, T[c])
 end
 local function log_rewriteReplaced(c, key)
-if D[c] == 0 then
+if D[c] == 0 or O[c] + N[first[c] + 1] + slack <= now then
 call('DEL', key)
 return
 end
@@ -224,7 +225,7 @@ F[c] = tostring(W[c] - 1)
 end
 look[LOG] = function(c, key, cost)
 local p = first[c]
-local header = call('GETRANGE', key, '0', F[c])
+local header = tryCall('GETRANGE', key, '0', F[c])
 C[c] = nil
 log_open(c, key)
 if #header < W[c] then
@@ -413,7 +414,7 @@ look[SEGMENTS] = function(c, key, cost)
 local p = first[c]
 local windowMs, segments, width, format = N[p + 1], N[p + 2], W[c], F[c]
 local segmentMs = windowMs / segments
-local stored = call('GET', key)
+local stored = tryCall('GET', key)
 if stored and #stored ~= 6 + (segments + 2) * width then stored = false end
 local at, newest = now, nil
 if stored then
@@ -486,7 +487,7 @@ end
 look[COUNTER] = function(c, key, cost)
 local p = first[c]
 local windowMs = N[p + 1]
-local stored = call('GET', key)
+local stored = tryCall('GET', key)
 local at, count, start = now, 0, nil
 V[c] = nil
 if stored and #stored == 13 then
@@ -536,7 +537,12 @@ if cost == 0 or missing <= 0 then return 0 end
 return concurrency_endAt(c, key, missing - 1 - D[c]) - now
 end
 local function concurrency_count(c, key)
-D[c] = call('ZCOUNT', key, '(' .. nowText, '+inf')
+local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
+if type(count) == 'table' then
+call('DEL', key)
+count = 0
+end
+D[c] = count
 end
 look[CONCURRENCY] = function(c, key, cost)
 concurrency_count(c, key)
@@ -613,8 +619,8 @@ end
 local ends, reason
 if anyBlocked and op <= CHARGE then
 for b = block, block + identities - 1 do
-local value = call('GET', KEYS[b])
-if value and not ends then ends, reason = string.match(value, '^(%d+) (.*)$') end
+local value = tryCall('GET', KEYS[b])
+if type(value) == 'string' and not ends then ends, reason = string.match(value, '^(%d+) (.*)$') end
 ends = ends and tonumber(ends) > now and ends
 end
 end
