@@ -12,9 +12,9 @@ const WIDTH = 900
 const LEFT = 222
 const RIGHT = 724
 const TOP = 96
-const ROW = 92
-const CHART = 46
-const STRIP = 18
+const ROW = 102
+const CHART = 48
+const STRIP = 26
 /** Units that the height of a row's chart stands for. */
 const TALLEST = 21
 const BIN_MS = 250
