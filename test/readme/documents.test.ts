@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
@@ -74,6 +74,27 @@ describe.each(documents)('$name', ({ blocks }) => {
     await import(/* @vite-ignore */ file)
   })
 })
+
+test('links between the documents lead somewhere', () => {
+  for (const { name } of documents) {
+    const links = readFileSync(join(ROOT, name), 'utf8').matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)
+    for (const [link, path, anchor] of links) {
+      const target = path ? join(ROOT, dirname(name), path) : join(ROOT, name)
+      expect(existsSync(target), `${name}: ${link}`).toBe(true)
+      if (anchor !== undefined) expect(anchorsOf(readFileSync(target, 'utf8')), `${name}: ${link}`).toContain(anchor)
+    }
+  }
+})
+
+/** What GitHub makes of headings. */
+function anchorsOf(text: string): string[] {
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  )
+}
 
 test('the documentation has blocks, each in a language that is run', () => {
   expect(documents.map(({ name }) => name)).toContain('README.md')
