@@ -117,7 +117,8 @@ function editsOf(line: string, tokens: readonly Token[]): Edit[] {
     const called = CALL_SWAPS[token.text]
     if (called && isCalled) swap(token, called)
     if (token.text === 'not' && after) replace(token, after, after.text, `not ${after.text} to ${after.text}`)
-    if (/^[01]$/.test(token.text) && before && BEFORE_ANSWER.has(before.text)) swap(token, token.text === '0' ? '1' : '0')
+    if (/^[01]$/.test(token.text) && before && BEFORE_ANSWER.has(before.text))
+      swap(token, token.text === '0' ? '1' : '0')
 
     // A condition of names alone has no operator to flip.
     const end = tokens.findIndex(({ text }, j) => j > i && (text === 'then' || text === 'do'))
@@ -137,7 +138,12 @@ function editsOf(line: string, tokens: readonly Token[]): Edit[] {
       const expiry = tokens.slice(i, tokens.indexOf(close)).find(({ text }) => text === "'PX'")
       if (expiry) {
         const comma = tokens[tokens.indexOf(expiry) - 1] as Token
-        edits.push({ change: `${line.slice(comma.from, close.from)} left out`, from: comma.from, to: close.from, text: '' })
+        edits.push({
+          change: `${line.slice(comma.from, close.from)} left out`,
+          from: comma.from,
+          to: close.from,
+          text: '',
+        })
       }
     }
   })

@@ -1,4 +1,13 @@
-import { concurrency, gcra, type Limit, perMinute, slidingLog, slidingWindow, tokenBucket, type Verdict } from '@sluice/core'
+import {
+  concurrency,
+  gcra,
+  type Limit,
+  perMinute,
+  slidingLog,
+  slidingWindow,
+  tokenBucket,
+  type Verdict,
+} from '@sluice/core'
 import fc from 'fast-check'
 import { limitOf } from '../contract/limit-of.js'
 import { POLICIES, randomFrom } from '../contract/policies.js'
@@ -83,7 +92,8 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
     const own = kept.filter((one) => one.limiter === limiter)
     const one = own[random(own.length + 1)]
     const what = random(100)
-    if (one && what < 15) return recorder.ask((all, verdict) => at(all, limiter).refund(one.key, verdict as Verdict), one.of)
+    if (one && what < 15)
+      return recorder.ask((all, verdict) => at(all, limiter).refund(one.key, verdict as Verdict), one.of)
     if (one && what < 20) return recorder.ask((all, verdict) => at(all, limiter).release(verdict as Verdict), one.of)
     if (one && what < 25) return recorder.ask((all, verdict) => at(all, limiter).renew(verdict as Verdict), one.of)
     if (what < 26) return recorder.ask((all) => at(all, limiter).reset(key))

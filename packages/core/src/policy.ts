@@ -154,7 +154,8 @@ function namesFor(policy: string, limits: readonly Limit[], resolutions: readonl
   return limits.map(({ name }, i) => {
     if (name !== undefined) return name
     const report = (resolutions[i] as Resolution).report
-    const base = limits.length === 1 ? policy : `${policy}-${durationText(report.windowMs)}`
+    const kind = report.algorithm === 'concurrency' ? report.algorithm : durationText(report.windowMs)
+    const base = limits.length === 1 ? policy : `${policy}-${kind}`
     let free = base
     for (let n = 2; taken.has(free.toLowerCase()); n++) free = `${base}-${n}`
     taken.add(free.toLowerCase())
