@@ -1,7 +1,7 @@
 import type { Store } from '@sluice/core'
 import { expectVector } from '../contract/vectors.js'
 import { allVectors } from '../vectors/vectors.js'
-import { type Stage, replay } from './replay.js'
+import { replay, type Stage } from './replay.js'
 import { roomChecks } from './room.js'
 import { serverTimeChecks } from './server-time.js'
 import { strangerChecks } from './strangers.js'
@@ -23,20 +23,24 @@ export interface Check {
 export async function allChecks(): Promise<Check[]> {
   return [
     ...allVectors().flatMap(({ file, vectors }) =>
-      vectors.map((vector): Check => ({
-        name: `${file.replace('.json', '')}: ${vector.title}`,
-        run: async ({ store, clock }) => {
-          await expectVector(vector, store, clock)
-          return undefined
-        },
-      })),
+      vectors.map(
+        (vector): Check => ({
+          name: `${file.replace('.json', '')}: ${vector.title}`,
+          run: async ({ store, clock }) => {
+            await expectVector(vector, store, clock)
+            return undefined
+          },
+        }),
+      ),
     ),
     ...strangerChecks,
     ...serverTimeChecks,
     ...roomChecks,
-    ...(await scenarios()).map((scenario): Check => ({
-      name: scenario.name,
-      run: (venue) => replay(scenario, venue),
-    })),
+    ...(await scenarios()).map(
+      (scenario): Check => ({
+        name: scenario.name,
+        run: (venue) => replay(scenario, venue),
+      }),
+    ),
   ]
 }

@@ -32,9 +32,14 @@ const files = new Map(
     .map((file) => [file.replace(/\.lua$/, ''), readFileSync(join(LUA, file), 'utf8')]),
 )
 
+/** The text of a file of `lua/`, named without `.lua`. */
+export function luaOf(file: string): string | undefined {
+  return files.get(file)
+}
+
 /** The scripts with a mutant in them; without one, as they are. */
 export function scriptsWith(mutant?: Mutant): Scripts {
-  const read = (name: string) => (name === mutant?.file ? mutant.source : files.get(name))
+  const read = (name: string) => (name === mutant?.file ? mutant.source : luaOf(name))
   return { decide: bundle('decide', read), block: bundle('block', read) }
 }
 
@@ -117,7 +122,8 @@ function editsOf(line: string, tokens: readonly Token[]): Edit[] {
     const called = CALL_SWAPS[token.text]
     if (called && isCalled) swap(token, called)
     if (token.text === 'not' && after) replace(token, after, after.text, `not ${after.text} to ${after.text}`)
-    if (/^[01]$/.test(token.text) && before && BEFORE_ANSWER.has(before.text)) swap(token, token.text === '0' ? '1' : '0')
+    if (/^[01]$/.test(token.text) && before && BEFORE_ANSWER.has(before.text))
+      swap(token, token.text === '0' ? '1' : '0')
 
     // A condition of names alone has no operator to flip.
     const end = tokens.findIndex(({ text }, j) => j > i && (text === 'then' || text === 'do'))
@@ -137,7 +143,12 @@ function editsOf(line: string, tokens: readonly Token[]): Edit[] {
       const expiry = tokens.slice(i, tokens.indexOf(close)).find(({ text }) => text === "'PX'")
       if (expiry) {
         const comma = tokens[tokens.indexOf(expiry) - 1] as Token
-        edits.push({ change: `${line.slice(comma.from, close.from)} left out`, from: comma.from, to: close.from, text: '' })
+        edits.push({
+          change: `${line.slice(comma.from, close.from)} left out`,
+          from: comma.from,
+          to: close.from,
+          text: '',
+        })
       }
     }
   })

@@ -85,7 +85,8 @@ export class MutatedRedis {
   #run([sha = '', count = '', ...rest]: string[]): Promise<unknown> {
     const name = nameOf.get(sha)
     const script = name === undefined ? undefined : this.#scripts.get(name)
-    if (name === undefined || !script) throw new Error(`lua/ and the embedded scripts differ: no script has sha1 ${sha}`)
+    if (name === undefined || !script)
+      throw new Error(`lua/ and the embedded scripts differ: no script has sha1 ${sha}`)
     this.ran.add(name)
     // Never by way of NOSCRIPT: what is sent meanwhile would overtake.
     const reply = script.isLoaded

@@ -20,7 +20,8 @@ async function expectServersTime(venue: Venue, ask: () => Promise<number>): Prom
     const told = await ask()
     const after = await serverMicros(venue)
     // A day may end in between, and soon after a second begins the rest of it is nearly nothing.
-    if (before % 1_000_000 < 20_000 || Math.floor(before / 1000 / DAY_MS) !== Math.floor(after / 1000 / DAY_MS)) continue
+    if (before % 1_000_000 < 20_000 || Math.floor(before / 1000 / DAY_MS) !== Math.floor(after / 1000 / DAY_MS))
+      continue
     tries++
     const [from, to] = [Math.floor(before / 1000), Math.floor(after / 1000)]
     if (told < from || told > to) return `decided at ${told}, between ${from} and ${to}`
