@@ -32,9 +32,14 @@ const files = new Map(
     .map((file) => [file.replace(/\.lua$/, ''), readFileSync(join(LUA, file), 'utf8')]),
 )
 
+/** The text of a file of `lua/`, named without `.lua`. */
+export function luaOf(file: string): string | undefined {
+  return files.get(file)
+}
+
 /** The scripts with a mutant in them; without one, as they are. */
 export function scriptsWith(mutant?: Mutant): Scripts {
-  const read = (name: string) => (name === mutant?.file ? mutant.source : files.get(name))
+  const read = (name: string) => (name === mutant?.file ? mutant.source : luaOf(name))
   return { decide: bundle('decide', read), block: bundle('block', read) }
 }
 

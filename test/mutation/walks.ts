@@ -188,13 +188,40 @@ async function traced(name: string, policy: Policy, trace: Parameters<typeof pla
   return recorder.scenario(name)
 }
 
+/** Refunds that leave only what has lapsed, at and around the instant at which its key would have to be gone. */
+async function* lateRefunds(): AsyncGenerator<Scenario> {
+  const minute = 60_000
+  for (const [name, limits] of Object.entries({
+    log: [slidingLog({ limit: 7, window: '1h' })],
+    gcra: MORE.slow ?? [],
+  })) {
+    for (const late of [69, 70, 71]) {
+      const recorder = new Recorder([{ name, limits }])
+      const consume = () => {
+        recorder.step()
+        return recorder.ask((all) => at(all, 0).consume('k'))
+      }
+      await consume()
+      recorder.clock.now += 50 * minute
+      await consume()
+      recorder.clock.now += 50 * minute
+      await consume()
+      recorder.clock.now += late * minute
+      recorder.step()
+      await recorder.ask((all, verdict) => at(all, 0).refund('k', verdict as Verdict), 2)
+      await consume()
+      yield recorder.scenario(`late refunds: ${name}, ${late} minutes on`)
+    }
+  }
+}
+
 let recorded: Promise<Scenario[]> | undefined
 
 /** Every scenario, recorded once. */
 export function scenarios(): Promise<Scenario[]> {
   recorded ??= (async () => {
     const all = []
-    for (const some of [longWalks(), randomTraces(), batchWalks(), forgetfulWalks()]) {
+    for (const some of [lateRefunds(), longWalks(), randomTraces(), batchWalks(), forgetfulWalks()]) {
       for await (const scenario of some) all.push(scenario)
     }
     return all
