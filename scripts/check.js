@@ -2,6 +2,7 @@
 // `npm test -- <filter>` runs only the tests whose file names contain the filter, on the source.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { ensureNginx } from './ensure-nginx.js'
 import { ensureRedis } from './ensure-redis.js'
 import { requireNode, root } from './lib/project.js'
 import { CommandFailed, install, run, whenStarted } from './lib/run.js'
@@ -20,6 +21,7 @@ const preparations = [
   { name: 'Node version', action: () => requireNode() },
   { name: 'installing dependencies', action: install },
   { name: 'finding redis-server', action: ensureRedis },
+  { name: 'finding nginx', action: ensureNginx },
 ]
 
 const checks = [

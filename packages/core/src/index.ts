@@ -19,9 +19,11 @@ export {
   type SecretOptions,
 } from './http/identity/extractors.js'
 export { byIp, type IpOptions, ipKey } from './http/identity/ip.js'
+export { decoratorFor, type HandlerDecorator, limiterOf } from './http/method-decorator.js'
 export { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './http/options.js'
 export { type RejectBody, type RejectOptions, reject } from './http/responders/reject.js'
 export type { Action, Refused, Reply, Responder } from './http/responders/responder.js'
+export { runBehind } from './http/run-behind.js'
 export { type BlockOptions, type CostOptions, createLimiter, Limiter, type LimiterOptions } from './limiter.js'
 export {
   type GcraOptions,

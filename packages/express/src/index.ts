@@ -1,2 +1,3 @@
 export * from '@sluice/core'
+export { type ExpressHandler, RateLimited } from './decorator.js'
 export { type ExpressRateLimitOptions, type RateLimitHandler, rateLimit } from './rate-limit.js'

@@ -6,7 +6,9 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
-import { adviceFor, answers, findProgram, installPlan, versionProblem } from '../../scripts/ensure-redis.js'
+import { nginx } from '../../scripts/ensure-nginx.js'
+import { answers, redisServer, versionProblem } from '../../scripts/ensure-redis.js'
+import { adviceFor, findProgram, installPlan } from '../../scripts/lib/system-program.js'
 
 const having =
   (...programs: string[]) =>
@@ -15,7 +17,7 @@ const having =
 
 describe('installing by itself', () => {
   test('takes the system package as root, even when updating the package lists fails', () => {
-    const plan = installPlan({ isRoot: true, maySudo: false, has: having('apt-get') })
+    const plan = installPlan(redisServer, { isRoot: true, maySudo: false, has: having('apt-get') })
     expect(plan.map(({ command, args }) => [command, ...args].join(' '))).toEqual([
       'env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 update',
       'env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends redis-server',
@@ -24,7 +26,7 @@ describe('installing by itself', () => {
   })
 
   test('goes through sudo where that asks for no password', () => {
-    const plan = installPlan({ isRoot: false, maySudo: true, has: having('apt-get', 'sudo') })
+    const plan = installPlan(redisServer, { isRoot: false, maySudo: true, has: having('apt-get', 'sudo') })
     expect(plan.map(({ command, args }) => [command, ...args.slice(0, 2)].join(' '))).toEqual([
       'sudo -n env',
       'sudo -n env',
@@ -32,8 +34,13 @@ describe('installing by itself', () => {
   })
 
   test('does nothing without the right to, or without apt', () => {
-    expect(installPlan({ isRoot: false, maySudo: false, has: having('apt-get') })).toEqual([])
-    expect(installPlan({ isRoot: true, maySudo: true, has: having('apk') })).toEqual([])
+    expect(installPlan(redisServer, { isRoot: false, maySudo: false, has: having('apt-get') })).toEqual([])
+    expect(installPlan(redisServer, { isRoot: true, maySudo: true, has: having('apk') })).toEqual([])
+  })
+
+  test('takes nginx by the name of its package', () => {
+    const plan = installPlan(nginx, { isRoot: true, maySudo: false, has: having('apt-get') })
+    expect(plan.at(-1)?.args.slice(-2)).toEqual(['--no-install-recommends', 'nginx'])
   })
 })
 
@@ -44,13 +51,13 @@ describe('the advice', () => {
     ['dnf', 'sudo dnf install redis'],
     ['brew', 'brew install redis'],
   ])('with %s is: %s', (program, command) => {
-    expect(adviceFor({ platform: 'linux', has: having(program) })).toBe(
-      `The tests need a redis-server program on PATH, and there is none; run: ${command}`,
+    expect(adviceFor(redisServer, { platform: 'linux', has: having(program) })).toBe(
+      `The tests need the program redis-server, and it is not on PATH; run: ${command}`,
     )
   })
 
   test('without a known package manager says what is needed', () => {
-    expect(adviceFor({ platform: 'sunos', has: having() })).toContain('install Redis 7 or later (sunos)')
+    expect(adviceFor(redisServer, { platform: 'sunos', has: having() })).toContain('install Redis 7 or later (sunos)')
   })
 })
 
@@ -61,9 +68,7 @@ describe('a machine without redis-server and without a way to install it', () =>
 
   test('fails and says what is missing', () => {
     const { status, stderr } = ensureRedis({})
-    expect(stderr).toContain(
-      'The tests need a redis-server program on PATH, and there is none; install Redis 7 or later',
-    )
+    expect(stderr).toContain('The tests need the program redis-server, and it is not on PATH; install Redis 7 or later')
     expect(status).toBe(1)
   })
 
@@ -72,6 +77,14 @@ describe('a machine without redis-server and without a way to install it', () =>
     expect(status).toBe(1)
     expect(stdout + stderr).not.toContain('secret')
   })
+})
+
+test('a machine without nginx and without a way to install it fails and says what is missing', () => {
+  const want = { ...nginx, folders: [] }
+  expect(adviceFor(want, { platform: 'linux', has: having('dnf') })).toBe(
+    'The tests need the program nginx, and it is not on PATH; run: sudo dnf install nginx',
+  )
+  expect(adviceFor(want, { platform: 'linux', has: having() })).toContain('install nginx 1.19.5 or later (linux)')
 })
 
 describe('the version', () => {

@@ -1,0 +1,39 @@
+import { decoratorFor, type HandlerDecorator, runBehind } from '@sluice/core'
+import type { NextFunction, Request, Response } from 'express'
+import { type ExpressRateLimitOptions, rateLimit } from './rate-limit.js'
+
+/** A method that handles requests. Written as a method, so that one may ask for a narrower request. */
+export type ExpressHandler = {
+  // biome-ignore lint/suspicious/noExplicitAny: params, bodies and queries of any route, methods of any class
+  handle(this: any, req: Request<any, any, any, any, any>, res: Response<any, any>, next: NextFunction): unknown
+}['handle']
+
+/**
+ * Limits a method that is a handler: the limiter first, then the method, with its `this`. What the
+ * method throws or rejects with goes to `next`, in Express 4 too, unless it has called that itself.
+ * Without a name the policy is called `Class-method`; where a minifier renames classes, give one.
+ *
+ * @example class Users { @RateLimited({ limit: 5, window: '1m' }) async list(req, res) { res.json([]) } }
+ * @throws SluiceError `INVALID_POLICY` where the class is defined
+ */
+export function RateLimited(options: ExpressRateLimitOptions): HandlerDecorator<ExpressHandler> {
+  return decoratorFor(options, rateLimit, async (limiter, method: ExpressHandler, [req, res, next]) => {
+    let isCalled = false
+    const once = (...outcome: unknown[]): void => {
+      if (isCalled) return
+      isCalled = true
+      ;(next as (...outcome: unknown[]) => void)(...outcome)
+    }
+    try {
+      await runBehind(
+        (goOn) => limiter(req, res, goOn),
+        () => method(req, res, once as NextFunction),
+        res,
+      )
+    } catch (error) {
+      // Called by hand, as a method that does not use `next` may be.
+      if (next === undefined) throw error
+      once(error)
+    }
+  })
+}

@@ -1,0 +1,167 @@
+import { execFileSync } from 'node:child_process'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { limiterOf, memoryStore, SluiceError } from '@sluice/core'
+import express from 'express'
+import request from 'supertest'
+import { describe, expect, test } from 'vitest'
+import { CONTROLLERS } from './apps.js'
+import type * as Fixtures from './fixtures/controllers.js'
+
+const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
+
+/** Compiles the fixtures with TypeScript's own compiler, which checks their types too, and loads what comes out. */
+async function compiled(shape: 'standard' | 'experimental'): Promise<typeof Fixtures> {
+  execFileSync(path('../../../node_modules/.bin/tsc'), ['-p', path(`tsconfig.${shape}.json`)], { stdio: 'inherit' })
+  return import(pathToFileURL(path(`../../.tmp/decorators/${shape}/controllers.js`)).href)
+}
+
+const SHAPES = {
+  'as a standard decorator': await compiled('standard'),
+  'under experimentalDecorators': await compiled('experimental'),
+}
+
+/** Decisions that are there at once, and decisions that have to be waited for. */
+const PACES = {
+  'decided at once': {},
+  'decided later': { cost: async () => 1 },
+}
+
+describe.each(Object.entries(SHAPES))('%s', (_shape, fixtures) => {
+  describe.each(Object.entries(CONTROLLERS))('in %s', (framework, factory) => {
+    describe.each(Object.entries(PACES))('%s', (_pace, pace) => {
+      const start = (now = 1_000_000) => {
+        const time = { now }
+        const fails = new Error('on purpose')
+        const store = memoryStore({ clock: () => time.now })
+        return factory(fixtures, { options: { store, ...pace }, fails }).then((app) => ({ ...app, time, fails }))
+      }
+
+      test('a method passes its limiter, then runs with its this', async () => {
+        const app = await start()
+        const first = await request(app.server).get('/list')
+        expect([first.status, first.text]).toEqual([200, 'hello list'])
+        expect(first.headers).toMatchObject({
+          'ratelimit-policy': '"UserController-list";q=2;w=10',
+          ratelimit: '"UserController-list";r=1;t=10',
+        })
+        app.time.now += 4000
+        await request(app.server).get('/list')
+        const refused = await request(app.server).get('/list')
+        expect([refused.status, refused.headers['retry-after']]).toEqual([429, '6'])
+        expect(JSON.parse(refused.text)).toMatchObject({ 'violated-policies': ['UserController-list'] })
+        app.time.now += 6000
+        expect((await request(app.server).get('/list')).status).toBe(200)
+      })
+
+      test('methods named by a symbol, and static ones, are limited each by itself', async () => {
+        const app = await start()
+        const get = async (at: string) => {
+          const { status, text, headers } = await request(app.server).get(at)
+          return [status, text, headers['ratelimit-policy']]
+        }
+        expect(await get('/search/ANN')).toEqual([200, 'hello ann', '"UserController-search_it";q=2;w=10'])
+        expect(await get('/health')).toEqual([200, 'UserController', '"given";q=2;w=10'])
+        expect(await get('/status')).toEqual([200, 'up', '"UserController-status";q=2;w=10'])
+        expect(await get('/status')).toEqual([200, 'up', '"UserController-status";q=2;w=10'])
+        expect((await get('/status'))[0]).toBe(429)
+        expect((await get('/health'))[0]).toBe(200)
+      })
+
+      test.each(['/rejects', '/throws'])('the error of a method that %s reaches the error handler once', async (at) => {
+        const app = await start()
+        expect((await request(app.server).get(at)).status).toBe(500)
+        expect(app.errors).toEqual([app.fails])
+        expect((await request(app.server).get(at)).status).toBe(500)
+        expect((await request(app.server).get(at)).status).toBe(429)
+        expect(app.errors).toEqual([app.fails, app.fails])
+      })
+
+      test('the limiter of a method can be reached, and its key blocked', async () => {
+        const app = await start()
+        const limiter = limiterOf(app.users, 'list')
+        expect(limiterOf(app.Users.prototype, 'list')).toBe(limiter)
+        await limiter.block('127.0.0.1', { for: '1m' })
+        expect((await request(app.server).get('/list')).status).toBe(429)
+        await limiter.unblock('127.0.0.1')
+        expect((await request(app.server).get('/list')).status).toBe(200)
+      })
+
+      if (framework.startsWith('Express')) {
+        test('a method that calls next and rejects as well calls next once', async () => {
+          const app = await start()
+          expect((await request(app.server).get('/next')).status).toBe(500)
+          expect(app.errors).toEqual([app.fails])
+        })
+      }
+    })
+  })
+
+  test('what the limiter itself cannot do reaches the error handler, and the method does not run', async () => {
+    for (const [name, factory] of Object.entries(CONTROLLERS)) {
+      const broken = new Error('no cost today')
+      const store = memoryStore()
+      const cost = () => Promise.reject(broken)
+      const app = await factory(fixtures, { options: { store, cost }, fails: new Error() })
+      expect([name, (await request(app.server).get('/list')).status]).toEqual([name, 500])
+      expect(app.errors).toEqual([broken])
+    }
+  })
+
+  test('a policy is named after the class that has the method, whoever inherits, binds or wraps it', async () => {
+    const { Base, Heir, Overrider, Bound, Wrapped } = fixtures.family(memoryStore({ clock: () => 0 }))
+    const policiesOf = async (users: InstanceType<typeof Base>) => {
+      const app = express().get('/', users.list.bind(users))
+      const response = await request(app).get('/')
+      return [response.text, response.headers.ratelimit]
+    }
+    const heir = new Heir()
+    expect(await policiesOf(heir)).toEqual(['base', '"Base-list";r=1;t=10'])
+    expect(await policiesOf(new Base())).toEqual(['base', '"Base-list";r=0;t=10'])
+    expect(limiterOf(heir, 'list')).toBe(limiterOf(Base.prototype, 'list'))
+    expect(await policiesOf(new Overrider())).toEqual([
+      expect.stringContaining('"violated-policies":["Base-list"]'),
+      '"Overrider-list";r=1;t=10, "Base-list";r=0;t=10',
+    ])
+    expect(await policiesOf(new Bound())).toEqual(['bound', '"Bound-list";r=1;t=10'])
+    expect((await limiterOf(new Bound(), 'list').peek('::ffff:7f00:1')).remaining).toBe(2)
+    expect(await policiesOf(new Wrapped())).toEqual(['wrapped', '"Wrapped-list";r=1;t=10'])
+    expect(() => limiterOf(new Wrapped(), 'list')).toThrow('limiterOf: list: expected a method with @RateLimited')
+  })
+
+  test.each(Object.keys(fixtures.mistakes))('%s is refused where the class is defined', (mistake) => {
+    expect(fixtures.mistakes[mistake]).toThrow(SluiceError)
+    expect(fixtures.mistakes[mistake]).toThrow(expect.objectContaining({ code: 'INVALID_POLICY' }))
+  })
+
+  test.each(Object.keys(fixtures.misuses))('%s is refused by the compiler, not when it runs', (misuse) => {
+    expect(fixtures.misuses[misuse]).not.toThrow()
+  })
+})
+
+test('a method that is called by hand without what it does not use says what it needs', async () => {
+  const { expressUsers, fastifyUsers } = SHAPES['as a standard decorator']
+  const setup = { options: { store: memoryStore() }, fails: new Error('on purpose') }
+  const users = new (fastifyUsers(setup))('hello')
+  expect(() => users.list({} as never)).toThrow('RateLimited: expected the method to be called with (request, reply)')
+  const app = express().get('/', (req, res) => {
+    ;new (expressUsers(setup))('hello').rejects(req, res).catch((error) => res.send(error.message))
+  })
+  expect((await request(app).get('/')).text).toBe('on purpose')
+})
+
+test('a standard decorator needs a name where the class cannot be told', async () => {
+  const { Base } = SHAPES['as a standard decorator'].family(memoryStore())
+  const errors: unknown[] = []
+  const app = express().get('/', Base.prototype.list)
+  app.use((error: unknown, _req: unknown, res: express.Response, _next: unknown) => {
+    errors.push(error)
+    res.sendStatus(500)
+  })
+  expect((await request(app).get('/')).status).toBe(500)
+  expect(String(errors)).toBe(
+    'SluiceError: RateLimited: name: expected one, as the class cannot be told before it is made with new (the method is "list")',
+  )
+  // From then on it can.
+  new Base()
+  expect((await request(app).get('/')).status).toBe(200)
+})

@@ -1,0 +1,71 @@
+import { chownSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { nginx } from '../../scripts/ensure-nginx.js'
+import { adviceHere, find } from '../../scripts/lib/system-program.js'
+import { startLeashed } from './leash.js'
+import { until } from './until.js'
+
+const NOBODY = 65534
+
+export interface Nginx {
+  stop(): Promise<void>
+}
+
+/**
+ * Starts a real nginx with these settings: one process, in the foreground, without privileges, with a
+ * folder of its own. Resolves when it accepts connections on `port`. Fails, never skips, where there is none.
+ */
+export async function startNginx(settings: string, port: number): Promise<Nginx> {
+  const binary = find(nginx)
+  if (binary === undefined) throw new Error(adviceHere(nginx))
+  const dir = mkdtempSync(join(tmpdir(), 'sluice-nginx-'))
+  const config = join(dir, 'nginx.conf')
+  writeFileSync(config, settings)
+
+  // Workers of a killed nginx would live on, so there are none.
+  const command = [binary, '-p', dir, '-e', 'stderr', '-c', config, '-g', 'master_process off;']
+  const isRoot = process.getuid?.() === 0
+  if (isRoot) {
+    chownSync(dir, NOBODY, NOBODY)
+    command.unshift('setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups')
+  }
+  const [program = '', ...args] = command
+  const server = await startLeashed(program, args, dir)
+  try {
+    await until('nginx accepts connections', () => accepts(port))
+  } catch (error) {
+    await server.end()
+    throw new Error(`nginx did not start: ${server.errorText()}`, { cause: error })
+  }
+  return { stop: () => server.end() }
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}
+
+export interface Answer {
+  readonly status: number
+  readonly head: string
+  readonly body: string
+}
+
+/**
+ * A GET by a client at `address`, to a port where nginx speaks the PROXY protocol: what a load balancer in front of it
+ * would send. The only way to come from another address without another machine.
+ */
+export async function getFrom(address: string, port: number, path: string, headers: string[] = []): Promise<Answer> {
+  const socket = connect(port, '127.0.0.1')
+  const request = [`GET ${path} HTTP/1.1`, 'Host: example.test', 'Connection: close', ...headers, '', '']
+  socket.write(`PROXY TCP4 ${address} 127.0.0.1 40000 ${port}\r\n${request.join('\r\n')}`)
+  const answer = await text(socket)
+  const [head = '', body = ''] = answer.split('\r\n\r\n')
+  return { status: Number(head.split(' ')[1]), head, body }
+}
