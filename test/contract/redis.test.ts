@@ -2,6 +2,7 @@ import { redisStore } from '@sluice/core'
 import { Redis } from 'ioredis'
 import { startRedis } from '../support/redis-server.js'
 import { agreementContract } from './agreement.js'
+import { chargingContract } from './charging.js'
 import { propertiesContract } from './properties.js'
 import type { StoreUnderTest } from './store-under-test.js'
 import { vectorsContract } from './vectors.js'
@@ -29,3 +30,4 @@ const redis: StoreUnderTest = {
 vectorsContract(redis)
 agreementContract(redis)
 propertiesContract(redis)
+chargingContract(redis)
