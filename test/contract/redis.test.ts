@@ -3,6 +3,7 @@ import { Redis } from 'ioredis'
 import { afterAll } from 'vitest'
 import { startRedis } from '../support/redis-server.js'
 import { agreementContract } from './agreement.js'
+import { chargingContract } from './charging.js'
 import { guaranteesContract } from './guarantees.js'
 import { propertiesContract } from './properties.js'
 import type { StoreUnderTest } from './store-under-test.js'
@@ -31,6 +32,7 @@ const redis: StoreUnderTest = {
 vectorsContract(redis)
 agreementContract(redis)
 propertiesContract(redis)
+chargingContract(redis)
 guaranteesContract(redis)
 
 afterAll(() => redis.close())

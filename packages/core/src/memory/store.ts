@@ -75,11 +75,12 @@ class MemoryStore implements Store {
     const block = this.#blocks.size > 0 ? this.#blocked(ask, now) : undefined
     if (block) return { now, allowed: false, values: [], offset: 0, block }
 
+    const { costs, needs = costs } = ask
     let allowed = true
     let possible = true
     for (let i = 0; i < tables.length; i++) {
       const cell = ask.plan.cells[i] as Cell
-      const wait = (tables[i] as Table).look(ask.identities[cell.identity] as string, now, ask.costs[i] as number)
+      const wait = (tables[i] as Table).look(ask.identities[cell.identity] as string, now, needs[i] as number)
       if (wait !== 0) allowed = false
       if (wait < 0) possible = false
     }
@@ -92,7 +93,7 @@ class MemoryStore implements Store {
       if (charged) {
         // A refused request is not in flight: nobody would free the place it took.
         const isTaken = allowed || ask.plan.cells[i]?.kernel !== 'concurrency'
-        if (ask.costs[i] !== 0 && isTaken) table.charge(ask.lease)
+        if (costs[i] !== 0 && isTaken) table.charge(costs[i] as number, ask.lease)
       } else if (ask.op === CONSUME) table.heal()
       if (table.size !== before) this.#resized(table, table.size - before, now)
       table.report(values, allowed)

@@ -26,13 +26,14 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: '64c7844e6544589ec15cacea35f9016d41a20963',
+  sha1: 'a65552d3dc1c472f5db62e945654eef649ca5b29',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format = string.sub, string.rep, string.format
 local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
+local RESERVING = 8
 local BUCKET, LOG, SEGMENTS, COUNTER, CONCURRENCY = 1, 2, 3, 4, 5
 local LINGER = 10000
 local now, slack = tonumber(ARGV[1]), 0
@@ -610,6 +611,12 @@ a = a + 1
 local costs = {}
 for c = 1, cells do costs[c] = tonumber(ARGV[a + c]) end
 a = a + cells + 1
+local needs = costs
+if op >= RESERVING then
+op, needs = op - RESERVING, {}
+for c = 1, cells do needs[c] = tonumber(ARGV[a + c - 1]) end
+a = a + cells
+end
 for _ = 1, decisions do
 local lease
 if takesPlaces then
@@ -653,7 +660,7 @@ n = n + limits * 4
 else
 local allowed, possible = true, true
 for c = 1, cells do
-local wait = look[kernel[c]](c, KEYS[cell + c], costs[c])
+local wait = look[kernel[c]](c, KEYS[cell + c], needs[c])
 if wait ~= 0 then allowed = false end
 if wait < 0 then possible = false end
 end
@@ -665,7 +672,7 @@ if cost > 0 and (allowed or k ~= CONCURRENCY) then take[k](c, key, cost, 0, 0, l
 elseif op == CONSUME then
 heal[k](c, key)
 end
-report[k](c, key, cost, allowed)
+report[k](c, key, needs[c], allowed)
 end
 end
 block = block + identities
