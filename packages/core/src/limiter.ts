@@ -3,10 +3,11 @@ import { invalidPolicy, SluiceError, show } from './errors.js'
 import type { HttpContext } from './http/context.js'
 import { knownOptions } from './limits/checks.js'
 import { memoryStore } from './memory/store.js'
+import { pause } from './pause.js'
 import { POLICY_OPTIONS, Policy, type PolicyOptions, type ReadablePlan } from './policy.js'
 import { type Answer, type Ask, CHARGE, CONSUME, type Op, PEEK, REFUND, RELEASE, RENEW, type Store } from './store.js'
 import { type Charge, Verdict } from './verdict.js'
-import { type AcquireOptions, WaitingLines } from './waiting-lines.js'
+import { type AcquireOptions, type Asker, acquireOptions, type LineOptions, WaitingLines } from './waiting-lines.js'
 
 export interface LimiterOptions<Subject> extends PolicyOptions<Subject> {
   /** Where state lives. @default a memory store of this limiter's own */
@@ -88,10 +89,14 @@ export class Limiter<Subject = string> {
     checkCost(this.#policy.where, cost)
     // Key and limit functions written for HTTP say so themselves when there is no request.
     const plan = this.#policy.plan(subject, context as HttpContext<Subject>)
+    return this.#ask(plan, this.#identities(subject, context), cost, op)
+  }
+
+  #ask(plan: ReadablePlan, identities: readonly string[], cost: number, op?: Op): Verdict | Promise<Verdict> {
     const ask: Ask = {
       op: op ?? (cost === 0 ? PEEK : this.#policy.chargesRefusals ? CHARGE : CONSUME),
       plan,
-      identities: this.#identities(subject, context),
+      identities,
       costs: cost === 1 ? plan.ones : plan.ones.map(() => cost),
       lease: plan.hasLeases ? `${holder}.${(leases++).toString(36)}` : '',
     }
@@ -146,7 +151,34 @@ export class Limiter<Subject = string> {
    */
   // `async`, so that a bad key rejects like everywhere else.
   async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
-    return this.#lines.acquire(this, this.#policy.where, subject, this.#identities(subject, undefined), options)
+    const line = acquireOptions(this.#policy.where, options)
+    checkCost(this.#policy.where, line.cost)
+    const verdict = await this.lineUp(subject, undefined, line)
+    if (verdict.delayMs > 0) {
+      try {
+        await pause(verdict.delayMs, line.signal)
+      } catch (error) {
+        await this.giveBack(verdict)
+        throw error
+      }
+    }
+    return verdict
+  }
+
+  /** @internal Waits in the line of its key until admitted. A turn in a queueing limit (`delayMs`) is still to come then. */
+  async lineUp(subject: Subject, context: HttpContext<Subject> | undefined, options: LineOptions): Promise<Verdict> {
+    const plan = this.#policy.plan(subject, context as HttpContext<Subject>)
+    const identities = this.#identities(subject, context)
+    const asker: Asker = {
+      decide: (cost, op) => this.#ask(plan, identities, cost, op),
+      giveBack: (verdict) => this.giveBack(verdict),
+    }
+    return this.#lines.admission(this.#policy.where, identities.join('\n'), asker, options)
+  }
+
+  /** @internal Whether others wait in line for this key, in this process. */
+  hasLine(subject: Subject, context: HttpContext<Subject> | undefined): boolean {
+    return this.#lines.size > 0 && this.#lines.has(this.#identities(subject, context).join('\n'))
   }
 
   /** Forgets what was charged on a key. Blocks stay. */

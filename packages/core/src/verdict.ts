@@ -47,11 +47,19 @@ export class Verdict {
   readonly block: BlockReport | undefined
   /** Units charged per limit; 0 for a peek or a refusal. */
   readonly cost: number
+  /** Whether the handler runs although this was refused, and is to do less than usual: see `degrade`. */
+  readonly degraded: boolean
+  /** Whether nobody acts on it: `mode: 'report'`, or a key that `enforcePercent` leaves out. */
+  readonly reported: boolean
+  readonly #ask: Ask
+  readonly #answer: Answer
   #charge: Charge | undefined
 
   /** @internal */
-  constructor(plan: ReadablePlan, ask: Ask, answer: Answer, charged: boolean) {
-    const { allowed, block, values, offset } = answer
+  constructor(plan: ReadablePlan, ask: Ask, answer: Answer, charged: boolean, marks: Marks = NO_MARKS) {
+    const { block, values, offset } = answer
+    // Behind a line nobody is admitted, whatever room there is.
+    const allowed = answer.allowed && marks.waitMs === undefined
     let remaining = Number.MAX_SAFE_INTEGER
     let retryAfterMs = 0
     let resetAfterMs = 0
@@ -94,12 +102,16 @@ export class Verdict {
     this.allowed = allowed
     this.reason = allowed ? undefined : block ? 'blocked' : impossible ? 'impossible' : 'limited'
     this.remaining = remaining
-    this.retryAfterMs = impossible ? undefined : retryAfterMs
+    this.retryAfterMs = impossible ? undefined : Math.max(retryAfterMs, marks.waitMs ?? 0)
     this.resetAfterMs = resetAfterMs
     this.delayMs = delayMs
     this.limits = limits
     this.block = block
     this.cost = charged ? cost : 0
+    this.degraded = marks.degraded === true
+    this.reported = marks.reported === true
+    this.#ask = ask
+    this.#answer = answer
     this.#charge = charged ? { ask, answer, refunded: false } : undefined
   }
 
@@ -107,7 +119,32 @@ export class Verdict {
   static chargeOf(verdict: Verdict): Charge | undefined {
     return verdict.#charge
   }
+
+  /** @internal The keys it was given for, as one text. */
+  static keyOf(verdict: Verdict): string {
+    return verdict.#ask.identities.join('\n')
+  }
+
+  /** @internal The same verdict, marked: one that was handed out never changes. Both share one charge, given back once. */
+  static marked(verdict: Verdict, marks: Marks): Verdict {
+    const charge = verdict.#charge
+    const plan = verdict.#ask.plan as ReadablePlan
+    const isCharged = charge !== undefined && !charge.refunded
+    const copy = new Verdict(plan, verdict.#ask, verdict.#answer, isCharged, marks)
+    copy.#charge = charge
+    return copy
+  }
 }
+
+/** @internal What the way of a request adds to what the store has said. */
+export interface Marks {
+  readonly degraded?: boolean
+  readonly reported?: boolean
+  /** Refused for this many ms at least, as others are first. */
+  readonly waitMs?: number
+}
+
+const NO_MARKS: Marks = {}
 
 /** @internal */
 export interface Charge {
