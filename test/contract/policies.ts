@@ -32,6 +32,22 @@ export const POLICIES: Record<string, readonly Limit<string>[]> = {
     slidingWindow({ limit: 60, window: '1h', precision: '1m', edge: 'dropped' }),
     concurrency({ limit: 5, ttl: '2s' }),
   ],
+  kept: [
+    gcra({ limit: 12, window: '10s', reserve: { 1: 3, 2: 2 } }),
+    slidingLog({ limit: 9, window: '4s', reserve: 2 }),
+    slidingWindow({ limit: 40, window: '10s', segments: 2 }),
+    concurrency({ limit: 6, ttl: '3s', reserve: 1 }),
+  ],
+  bodies: [
+    slidingLog({ limit: 6, window: '5s' }),
+    gcra({ limit: 50, window: '10s', unit: 'content-bytes', reserve: 5 }),
+    fixedWindow({ limit: 40, window: '10s', unit: 'content-bytes' }),
+  ],
+}
+
+/** Refusals that are charged and room that is kept exclude each other. */
+export function waysToDeny(limits: readonly Limit<string>[]): readonly ('none' | 'charge')[] {
+  return limits.some(({ reserve }) => reserve !== undefined) ? ['none'] : ['none', 'charge']
 }
 
 /** Mulberry32: the same whole numbers, from 0 to below what is asked for, for the same seed. */

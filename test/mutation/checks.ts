@@ -1,6 +1,7 @@
 import type { Store } from '@sluice/core'
 import { expectVector } from '../contract/vectors.js'
 import { allVectors } from '../vectors/vectors.js'
+import { effortChecks } from './effort.js'
 import { replay, type Stage } from './replay.js'
 import { roomChecks } from './room.js'
 import { serverTimeChecks } from './server-time.js'
@@ -36,6 +37,7 @@ export async function allChecks(): Promise<Check[]> {
     ...strangerChecks,
     ...serverTimeChecks,
     ...roomChecks,
+    ...effortChecks,
     ...(await scenarios()).map(
       (scenario): Check => ({
         name: scenario.name,

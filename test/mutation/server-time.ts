@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { concurrency, createLimiter, fixedWindow } from '@sluice/core'
 import { algorithms } from '../support/algorithms.js'
 import type { Check, Venue } from './checks.js'
@@ -72,6 +73,24 @@ export const serverTimeChecks: readonly Check[] = [
           }
         }
         return undefined
+      },
+    }),
+  ),
+  ...Object.entries(algorithms).map(
+    ([name, limit]): Check => ({
+      name: `server's time: a refund leaves what others charged to ${name}, and its life`,
+      run: async ({ redis, timed }) => {
+        const limiter = createLimiter({ name: 'left', store: timed, limits: [limit(6, 3_600_000)] })
+        await redis.call('FLUSHALL')
+        await limiter.consume('k', { cost: 3 })
+        const verdict = await limiter.consume('k', { cost: 2 })
+        await sleep(20)
+        await limiter.refund('k', verdict)
+        const { remaining, resetAfterMs } = await limiter.peek('k')
+        if (remaining !== 3) return `${remaining} remain`
+        const [key] = (await redis.call('KEYS', '*')) as [string]
+        const left = Number(await redis.call('PTTL', key))
+        return left < resetAfterMs - PASSED_MS ? `${key} ends in ${left} ms, and counts for ${resetAfterMs}` : undefined
       },
     }),
   ),

@@ -10,7 +10,7 @@ import {
 } from '@sluice/core'
 import fc from 'fast-check'
 import { limitOf } from '../contract/limit-of.js'
-import { POLICIES, randomFrom } from '../contract/policies.js'
+import { POLICIES, randomFrom, waysToDeny } from '../contract/policies.js'
 import { ALGORITHMS, anySpec, play, specAndTrace, traceFor } from '../contract/traces.js'
 import { type Policy, Recorder, type Scenario } from './scenario.js'
 
@@ -20,7 +20,7 @@ const SEED = 20_260_701
 const MORE: Record<string, readonly Limit<string>[]> = {
   long: [slidingLog({ limit: 90, window: '10s' })],
   nested: [slidingLog({ limit: 60, window: '1s' }), slidingLog({ limit: 5, window: '4s' }), perMinute(80)],
-  wide: [slidingWindow({ limit: 70_000, window: '12s', segments: 3 })],
+  wide: [slidingWindow({ limit: 65_536, window: '12s', segments: 3 })],
   edges: [slidingWindow({ limit: 255, window: '10s', segments: 1, rounding: 'up' })],
   bytes: [slidingWindow({ limit: 256, window: '10s', segments: 2, edge: 'strict' })],
   slow: [gcra({ limit: 3, window: '1h' })],
@@ -38,7 +38,14 @@ interface WalkOptions {
   readonly together?: number
 }
 
-type Kept = { readonly limiter: number; readonly key: string; readonly of: number }
+/** An admitted request, and the number of its verdict. */
+interface Kept {
+  readonly limiter: number
+  readonly key: string
+  readonly cost: number
+  readonly bytes: number
+  readonly of: number
+}
 
 /** A long walk: charges, looks, refunds, releases, renewals, resets and blocks, at instants of all kinds. */
 async function walk(name: string, policies: readonly Policy[], options: WalkOptions, keys: readonly string[]) {
@@ -89,6 +96,8 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
     const key = keys[random(keys.length)] as string
     const capacity = capacities[limiter] as number
     const cost = random(3) === 0 ? random(capacity + 2) : random(4)
+    const bytes = random(3) === 0 ? 0 : random(20)
+    const priority = random(3)
     const own = kept.filter((one) => one.limiter === limiter)
     const one = own[random(own.length + 1)]
     const what = random(100)
@@ -96,12 +105,20 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
       return recorder.ask((all, verdict) => at(all, limiter).refund(one.key, verdict as Verdict), one.of)
     if (one && what < 20) return recorder.ask((all, verdict) => at(all, limiter).release(verdict as Verdict), one.of)
     if (one && what < 25) return recorder.ask((all, verdict) => at(all, limiter).renew(verdict as Verdict), one.of)
-    if (what < 26) return recorder.ask((all) => at(all, limiter).reset(key))
-    if (what < 27) return recorder.ask((all) => at(all, limiter).block(key, { for: '2s', reason: `step ${step}` }))
-    if (what < 28) return recorder.ask((all) => at(all, limiter).unblock(key))
-    if (what < 35) return recorder.ask((all) => at(all, limiter).peek(key, { cost }))
-    const verdict = (await recorder.ask((all) => at(all, limiter).consume(key, { cost }))) as Verdict
-    if (verdict.allowed) opened.push({ limiter, key, of: recorder.answers.length - 1 })
+    if (one && what < 28) {
+      const actual = random(one.cost + 1)
+      return recorder.ask((all, verdict) => at(all, limiter).settle(verdict as Verdict, actual), one.of)
+    }
+    if (one && what < 30) {
+      const received = random(one.bytes + 1)
+      return recorder.ask((all, verdict) => at(all, limiter).settleBytes(verdict as Verdict, received), one.of)
+    }
+    if (what < 31) return recorder.ask((all) => at(all, limiter).reset(key))
+    if (what < 32) return recorder.ask((all) => at(all, limiter).block(key, { for: '2s', reason: `step ${step}` }))
+    if (what < 33) return recorder.ask((all) => at(all, limiter).unblock(key))
+    if (what < 39) return recorder.ask((all) => at(all, limiter).peek(key, { cost, bytes, priority }))
+    const verdict = (await recorder.ask((all) => at(all, limiter).consume(key, { cost, bytes, priority }))) as Verdict
+    if (verdict.allowed) opened.push({ limiter, key, cost, bytes, of: recorder.answers.length - 1 })
     last = verdict
     return verdict
   }
@@ -128,7 +145,7 @@ const KEYS = ['ann', 'bob']
 async function* longWalks(): AsyncGenerator<Scenario> {
   for (const [name, limits] of Object.entries(ALL)) {
     for (const stepsBack of [false, true]) {
-      for (const onDeny of ['none', 'charge'] as const) {
+      for (const onDeny of waysToDeny(limits)) {
         const told = `${name}, ${onDeny === 'none' ? 'all or none' : 'refusals charged'}${stepsBack ? ', stepping back' : ''}`
         yield await walk(`walk: ${told}`, [{ name, limits, onDeny }], { steps: 160, stepsBack }, KEYS)
       }
@@ -139,7 +156,7 @@ async function* longWalks(): AsyncGenerator<Scenario> {
 /** States forgotten when their life is over: nobody may notice. */
 async function* forgetfulWalks(): AsyncGenerator<Scenario> {
   for (const [name, limits] of Object.entries(ALL)) {
-    for (const onDeny of ['none', 'charge'] as const) {
+    for (const onDeny of waysToDeny(limits)) {
       yield await walk(`lives: ${name}, ${onDeny}`, [{ name, limits, onDeny }], { steps: 110, forgets: true }, KEYS)
     }
   }
@@ -154,7 +171,7 @@ async function* batchWalks(): AsyncGenerator<Scenario> {
       const own = ALL[name] as readonly Limit<string>[]
       const shared = perMinute(9, { key: everyone })
       const limits = j % 2 === 0 ? own : j % 3 === 0 ? [shared, ...own] : [...own, shared]
-      return { name, limits, onDeny: j === 1 ? 'charge' : 'none' }
+      return { name, limits, onDeny: (j === 1 && waysToDeny(own)[1]) || 'none' }
     })
     const title = `batches: ${names.slice(i, i + 4).join(', ')}`
     yield await walk(title, policies, { steps: 90, together: 7, stepsBack: i % 2 === 0 }, ['ann', 'bob', 'all'])

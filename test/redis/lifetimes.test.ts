@@ -130,6 +130,17 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     expect(await server.call('DBSIZE')).toBe(0)
   })
 
+  test("a refund leaves what others charged, and its life, by Redis's own clock", async () => {
+    const limiter = on(store, 6, HOUR_MS)
+    await limiter.consume('k', { cost: 3 })
+    const verdict = await limiter.consume('k', { cost: 2 })
+    await sleep(20)
+    await limiter.refund('k', verdict)
+    const { remaining, resetAfterMs } = await limiter.peek('k')
+    expect(remaining).toBe(3)
+    for (const leftMs of (await server.lifetimes()).values()) expect(leftMs).toBeGreaterThan(resetAfterMs - 1000)
+  })
+
   test('a refund after a reset makes no key and gives no more than there is', async () => {
     const limiter = on(store, 3, HOUR_MS)
     const verdict = await limiter.consume('k', { cost: 2 })
