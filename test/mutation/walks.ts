@@ -232,13 +232,44 @@ async function* lateRefunds(): AsyncGenerator<Scenario> {
   }
 }
 
+/** Charges given back while the clock is behind, and renewals at and around the end of a place. */
+async function* cornerCases(): AsyncGenerator<Scenario> {
+  for (const [name, limits] of Object.entries(ALL)) {
+    const window = Math.min(...limits.map((limit) => limit.window as number))
+    const recorder = new Recorder([{ name, limits }])
+    const ask = (what: 'consume' | 'refund' | 'renew' | 'peek', of?: number) => {
+      recorder.step()
+      return recorder.ask((all, verdict) => {
+        const limiter = at(all, 0)
+        if (what === 'consume') return limiter.consume('key', { cost: 2, bytes: 2 })
+        if (what === 'peek') return limiter.peek('key', { cost: 1, bytes: 1 })
+        return what === 'renew' ? limiter.renew(verdict as Verdict) : limiter.refund('key', verdict as Verdict)
+      }, of)
+    }
+    await ask('consume')
+    recorder.clock.now -= Math.floor(window / 4)
+    await ask('peek')
+    await ask('refund', 0)
+    await ask('peek')
+    for (const early of [1, 0, -1]) {
+      recorder.clock.now += 10 * window
+      await ask('consume')
+      const of = recorder.answers.length - 1
+      recorder.clock.now += window - early
+      await ask('renew', of)
+      await ask('peek')
+    }
+    yield recorder.scenario(`corners: ${name}`)
+  }
+}
+
 let recorded: Promise<Scenario[]> | undefined
 
 /** Every scenario, recorded once. */
 export function scenarios(): Promise<Scenario[]> {
   recorded ??= (async () => {
     const all = []
-    for (const some of [lateRefunds(), longWalks(), randomTraces(), batchWalks(), forgetfulWalks()]) {
+    for (const some of [lateRefunds(), cornerCases(), longWalks(), randomTraces(), batchWalks(), forgetfulWalks()]) {
       for await (const scenario of some) all.push(scenario)
     }
     return all

@@ -187,6 +187,15 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     },
   )
 
+  test('also what is given back while the clock is behind is as if it had not been', async () => {
+    const limiter = on(timed, 6, HOUR_MS)
+    const verdict = await limiter.consume('k', { cost: 2 })
+    now -= HOUR_MS / 4
+    await limiter.refund('k', verdict)
+    expect(await limiter.peek('k')).toMatchObject({ remaining: 6, resetAfterMs: 0 })
+    expect(await server.call('DBSIZE')).toBe(0)
+  })
+
   test('everything given back is as if nothing had been', async () => {
     const limiter = on(timed, 6, HOUR_MS)
     const verdicts = []
@@ -204,6 +213,18 @@ test('a place that is renewed outlives the key of its first ttl', async () => {
   await server.call('PEXPIRE', key, 60_000)
   await limiter.renew(verdict)
   expect((await server.lifetimes()).get(key)).toBeGreaterThan(HOUR_MS - SPARE_MS)
+})
+
+test('a place can be renewed until the ms at which it ends, and not at it', async () => {
+  const limiter = createLimiter({ name: 'ends', store: timed, limits: [concurrency({ limit: 1, ttl: 1000 })] })
+  const verdict = await limiter.consume('k')
+  now += 999
+  await limiter.renew(verdict)
+  now += 999
+  expect((await limiter.peek('k')).allowed).toBe(false)
+  now += 1
+  await limiter.renew(verdict)
+  expect((await limiter.peek('k')).allowed).toBe(true)
 })
 
 test('a log in use for long takes no more room than some more than twice what counts', async () => {
