@@ -7,6 +7,7 @@
 --          how many identities, how many cells; for each cell: kernel, number of params, params;
 --          how many runs follow; for each run of decisions that are alike:
 --            op, how many decisions, and per cell its cost;
+--            if op is RESERVING more than an op: per cell the units that must have room;
 --            if the plan takes places: per decision the name of its lease;
 --            if op is REFUND: when it was charged, and per cell the receipt (such a run is one decision).
 -- A part between `@when` and `@end` is left out of batches that do not need it: Redis makes every function
@@ -17,11 +18,16 @@
 -- at which the reason stands, after all decisions.
 
 local ARGV, KEYS = ARGV, KEYS
+-- A first read goes through pcall: its error is a table, of length 0, so what is not ours counts as no state,
+-- and the next charge replaces it. One foreign value must not fail the decisions that share its batch.
+local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format = string.sub, string.rep, string.format
 
 local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
+-- Added to the op of a run that needs more room than it charges.
+local RESERVING = 8
 local BUCKET, LOG, SEGMENTS, COUNTER, CONCURRENCY = 1, 2, 3, 4, 5
 
 -- How much longer than it must a key may live, in ms, where that saves setting its expiry again.
@@ -92,6 +98,12 @@ for _ = 1, tonumber(ARGV[3]) do
     local costs = {}
     for c = 1, cells do costs[c] = tonumber(ARGV[a + c]) end
     a = a + cells + 1
+    local needs = costs
+    if op >= RESERVING then
+      op, needs = op - RESERVING, {}
+      for c = 1, cells do needs[c] = tonumber(ARGV[a + c - 1]) end
+      a = a + cells
+    end
     for _ = 1, decisions do
       local lease
       if takesPlaces then
@@ -101,8 +113,8 @@ for _ = 1, tonumber(ARGV[3]) do
       local ends, reason
       if anyBlocked and op <= CHARGE then
         for b = block, block + identities - 1 do
-          local value = call('GET', KEYS[b])
-          if value and not ends then ends, reason = string.match(value, '^(%d+) (.*)$') end
+          local value = tryCall('GET', KEYS[b])
+          if type(value) == 'string' and not ends then ends, reason = string.match(value, '^(%d+) (.*)$') end
           ends = ends and tonumber(ends) > now and ends
         end
       end
@@ -136,7 +148,7 @@ for _ = 1, tonumber(ARGV[3]) do
       else
         local allowed, possible = true, true
         for c = 1, cells do
-          local wait = look[kernel[c]](c, KEYS[cell + c], costs[c])
+          local wait = look[kernel[c]](c, KEYS[cell + c], needs[c])
           if wait ~= 0 then allowed = false end
           if wait < 0 then possible = false end
         end
@@ -149,7 +161,7 @@ for _ = 1, tonumber(ARGV[3]) do
           elseif op == CONSUME then
             heal[k](c, key)
           end
-          report[k](c, key, cost, allowed)
+          report[k](c, key, needs[c], allowed)
         end
       end
       block = block + identities

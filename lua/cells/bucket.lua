@@ -31,7 +31,7 @@ end
 look[BUCKET] = function(c, key, cost)
   local p = first[c]
   local limit, windowMs, stepMs = N[p], N[p + 1], N[p + 3]
-  local stored = call('GET', key)
+  local stored = tryCall('GET', key)
   if stored and #stored == 19 then
     local debt, since, ends = unpackBytes('>I7I6I6', stored)
     local at = clock_instant(since, now, windowMs)

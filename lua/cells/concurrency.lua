@@ -22,7 +22,12 @@ local function concurrency_waitFor(c, key, cost)
 end
 
 local function concurrency_count(c, key)
-  D[c] = call('ZCOUNT', key, '(' .. nowText, '+inf')
+  local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
+  if type(count) == 'table' then
+    call('DEL', key)
+    count = 0
+  end
+  D[c] = count
 end
 
 look[CONCURRENCY] = function(c, key, cost)

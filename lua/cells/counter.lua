@@ -21,7 +21,7 @@ end
 look[COUNTER] = function(c, key, cost)
   local p = first[c]
   local windowMs = N[p + 1]
-  local stored = call('GET', key)
+  local stored = tryCall('GET', key)
   local at, count, start = now, 0, nil
   V[c] = nil
   if stored and #stored == 13 then

@@ -77,7 +77,8 @@ end
 
 --- Writes down what `log_replace` took: all that counted when its newest entry came, should the clock step back.
 local function log_rewriteReplaced(c, key)
-  if D[c] == 0 then
+  -- With its newest entry gone, all that is left may have lapsed long since: there is no life to give such a key.
+  if D[c] == 0 or O[c] + N[first[c] + 1] + slack <= now then
     call('DEL', key)
     return
   end
@@ -95,7 +96,7 @@ end
 
 look[LOG] = function(c, key, cost)
   local p = first[c]
-  local header = call('GETRANGE', key, '0', F[c])
+  local header = tryCall('GETRANGE', key, '0', F[c])
   C[c] = nil
   log_open(c, key)
   if #header < W[c] then

@@ -68,7 +68,7 @@ look[SEGMENTS] = function(c, key, cost)
   local p = first[c]
   local windowMs, segments, width, format = N[p + 1], N[p + 2], W[c], F[c]
   local segmentMs = windowMs / segments
-  local stored = call('GET', key)
+  local stored = tryCall('GET', key)
   if stored and #stored ~= 6 + (segments + 2) * width then stored = false end
   local at, newest = now, nil
   if stored then

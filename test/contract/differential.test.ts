@@ -1,50 +1,13 @@
-import {
-  concurrency,
-  createLimiter,
-  fixedWindow,
-  gcra,
-  type Limit,
-  type Limiter,
-  leakyBucket,
-  memoryStore,
-  perHour,
-  perMinute,
-  perSecond,
-  redisStore,
-  slidingLog,
-  slidingWindow,
-  tokenBucket,
-  type Verdict,
-} from '@sluice/core'
+import { createLimiter, type Limiter, memoryStore, redisStore, type Verdict } from '@sluice/core'
 import { Redis } from 'ioredis'
 import { afterAll, expect, test } from 'vitest'
 import { startRedis } from '../support/redis-server.js'
+import { POLICIES, randomFrom } from './policies.js'
 import { Clock } from './store-under-test.js'
 
 /** Steps in all, spread evenly over the policies below; more for a longer look. */
 const STEPS = Number(process.env.SLUICE_STEPS ?? 50_000)
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
-
-const POLICIES: Record<string, readonly Limit<string>[]> = {
-  log: [slidingLog({ limit: 7, window: '10s' })],
-  logs: [perSecond(3), perMinute(20), perHour(50)],
-  fixed: [fixedWindow({ limit: 7, window: '10s' })],
-  opened: [fixedWindow({ limit: 7, window: '10s', anchor: 'first-request' })],
-  weighted: [slidingWindow({ limit: 300, window: '10s' })],
-  up: [slidingWindow({ limit: 7, window: '10s', segments: 2, rounding: 'up' })],
-  strict: [slidingWindow({ limit: 7, window: '10s', segments: 5, edge: 'strict' })],
-  dropped: [slidingWindow({ limit: 7, window: '10s', segments: 5, edge: 'dropped' })],
-  gcra: [gcra({ limit: 7, window: '10s', burst: 5 })],
-  interval: [tokenBucket({ capacity: 9, refill: 4, every: '3s', style: 'interval' })],
-  queue: [leakyBucket({ leak: 3, every: '1s', capacity: 5, queue: true })],
-  places: [concurrency({ limit: 4, ttl: '3s' })],
-  mixed: [
-    perSecond(3),
-    gcra({ limit: 20, window: '1m' }),
-    slidingWindow({ limit: 60, window: '1h', precision: '1m', edge: 'dropped' }),
-    concurrency({ limit: 5, ttl: '2s' }),
-  ],
-}
 
 const server = await startRedis()
 const client = new Redis(server.url)
@@ -52,17 +15,6 @@ afterAll(async () => {
   client.disconnect()
   await server.stop()
 })
-
-/** Mulberry32: the same numbers for the same seed. */
-function randomFrom(seed: number): (below: number) => number {
-  let state = seed >>> 0
-  return (below) => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below
-  }
-}
 
 interface Kept {
   readonly key: string

@@ -1,5 +1,6 @@
 import { memoryStore } from '@sluice/core'
 import { agreementContract } from './agreement.js'
+import { chargingContract } from './charging.js'
 import { guaranteesContract } from './guarantees.js'
 import { propertiesContract } from './properties.js'
 import type { StoreUnderTest } from './store-under-test.js'
@@ -16,3 +17,4 @@ vectorsContract(memory)
 agreementContract(memory)
 propertiesContract(memory)
 guaranteesContract(memory)
+chargingContract(memory)

@@ -1,7 +1,10 @@
 import { redisStore } from '@sluice/core'
 import { Redis } from 'ioredis'
+import { afterAll } from 'vitest'
 import { startRedis } from '../support/redis-server.js'
 import { agreementContract } from './agreement.js'
+import { chargingContract } from './charging.js'
+import { guaranteesContract } from './guarantees.js'
 import { propertiesContract } from './properties.js'
 import type { StoreUnderTest } from './store-under-test.js'
 import { vectorsContract } from './vectors.js'
@@ -29,3 +32,7 @@ const redis: StoreUnderTest = {
 vectorsContract(redis)
 agreementContract(redis)
 propertiesContract(redis)
+chargingContract(redis)
+guaranteesContract(redis)
+
+afterAll(() => redis.close())

@@ -193,3 +193,22 @@ test('a window beyond what a timer can hold neither overflows nor lapses', async
   now += 1
   expect((await limiter.consume('key')).allowed).toBe(true)
 })
+
+test('limits that differ with every request leave nothing behind once their states have ended', async () => {
+  vi.useFakeTimers()
+  let now = 0
+  const store = memoryStore({ clock: () => now })
+  const limiter = createLimiter<{ key: string; limit: number }>({
+    store,
+    limit: ({ limit }) => limit,
+    window: '1s',
+    key: ({ key }) => key,
+  })
+  for (let limit = 1; limit <= 50; limit++) await limiter.consume({ key: 'k', limit })
+  now += 2 * 3_600_000
+  await vi.advanceTimersByTimeAsync(5000)
+  // Still the same limits: one unit of the first, and no second.
+  expect((await limiter.consume({ key: 'k', limit: 1 })).allowed).toBe(true)
+  expect((await limiter.consume({ key: 'k', limit: 1 })).allowed).toBe(false)
+  vi.useRealTimers()
+})

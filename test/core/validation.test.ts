@@ -485,3 +485,29 @@ describe('what a limiter is', () => {
     expect((await limiter.peek('key')).remaining).toBe(0)
   })
 })
+
+test('long keys differ to their last character, and are kept short', async () => {
+  const asked: string[] = []
+  const store = memoryStore()
+  const limiter = createLimiter({
+    limit: 1,
+    window: '1m',
+    store: {
+      decide(ask) {
+        asked.push(...ask.identities)
+        return store.decide(ask)
+      },
+      reset: (plan, identities) => store.reset(plan, identities),
+      block: (policy, identity, forMs, reason) => store.block(policy, identity, forMs, reason),
+      unblock: (policy, identity) => store.unblock(policy, identity),
+      close: () => store.close(),
+    },
+  })
+  const long = 'x'.repeat(10_000)
+  expect((await limiter.consume(`${long}1`)).allowed).toBe(true)
+  expect((await limiter.consume(`${long}2`)).allowed).toBe(true)
+  expect((await limiter.consume(`${long}1`)).allowed).toBe(false)
+  for (const identity of asked) expect(identity.length).toBeLessThan(300)
+  await limiter.block(`${long}3`, { for: '1m' })
+  expect((await limiter.consume(`${long}3`)).reason).toBe('blocked')
+})

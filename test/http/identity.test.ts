@@ -93,6 +93,18 @@ describe('byIp', () => {
     )
   })
 
+  test("another network's NAT64 counts too, where it is named", () => {
+    const key = byIp({ nat64: ['64:ff9b::/96', '2001:db8:64::/96'] })
+    expect(keyOf(key, { ip: '2001:db8:64::102:304' })).toBe('1.2.3.4')
+    expect(keyOf(key, { ip: '64:ff9b::102:304' })).toBe('1.2.3.4')
+    expect(keyOf(byIp(), { ip: '2001:db8:64::102:304' })).toBe('2001:db8:64::/64')
+    expect(keyOf(byIp({ nat64: false }), { ip: '64:ff9b::102:304' })).toBe('64:ff9b::/64')
+  })
+
+  test.each([true, '64:ff9b::/96', ['64:ff9b::/64'], ['1.2.3.4/96'], [null]])('refuses the NAT64 %o', (nat64) => {
+    expect(() => byIp({ nat64: nat64 as never })).toThrow(/nat64: expected/)
+  })
+
   test('refuses options it does not know', () => {
     expect(() => byIp({ ipv6prefix: 48 } as never)).toThrow(/ipv6prefix/)
   })

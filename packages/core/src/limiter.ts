@@ -1,11 +1,28 @@
 import { type Duration, durationMs } from './duration.js'
 import { invalidPolicy, SluiceError, show } from './errors.js'
+import { hashOf } from './hash.js'
 import type { HttpContext } from './http/context.js'
 import { knownOptions } from './limits/checks.js'
+import { type ReserveStep, reservedFrom } from './limits/reserve.js'
 import { memoryStore } from './memory/store.js'
-import { POLICY_OPTIONS, Policy, type PolicyOptions, type ReadablePlan } from './policy.js'
-import { type Answer, type Ask, CHARGE, CONSUME, type Op, PEEK, REFUND, RELEASE, RENEW, type Store } from './store.js'
-import { type Charge, Verdict } from './verdict.js'
+import { POLICY_OPTIONS, type Policy, type PolicyChoice, type PolicyOptions, type ReadablePlan } from './policy.js'
+import { checkPriority } from './priority.js'
+import {
+  type Answer,
+  type Ask,
+  type Cell,
+  CHARGE,
+  CONSUME,
+  type Op,
+  PEEK,
+  REFUND,
+  RELEASE,
+  RENEW,
+  type ResolvedLimit,
+  type Store,
+} from './store.js'
+import { choosePolicy } from './tiers.js'
+import { type Charge, checkActualCost, type DecidedBy, SETTLED_BYTES, SETTLED_COST, Verdict } from './verdict.js'
 import { type AcquireOptions, WaitingLines } from './waiting-lines.js'
 
 export interface LimiterOptions<Subject> extends PolicyOptions<Subject> {
@@ -16,6 +33,12 @@ export interface LimiterOptions<Subject> extends PolicyOptions<Subject> {
 export interface CostOptions {
   /** Units this takes from every limit: whole, 0 or more; 0 peeks. @default 1 */
   readonly cost?: number
+  /** Bytes this takes from limits whose unit is `content-bytes`; needed to consume where there are such limits. */
+  readonly bytes?: number
+  /** What `reserve` goes by. @default by the policy's `priority`, else 0 */
+  readonly priority?: number
+  /** The tier, for a key that is given as text to a limiter of requests. @default by the policy's `tier` */
+  readonly tier?: string
 }
 
 export interface BlockOptions {
@@ -37,7 +60,7 @@ export interface BlockOptions {
  */
 export function createLimiter<Subject = string>(options: LimiterOptions<Subject>): Limiter<Subject> {
   knownOptions('limiter', options, [...POLICY_OPTIONS, 'store'])
-  return new Limiter(new Policy(options), options.store ?? memoryStore())
+  return new Limiter(choosePolicy(options), options.store ?? memoryStore())
 }
 
 /** Names of places taken: unique over processes and over restarts. */
@@ -45,19 +68,24 @@ let leases = 0
 const holder = crypto.randomUUID().slice(-12)
 
 export class Limiter<Subject = string> {
-  readonly #policy: Policy<Subject>
+  readonly #policy: PolicyChoice<Subject>
   readonly #store: Store
   readonly #lines = new WaitingLines()
   readonly #ofRequests: boolean
+  readonly #nobody: Nobody<Subject> | undefined
 
-  /** @internal Use `createLimiter`. `ofRequests`: its subjects are HTTP requests, so a string is a key. */
-  constructor(policy: Policy<Subject>, store: Store, ofRequests = false) {
+  /**
+   * @internal Use `createLimiter`. `ofRequests`: its subjects are HTTP requests, so a string is a key.
+   * `nobody`: who a request is from that has no key; without it, that is an error.
+   */
+  constructor(policy: PolicyChoice<Subject>, store: Store, ofRequests = false, nobody?: Nobody<Subject>) {
     if (typeof store?.decide !== 'function') {
       invalidPolicy(policy.where, 'store', 'memoryStore() or redisStore(client)', store)
     }
     this.#policy = policy
     this.#store = store
     this.#ofRequests = ofRequests
+    this.#nobody = nobody
   }
 
   get name(): string {
@@ -65,7 +93,7 @@ export class Limiter<Subject = string> {
   }
 
   /** The limits as they were made; a plain `{ limit, window }` shows here which algorithm it became. */
-  get limits(): Policy<Subject>['limits'] {
+  get limits(): PolicyChoice<Subject>['limits'] {
     return this.#policy.limits
   }
 
@@ -75,28 +103,73 @@ export class Limiter<Subject = string> {
    * @throws SluiceError `INVALID_KEY`, `INVALID_COST`, `INVALID_POLICY` (a limit function's result), `STORE_UNAVAILABLE`
    */
   async consume(subject: Subject, options: CostOptions = {}): Promise<Verdict> {
-    return this.decide(subject, undefined, options.cost)
+    return this.decide(subject, undefined, options.cost, undefined, options)
   }
 
   /** What `consume` would answer now. Changes nothing. */
   async peek(subject: Subject, options: CostOptions = {}): Promise<Verdict> {
-    return this.decide(subject, undefined, options.cost, PEEK)
+    return this.decide(subject, undefined, options.cost, PEEK, options)
   }
 
   /** @internal `consume` for a request that may have an HTTP context; answers at once where the store can. */
-  decide(subject: Subject, context: HttpContext<Subject> | undefined, cost = 1, op?: Op): Verdict | Promise<Verdict> {
-    checkCost(this.#policy.where, cost)
+  decide(
+    subject: Subject,
+    context: HttpContext<Subject> | undefined,
+    cost = 1,
+    op?: Op,
+    options: Omit<CostOptions, 'cost'> = NO_OPTIONS,
+  ): Verdict | Promise<Verdict> {
+    checkCost(this.#policy.where, 'cost', cost)
+    const policy = this.#policyOf(subject, context, options.tier)
+    const identities = this.#identities(policy, subject, context)
+    return this.#ask(policy, identities, subject, context, cost, op, options)
+  }
+
+  /** @internal `decide`, but undefined for a request that has no key and is not limited therefore. */
+  decideRequest(
+    request: Subject,
+    context: HttpContext<Subject>,
+    cost: number,
+    options: Omit<CostOptions, 'cost'> = NO_OPTIONS,
+  ): Verdict | Promise<Verdict> | undefined {
+    checkCost(this.#policy.where, 'cost', cost)
+    const policy = this.#policy.of(request, context)
+    const identities = this.#nobody
+      ? this.#identitiesOrNone(policy, request, context)
+      : this.#identities(policy, request, context)
+    return identities && this.#ask(policy, identities, request, context, cost, undefined, options)
+  }
+
+  #ask(
+    policy: Policy<Subject>,
+    identities: string[],
+    subject: Subject,
+    context: HttpContext<Subject> | undefined,
+    cost: number,
+    op: Op | undefined,
+    options: Omit<CostOptions, 'cost'>,
+  ): Verdict | Promise<Verdict> {
     // Key and limit functions written for HTTP say so themselves when there is no request.
-    const plan = this.#policy.plan(subject, context as HttpContext<Subject>)
+    const plan = policy.plan(subject, context as HttpContext<Subject>)
+    const priority =
+      options.priority === undefined
+        ? (policy.priority?.(subject, context as HttpContext<Subject>) ?? 0)
+        : checkPriority(policy.where, options.priority)
+    const costs = cost === 1 && !plan.countsBytes ? plan.ones : costsOf(policy.where, plan, cost, options.bytes, op)
+    const kept = plan.reserves && keptFor(plan, plan.reserves, priority)
     const ask: Ask = {
-      op: op ?? (cost === 0 ? PEEK : this.#policy.chargesRefusals ? CHARGE : CONSUME),
+      op: op ?? (takesNothing(costs) ? PEEK : policy.chargesRefusals ? CHARGE : CONSUME),
       plan,
-      identities: this.#identities(subject, context),
-      costs: cost === 1 ? plan.ones : plan.ones.map(() => cost),
+      identities,
+      costs,
       lease: plan.hasLeases ? `${holder}.${(leases++).toString(36)}` : '',
+      ...(kept && { needs: costs.map((units, c) => (units > 0 ? units + (kept[c] as number) : 0)) }),
     }
+    const from = { limiter: this, cost, tier: policy.tier, priority, kept }
     const answer = this.#store.decide(ask)
-    return answer instanceof Promise ? answer.then((late) => verdictOf(plan, ask, late)) : verdictOf(plan, ask, answer)
+    return answer instanceof Promise
+      ? answer.then((late) => verdictOf(plan, ask, late, from))
+      : verdictOf(plan, ask, answer, from)
   }
 
   /**
@@ -107,7 +180,10 @@ export class Limiter<Subject = string> {
     const charge = this.#chargeOf(verdict)
     if (!charge || charge.refunded) return false
     const { identities } = charge.ask
-    if (this.#identities(subject, undefined).some((identity, i) => identity !== identities[i])) {
+    const given = this.#isKey(subject)
+      ? identities.map(() => checkedKey(this.#policy.where, subject))
+      : this.#identities(this.#policyOf(subject, undefined, verdict.tier), subject, undefined)
+    if (given.some((identity, i) => identity !== identities[i])) {
       throw new SluiceError('INVALID_KEY', `${this.#policy.where}: key: expected the key the verdict was given for`)
     }
     return this.giveBack(verdict)
@@ -117,8 +193,35 @@ export class Limiter<Subject = string> {
   async giveBack(verdict: Verdict): Promise<boolean> {
     const charge = this.#chargeOf(verdict)
     if (!charge || charge.refunded) return false
-    charge.refunded = true
-    await this.#store.decide({ ...charge.ask, op: REFUND, charge: charge.answer })
+    // What was settled still holds its places.
+    charge.refunded = charge.settled === 0
+    return this.#reduce(charge, SETTLED_COST | SETTLED_BYTES, () => 0)
+  }
+
+  /** What `verdict.settle(actualCost)` does, which see. */
+  async settle(verdict: Verdict, actualCost: number): Promise<boolean> {
+    const charge = this.#chargeOf(verdict)
+    checkActualCost(this.#policy.where, actualCost, charge || verdict.allowed ? verdict.cost : Number.MAX_SAFE_INTEGER)
+    return charge ? this.#reduce(charge, SETTLED_COST, () => actualCost) : false
+  }
+
+  /** @internal Settles limits of bytes for what was received; what was charged, if that was more. */
+  async settleBytes(verdict: Verdict, received: number): Promise<boolean> {
+    const charge = this.#chargeOf(verdict)
+    return charge ? this.#reduce(charge, SETTLED_BYTES, (charged) => Math.min(received, charged)) : false
+  }
+
+  /** Gives back what exceeds `actual`, in the cells of these units, unless that has been done. */
+  async #reduce(charge: Charge, units: number, actual: (charged: number) => number): Promise<boolean> {
+    const open = units & ~charge.settled
+    charge.settled |= units
+    const { ask } = charge
+    const { countsBytes } = ask.plan as ReadablePlan
+    const costs = ask.costs.map((charged, c) =>
+      open & (countsBytes?.[c] ? SETTLED_BYTES : SETTLED_COST) ? charged - actual(charged) : 0,
+    )
+    if (takesNothing(costs)) return false
+    await this.#store.decide({ ...ask, op: REFUND, costs, charge: charge.answer })
     this.#lines.wake()
     return true
   }
@@ -146,13 +249,17 @@ export class Limiter<Subject = string> {
    */
   // `async`, so that a bad key rejects like everywhere else.
   async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
-    return this.#lines.acquire(this, this.#policy.where, subject, this.#identities(subject, undefined), options)
+    const identities = this.#identities(this.#policyOf(subject, undefined), subject, undefined)
+    return this.#lines.acquire(this, this.#policy.where, subject, identities, options)
   }
 
-  /** Forgets what was charged on a key. Blocks stay. */
+  /** Forgets what was charged on a key, in every tier if it is given as text. Blocks stay. */
   async reset(subject: Subject): Promise<void> {
-    const plan = this.#policy.plan(subject, undefined as never)
-    await this.#store.reset(plan, this.#identities(subject, undefined))
+    // A key as text may be of any tier.
+    const policies = this.#isKey(subject) ? this.#policy.all : [this.#policyOf(subject, undefined)]
+    for (const policy of policies) {
+      await this.#store.reset(policy.plan(subject, undefined as never), this.#identities(policy, subject, undefined))
+    }
     this.#lines.wake()
   }
 
@@ -173,11 +280,37 @@ export class Limiter<Subject = string> {
     this.#lines.wake()
   }
 
-  #identities(subject: Subject, context: HttpContext<Subject> | undefined): string[] {
-    const { keys, where } = this.#policy
-    // A plain string stands for itself, so that `reset('1.2.3.4')` works on a limiter whose key is `byIp()`.
-    const named = this.#ofRequests && typeof subject === 'string'
+  /** Whether a subject stands for itself, so that `reset('1.2.3.4')` works on a limiter whose key is `byIp()`. */
+  #isKey(subject: Subject): boolean {
+    return this.#ofRequests && typeof subject === 'string'
+  }
+
+  #policyOf(subject: Subject, context: HttpContext<Subject> | undefined, tier?: string): Policy<Subject> {
+    // What a key as text cannot tell has to be named, or there is but one policy.
+    const named = this.#isKey(subject) && this.#policy.all.length > 1 ? String(tier) : tier
+    return this.#policy.of(subject, context as HttpContext<Subject>, named)
+  }
+
+  #identities({ keys, where }: Policy<Subject>, subject: Subject, context: HttpContext<Subject> | undefined): string[] {
+    const named = this.#isKey(subject)
     return keys.map((key) => checkedKey(where, key && !named ? key(subject, context as HttpContext<Subject>) : subject))
+  }
+
+  /** The same, where a request without a key is somebody else, or is not limited. */
+  #identitiesOrNone(policy: Policy<Subject>, request: Subject, context: HttpContext<Subject>): string[] | undefined {
+    const identities: string[] = []
+    for (const key of policy.keys) {
+      const given = key ? key(request, context) : request
+      const isMissing = given === undefined || given === null || given === ''
+      const identity = isMissing ? this.#nobody?.identify(request, context) : given
+      if (identity === undefined) return undefined
+      const checked = checkedKey(policy.where, identity)
+      if (!isMissing && this.#nobody?.isTheirs(checked)) {
+        throw new SluiceError('INVALID_KEY', `${policy.where}: key: expected none that reads as an anonymous client's`)
+      }
+      identities.push(checked)
+    }
+    return identities
   }
 
   #chargeOf(verdict: Verdict): Charge | undefined {
@@ -196,18 +329,69 @@ export class Limiter<Subject = string> {
   }
 }
 
-function verdictOf(plan: ReadablePlan, ask: Ask, answer: Answer): Verdict {
-  return new Verdict(plan, ask, answer, answer.allowed && ask.op !== PEEK)
+/** Who a request is from that has no key of its own. */
+export interface Nobody<Subject> {
+  /** The key instead; undefined if such requests are not limited. */
+  identify(request: Subject, context: HttpContext<Subject>): string | undefined
+  /** Whether a key reads like one of those, so that nobody can pass for them. */
+  isTheirs(key: string): boolean
 }
 
-function checkCost(where: string, cost: unknown): void {
+const NO_OPTIONS: Omit<CostOptions, 'cost'> = Object.freeze({})
+
+function verdictOf(plan: ReadablePlan, ask: Ask, answer: Answer, from: DecidedBy): Verdict {
+  return new Verdict(plan, ask, answer, answer.allowed && ask.op !== PEEK, from)
+}
+
+/** Units per cell. */
+function costsOf(
+  where: string,
+  plan: ReadablePlan,
+  cost: number,
+  bytes: number | undefined,
+  op: Op | undefined,
+): readonly number[] {
+  const { ones, countsBytes } = plan
+  if (!countsBytes) return ones.map(() => cost)
+  // Bytes that nobody counted must not be taken for none.
+  const units = op === PEEK ? (bytes ?? 0) : bytes
+  checkCost(where, 'bytes', units)
+  return countsBytes.map((isBytes) => (isBytes ? (units as number) : cost))
+}
+
+function takesNothing(costs: readonly number[]): boolean {
+  for (let c = 0; c < costs.length; c++) if (costs[c] !== 0) return false
+  return true
+}
+
+/** Units per cell that are kept from requests of this priority; undefined where none are. */
+function keptFor(
+  plan: ReadablePlan,
+  reserves: readonly (readonly ReserveStep[])[],
+  priority: number,
+): readonly number[] | undefined {
+  const kept = reserves.map((steps, c) =>
+    steps.length === 0
+      ? 0
+      : reservedFrom(steps, priority, ((plan.cells[c] as Cell).limits[0] as ResolvedLimit).capacity),
+  )
+  return takesNothing(kept) ? undefined : kept
+}
+
+function checkCost(where: string, field: string, cost: unknown): void {
   if (!Number.isSafeInteger(cost) || (cost as number) < 0) {
-    throw new SluiceError('INVALID_COST', `${where}: cost: expected a whole number of at least 0, got ${show(cost)}`)
+    throw new SluiceError(
+      'INVALID_COST',
+      `${where}: ${field}: expected a whole number of at least 0, got ${show(cost)}`,
+    )
   }
 }
 
+/** A longer key is kept as its hash, so that nobody fills memory with long names. */
+const LONGEST_KEY = 256
+
 function checkedKey(where: string, key: unknown): string {
-  if (typeof key === 'string' && key !== '') return key
+  if (typeof key === 'string' && key !== '') return key.length > LONGEST_KEY ? hashOf(key) : key
   if ((typeof key === 'number' && Number.isFinite(key)) || typeof key === 'bigint') return String(key)
   throw new SluiceError('INVALID_KEY', `${where}: key: expected a non-empty string or a number, got ${show(key)}`)
 }

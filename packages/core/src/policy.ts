@@ -4,7 +4,10 @@ import type { HttpContext } from './http/context.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from './limits/checks.js'
 import { defaultLimit } from './limits/default-limit.js'
 import type { KeyFunction, Limit, OrFunction, Resolution } from './limits/limit.js'
+import { type ReserveStep, reserveSteps } from './limits/reserve.js'
+import { type PriorityFunction, type PriorityOption, priorityFor } from './priority.js'
 import type { Cell, Plan, ResolvedLimit } from './store.js'
+import type { TierOf } from './tiers.js'
 
 export interface PolicyOptions<Subject> {
   /** Names the policy in keys, headers and errors: letters, digits, `_`, `-`. @default 'default' */
@@ -19,43 +22,88 @@ export interface PolicyOptions<Subject> {
   readonly key?: KeyFunction<Subject>
   /** Whether a refused request is charged too, as far as each limit can hold it. @default 'none' */
   readonly onDeny?: 'none' | 'charge'
+  /**
+   * Limits by the name of a tier, instead of `limits`. Each tier keeps state of its own; a limit that stands
+   * in several tiers as one object is one limit over all of them.
+   */
+  readonly tiers?: Readonly<Record<string, readonly Limit<Subject>[]>>
+  /** Names the tier of a request; beside `tiers`. A name that is none of theirs is an error. */
+  readonly tier?: (subject: Subject, context: HttpContext<Subject>) => string
+  /** Higher comes first, where a limit has a `reserve` and in queues: a number by tier, or a function. @default 0 */
+  readonly priority?: PriorityOption<Subject>
 }
 
-export const POLICY_OPTIONS = ['name', 'limit', 'window', 'limits', 'key', 'onDeny'] as const
+export const POLICY_OPTIONS = [
+  'name',
+  'limit',
+  'window',
+  'limits',
+  'key',
+  'onDeny',
+  'tiers',
+  'tier',
+  'priority',
+] as const
+
+/** One policy, or one by tier: what a limiter decides by. */
+export interface PolicyChoice<Subject> {
+  readonly name: string
+  readonly where: string
+  readonly limits: readonly Limit<Subject>[]
+  readonly all: readonly Policy<Subject>[]
+  /** The policy for a subject, or of the tier that is named. */
+  of(subject: Subject, context: HttpContext<Subject>, tier?: string): Policy<Subject>
+}
 
 /** A plan, and how its answers are read back in the order the limits were written in. */
 export interface ReadablePlan extends Plan {
   readonly resolved: readonly ResolvedLimit[]
   /** Where in an answer each limit of `resolved` stands. */
   readonly positions: readonly number[]
-  /** Units that each cell can ever hold at once: a higher cost is impossible. */
   readonly hasLeases: boolean
   readonly hasQueue: boolean
   /** Costs of 1 for every cell: nearly every request's. */
   readonly ones: readonly number[]
+  /** Which cell each limit of `resolved` is counted in. */
+  readonly cellOf: readonly number[]
+  /** Whether a cell counts bytes instead of cost; undefined where none does. */
+  readonly countsBytes: readonly boolean[] | undefined
+  /** What a cell keeps for higher priorities; undefined where none keeps anything. */
+  readonly reserves: readonly (readonly ReserveStep[])[] | undefined
 }
 
 /** Plans kept per policy whose limits are functions of the request. */
 const MAX_PLANS = 1000
 
 /** A named list of limits that are decided together. Checked when it is made; knows no store. */
-export class Policy<Subject> {
+export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly name: string
   readonly limits: readonly Limit<Subject>[]
   readonly chargesRefusals: boolean
+  /** The tier that it is the policy of. */
+  readonly tier: string | undefined
+  /** Undefined where all requests have priority 0. */
+  readonly priority: PriorityFunction<Subject> | undefined
   /** The distinct key functions of all limits; `undefined` is the policy's own default. */
   readonly keys: readonly (KeyFunction<Subject> | undefined)[]
   readonly #keyOf: readonly number[]
+  readonly #tier: TierOf | undefined
   readonly #plans = new Map<string, ReadablePlan>()
   readonly #static: ReadablePlan | undefined
 
-  constructor(options: PolicyOptions<Subject>) {
+  constructor(options: PolicyOptions<Subject>, tier?: TierOf) {
+    this.#tier = tier
+    this.tier = tier?.name
     this.name =
       options.name === undefined ? 'default' : headerName(`policy ${show(options.name)}`, 'name', options.name)
     const where = this.where
     optionalFunction(where, 'key', options.key)
     this.chargesRefusals = oneOf(where, 'onDeny', options.onDeny ?? 'none', ['none', 'charge']) === 'charge'
+    this.priority = priorityFor(where, options.priority, this.tier)
     this.limits = limitsOf(where, options)
+    if (this.chargesRefusals && this.limits.some(({ reserve }) => reserve !== undefined)) {
+      throw new SluiceError('INVALID_POLICY', `${where}: reserve: expected none beside onDeny: "charge"`)
+    }
     const keyFunctions = this.limits.map((limit) => limit.key ?? options.key)
     this.keys = [...new Set(keyFunctions)]
     this.#keyOf = keyFunctions.map((key) => this.keys.indexOf(key))
@@ -68,6 +116,15 @@ export class Policy<Subject> {
 
   get where(): string {
     return `policy "${this.name}"`
+  }
+
+  get all(): readonly Policy<Subject>[] {
+    return [this]
+  }
+
+  of(_subject: Subject, _context: HttpContext<Subject>, tier?: string): Policy<Subject> {
+    if (tier !== undefined) invalidPolicy(this.where, 'tier', 'none, as there are no tiers', tier)
+    return this
   }
 
   /** The plan for this subject: the same object for the same numbers. */
@@ -90,9 +147,15 @@ export class Policy<Subject> {
   #makePlan(values: readonly (readonly [number, number])[]): ReadablePlan {
     const resolutions = this.limits.map((limit, i) => limit.resolve(this.where, ...(values[i] as [number, number])))
     const resolved = namesFor(this.name, this.limits, resolutions).map((name, i) =>
-      Object.freeze({ name, ...(resolutions[i] as Resolution).report }),
+      Object.freeze({ name, ...(resolutions[i] as Resolution).report, unit: (this.limits[i] as Limit).unit }),
     )
-    const cells = cellsFor(resolutions, resolved, this.#keyOf)
+    const cells = cellsFor(this.limits, resolutions, resolved, this.#keyOf, this.#tier)
+    const cellOf = resolved.map((limit) => cells.findIndex((cell) => cell.limits.includes(limit)))
+    const countsBytes = cells.map(({ limits }) => limits[0]?.unit === 'content-bytes')
+    const reserves = cells.map((_, c) => {
+      const { reserve } = this.limits[cellOf.indexOf(c)] as Limit
+      return reserve === undefined ? [] : reserveSteps(this.where, reserve)
+    })
     const inAnswer = cells.flatMap((cell) => cell.limits)
     return Object.freeze({
       policy: this.name,
@@ -104,6 +167,9 @@ export class Policy<Subject> {
       hasLeases: cells.some((cell) => cell.kernel === 'concurrency'),
       hasQueue: resolved.some((limit) => limit.queue),
       ones: cells.map(() => 1),
+      cellOf,
+      countsBytes: countsBytes.includes(true) ? countsBytes : undefined,
+      reserves: reserves.some((steps) => steps.length > 0) ? reserves : undefined,
     })
   }
 }
@@ -154,7 +220,8 @@ function namesFor(policy: string, limits: readonly Limit[], resolutions: readonl
   return limits.map(({ name }, i) => {
     if (name !== undefined) return name
     const report = (resolutions[i] as Resolution).report
-    const base = limits.length === 1 ? policy : `${policy}-${durationText(report.windowMs)}`
+    const kind = report.algorithm === 'concurrency' ? report.algorithm : durationText(report.windowMs)
+    const base = limits.length === 1 ? policy : `${policy}-${kind}`
     let free = base
     for (let n = 2; taken.has(free.toLowerCase()); n++) free = `${base}-${n}`
     taken.add(free.toLowerCase())
@@ -162,11 +229,13 @@ function namesFor(policy: string, limits: readonly Limit[], resolutions: readonl
   })
 }
 
-/** One cell per limit, but one log for all log limits on the same key. */
+/** One cell per limit, but one log for all log limits on the same key that nothing sets apart. */
 function cellsFor(
+  definitions: readonly Limit[],
   resolutions: readonly Resolution[],
   resolved: readonly ResolvedLimit[],
   keyOf: readonly number[],
+  tier: TierOf | undefined,
 ): readonly Cell[] {
   const cells: Cell[] = []
   const ids = new Set<string>()
@@ -177,18 +246,26 @@ function cellsFor(
     ids.add(id)
     cells.push(Object.freeze({ ...cell, id }))
   }
+  // Tiers keep state of their own, except for limits that they share.
+  const prefix = tier ? `${tier.name}.` : ''
+  const isShared = (i: number) => tier?.shared.has(definitions[i] as Limit) ?? false
+  // What a reserve asks for is asked of one limit, and what tiers share is one limit, so neither joins a log.
+  const joinsLog = (i: number) =>
+    resolutions[i]?.kernel === 'log' && definitions[i]?.reserve === undefined && !isShared(i)
   const logged = new Set<number>()
   resolutions.forEach(({ kernel, id, params }, i) => {
     const identity = keyOf[i] as number
-    if (kernel !== 'log') return add({ kernel, id, params, identity, limits: [resolved[i] as ResolvedLimit] })
+    if (!joinsLog(i)) {
+      const start = isShared(i) ? `~${tier?.shared.get(definitions[i] as Limit)}.` : prefix
+      return add({ kernel, id: start + id, params, identity, limits: [resolved[i] as ResolvedLimit] })
+    }
     if (logged.has(identity)) return
     logged.add(identity)
-    add(
-      logCell(
-        resolved.filter((_, j) => resolutions[j]?.kernel === 'log' && keyOf[j] === identity),
-        identity,
-      ),
+    const log = logCell(
+      resolved.filter((_, j) => joinsLog(j) && keyOf[j] === identity),
+      identity,
     )
+    add({ ...log, id: prefix + log.id })
   })
   return Object.freeze(cells)
 }

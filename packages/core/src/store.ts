@@ -5,6 +5,9 @@
 
 export type KernelName = 'bucket' | 'window' | 'log' | 'concurrency'
 
+/** What a limit counts: the quota units of draft-ietf-httpapi-ratelimit-headers. */
+export type QuotaUnit = 'requests' | 'content-bytes' | 'concurrent-requests'
+
 /** One limit with every option resolved to a number. */
 export interface ResolvedLimit {
   /** Unique within its policy; what headers and problem details call it. */
@@ -16,6 +19,8 @@ export interface ResolvedLimit {
   readonly windowMs: number
   /** Most units that can be admitted at one instant. */
   readonly capacity: number
+  /** What it counts. */
+  readonly unit: QuotaUnit
   /** Whether an admitted request has to wait for its turn (`delayMs`). */
   readonly queue: boolean
 }
@@ -52,7 +57,7 @@ export const CONSUME = 0
 export const PEEK = 1
 /** Like consume, but a refusal is charged too, as far as each limit can hold it. It takes no places: it is not in flight. */
 export const CHARGE = 2
-/** Give back what a charge took. Never past full, never a key that is not there. */
+/** Give back `costs` of what a charge took, all or less of it; once. Never past full, never a key that is not there. */
 export const REFUND = 3
 /** Free the places that a charge took in `concurrency` cells; other cells are left alone. */
 export const RELEASE = 4
@@ -68,6 +73,8 @@ export interface Ask {
   readonly identities: readonly string[]
   /** Units per cell, whole, 0 or more. */
   readonly costs: readonly number[]
+  /** Units per cell that must have room, where that is more than what is charged; absent where it is nowhere. */
+  readonly needs?: readonly number[]
   /** Names the places taken in `concurrency` cells; empty where the plan has none. */
   readonly lease: string
   /** For `REFUND`: the answer to the charge that is given back. */

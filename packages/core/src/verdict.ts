@@ -1,5 +1,6 @@
+import { SluiceError, show } from './errors.js'
 import type { ReadablePlan } from './policy.js'
-import { type Answer, type Ask, type BlockReport, STRIDE } from './store.js'
+import { type Answer, type Ask, type BlockReport, type QuotaUnit, STRIDE } from './store.js'
 
 /** Why a request is refused: over a limit, never admissible at this cost, or blocked by hand. */
 export type RefusalReason = 'limited' | 'impossible' | 'blocked'
@@ -12,6 +13,8 @@ export interface LimitReport {
   readonly windowMs: number
   /** Most units that can be admitted at one instant. */
   readonly capacity: number
+  /** What it counts. */
+  readonly unit: QuotaUnit
   /** Whether this limit had room; a request is allowed where all have. */
   readonly allowed: boolean
   /** Whole units that would be admitted right now. With limit 10 and 6 spent: 4. */
@@ -45,12 +48,16 @@ export class Verdict {
   readonly limits: readonly LimitReport[]
   /** Why and how long, when `reason` is `blocked`. */
   readonly block: BlockReport | undefined
-  /** Units charged per limit; 0 for a peek or a refusal. */
+  /** Units charged to each limit that counts requests or places; 0 for a peek or a refusal. */
   readonly cost: number
+  /** The tier whose limits decided; undefined without tiers. */
+  readonly tier: string | undefined
+  /** What the request was decided with; 0 unless `priority` says otherwise. */
+  readonly priority: number
   #charge: Charge | undefined
 
   /** @internal */
-  constructor(plan: ReadablePlan, ask: Ask, answer: Answer, charged: boolean) {
+  constructor(plan: ReadablePlan, ask: Ask, answer: Answer, charged: boolean, from: DecidedBy) {
     const { allowed, block, values, offset } = answer
     let remaining = Number.MAX_SAFE_INTEGER
     let retryAfterMs = 0
@@ -58,7 +65,8 @@ export class Verdict {
     let delayMs = 0
     let impossible = false
     const limits: LimitReport[] = []
-    const cost = ask.costs[0] as number
+    const { costs } = ask
+    let hasUnits = false
 
     if (block) {
       remaining = 0
@@ -67,10 +75,20 @@ export class Verdict {
       for (let i = 0; i < plan.resolved.length; i++) {
         const limit = plan.resolved[i] as ReadablePlan['resolved'][number]
         const at = offset + (plan.positions[i] as number) * STRIDE
-        const left = values[at] as number
+        const cell = plan.cellOf[i] as number
+        const cost = costs[cell] as number
+        // What is kept for others is not there for this request.
+        const left = from.kept
+          ? Math.max(0, (values[at] as number) - (from.kept[cell] as number))
+          : (values[at] as number)
         const retry = values[at + 1] as number
         const reset = values[at + 2] as number
-        if (left < remaining) remaining = left
+        // Bytes are no units of cost: they are told where there is nothing else.
+        const isUnits = limit.unit !== 'content-bytes'
+        if (isUnits && !hasUnits) {
+          hasUnits = true
+          remaining = left
+        } else if (isUnits === hasUnits && left < remaining) remaining = left
         if (retry > retryAfterMs) retryAfterMs = retry
         else if (retry < 0) impossible = true
         if (reset > resetAfterMs) resetAfterMs = reset
@@ -83,6 +101,7 @@ export class Verdict {
           limit: limit.limit,
           windowMs: limit.windowMs,
           capacity: limit.capacity,
+          unit: limit.unit,
           allowed: retry === 0,
           remaining: left,
           retryAfterMs: retry < 0 ? undefined : retry,
@@ -99,8 +118,23 @@ export class Verdict {
     this.delayMs = delayMs
     this.limits = limits
     this.block = block
-    this.cost = charged ? cost : 0
-    this.#charge = charged ? { ask, answer, refunded: false } : undefined
+    this.cost = charged ? from.cost : 0
+    this.tier = from.tier
+    this.priority = from.priority
+    this.#charge = charged ? { ask, answer, limiter: from.limiter, refunded: false, settled: 0 } : undefined
+  }
+
+  /**
+   * Settles for what the request turned out to cost, once: the rest is given back, as far as time has not
+   * given it back already. The first of settling and refunding counts, the second does nothing.
+   * Resolves to whether anything was given back; of a refusal there is nothing.
+   *
+   * @throws SluiceError `INVALID_COST` for more than was charged, `STORE_UNAVAILABLE`
+   */
+  async settle(actualCost: number): Promise<boolean> {
+    if (this.#charge) return this.#charge.limiter.settle(this, actualCost)
+    checkActualCost('settle', actualCost, this.allowed ? 0 : Number.MAX_SAFE_INTEGER)
+    return false
   }
 
   /** @internal What a refund or release needs; undefined where nothing was charged. */
@@ -109,12 +143,39 @@ export class Verdict {
   }
 }
 
+/** @internal What a verdict knows of the decision beside the store's answer. */
+export interface DecidedBy {
+  readonly limiter: { settle(verdict: Verdict, actualCost: number): Promise<boolean> }
+  readonly cost: number
+  readonly tier: string | undefined
+  readonly priority: number
+  /** Units per cell that are kept for higher priorities. */
+  readonly kept: readonly number[] | undefined
+}
+
 /** @internal */
-export interface Charge {
+export interface Charge extends Pick<DecidedBy, 'limiter'> {
   readonly ask: Ask
   readonly answer: Answer
   /** Set by the first refund, so that there is no second. */
   refunded: boolean
+  /** Which cells have been settled, so that they are not again: the sum of `SETTLED_COST` and `SETTLED_BYTES`. */
+  settled: number
+}
+
+/** @internal */
+export const SETTLED_COST = 1
+/** @internal */
+export const SETTLED_BYTES = 2
+
+/** @internal @throws SluiceError `INVALID_COST` */
+export function checkActualCost(where: string, actualCost: unknown, charged: number): void {
+  if (Number.isSafeInteger(actualCost) && (actualCost as number) >= 0 && (actualCost as number) <= charged) return
+  const range = charged === Number.MAX_SAFE_INTEGER ? 'of at least 0' : `from 0 to the ${charged} charged`
+  throw new SluiceError(
+    'INVALID_COST',
+    `${where}: actual cost: expected a whole number ${range}, got ${show(actualCost)}`,
+  )
 }
 
 /** In a queueing limit a request leaves when what was in the bucket before it has leaked out. */

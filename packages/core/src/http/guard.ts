@@ -2,7 +2,7 @@ import { invalidPolicy, SluiceError, show } from '../errors.js'
 import { Limiter } from '../limiter.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
 import { memoryStore } from '../memory/store.js'
-import { Policy } from '../policy.js'
+import { choosePolicy } from '../tiers.js'
 import type { Verdict } from '../verdict.js'
 import type { HttpContext } from './context.js'
 import { retryAfter } from './headers/retry-after.js'
@@ -47,9 +47,9 @@ const SKIPPED: Outcome = Object.freeze({ proceed: true, verdict: undefined, head
  */
 export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<Request> {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
-  const { name, limit, window, limits, key = byIp<Request>(), onDeny, store = memoryStore() } = options
+  const { key = byIp<Request>(), store = memoryStore() } = options
   const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11' } = options
-  const policy = new Policy<Request>({ name, limit, window, limits, key, onDeny } as RateLimitOptions<Request>)
+  const policy = choosePolicy<Request>({ ...options, key })
   const { where } = policy
   if (typeof cost !== 'function') wholeNumber(where, 'cost', cost, 0)
   optionalFunction(where, 'skip', skip)

@@ -1,5 +1,6 @@
-import { headerName, knownOptions, limitOption, optionalFunction, windowOption } from './checks.js'
-import type { Algorithm, CommonOptions, Limit, OrFunction, Resolution } from './limit.js'
+import { headerName, knownOptions, limitOption, oneOf, optionalFunction, windowOption } from './checks.js'
+import type { Algorithm, CommonOptions, Limit, OrFunction, Resolution, UnitOptions } from './limit.js'
+import { checkReserve, reserveSteps } from './reserve.js'
 
 export interface RateOptions<Subject> extends CommonOptions<Subject> {
   /** Units per window; whole, 0 or more. 0 refuses everything. */
@@ -15,19 +16,27 @@ export function makeLimit<Subject>(
   extraOptions: readonly string[],
   resolve: (where: string, limit: number, windowMs: number) => Resolution,
 ): Limit<Subject> {
-  knownOptions(algorithm, options, ['name', 'limit', 'window', 'key', ...extraOptions])
+  knownOptions(algorithm, options, ['name', 'limit', 'window', 'key', 'reserve', ...extraOptions])
   optionalFunction(algorithm, 'key', options.key)
   if (options.name !== undefined) headerName(algorithm, 'name', options.name)
   const limit = limitOption(algorithm, options.limit)
   const window = windowOption<Extract<typeof options.window, (...args: never) => unknown>>(algorithm, options.window)
   // With both known now, numbers that could round are refused now.
-  if (typeof limit === 'number' && typeof window === 'number') resolve(algorithm, limit, window)
+  const known = typeof limit === 'number' && typeof window === 'number' ? resolve(algorithm, limit, window) : undefined
+  const { unit = 'requests' } = options as UnitOptions
+  oneOf(algorithm, 'unit', unit, ['requests', 'content-bytes'])
+  if (options.reserve !== undefined) {
+    const steps = reserveSteps(algorithm, options.reserve)
+    if (known) checkReserve(algorithm, steps, known.report.capacity)
+  }
   return Object.freeze({
     algorithm,
+    unit: algorithm === 'concurrency' ? 'concurrent-requests' : unit,
     limit,
     window,
     resolve,
     ...(options.key && { key: options.key }),
     ...(options.name !== undefined && { name: options.name }),
+    ...(options.reserve !== undefined && { reserve: options.reserve }),
   })
 }

@@ -1,8 +1,8 @@
 import { exactProduct, oneOf } from './checks.js'
 import { makeLimit, type RateOptions } from './common.js'
-import type { Limit } from './limit.js'
+import type { Limit, UnitOptions } from './limit.js'
 
-export interface FixedWindowOptions<Subject> extends RateOptions<Subject> {
+export interface FixedWindowOptions<Subject> extends RateOptions<Subject>, UnitOptions {
   /**
    * Where windows start: at multiples of the window on the store's clock (UTC), or at a key's first
    * request, so that keys do not all reset at once. @default 'clock'
@@ -19,7 +19,7 @@ export interface FixedWindowOptions<Subject> extends RateOptions<Subject> {
 export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limit<Subject> {
   const { anchor = 'clock', ...rate } = options ?? {}
   const byClock = oneOf('fixedWindow', 'anchor', anchor, ['clock', 'first-request']) === 'clock'
-  return makeLimit('fixedWindow', rate as RateOptions<Subject>, ['anchor'], (where, limit, windowMs) => {
+  return makeLimit('fixedWindow', rate as RateOptions<Subject>, ['anchor', 'unit'], (where, limit, windowMs) => {
     exactProduct(where, 'limit', limit, windowMs)
     return {
       kernel: 'window',

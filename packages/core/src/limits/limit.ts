@@ -1,5 +1,6 @@
 import type { HttpContext } from '../http/context.js'
-import type { KernelName, ResolvedLimit } from '../store.js'
+import type { KernelName, QuotaUnit, ResolvedLimit } from '../store.js'
+import type { Reserve } from './reserve.js'
 
 /** A value, or a function of the request that returns it. */
 export type OrFunction<T, Subject> = T | ((subject: Subject, context: HttpContext<Subject>) => T)
@@ -28,6 +29,19 @@ export interface CommonOptions<Subject> {
   readonly key?: KeyFunction<Subject>
   /** What headers call this limit: letters, digits, `_` and `-`. @default the policy's name */
   readonly name?: string
+  /**
+   * What is kept for requests of higher priority: the others are admitted only where that much stays free.
+   * A share (below 1) or units, for priorities of 1 and more; or either by priority. @default 0
+   */
+  readonly reserve?: Reserve
+}
+
+/** For limits that may count something else than requests. */
+export interface UnitOptions {
+  /**
+   * `'content-bytes'` charges the bytes of a request's body, as received, instead of its cost. @default 'requests'
+   */
+  readonly unit?: 'requests' | 'content-bytes'
 }
 
 /** What the kernel needs, once every option is a number. */
@@ -35,13 +49,14 @@ export interface Resolution {
   readonly kernel: KernelName
   readonly id: string
   readonly params: readonly number[]
-  readonly report: Omit<ResolvedLimit, 'name'>
+  readonly report: Omit<ResolvedLimit, 'name' | 'unit'>
 }
 
 /** One rule: at most `limit` units of cost per `window`, under one algorithm. Made by a constructor, frozen. */
 // biome-ignore lint/suspicious/noExplicitAny: a limit without functions of the request fits every kind of request
 export interface Limit<Subject = any> extends CommonOptions<Subject> {
   readonly algorithm: Algorithm
+  readonly unit: QuotaUnit
   readonly limit: OrFunction<number, Subject>
   /** Milliseconds, or a function of the request. */
   readonly window: OrFunction<number | string, Subject>

@@ -18,7 +18,7 @@ export class BucketTable extends States<BucketState> implements Table {
   #debt = 0
   #at = 0
   #now = 0
-  #cost = 0
+  #need = 0
 
   constructor([limit, windowMs, capacity, stepMs]: readonly number[], graceMs: number) {
     super(graceMs)
@@ -28,19 +28,19 @@ export class BucketTable extends States<BucketState> implements Table {
     this.#stepMs = stepMs as number
   }
 
-  look(identity: string, now: number, cost: number): number {
+  look(identity: string, now: number, need: number): number {
     const state = this.states.get(identity)
     this.#identity = identity
     this.#state = state
     this.#now = now
-    this.#cost = cost
+    this.#need = need
     this.#at = state ? instant(state.at, now, this.#windowMs) : now
     this.#debt = state ? bucket.drain(state.debt, Math.min(state.at, this.#at), this.#at, this.#limit, this.#stepMs) : 0
-    return this.#wait(cost)
+    return this.#wait(need)
   }
 
-  charge(): void {
-    this.#debt = bucket.charge(this.#debt, this.#cost, this.#windowMs, this.#capacity)
+  charge(cost: number): void {
+    this.#debt = bucket.charge(this.#debt, cost, this.#windowMs, this.#capacity)
     this.#write()
   }
 
@@ -67,7 +67,7 @@ export class BucketTable extends States<BucketState> implements Table {
   report(values: number[], admitted: boolean): void {
     values.push(
       bucket.remaining(this.#debt, this.#windowMs, this.#capacity),
-      admitted ? 0 : this.#wait(this.#cost),
+      admitted ? 0 : this.#wait(this.#need),
       this.#wait(this.#capacity),
       this.#debt,
     )

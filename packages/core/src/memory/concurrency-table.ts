@@ -15,7 +15,7 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
   #ends: number[] = []
   #lastEnd = 0
   #now = 0
-  #cost = 0
+  #need = 0
 
   constructor([limit, ttlMs]: readonly number[], graceMs: number) {
     super(graceMs)
@@ -23,18 +23,18 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
     this.#ttlMs = ttlMs as number
   }
 
-  look(identity: string, now: number, cost: number): number {
+  look(identity: string, now: number, need: number): number {
     const state = this.states.get(identity)
     this.#identity = identity
     this.#state = state
     this.#now = now
-    this.#cost = cost
+    this.#need = need
     this.#count()
-    return concurrency.waitFor(this.#ends, now, cost, this.#limit)
+    return concurrency.waitFor(this.#ends, now, need, this.#limit)
   }
 
-  charge(lease: string): void {
-    const places = Math.min(this.#cost, this.#limit - this.#ends.length)
+  charge(cost: number, lease: string): void {
+    const places = Math.min(cost, this.#limit - this.#ends.length)
     if (places <= 0) return
     this.#state ??= this.#open()
     for (let n = 0; n < places; n++) this.#state.ends.set(`${lease}.${n}`, this.#now + this.#ttlMs)
@@ -69,7 +69,7 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
   report(values: number[], admitted: boolean): void {
     values.push(
       this.#limit - this.#ends.length,
-      admitted ? 0 : concurrency.waitFor(this.#ends, this.#now, this.#cost, this.#limit),
+      admitted ? 0 : concurrency.waitFor(this.#ends, this.#now, this.#need, this.#limit),
       this.#lastEnd === 0 ? 0 : this.#lastEnd - this.#now,
       0,
     )

@@ -18,7 +18,7 @@ export class CounterTable extends States<CounterState> implements Table {
   #start = 0
   #count = 0
   #now = 0
-  #cost = 0
+  #need = 0
 
   constructor([limit, windowMs, , byClock]: readonly number[], graceMs: number) {
     super(graceMs)
@@ -27,22 +27,22 @@ export class CounterTable extends States<CounterState> implements Table {
     this.#byClock = byClock === 1
   }
 
-  look(identity: string, now: number, cost: number): number {
+  look(identity: string, now: number, need: number): number {
     const state = this.states.get(identity)
     this.#identity = identity
     this.#now = now
-    this.#cost = cost
+    this.#need = need
     const at = state ? instant(state.start, now, this.#windowMs) : now
     this.#state = state
     const isOver = !state || at >= state.start + this.#windowMs
     this.#count = state && !isOver ? state.count : 0
     this.#start =
       state && !isOver && state.start <= at ? state.start : counter.startOf(at, this.#windowMs, this.#byClock)
-    return this.#wait(cost)
+    return this.#wait(need)
   }
 
-  charge(): void {
-    this.#count = Math.min(this.#limit, this.#count + this.#cost)
+  charge(cost: number): void {
+    this.#count = Math.min(this.#limit, this.#count + cost)
     this.#write()
   }
 
@@ -59,7 +59,7 @@ export class CounterTable extends States<CounterState> implements Table {
   report(values: number[], admitted: boolean): void {
     values.push(
       this.#limit - this.#count,
-      admitted ? 0 : this.#wait(this.#cost),
+      admitted ? 0 : this.#wait(this.#need),
       this.#count === 0 ? 0 : this.#endsIn(),
       this.#start,
     )

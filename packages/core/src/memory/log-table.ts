@@ -20,7 +20,7 @@ export class LogTable extends States<LogState> implements Table {
   #entries: number[] = EMPTY
   #at = 0
   #now = 0
-  #cost = 0
+  #need = 0
 
   constructor([, longestMs, ...pairs]: readonly number[], graceMs: number) {
     super(graceMs)
@@ -28,28 +28,28 @@ export class LogTable extends States<LogState> implements Table {
     this.#pairs = pairs
   }
 
-  look(identity: string, now: number, cost: number): number {
+  look(identity: string, now: number, need: number): number {
     const state = this.states.get(identity)
     this.#identity = identity
     this.#state = state
     this.#now = now
-    this.#cost = cost
+    this.#need = need
     this.#entries = state?.entries ?? EMPTY
     const newest = state?.entries.at(-1) ?? now
     this.#at = instant(newest, now, this.#longestMs)
     if (isAhead(newest, now, this.#longestMs)) this.#entries = this.#entries.map((entry) => Math.min(entry, now))
     let longest = 0
     for (let i = 0; i < this.#pairs.length; i += 2) {
-      const wait = this.#wait(cost, i)
+      const wait = this.#wait(need, i)
       if (wait < 0) return wait
       if (wait > longest) longest = wait
     }
     return longest
   }
 
-  charge(): void {
+  charge(cost: number): void {
     if (this.#entries === EMPTY) this.#entries = []
-    for (let n = 0; n < this.#cost; n++) this.#entries.push(this.#at)
+    for (let n = 0; n < cost; n++) this.#entries.push(this.#at)
     this.#write()
   }
 
@@ -75,7 +75,7 @@ export class LogTable extends States<LogState> implements Table {
       const windowMs = this.#pairs[i + 1] as number
       values.push(
         limit - this.#live(i),
-        admitted ? 0 : this.#wait(this.#cost, i),
+        admitted ? 0 : this.#wait(this.#need, i),
         count === 0 ? 0 : Math.max(0, (this.#entries[count - 1] as number) + windowMs - this.#now),
         this.#at,
       )

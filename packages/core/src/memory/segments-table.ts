@@ -25,7 +25,7 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
   #offset = 0
   #at = 0
   #now = 0
-  #cost = 0
+  #need = 0
 
   constructor([limit, windowMs, segments, edge]: readonly number[], graceMs: number) {
     super(graceMs)
@@ -36,12 +36,12 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
     this.#edge = edge as number
   }
 
-  look(identity: string, now: number, cost: number): number {
+  look(identity: string, now: number, need: number): number {
     const state = this.states.get(identity)
     this.#identity = identity
     this.#state = state
     this.#now = now
-    this.#cost = cost
+    this.#need = need
     const start = state ? state.segment * this.#segmentMs : now
     this.#at = instant(start, now, this.#windowMs)
     this.#segment = Math.floor(this.#at / this.#segmentMs)
@@ -55,12 +55,12 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
       this.#counts = new Array(this.#segments + 1).fill(0)
     }
     if (state && isAhead(start, now, this.#windowMs)) this.#bringBack()
-    return this.#wait(cost)
+    return this.#wait(need)
   }
 
-  charge(): void {
+  charge(cost: number): void {
     const edge = window.edgeUnits(this.#counts[this.#segments] as number, this.#offset, this.#segmentMs, this.#edge)
-    const units = Math.min(this.#cost, Math.max(0, this.#limit - this.#total - edge))
+    const units = Math.min(cost, Math.max(0, this.#limit - this.#total - edge))
     this.#counts[0] = (this.#counts[0] as number) + units
     this.#total += units
     this.#write()
@@ -83,7 +83,7 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
     const edge = window.edgeUnits(this.#counts[this.#segments] as number, this.#offset, this.#segmentMs, this.#edge)
     values.push(
       Math.max(0, this.#limit - this.#total - edge),
-      admitted ? 0 : this.#wait(this.#cost),
+      admitted ? 0 : this.#wait(this.#need),
       this.#reset(),
       this.#segment,
     )

@@ -55,7 +55,7 @@ class MemoryStore implements Store {
   readonly #graceMs: number
   /** Tables by policy and cell; and found quickly by plan. */
   readonly #tables = new Map<string, Table>()
-  readonly #byPlan = new WeakMap<Plan, readonly Table[]>()
+  #byPlan = new WeakMap<Plan, readonly Table[]>()
   readonly #blocks = new Map<string, { until: number; reason: string }>()
   #keys = 0
   #timer: NodeJS.Timeout | undefined
@@ -75,11 +75,12 @@ class MemoryStore implements Store {
     const block = this.#blocks.size > 0 ? this.#blocked(ask, now) : undefined
     if (block) return { now, allowed: false, values: [], offset: 0, block }
 
+    const { costs, needs = costs } = ask
     let allowed = true
     let possible = true
     for (let i = 0; i < tables.length; i++) {
       const cell = ask.plan.cells[i] as Cell
-      const wait = (tables[i] as Table).look(ask.identities[cell.identity] as string, now, ask.costs[i] as number)
+      const wait = (tables[i] as Table).look(ask.identities[cell.identity] as string, now, needs[i] as number)
       if (wait !== 0) allowed = false
       if (wait < 0) possible = false
     }
@@ -88,13 +89,13 @@ class MemoryStore implements Store {
     const values: number[] = []
     for (let i = 0; i < tables.length; i++) {
       const table = tables[i] as Table
+      const before = table.size
       if (charged) {
-        const before = table.size
         // A refused request is not in flight: nobody would free the place it took.
         const isTaken = allowed || ask.plan.cells[i]?.kernel !== 'concurrency'
-        if (ask.costs[i] !== 0 && isTaken) table.charge(ask.lease)
-        if (table.size > before) this.#grown(table, now)
+        if (costs[i] !== 0 && isTaken) table.charge(costs[i] as number, ask.lease)
       } else if (ask.op === CONSUME) table.heal()
+      if (table.size !== before) this.#resized(table, table.size - before, now)
       table.report(values, allowed)
     }
     // Not before every table has written: a state that another one has in hand must not go.
@@ -174,8 +175,8 @@ class MemoryStore implements Store {
     return tables
   }
 
-  #grown(table: Table, now: number): void {
-    this.#keys++
+  #resized(table: Table, by: number, now: number): void {
+    this.#keys += by
     this.#keys -= table.sweep(now, SWEPT_PER_INSERT)
     this.#sweepLater()
   }
@@ -198,7 +199,15 @@ class MemoryStore implements Store {
 
   #sweep(): void {
     const now = this.#clock()
-    for (const table of this.#tables.values()) this.#keys -= table.sweep(now, SWEPT_PER_TICK)
+    let isAnyEmpty = false
+    for (const [id, table] of this.#tables) {
+      this.#keys -= table.sweep(now, SWEPT_PER_TICK)
+      if (table.size > 0) continue
+      this.#tables.delete(id)
+      isAnyEmpty = true
+    }
+    // Limits that are functions of the request make tables without end. Plans find theirs again, one and the same.
+    if (isAnyEmpty) this.#byPlan = new WeakMap()
     for (const [id, { until }] of this.#blocks) if (until <= now) this.#blocks.delete(id)
     if (this.#keys === 0 && this.#blocks.size === 0) {
       clearInterval(this.#timer)

@@ -4,15 +4,15 @@
  */
 export interface Table {
   readonly size: number
-  /** Milliseconds until `cost` has room in every limit of the cell: 0 now, -1 never. */
-  look(identity: string, now: number, cost: number): number
-  /** Takes the cost that `look` was asked about; as much of it as fits, if it does not. */
-  charge(lease: string): void
+  /** Milliseconds until `need` units have room in every limit of the cell: 0 now, -1 never. */
+  look(identity: string, now: number, need: number): number
+  /** Takes `cost`; as much of it as fits, if it does not. */
+  charge(cost: number, lease: string): void
   /** Gives back `cost` of the charge that answered with `receipt` at `chargedAt`. */
   refund(cost: number, receipt: number, chargedAt: number, lease: string): void
   /** Writes down again at `now` a state from a future that cannot be. */
   heal(): void
-  /** Appends remaining, retry (0 if `admitted`), reset and receipt of each limit. */
+  /** Appends remaining, retry for what `look` was asked about (0 if `admitted`), reset and receipt of each limit. */
   report(values: number[], admitted: boolean): void
   forget(identity: string): void
   /** Visits up to `most` states, forgets those that no longer matter, and returns how many those were. */

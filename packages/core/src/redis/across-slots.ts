@@ -95,6 +95,7 @@ function partAsk(ask: Ask, { plan, identities, cells }: Part, charge: Answer | u
     plan,
     identities: identities.map((i) => ask.identities[i] as string),
     costs: cells.map((i) => ask.costs[i] as number),
+    ...(ask.needs && { needs: cells.map((i) => ask.needs?.[i] as number) }),
     lease: ask.lease,
     ...(charge && { charge }),
   }

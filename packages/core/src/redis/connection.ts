@@ -7,6 +7,8 @@ export interface Connection {
   /** What the user's client puts before every key. */
   readonly keyPrefix: string
   isReady(): boolean
+  /** Whether it has ended for good: by `close`, or with the user's client. */
+  isClosed(): boolean
   /** Calls back once, when it is ready; at once where it is. Returns how to call that off. */
   whenReady(callback: () => void): () => void
   /**
@@ -95,12 +97,17 @@ function ioredis(client: Client, silenceMs: number): Connection {
   const isReady = () => own.status === 'ready'
   const room = waitingRoom(isReady)
   own.on('ready', room.open)
-  const end = () => own.disconnect()
+  let isClosed = false
+  const end = () => {
+    isClosed = true
+    own.disconnect()
+  }
   client.once('end', end)
   return {
     isCluster,
     keyPrefix: client.options.keyPrefix ?? client.options.redisOptions?.keyPrefix ?? '',
     isReady,
+    isClosed: () => isClosed,
     whenReady: room.whenReady,
     send: (key, [name, ...args], isLate) => {
       const node = isCluster ? masterOf(own, key) : undefined
@@ -218,6 +225,7 @@ function nodeRedis(client: Client, silenceMs: number): Connection {
     isCluster,
     keyPrefix: '',
     isReady,
+    isClosed: () => isClosed,
     whenReady: room.whenReady,
     send: (key, command) =>
       silence.heed(

@@ -32,6 +32,9 @@ export function blockSuffix(policy: string): string {
   return `}:${policy}:block`
 }
 
+/** Added to the op of asks with `needs`. */
+const RESERVING = 8
+
 /** A batch as `decide.lua` takes it. */
 export interface Encoded {
   readonly keys: string[]
@@ -65,9 +68,10 @@ export function encode(
         if (sizeAt >= 0) args[sizeAt] = String(size)
         runCount++
         size = 1
-        args.push(String(ask.op))
+        args.push(String(ask.needs ? ask.op + RESERVING : ask.op))
         sizeAt = args.push('') - 1
         for (const cost of ask.costs) args.push(String(cost))
+        if (ask.needs) for (const need of ask.needs) args.push(String(need))
       }
       previous = ask
       if (text.takesPlaces) args.push(ask.lease)
@@ -84,8 +88,13 @@ export function encode(
 
 function isAlike(a: Ask, b: Ask): boolean {
   if (a.op !== b.op || a.op === REFUND) return false
-  if (a.costs === b.costs) return true
-  for (let i = 0; i < a.costs.length; i++) if (a.costs[i] !== b.costs[i]) return false
+  return areEqual(a.costs, b.costs) && areEqual(a.needs, b.needs)
+}
+
+function areEqual(a: readonly number[] | undefined, b: readonly number[] | undefined): boolean {
+  if (a === b) return true
+  if (!a || !b) return false
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false
   return true
 }
 

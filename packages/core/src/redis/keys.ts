@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hashOf } from '../hash.js'
 
 /** Identities that can stand in a key as they are: nothing that steers a slot, a glob or a terminal. */
 const PLAIN = /^[A-Za-z0-9_.:@/|=+,~-]{1,64}$/
@@ -16,5 +16,5 @@ export function escapeIdentity(identity: string): string {
     const escaped = encodeURIComponent(identity).replaceAll('*', '%2A')
     if (escaped.length <= LONGEST_ESCAPED && escaped.includes('%')) return escaped
   }
-  return `#${createHash('sha256').update(identity, 'utf16le').digest('base64url').slice(0, 22)}`
+  return hashOf(identity)
 }

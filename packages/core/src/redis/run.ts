@@ -47,6 +47,10 @@ function within(
     const fail = (why: string, cause: unknown) => {
       reject(new SluiceError('STORE_UNAVAILABLE', `redis: ${why}`, { cause }))
     }
+    if (connection.isClosed()) {
+      fail('the store is closed', undefined)
+      return
+    }
     const late = () => {
       isLate = true
       callOff()

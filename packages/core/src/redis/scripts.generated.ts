@@ -26,12 +26,14 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: '0130697af9cf080bd2b71e47d47ba20010cc608c',
+  sha1: 'a65552d3dc1c472f5db62e945654eef649ca5b29',
   source: `local ARGV, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format = string.sub, string.rep, string.format
 local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
+local RESERVING = 8
 local BUCKET, LOG, SEGMENTS, COUNTER, CONCURRENCY = 1, 2, 3, 4, 5
 local LINGER = 10000
 local now, slack = tonumber(ARGV[1]), 0
@@ -104,7 +106,7 @@ end
 look[BUCKET] = function(c, key, cost)
 local p = first[c]
 local limit, windowMs, stepMs = N[p], N[p + 1], N[p + 3]
-local stored = call('GET', key)
+local stored = tryCall('GET', key)
 if stored and #stored == 19 then
 local debt, since, ends = unpackBytes('>I7I6I6', stored)
 local at = clock_instant(since, now, windowMs)
@@ -208,7 +210,7 @@ O[c] = D[c] > 0 and unpackBytes('>I6', entries, #entries - 5) or nil
 log_advanceAll(c, key, T[c])
 end
 local function log_rewriteReplaced(c, key)
-if D[c] == 0 then
+if D[c] == 0 or O[c] + N[first[c] + 1] + slack <= now then
 call('DEL', key)
 return
 end
@@ -224,7 +226,7 @@ F[c] = tostring(W[c] - 1)
 end
 look[LOG] = function(c, key, cost)
 local p = first[c]
-local header = call('GETRANGE', key, '0', F[c])
+local header = tryCall('GETRANGE', key, '0', F[c])
 C[c] = nil
 log_open(c, key)
 if #header < W[c] then
@@ -413,7 +415,7 @@ look[SEGMENTS] = function(c, key, cost)
 local p = first[c]
 local windowMs, segments, width, format = N[p + 1], N[p + 2], W[c], F[c]
 local segmentMs = windowMs / segments
-local stored = call('GET', key)
+local stored = tryCall('GET', key)
 if stored and #stored ~= 6 + (segments + 2) * width then stored = false end
 local at, newest = now, nil
 if stored then
@@ -486,7 +488,7 @@ end
 look[COUNTER] = function(c, key, cost)
 local p = first[c]
 local windowMs = N[p + 1]
-local stored = call('GET', key)
+local stored = tryCall('GET', key)
 local at, count, start = now, 0, nil
 V[c] = nil
 if stored and #stored == 13 then
@@ -536,7 +538,12 @@ if cost == 0 or missing <= 0 then return 0 end
 return concurrency_endAt(c, key, missing - 1 - D[c]) - now
 end
 local function concurrency_count(c, key)
-D[c] = call('ZCOUNT', key, '(' .. nowText, '+inf')
+local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
+if type(count) == 'table' then
+call('DEL', key)
+count = 0
+end
+D[c] = count
 end
 look[CONCURRENCY] = function(c, key, cost)
 concurrency_count(c, key)
@@ -604,6 +611,12 @@ a = a + 1
 local costs = {}
 for c = 1, cells do costs[c] = tonumber(ARGV[a + c]) end
 a = a + cells + 1
+local needs = costs
+if op >= RESERVING then
+op, needs = op - RESERVING, {}
+for c = 1, cells do needs[c] = tonumber(ARGV[a + c - 1]) end
+a = a + cells
+end
 for _ = 1, decisions do
 local lease
 if takesPlaces then
@@ -613,8 +626,8 @@ end
 local ends, reason
 if anyBlocked and op <= CHARGE then
 for b = block, block + identities - 1 do
-local value = call('GET', KEYS[b])
-if value and not ends then ends, reason = string.match(value, '^(%d+) (.*)$') end
+local value = tryCall('GET', KEYS[b])
+if type(value) == 'string' and not ends then ends, reason = string.match(value, '^(%d+) (.*)$') end
 ends = ends and tonumber(ends) > now and ends
 end
 end
@@ -647,7 +660,7 @@ n = n + limits * 4
 else
 local allowed, possible = true, true
 for c = 1, cells do
-local wait = look[kernel[c]](c, KEYS[cell + c], costs[c])
+local wait = look[kernel[c]](c, KEYS[cell + c], needs[c])
 if wait ~= 0 then allowed = false end
 if wait < 0 then possible = false end
 end
@@ -659,7 +672,7 @@ if cost > 0 and (allowed or k ~= CONCURRENCY) then take[k](c, key, cost, 0, 0, l
 elseif op == CONSUME then
 heal[k](c, key)
 end
-report[k](c, key, cost, allowed)
+report[k](c, key, needs[c], allowed)
 end
 end
 block = block + identities

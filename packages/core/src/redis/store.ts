@@ -1,5 +1,6 @@
 import calculateSlot from 'cluster-key-slot'
 import { durationMs } from '../duration.js'
+import { invalidPolicy } from '../errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
 import type { Answer, Ask, Cell, Plan, Store } from '../store.js'
 import { decideAcrossSlots } from './across-slots.js'
@@ -37,9 +38,13 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): St
   knownOptions('redisStore', options, ['clock', 'timeoutMs', 'batch', 'prefix'])
   optionalFunction('redisStore', 'clock', options.clock)
   const timeoutMs = durationMs('redisStore', 'timeoutMs', options.timeoutMs ?? 100)
-  const batch = Math.min(1000, wholeNumber('redisStore', 'batch', options.batch ?? 64, 1))
+  const batch = wholeNumber('redisStore', 'batch', options.batch ?? 64, 1)
+  if (batch > MOST_IN_BATCH) invalidPolicy('redisStore', 'batch', `at most ${MOST_IN_BATCH}`, batch)
   return new RedisStore(connect(client, timeoutMs), { ...options, timeoutMs, batch })
 }
+
+/** Lua can hand no more than some thousand keys to one command. */
+const MOST_IN_BATCH = 1000
 
 class RedisStore implements Store {
   readonly #connection: Connection

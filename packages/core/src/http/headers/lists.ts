@@ -4,7 +4,7 @@ import { appended, binding, type HeaderWriter, integer, quota, retryAfterSeconds
 /** Names are of letters, digits, `_` and `-` by construction, so quoting them is all their serialization takes. */
 function policyMember(limit: LimitReport): string {
   const { q, w } = quota(limit)
-  const unit = limit.algorithm === 'concurrency' ? ';qu="concurrent-requests"' : ''
+  const unit = limit.unit === 'requests' ? '' : `;qu="${limit.unit}"`
   return `"${limit.name}";q=${q}${unit}${w === undefined ? '' : `;w=${w}`}`
 }
 

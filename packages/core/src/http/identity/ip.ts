@@ -11,9 +11,22 @@ export interface IpOptions {
    * to each customer, who can use every address in it. @default 64
    */
   readonly ipv6Prefix?: number
+  /**
+   * NAT64 prefixes of 96 bits (RFC 6052) under which IPv4 clients appear; such an address counts as the
+   * IPv4 address in its last 32 bits. `false` for none: their clients then share buckets by `ipv6Prefix`.
+   * @default ['64:ff9b::/96'], the well-known prefix
+   */
+  readonly nat64?: readonly string[] | false
 }
 
-const byPrefix = new Map<number, KeyFunction<never>>()
+/** What the options say, once checked. */
+interface Grouping {
+  readonly prefix: number
+  /** The leading six of eight 16-bit parts of each NAT64 prefix. */
+  readonly nat64: readonly (readonly number[])[]
+}
+
+const byGrouping = new Map<string, KeyFunction<never>>()
 
 /**
  * The client's address by the framework's own trusted-proxy answer, never a raw header. IPv4 in any
@@ -22,12 +35,13 @@ const byPrefix = new Map<number, KeyFunction<never>>()
  * @throws SluiceError `INVALID_POLICY`; per request `INVALID_KEY` where the address is missing or none.
  */
 export function byIp<Subject>(options: IpOptions = {}): KeyFunction<Subject> {
-  const prefix = checkedPrefix('byIp', options)
-  // One function per prefix: limits with the same key function share its evaluation, and their log.
-  let key = byPrefix.get(prefix)
+  const grouping = checkedGrouping('byIp', options)
+  // One function for equal options: limits with the same key function share its evaluation, and their log.
+  const id = JSON.stringify(grouping)
+  let key = byGrouping.get(id)
   if (!key) {
-    key = (_request, context) => keyOfAddress(needsContext('byIp', context).ip, prefix)
-    byPrefix.set(prefix, key)
+    key = (_request, context) => keyOfAddress(needsContext('byIp', context).ip, grouping)
+    byGrouping.set(id, key)
   }
   return key as KeyFunction<Subject>
 }
@@ -38,26 +52,34 @@ export function byIp<Subject>(options: IpOptions = {}): KeyFunction<Subject> {
  * @throws SluiceError `INVALID_KEY`
  */
 export function ipKey(address: string, options: IpOptions = {}): string {
-  return keyOfAddress(address, checkedPrefix('ipKey', options))
+  return keyOfAddress(address, checkedGrouping('ipKey', options))
 }
 
-function checkedPrefix(where: string, options: IpOptions): number {
-  knownOptions(where, options, ['ipv6Prefix'])
-  const { ipv6Prefix = 64 } = options
+function checkedGrouping(where: string, options: IpOptions): Grouping {
+  knownOptions(where, options, ['ipv6Prefix', 'nat64'])
+  const { ipv6Prefix = 64, nat64 = WELL_KNOWN_NAT64 } = options
   const prefix = wholeNumber(where, 'ipv6Prefix', ipv6Prefix, 1)
-  return prefix <= 128 ? prefix : invalidPolicy(where, 'ipv6Prefix', 'at most 128', prefix)
+  if (prefix > 128) invalidPolicy(where, 'ipv6Prefix', 'at most 128', prefix)
+  if (nat64 !== false && !Array.isArray(nat64)) invalidPolicy(where, 'nat64', 'an array of prefixes or false', nat64)
+  return { prefix, nat64: (nat64 || []).map((text: string) => nat64Parts(where, text)) }
 }
 
-const NAT64 = [0x64, 0xff9b, 0, 0, 0, 0]
+const WELL_KNOWN_NAT64 = ['64:ff9b::/96']
 
-function keyOfAddress(given: string | undefined, prefix: number): string {
+function nat64Parts(where: string, text: unknown): readonly number[] {
+  const [, address = ''] = /^([0-9a-f:]+)\/96$/i.exec(String(text)) ?? []
+  if (isIP(address) !== 6) invalidPolicy(where, 'nat64', 'IPv6 prefixes such as "64:ff9b::/96"', text)
+  return ipaddr.IPv6.parse(address).parts.slice(0, 6)
+}
+
+function keyOfAddress(given: string | undefined, grouping: Grouping): string {
   if (typeof given === 'string') {
     if (isIPv4(given)) return given
     // What a socket that listens on both families says of nearly every client.
     if (given.startsWith('::ffff:') && isIPv4(given.slice(7))) return given.slice(7)
     const address = bare(given)
     if (isIPv4(address)) return address
-    if (isIP(address) === 6) return keyOfIPv6(address, prefix)
+    if (isIP(address) === 6) return keyOfIPv6(address, grouping)
   }
   throw new SluiceError(
     'INVALID_KEY',
@@ -75,11 +97,11 @@ function bare(given: string): string {
   return zone < 0 ? address : address.slice(0, zone)
 }
 
-function keyOfIPv6(address: string, prefix: number): string {
+function keyOfIPv6(address: string, { prefix, nat64 }: Grouping): string {
   const parsed = ipaddr.IPv6.parse(address)
   if (parsed.isIPv4MappedAddress()) return parsed.toIPv4Address().toString()
   const { parts } = parsed
-  if (NAT64.every((part, i) => parts[i] === part)) {
+  if (nat64.some((network) => network.every((part, i) => parts[i] === part))) {
     const [high, low] = parts.slice(6) as [number, number]
     return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
   }

@@ -1,0 +1,9 @@
+import { createHash } from 'node:crypto'
+
+/**
+ * `#` and 132 bits of the SHA-256 of a text, in 23 characters. Of UTF-16, so that texts with lone
+ * surrogates, which have no UTF-8, stay apart.
+ */
+export function hashOf(text: string): string {
+  return `#${createHash('sha256').update(text, 'utf16le').digest('base64url').slice(0, 22)}`
+}

@@ -1,0 +1,45 @@
+// Just enough of SVG for plots: elements as text, numbers short and the same on every machine.
+
+/** @typedef {Record<string, string | number | undefined>} Attributes */
+
+/**
+ * @param {string} name
+ * @param {Attributes} attributes
+ * @param {...string} children already SVG
+ */
+export function element(name, attributes, ...children) {
+  const text = Object.entries(attributes)
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => ` ${key}="${typeof value === 'number' ? short(value) : escaped(String(value))}"`)
+    .join('')
+  if (children.length === 0) return `<${name}${text}/>`
+  const isText = children.every((child) => !child.startsWith('<'))
+  return isText
+    ? `<${name}${text}>${children.join('')}</${name}>`
+    : `<${name}${text}>\n${children.join('\n')}\n</${name}>`
+}
+
+/**
+ * @param {number} x
+ * @param {number} y the baseline
+ * @param {string} content
+ * @param {Attributes} [attributes]
+ */
+export const label = (x, y, content, attributes = {}) => element('text', { x, y, ...attributes }, escaped(content))
+
+/** @param {readonly (readonly [x: number, y: number])[]} points */
+export function path(points) {
+  return points
+    .map(([x, y], i) => {
+      const [lastX, lastY] = points[i - 1] ?? []
+      if (x === lastX) return y === lastY ? '' : `V${short(y)}`
+      return y === lastY ? `H${short(x)}` : `${i === 0 ? 'M' : 'L'}${short(x)} ${short(y)}`
+    })
+    .join('')
+}
+
+/** @param {number} value */
+const short = (value) => String(Math.round(value * 100) / 100)
+
+/** @param {string} text */
+const escaped = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`)

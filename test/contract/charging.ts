@@ -1,0 +1,186 @@
+import { createLimiter, gcra, type Limit, type Store } from '@sluice/core'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { capacityOf } from '../oracle/oracle.js'
+import { limitOf } from './limit-of.js'
+import { Clock, freshKey, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
+import { ALGORITHMS, always, play, replay, said, specAndTrace } from './traces.js'
+
+/** Settling for less than was charged, and room that is kept for higher priorities, by what they must equal. */
+export function chargingContract(under: StoreUnderTest): void {
+  const clock = new Clock()
+  let store: Store
+  beforeAll(async () => {
+    store = await under.make(clock.read)
+  })
+  afterAll(() => store.close())
+  const limiterOf = (...limits: Limit<string>[]) => createLimiter<string>({ store, limits })
+
+  for (const algorithm of ALGORITHMS) {
+    const cases = specAndTrace(algorithm)
+
+    describe(`settling ${algorithm.title} on ${under.name}`, () => {
+      test('at once leaves what charging the actual cost would have left', () =>
+        always(
+          under,
+          fc.record({ case: cases, extra: fc.nat({ max: 5 }) }),
+          async ({ case: { spec, trace }, extra }) => {
+            const limiter = limiterOf(limitOf(spec))
+            const [settled, control] = [freshKey(), freshKey()]
+            await play(clock, trace, async (cost) => {
+              const verdict = await limiter.consume(settled, { cost: cost + extra })
+              if (verdict.allowed) {
+                expect(await verdict.settle(cost)).toBe(extra > 0)
+                await limiter.consume(control, { cost })
+              }
+              expect(said(await limiter.peek(settled))).toEqual(said(await limiter.peek(control)))
+              return verdict
+            })
+          },
+        ))
+
+      test('later gives what time has not given back already, and never more', () =>
+        always(under, fc.record({ case: cases, which: fc.nat(), actual: fc.nat(), wait: fc.nat() }), async (input) => {
+          const { spec, trace } = input.case
+          const limiter = limiterOf(limitOf(spec))
+          const [charged, less] = [freshKey(), freshKey()]
+          const moments = await play(clock, trace, (cost) => limiter.consume(charged, { cost }))
+          const admitted = moments.filter(({ verdict, cost }) => verdict.allowed && cost > 0)
+          const at = clock.now + (input.wait % (2 * spec.window))
+          const chosen = admitted[input.which % admitted.length]
+          if (!chosen) return
+          const actual = input.actual % (chosen.cost + 1)
+          const asActual = admitted.map((moment) => (moment === chosen ? { at: moment.at, cost: actual } : moment))
+          await replay(clock, limiter, less, asActual)
+
+          clock.now = at
+          const before = await limiter.peek(charged)
+          await chosen.verdict.settle(actual)
+          await chosen.verdict.settle(0)
+          await limiter.refund(charged, chosen.verdict)
+          const after = await limiter.peek(charged)
+          expect(after.remaining).toBeGreaterThanOrEqual(before.remaining)
+          expect(after.remaining).toBeLessThanOrEqual(
+            Math.min(before.remaining + chosen.cost - actual, capacityOf(spec)),
+          )
+          const isLast = chosen === admitted.at(-1)
+          // Without that charge a later one would have opened another window: there is nothing to compare.
+          if (algorithm.opens && actual === 0 && !isLast) return
+          for (const ms of [0, 1, Math.floor(before.resetAfterMs / 2), before.resetAfterMs, before.resetAfterMs + 1]) {
+            clock.now = at + ms
+            const [now, without] = [await limiter.peek(charged), await limiter.peek(less)]
+            if (isLast) expect(said(now), `${ms} ms later`).toEqual(said(without))
+            else expect(now.remaining, `${ms} ms later`).toBeLessThanOrEqual(without.remaining)
+          }
+        }))
+    })
+
+    describe(`a reserve of ${algorithm.title} on ${under.name}`, () => {
+      const reserved = cases.chain(({ spec, trace }) =>
+        fc.record({
+          spec: fc.constant(spec),
+          trace: fc.constant(trace),
+          high: fc.nat({ max: Math.max(0, capacityOf(spec) - 1) }),
+          highest: fc.nat({ max: 3 }),
+          priorities: fc.array(fc.nat({ max: 2 }), { minLength: 24, maxLength: 24 }),
+        }),
+      )
+
+      test('admits a cost where the cost and what is kept have room, charges the cost alone, and shows the rest', () =>
+        always(under, reserved, async ({ spec, trace, high, highest, priorities }) => {
+          // By one name and the same limit they share their state.
+          const plain = limiterOf(limitOf(spec))
+          const keeping = limiterOf({ ...limitOf<string>(spec), reserve: { 1: high, 2: highest } })
+          const key = freshKey()
+          await play(clock, trace, async (cost, step) => {
+            const priority = priorities[step] as number
+            const kept = [high + highest, highest, 0][priority] as number
+            const before = await plain.peek(key)
+            const expected = await plain.peek(key, { cost: cost === 0 ? 0 : cost + kept })
+            const foretold = await keeping.peek(key, { cost, priority })
+            const verdict = await keeping.consume(key, { cost, priority })
+            const { allowed, reason, retryAfterMs } = expected
+            expect(verdict).toMatchObject({ allowed, reason, retryAfterMs, priority })
+            expect(foretold).toMatchObject({ allowed, reason, retryAfterMs, priority })
+            const left = (await plain.peek(key)).remaining
+            expect(left).toBe(allowed ? before.remaining - cost : before.remaining)
+            expect(verdict.remaining).toBe(Math.max(0, left - kept))
+            return verdict
+          })
+        }))
+    })
+  }
+
+  describe(`charging on ${under.name}`, () => {
+    const limits = [limitOf<string>({ algorithm: 'gcra', limit: 10, window: 10_000, capacity: 10 })]
+
+    test('more than was charged is an error, and changes nothing', async () => {
+      clock.now = MIDNIGHT
+      const limiter = createLimiter({ name: 'tokens', store, limits })
+      const key = freshKey()
+      const verdict = await limiter.consume(key, { cost: 4 })
+      for (const actual of [5, -1, 1.5, Number.NaN, undefined]) {
+        await expect(verdict.settle(actual as never)).rejects.toMatchObject({
+          code: 'INVALID_COST',
+          message: expect.stringMatching(
+            /^policy "tokens": actual cost: expected a whole number from 0 to the 4 charged/,
+          ),
+        })
+      }
+      expect((await limiter.peek(key)).remaining).toBe(6)
+      expect(await verdict.settle(1)).toBe(true)
+      expect((await limiter.peek(key)).remaining).toBe(9)
+    })
+
+    test('of settling and refunding the first counts', async () => {
+      clock.now = MIDNIGHT
+      const limiter = createLimiter({ store, limits })
+      const key = freshKey()
+      const one = await limiter.consume(key, { cost: 4 })
+      expect(await limiter.settle(one, 3)).toBe(true)
+      expect(await one.settle(0)).toBe(false)
+      expect(await limiter.refund(key, one)).toBe(false)
+      const other = await limiter.consume(key, { cost: 4 })
+      expect(await limiter.refund(key, other)).toBe(true)
+      expect(await other.settle(2)).toBe(false)
+      const kept = await limiter.consume(key, { cost: 2 })
+      expect(await kept.settle(2)).toBe(false)
+      expect(await limiter.refund(key, kept)).toBe(false)
+      expect((await limiter.peek(key)).remaining).toBe(5)
+    })
+
+    test('there is nothing to settle of a refusal or a look', async () => {
+      clock.now = MIDNIGHT
+      const limiter = createLimiter({ store, limits })
+      const key = freshKey()
+      const refused = await limiter.consume(key, { cost: 11 })
+      expect([refused.allowed, await refused.settle(11), await limiter.settle(refused, 3)]).toEqual([
+        false,
+        false,
+        false,
+      ])
+      expect(await (await limiter.peek(key)).settle(0)).toBe(false)
+      await expect((await limiter.peek(key)).settle(1)).rejects.toMatchObject({ code: 'INVALID_COST' })
+      expect((await limiter.peek(key)).remaining).toBe(10)
+    })
+
+    test('limits of bytes are charged bytes, the others cost, and each is settled on its own', async () => {
+      clock.now = MIDNIGHT
+      const bytes = gcra<string>({ name: 'bytes', limit: 10, window: '1h', unit: 'content-bytes' })
+      const limiter = createLimiter<string>({ store, limits: [...limits, bytes] })
+      const key = freshKey()
+      await expect(limiter.consume(key)).rejects.toMatchObject({ code: 'INVALID_COST' })
+      const verdict = await limiter.consume(key, { cost: 2, bytes: 7 })
+      expect(verdict).toMatchObject({ allowed: true, cost: 2, remaining: 8 })
+      expect(verdict.limits.map(({ remaining, unit }) => [remaining, unit])).toEqual([
+        [8, 'requests'],
+        [3, 'content-bytes'],
+      ])
+      await verdict.settle(1)
+      expect((await limiter.peek(key)).limits.map(({ remaining }) => remaining)).toEqual([9, 3])
+      expect((await limiter.consume(key, { cost: 1, bytes: 4 })).allowed).toBe(false)
+      expect((await limiter.consume(key, { cost: 0, bytes: 3 })).allowed).toBe(true)
+      expect((await limiter.peek(key)).limits.map(({ remaining }) => remaining)).toEqual([9, 0])
+    })
+  })
+}

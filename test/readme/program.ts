@@ -1,0 +1,34 @@
+import type { Block } from './markdown.js'
+
+/**
+ * A block as a module: what comes before it, the block, what comes after it. In the block
+ *
+ * - a line that ends with `// → value` must have that value (an object: at least those fields),
+ * - a line that ends with `// throws "message"` must throw an error with that message.
+ */
+export function programOf(block: Block, support: string): string {
+  const { where, before, code, after } = block
+  return [
+    `// ${where}`,
+    "import { expect } from 'vitest'",
+    `import { clear, get, passMs, send, shows, stopClock } from '${support}'`,
+    before,
+    code.split('\n').map(checked).join('\n'),
+    after,
+    'void [expect, clear, get, passMs, send, shows, stopClock]',
+    '',
+  ].join('\n')
+}
+
+function checked(line: string): string {
+  const [, code = '', value] = /^(.*?) *\/\/ → (.*)$/.exec(line) ?? []
+  if (value !== undefined) {
+    const [, name] = /^const (\w+) = /.exec(code) ?? []
+    const matcher = value.startsWith('{') ? 'toMatchObject' : 'toEqual'
+    return `${name ? `${code};` : ''}expect(${name ?? code}).${matcher}(${value})`
+  }
+  const [, throwing, message] = /^(.*?) *\/\/ throws (".*")$/.exec(line) ?? []
+  // Neither what it would have returned nor its type matters: only that it does not come to that.
+  if (message !== undefined) return `await expect((async () => { ${throwing} })()).rejects.toThrow(${message})`
+  return line
+}
