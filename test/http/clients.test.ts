@@ -63,38 +63,39 @@ const CLIENTS: Record<string, () => Dispatcher> = {
 }
 
 describe.each(Object.entries(CLIENTS))('%s', (_client, makeDispatcher) => {
-  test.each(Object.keys(FRAMEWORKS))(
-    'gets through %s on its first retry, whatever the algorithm',
-    async (framework) => {
-      const routes = Object.fromEntries(Object.entries(POLICIES).map(([path, limiters]) => [path, { limiters }]))
+  test('gets through on its first retry, in every framework, whatever the algorithm', async () => {
+    const routes = Object.fromEntries(Object.entries(POLICIES).map(([path, limiters]) => [path, { limiters }]))
+    const plain = new Agent()
+    const patient = makeDispatcher()
+
+    const refuse = async (url: string) => {
+      for (let n = 0; n < 5; n++) {
+        const response = await request(url, { dispatcher: plain })
+        await response.body.dump()
+        if (response.statusCode === 429) break
+      }
+    }
+    const visit = async (url: string, answers: () => readonly number[]) => {
+      // On a slow machine a window may end before the patient client comes: then it has nothing to be patient with.
+      for (let round = 0; round < 4 && !answers().includes(429); round++) {
+        await refuse(url)
+        const response = await request(url, { dispatcher: patient, headers: { 'x-patient': 'yes' } })
+        expect([url, response.statusCode, await response.body.text()]).toEqual([url, 200, 'done'])
+      }
+      // One refusal, and the next try succeeded.
+      expect([url, answers().join()]).toEqual([url, expect.stringMatching(/^(200,)*429,200$/)])
+    }
+    const visitAll = async (framework: string) => {
       const app = await start(framework, { routes })
       const sent = record(app)
-      const plain = new Agent()
-      const patient = makeDispatcher()
-
-      const visit = async (path: string) => {
-        const url = `${app.url}${path}`
-        for (let n = 0; n < 5; n++) {
-          const response = await request(url, { dispatcher: plain })
-          await response.body.dump()
-          if (response.statusCode === 429) break
-        }
-        const response = await request(url, { dispatcher: patient, headers: { 'x-patient': 'yes' } })
-        expect([path, response.statusCode, await response.body.text()]).toEqual([path, 200, 'done'])
-      }
-      try {
-        await Promise.all(Object.keys(POLICIES).map(visit))
-      } finally {
-        await Promise.all([plain.close(), patient.close()])
-      }
-
-      // A window of the clock may end by itself between the two clients.
-      const { '/clock': byClock = [], ...others } = sent
-      expect(byClock.join()).toMatch(/^(429,)?200$/)
-      expect(others).toEqual(Object.fromEntries(Object.keys(others).map((path) => [path, [429, 200]])))
-      expect(Object.keys(sent).sort()).toEqual(Object.keys(POLICIES).sort())
-    },
-  )
+      await Promise.all(Object.keys(POLICIES).map((path) => visit(`${app.url}${path}`, () => sent[path] ?? [])))
+    }
+    try {
+      await Promise.all(Object.keys(FRAMEWORKS).map(visitAll))
+    } finally {
+      await Promise.all([plain.close(), patient.close()])
+    }
+  })
 })
 
 /** Sends three requests to two limits that admit two, and yields each response's headers beside its verdict. */
