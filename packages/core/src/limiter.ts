@@ -5,6 +5,7 @@ import type { HttpContext } from './http/context.js'
 import { knownOptions } from './limits/checks.js'
 import { type ReserveStep, reservedFrom } from './limits/reserve.js'
 import { memoryStore } from './memory/store.js'
+import { pause } from './pause.js'
 import { POLICY_OPTIONS, type Policy, type PolicyChoice, type PolicyOptions, type ReadablePlan } from './policy.js'
 import { checkPriority } from './priority.js'
 import {
@@ -23,7 +24,7 @@ import {
 } from './store.js'
 import { choosePolicy } from './tiers.js'
 import { type Charge, checkActualCost, type DecidedBy, SETTLED_BYTES, SETTLED_COST, Verdict } from './verdict.js'
-import { type AcquireOptions, WaitingLines } from './waiting-lines.js'
+import { type AcquireOptions, type Asker, acquireOptions, type LineOptions, WaitingLines } from './waiting-lines.js'
 
 export interface LimiterOptions<Subject> extends PolicyOptions<Subject> {
   /** Where state lives. @default a memory store of this limiter's own */
@@ -249,8 +250,35 @@ export class Limiter<Subject = string> {
    */
   // `async`, so that a bad key rejects like everywhere else.
   async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
-    const identities = this.#identities(this.#policyOf(subject, undefined), subject, undefined)
-    return this.#lines.acquire(this, this.#policy.where, subject, identities, options)
+    const line = acquireOptions(this.#policy.where, options)
+    checkCost(this.#policy.where, 'cost', line.cost)
+    const verdict = await this.lineUp(subject, undefined, line)
+    if (verdict.delayMs > 0) {
+      try {
+        await pause(verdict.delayMs, line.signal)
+      } catch (error) {
+        await this.giveBack(verdict)
+        throw error
+      }
+    }
+    return verdict
+  }
+
+  /** @internal Waits in the line of its key until admitted. A turn in a queueing limit (`delayMs`) is still to come then. */
+  async lineUp(subject: Subject, context: HttpContext<Subject> | undefined, options: LineOptions): Promise<Verdict> {
+    const policy = this.#policyOf(subject, context)
+    const identities = this.#identities(policy, subject, context)
+    const asker: Asker = {
+      decide: (cost, op) => this.#ask(policy, identities, subject, context, cost, op, NO_OPTIONS),
+      giveBack: (verdict) => this.giveBack(verdict),
+    }
+    return this.#lines.admission(this.#policy.where, identities.join('\n'), asker, options)
+  }
+
+  /** @internal Whether others wait in line for this key, in this process. */
+  hasLine(subject: Subject, context: HttpContext<Subject> | undefined): boolean {
+    if (this.#lines.size === 0) return false
+    return this.#lines.has(this.#identities(this.#policyOf(subject, context), subject, context).join('\n'))
   }
 
   /** Forgets what was charged on a key, in every tier if it is given as text. Blocks stay. */

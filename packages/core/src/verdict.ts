@@ -54,11 +54,27 @@ export class Verdict {
   readonly tier: string | undefined
   /** What the request was decided with; 0 unless `priority` says otherwise. */
   readonly priority: number
+  /** Whether the handler runs although this was refused, and is to do less than usual: see `degrade`. */
+  readonly degraded: boolean
+  /** Whether nobody acts on it: `mode: 'report'`, or a key that `enforcePercent` leaves out. */
+  readonly reported: boolean
+  readonly #ask: Ask
+  readonly #answer: Answer
+  readonly #from: DecidedBy
   #charge: Charge | undefined
 
   /** @internal */
-  constructor(plan: ReadablePlan, ask: Ask, answer: Answer, charged: boolean, from: DecidedBy) {
-    const { allowed, block, values, offset } = answer
+  constructor(
+    plan: ReadablePlan,
+    ask: Ask,
+    answer: Answer,
+    charged: boolean,
+    from: DecidedBy,
+    marks: Marks = NO_MARKS,
+  ) {
+    const { block, values, offset } = answer
+    // Behind a line nobody is admitted, whatever room there is.
+    const allowed = answer.allowed && marks.waitMs === undefined
     let remaining = Number.MAX_SAFE_INTEGER
     let retryAfterMs = 0
     let resetAfterMs = 0
@@ -113,7 +129,7 @@ export class Verdict {
     this.allowed = allowed
     this.reason = allowed ? undefined : block ? 'blocked' : impossible ? 'impossible' : 'limited'
     this.remaining = remaining
-    this.retryAfterMs = impossible ? undefined : retryAfterMs
+    this.retryAfterMs = impossible ? undefined : Math.max(retryAfterMs, marks.waitMs ?? 0)
     this.resetAfterMs = resetAfterMs
     this.delayMs = delayMs
     this.limits = limits
@@ -121,6 +137,11 @@ export class Verdict {
     this.cost = charged ? from.cost : 0
     this.tier = from.tier
     this.priority = from.priority
+    this.degraded = marks.degraded === true
+    this.reported = marks.reported === true
+    this.#ask = ask
+    this.#answer = answer
+    this.#from = from
     this.#charge = charged ? { ask, answer, limiter: from.limiter, refunded: false, settled: 0 } : undefined
   }
 
@@ -141,6 +162,21 @@ export class Verdict {
   static chargeOf(verdict: Verdict): Charge | undefined {
     return verdict.#charge
   }
+
+  /** @internal The keys it was given for, as one text. */
+  static keyOf(verdict: Verdict): string {
+    return verdict.#ask.identities.join('\n')
+  }
+
+  /** @internal The same verdict, marked: one that was handed out never changes. Both share one charge, given back once. */
+  static marked(verdict: Verdict, marks: Marks): Verdict {
+    const charge = verdict.#charge
+    const plan = verdict.#ask.plan as ReadablePlan
+    const isCharged = charge !== undefined && !charge.refunded
+    const copy = new Verdict(plan, verdict.#ask, verdict.#answer, isCharged, verdict.#from, marks)
+    copy.#charge = charge
+    return copy
+  }
 }
 
 /** @internal What a verdict knows of the decision beside the store's answer. */
@@ -152,6 +188,16 @@ export interface DecidedBy {
   /** Units per cell that are kept for higher priorities. */
   readonly kept: readonly number[] | undefined
 }
+
+/** @internal What the way of a request adds to what the store has said. */
+export interface Marks {
+  readonly degraded?: boolean
+  readonly reported?: boolean
+  /** Refused for this many ms at least, as others are first. */
+  readonly waitMs?: number
+}
+
+const NO_MARKS: Marks = {}
 
 /** @internal */
 export interface Charge extends Pick<DecidedBy, 'limiter'> {
