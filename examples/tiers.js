@@ -16,12 +16,13 @@ const plans = new Map([
 
 const app = express()
 
-// Without this, browsers keep these headers from scripts of other origins; in front of the limiter, so that a refusal
-// has it, too.
-app.use((_req, res, next) => {
+// Browsers keep the quota from scripts of other origins unless it is exposed; in front of the limiter, so that refusals
+// have it, too. And they ask before they send a key: questions are answered here, and cost nothing.
+app.use((req, res, next) => {
   res.set('Access-Control-Allow-Origin', '*')
   res.set('Access-Control-Expose-Headers', 'RateLimit, RateLimit-Policy, Retry-After')
-  next()
+  if (req.method === 'OPTIONS') res.set('Access-Control-Allow-Headers', 'x-api-key').sendStatus(204)
+  else next()
 })
 
 // Only keys that are known get as far as the limiter: made-up ones must not fill its memory.
