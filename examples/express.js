@@ -1,4 +1,10 @@
 // @ts-check
+// Express: a limit for everything, and one for a route, with a price per page.
+//
+//   node express.js
+//   curl -i localhost:3000/                                              # RateLimit tells what is left
+//   curl -i -H 'x-api-key: k' 'localhost:3000/export?pages=6'            # the second time is refused
+//   curl -i -H 'x-api-key: k' 'localhost:3000/export?pages=4'            # while this still fits
 import { byHeader, everyone, gcra, rateLimit } from '@sluice/express'
 import express from 'express'
 

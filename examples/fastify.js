@@ -1,4 +1,10 @@
 // @ts-check
+// Fastify: a limit for every route, routes with one of their own, with none, and with one more.
+//
+//   node fastify.js
+//   for i in 1 2 3 4 5 6; do curl -i localhost:3000/search; done         # the sixth within 10 seconds is refused
+//   curl -i localhost:3000/health                                        # never limited
+//   curl -i -X POST localhost:3000/orders                                # once a second
 import { rateLimit } from '@sluice/fastify'
 import fastify from 'fastify'
 

@@ -1,4 +1,8 @@
 // @ts-check
+// Koa: two limits for everything, decided together.
+//
+//   node koa.js
+//   for i in 1 2 3 4 5 6; do curl -i localhost:3000/; done               # the sixth within a second is refused
 import { perMinute, perSecond, rateLimit } from '@sluice/koa'
 import Koa from 'koa'
 

@@ -1,4 +1,4 @@
-import { decoratorFor, type HandlerDecorator, runBehind } from '@sluice/core'
+import { asFailure, decoratorFor, type HandlerDecorator, runBehind } from '@sluice/core'
 import type { NextFunction, Request, Response } from 'express'
 import { type ExpressRateLimitOptions, rateLimit } from './rate-limit.js'
 
@@ -33,7 +33,7 @@ export function RateLimited(options: ExpressRateLimitOptions): HandlerDecorator<
     } catch (error) {
       // Called by hand, as a method that does not use `next` may be.
       if (next === undefined) throw error
-      once(error)
+      once(asFailure(error))
     }
   })
 }

@@ -1,4 +1,5 @@
 import type { HttpContext } from './context.js'
+import { asFailure } from './failure.js'
 import type { Guard, Outcome } from './guard.js'
 
 /**
@@ -12,12 +13,13 @@ export function enforce<Request>(
   write: (outcome: Outcome) => void,
   next: (error?: unknown) => void,
 ): void {
+  const fail = (thrown: unknown): void => next(asFailure(thrown))
   const settle = (outcome: Outcome): void => {
     try {
       write(outcome)
     } catch (error) {
       // Such as a response that something else has answered meanwhile.
-      next(error)
+      fail(error)
       return
     }
     if (outcome.proceed) next()
@@ -27,9 +29,9 @@ export function enforce<Request>(
   try {
     outcome = guard(context)
   } catch (error) {
-    next(error)
+    fail(error)
     return
   }
-  if (outcome instanceof Promise) outcome.then(settle, next)
+  if (outcome instanceof Promise) outcome.then(settle, fail)
   else settle(outcome)
 }

@@ -1,0 +1,46 @@
+// @ts-check
+// Login protection: 3 wrong passwords per account and 6 per address in 15 minutes. Right ones do not count, and tries
+// that run in parallel cannot slip through: each is charged before it is checked, and gets that back if it was right.
+//
+//   node login.js
+//   curl -i localhost:3000/login --json '{ "account": "ann", "password": "guess" }'              # the fourth is refused
+//   curl -i localhost:3000/login --json '{ "account": "ann", "password": "correct horse" }'      # and so is this, then
+//   curl -i localhost:3000/login --json '{ "account": "bob", "password": "battery staple" }'     # as often as you like
+import { scryptSync, timingSafeEqual } from 'node:crypto'
+import { byIp, hashedKey, rateLimit, slidingLog } from '@sluice/express'
+import express from 'express'
+
+/** @param {string} account @param {string} password */
+const hash = (account, password) => scryptSync(password, `salt of ${account}`, 32)
+const passwords = new Map([
+  ['ann', hash('ann', 'correct horse')],
+  ['bob', hash('bob', 'battery staple')],
+])
+
+/** The account that a request is about, however it is written. @param {express.Request} req */
+const accountOf = (req) => String(req.body?.account ?? '').toLowerCase()
+
+const app = express()
+
+app.post(
+  '/login',
+  express.json({ limit: '1kb' }),
+  rateLimit({
+    name: 'login',
+    limits: [
+      // Also for accounts that do not exist, so that the answers do not tell which do.
+      slidingLog({ name: 'account', limit: 3, window: '15m', key: (req) => hashedKey(accountOf(req) || 'none') }),
+      slidingLog({ name: 'address', limit: 6, window: '15m', key: byIp() }),
+    ],
+    count: (status) => status === 401,
+  }),
+  (req, res) => {
+    const account = accountOf(req)
+    const given = hash(account, String(req.body?.password ?? ''))
+    const isRight = timingSafeEqual(given, passwords.get(account) ?? Buffer.alloc(32))
+    res.status(isRight ? 200 : 401).json(isRight ? { welcome: account } : { error: 'wrong account or password' })
+  },
+)
+
+const server = app.listen(Number(process.env.PORT ?? 3000), () => console.log('ready'))
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => server.close())

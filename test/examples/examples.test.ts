@@ -1,0 +1,186 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, describe, expect, test } from 'vitest'
+import { type Running, startOnPorts } from './programs.js'
+
+const running: Running[] = []
+const start = async (file: string) => {
+  const example = await startOnPorts(file)
+  running.push(example)
+  return example
+}
+// Every example ends cleanly when it is asked to.
+afterEach(async () => {
+  for (const { program } of running.splice(0)) expect(await program.end('SIGTERM')).toBe(0)
+})
+
+const statusOf = async (url: string, init?: RequestInit) => {
+  const response = await fetch(url, init)
+  await response.arrayBuffer()
+  return response.status
+}
+
+describe('one per framework, as their comments say:', () => {
+  const times = async (n: number, url: string, init?: RequestInit) => {
+    const statuses: number[] = []
+    for (let i = 0; i < n; i++) statuses.push(await statusOf(url, init))
+    return statuses
+  }
+
+  // A busy machine may take longer for them than a second: then there is another.
+  const refusedWithinSecond = async (requests: () => Promise<number[]>) => {
+    const rounds: number[][] = []
+    while (rounds.length < 5 && !rounds.at(-1)?.includes(429)) rounds.push(await requests())
+    expect(rounds.flat()).toEqual(expect.arrayContaining([200, 429]))
+  }
+
+  test('express.js', async () => {
+    const { url } = await start('express.js')
+    const root = await fetch(url)
+    expect([await root.json(), root.headers.get('ratelimit')]).toEqual([{ hello: 'world' }, '"all";r=99;t=60'])
+    const headers = { 'x-api-key': 'k' }
+    expect(await times(2, `${url}/export?pages=6`, { headers })).toEqual([200, 429])
+    expect(await times(1, `${url}/export?pages=4`, { headers })).toEqual([200])
+  })
+
+  test('koa.js', async () => {
+    const { url } = await start('koa.js')
+    await refusedWithinSecond(() => times(6, url))
+  })
+
+  test('fastify.js', async () => {
+    const { url } = await start('fastify.js')
+    expect(await times(6, `${url}/search`)).toEqual([200, 200, 200, 200, 200, 429])
+    expect(await times(6, `${url}/health`)).toEqual([200, 200, 200, 200, 200, 200])
+    await refusedWithinSecond(() => times(2, `${url}/orders`, { method: 'POST' }))
+  })
+})
+
+describe('login.js', () => {
+  const login = (url: string, account: string, password: string) =>
+    statusOf(`${url}/login`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ account, password }),
+    })
+
+  test('refuses an account after 3 wrong passwords, however it is written, and nobody for right ones', async () => {
+    const { url } = await start('login.js')
+    for (let n = 0; n < 5; n++) expect(await login(url, 'bob', 'battery staple')).toBe(200)
+    const guesses: number[] = []
+    for (const account of ['ann', 'Ann', 'ANN', 'ann']) guesses.push(await login(url, account, 'guess'))
+    expect(guesses).toEqual([401, 401, 401, 429])
+    expect(await login(url, 'ann', 'correct horse')).toBe(429)
+    expect(await login(url, 'bob', 'battery staple')).toBe(200)
+  })
+
+  test('refuses an address after 6 wrong passwords, whatever the accounts, all tried at once', async () => {
+    const { url } = await start('login.js')
+    const accounts = Array.from({ length: 20 }, (_, i) => `account ${i}`)
+    const statuses = await Promise.all(accounts.map((account) => login(url, account, 'guess')))
+    expect(statuses.sort()).toEqual([...Array(6).fill(401), ...Array(14).fill(429)])
+    expect(await login(url, 'bob', 'battery staple')).toBe(429)
+  })
+})
+
+describe('tiers.js', () => {
+  test('gives each plan its quota, and gives back what a report did not need', async () => {
+    const { url } = await start('tiers.js')
+    const get = async (path: string, key: string) => {
+      const response = await fetch(url + path, { headers: { 'x-api-key': key } })
+      return { status: response.status, headers: response.headers, body: await response.json() }
+    }
+    expect((await get('/search', 'nobody')).status).toBe(401)
+    expect((await get('/search', 'free-1')).body).toEqual({ found: [], remaining: 9 })
+    const report = await get('/report?pages=3', 'free-1')
+    expect([report.body, report.headers.get('ratelimit')]).toEqual([{ pages: 3 }, expect.stringContaining(';r=1;')])
+    expect((await get('/search', 'free-1')).body).toMatchObject({ remaining: 5 })
+    const tooMuch = await get('/report?pages=1', 'free-1')
+    expect([tooMuch.status, tooMuch.headers.get('ratelimit')]).toEqual([429, expect.stringContaining(';r=5;')])
+    expect((await get('/report?pages=8', 'pro-1')).headers.get('ratelimit')).toContain(';r=92;')
+  })
+
+  test('lets pages of other origins read the quota, of refusals too', async () => {
+    const { url } = await start('tiers.js')
+    const headers = { origin: 'https://shop.example', 'x-api-key': 'free-1' }
+    // What a browser asks before it sends a header of the page's own.
+    const asking = { origin: headers.origin, 'access-control-request-method': 'GET' }
+    for (let n = 0; n < 20; n++) {
+      const preflight = await fetch(`${url}/report`, { method: 'OPTIONS', headers: asking })
+      expect([preflight.status, preflight.headers.get('access-control-allow-headers')]).toEqual([204, 'x-api-key'])
+    }
+    for (const status of [200, 429]) {
+      const response = await fetch(`${url}/report`, { headers })
+      await response.text()
+      const exposed = response.headers.get('access-control-expose-headers')?.toLowerCase().split(', ') ?? []
+      const told = [...response.headers.keys()].filter((name) => /^(ratelimit|retry)/.test(name))
+      expect([status, told.length]).toEqual([response.status, status === 200 ? 2 : 3])
+      expect(exposed).toEqual(expect.arrayContaining(told))
+      expect(response.headers.get('access-control-allow-origin')).toBe('*')
+      await statusOf(`${url}/search`, { headers })
+      await statusOf(`${url}/search`, { headers })
+      await statusOf(`${url}/search`, { headers })
+    }
+  })
+})
+
+describe('downloads.js', () => {
+  test('slows the third download, and refuses none', async () => {
+    const { url } = await start('downloads.js')
+    const tookMs = async () => {
+      const startedAt = performance.now()
+      const response = await fetch(`${url}/file`)
+      expect([response.status, (await response.arrayBuffer()).byteLength]).toEqual([200, 1024 * 1024])
+      return performance.now() - startedAt
+    }
+    const full = [await tookMs(), await tookMs()]
+    const slowed = await tookMs()
+    // 768 KiB at 512 KiB a second; the last slice need not be waited for.
+    expect(slowed).toBeGreaterThan(1300)
+    expect(slowed).toBeGreaterThan(Math.max(...full))
+  })
+})
+
+describe('queue.js', () => {
+  test('serves all, at its pace, and a paying customer before others that came first', async () => {
+    const { url } = await start('queue.js')
+    const picture = async (headers: Record<string, string> = {}) => {
+      const response = await fetch(`${url}/picture`, { headers })
+      return Number(/^picture (\d+)$/m.exec(await response.text())?.[1])
+    }
+    const startedAt = performance.now()
+    const others = Array.from({ length: 6 }, () => picture())
+    await sleep(100)
+    const paying = await picture({ 'x-api-key': 'gold' })
+    const all = [...(await Promise.all(others)), paying]
+    expect(all.sort()).toEqual([1, 2, 3, 4, 5, 6, 7])
+    // In the order in which they came, it would be the last.
+    expect(paying).toBeLessThanOrEqual(5)
+    // The first at once, then one every 250 ms.
+    expect(performance.now() - startedAt).toBeGreaterThan(1400)
+  })
+})
+
+describe('roll-out.js', () => {
+  test('reports what it would have refused, and refuses none', async () => {
+    const { url } = await start('roll-out.js')
+    const statuses: number[] = []
+    for (let n = 0; n < 5; n++) statuses.push(await statusOf(`${url}/reported`))
+    expect(statuses).toEqual([200, 200, 200, 200, 200])
+    expect(await (await fetch(`${url}/would-have-refused`)).json()).toEqual({ '/reported': 2 })
+  })
+
+  test('enforces for about a tenth of the clients', async () => {
+    const { url } = await start('roll-out.js')
+    let refused = 0
+    for (let client = 0; client < 100; client++) {
+      const headers = { 'x-client': String(client) }
+      const statuses: number[] = []
+      for (let n = 0; n < 4; n++) statuses.push(await statusOf(`${url}/tenth`, { headers }))
+      expect(statuses.slice(0, 3)).toEqual([200, 200, 200])
+      if (statuses[3] === 429) refused++
+    }
+    // The same clients every time, so the same number.
+    expect(refused).toBeGreaterThan(2)
+    expect(refused).toBeLessThan(25)
+  })
+})

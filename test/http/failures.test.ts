@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest'
+import { run } from './support/app.js'
+import { FRAMEWORKS } from './support/frameworks.js'
+
+/** What `next` would take for no error at all, or for a way out of the route. */
+const THROWN = [undefined, null, 0, false, '', 'route', 'router', 'text']
+
+test.each(Object.keys(FRAMEWORKS))(
+  'whatever a user function throws, %s fails and the handler does not run',
+  async (name) => {
+    for (const thrown of THROWN) {
+      const throws = () => {
+        throw thrown
+      }
+      for (const cost of [throws, () => Promise.reject(thrown)]) {
+        const routes = { '/': { limiters: [{ limit: 1, window: '1m', cost }] } }
+        const app = await run(FRAMEWORKS[name] as (typeof FRAMEWORKS)[string], { routes })
+        try {
+          const response = await fetch(app.url, { signal: AbortSignal.timeout(5000) })
+          await response.text()
+          expect([thrown, response.status, app.ran, app.errors.length]).toEqual([thrown, 500, [], 1])
+        } finally {
+          await app.close()
+        }
+      }
+    }
+  },
+)
