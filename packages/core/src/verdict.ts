@@ -1,6 +1,6 @@
 import { SluiceError, show } from './errors.js'
 import type { ReadablePlan } from './policy.js'
-import { type Answer, type Ask, type BlockReport, type QuotaUnit, STRIDE } from './store.js'
+import { type Answer, type Ask, type BlockReport, type Cell, type QuotaUnit, STRIDE } from './store.js'
 
 /** Why a request is refused: over a limit, never admissible at this cost, or blocked by hand. */
 export type RefusalReason = 'limited' | 'impossible' | 'blocked'
@@ -55,6 +55,7 @@ export class Verdict {
   /** What the request was decided with; 0 unless `priority` says otherwise. */
   readonly priority: number
   #charge: Charge | undefined
+  readonly #ask: Ask
 
   /** @internal */
   constructor(plan: ReadablePlan, ask: Ask, answer: Answer, charged: boolean, from: DecidedBy) {
@@ -121,6 +122,7 @@ export class Verdict {
     this.cost = charged ? from.cost : 0
     this.tier = from.tier
     this.priority = from.priority
+    this.#ask = ask
     this.#charge = charged ? { ask, answer, limiter: from.limiter, refunded: false, settled: 0 } : undefined
   }
 
@@ -140,6 +142,24 @@ export class Verdict {
   /** @internal What a refund or release needs; undefined where nothing was charged. */
   static chargeOf(verdict: Verdict): Charge | undefined {
     return verdict.#charge
+  }
+
+  /** @internal What was decided on, each once. */
+  static identitiesOf(verdict: Verdict): readonly string[] {
+    const { identities } = verdict.#ask
+    return identities.length === 1 ? identities : [...new Set(identities)]
+  }
+
+  /** @internal The identities on which a limit had no room, each once. */
+  static refusingIdentities(verdict: Verdict): readonly string[] {
+    const { plan, identities } = verdict.#ask
+    const { cells, cellOf } = plan as ReadablePlan
+    const refusing = new Set<string>()
+    for (const [i, { allowed }] of verdict.limits.entries()) {
+      const { identity } = cells[cellOf[i] as number] as Cell
+      if (!allowed) refusing.add(identities[identity] as string)
+    }
+    return [...refusing]
   }
 }
 

@@ -61,7 +61,8 @@ function decorate(
   options: FastifyRateLimitOptions,
   limiter: RateLimitHook['limiter'] | undefined,
 ): Map<object, RateLimitHook> {
-  const { name: _name, limit: _limit, window: _window, limits: _limits, onDeny: _onDeny, ...defaults } = options
+  const { name: _name, limit: _limit, window: _window, limits: _limits, onDeny: _onDeny, ...others } = options
+  const { tiers: _tiers, tier: _tier, priority: _priority, ...defaults } = others
   const hooks = new Map<object, RateLimitHook>()
   const names = new Map<string, number>()
   const hookFor = (own: FastifyRateLimitOptions, where: string) => {
