@@ -106,17 +106,18 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
 
       test('who waits longer than maxWait for the outcome of others is refused', async () => {
         let finish = () => {}
+        const gate = new Promise<void>((resolve) => {
+          finish = resolve
+        })
         const app = await start({ ...login(), maxWait: '60ms' }, async () => {
-          await new Promise<void>((resolve) => {
-            finish = resolve
-          })
+          await gate
           return { status: 200, text: '' }
         })
         const first = [fetch(app.url), fetch(app.url)]
         await expect.poll(() => app.ran.length).toBe(2)
         expect((await fetch(app.url)).status).toBe(429)
         finish()
-        void first
+        for (const response of first) expect((await response).status).toBe(200)
       })
 
       test('a client that hangs up before any answer counts, once', async () => {
@@ -177,6 +178,16 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
             [404, 1],
           ])
         await expect.poll(() => left(app)).toBe(1)
+      })
+
+      test('what a handler has settled for is charged, even if the request does not count', async () => {
+        const app = await start({ ...login(), limit: 9, cost: 5 }, async ({ verdict }) => {
+          await verdict?.settle(3)
+          return { status: 200, text: '' }
+        })
+        await fetch(app.url)
+        await pause(20)
+        expect(await left(app)).toBe(6)
       })
     })
 
@@ -244,7 +255,10 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
       })
 
       test('a body that nobody reads is settled as well', async () => {
-        const app = await start(upload())
+        const app = await start(upload(), async ({ raw }) => {
+          while (!raw.complete) await pause(5)
+          return { status: 200, text: 'unread' }
+        })
         const { response, request } = chunkedPost(app)
         request.write('x'.repeat(50))
         request.end('x'.repeat(10))
@@ -268,15 +282,15 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
 
       test('a handler settles for what the request turned out to cost', async () => {
         const store = still()
-        let verdict: Verdict | undefined
-        const app = await start({ name: 'tokens', store, limit: 100, window: '1h', cost: 60, respond: reply }, done)
-        function reply(): never {
-          throw new Error('not refused')
-        }
+        const app = await start({ name: 'tokens', store, limit: 100, window: '1h', cost: 60 }, async ({ verdict }) => {
+          await verdict?.settle(25)
+          return { status: 200, text: '' }
+        })
         expect((await fetch(app.url)).status).toBe(200)
-        verdict = await app.limiter.consume('everyone', { cost: 40 })
-        await verdict.settle(10)
-        expect(await left(app)).toBe(30)
+        expect(await left(app)).toBe(75)
+        expect((await fetch(app.url)).status).toBe(200)
+        expect((await fetch(app.url)).status).toBe(429)
+        expect(await left(app)).toBe(50)
       })
     })
 

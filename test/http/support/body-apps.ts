@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
-import type { Limiter } from '@sluice/core'
+import type { Limiter, Verdict } from '@sluice/core'
 import * as express from '@sluice/express'
 import * as fastify from '@sluice/fastify'
 import * as koa from '@sluice/koa'
@@ -12,6 +12,8 @@ import type { AnyOptions } from './app.js'
 /** A request as a handler of these apps sees it. */
 export interface Asked {
   readonly raw: IncomingMessage
+  /** What the limiter handed to the handler. */
+  readonly verdict: Verdict | undefined
   header(name: string): string | undefined
   /** The whole body, read by what the framework's users read it with. */
   body(): Promise<string>
@@ -47,9 +49,11 @@ const expressApp =
             else resolve(typeof req.body === 'string' ? req.body : '')
           })
         })
-      const asked = { raw: req, header: (name: string) => req.get(name), body }
+      const asked = { raw: req, verdict: req.rateLimit, header: (name: string) => req.get(name), body }
       ran.push(asked)
-      answer(asked).then(({ status, text }) => res.status(status).type('text').send(text), next)
+      answer(asked)
+        .then(({ status, text }) => res.status(status).type('text').send(text))
+        .catch(next)
     })
     app.use((error: unknown, _req: Request, res: Response, next: NextFunction) => {
       errors.push(error)
@@ -72,7 +76,12 @@ const koaApp: BodyAppFactory = async (options, answer) => {
       for await (const chunk of ctx.req.setEncoding('utf8')) text += chunk
       return text
     }
-    const asked = { raw: ctx.req, header: (name: string) => ctx.get(name) || undefined, body }
+    const asked = {
+      raw: ctx.req,
+      verdict: ctx.state.rateLimit,
+      header: (name: string) => ctx.get(name) || undefined,
+      body,
+    }
     ran.push(asked)
     const { status, text } = await answer(asked)
     ctx.status = status
@@ -96,6 +105,7 @@ const fastifyApp: BodyAppFactory = async (options, answer) => {
   app.all('/*', async (request, reply) => {
     const asked = {
       raw: request.raw,
+      verdict: request.rateLimit,
       header: (name: string) => request.headers[name]?.toString(),
       body: async () => String(request.body ?? ''),
     }

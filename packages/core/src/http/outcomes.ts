@@ -36,6 +36,7 @@ export class Outcomes {
   readonly #lines = new Map<string, Line>()
   /** Until when an identity was found to be used up, by the performance clock. */
   readonly #usedUp = new Map<string, number>()
+  readonly #opened = new WeakMap<Verdict, () => void>()
 
   static of(store: Store, policy: string): Outcomes {
     let byPolicy = byStore.get(store)
@@ -51,8 +52,17 @@ export class Outcomes {
     return outcomes
   }
 
-  /** An admitted request holds its charge from now on, until the returned function is called. */
+  /** An admitted request holds its charge from now on, until the returned function is called; the same one for a verdict. */
   open(verdict: Verdict): () => void {
+    let close = this.#opened.get(verdict)
+    if (!close) {
+      close = this.#open(verdict)
+      this.#opened.set(verdict, close)
+    }
+    return close
+  }
+
+  #open(verdict: Verdict): () => void {
     const identities = Verdict.identitiesOf(verdict)
     for (const identity of identities) {
       this.#line(identity).inFlight++
@@ -128,8 +138,13 @@ export class Outcomes {
         }
         waiter.isWoken = false
         if (isOver(response)) return undefined
-        verdict = await again()
-        if (verdict.allowed) return verdict
+        const asked = again()
+        verdict = asked instanceof Promise ? await asked : asked
+        if (verdict.allowed) {
+          // At once: the next of those who wait must not find that nobody is in flight.
+          if (Verdict.chargeOf(verdict)) this.open(verdict)
+          return verdict
+        }
         // What has ended while it asked may have made room after the answer.
         if (!waiter.isWoken && !this.mayChange(verdict, isShared)) return verdict
       }
