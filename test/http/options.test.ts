@@ -4,6 +4,8 @@ import * as koa from '@sluice/koa'
 import makeFastify from 'fastify'
 import { describe, expect, test } from 'vitest'
 
+const free = (): string => 'free'
+
 const MAKERS: Record<string, (options: never) => unknown> = {
   Express: express.rateLimit,
   Koa: koa.rateLimit,
@@ -28,6 +30,57 @@ describe.each(Object.entries(MAKERS))('%s refuses when the limiter is made', (_n
     ['a skip that is no function', { limit: 1, window: 1000, skip: true }, /skip: expected a function/],
     ['a responder that is none', { limit: 1, window: 1000, respond: 429 }, /respond: expected a responder/],
     ['a store that is none', { limit: 1, window: 1000, store: {} }, /store: expected memoryStore\(\)/],
+    ['a count that is no function', { limit: 1, window: 1000, count: true }, /count: expected a function/],
+    ['a wait for nothing', { limit: 1, window: 1000, maxWait: '1s' }, /maxWait: expected none without count/],
+    [
+      'a wait in words',
+      { limit: 1, window: 1000, count: () => true, maxWait: 'long' },
+      /policy "default": maxWait: expected whole milliseconds/,
+    ],
+    [
+      'a largest body in words',
+      { limit: 1, window: 1000, maxBodyBytes: '1mb' },
+      /maxBodyBytes: expected a whole number/,
+    ],
+    [
+      'bytes without a largest body',
+      { limits: [express.gcra({ limit: 1, window: 1000, unit: 'content-bytes' })] },
+      /maxBodyBytes: expected the most that a request of unknown length may send/,
+    ],
+    [
+      'an unknown way with strangers',
+      { limit: 1, window: 1000, anonymous: 'ip' },
+      /anonymous: expected "error" or "by-ip" or "skip", got "ip"/,
+    ],
+    ['tiers without a tier', { tiers: { free: [express.perMinute(1)] } }, /tier: expected a function/],
+    ['a tier without tiers', { limit: 1, window: 1000, tier: free }, /tiers: expected none beside limit/],
+    ['a tier of no limits', { tiers: { free: [] }, tier: free }, /limits: expected an array of 1 to 32 limits/],
+    ['no tiers', { tiers: {}, tier: free }, /tiers: expected limits by the name/],
+    [
+      'a tier that could break a key',
+      { tiers: { 'a:b': [express.perMinute(1)] }, tier: free },
+      /name: expected 1 to 64 letters/,
+    ],
+    [
+      'a priority by tier without tiers',
+      { limit: 1, window: 1000, priority: { pro: 1 } },
+      /priority: expected a function/,
+    ],
+    [
+      'a priority in words',
+      { tiers: { pro: [express.perMinute(1)] }, tier: free, priority: { pro: 'high' } },
+      /priority\[pro\]: expected a finite number, got "high"/,
+    ],
+    [
+      'a reserve that nobody can use',
+      { limits: [express.perMinute(10, { reserve: 0.5 })] },
+      /priority: expected one beside reserve/,
+    ],
+    [
+      'a reserve beside charged refusals',
+      { limits: [express.perMinute(10, { reserve: 0.5 })], priority: () => 1, onDeny: 'charge' },
+      /reserve: expected none beside onDeny/,
+    ],
     ['a key that is no function', { limit: 1, window: 1000, key: 'ip' }, /key: expected a function/],
   ])('%s', async (_what, options, message) => {
     const error = await Promise.resolve()

@@ -88,6 +88,28 @@ test('functions of the request have the request of their framework', () => {
   expectTypeOf(options.limit).not.toBeAny()
 })
 
+test('what decides on charges and tiers is typed', () => {
+  express.rateLimit({
+    tiers: { free: [express.perMinute(10)], pro: [express.perMinute(100, { reserve: { 2: 0.1 } })] },
+    tier: (req) => (req.get('x-plan') === 'pro' ? 'pro' : 'free'),
+    priority: { pro: 1 },
+    key: express.byUser((req) => {
+      expectTypeOf(req.user).toEqualTypeOf<{ id: string } | undefined>()
+      return req.user?.id
+    }),
+    anonymous: 'by-ip',
+    count: (status, verdict) => {
+      expectTypeOf(status).toBeNumber()
+      expectTypeOf(verdict).toEqualTypeOf<express.Verdict>()
+      return status === 401
+    },
+    maxWait: '2s',
+  })
+  fastify.byUser<import('fastify').FastifyRequest>((request) => request.id)
+  expectTypeOf<express.Verdict['settle']>().toEqualTypeOf<(actualCost: number) => Promise<boolean>>()
+  expectTypeOf(express.priorityOf).returns.toBeNumber()
+})
+
 test('the compiler refuses wrong options', () => {
   const refused = [
     // @ts-expect-error a misspelt option
@@ -102,6 +124,28 @@ test('the compiler refuses wrong options', () => {
     () => express.rateLimit({ limit: 1, window: '1s', key: express.byUser((req) => req.account.id) }),
     // @ts-expect-error a promised key
     () => express.rateLimit({ limit: 1, window: '1s', key: async () => 'k' }),
+    // @ts-expect-error an exact log would keep an entry per byte
+    () => express.slidingLog({ limit: 1, window: '1s', unit: 'content-bytes' }),
+    // @ts-expect-error places in flight are their own unit
+    () => express.concurrency({ limit: 1, unit: 'content-bytes' }),
+    // @ts-expect-error no such unit
+    () => express.gcra({ limit: 1, window: '1s', unit: 'bytes' }),
+    // @ts-expect-error a promised count
+    () => express.rateLimit({ limit: 1, window: '1s', count: async () => true }),
+    // @ts-expect-error a count of words
+    () => koa.rateLimit({ limit: 1, window: '1s', count: (status: string) => status === 'ok' }),
+    // @ts-expect-error no such way with strangers
+    () => express.rateLimit({ limit: 1, window: '1s', anonymous: 'by-name' }),
+    // @ts-expect-error a tier that is a number
+    () => express.rateLimit({ tiers: { free: [express.perMinute(1)] }, tier: () => 1 }),
+    // @ts-expect-error limits that are none
+    () => express.rateLimit({ tiers: { free: [100] }, tier: () => 'free' }),
+    // @ts-expect-error a priority in words
+    () => express.rateLimit({ tiers: { free: [express.perMinute(1)] }, tier: () => 'free', priority: { free: 'low' } }),
+    // @ts-expect-error a size in words
+    () => express.rateLimit({ limit: 1, window: '1s', maxBodyBytes: '1mb' }),
+    // @ts-expect-error a reserve in words
+    () => express.perMinute(1, { reserve: 'half' }),
   ]
-  expect(refused).toHaveLength(6)
+  expect(refused).toHaveLength(17)
 })

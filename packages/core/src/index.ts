@@ -7,6 +7,7 @@ export { createGuard, type Guard, type Outcome } from './http/guard.js'
 export type { LegacyReset } from './http/headers/single.js'
 export type { HeaderFormat, HeadersOption } from './http/headers/table.js'
 export type { HeaderField } from './http/headers/writer.js'
+export { type AnonymousOption, anonymousKey } from './http/identity/anonymous.js'
 export {
   byCookie,
   byHeader,
@@ -20,6 +21,7 @@ export {
   type SecretOptions,
 } from './http/identity/extractors.js'
 export { byIp, type IpOptions, ipKey } from './http/identity/ip.js'
+export { warnOfOpenProxy } from './http/identity/open-proxy.js'
 export { decoratorFor, type HandlerDecorator, limiterOf } from './http/method-decorator.js'
 export { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './http/options.js'
 export { type RejectBody, type RejectOptions, reject } from './http/responders/reject.js'

@@ -1,6 +1,6 @@
 import { SluiceError, show } from './errors.js'
 import type { ReadablePlan } from './policy.js'
-import { type Answer, type Ask, type BlockReport, type QuotaUnit, STRIDE } from './store.js'
+import { type Answer, type Ask, type BlockReport, type Cell, type QuotaUnit, STRIDE } from './store.js'
 
 /** Why a request is refused: over a limit, never admissible at this cost, or blocked by hand. */
 export type RefusalReason = 'limited' | 'impossible' | 'blocked'
@@ -176,6 +176,24 @@ export class Verdict {
     const copy = new Verdict(plan, verdict.#ask, verdict.#answer, isCharged, verdict.#from, marks)
     copy.#charge = charge
     return copy
+  }
+
+  /** @internal What was decided on, each once. */
+  static identitiesOf(verdict: Verdict): readonly string[] {
+    const { identities } = verdict.#ask
+    return identities.length === 1 ? identities : [...new Set(identities)]
+  }
+
+  /** @internal The identities on which a limit had no room, each once. */
+  static refusingIdentities(verdict: Verdict): readonly string[] {
+    const { plan, identities } = verdict.#ask
+    const { cells, cellOf } = plan as ReadablePlan
+    const refusing = new Set<string>()
+    for (const [i, { allowed }] of verdict.limits.entries()) {
+      const { identity } = cells[cellOf[i] as number] as Cell
+      if (!allowed) refusing.add(identities[identity] as string)
+    }
+    return [...refusing]
   }
 }
 

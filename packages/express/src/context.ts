@@ -1,4 +1,4 @@
-import { type HttpContext, headerText, pathOf } from '@sluice/core'
+import { type HttpContext, headerText, pathOf, warnOfOpenProxy } from '@sluice/core'
 import type { Request, Response } from 'express'
 
 /** Express's answers to what the core asks of a request. */
@@ -13,6 +13,10 @@ export class ExpressContext implements HttpContext<Request> {
 
   /** By the app's `trust proxy` setting. */
   get ip(): string | undefined {
+    const { app } = this.request
+    if (app.settings['trust proxy'] === true) {
+      warnOfOpenProxy(app, "app.set('trust proxy', true)", 'name your proxies, or how many there are')
+    }
     return this.request.ip
   }
 

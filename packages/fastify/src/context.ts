@@ -1,4 +1,4 @@
-import { type HttpContext, headerText, pathOf } from '@sluice/core'
+import { type HttpContext, headerText, pathOf, warnOfOpenProxy } from '@sluice/core'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** Fastify's answers to what the core asks of a request. */
@@ -17,6 +17,13 @@ export class FastifyContext implements HttpContext<FastifyRequest> {
 
   /** By the app's `trustProxy` setting. */
   get ip(): string | undefined {
+    const { server } = this.request.server
+    if (!seen.has(server)) {
+      seen.add(server)
+      if (trustsEveryone(this.request)) {
+        warnOfOpenProxy(server, 'trustProxy: true', 'name your proxies, or how many there are')
+      }
+    }
     return this.request.ip
   }
 
@@ -40,4 +47,14 @@ export class FastifyContext implements HttpContext<FastifyRequest> {
   getResponseHeader(name: string): string | undefined {
     return headerText(this.#reply.getHeader(name))
   }
+}
+
+/** Servers that have been looked at. */
+const seen = new WeakSet<object>()
+
+/** Fastify does not show what `trustProxy` is; what it makes of a request that came through anybody does. */
+function trustsEveryone(request: FastifyRequest): boolean {
+  const hops = Array.from({ length: 64 }, (_, i) => `203.0.113.${i}`)
+  const raw = { headers: { 'x-forwarded-for': hops.join(', ') }, socket: { remoteAddress: '198.51.100.1' } }
+  return Object.create(request, { raw: { value: raw } }).ip === hops[0]
 }

@@ -34,7 +34,7 @@ export interface RateLimitDecorator {
 
 /**
  * Limits every route of a Fastify app, unknown paths too, except where a route has its own `config.rateLimit`.
- * Limiters of routes use this one's store, key, cost, skip, respond and headers where they name none.
+ * Limiters of routes use this one's options where they name none, except those that say what the limits are.
  *
  * @example await app.register(rateLimit, { limit: 100, window: '1m' })
  * @throws SluiceError `INVALID_POLICY` when registered, or when a route is added
@@ -61,7 +61,8 @@ function decorate(
   options: FastifyRateLimitOptions,
   limiter: RateLimitHook['limiter'] | undefined,
 ): Map<object, RateLimitHook> {
-  const { name: _name, limit: _limit, window: _window, limits: _limits, onDeny: _onDeny, ...defaults } = options
+  const { name: _name, limit: _limit, window: _window, limits: _limits, onDeny: _onDeny, ...others } = options
+  const { tiers: _tiers, tier: _tier, priority: _priority, ...defaults } = others
   const hooks = new Map<object, RateLimitHook>()
   const names = new Map<string, number>()
   const hookFor = (own: FastifyRateLimitOptions, where: string) => {

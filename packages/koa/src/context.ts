@@ -1,4 +1,4 @@
-import { type HttpContext, headerText, pathOf } from '@sluice/core'
+import { type HttpContext, headerText, pathOf, warnOfOpenProxy } from '@sluice/core'
 import type { Context } from 'koa'
 
 /** Koa's answers to what the core asks of a request. */
@@ -15,6 +15,10 @@ export class KoaContext implements HttpContext<Context> {
 
   /** By the app's `proxy` settings. */
   get ip(): string | undefined {
+    const { app } = this.request
+    if (app.proxy && !(app.maxIpsCount > 0)) {
+      warnOfOpenProxy(app, 'app.proxy without maxIpsCount', 'set maxIpsCount to how many proxies there are')
+    }
     return this.request.ip
   }
 

@@ -21,6 +21,10 @@ export interface HttpContext<Request = unknown> {
 export interface RawResponse {
   readonly destroyed?: boolean
   readonly writableFinished?: boolean
+  readonly headersSent?: boolean
+  readonly statusCode?: number
+  /** The raw request, where the body comes from. */
+  readonly req?: unknown
   on(event: 'finish' | 'close', listener: () => void): unknown
   removeListener(event: 'finish' | 'close', listener: () => void): unknown
 }

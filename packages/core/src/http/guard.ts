@@ -4,10 +4,12 @@ import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js
 import { memoryStore } from '../memory/store.js'
 import { choosePolicy } from '../tiers.js'
 import type { Verdict } from '../verdict.js'
+import { type ChargingOptions, chargingFor } from './charging.js'
 import type { HttpContext } from './context.js'
 import { retryAfter } from './headers/retry-after.js'
 import { headerWriters } from './headers/table.js'
 import type { HeaderField, HeaderWriter } from './headers/writer.js'
+import { nobodyBy } from './identity/anonymous.js'
 import { byIp } from './identity/ip.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { Places } from './places.js'
@@ -55,14 +57,24 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   optionalFunction(where, 'skip', skip)
   if (typeof respond !== 'function') invalidPolicy(where, 'respond', 'a responder such as reject()', respond)
   const writers = headerWriters(where, headers)
-  const limiter = new Limiter(policy, store, true)
+  const limiter = new Limiter(policy, store, true, nobodyBy<Request>(where, options.anonymous ?? 'error'))
+  if (options.priority === undefined && limiter.limits.some(({ reserve }) => reserve !== undefined)) {
+    invalidPolicy(where, 'priority', 'one beside reserve, or nobody could use what is kept', undefined)
+  }
+  const charging = chargingFor(where, options as ChargingOptions, limiter, store)
   const places = placesOf(limiter)
 
   function guard(context: HttpContext<Request>): Outcome | Promise<Outcome> {
     const skipped = skip ? skip(context.request, context) : false
     // Any thenable: one taken for an answer would be truthy, and skip every request.
-    if (isThenable(skipped)) return Promise.resolve(skipped).then((late) => (late ? SKIPPED : price(context)))
-    return skipped ? SKIPPED : price(context)
+    if (isThenable(skipped)) return Promise.resolve(skipped).then((late) => (late ? SKIPPED : receive(context)))
+    return skipped ? SKIPPED : receive(context)
+  }
+
+  function receive(context: HttpContext<Request>): Outcome | Promise<Outcome> {
+    const tooLarge = charging?.receive(context)
+    if (!tooLarge) return price(context)
+    return { proceed: false, verdict: undefined, headers: replyFields(tooLarge), reply: tooLarge }
   }
 
   function price(context: HttpContext<Request>): Outcome | Promise<Outcome> {
@@ -72,15 +84,33 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
 
   function ask(context: HttpContext<Request>, units: number): Outcome | Promise<Outcome> {
     const verdict = decide(context, units)
-    return verdict instanceof Promise ? verdict.then((late) => act(context, late)) : act(context, verdict)
+    return verdict instanceof Promise
+      ? verdict.then((late) => weigh(context, units, late, true))
+      : weigh(context, units, verdict, false)
   }
 
-  function decide(context: HttpContext<Request>, units: number): Verdict | Promise<Verdict> {
+  /** Acts on a verdict, unless it may change by the outcome of other requests. */
+  function weigh(
+    context: HttpContext<Request>,
+    units: number,
+    verdict: Verdict | undefined,
+    isShared: boolean,
+  ): Outcome | Promise<Outcome> {
+    if (!verdict) return SKIPPED
+    const again = () => decide(context, units) as Verdict | Promise<Verdict>
+    const late = verdict.allowed ? undefined : charging?.reconsider(context, verdict, again, isShared)
+    return late
+      ? late.then((last) => (last ? act(context, last) : outcome(context, verdict, 'gone')))
+      : act(context, verdict)
+  }
+
+  function decide(context: HttpContext<Request>, units: number): Verdict | Promise<Verdict> | undefined {
     // The limiter would take undefined, which a careless function returns, for its default.
     if (units === undefined)
       throw new SluiceError('INVALID_COST', `${where}: cost: expected a whole number, got undefined`)
     try {
-      return limiter.decide(context.request, context, units)
+      const bytes = charging?.bytesOf(context)
+      return limiter.decideRequest(context.request, context, units, bytes === undefined ? undefined : { bytes })
     } catch (error) {
       // A key function does not know for whom it works.
       const isNamed = !(error instanceof SluiceError) || error.message.startsWith(where)
@@ -91,6 +121,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   function act(context: HttpContext<Request>, verdict: Verdict): Outcome | Promise<Outcome> {
     if (verdict.allowed) {
       places?.hold(verdict, context.response)
+      charging?.settleLater(context, verdict)
       return verdict.delayMs > 0 ? takeTurn(context, verdict) : outcome(context, verdict, 'proceed')
     }
     const action = (respond as Responder<Request>)({ context, verdict })
@@ -112,7 +143,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     }
     checkReply(where, action)
     const fields = action.tellsQuota ? quotaHeaders(writers, context, verdict) : []
-    fields.push(...action.headers, ['Content-Length', String(Buffer.byteLength(action.body))])
+    fields.push(...replyFields(action))
     return { proceed: false, verdict, headers: fields, reply: action }
   }
 
@@ -130,6 +161,10 @@ function quotaHeaders<Request>(
   if (verdict.limits.length > 0) for (const writer of writers) writer.write(verdict, present, fields)
   if (!verdict.allowed && verdict.retryAfterMs !== undefined) retryAfter(verdict.retryAfterMs, present, fields)
   return fields
+}
+
+function replyFields({ headers, body }: Reply): HeaderField[] {
+  return [...headers, ['Content-Length', String(Buffer.byteLength(body))]]
 }
 
 function placesOf<Request>(limiter: Limiter<Request>): Places | undefined {

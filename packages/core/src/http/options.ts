@@ -1,8 +1,11 @@
+import type { Duration } from '../duration.js'
 import type { PolicyOptions } from '../policy.js'
 import { POLICY_OPTIONS } from '../policy.js'
 import type { Store } from '../store.js'
+import type { Verdict } from '../verdict.js'
 import type { HttpContext } from './context.js'
 import type { HeadersOption } from './headers/table.js'
+import type { AnonymousOption } from './identity/anonymous.js'
 import type { Responder } from './responders/responder.js'
 
 /** What `rateLimit` takes in every framework; `Request` is what the framework hands to its handlers. */
@@ -15,8 +18,38 @@ export interface RateLimitOptions<Request> extends PolicyOptions<Request> {
   readonly skip?: (request: Request, context: HttpContext<Request>) => boolean | Promise<boolean>
   /** What happens to a refused request. @default reject() */
   readonly respond?: Responder<Request>
+  /**
+   * Whether a request counts, by the status of its response. It is charged first and gets that back after the
+   * response if it does not count, so that parallel requests cannot slip through; meanwhile others that find no
+   * room wait for it. A connection that ends without any answer counts. @default all count
+   */
+  readonly count?: (status: number, verdict: Verdict) => boolean
+  /** Longest a request waits for the outcome of others, beside `count`; then it is refused. @default '5s' */
+  readonly maxWait?: Duration
+  /**
+   * Largest body of a request, in bytes as received; larger ones are answered 413, before they are read where
+   * they announce their length. Needed beside limits of `content-bytes`, which reserve it where no length is
+   * announced. Belongs in front of body parsers. @default no bound
+   */
+  readonly maxBodyBytes?: number
+  /**
+   * What becomes of requests whose key is undefined, null or empty: an error, counted by address apart from all
+   * keys, or not limited at all. Other wrong keys are always errors. @default 'error'
+   */
+  readonly anonymous?: AnonymousOption
   /** How the quota is told: one form, several whose fields differ, or `false` for none. @default 'draft-11' */
   readonly headers?: HeadersOption
 }
 
-export const RATE_LIMIT_OPTIONS = [...POLICY_OPTIONS, 'store', 'cost', 'skip', 'respond', 'headers'] as const
+export const RATE_LIMIT_OPTIONS = [
+  ...POLICY_OPTIONS,
+  'store',
+  'cost',
+  'skip',
+  'respond',
+  'headers',
+  'count',
+  'maxWait',
+  'maxBodyBytes',
+  'anonymous',
+] as const

@@ -1,0 +1,131 @@
+import type { IncomingMessage } from 'node:http'
+import type { HttpContext } from './context.js'
+import type { Reply } from './responders/responder.js'
+
+/** The raw request behind a context. */
+export function rawRequest(context: HttpContext<never>): IncomingMessage | undefined {
+  return context.response.req as IncomingMessage | undefined
+}
+
+/**
+ * Counts the bytes of a request's body as they arrive, whoever reads them and whenever: a listener for
+ * data would set the stream flowing before its reader is there. What was there before counts as far as it
+ * has not been read yet, so a meter belongs in front of whatever reads the body.
+ */
+export class BodyMeter {
+  /** Bytes received so far, before any decompression. */
+  received: number
+  #hasEnded: boolean
+  #largest = Number.POSITIVE_INFINITY
+  readonly #onEnd: (() => void)[] = []
+  readonly #onTooLarge: (() => void)[] = []
+
+  /** The meter of a request: one, however many limiters ask for it. */
+  static of(raw: IncomingMessage): BodyMeter {
+    let meter = meters.get(raw)
+    if (!meter) {
+      meter = new BodyMeter(raw)
+      meters.set(raw, meter)
+    }
+    return meter
+  }
+
+  private constructor(raw: IncomingMessage) {
+    this.received = raw.readableLength
+    this.#hasEnded = raw.complete || raw.destroyed
+    if (this.#hasEnded) return
+    const push = raw.push
+    // What Node hands on of a body passes through here, for HTTP/1 and HTTP/2 alike.
+    raw.push = (chunk, encoding) => {
+      if (chunk === null) this.#end()
+      else this.received += typeof chunk === 'string' ? Buffer.byteLength(chunk, encoding) : chunk.length
+      // What is too much is read and thrown away until the answer is out.
+      if (this.#isTooLarge()) return true
+      return push.call(raw, chunk, encoding)
+    }
+    raw.once('close', () => this.#end())
+  }
+
+  /** Calls back once, when the body has ended or was cut off; at once where that is so already. */
+  whenEnded(listener: () => void): void {
+    if (this.#hasEnded) listener()
+    else this.#onEnd.push(listener)
+  }
+
+  /** Lets the reader have no byte more than `largest`; calls back once when there are more. */
+  limitTo(largest: number, onTooLarge: () => void): void {
+    this.#largest = Math.min(this.#largest, largest)
+    this.#onTooLarge.push(onTooLarge)
+    this.#isTooLarge()
+  }
+
+  #isTooLarge(): boolean {
+    if (this.received <= this.#largest) return false
+    for (const tell of this.#onTooLarge.splice(0, 1)) {
+      // One answer is enough.
+      this.#onTooLarge.length = 0
+      tell()
+    }
+    return true
+  }
+
+  #end(): void {
+    this.#hasEnded = true
+    for (const listener of this.#onEnd.splice(0)) listener()
+  }
+}
+
+const meters = new WeakMap<IncomingMessage, BodyMeter>()
+
+/** What a request says of the length of its body: undefined where it has one and does not say. */
+export function announcedLength(raw: IncomingMessage): number | undefined {
+  const { 'content-length': length, 'transfer-encoding': transferEncoding } = raw.headers
+  // A transfer coding overrides a length (RFC 9112 §6.3); Node refuses requests that give both.
+  if (transferEncoding === undefined && length !== undefined) return Number(length)
+  const isWithout = raw.httpVersionMajor === 2 ? endsAfterHeaders(raw) : transferEncoding === undefined
+  return isWithout ? 0 : undefined
+}
+
+function endsAfterHeaders(raw: IncomingMessage): boolean {
+  return (raw as { stream?: { endAfterHeaders?: boolean } }).stream?.endAfterHeaders === true
+}
+
+const TOO_LARGE = 413
+
+/** RFC 9457. A body that is not read keeps its connection from being used again, so that is closed. */
+export function tooLargeReply(raw: IncomingMessage, most: number): Reply {
+  const problem = {
+    type: 'about:blank',
+    title: 'Content Too Large',
+    status: TOO_LARGE,
+    detail: `The body of a request may have up to ${most} bytes.`,
+  }
+  return {
+    status: TOO_LARGE,
+    headers: [
+      ['Cache-Control', 'no-store'],
+      ['Content-Type', 'application/problem+json; charset=utf-8'],
+      // HTTP/2 knows no such field.
+      ...(raw.httpVersionMajor === 1 ? ([['Connection', 'close']] as const) : []),
+    ],
+    body: JSON.stringify(problem),
+    tellsQuota: false,
+  }
+}
+
+/**
+ * Answers 413 in the middle of a body, in place of a handler that may be reading it: that one sees the
+ * request aborted. Where an answer is under way already, the connection is all that can be ended.
+ */
+export function cutOff(context: HttpContext<never>, raw: IncomingMessage, most: number): void {
+  const response = context.response as unknown as import('node:http').ServerResponse
+  const abort = () =>
+    raw.destroy(Object.assign(new Error('body too large'), { code: 'ERR_BODY_TOO_LARGE', status: TOO_LARGE }))
+  if (response.headersSent || response.destroyed) {
+    abort()
+    return
+  }
+  const { status, headers, body } = tooLargeReply(raw, most)
+  response.writeHead(status, [...headers, ['Content-Length', String(Buffer.byteLength(body))]].flat())
+  response.end(body, abort)
+}

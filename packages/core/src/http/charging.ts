@@ -1,0 +1,157 @@
+import { durationMs } from '../duration.js'
+import { invalidPolicy, SluiceError } from '../errors.js'
+import type { Limiter } from '../limiter.js'
+import { optionalFunction, wholeNumber } from '../limits/checks.js'
+import type { Store } from '../store.js'
+import { Verdict } from '../verdict.js'
+import { announcedLength, BodyMeter, cutOff, rawRequest, tooLargeReply } from './body.js'
+import type { HttpContext, RawResponse } from './context.js'
+import type { RateLimitOptions } from './options.js'
+import { Outcomes } from './outcomes.js'
+import type { Reply } from './responders/responder.js'
+import { whenOver } from './when-over.js'
+
+/** Units that a request takes but for its outcome and its body: options `count`, `maxWait` and `maxBodyBytes`. */
+export type ChargingOptions = Pick<RateLimitOptions<never>, 'count' | 'maxWait' | 'maxBodyBytes'>
+
+/**
+ * What a guard does with charges after it has made them: reserves first, and settles when outcome and
+ * body are known. Undefined where nothing is left to settle.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function chargingFor<Request>(
+  where: string,
+  options: ChargingOptions,
+  limiter: Limiter<Request>,
+  store: Store,
+): Charging<Request> | undefined {
+  const { count, maxWait, maxBodyBytes } = options
+  optionalFunction(where, 'count', count)
+  if (maxBodyBytes !== undefined) wholeNumber(where, 'maxBodyBytes', maxBodyBytes, 0)
+  if (maxWait !== undefined && !count) {
+    throw new SluiceError('INVALID_POLICY', `${where}: maxWait: expected none without count`)
+  }
+  const countsBytes = limiter.limits.some(({ unit }) => unit === 'content-bytes')
+  if (countsBytes && maxBodyBytes === undefined) {
+    invalidPolicy(
+      where,
+      'maxBodyBytes',
+      'the most that a request of unknown length may send, as a limit counts bytes',
+      maxBodyBytes,
+    )
+  }
+  if (!count && maxBodyBytes === undefined) return undefined
+  const maxWaitMs = durationMs(where, 'maxWait', maxWait ?? 5000)
+  return new Charging(limiter, count, maxWaitMs, maxBodyBytes, countsBytes, Outcomes.of(store, limiter.name))
+}
+
+export class Charging<Request> {
+  readonly #limiter: Limiter<Request>
+  readonly #count: ChargingOptions['count']
+  readonly #maxWaitMs: number
+  readonly #maxBodyBytes: number | undefined
+  readonly #countsBytes: boolean
+  readonly #outcomes: Outcomes
+
+  constructor(
+    limiter: Limiter<Request>,
+    count: ChargingOptions['count'],
+    maxWaitMs: number,
+    maxBodyBytes: number | undefined,
+    countsBytes: boolean,
+    outcomes: Outcomes,
+  ) {
+    this.#limiter = limiter
+    this.#count = count
+    this.#maxWaitMs = maxWaitMs
+    this.#maxBodyBytes = maxBodyBytes
+    this.#countsBytes = countsBytes
+    this.#outcomes = outcomes
+  }
+
+  /** The answer to a request that announces too large a body. One that announces none is watched from now on. */
+  receive(context: HttpContext<Request>): Reply | undefined {
+    const raw = rawRequest(context as HttpContext<never>)
+    if (!raw || this.#maxBodyBytes === undefined) return undefined
+    const most = this.#maxBodyBytes
+    const length = announcedLength(raw)
+    if (length !== undefined && length > most) return tooLargeReply(raw, most)
+    // Node itself lets no body be longer than announced.
+    if (length === undefined) BodyMeter.of(raw).limitTo(most, () => cutOff(context as HttpContext<never>, raw, most))
+    else if (length > 0 && this.#countsBytes) BodyMeter.of(raw)
+    return undefined
+  }
+
+  /** Bytes to reserve for a request: as many as it announces, or as it may send. Undefined where no limit counts them. */
+  bytesOf(context: HttpContext<Request>): number | undefined {
+    if (!this.#countsBytes) return undefined
+    const raw = rawRequest(context as HttpContext<never>)
+    return raw ? (announcedLength(raw) ?? this.#maxBodyBytes) : 0
+  }
+
+  /** The verdict that a refusal turns into once the outcome of other requests is known; undefined if that cannot matter. */
+  reconsider(
+    context: HttpContext<Request>,
+    refusal: Verdict,
+    again: () => Verdict | Promise<Verdict>,
+    isShared: boolean,
+  ): Promise<Verdict | undefined> | undefined {
+    if (!this.#count || !this.#outcomes.mayChange(refusal, isShared)) return undefined
+    return this.#outcomes.wait(refusal, again, context.response, this.#maxWaitMs, isShared)
+  }
+
+  /** Settles an admitted request, once, when its outcome and its body are known. */
+  settleLater(context: HttpContext<Request>, verdict: Verdict): void {
+    if (!Verdict.chargeOf(verdict)) return
+    const { response } = context
+    const count = this.#count
+    const close = count && this.#outcomes.open(verdict)
+    const meter = this.#countsBytes ? this.#meterOf(context) : undefined
+
+    const whenBodyEnded = (then: () => void) => (meter ? meter.whenEnded(then) : then())
+    const settle = async (counts: boolean) => {
+      try {
+        if (!counts) await this.#limiter.giveBack(verdict)
+        else if (meter) await this.#limiter.settleBytes(verdict, meter.received)
+      } catch {
+        // The store cannot be told: what was reserved stays charged.
+      } finally {
+        close?.()
+      }
+    }
+    if (!count) {
+      if (meter) whenBodyEnded(() => void settle(true))
+      return
+    }
+    whenOver(response, () => {
+      const counts = outcome(count, response, verdict)
+      if (counts) whenBodyEnded(() => void settle(true))
+      else void settle(false)
+    })
+  }
+
+  /** None where the body was read before this limiter ran: then what was announced or reserved stays charged. */
+  #meterOf(context: HttpContext<Request>): BodyMeter | undefined {
+    const raw = rawRequest(context as HttpContext<never>)
+    return raw && !raw.readableDidRead ? BodyMeter.of(raw) : undefined
+  }
+}
+
+/** Whether a request counts. One that ended without any answer counts: whoever hangs up first must not go free. */
+function outcome(count: NonNullable<ChargingOptions['count']>, response: RawResponse, verdict: Verdict): boolean {
+  if (!response.headersSent || response.statusCode === undefined) return true
+  try {
+    const counts: unknown = count(response.statusCode, verdict)
+    if (typeof counts === 'boolean') return counts
+    warn(`expected true or false, got ${typeof counts}`)
+  } catch (error) {
+    warn(error instanceof Error ? error.message : String(error))
+  }
+  return true
+}
+
+/** The response is out, so there is no error handler left to hand this to. */
+function warn(what: string): void {
+  process.emitWarning(`count: ${what}; the request counts`, { type: 'SluiceWarning', code: 'SLUICE_COUNT_FAILED' })
+}

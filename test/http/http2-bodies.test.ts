@@ -1,0 +1,99 @@
+import { once } from 'node:events'
+import { type ClientHttp2Stream, connect, createServer } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { everyone, gcra, memoryStore } from '@sluice/core'
+import * as fastify from '@sluice/fastify'
+import * as koa from '@sluice/koa'
+import makeFastify from 'fastify'
+import Koa from 'koa'
+import { afterEach, describe, expect, test } from 'vitest'
+
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+const options = () => ({
+  store: memoryStore({ clock: () => 0 }),
+  key: everyone(),
+  limits: [gcra({ limit: 1000, window: '1h', unit: 'content-bytes' as const })],
+  maxBodyBytes: 400,
+})
+
+const APPS = {
+  Koa: async () => {
+    const app = new Koa()
+    app.on('error', () => {})
+    const middleware = koa.rateLimit(options())
+    app.use(middleware)
+    app.use(async (ctx) => {
+      let length = 0
+      for await (const chunk of ctx.req) length += chunk.length
+      ctx.body = String(length)
+    })
+    const server = createServer(app.callback() as never).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    closing.push(() => server.close())
+    return { port: (server.address() as AddressInfo).port, limiter: middleware.limiter }
+  },
+  Fastify: async () => {
+    const app = makeFastify({ http2: true })
+    app.removeAllContentTypeParsers()
+    app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body))
+    await app.register(fastify.rateLimit as never, options() as never)
+    app.post('/', async (request) => String(String(request.body ?? '').length))
+    await app.listen({ port: 0, host: '127.0.0.1' })
+    closing.push(() => app.close())
+    return { port: (app.server.address() as AddressInfo).port, limiter: app.rateLimit.limiter }
+  },
+}
+
+describe.each(Object.entries(APPS))('%s over HTTP/2', (_name, make) => {
+  async function post(port: number, headers: Record<string, string> = {}) {
+    const session = connect(`http://127.0.0.1:${port}`)
+    session.on('error', () => {})
+    closing.push(() => session.destroy())
+    const stream = session.request({ ':method': 'POST', ':path': '/', 'content-type': 'text/plain', ...headers })
+    stream.on('error', () => {})
+    const answer = once(stream, 'response').then(async ([headers]) => ({
+      status: headers[':status'] as number,
+      type: headers['content-type'] as string,
+      text: await textOf(stream),
+    }))
+    answer.catch(() => {})
+    return { stream, answer }
+  }
+
+  test('a body is reserved, and settled for what came of it', async () => {
+    const { port, limiter } = await make()
+    const left = async () => (await limiter?.peek('everyone'))?.remaining
+    const { stream, answer } = await post(port)
+    stream.write('x'.repeat(30))
+    await expect.poll(left).toBe(600)
+    stream.end('x'.repeat(20))
+    expect(await answer).toMatchObject({ status: 200, text: '50' })
+    await expect.poll(left).toBe(950)
+
+    const cut = await post(port)
+    cut.stream.write('x'.repeat(30))
+    await expect.poll(left).toBe(550)
+    cut.stream.close(8)
+    await expect.poll(left).toBe(920)
+  })
+
+  test('a body that is too large is answered 413, announced or on its way', async () => {
+    const { port } = await make()
+    const announced = await post(port, { 'content-length': '401' })
+    expect(await announced.answer).toMatchObject({ status: 413, type: 'application/problem+json; charset=utf-8' })
+    const growing = await post(port)
+    growing.stream.write('x'.repeat(300))
+    growing.stream.write('x'.repeat(300))
+    expect(await growing.answer).toMatchObject({ status: 413, type: 'application/problem+json; charset=utf-8' })
+  })
+})
+
+async function textOf(stream: ClientHttp2Stream): Promise<string> {
+  let text = ''
+  for await (const chunk of stream.setEncoding('utf8')) text += chunk
+  return text
+}
