@@ -1,18 +1,22 @@
-import { invalidPolicy, SluiceError, show } from '../errors.js'
+import { SluiceError, show } from '../errors.js'
 import { Limiter } from '../limiter.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
 import { memoryStore } from '../memory/store.js'
 import { Policy } from '../policy.js'
-import type { Verdict } from '../verdict.js'
+import { PEEK } from '../store.js'
+import { Verdict } from '../verdict.js'
 import type { HttpContext } from './context.js'
+import { Enforcement } from './enforcement.js'
 import { retryAfter } from './headers/retry-after.js'
 import { headerWriters } from './headers/table.js'
 import type { HeaderField, HeaderWriter } from './headers/writer.js'
 import { byIp } from './identity/ip.js'
+import { lineUp } from './line-up.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { Places } from './places.js'
+import { Responders } from './responders/choice.js'
 import { reject } from './responders/reject.js'
-import type { Action, Reply, Responder } from './responders/responder.js'
+import { type Action, type Ending, isLater, type Reply } from './responders/responder.js'
 import { isThenable } from './thenable.js'
 import { waitWithClient } from './wait.js'
 
@@ -48,12 +52,14 @@ const SKIPPED: Outcome = Object.freeze({ proceed: true, verdict: undefined, head
 export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<Request> {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
   const { name, limit, window, limits, key = byIp<Request>(), onDeny, store = memoryStore() } = options
-  const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11' } = options
+  const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
   const policy = new Policy<Request>({ name, limit, window, limits, key, onDeny } as RateLimitOptions<Request>)
   const { where } = policy
   if (typeof cost !== 'function') wholeNumber(where, 'cost', cost, 0)
   optionalFunction(where, 'skip', skip)
-  if (typeof respond !== 'function') invalidPolicy(where, 'respond', 'a responder such as reject()', respond)
+  optionalFunction(where, 'onVerdict', onVerdict)
+  const responders = new Responders(where, respond, policy.limits)
+  const enforcement = new Enforcement(where, policy.name, options)
   const writers = headerWriters(where, headers)
   const limiter = new Limiter(policy, store, true)
   const places = placesOf(limiter)
@@ -72,7 +78,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
 
   function ask(context: HttpContext<Request>, units: number): Outcome | Promise<Outcome> {
     const verdict = decide(context, units)
-    return verdict instanceof Promise ? verdict.then((late) => act(context, late)) : act(context, verdict)
+    return verdict instanceof Promise ? verdict.then((late) => act(context, units, late)) : act(context, units, verdict)
   }
 
   function decide(context: HttpContext<Request>, units: number): Verdict | Promise<Verdict> {
@@ -80,7 +86,12 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     if (units === undefined)
       throw new SluiceError('INVALID_COST', `${where}: cost: expected a whole number, got undefined`)
     try {
-      return limiter.decide(context.request, context, units)
+      if (!responders.linesUp || !limiter.hasLine(context.request, context) || units === 0) {
+        return limiter.decide(context.request, context, units)
+      }
+      // Nobody overtakes those who wait: whatever room there is, is theirs.
+      const seen = limiter.decide(context.request, context, units, PEEK)
+      return seen instanceof Promise ? seen.then(behindOthers) : behindOthers(seen)
     } catch (error) {
       // A key function does not know for whom it works.
       const isNamed = !(error instanceof SluiceError) || error.message.startsWith(where)
@@ -88,32 +99,70 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     }
   }
 
-  function act(context: HttpContext<Request>, verdict: Verdict): Outcome | Promise<Outcome> {
-    if (verdict.allowed) {
-      places?.hold(verdict, context.response)
-      return verdict.delayMs > 0 ? takeTurn(context, verdict) : outcome(context, verdict, 'proceed')
-    }
-    const action = (respond as Responder<Request>)({ context, verdict })
+  function act(context: HttpContext<Request>, units: number, verdict: Verdict): Outcome | Promise<Outcome> {
+    if (!enforcement.covers(verdict)) return report(context, verdict)
+    if (verdict.allowed) return admit(context, verdict, responders.slowness(verdict))
+    const arrivedAt = performance.now()
+    const action = responders.for(verdict)({
+      context,
+      verdict,
+      lineUp: (options) => lineUp(limiter, context, units, verdict, options),
+    })
     return isThenable(action)
-      ? Promise.resolve(action).then((late) => outcome(context, verdict, late))
-      : outcome(context, verdict, action)
+      ? Promise.resolve(action).then((late) => end(context, verdict, late, arrivedAt))
+      : end(context, verdict, action, arrivedAt)
   }
 
-  async function takeTurn(context: HttpContext<Request>, verdict: Verdict): Promise<Outcome> {
-    if (await waitWithClient(context.response, verdict.delayMs)) return outcome(context, verdict, 'proceed')
+  function report(context: HttpContext<Request>, decided: Verdict): Outcome {
+    const verdict = Verdict.marked(decided, { reported: true })
+    if (verdict.allowed) hold(context, verdict)
+    return outcome(context, verdict, 'proceed')
+  }
+
+  function admit(context: HttpContext<Request>, verdict: Verdict, slownessMs: number): Outcome | Promise<Outcome> {
+    hold(context, verdict)
+    const waitMs = Math.max(verdict.delayMs, slownessMs)
+    return waitMs > 0 ? takeTurn(context, verdict, waitMs) : outcome(context, verdict, 'proceed')
+  }
+
+  function hold(context: HttpContext<Request>, verdict: Verdict): void {
+    places?.hold(verdict, context.response)
+    responders.admitted(context)
+  }
+
+  function end(
+    context: HttpContext<Request>,
+    first: Verdict,
+    action: Action,
+    arrivedAt: number,
+  ): Outcome | Promise<Outcome> {
+    if (!isLater(action)) return outcome(context, first, action)
+    const { verdict, ending } = action
+    if (ending !== 'proceed' || !verdict.allowed) return outcome(context, verdict, ending)
+    // The wait in line counts as part of what it is put off by, or those before it would be overtaken.
+    return admit(context, verdict, responders.slowness(verdict) - (performance.now() - arrivedAt))
+  }
+
+  async function takeTurn(context: HttpContext<Request>, verdict: Verdict, waitMs: number): Promise<Outcome> {
+    if (await waitWithClient(context.response, waitMs)) return outcome(context, verdict, 'proceed')
     await limiter.giveBack(verdict)
     return outcome(context, verdict, 'gone')
   }
 
-  function outcome(context: HttpContext<Request>, verdict: Verdict, action: Action): Outcome {
-    if (action === 'gone') return { proceed: false, verdict, headers: [], reply: undefined }
-    if (action === 'proceed') {
-      return { proceed: true, verdict, headers: quotaHeaders(writers, context, verdict), reply: undefined }
+  function outcome(context: HttpContext<Request>, verdict: Verdict, ending: Ending): Outcome {
+    if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
+    onVerdict?.(context.request, verdict, context)
+    if (ending === 'gone') return { proceed: false, verdict, headers: [], reply: undefined }
+    if (ending === 'proceed') {
+      const tells = enforcement.tells(verdict) && !responders.hidesQuota
+      const headers = tells ? quotaHeaders(writers, context, verdict) : []
+      return { proceed: true, verdict, headers, reply: undefined }
     }
-    checkReply(where, action)
-    const fields = action.tellsQuota ? quotaHeaders(writers, context, verdict) : []
-    fields.push(...action.headers, ['Content-Length', String(Buffer.byteLength(action.body))])
-    return { proceed: false, verdict, headers: fields, reply: action }
+    const fields = ending.tellsQuota ? quotaHeaders(writers, context, verdict) : []
+    if (ending.tellsQuota && verdict.retryAfterMs !== undefined) {
+      retryAfter(verdict.retryAfterMs, (name) => context.getResponseHeader(name), fields)
+    }
+    return { proceed: false, verdict, headers: [...fields, ...sizedHeaders(ending)], reply: ending }
   }
 
   return Object.assign(guard, { limiter: limiter as Limiter<Request | string> })
@@ -128,8 +177,20 @@ function quotaHeaders<Request>(
   const fields: HeaderField[] = []
   // No reports, no quota to tell: the client is blocked.
   if (verdict.limits.length > 0) for (const writer of writers) writer.write(verdict, present, fields)
-  if (!verdict.allowed && verdict.retryAfterMs !== undefined) retryAfter(verdict.retryAfterMs, present, fields)
   return fields
+}
+
+/** A reply's headers, with its length where it has one and does not say so itself. */
+function sizedHeaders({ status, headers, body }: Reply): readonly HeaderField[] {
+  const isSized = typeof body === 'string' || body instanceof Uint8Array
+  if (!isSized || status === 204 || status === 304 || headers.some(([name]) => /^content-length$/i.test(name))) {
+    return headers
+  }
+  return [...headers, ['Content-Length', String(Buffer.byteLength(body))]]
+}
+
+function behindOthers(verdict: Verdict): Verdict {
+  return verdict.allowed ? Verdict.marked(verdict, { waitMs: 1 }) : verdict
 }
 
 function placesOf<Request>(limiter: Limiter<Request>): Places | undefined {
@@ -139,7 +200,8 @@ function placesOf<Request>(limiter: Limiter<Request>): Places | undefined {
 
 function checkReply(where: string, reply: unknown): void {
   const { status, headers, body } = (reply ?? {}) as Partial<Reply>
-  if (Number.isInteger(status) && Array.isArray(headers) && typeof body === 'string') return
+  const isBody = typeof body === 'string' || body instanceof Uint8Array || typeof body?.pipe === 'function'
+  if (Number.isInteger(status) && Array.isArray(headers) && isBody) return
   throw new SluiceError(
     'INVALID_POLICY',
     `${where}: respond: expected a reply, "proceed" or "gone", got ${show(reply)}`,

@@ -1,3 +1,4 @@
+import { invalidPolicy } from '../errors.js'
 import { headerName, knownOptions, limitOption, optionalFunction, windowOption } from './checks.js'
 import type { Algorithm, CommonOptions, Limit, OrFunction, Resolution } from './limit.js'
 
@@ -15,8 +16,11 @@ export function makeLimit<Subject>(
   extraOptions: readonly string[],
   resolve: (where: string, limit: number, windowMs: number) => Resolution,
 ): Limit<Subject> {
-  knownOptions(algorithm, options, ['name', 'limit', 'window', 'key', ...extraOptions])
+  knownOptions(algorithm, options, ['name', 'limit', 'window', 'key', 'respond', ...extraOptions])
   optionalFunction(algorithm, 'key', options.key)
+  if (options.respond !== undefined && typeof options.respond !== 'function') {
+    invalidPolicy(algorithm, 'respond', 'a responder such as reject()', options.respond)
+  }
   if (options.name !== undefined) headerName(algorithm, 'name', options.name)
   const limit = limitOption(algorithm, options.limit)
   const window = windowOption<Extract<typeof options.window, (...args: never) => unknown>>(algorithm, options.window)
@@ -28,6 +32,7 @@ export function makeLimit<Subject>(
     window,
     resolve,
     ...(options.key && { key: options.key }),
+    ...(options.respond && { respond: options.respond }),
     ...(options.name !== undefined && { name: options.name }),
   })
 }

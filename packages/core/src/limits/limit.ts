@@ -1,4 +1,5 @@
 import type { HttpContext } from '../http/context.js'
+import type { Responder } from '../http/responders/responder.js'
 import type { KernelName, ResolvedLimit } from '../store.js'
 
 /** A value, or a function of the request that returns it. */
@@ -28,6 +29,8 @@ export interface CommonOptions<Subject> {
   readonly key?: KeyFunction<Subject>
   /** What headers call this limit: letters, digits, `_` and `-`. @default the policy's name */
   readonly name?: string
+  /** What happens to an HTTP request that this limit refuses for longest of all. @default the limiter's `respond` */
+  readonly respond?: Responder<Subject>
 }
 
 /** What the kernel needs, once every option is a number. */
