@@ -267,7 +267,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
       test('holds so many at most, and refuses others at once, by another responder', async () => {
         const app = await start({
           limits: [gcra({ limit: 1, window: 300 })],
-          respond: delay({ maxConnections: 1, then: reject({ status: 503 }) }),
+          respond: delay({ maxConnections: 1, otherwise: reject({ status: 503 }) }),
         })
         await ask(app)
         const held = await settled(rawRequest(app.port))
@@ -356,7 +356,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
       test('refuses whoever would wait for too long, also when others push in', async () => {
         const app = await start({
           limits: oneEach(200),
-          respond: queue({ priority: byHeader, maxWait: 500, then: reject({ body: 'later' }) }),
+          respond: queue({ priority: byHeader, maxWait: 500, otherwise: reject({ body: 'later' }) }),
         })
         await ask(app)
         // In no order: a refusal is as quick as the answer to whoever was served in that moment.

@@ -6,7 +6,7 @@ import { type Responder, withTraits } from './responder.js'
 
 export interface DegradeOptions<Request> {
   /** What happens to blocked requests, which are not let through. @default reject() */
-  readonly then?: Responder<Request>
+  readonly otherwise?: Responder<Request>
 }
 
 /**
@@ -17,10 +17,10 @@ export interface DegradeOptions<Request> {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function degrade<Request>(options: DegradeOptions<Request> = {}): Responder<Request> {
-  knownOptions('degrade', options, ['then'])
-  const then = fallback<Request>('degrade', options.then ?? reject())
+  knownOptions('degrade', options, ['otherwise'])
+  const otherwise = fallback<Request>('degrade', 'otherwise', options.otherwise ?? reject())
   return withTraits<Request>(function degrade(refused) {
-    if (refused.verdict.reason === 'blocked') return then(refused)
+    if (refused.verdict.reason === 'blocked') return otherwise(refused)
     return { verdict: Verdict.marked(refused.verdict, { degraded: true }), ending: 'proceed' }
-  }, then)
+  }, otherwise)
 }

@@ -22,7 +22,7 @@ export interface DelayOptions<Request> {
   /** Most requests delayed at once, over all keys; beyond, they are refused. @default 1000 */
   readonly maxConnections?: number
   /** What happens to those who would have to wait for too long. @default reject() */
-  readonly then?: Responder<Request>
+  readonly otherwise?: Responder<Request>
 }
 
 /**
@@ -33,9 +33,9 @@ export interface DelayOptions<Request> {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function delay<Request>(options: DelayOptions<Request> = {}): Responder<Request> {
-  knownOptions('delay', options, ['max', 'from', 'by', 'maxConnections', 'then'])
+  knownOptions('delay', options, ['max', 'from', 'by', 'maxConnections', 'otherwise'])
   const { max = '10s', from, by, maxConnections = 1000 } = options
-  const then = fallback<Request>('delay', options.then ?? reject())
+  const otherwise = fallback<Request>('delay', 'otherwise', options.otherwise ?? reject())
   const maxMs = durationMs('delay', 'max', max)
   if (by !== undefined && from === undefined) {
     throw new SluiceError('INVALID_POLICY', 'delay: by: expected none without from')
@@ -46,11 +46,11 @@ export function delay<Request>(options: DelayOptions<Request> = {}): Responder<R
 
   async function delay(refused: Parameters<Responder<Request>>[0]) {
     const { verdict } = refused
-    if (verdict.reason !== 'limited' || !seats.take()) return answerWith(then, refused, verdict)
+    if (verdict.reason !== 'limited' || !seats.take()) return answerWith(otherwise, refused, verdict)
     try {
       const late = await refused.lineUp({ maxWaitMs: maxMs })
       if (late === 'gone') return late
-      return late.allowed ? { verdict: late, ending: 'proceed' as const } : await answerWith(then, refused, late)
+      return late.allowed ? { verdict: late, ending: 'proceed' as const } : await answerWith(otherwise, refused, late)
     } finally {
       seats.free()
     }
@@ -62,5 +62,5 @@ export function delay<Request>(options: DelayOptions<Request> = {}): Responder<R
     return beyond > 0 ? Math.min(maxMs, Math.ceil(beyond * (byMs ?? windowMs / limit))) : 0
   }
 
-  return withTraits(delay, then, { linesUp: true, ...(from !== undefined && { slowness }) })
+  return withTraits(delay, otherwise, { linesUp: true, ...(from !== undefined && { slowness }) })
 }

@@ -22,7 +22,7 @@ export interface QueueOptions<Request> {
    */
   readonly ageEvery?: Duration
   /** What happens to those for whom there is no room, or not in time. @default reject({ status: 503 }) */
-  readonly then?: Responder<Request>
+  readonly otherwise?: Responder<Request>
 }
 
 /**
@@ -34,9 +34,9 @@ export interface QueueOptions<Request> {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function queue<Request>(options: QueueOptions<Request> = {}): Responder<Request> {
-  knownOptions('queue', options, ['maxWait', 'size', 'maxConnections', 'priority', 'ageEvery', 'then'])
+  knownOptions('queue', options, ['maxWait', 'size', 'maxConnections', 'priority', 'ageEvery', 'otherwise'])
   const { maxWait = '10s', size = 100, maxConnections = 1000, priority = 0, ageEvery = '2s' } = options
-  const then = fallback<Request>('queue', options.then ?? reject({ status: 503 }))
+  const otherwise = fallback<Request>('queue', 'otherwise', options.otherwise ?? reject({ status: 503 }))
   const maxWaitMs = durationMs('queue', 'maxWait', maxWait)
   const ageEveryMs = durationMs('queue', 'ageEvery', ageEvery)
   wholeNumber('queue', 'size', size, 1)
@@ -47,17 +47,17 @@ export function queue<Request>(options: QueueOptions<Request> = {}): Responder<R
 
   async function queue(refused: Refused<Request>) {
     const { context, verdict } = refused
-    if (verdict.reason !== 'limited' || !seats.take()) return answerWith(then, refused, verdict)
+    if (verdict.reason !== 'limited' || !seats.take()) return answerWith(otherwise, refused, verdict)
     try {
       const own = typeof priority === 'function' ? await priority(context.request, context) : priority
       const late = await refused.lineUp({ maxWaitMs, size, headStartMs: checkedClass(own) * ageEveryMs })
       if (late === 'gone') return late
-      return late.allowed ? { verdict: late, ending: 'proceed' as const } : await answerWith(then, refused, late)
+      return late.allowed ? { verdict: late, ending: 'proceed' as const } : await answerWith(otherwise, refused, late)
     } finally {
       seats.free()
     }
   }
-  return withTraits(queue, then, { linesUp: true })
+  return withTraits(queue, otherwise, { linesUp: true })
 }
 
 function checkedClass(value: unknown): number {

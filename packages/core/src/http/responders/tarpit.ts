@@ -13,7 +13,7 @@ export interface TarpitOptions<Request> {
   /** Most connections held at once, over all keys: beyond, they are answered at once. 0 or more. @default 100 */
   readonly maxConnections?: number
   /** What answers in the end. @default reject() */
-  readonly then?: Responder<Request>
+  readonly answer?: Responder<Request>
 }
 
 /**
@@ -24,22 +24,22 @@ export interface TarpitOptions<Request> {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function tarpit<Request>(options: TarpitOptions<Request> = {}): Responder<Request> {
-  knownOptions('tarpit', options, ['for', 'maxConnections', 'then'])
+  knownOptions('tarpit', options, ['for', 'maxConnections', 'answer'])
   const { maxConnections = 100 } = options
   const forMs = durationMs('tarpit', 'for', options.for ?? '10s')
   const seats = new Seats(wholeNumber('tarpit', 'maxConnections', maxConnections, 0))
-  const then = fallback<Request>('tarpit', options.then ?? reject())
-  if (then.linesUp) invalidPolicy('tarpit', 'then', 'a responder that does not line up', then)
+  const answer = fallback<Request>('tarpit', 'answer', options.answer ?? reject())
+  if (answer.linesUp) invalidPolicy('tarpit', 'answer', 'a responder that does not line up', answer)
 
   async function tarpit(refused: Refused<Request>) {
-    if (!seats.take()) return then(refused)
+    if (!seats.take()) return answer(refused)
     let stayed: boolean
     try {
       stayed = await waitWithClient(refused.context.response, forMs)
     } finally {
       seats.free()
     }
-    return stayed ? then(refused) : 'gone'
+    return stayed ? answer(refused) : 'gone'
   }
-  return withTraits(tarpit, then)
+  return withTraits(tarpit, answer)
 }

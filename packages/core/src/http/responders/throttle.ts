@@ -11,7 +11,7 @@ export interface ThrottleOptions<Request> {
   /** Bytes of each response that leave at full speed, 0 or more. @default 0 */
   readonly after?: number
   /** What happens to blocked requests, which are not let through. @default reject() */
-  readonly then?: Responder<Request>
+  readonly otherwise?: Responder<Request>
 }
 
 /**
@@ -22,15 +22,15 @@ export interface ThrottleOptions<Request> {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function throttle<Request>(options: ThrottleOptions<Request>): Responder<Request> {
-  knownOptions('throttle', options, ['bytesPerSecond', 'after', 'then'])
+  knownOptions('throttle', options, ['bytesPerSecond', 'after', 'otherwise'])
   const bytesPerSecond = wholeNumber('throttle', 'bytesPerSecond', options.bytesPerSecond, 1)
   const after = wholeNumber('throttle', 'after', options.after ?? 0, 0)
-  const then = fallback<Request>('throttle', options.then ?? reject())
+  const otherwise = fallback<Request>('throttle', 'otherwise', options.otherwise ?? reject())
   return withTraits<Request>(function throttle(refused) {
     const { context, verdict } = refused
-    if (verdict.reason === 'blocked') return then(refused)
+    if (verdict.reason === 'blocked') return otherwise(refused)
     // A HEAD response has no bytes to slow down.
     if (context.method !== 'HEAD') slowDown(context.response as unknown as ServerResponse, bytesPerSecond, after)
     return 'proceed'
-  }, then)
+  }, otherwise)
 }
