@@ -1,7 +1,6 @@
 import { knownOptions } from '../../limits/checks.js'
 import { Verdict } from '../../verdict.js'
 import { fallback } from './fallback.js'
-import { reject } from './reject.js'
 import { type Responder, withTraits } from './responder.js'
 
 export interface DegradeOptions<Request> {
@@ -18,7 +17,7 @@ export interface DegradeOptions<Request> {
  */
 export function degrade<Request>(options: DegradeOptions<Request> = {}): Responder<Request> {
   knownOptions('degrade', options, ['otherwise'])
-  const otherwise = fallback<Request>('degrade', 'otherwise', options.otherwise ?? reject())
+  const otherwise = fallback<Request>('degrade', 'otherwise', options.otherwise)
   return withTraits<Request>(function degrade(refused) {
     if (refused.verdict.reason === 'blocked') return otherwise(refused)
     return { verdict: Verdict.marked(refused.verdict, { degraded: true }), ending: 'proceed' }

@@ -3,7 +3,6 @@ import { SluiceError } from '../../errors.js'
 import { knownOptions, wholeNumber } from '../../limits/checks.js'
 import type { LimitReport } from '../../verdict.js'
 import { fallback } from './fallback.js'
-import { reject } from './reject.js'
 import { answerWith, type Responder, withTraits } from './responder.js'
 import { Seats } from './seats.js'
 
@@ -35,7 +34,7 @@ export interface DelayOptions<Request> {
 export function delay<Request>(options: DelayOptions<Request> = {}): Responder<Request> {
   knownOptions('delay', options, ['max', 'from', 'by', 'maxConnections', 'otherwise'])
   const { max = '10s', from, by, maxConnections = 1000 } = options
-  const otherwise = fallback<Request>('delay', 'otherwise', options.otherwise ?? reject())
+  const otherwise = fallback<Request>('delay', 'otherwise', options.otherwise)
   const maxMs = durationMs('delay', 'max', max)
   if (by !== undefined && from === undefined) {
     throw new SluiceError('INVALID_POLICY', 'delay: by: expected none without from')

@@ -3,7 +3,6 @@ import { invalidPolicy, SluiceError, show } from '../../errors.js'
 import { knownOptions, wholeNumber } from '../../limits/checks.js'
 import type { HttpContext } from '../context.js'
 import { fallback } from './fallback.js'
-import { reject } from './reject.js'
 import { answerWith, type Refused, type Responder, withTraits } from './responder.js'
 import { Seats } from './seats.js'
 
@@ -36,7 +35,7 @@ export interface QueueOptions<Request> {
 export function queue<Request>(options: QueueOptions<Request> = {}): Responder<Request> {
   knownOptions('queue', options, ['maxWait', 'size', 'maxConnections', 'priority', 'ageEvery', 'otherwise'])
   const { maxWait = '10s', size = 100, maxConnections = 1000, priority = 0, ageEvery = '2s' } = options
-  const otherwise = fallback<Request>('queue', 'otherwise', options.otherwise ?? reject({ status: 503 }))
+  const otherwise = fallback<Request>('queue', 'otherwise', options.otherwise, { status: 503 })
   const maxWaitMs = durationMs('queue', 'maxWait', maxWait)
   const ageEveryMs = durationMs('queue', 'ageEvery', ageEvery)
   wholeNumber('queue', 'size', size, 1)

@@ -15,8 +15,8 @@ export interface Sample {
   readonly takenAt: number
 }
 
-/** Belong to one response or one connection, or, a cookie, to one client. Node writes its own. */
-const NOT_KEPT = /^(date|set-cookie|connection|keep-alive|transfer-encoding|trailer|content-length)$/i
+/** Belong to one response or one connection, or, a cookie, to one client; `:status` is no header. Node writes its own. */
+const NOT_KEPT = /^(:.*|date|set-cookie|connection|keep-alive|transfer-encoding|trailer|content-length)$/i
 /** What is meant for one client must not be handed to another. */
 const PERSONAL = /\b(private|no-store)\b/i
 
@@ -32,6 +32,7 @@ export function watch(response: ServerResponse, maxBytes: number, found: (sample
   const chunks: Uint8Array[] = []
   let size = 0
   let isChunked = false
+  let isEnding = false
   let inHead: unknown
   let fields: HeaderField[] | undefined
 
@@ -53,12 +54,16 @@ export function watch(response: ServerResponse, maxBytes: number, found: (sample
     return writeHead.apply(response, args)
   }) as typeof response.writeHead
   response.write = ((...args: unknown[]) => {
-    isChunked = true
-    see(args[0], args[1])
+    // Over HTTP/2, `end` writes.
+    if (!isEnding) {
+      isChunked = true
+      see(args[0], args[1])
+    }
     return write.apply(response, args)
   }) as typeof response.write
   response.end = ((...args: unknown[]) => {
-    see(args[0], args[1])
+    if (!isEnding) see(args[0], args[1])
+    isEnding = true
     return end.apply(response, args)
   }) as typeof response.end
 

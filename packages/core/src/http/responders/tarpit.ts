@@ -3,7 +3,6 @@ import { invalidPolicy } from '../../errors.js'
 import { knownOptions, wholeNumber } from '../../limits/checks.js'
 import { waitWithClient } from '../wait.js'
 import { fallback } from './fallback.js'
-import { reject } from './reject.js'
 import { type Refused, type Responder, withTraits } from './responder.js'
 import { Seats } from './seats.js'
 
@@ -28,7 +27,7 @@ export function tarpit<Request>(options: TarpitOptions<Request> = {}): Responder
   const { maxConnections = 100 } = options
   const forMs = durationMs('tarpit', 'for', options.for ?? '10s')
   const seats = new Seats(wholeNumber('tarpit', 'maxConnections', maxConnections, 0))
-  const answer = fallback<Request>('tarpit', 'answer', options.answer ?? reject())
+  const answer = fallback<Request>('tarpit', 'answer', options.answer)
   if (answer.linesUp) invalidPolicy('tarpit', 'answer', 'a responder that does not line up', answer)
 
   async function tarpit(refused: Refused<Request>) {

@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { knownOptions, wholeNumber } from '../../limits/checks.js'
 import { fallback } from './fallback.js'
-import { reject } from './reject.js'
 import { type Responder, withTraits } from './responder.js'
 import { slowDown } from './slow-stream.js'
 
@@ -25,7 +24,7 @@ export function throttle<Request>(options: ThrottleOptions<Request>): Responder<
   knownOptions('throttle', options, ['bytesPerSecond', 'after', 'otherwise'])
   const bytesPerSecond = wholeNumber('throttle', 'bytesPerSecond', options.bytesPerSecond, 1)
   const after = wholeNumber('throttle', 'after', options.after ?? 0, 0)
-  const otherwise = fallback<Request>('throttle', 'otherwise', options.otherwise ?? reject())
+  const otherwise = fallback<Request>('throttle', 'otherwise', options.otherwise)
   return withTraits<Request>(function throttle(refused) {
     const { context, verdict } = refused
     if (verdict.reason === 'blocked') return otherwise(refused)
