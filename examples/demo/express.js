@@ -1,9 +1,10 @@
 // @ts-check
 import { createServer } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { rateLimit } from '@sluice/express'
 import express from 'express'
 import { help } from './help.js'
-import { answer, failure, limitsFor, openAnswer } from './limits.js'
+import { answer, BUSY_MS, download, failure, limitsFor, loginAnswer, openAnswer } from './limits.js'
 
 /**
  * @param {import('@sluice/core').Store} store
@@ -11,8 +12,12 @@ import { answer, failure, limitsFor, openAnswer } from './limits.js'
  * @param {readonly number[]} ports
  */
 export async function expressServer(store, port, ports) {
-  const { limited, several, costly, together } = limitsFor('express', store)
+  const { limited, several, costly, together, slow, queued, slowed, busy, reported, login } = limitsFor(
+    'express',
+    store,
+  )
   const app = express()
+  let logins = 0
 
   app.get('/', (_req, res) => void res.type('text/plain').send(help('Express', port, ports)))
   app.get('/open', (_req, res) => void res.json(openAnswer('express')))
@@ -22,6 +27,20 @@ export async function expressServer(store, port, ports) {
     res.json(answer('express', req.rateLimit))
   })
   app.get('/together', rateLimit(together), (req, res) => void res.json(answer('express', req.rateLimit)))
+
+  app.get('/slow', rateLimit(slow), (req, res) => void res.json(answer('express', req.rateLimit)))
+  app.get('/queue', rateLimit(queued), (req, res) => void res.json(answer('express', req.rateLimit)))
+  app.get('/download', rateLimit(slowed), (_req, res) => void res.type('text/plain').send(download))
+  app.get('/busy', rateLimit(busy), async (req, res) => {
+    await sleep(BUSY_MS)
+    res.json(answer('express', req.rateLimit))
+  })
+  app.get('/reported', rateLimit(reported), (req, res) => void res.json(answer('express', req.rateLimit)))
+  app.get('/login', (_req, res) => void res.json({ logins }))
+  app.post('/login', rateLimit(login), (_req, res) => {
+    logins++
+    res.json(loginAnswer)
+  })
 
   /** @type {import('express').ErrorRequestHandler} */
   const onError = (error, _req, res, _next) => {

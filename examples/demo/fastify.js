@@ -1,8 +1,9 @@
 // @ts-check
+import { setTimeout as sleep } from 'node:timers/promises'
 import { rateLimit } from '@sluice/fastify'
 import fastify from 'fastify'
 import { help } from './help.js'
-import { answer, failure, limitsFor, openAnswer } from './limits.js'
+import { answer, BUSY_MS, download, failure, limitsFor, loginAnswer, openAnswer } from './limits.js'
 
 /**
  * @param {import('@sluice/core').Store} store
@@ -10,8 +11,12 @@ import { answer, failure, limitsFor, openAnswer } from './limits.js'
  * @param {readonly number[]} ports
  */
 export async function fastifyServer(store, port, ports) {
-  const { limited, several, costly, together } = limitsFor('fastify', store)
+  const { limited, several, costly, together, slow, queued, slowed, busy, reported, login } = limitsFor(
+    'fastify',
+    store,
+  )
   const app = fastify()
+  let logins = 0
   await app.register(rateLimit, { global: false })
 
   app.setErrorHandler((error, _request, reply) => {
@@ -30,6 +35,21 @@ export async function fastifyServer(store, port, ports) {
   app.get('/several', { config: { rateLimit: several } }, show)
   app.get('/costly', { config: { rateLimit: { ...costly, cost: units } } }, show)
   app.get('/together', { onRequest: app.rateLimit(together) }, show)
+  app.get('/slow', { config: { rateLimit: slow } }, show)
+  app.get('/queue', { config: { rateLimit: queued } }, show)
+  app.get('/download', { config: { rateLimit: slowed } }, async (_request, reply) => {
+    return reply.type('text/plain').send(download)
+  })
+  app.get('/busy', { config: { rateLimit: busy } }, async (request) => {
+    await sleep(BUSY_MS)
+    return answer('fastify', request.rateLimit)
+  })
+  app.get('/reported', { config: { rateLimit: reported } }, show)
+  app.get('/login', async () => ({ logins }))
+  app.post('/login', { config: { rateLimit: login } }, async () => {
+    logins++
+    return loginAnswer
+  })
   await app.ready()
   return app.server
 }

@@ -28,5 +28,24 @@ export const help = (server, port, ports) => {
 
   # one limit, 10 per 10 s, for all three servers together
   for i in 1 2 3 4; do for port in ${ports.join(' ')}; do curl -s http://localhost:$port/together; echo; done; done
+
+  # 2 at once, then one every 5 s: delayed, not refused
+  for i in 1 2 3; do curl -s -w ' after %{time_total} s\\n' ${url}/slow; done
+
+  # 2 per second; the others wait in line, and who says high is let in first
+  for i in 1 2 3 4 5 6; do curl -so /dev/null -w 'low, after %{time_total} s\\n' ${url}/queue & done; \\
+    sleep 0.1; curl -so /dev/null -w 'high, after %{time_total} s\\n' -H 'x-priority: high' ${url}/queue; wait
+
+  # 1 MiB: 256 KiB at once, the rest at 256 KiB per second
+  curl -so /dev/null -w '%{size_download} bytes in %{time_total} s\\n' ${url}/download
+
+  # at most 2 in flight, each for 2 s: the third answers 429
+  for i in 1 2 3; do curl -so /dev/null -w '%{http_code}\\n' ${url}/busy & done; wait
+
+  # 2 per 10 s, reported only: the third would be refused, says its verdict, and passes
+  for i in 1 2 3; do curl -si ${url}/reported; echo; done
+
+  # 2 per 10 s for each account: the third looks like the others, but the handler did not run
+  for i in 1 2 3; do curl -si -X POST -H 'x-account: ann' ${url}/login; echo; done; curl -s ${url}/login
 `
 }

@@ -1,9 +1,10 @@
 // @ts-check
 import { createServer } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { rateLimit } from '@sluice/koa'
 import Koa from 'koa'
 import { help } from './help.js'
-import { answer, failure, limitsFor, openAnswer } from './limits.js'
+import { answer, BUSY_MS, download, failure, limitsFor, loginAnswer, openAnswer } from './limits.js'
 
 /**
  * @param {import('@sluice/core').Store} store
@@ -11,8 +12,9 @@ import { answer, failure, limitsFor, openAnswer } from './limits.js'
  * @param {readonly number[]} ports
  */
 export async function koaServer(store, port, ports) {
-  const { limited, several, costly, together } = limitsFor('koa', store)
+  const { limited, several, costly, together, slow, queued, slowed, busy, reported, login } = limitsFor('koa', store)
   const app = new Koa()
+  let logins = 0
 
   app.use(async (ctx, next) => {
     try {
@@ -25,14 +27,20 @@ export async function koaServer(store, port, ports) {
   /**
    * A route, where a router would be used in earnest: a limiter is a middleware like any other.
    *
+   * @param {string} method
    * @param {string} path
    * @param {import('koa').Middleware[]} middleware
    */
-  const get = (path, ...middleware) => {
+  const route = (method, path, ...middleware) => {
     for (const each of middleware) {
-      app.use((ctx, next) => (ctx.method === 'GET' && ctx.path === path ? each(ctx, next) : next()))
+      app.use((ctx, next) => (ctx.method === method && ctx.path === path ? each(ctx, next) : next()))
     }
   }
+  /**
+   * @param {string} path
+   * @param {import('koa').Middleware[]} middleware
+   */
+  const get = (path, ...middleware) => route('GET', path, ...middleware)
   /** @type {import('koa').Middleware} */
   const show = (ctx) => {
     ctx.body = answer('koa', ctx.state.rateLimit)
@@ -48,5 +56,23 @@ export async function koaServer(store, port, ports) {
   get('/several', rateLimit(several), show)
   get('/costly', rateLimit({ ...costly, cost: (ctx) => Number(ctx.query.units ?? 1) }), show)
   get('/together', rateLimit(together), show)
+  get('/slow', rateLimit(slow), show)
+  get('/queue', rateLimit(queued), show)
+  get('/download', rateLimit(slowed), (ctx) => {
+    ctx.type = 'text/plain'
+    ctx.body = download
+  })
+  get('/busy', rateLimit(busy), async (ctx) => {
+    await sleep(BUSY_MS)
+    ctx.body = answer('koa', ctx.state.rateLimit)
+  })
+  get('/reported', rateLimit(reported), show)
+  get('/login', (ctx) => {
+    ctx.body = { logins }
+  })
+  route('POST', '/login', rateLimit(login), (ctx) => {
+    logins++
+    ctx.body = loginAnswer
+  })
   return createServer(app.callback())
 }

@@ -1,5 +1,27 @@
 // @ts-check
-import { everyone, perMinute, perSecond } from '@sluice/core'
+import {
+  byHeader,
+  concurrency,
+  delay,
+  everyone,
+  gcra,
+  perMinute,
+  perSecond,
+  queue,
+  shadow,
+  throttle,
+} from '@sluice/core'
+
+const KIB = 1024
+
+/** What a login answers, in earnest and in pretence. */
+export const loginAnswer = { ok: true, hint: 'GET /login tells how often the handler has really run.' }
+
+/** What `/download` sends: 1 MiB, of which 256 KiB come at once and the rest within 3 s. */
+export const download = Buffer.alloc(1024 * KIB, 'sluice\n')
+
+/** How long a `/busy` request takes. */
+export const BUSY_MS = 2000
 
 /**
  * What the routes of one server are limited to. Names are the server's own, so each server counts by
@@ -13,7 +35,42 @@ export const limitsFor = (server, store) => ({
   several: { name: `${server}-several`, store, limits: [perSecond(2), perMinute(10)] },
   costly: { name: `${server}-costly`, store, limit: 20, window: '1m' },
   together: { name: 'together', store, limit: 10, window: '10s', key: everyone() },
+  // Two at once, then one every 5 s: a delay rather than a refusal, up to 20 s.
+  slow: { name: `${server}-slow`, store, limits: [gcra({ limit: 2, window: '10s' })], respond: delay({ max: '20s' }) },
+  queued: {
+    name: `${server}-queue`,
+    store,
+    limits: [perSecond(2)],
+    key: everyone(),
+    respond: queue({ maxWait: '30s', priority: isImportant }),
+  },
+  // A limit of nothing, so that every download is over it and slowed down.
+  slowed: {
+    name: `${server}-download`,
+    store,
+    limits: [perSecond(0)],
+    headers: /** @type {const} */ (false),
+    respond: throttle({ after: 256 * KIB, bytesPerSecond: 256 * KIB }),
+  },
+  busy: { name: `${server}-busy`, store, limits: [concurrency({ limit: 2 })], key: everyone() },
+  reported: { name: `${server}-reported`, store, limit: 2, window: '10s', mode: /** @type {const} */ ('report') },
+  login: {
+    name: `${server}-login`,
+    store,
+    limit: 2,
+    window: '10s',
+    key: byHeader('x-account'),
+    respond: shadow({ body: loginAnswer }),
+  },
 })
+
+/**
+ * @param {unknown} _request
+ * @param {import('@sluice/core').HttpContext<any>} context
+ */
+function isImportant(_request, context) {
+  return context.header('x-priority') === 'high' ? 1 : 0
+}
 
 /**
  * What every limited route answers: the verdict, readable.
@@ -23,7 +80,8 @@ export const limitsFor = (server, store) => ({
  */
 export const answer = (server, verdict) => ({
   server,
-  allowed: true,
+  allowed: verdict?.allowed,
+  reported: verdict?.reported,
   cost: verdict?.cost,
   limits: verdict?.limits.map(({ name, limit, windowMs, remaining, resetAfterMs }) => ({
     name,
@@ -38,6 +96,12 @@ export const answer = (server, verdict) => ({
 /** @param {string} server */
 export const openAnswer = (server) => ({ server, hint: 'This route is not limited: no charge, no headers.' })
 
+/** @type {Record<string, string>} */
+const HINTS = {
+  INVALID_COST: 'units is a whole number, 0 or more; 0 only looks.',
+  INVALID_KEY: 'Say who you are: -H "x-account: ann".',
+}
+
 /**
  * A client's mistake, such as `?units=-1`, is not the server's.
  *
@@ -46,7 +110,6 @@ export const openAnswer = (server) => ({ server, hint: 'This route is not limite
  */
 export const failure = (error) => {
   const { code, message } = /** @type {{ code?: string, message?: string }} */ (error ?? {})
-  return code === 'INVALID_COST'
-    ? { status: 400, body: { error: message, hint: 'units is a whole number, 0 or more; 0 only looks.' } }
-    : { status: 500, body: { error: message } }
+  const hint = code && HINTS[code]
+  return hint ? { status: 400, body: { error: message, hint } } : { status: 500, body: { error: message } }
 }

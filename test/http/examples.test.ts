@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { freePort } from '../support/ports.js'
 import { startRedis } from '../support/redis-server.js'
@@ -16,6 +17,65 @@ async function startDemo(env: Record<string, string> = {}): Promise<{ demo: Prog
       if (tries > 5 || !/EADDRINUSE/.test(String(error))) throw error
     }
   }
+}
+
+async function tryResponders(url: string): Promise<void> {
+  const timed = async (path: string, headers: Record<string, string> = {}) => {
+    const startedAt = performance.now()
+    const response = await fetch(url + path, { headers })
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, text, took: performance.now() - startedAt }
+  }
+  const help = (await timed('/')).text
+  for (const path of ['/slow', '/queue', '/download', '/busy', '/reported', '/login']) expect(help).toContain(path)
+
+  const reported = [await timed('/reported'), await timed('/reported'), await timed('/reported')]
+  expect(reported.map(({ status }) => status)).toEqual([200, 200, 200])
+  expect(JSON.parse(reported[2]?.text ?? '')).toMatchObject({ allowed: false, reported: true })
+  expect(reported[2]?.headers.get('ratelimit')).toBeNull()
+
+  const login = async (account?: string) => {
+    const response = await fetch(`${url}/login`, {
+      method: 'POST',
+      headers: account === undefined ? {} : { 'x-account': account },
+    })
+    const { date: _date, ...headers } = Object.fromEntries(response.headers)
+    return { status: response.status, headers, text: await response.text() }
+  }
+  const real = await login('ann')
+  expect(real).toMatchObject({ status: 200, text: expect.stringContaining('"ok":true') })
+  expect([await login('ann'), await login('ann'), await login('ann')]).toEqual([real, real, real])
+  expect(JSON.parse((await timed('/login')).text)).toEqual({ logins: 2 })
+  expect((await login('bob')).status).toBe(200)
+  expect((await login()).status).toBe(400)
+
+  const busy = async () => {
+    const seen = await Promise.all([timed('/busy'), timed('/busy'), timed('/busy')])
+    expect(seen.map(({ status }) => status).sort()).toEqual([200, 200, 429])
+  }
+  const queue = async () => {
+    const low = Array.from({ length: 6 }, () => timed('/queue'))
+    await sleep(100)
+    const high = await timed('/queue', { 'x-priority': 'high' })
+    const waits = (await Promise.all(low)).map(({ took }) => took).sort((a, b) => a - b)
+    expect(high.status).toBe(200)
+    // In the second pair, where the third of the others would have been.
+    expect(high.took).toBeGreaterThan(800)
+    expect(high.took).toBeLessThan(1600)
+    expect(waits[5]).toBeGreaterThan(2900)
+  }
+  const download = async () => {
+    const { text, took } = await timed('/download')
+    expect(text).toHaveLength(1024 * 1024)
+    expect(took).toBeGreaterThan(2800)
+  }
+  const slow = async () => {
+    const seen = [await timed('/slow'), await timed('/slow'), await timed('/slow')]
+    expect(seen.map(({ status }) => status)).toEqual([200, 200, 200])
+    expect(seen[1]?.took).toBeLessThan(2000)
+    expect(seen[2]?.took).toBeGreaterThan(4500)
+  }
+  await Promise.all([busy(), queue(), download(), slow()])
 }
 
 async function tryOut(ports: readonly number[]): Promise<void> {
@@ -53,6 +113,9 @@ async function tryOut(ports: readonly number[]): Promise<void> {
     const bad = await get('/costly?units=-1')
     expect([bad.status, JSON.parse(bad.text).error]).toEqual([400, expect.stringMatching(/cost: expected/)])
   }
+
+  // These take their time, so all servers at once.
+  await Promise.all(ports.map((port) => tryResponders(`http://localhost:${port}`)))
 
   const together: number[] = []
   for (let n = 0; n < 4; n++) {

@@ -2,6 +2,7 @@ export type { Duration } from './duration.js'
 export { SluiceError, type SluiceErrorCode } from './errors.js'
 export { type HttpContext, headerText, pathOf, type RawResponse } from './http/context.js'
 export { enforce } from './http/enforce.js'
+export type { EnforcementOptions } from './http/enforcement.js'
 export { asFailure } from './http/failure.js'
 export { createGuard, type Guard, type Outcome } from './http/guard.js'
 export type { LegacyReset } from './http/headers/single.js'
@@ -22,10 +23,25 @@ export {
 } from './http/identity/extractors.js'
 export { byIp, type IpOptions, ipKey } from './http/identity/ip.js'
 export { warnOfOpenProxy } from './http/identity/open-proxy.js'
+export type { LinedUp, TurnOptions } from './http/line-up.js'
 export { decoratorFor, type HandlerDecorator, limiterOf } from './http/method-decorator.js'
 export { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './http/options.js'
+export { type DegradeOptions, degrade } from './http/responders/degrade.js'
+export { type DelayOptions, delay } from './http/responders/delay.js'
+export { type QueueOptions, queue } from './http/responders/queue.js'
 export { type RejectBody, type RejectOptions, reject } from './http/responders/reject.js'
-export type { Action, Refused, Reply, Responder } from './http/responders/responder.js'
+export type {
+  Action,
+  Ending,
+  Later,
+  Refused,
+  Reply,
+  Responder,
+  ResponderTraits,
+} from './http/responders/responder.js'
+export { type ShadowBody, type ShadowOptions, shadow } from './http/responders/shadow.js'
+export { type TarpitOptions, tarpit } from './http/responders/tarpit.js'
+export { type ThrottleOptions, throttle } from './http/responders/throttle.js'
 export { runBehind } from './http/run-behind.js'
 export { type BlockOptions, type CostOptions, createLimiter, Limiter, type LimiterOptions } from './limiter.js'
 export {

@@ -132,13 +132,12 @@ export class Limiter<Subject = string> {
     context: HttpContext<Subject>,
     cost: number,
     options: Omit<CostOptions, 'cost'> = NO_OPTIONS,
+    op?: Op,
   ): Verdict | Promise<Verdict> | undefined {
     checkCost(this.#policy.where, 'cost', cost)
     const policy = this.#policy.of(request, context)
-    const identities = this.#nobody
-      ? this.#identitiesOrNone(policy, request, context)
-      : this.#identities(policy, request, context)
-    return identities && this.#ask(policy, identities, request, context, cost, undefined, options)
+    const identities = this.#identitiesOfRequest(policy, request, context)
+    return identities && this.#ask(policy, identities, request, context, cost, op, options)
   }
 
   #ask(
@@ -265,20 +264,26 @@ export class Limiter<Subject = string> {
   }
 
   /** @internal Waits in the line of its key until admitted. A turn in a queueing limit (`delayMs`) is still to come then. */
-  async lineUp(subject: Subject, context: HttpContext<Subject> | undefined, options: LineOptions): Promise<Verdict> {
+  async lineUp(
+    subject: Subject,
+    context: HttpContext<Subject> | undefined,
+    line: LineOptions,
+    options: Omit<CostOptions, 'cost'> = NO_OPTIONS,
+  ): Promise<Verdict> {
     const policy = this.#policyOf(subject, context)
-    const identities = this.#identities(policy, subject, context)
+    const identities = this.#identitiesOfRequest(policy, subject, context) ?? []
     const asker: Asker = {
-      decide: (cost, op) => this.#ask(policy, identities, subject, context, cost, op, NO_OPTIONS),
+      decide: (cost, op) => this.#ask(policy, identities, subject, context, cost, op, options),
       giveBack: (verdict) => this.giveBack(verdict),
     }
-    return this.#lines.admission(this.#policy.where, identities.join('\n'), asker, options)
+    return this.#lines.admission(this.#policy.where, identities.join('\n'), asker, line)
   }
 
   /** @internal Whether others wait in line for this key, in this process. */
   hasLine(subject: Subject, context: HttpContext<Subject> | undefined): boolean {
     if (this.#lines.size === 0) return false
-    return this.#lines.has(this.#identities(this.#policyOf(subject, context), subject, context).join('\n'))
+    const identities = this.#identitiesOfRequest(this.#policyOf(subject, context), subject, context)
+    return identities !== undefined && this.#lines.has(identities.join('\n'))
   }
 
   /** Forgets what was charged on a key, in every tier if it is given as text. Blocks stay. */
@@ -325,6 +330,17 @@ export class Limiter<Subject = string> {
   }
 
   /** The same, where a request without a key is somebody else, or is not limited. */
+  /** Undefined for a request that has no key and is not limited therefore. */
+  #identitiesOfRequest(
+    policy: Policy<Subject>,
+    request: Subject,
+    context: HttpContext<Subject> | undefined,
+  ): string[] | undefined {
+    return context && this.#nobody
+      ? this.#identitiesOrNone(policy, request, context)
+      : this.#identities(policy, request, context)
+  }
+
   #identitiesOrNone(policy: Policy<Subject>, request: Subject, context: HttpContext<Subject>): string[] | undefined {
     const identities: string[] = []
     for (const key of policy.keys) {

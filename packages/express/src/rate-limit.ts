@@ -35,5 +35,11 @@ export function rateLimit(options: ExpressRateLimitOptions): RateLimitHandler {
 function write(req: Request, res: Response, { verdict, headers, reply }: Outcome): void {
   if (verdict) req.rateLimit = verdict
   for (const [name, value] of headers) res.setHeader(name, value)
-  if (reply) res.status(reply.status).end(reply.body)
+  if (!reply) return
+  res.status(reply.status)
+  const { body, likeHandler } = reply
+  if (typeof body !== 'string' && !(body instanceof Uint8Array)) body.pipe(res)
+  // With an ETag, and 304 to who has it, like most handlers.
+  else if (likeHandler) res.send(typeof body === 'string' ? body : Buffer.from(body))
+  else res.end(body)
 }

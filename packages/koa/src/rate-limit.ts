@@ -20,12 +20,12 @@ export function rateLimit(options: KoaRateLimitOptions): RateLimitMiddleware {
     const decided = guard(new KoaContext(ctx))
     const { proceed, verdict, headers, reply } = decided instanceof Promise ? await decided : decided
     if (verdict) ctx.state.rateLimit = verdict
+    // Before the body, for which Koa would guess a content type.
+    for (const [name, value] of headers) ctx.set(name, value)
     if (reply) {
       ctx.status = reply.status
-      ctx.body = reply.body
+      ctx.body = reply.body instanceof Uint8Array ? Buffer.from(reply.body) : reply.body
     }
-    // After the body, for which Koa would guess a content type.
-    for (const [name, value] of headers) ctx.set(name, value)
     if (proceed) await next()
   }
 

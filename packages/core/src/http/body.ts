@@ -93,7 +93,7 @@ function endsAfterHeaders(raw: IncomingMessage): boolean {
 const TOO_LARGE = 413
 
 /** RFC 9457. A body that is not read keeps its connection from being used again, so that is closed. */
-export function tooLargeReply(raw: IncomingMessage, most: number): Reply {
+export function tooLargeReply(raw: IncomingMessage, most: number): Reply & { readonly body: string } {
   const problem = {
     type: 'about:blank',
     title: 'Content Too Large',

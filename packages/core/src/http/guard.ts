@@ -2,19 +2,23 @@ import { invalidPolicy, SluiceError, show } from '../errors.js'
 import { Limiter } from '../limiter.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
 import { memoryStore } from '../memory/store.js'
+import { PEEK } from '../store.js'
 import { choosePolicy } from '../tiers.js'
-import type { Verdict } from '../verdict.js'
+import { Verdict } from '../verdict.js'
 import { type ChargingOptions, chargingFor } from './charging.js'
 import type { HttpContext } from './context.js'
+import { Enforcement } from './enforcement.js'
 import { retryAfter } from './headers/retry-after.js'
 import { headerWriters } from './headers/table.js'
 import type { HeaderField, HeaderWriter } from './headers/writer.js'
 import { nobodyBy } from './identity/anonymous.js'
 import { byIp } from './identity/ip.js'
+import { lineUp } from './line-up.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { Places } from './places.js'
+import { Responders } from './responders/choice.js'
 import { reject } from './responders/reject.js'
-import type { Action, Reply, Responder } from './responders/responder.js'
+import { type Action, type Ending, isLater, type Reply } from './responders/responder.js'
 import { isThenable } from './thenable.js'
 import { waitWithClient } from './wait.js'
 
@@ -50,12 +54,14 @@ const SKIPPED: Outcome = Object.freeze({ proceed: true, verdict: undefined, head
 export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<Request> {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
   const { key = byIp<Request>(), store = memoryStore() } = options
-  const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11' } = options
+  const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
   const policy = choosePolicy<Request>({ ...options, key })
   const { where } = policy
   if (typeof cost !== 'function') wholeNumber(where, 'cost', cost, 0)
   optionalFunction(where, 'skip', skip)
-  if (typeof respond !== 'function') invalidPolicy(where, 'respond', 'a responder such as reject()', respond)
+  optionalFunction(where, 'onVerdict', onVerdict)
+  const responders = new Responders(where, respond, policy.limits)
+  const enforcement = new Enforcement(where, policy.name, options)
   const writers = headerWriters(where, headers)
   const limiter = new Limiter(policy, store, true, nobodyBy<Request>(where, options.anonymous ?? 'error'))
   if (options.priority === undefined && limiter.limits.some(({ reserve }) => reserve !== undefined)) {
@@ -74,7 +80,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   function receive(context: HttpContext<Request>): Outcome | Promise<Outcome> {
     const tooLarge = charging?.receive(context)
     if (!tooLarge) return price(context)
-    return { proceed: false, verdict: undefined, headers: replyFields(tooLarge), reply: tooLarge }
+    return { proceed: false, verdict: undefined, headers: sizedHeaders(tooLarge), reply: tooLarge }
   }
 
   function price(context: HttpContext<Request>): Outcome | Promise<Outcome> {
@@ -98,10 +104,11 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   ): Outcome | Promise<Outcome> {
     if (!verdict) return SKIPPED
     const again = () => decide(context, units) as Verdict | Promise<Verdict>
-    const late = verdict.allowed ? undefined : charging?.reconsider(context, verdict, again, isShared)
+    const mayChange = !verdict.allowed && enforcement.covers(verdict)
+    const late = mayChange ? charging?.reconsider(context, verdict, again, isShared) : undefined
     return late
-      ? late.then((last) => (last ? act(context, last) : outcome(context, verdict, 'gone')))
-      : act(context, verdict)
+      ? late.then((last) => (last ? act(context, units, last) : outcome(context, verdict, 'gone')))
+      : act(context, units, verdict)
   }
 
   function decide(context: HttpContext<Request>, units: number): Verdict | Promise<Verdict> | undefined {
@@ -109,8 +116,13 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     if (units === undefined)
       throw new SluiceError('INVALID_COST', `${where}: cost: expected a whole number, got undefined`)
     try {
-      const bytes = charging?.bytesOf(context)
-      return limiter.decideRequest(context.request, context, units, bytes === undefined ? undefined : { bytes })
+      const from = bytesOf(context)
+      if (!responders.linesUp || units === 0 || !limiter.hasLine(context.request, context)) {
+        return limiter.decideRequest(context.request, context, units, from)
+      }
+      // Nobody overtakes those who wait: whatever room there is, is theirs.
+      const seen = limiter.decideRequest(context.request, context, units, from, PEEK)
+      return seen instanceof Promise ? seen.then(behindOthers) : seen && behindOthers(seen)
     } catch (error) {
       // A key function does not know for whom it works.
       const isNamed = !(error instanceof SluiceError) || error.message.startsWith(where)
@@ -118,33 +130,76 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     }
   }
 
-  function act(context: HttpContext<Request>, verdict: Verdict): Outcome | Promise<Outcome> {
-    if (verdict.allowed) {
-      places?.hold(verdict, context.response)
-      charging?.settleLater(context, verdict)
-      return verdict.delayMs > 0 ? takeTurn(context, verdict) : outcome(context, verdict, 'proceed')
-    }
-    const action = (respond as Responder<Request>)({ context, verdict })
-    return isThenable(action)
-      ? Promise.resolve(action).then((late) => outcome(context, verdict, late))
-      : outcome(context, verdict, action)
+  function bytesOf(context: HttpContext<Request>): { bytes: number } | undefined {
+    const bytes = charging?.bytesOf(context)
+    return bytes === undefined ? undefined : { bytes }
   }
 
-  async function takeTurn(context: HttpContext<Request>, verdict: Verdict): Promise<Outcome> {
-    if (await waitWithClient(context.response, verdict.delayMs)) return outcome(context, verdict, 'proceed')
+  function act(context: HttpContext<Request>, units: number, verdict: Verdict): Outcome | Promise<Outcome> {
+    if (!enforcement.covers(verdict)) return report(context, verdict)
+    if (verdict.allowed) return admit(context, verdict, responders.slowness(verdict))
+    const arrivedAt = performance.now()
+    const action = responders.for(verdict)({
+      context,
+      verdict,
+      lineUp: (options) => lineUp(limiter, context, units, verdict, options, bytesOf(context)),
+    })
+    return isThenable(action)
+      ? Promise.resolve(action).then((late) => end(context, verdict, late, arrivedAt))
+      : end(context, verdict, action, arrivedAt)
+  }
+
+  function report(context: HttpContext<Request>, decided: Verdict): Outcome {
+    const verdict = Verdict.marked(decided, { reported: true })
+    if (verdict.allowed) hold(context, verdict)
+    return outcome(context, verdict, 'proceed')
+  }
+
+  function admit(context: HttpContext<Request>, verdict: Verdict, slownessMs: number): Outcome | Promise<Outcome> {
+    hold(context, verdict)
+    const waitMs = Math.max(verdict.delayMs, slownessMs)
+    return waitMs > 0 ? takeTurn(context, verdict, waitMs) : outcome(context, verdict, 'proceed')
+  }
+
+  function hold(context: HttpContext<Request>, verdict: Verdict): void {
+    places?.hold(verdict, context.response)
+    charging?.settleLater(context, verdict)
+    responders.admitted(context)
+  }
+
+  function end(
+    context: HttpContext<Request>,
+    first: Verdict,
+    action: Action,
+    arrivedAt: number,
+  ): Outcome | Promise<Outcome> {
+    if (!isLater(action)) return outcome(context, first, action)
+    const { verdict, ending } = action
+    if (ending !== 'proceed' || !verdict.allowed) return outcome(context, verdict, ending)
+    // The wait in line counts as part of what it is put off by, or those before it would be overtaken.
+    return admit(context, verdict, responders.slowness(verdict) - (performance.now() - arrivedAt))
+  }
+
+  async function takeTurn(context: HttpContext<Request>, verdict: Verdict, waitMs: number): Promise<Outcome> {
+    if (await waitWithClient(context.response, waitMs)) return outcome(context, verdict, 'proceed')
     await limiter.giveBack(verdict)
     return outcome(context, verdict, 'gone')
   }
 
-  function outcome(context: HttpContext<Request>, verdict: Verdict, action: Action): Outcome {
-    if (action === 'gone') return { proceed: false, verdict, headers: [], reply: undefined }
-    if (action === 'proceed') {
-      return { proceed: true, verdict, headers: quotaHeaders(writers, context, verdict), reply: undefined }
+  function outcome(context: HttpContext<Request>, verdict: Verdict, ending: Ending): Outcome {
+    if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
+    onVerdict?.(context.request, verdict, context)
+    if (ending === 'gone') return { proceed: false, verdict, headers: [], reply: undefined }
+    if (ending === 'proceed') {
+      const tells = enforcement.tells(verdict) && !responders.hidesQuota
+      const headers = tells ? quotaHeaders(writers, context, verdict) : []
+      return { proceed: true, verdict, headers, reply: undefined }
     }
-    checkReply(where, action)
-    const fields = action.tellsQuota ? quotaHeaders(writers, context, verdict) : []
-    fields.push(...replyFields(action))
-    return { proceed: false, verdict, headers: fields, reply: action }
+    const fields = ending.tellsQuota ? quotaHeaders(writers, context, verdict) : []
+    if (ending.tellsQuota && verdict.retryAfterMs !== undefined) {
+      retryAfter(verdict.retryAfterMs, (name) => context.getResponseHeader(name), fields)
+    }
+    return { proceed: false, verdict, headers: [...fields, ...sizedHeaders(ending)], reply: ending }
   }
 
   return Object.assign(guard, { limiter: limiter as Limiter<Request | string> })
@@ -159,12 +214,20 @@ function quotaHeaders<Request>(
   const fields: HeaderField[] = []
   // No reports, no quota to tell: the client is blocked.
   if (verdict.limits.length > 0) for (const writer of writers) writer.write(verdict, present, fields)
-  if (!verdict.allowed && verdict.retryAfterMs !== undefined) retryAfter(verdict.retryAfterMs, present, fields)
   return fields
 }
 
-function replyFields({ headers, body }: Reply): HeaderField[] {
+/** A reply's headers, with its length where it has one and does not say so itself. */
+function sizedHeaders({ status, headers, body }: Reply): readonly HeaderField[] {
+  const isSized = typeof body === 'string' || body instanceof Uint8Array
+  if (!isSized || status === 204 || status === 304 || headers.some(([name]) => /^content-length$/i.test(name))) {
+    return headers
+  }
   return [...headers, ['Content-Length', String(Buffer.byteLength(body))]]
+}
+
+function behindOthers(verdict: Verdict): Verdict {
+  return verdict.allowed ? Verdict.marked(verdict, { waitMs: 1 }) : verdict
 }
 
 function placesOf<Request>(limiter: Limiter<Request>): Places | undefined {
@@ -174,7 +237,8 @@ function placesOf<Request>(limiter: Limiter<Request>): Places | undefined {
 
 function checkReply(where: string, reply: unknown): void {
   const { status, headers, body } = (reply ?? {}) as Partial<Reply>
-  if (Number.isInteger(status) && Array.isArray(headers) && typeof body === 'string') return
+  const isBody = typeof body === 'string' || body instanceof Uint8Array || typeof body?.pipe === 'function'
+  if (Number.isInteger(status) && Array.isArray(headers) && isBody) return
   throw new SluiceError(
     'INVALID_POLICY',
     `${where}: respond: expected a reply, "proceed" or "gone", got ${show(reply)}`,

@@ -4,19 +4,20 @@ import { POLICY_OPTIONS } from '../policy.js'
 import type { Store } from '../store.js'
 import type { Verdict } from '../verdict.js'
 import type { HttpContext } from './context.js'
+import type { EnforcementOptions } from './enforcement.js'
 import type { HeadersOption } from './headers/table.js'
 import type { AnonymousOption } from './identity/anonymous.js'
 import type { Responder } from './responders/responder.js'
 
 /** What `rateLimit` takes in every framework; `Request` is what the framework hands to its handlers. */
-export interface RateLimitOptions<Request> extends PolicyOptions<Request> {
+export interface RateLimitOptions<Request> extends PolicyOptions<Request>, EnforcementOptions {
   /** Where state lives. @default a memory store of this limiter's own */
   readonly store?: Store
   /** Units a request takes: whole, 0 or more; 0 takes none but tells the quota. May be async. @default 1 */
   readonly cost?: number | ((request: Request, context: HttpContext<Request>) => number | Promise<number>)
   /** Requests that are not limited: no charge, no headers. May be async. */
   readonly skip?: (request: Request, context: HttpContext<Request>) => boolean | Promise<boolean>
-  /** What happens to a refused request. @default reject() */
+  /** What happens to a refused request, unless the limit that refuses has its own `respond`. @default reject() */
   readonly respond?: Responder<Request>
   /**
    * Whether a request counts, by the status of its response. It is charged first and gets that back after the
@@ -39,6 +40,11 @@ export interface RateLimitOptions<Request> extends PolicyOptions<Request> {
   readonly anonymous?: AnonymousOption
   /** How the quota is told: one form, several whose fields differ, or `false` for none. @default 'draft-11' */
   readonly headers?: HeadersOption
+  /**
+   * Told once of every request that is not skipped: the verdict that settled what became of it, before
+   * anything is sent. What it throws reaches the framework's error handler; what was charged stays charged.
+   */
+  readonly onVerdict?: (request: Request, verdict: Verdict, context: HttpContext<Request>) => void
 }
 
 export const RATE_LIMIT_OPTIONS = [
@@ -52,4 +58,8 @@ export const RATE_LIMIT_OPTIONS = [
   'maxWait',
   'maxBodyBytes',
   'anonymous',
+  'onVerdict',
+  'mode',
+  'enforcePercent',
+  'reportHeaders',
 ] as const

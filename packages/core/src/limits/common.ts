@@ -1,3 +1,4 @@
+import { invalidPolicy } from '../errors.js'
 import { headerName, knownOptions, limitOption, oneOf, optionalFunction, windowOption } from './checks.js'
 import type { Algorithm, CommonOptions, Limit, OrFunction, Resolution, UnitOptions } from './limit.js'
 import { checkReserve, reserveSteps } from './reserve.js'
@@ -16,8 +17,11 @@ export function makeLimit<Subject>(
   extraOptions: readonly string[],
   resolve: (where: string, limit: number, windowMs: number) => Resolution,
 ): Limit<Subject> {
-  knownOptions(algorithm, options, ['name', 'limit', 'window', 'key', 'reserve', ...extraOptions])
+  knownOptions(algorithm, options, ['name', 'limit', 'window', 'key', 'respond', 'reserve', ...extraOptions])
   optionalFunction(algorithm, 'key', options.key)
+  if (options.respond !== undefined && typeof options.respond !== 'function') {
+    invalidPolicy(algorithm, 'respond', 'a responder such as reject()', options.respond)
+  }
   if (options.name !== undefined) headerName(algorithm, 'name', options.name)
   const limit = limitOption(algorithm, options.limit)
   const window = windowOption<Extract<typeof options.window, (...args: never) => unknown>>(algorithm, options.window)
@@ -36,6 +40,7 @@ export function makeLimit<Subject>(
     window,
     resolve,
     ...(options.key && { key: options.key }),
+    ...(options.respond && { respond: options.respond }),
     ...(options.name !== undefined && { name: options.name }),
     ...(options.reserve !== undefined && { reserve: options.reserve }),
   })

@@ -18,7 +18,7 @@ export interface ConcurrencyOptions<Subject> extends CommonOptions<Subject> {
  */
 export function concurrency<Subject>(options: ConcurrencyOptions<Subject>): Limit<Subject> {
   // Before `window` is made of `ttl`, or a user's own `window` would silently mean nothing.
-  knownOptions('concurrency', options, ['name', 'limit', 'key', 'ttl', 'reserve'])
+  knownOptions('concurrency', options, ['name', 'limit', 'key', 'respond', 'ttl', 'reserve'])
   const { ttl = 60_000, ...rest } = options
   const rate = { ...rest, window: durationMs('concurrency', 'ttl', ttl) }
   return makeLimit('concurrency', rate as never, [], (where, limit, ttlMs) => {

@@ -1,4 +1,5 @@
 import type { HttpContext } from '../http/context.js'
+import type { Responder } from '../http/responders/responder.js'
 import type { KernelName, QuotaUnit, ResolvedLimit } from '../store.js'
 import type { Reserve } from './reserve.js'
 
@@ -29,6 +30,8 @@ export interface CommonOptions<Subject> {
   readonly key?: KeyFunction<Subject>
   /** What headers call this limit: letters, digits, `_` and `-`. @default the policy's name */
   readonly name?: string
+  /** What happens to an HTTP request that this limit refuses for longest of all. @default the limiter's `respond` */
+  readonly respond?: Responder<Subject>
   /**
    * What is kept for requests of higher priority: the others are admitted only where that much stays free.
    * A share (below 1) or units, for priorities of 1 and more; or either by priority. @default 0

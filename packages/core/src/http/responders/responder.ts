@@ -1,25 +1,82 @@
-import type { Verdict } from '../../verdict.js'
+import type { Readable } from 'node:stream'
+import type { LimitReport, Verdict } from '../../verdict.js'
 import type { HttpContext } from '../context.js'
 import type { HeaderField } from '../headers/writer.js'
+import type { LinedUp, TurnOptions } from '../line-up.js'
 
 /** A request that a limit or a block refused, handed to a responder. */
 export interface Refused<Request> {
   readonly context: HttpContext<Request>
   readonly verdict: Verdict
+  /**
+   * Waits in line for the request's key, in this process, until the limiter admits and charges it or
+   * the wait proves too long; gives the place up when the client leaves. For responders that are
+   * marked `linesUp`. Rejects with what the store does.
+   */
+  lineUp(options: TurnOptions): Promise<LinedUp>
 }
 
 /** A response instead of the handler's. */
 export interface Reply {
   readonly status: number
-  /** Beside the quota headers; replace fields of the same name. */
+  /** Beside the quota headers; replace fields of the same name. `Content-Length` is added where it is missing. */
   readonly headers: readonly HeaderField[]
-  readonly body: string
+  /** A stream is sent in chunks, without a length. */
+  readonly body: string | Uint8Array | Readable
   /** Whether quota headers and `Retry-After` go along. */
   readonly tellsQuota: boolean
+  /** To be sent the way the framework's handlers send, with all that the framework adds then. @default false */
+  readonly likeHandler?: boolean
 }
 
 /** What becomes of a refused request: a reply, `proceed` to the handler, or `gone` as the client left. */
-export type Action = Reply | 'proceed' | 'gone'
+export type Ending = Reply | 'proceed' | 'gone'
+
+/** An ending, and the verdict that stands by then: of a request that was admitted in the end, or marked. */
+export interface Later {
+  readonly verdict: Verdict
+  readonly ending: Ending
+}
+
+export type Action = Ending | Later
 
 /** Decides what becomes of a refused request. Without a promise where none is needed. */
-export type Responder<Request = unknown> = (refused: Refused<Request>) => Action | Promise<Action>
+export interface Responder<Request = unknown> extends ResponderTraits<Request> {
+  (refused: Refused<Request>): Action | Promise<Action>
+}
+
+/** What a responder may ask of its limiter beyond being called for refusals. */
+export interface ResponderTraits<Request = unknown> {
+  /** Its requests wait in line: one that comes later joins them, where it could have overtaken them. */
+  readonly linesUp?: boolean
+  /** No response that the limiter lets through may tell of a quota, since its own replies do not. */
+  readonly hidesQuota?: boolean
+  /** Told of each request that is admitted, before its handler runs. */
+  readonly onAdmitted?: (context: HttpContext<Request>) => void
+  /** Milliseconds by which to put off a request that one limit has just admitted. */
+  readonly slowness?: (report: LimitReport) => number
+}
+
+/** A responder with its own traits, and those of the responder it falls back on. */
+export function withTraits<Request>(
+  responder: (refused: Refused<Request>) => Action | Promise<Action>,
+  fallback: Responder<Request>,
+  traits: ResponderTraits<Request> = {},
+): Responder<Request> {
+  const { linesUp, hidesQuota, onAdmitted, slowness } = fallback
+  return Object.assign(responder, { linesUp, hidesQuota, onAdmitted, slowness, ...traits })
+}
+
+/** Answers with another responder, under another verdict. */
+export async function answerWith<Request>(
+  responder: Responder<Request>,
+  refused: Refused<Request>,
+  verdict: Verdict,
+): Promise<Action> {
+  const action = await responder({ ...refused, verdict })
+  return isLater(action) || verdict === refused.verdict ? action : { verdict, ending: action }
+}
+
+export function isLater(action: Action): action is Later {
+  return typeof action === 'object' && action !== null && 'ending' in action
+}

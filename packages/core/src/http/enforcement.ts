@@ -1,0 +1,61 @@
+import { invalidPolicy, SluiceError } from '../errors.js'
+import { oneOf } from '../limits/checks.js'
+import { Verdict } from '../verdict.js'
+
+export interface EnforcementOptions {
+  /**
+   * `report` decides and charges, and acts on nothing: every request goes on, with a verdict that says
+   * what would have been and is marked `reported`. @default 'enforce'
+   */
+  readonly mode?: 'enforce' | 'report'
+  /**
+   * For how many of 100 keys the limiter is enforced, the others being reported on: 0 to 100, with
+   * fractions. Which they are is a matter of policy name and key alone, the same in every process and
+   * at every start, and a key that is enforced stays so when the share grows. @default 100
+   */
+  readonly enforcePercent?: number
+  /** Whether requests that are only reported on are told their quota. @default false */
+  readonly reportHeaders?: boolean
+}
+
+/** Whose verdicts are acted on. */
+export class Enforcement {
+  readonly #policy: string
+  readonly #percent: number
+  readonly #tells: boolean
+
+  /** @throws SluiceError `INVALID_POLICY` */
+  constructor(where: string, policy: string, options: EnforcementOptions) {
+    const { mode = 'enforce', enforcePercent, reportHeaders = false } = options
+    const reports = oneOf(where, 'mode', mode, ['enforce', 'report']) === 'report'
+    if (reports && enforcePercent !== undefined) {
+      throw new SluiceError('INVALID_POLICY', `${where}: enforcePercent: expected none beside mode "report"`)
+    }
+    const percent = enforcePercent ?? (reports ? 0 : 100)
+    if (typeof percent !== 'number' || !(percent >= 0 && percent <= 100)) {
+      invalidPolicy(where, 'enforcePercent', 'a number from 0 to 100', percent)
+    }
+    if (typeof reportHeaders !== 'boolean') invalidPolicy(where, 'reportHeaders', 'true or false', reportHeaders)
+    this.#policy = policy
+    this.#percent = percent
+    this.#tells = reportHeaders
+  }
+
+  covers(verdict: Verdict): boolean {
+    if (this.#percent === 100) return true
+    return this.#percent > 0 && share(`${this.#policy}\n${Verdict.keyOf(verdict)}`) * 100 < this.#percent
+  }
+
+  tells(verdict: Verdict): boolean {
+    return !verdict.reported || this.#tells
+  }
+}
+
+/** A number from 0 up to 1 that is a text's own: FNV-1a over its UTF-16 units, mixed as in MurmurHash3, for near texts are far apart then. */
+export function share(text: string): number {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32
+}

@@ -1,0 +1,25 @@
+import { knownOptions } from '../../limits/checks.js'
+import { Verdict } from '../../verdict.js'
+import { fallback } from './fallback.js'
+import { type Responder, withTraits } from './responder.js'
+
+export interface DegradeOptions<Request> {
+  /** What happens to blocked requests, which are not let through. @default reject() */
+  readonly otherwise?: Responder<Request>
+}
+
+/**
+ * Lets a request over the limit through, uncharged, for the handler to do less: its verdict is
+ * `degraded`.
+ *
+ * @example app.get('/search', rateLimit({ limit: 10, window: '1s', respond: degrade() }), (req, res) => res.json(req.rateLimit.degraded ? cached : search()))
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function degrade<Request>(options: DegradeOptions<Request> = {}): Responder<Request> {
+  knownOptions('degrade', options, ['otherwise'])
+  const otherwise = fallback<Request>('degrade', 'otherwise', options.otherwise)
+  return withTraits<Request>(function degrade(refused) {
+    if (refused.verdict.reason === 'blocked') return otherwise(refused)
+    return { verdict: Verdict.marked(refused.verdict, { degraded: true }), ending: 'proceed' }
+  }, otherwise)
+}

@@ -1,0 +1,65 @@
+import { type Duration, durationMs } from '../../duration.js'
+import { SluiceError } from '../../errors.js'
+import { knownOptions, wholeNumber } from '../../limits/checks.js'
+import type { LimitReport } from '../../verdict.js'
+import { fallback } from './fallback.js'
+import { answerWith, type Responder, withTraits } from './responder.js'
+import { Seats } from './seats.js'
+
+export interface DelayOptions<Request> {
+  /** Longest delay: whoever would have to wait longer is refused at once. @default '10s' */
+  readonly max?: Duration
+  /**
+   * Units of the limit in use from which on admitted requests are slowed down as well, each by `by`
+   * for every unit beyond: with `from: 5` the fifth unit passes at once, the sixth waits for `by`, the
+   * seventh twice that. Whole, 0 or more; at or above what the limit can hold it changes nothing.
+   * @default none are
+   */
+  readonly from?: number
+  /** Beside `from`. @default the time in which the limit gives back one unit */
+  readonly by?: Duration
+  /** Most requests delayed at once, over all keys; beyond, they are refused. @default 1000 */
+  readonly maxConnections?: number
+  /** What happens to those who would have to wait for too long. @default reject() */
+  readonly otherwise?: Responder<Request>
+}
+
+/**
+ * Lets a request over the limit through as soon as the limit has room for it again, in the order in
+ * which they came, and charges it then. What leaves the server is never more than the limit admits.
+ *
+ * @example gcra({ limit: 2, window: '10s', respond: delay({ max: '20s' }) })
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function delay<Request>(options: DelayOptions<Request> = {}): Responder<Request> {
+  knownOptions('delay', options, ['max', 'from', 'by', 'maxConnections', 'otherwise'])
+  const { max = '10s', from, by, maxConnections = 1000 } = options
+  const otherwise = fallback<Request>('delay', 'otherwise', options.otherwise)
+  const maxMs = durationMs('delay', 'max', max)
+  if (by !== undefined && from === undefined) {
+    throw new SluiceError('INVALID_POLICY', 'delay: by: expected none without from')
+  }
+  if (from !== undefined) wholeNumber('delay', 'from', from, 0)
+  const byMs = by === undefined ? undefined : durationMs('delay', 'by', by)
+  const seats = new Seats(wholeNumber('delay', 'maxConnections', maxConnections, 1))
+
+  async function delay(refused: Parameters<Responder<Request>>[0]) {
+    const { verdict } = refused
+    if (verdict.reason !== 'limited' || !seats.take()) return answerWith(otherwise, refused, verdict)
+    try {
+      const late = await refused.lineUp({ maxWaitMs: maxMs })
+      if (late === 'gone') return late
+      return late.allowed ? { verdict: late, ending: 'proceed' as const } : await answerWith(otherwise, refused, late)
+    } finally {
+      seats.free()
+    }
+  }
+
+  function slowness({ algorithm, limit, windowMs, capacity, remaining }: LimitReport): number {
+    if (from === undefined || algorithm === 'concurrency' || limit === 0) return 0
+    const beyond = capacity - remaining - from
+    return beyond > 0 ? Math.min(maxMs, Math.ceil(beyond * (byMs ?? windowMs / limit))) : 0
+  }
+
+  return withTraits(delay, otherwise, { linesUp: true, ...(from !== undefined && { slowness }) })
+}

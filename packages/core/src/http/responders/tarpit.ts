@@ -1,0 +1,44 @@
+import { type Duration, durationMs } from '../../duration.js'
+import { invalidPolicy } from '../../errors.js'
+import { knownOptions, wholeNumber } from '../../limits/checks.js'
+import { waitWithClient } from '../wait.js'
+import { fallback } from './fallback.js'
+import { type Refused, type Responder, withTraits } from './responder.js'
+import { Seats } from './seats.js'
+
+export interface TarpitOptions<Request> {
+  /** How long to hold the connection before it is answered. @default '10s' */
+  readonly for?: Duration
+  /** Most connections held at once, over all keys: beyond, they are answered at once. 0 or more. @default 100 */
+  readonly maxConnections?: number
+  /** What answers in the end. @default reject() */
+  readonly answer?: Responder<Request>
+}
+
+/**
+ * Keeps a refused client waiting before it is refused, so that a flood costs it time. Held
+ * connections are open connections: a server that closes waits for them like for any other request,
+ * up to `for`, or ends them with `closeAllConnections()`.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function tarpit<Request>(options: TarpitOptions<Request> = {}): Responder<Request> {
+  knownOptions('tarpit', options, ['for', 'maxConnections', 'answer'])
+  const { maxConnections = 100 } = options
+  const forMs = durationMs('tarpit', 'for', options.for ?? '10s')
+  const seats = new Seats(wholeNumber('tarpit', 'maxConnections', maxConnections, 0))
+  const answer = fallback<Request>('tarpit', 'answer', options.answer)
+  if (answer.linesUp) invalidPolicy('tarpit', 'answer', 'a responder that does not line up', answer)
+
+  async function tarpit(refused: Refused<Request>) {
+    if (!seats.take()) return answer(refused)
+    let stayed: boolean
+    try {
+      stayed = await waitWithClient(refused.context.response, forMs)
+    } finally {
+      seats.free()
+    }
+    return stayed ? answer(refused) : 'gone'
+  }
+  return withTraits(tarpit, answer)
+}

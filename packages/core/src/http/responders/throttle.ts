@@ -1,0 +1,35 @@
+import type { ServerResponse } from 'node:http'
+import { knownOptions, wholeNumber } from '../../limits/checks.js'
+import { fallback } from './fallback.js'
+import { type Responder, withTraits } from './responder.js'
+import { slowDown } from './slow-stream.js'
+
+export interface ThrottleOptions<Request> {
+  /** Bytes of the body per second, 1 or more; of each response, not of all together. */
+  readonly bytesPerSecond: number
+  /** Bytes of each response that leave at full speed, 0 or more. @default 0 */
+  readonly after?: number
+  /** What happens to blocked requests, which are not let through. @default reject() */
+  readonly otherwise?: Responder<Request>
+}
+
+/**
+ * Lets a request over the limit through, uncharged, and slows its response down. Counts the bytes
+ * that are written to the response: those of headers and chunk marks are not among them.
+ *
+ * @example rateLimit({ limit: 3, window: '1h', respond: throttle({ bytesPerSecond: 64 * 1024, after: 1024 * 1024 }) })
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function throttle<Request>(options: ThrottleOptions<Request>): Responder<Request> {
+  knownOptions('throttle', options, ['bytesPerSecond', 'after', 'otherwise'])
+  const bytesPerSecond = wholeNumber('throttle', 'bytesPerSecond', options.bytesPerSecond, 1)
+  const after = wholeNumber('throttle', 'after', options.after ?? 0, 0)
+  const otherwise = fallback<Request>('throttle', 'otherwise', options.otherwise)
+  return withTraits<Request>(function throttle(refused) {
+    const { context, verdict } = refused
+    if (verdict.reason === 'blocked') return otherwise(refused)
+    // A HEAD response has no bytes to slow down.
+    if (context.method !== 'HEAD') slowDown(context.response as unknown as ServerResponse, bytesPerSecond, after)
+    return 'proceed'
+  }, otherwise)
+}

@@ -1,0 +1,78 @@
+import * as express from '@sluice/express'
+import * as koa from '@sluice/koa'
+import type { Request } from 'express'
+import type { Context } from 'koa'
+import { describe, expect, expectTypeOf, test } from 'vitest'
+
+const { degrade, delay, gcra, perDay, queue, rateLimit, reject, shadow, tarpit, throttle } = express
+
+describe('refused when it is made', () => {
+  test.each<[string, () => unknown, RegExp]>([
+    ['an unknown option', () => delay({ maxWait: 5 } as never), /delay: maxWait: expected no such option/],
+    ['a delay without end', () => delay({ max: Number.POSITIVE_INFINITY }), /delay: max: expected whole milliseconds/],
+    ['a delay from a fraction', () => delay({ from: 1.5 }), /delay: from: expected a whole number/],
+    ['a step without a start', () => delay({ by: 5 }), /delay: by: expected none without from/],
+    ['a fallback that is none', () => delay({ otherwise: 429 as never }), /delay: otherwise: expected a responder/],
+    ['an empty queue', () => queue({ size: 0 }), /queue: size: expected a whole number of at least 1/],
+    ['no time to wait', () => queue({ maxWait: 0 }), /queue: maxWait: expected/],
+    ['a fractional class', () => queue({ priority: 0.5 }), /queue: priority: expected a whole number or a function/],
+    ['no aging', () => queue({ ageEvery: 0 }), /queue: ageEvery: expected/],
+    ['nobody held', () => queue({ maxConnections: 0 }), /queue: maxConnections: expected/],
+    ['no rate', () => throttle({} as never), /throttle: bytesPerSecond: expected a whole number/],
+    ['a rate of 0', () => throttle({ bytesPerSecond: 0 }), /throttle: bytesPerSecond: expected/],
+    ['a negative start', () => throttle({ bytesPerSecond: 1, after: -1 }), /throttle: after: expected/],
+    ['a fallback of degrade', () => degrade({ otherwise: null as never }), /degrade: otherwise: expected a responder/],
+    ['no time to hold', () => tarpit({ for: '0s' }), /tarpit: for: expected/],
+    ['negative places', () => tarpit({ maxConnections: -1 }), /tarpit: maxConnections: expected/],
+    ['a line in the pit', () => tarpit({ answer: queue() }), /tarpit: answer: expected a responder that does not/],
+    ['a status that is none', () => shadow({ status: 20 }), /shadow: status: expected/],
+    ['a body that is none', () => shadow({ body: 5 as never }), /shadow: body: expected/],
+    ['a type that is none', () => shadow({ contentType: 5 as never }), /shadow: contentType: expected/],
+    ['headers that are no texts', () => shadow({ headers: { a: 5 } as never }), /shadow: headers: expected/],
+    ['learning by degrees', () => shadow({ learn: 'all' as never }), /shadow: learn: expected/],
+    ['a delay like nothing', () => shadow({ delayLike: true }), /shadow: delayLike: expected/],
+    ['a responder of a limit', () => perDay(1, { respond: 429 as never }), /slidingLog: respond: expected a responder/],
+    ['a mode', () => rateLimit({ limit: 1, window: 1, mode: 'dry' as never }), /mode: expected "enforce" or "report"/],
+    ['a share', () => rateLimit({ limit: 1, window: 1, enforcePercent: 101 }), /enforcePercent: expected a number/],
+    ['a share of NaN', () => rateLimit({ limit: 1, window: 1, enforcePercent: Number.NaN }), /enforcePercent/],
+    [
+      'a share of a report',
+      () => rateLimit({ limit: 1, window: 1, mode: 'report', enforcePercent: 5 }),
+      /enforcePercent: expected none beside mode "report"/,
+    ],
+    ['headers in words', () => rateLimit({ limit: 1, window: 1, reportHeaders: 'yes' as never }), /reportHeaders/],
+    [
+      'a hook that is none',
+      () => rateLimit({ limit: 1, window: 1, onVerdict: 5 as never }),
+      /onVerdict: expected a fun/,
+    ],
+  ])('%s', (_what, make, message) => {
+    expect(make).toThrow(expect.objectContaining({ code: 'INVALID_POLICY', message: expect.stringMatching(message) }))
+  })
+})
+
+test('functions of responders see the framework’s own request', () => {
+  rateLimit({
+    limit: 1,
+    window: 1,
+    respond: queue({
+      priority: (req, context) => {
+        expectTypeOf(req).toEqualTypeOf<Request>()
+        expectTypeOf(context.request).toEqualTypeOf<Request>()
+        return 1
+      },
+      otherwise: shadow({ body: (req) => ({ path: req.path }), headers: (req) => ({ 'X-Path': req.path }) }),
+    }),
+    onVerdict: (req, verdict) => {
+      expectTypeOf(req).toEqualTypeOf<Request>()
+      expectTypeOf(verdict.degraded).toEqualTypeOf<boolean>()
+    },
+  })
+  koa.rateLimit({
+    limits: [
+      gcra({ limit: 1, window: 1, respond: delay() }),
+      perDay<Context>(1, { respond: reject({ body: (ctx) => ctx.path }) }),
+    ],
+    respond: queue({ priority: async (ctx) => ctx.state.rank }),
+  })
+})

@@ -1,0 +1,137 @@
+import { createServer } from 'node:http'
+import { connect } from 'node:http2'
+import { setTimeout as sleep } from 'node:timers/promises'
+import * as express from '@sluice/express'
+import * as fastifyAdapter from '@sluice/fastify'
+import makeExpress from 'express'
+import fastify from 'fastify'
+import request from 'supertest'
+import { afterEach, describe, expect, test } from 'vitest'
+
+const { delay, everyone, gcra, memoryStore, shadow, throttle } = express
+
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+describe('over HTTP/2', () => {
+  const serve = async (options: fastifyAdapter.FastifyRateLimitOptions, answer: () => unknown) => {
+    const app = fastify({ http2: true })
+    await app.register(fastifyAdapter.rateLimit, { key: everyone(), ...options })
+    app.get('/', async () => answer())
+    const session = connect(await app.listen({ port: 0, host: '127.0.0.1' }))
+    closing.push(
+      () => app.close(),
+      () => session.destroy(),
+    )
+    return () => {
+      const stream = session.request({ ':path': '/' })
+      const startedAt = performance.now()
+      const chunks: Buffer[] = []
+      let headers: Record<string, unknown> = {}
+      stream.on('error', () => {})
+      stream.on('response', (received) => {
+        const { date: _date, ...others } = received
+        headers = { ...others }
+      })
+      stream.on('data', (chunk) => chunks.push(chunk))
+      const response = new Promise<{ headers: Record<string, unknown>; body: Buffer; took: number }>((resolve) => {
+        stream.on('close', () => resolve({ headers, body: Buffer.concat(chunks), took: performance.now() - startedAt }))
+      })
+      stream.end()
+      return { stream, response }
+    }
+  }
+
+  test('responses are slowed down, to the byte', async () => {
+    const bytes = Buffer.from(Array.from({ length: 40_000 }, (_, i) => i % 251))
+    const get = await serve(
+      { limit: 0, window: 1, respond: throttle({ bytesPerSecond: 80_000, after: 16_000 }) },
+      () => bytes,
+    )
+    const { headers, body, took } = await get().response
+    expect(headers).toMatchObject({ ':status': 200, 'content-length': '40000' })
+    expect(body.equals(bytes)).toBe(true)
+    expect(took).toBeGreaterThan(230)
+    expect(took).toBeLessThan(700)
+  })
+
+  test('who leaves while delayed never reaches the handler', async () => {
+    let ran = 0
+    const get = await serve({ limits: [gcra({ limit: 1, window: 200 })], respond: delay() }, () => `${++ran}`)
+    await get().response
+    const leaving = get()
+    await sleep(30)
+    leaving.stream.close(8)
+    const staying = await get().response
+    expect(staying.headers[':status']).toBe(200)
+    expect(ran).toBe(2)
+  })
+
+  test('a learned shadow is the real response', async () => {
+    const get = await serve({ limit: 1, window: '10s', respond: shadow({ learn: true }) }, () => ({ ok: true }))
+    const real = await get().response
+    const shadowed = await get().response
+    expect([shadowed.headers, shadowed.body]).toEqual([real.headers, real.body])
+  })
+})
+
+describe('a shadow in Express', () => {
+  const start = (learn: boolean, more: Parameters<typeof shadow>[0] = {}) => {
+    let ids = 0
+    let ran = 0
+    const app = makeExpress()
+    app.use((_req, res, next) => {
+      res.setHeader('X-Request-Id', String(++ids))
+      next()
+    })
+    const limiter = express.rateLimit({
+      store: memoryStore({ clock: () => 0 }),
+      limits: [gcra({ limit: 1, window: '1h' })],
+      respond: shadow({ learn, ...(learn ? {} : { body: { ok: true } }), ...more }),
+    })
+    app.get('/item/:id', limiter, (_req, res) => {
+      ran++
+      res.json({ ok: true })
+    })
+    return { server: createServer(app), limiter: limiter.limiter, ran: () => ran }
+  }
+
+  test.each([true, false])('answers 304 to who has it already, as the real route does (learn: %s)', async (learn) => {
+    const app = start(learn)
+    const first = await request(app.server).get('/item/1')
+    const etag = first.headers.etag as string
+    await app.limiter.reset('::ffff:127.0.0.1')
+    await app.limiter.reset('127.0.0.1')
+    const real = await request(app.server).get('/item/1').set('If-None-Match', etag)
+    const shadowed = await request(app.server).get('/item/1').set('If-None-Match', etag)
+    expect([real.status, shadowed.status, app.ran()]).toEqual([304, 304, 2])
+    expect(Object.keys(shadowed.headers)).toEqual(Object.keys(real.headers))
+  })
+
+  test('leaves what earlier middleware has set, such as the id of a request', async () => {
+    const app = start(true)
+    const real = await request(app.server).get('/item/1')
+    const shadowed = await request(app.server).get('/item/1')
+    expect([real.headers['x-request-id'], shadowed.headers['x-request-id'], app.ran()]).toEqual(['1', '2', 1])
+    expect(Object.keys(shadowed.headers)).toEqual(Object.keys(real.headers))
+  })
+
+  test('with a body of its own, learns only the headers, and tags its body itself', async () => {
+    const app = start(true, { body: { ok: true, id: 'mine' } })
+    const real = await request(app.server).get('/item/1')
+    const shadowed = await request(app.server).get('/item/1')
+    expect(shadowed.body).toEqual({ ok: true, id: 'mine' })
+    expect(shadowed.headers.etag).not.toBe(real.headers.etag)
+    expect(shadowed.headers['content-length']).toBe(String(shadowed.text.length))
+    expect(Object.keys(shadowed.headers)).toEqual(Object.keys(real.headers))
+  })
+
+  test('one sample serves all paths of a route, and only so many routes are kept', async () => {
+    const app = start(true)
+    await request(app.server).get('/item/1')
+    expect((await request(app.server).get('/item/2')).body).toEqual({ ok: true })
+    expect(app.ran()).toBe(1)
+  })
+})
