@@ -1,3 +1,6 @@
+import { rateLimit } from '@sluice/koa'
+import Koa from 'koa'
+import request from 'supertest'
 import { expect, test } from 'vitest'
 import { run } from './support/app.js'
 import { FRAMEWORKS } from './support/frameworks.js'
@@ -26,3 +29,10 @@ test.each(Object.keys(FRAMEWORKS))(
     }
   },
 )
+
+test('a Koa app without an error handler of its own answers, too', async () => {
+  const app = new Koa()
+  app.silent = true
+  app.use(rateLimit({ limit: 1, window: '1m', cost: () => Promise.reject() }))
+  await request(app.callback()).get('/').timeout(5000).expect(500)
+})

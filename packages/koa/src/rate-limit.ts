@@ -1,4 +1,4 @@
-import { createGuard, type Guard, type RateLimitOptions } from '@sluice/core'
+import { asFailure, createGuard, type Guard, type Outcome, type RateLimitOptions } from '@sluice/core'
 import type { Context, Middleware, Next } from 'koa'
 import { KoaContext } from './context.js'
 
@@ -17,8 +17,14 @@ export function rateLimit(options: KoaRateLimitOptions): RateLimitMiddleware {
   const guard = createGuard(options)
 
   async function rateLimit(ctx: Context, next: Next): Promise<void> {
-    const decided = guard(new KoaContext(ctx))
-    const { proceed, verdict, headers, reply } = decided instanceof Promise ? await decided : decided
+    let outcome: Outcome
+    try {
+      const decided = guard(new KoaContext(ctx))
+      outcome = decided instanceof Promise ? await decided : decided
+    } catch (thrown) {
+      throw asFailure(thrown)
+    }
+    const { proceed, verdict, headers, reply } = outcome
     if (verdict) ctx.state.rateLimit = verdict
     // Before the body, for which Koa would guess a content type.
     for (const [name, value] of headers) ctx.set(name, value)
