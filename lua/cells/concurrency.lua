@@ -1,7 +1,7 @@
 --- Places in flight under one key: a sorted set of leases by the instant at which they end. A lease
 -- counts while its end lies ahead of now, so a crashed holder gives its place back by itself.
 -- params { limit, ttlMs }
--- D how many count.
+-- D how many count, V whether the key holds what is not ours, which the next charge replaces.
 
 local nowText = format('%.0f', now)
 
@@ -23,11 +23,8 @@ end
 
 local function concurrency_count(c, key)
   local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
-  if type(count) == 'table' then
-    call('DEL', key)
-    count = 0
-  end
-  D[c] = count
+  V[c] = type(count) == 'table'
+  D[c] = V[c] and 0 or count
 end
 
 look[CONCURRENCY] = function(c, key, cost)
@@ -37,6 +34,7 @@ end
 
 take[CONCURRENCY] = function(c, key, cost, receipt, chargedAt, lease)
   local ends = now + N[first[c] + 1]
+  if V[c] then call('DEL', key) end
   for place = 0, cost - 1 do call('ZADD', key, ends, lease .. '.' .. place) end
   D[c] = D[c] + cost
   if call('ZCARD', key) > D[c] then call('ZREMRANGEBYSCORE', key, '-inf', nowText) end
@@ -45,11 +43,13 @@ end
 
 --- A place given back is a place freed. The key goes with its last lease.
 giveBack[CONCURRENCY] = function(c, key, cost, receipt, chargedAt, lease)
+  if V[c] then return end
   for place = 0, cost - 1 do call('ZREM', key, lease .. '.' .. place) end
   concurrency_count(c, key)
 end
 
 renew[CONCURRENCY] = function(c, key, cost, lease)
+  if V[c] then return end
   local latest = now + N[first[c] + 1]
   for place = 0, cost - 1 do
     local name = lease .. '.' .. place
@@ -62,6 +62,7 @@ renew[CONCURRENCY] = function(c, key, cost, lease)
 end
 
 heal[CONCURRENCY] = function(c, key)
+  if V[c] then return end
   local latest = now + N[first[c] + 1]
   for _, lease in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
     call('ZADD', key, latest, lease)

@@ -83,9 +83,7 @@ local function log_rewriteReplaced(c, key)
     return
   end
   log_advanceAll(c, key, O[c])
-  local kept = log_firstKept(c)
-  C[c] = sub(C[c], 6 * kept + 1)
-  log_rewrite(c, key, kept, C[c], 0)
+  log_rewrite(c, key, 0, C[c], 0)
   log_advanceAll(c, key, T[c])
 end
 
@@ -113,11 +111,8 @@ look[LOG] = function(c, key, cost)
       if head < total and oldest <= at - N[pair + 1] then log_advance(c, pair, head, at) end
     end
     if clock_isAhead(newest, now, N[p + 1]) then
-      -- As the log would stand if nothing in it lay ahead of now.
-      local entries = call('GETRANGE', key, W[c] + 6 * S[c], -1)
-      local k = #entries / 6
-      while k > 0 and unpackBytes('>I6', entries, 6 * k - 5) > now do k = k - 1 end
-      log_replace(c, key, sub(entries, 1, 6 * k) .. rep(packBytes('>I6', now), #entries / 6 - k))
+      -- Entries that still count lie less than a window before the newest, so all of them lie ahead of now.
+      log_replace(c, key, rep(packBytes('>I6', now), total - S[c]))
     end
   end
   local longest = 0
@@ -147,12 +142,12 @@ take[LOG] = function(c, key, cost)
   local added = rep(packBytes('>I6', at), cost)
   O[c] = at
   if not E[c] then
-    log_rewrite(c, key, kept, rep(packBytes('>I6', at), total - kept), 0)
-  elseif C[c] or 2 * kept > total then
-    local entries = C[c] and sub(C[c], 6 * kept + 1) or ''
-    if not C[c] and kept < before then entries = call('GETRANGE', key, W[c] + 6 * kept, -1) end
-    if kept > before then added = sub(added, 6 * (kept - before) + 1) end
-    if C[c] then C[c] = entries .. added end
+    log_rewrite(c, key, 0, added, 0)
+  elseif C[c] then
+    C[c] = sub(C[c], 6 * kept + 1) .. added
+    log_rewrite(c, key, kept, C[c], min(LINGER, N[p + 1]))
+  elseif 2 * kept > total then
+    local entries = call('GETRANGE', key, W[c] + 6 * kept, -1)
     log_rewrite(c, key, kept, entries .. added, min(LINGER, N[p + 1]))
   else
     local ends = at + N[p + 1]

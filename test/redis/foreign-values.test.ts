@@ -62,3 +62,17 @@ test('a closed store says so at once', async () => {
   await expect(limiter.consume('k')).rejects.toThrow('the store is closed')
   owned.close()
 })
+
+test.each(Object.entries(algorithms))('%s: a peek leaves what is not ours where it is', async (_, algorithm) => {
+  const limiter = createLimiter({ name: 'foreign', store, limits: [algorithm(3, 3_600_000)] })
+  const verdict = await limiter.consume('victim')
+  const [key] = [...(await server.lifetimes()).keys()] as [string]
+  await server.call('DEL', key)
+  await server.call('HSET', key, 'someone', 'else')
+  expect((await limiter.peek('victim')).allowed).toBe(true)
+  await limiter.release(verdict)
+  await limiter.renew(verdict)
+  await limiter.refund('victim', verdict)
+  expect((await limiter.consume('victim', { cost: 4 })).reason).toBe('impossible')
+  expect(await server.call('TYPE', key)).toBe('hash')
+})

@@ -26,7 +26,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: 'a65552d3dc1c472f5db62e945654eef649ca5b29',
+  sha1: '948fac9bf2bcc4575ded2e53b9da87439d0a6c30',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -215,9 +215,7 @@ call('DEL', key)
 return
 end
 log_advanceAll(c, key, O[c])
-local kept = log_firstKept(c)
-C[c] = sub(C[c], 6 * kept + 1)
-log_rewrite(c, key, kept, C[c], 0)
+log_rewrite(c, key, 0, C[c], 0)
 log_advanceAll(c, key, T[c])
 end
 prepare[LOG] = function(c)
@@ -243,10 +241,7 @@ if head < S[c] then S[c] = head end
 if head < total and oldest <= at - N[pair + 1] then log_advance(c, pair, head, at) end
 end
 if clock_isAhead(newest, now, N[p + 1]) then
-local entries = call('GETRANGE', key, W[c] + 6 * S[c], -1)
-local k = #entries / 6
-while k > 0 and unpackBytes('>I6', entries, 6 * k - 5) > now do k = k - 1 end
-log_replace(c, key, sub(entries, 1, 6 * k) .. rep(packBytes('>I6', now), #entries / 6 - k))
+log_replace(c, key, rep(packBytes('>I6', now), total - S[c]))
 end
 end
 local longest = 0
@@ -275,12 +270,12 @@ local kept = log_firstKept(c)
 local added = rep(packBytes('>I6', at), cost)
 O[c] = at
 if not E[c] then
-log_rewrite(c, key, kept, rep(packBytes('>I6', at), total - kept), 0)
-elseif C[c] or 2 * kept > total then
-local entries = C[c] and sub(C[c], 6 * kept + 1) or ''
-if not C[c] and kept < before then entries = call('GETRANGE', key, W[c] + 6 * kept, -1) end
-if kept > before then added = sub(added, 6 * (kept - before) + 1) end
-if C[c] then C[c] = entries .. added end
+log_rewrite(c, key, 0, added, 0)
+elseif C[c] then
+C[c] = sub(C[c], 6 * kept + 1) .. added
+log_rewrite(c, key, kept, C[c], min(LINGER, N[p + 1]))
+elseif 2 * kept > total then
+local entries = call('GETRANGE', key, W[c] + 6 * kept, -1)
 log_rewrite(c, key, kept, entries .. added, min(LINGER, N[p + 1]))
 else
 local ends = at + N[p + 1]
@@ -539,11 +534,8 @@ return concurrency_endAt(c, key, missing - 1 - D[c]) - now
 end
 local function concurrency_count(c, key)
 local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
-if type(count) == 'table' then
-call('DEL', key)
-count = 0
-end
-D[c] = count
+V[c] = type(count) == 'table'
+D[c] = V[c] and 0 or count
 end
 look[CONCURRENCY] = function(c, key, cost)
 concurrency_count(c, key)
@@ -551,16 +543,19 @@ return concurrency_waitFor(c, key, cost)
 end
 take[CONCURRENCY] = function(c, key, cost, receipt, chargedAt, lease)
 local ends = now + N[first[c] + 1]
+if V[c] then call('DEL', key) end
 for place = 0, cost - 1 do call('ZADD', key, ends, lease .. '.' .. place) end
 D[c] = D[c] + cost
 if call('ZCARD', key) > D[c] then call('ZREMRANGEBYSCORE', key, '-inf', nowText) end
 call('PEXPIRE', key, N[first[c] + 1] + slack)
 end
 giveBack[CONCURRENCY] = function(c, key, cost, receipt, chargedAt, lease)
+if V[c] then return end
 for place = 0, cost - 1 do call('ZREM', key, lease .. '.' .. place) end
 concurrency_count(c, key)
 end
 renew[CONCURRENCY] = function(c, key, cost, lease)
+if V[c] then return end
 local latest = now + N[first[c] + 1]
 for place = 0, cost - 1 do
 local name = lease .. '.' .. place
@@ -572,6 +567,7 @@ end
 end
 end
 heal[CONCURRENCY] = function(c, key)
+if V[c] then return end
 local latest = now + N[first[c] + 1]
 for _, lease in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
 call('ZADD', key, latest, lease)
