@@ -388,6 +388,28 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         large.request.write('x'.repeat(60))
         expect((await large.response).statusCode).toBe(413)
         large.request.destroy()
+        expect(app.ran).toHaveLength(1)
+        expect(app.errors).toEqual([])
+      })
+
+      test('a body that grows too large while the store is asked charges nothing and reaches no handler', async () => {
+        const store = still()
+        const slow: Store = {
+          ...promised(store),
+          decide: async (ask) => {
+            await pause(60)
+            return store.decide(ask)
+          },
+        }
+        const app = await start(limited({ store: slow }), echo)
+        const { response, request } = chunkedPost(app)
+        request.write('x'.repeat(60))
+        request.write('x'.repeat(60))
+        expect((await response).statusCode).toBe(413)
+        request.destroy()
+        await pause(100)
+        expect(await left(app)).toBe(5)
+        expect([app.ran, app.errors]).toEqual([[], []])
       })
     })
 

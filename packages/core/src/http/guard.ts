@@ -40,6 +40,7 @@ export interface Guard<Request> {
   readonly limiter: Limiter<Request | string>
 }
 
+const ANSWERED: Outcome = Object.freeze({ proceed: false, verdict: undefined, headers: [], reply: undefined })
 const SKIPPED: Outcome = Object.freeze({ proceed: true, verdict: undefined, headers: [], reply: undefined })
 
 /**
@@ -73,7 +74,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
 
   function receive(context: HttpContext<Request>): Outcome | Promise<Outcome> {
     const tooLarge = charging?.receive(context)
-    if (!tooLarge) return price(context)
+    if (!tooLarge) return charging?.isCutOff(context) ? ANSWERED : price(context)
     return { proceed: false, verdict: undefined, headers: replyFields(tooLarge), reply: tooLarge }
   }
 
@@ -137,7 +138,8 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   }
 
   function outcome(context: HttpContext<Request>, verdict: Verdict, action: Action): Outcome {
-    if (action === 'gone') return { proceed: false, verdict, headers: [], reply: undefined }
+    if (action === 'gone' || charging?.isCutOff(context, verdict))
+      return { proceed: false, verdict, headers: [], reply: undefined }
     if (action === 'proceed') {
       return { proceed: true, verdict, headers: quotaHeaders(writers, context, verdict), reply: undefined }
     }
