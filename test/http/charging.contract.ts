@@ -524,6 +524,16 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         for (const status of [200, 200, 200, 429]) expect((await ask(app, 'payer', 'pro')).status).toBe(status)
       })
 
+      test('a key as text is looked at in the tier that is named, and reset in all', async () => {
+        const app = await start(tiered())
+        for (const tier of ['free', 'pro']) await ask(app, 'ann', tier)
+        const lefts = async (tier: string) => (await app.limiter.peek('ann', { tier })).limits[0]?.remaining
+        expect([await lefts('free'), await lefts('gratis'), await lefts('pro')]).toEqual([1, 2, 8])
+        await expect(app.limiter.peek('ann')).rejects.toMatchObject({ code: 'INVALID_POLICY' })
+        await app.limiter.reset('ann')
+        expect([await lefts('free'), await lefts('gratis'), await lefts('pro')]).toEqual([2, 2, 9])
+      })
+
       test('a tier that is not there is an error that names it and those there are', async () => {
         const app = await start(tiered())
         for (const tier of ['gold', 'constructor', '__proto__']) {
