@@ -86,7 +86,10 @@ export class Outcomes {
     if (verdict.allowed || verdict.reason !== 'limited') return false
     // Who is told that too many are in flight should not be in flight himself.
     if (verdict.limits.some(({ algorithm, allowed }) => !allowed && algorithm === 'concurrency')) return false
-    return Verdict.refusingIdentities(verdict).every((identity) => {
+    const refusing = Verdict.refusingIdentities(verdict)
+    // Where no limit refuses, it is not for room that it has to wait.
+    if (refusing.length === 0) return false
+    return refusing.every((identity) => {
       if ((this.#lines.get(identity)?.inFlight ?? 0) > 0) return true
       return isShared && !((this.#usedUp.get(identity) ?? 0) > performance.now())
     })
