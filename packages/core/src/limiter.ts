@@ -74,6 +74,7 @@ export class Limiter<Subject = string> {
   readonly #lines = new WaitingLines()
   readonly #ofRequests: boolean
   readonly #nobody: Nobody<Subject> | undefined
+  readonly #plain: DecidedBy = { limiter: this, cost: 1, tier: undefined, priority: 0, kept: undefined }
 
   /**
    * @internal Use `createLimiter`. `ofRequests`: its subjects are HTTP requests, so a string is a key.
@@ -157,15 +158,19 @@ export class Limiter<Subject = string> {
         : checkPriority(policy.where, options.priority)
     const costs = cost === 1 && !plan.countsBytes ? plan.ones : costsOf(policy.where, plan, cost, options.bytes, op)
     const kept = plan.reserves && keptFor(plan, plan.reserves, priority)
-    const ask: Ask = {
-      op: op ?? (takesNothing(costs) ? PEEK : policy.chargesRefusals ? CHARGE : CONSUME),
+    const charge: Ask = {
+      op: op ?? (costs !== plan.ones && takesNothing(costs) ? PEEK : policy.chargesRefusals ? CHARGE : CONSUME),
       plan,
       identities,
       costs,
       lease: plan.hasLeases ? `${holder}.${(leases++).toString(36)}` : '',
-      ...(kept && { needs: costs.map((units, c) => (units > 0 ? units + (kept[c] as number) : 0)) }),
     }
-    const from = { limiter: this, cost, tier: policy.tier, priority, kept }
+    const ask = kept
+      ? { ...charge, needs: costs.map((units, c) => (units > 0 ? units + (kept[c] as number) : 0)) }
+      : charge
+    // The same one for nearly every request.
+    const isPlain = cost === 1 && priority === 0 && !kept && policy.tier === undefined
+    const from = isPlain ? this.#plain : { limiter: this, cost, tier: policy.tier, priority, kept }
     const answer = this.#store.decide(ask)
     return answer instanceof Promise
       ? answer.then((late) => verdictOf(plan, ask, late, from))

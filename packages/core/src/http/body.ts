@@ -15,6 +15,8 @@ export function rawRequest(context: HttpContext<never>): IncomingMessage | undef
 export class BodyMeter {
   /** Bytes received so far, before any decompression. */
   received: number
+  /** Whether it was there before anybody read: else what was read before is missing. */
+  readonly sawAll: boolean
   #hasEnded: boolean
   #largest = Number.POSITIVE_INFINITY
   readonly #onEnd: (() => void)[] = []
@@ -30,8 +32,14 @@ export class BodyMeter {
     return meter
   }
 
+  /** Whether a request has been answered in the middle of its body. */
+  static isCutOff(raw: IncomingMessage): boolean {
+    return meters.get(raw)?.isTooLarge ?? false
+  }
+
   private constructor(raw: IncomingMessage) {
     this.received = raw.readableLength
+    this.sawAll = !raw.readableDidRead
     this.#hasEnded = raw.complete || raw.destroyed
     if (this.#hasEnded) return
     const push = raw.push
@@ -40,8 +48,8 @@ export class BodyMeter {
       if (chunk === null) this.#end()
       else this.received += typeof chunk === 'string' ? Buffer.byteLength(chunk, encoding) : chunk.length
       // What is too much is read and thrown away until the answer is out.
-      if (this.#isTooLarge()) return true
-      return push.call(raw, chunk, encoding)
+      this.#tellIfTooLarge()
+      return this.isTooLarge || push.call(raw, chunk, encoding)
     }
     raw.once('close', () => this.#end())
   }
@@ -56,17 +64,21 @@ export class BodyMeter {
   limitTo(largest: number, onTooLarge: () => void): void {
     this.#largest = Math.min(this.#largest, largest)
     this.#onTooLarge.push(onTooLarge)
-    this.#isTooLarge()
+    this.#tellIfTooLarge()
   }
 
-  #isTooLarge(): boolean {
-    if (this.received <= this.#largest) return false
+  /** Whether there are more bytes than the reader may have. */
+  get isTooLarge(): boolean {
+    return this.received > this.#largest
+  }
+
+  #tellIfTooLarge(): void {
+    if (!this.isTooLarge) return
     for (const tell of this.#onTooLarge.splice(0, 1)) {
       // One answer is enough.
       this.#onTooLarge.length = 0
       tell()
     }
-    return true
   }
 
   #end(): void {

@@ -44,6 +44,7 @@ export interface Guard<Request> {
   readonly limiter: Limiter<Request | string>
 }
 
+const ANSWERED: Outcome = Object.freeze({ proceed: false, verdict: undefined, headers: [], reply: undefined })
 const SKIPPED: Outcome = Object.freeze({ proceed: true, verdict: undefined, headers: [], reply: undefined })
 
 /**
@@ -79,7 +80,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
 
   function receive(context: HttpContext<Request>): Outcome | Promise<Outcome> {
     const tooLarge = charging?.receive(context)
-    if (!tooLarge) return price(context)
+    if (!tooLarge) return charging?.isCutOff(context) ? ANSWERED : price(context)
     return { proceed: false, verdict: undefined, headers: sizedHeaders(tooLarge), reply: tooLarge }
   }
 
@@ -189,7 +190,8 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   function outcome(context: HttpContext<Request>, verdict: Verdict, ending: Ending): Outcome {
     if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
     onVerdict?.(context.request, verdict, context)
-    if (ending === 'gone') return { proceed: false, verdict, headers: [], reply: undefined }
+    if (ending === 'gone' || charging?.isCutOff(context, verdict))
+      return { proceed: false, verdict, headers: [], reply: undefined }
     if (ending === 'proceed') {
       const tells = enforcement.tells(verdict) && !responders.hidesQuota
       const headers = tells ? quotaHeaders(writers, context, verdict) : []

@@ -22,7 +22,8 @@ export interface RateLimitOptions<Request> extends PolicyOptions<Request>, Enfor
   /**
    * Whether a request counts, by the status of its response. It is charged first and gets that back after the
    * response if it does not count, so that parallel requests cannot slip through; meanwhile others that find no
-   * room wait for it. A connection that ends without any answer counts. @default all count
+   * room wait for it. A connection that ends without any answer counts. It is asked about every status that is
+   * sent, another limiter's refusal included. @default all count
    */
   readonly count?: (status: number, verdict: Verdict) => boolean
   /** Longest a request waits for the outcome of others, beside `count`; then it is refused. @default '5s' */

@@ -1,6 +1,6 @@
 import { pause } from '../pause.js'
 import type { Store } from '../store.js'
-import { Verdict } from '../verdict.js'
+import { type Charge, Verdict } from '../verdict.js'
 import { isOver, type RawResponse } from './context.js'
 
 /** What is reserved on one identity by requests whose outcome is open, and who waits for that. */
@@ -36,7 +36,7 @@ export class Outcomes {
   readonly #lines = new Map<string, Line>()
   /** Until when an identity was found to be used up, by the performance clock. */
   readonly #usedUp = new Map<string, number>()
-  readonly #opened = new WeakMap<Verdict, () => void>()
+  readonly #opened = new WeakMap<Charge, () => void>()
 
   static of(store: Store, policy: string): Outcomes {
     let byPolicy = byStore.get(store)
@@ -52,12 +52,13 @@ export class Outcomes {
     return outcomes
   }
 
-  /** An admitted request holds its charge from now on, until the returned function is called; the same one for a verdict. */
+  /** An admitted request holds its charge from now on, until the returned function is called; the same one for one charge. */
   open(verdict: Verdict): () => void {
-    let close = this.#opened.get(verdict)
+    const charge = Verdict.chargeOf(verdict) as Charge
+    let close = this.#opened.get(charge)
     if (!close) {
       close = this.#open(verdict)
-      this.#opened.set(verdict, close)
+      this.#opened.set(charge, close)
     }
     return close
   }
@@ -85,7 +86,10 @@ export class Outcomes {
     if (verdict.allowed || verdict.reason !== 'limited') return false
     // Who is told that too many are in flight should not be in flight himself.
     if (verdict.limits.some(({ algorithm, allowed }) => !allowed && algorithm === 'concurrency')) return false
-    return Verdict.refusingIdentities(verdict).every((identity) => {
+    const refusing = Verdict.refusingIdentities(verdict)
+    // Where no limit refuses, it is not for room that it has to wait.
+    if (refusing.length === 0) return false
+    return refusing.every((identity) => {
       if ((this.#lines.get(identity)?.inFlight ?? 0) > 0) return true
       return isShared && !((this.#usedUp.get(identity) ?? 0) > performance.now())
     })
