@@ -5,7 +5,19 @@ import { knownOptions } from './limits/checks.js'
 import { memoryStore } from './memory/store.js'
 import { pause } from './pause.js'
 import { POLICY_OPTIONS, Policy, type PolicyOptions, type ReadablePlan } from './policy.js'
-import { type Answer, type Ask, CHARGE, CONSUME, type Op, PEEK, REFUND, RELEASE, RENEW, type Store } from './store.js'
+import {
+  type Answer,
+  type Ask,
+  type Cell,
+  CHARGE,
+  CONSUME,
+  type Op,
+  PEEK,
+  REFUND,
+  RELEASE,
+  RENEW,
+  type Store,
+} from './store.js'
 import { type Charge, Verdict } from './verdict.js'
 import { type AcquireOptions, type Asker, acquireOptions, type LineOptions, WaitingLines } from './waiting-lines.js'
 
@@ -170,15 +182,18 @@ export class Limiter<Subject = string> {
     const plan = this.#policy.plan(subject, context as HttpContext<Subject>)
     const identities = this.#identities(subject, context)
     const asker: Asker = {
+      lines: linesOf(plan, identities),
       decide: (cost, op) => this.#ask(plan, identities, cost, op),
       giveBack: (verdict) => this.giveBack(verdict),
     }
-    return this.#lines.admission(this.#policy.where, identities.join('\n'), asker, options)
+    return this.#lines.admission(this.#policy.where, asker, options)
   }
 
-  /** @internal Whether others wait in line for this key, in this process. */
+  /** @internal Whether others wait in line for one of the limits of this subject, in this process. */
   hasLine(subject: Subject, context: HttpContext<Subject> | undefined): boolean {
-    return this.#lines.size > 0 && this.#lines.has(this.#identities(subject, context).join('\n'))
+    if (this.#lines.size === 0) return false
+    const plan = this.#policy.plan(subject, context as HttpContext<Subject>)
+    return this.#lines.hasAny(linesOf(plan, this.#identities(subject, context)))
   }
 
   /** Forgets what was charged on a key. Blocks stay. */
@@ -226,6 +241,14 @@ export class Limiter<Subject = string> {
     }
     return charge
   }
+}
+
+/** A name for what each limit is counted in: that is what is waited for. */
+function linesOf({ cells, cellOf }: ReadablePlan, identities: readonly string[]): string[] {
+  return cellOf.map((c) => {
+    const { id, identity } = cells[c] as Cell
+    return `${id}\n${identities[identity]}`
+  })
 }
 
 function verdictOf(plan: ReadablePlan, ask: Ask, answer: Answer): Verdict {

@@ -33,6 +33,10 @@ export interface ReadablePlan extends Plan {
   readonly hasQueue: boolean
   /** Costs of 1 for every cell: nearly every request's. */
   readonly ones: readonly number[]
+  /** Which cell each limit of `resolved` is counted in. */
+  readonly cellOf: readonly number[]
+  /** The limits as they were made, in the same order. */
+  readonly definitions: readonly Limit[]
 }
 
 /** Plans kept per policy whose limits are functions of the request. */
@@ -104,6 +108,8 @@ export class Policy<Subject> {
       hasLeases: cells.some((cell) => cell.kernel === 'concurrency'),
       hasQueue: resolved.some((limit) => limit.queue),
       ones: cells.map(() => 1),
+      cellOf: resolved.map((limit) => cells.findIndex((cell) => cell.limits.includes(limit))),
+      definitions: this.limits,
     })
   }
 }
