@@ -34,7 +34,8 @@ export interface RateLimitDecorator {
 
 /**
  * Limits every route of a Fastify app, unknown paths too, except where a route has its own `config.rateLimit`.
- * Limiters of routes use this one's store, key, cost, skip, respond and headers where they name none.
+ * Limiters of routes use this one's store, key, cost, skip, respond, headers, mode
+ * and hooks where they name none.
  *
  * @example await app.register(rateLimit, { limit: 100, window: '1m' })
  * @throws SluiceError `INVALID_POLICY` when registered, or when a route is added
