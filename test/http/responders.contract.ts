@@ -241,6 +241,36 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         expect(app.errors).toEqual([])
       })
 
+      test('a client that leaves while the store admits it gives that back', async () => {
+        const time = { now: 0 }
+        const store = memoryStore({ clock: () => time.now })
+        let gate: Promise<void> | undefined
+        const late = {
+          decide: async (ask: never) => {
+            const answer = store.decide(ask)
+            await gate
+            return answer
+          },
+        } as never
+        const app = await start({ store: late, limits: [gcra({ limit: 1, window: 100 })], respond: delay() })
+        await ask(app)
+        const leaving = await settled(rawRequest(app.port))
+        // Admitted in the store, which has not answered yet.
+        time.now = 100
+        let open = () => {}
+        gate = new Promise((resolve) => {
+          open = resolve
+        })
+        await sleep(120)
+        leaving.socket.destroy()
+        await sleep(30)
+        open()
+        gate = undefined
+        await expect.poll(async () => (await app.limiter.peek('everyone')).remaining).toBe(1)
+        expect(app.ran).toHaveLength(1)
+        expect(app.errors).toEqual([])
+      })
+
       test('from some units on, admitted requests are slowed down, by more and more', async () => {
         const app = await start({
           store: frozen(),
@@ -334,6 +364,41 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         expect(await low.took).toBeGreaterThan(200)
         expect(await low.took).toBeLessThan(900)
         for (const { socket } of others) socket.destroy()
+      })
+
+      const byUser = (_request: unknown, context: HttpContext) => context.header('x-user')
+      const userAndAll = (user: number, all: number) => [
+        gcra({ name: 'user', limit: 1, window: user, key: byUser }),
+        gcra({ name: 'all', limit: 1, window: all, key: everyone() }),
+      ]
+
+      test('classes count among all who wait for a limit, whoever they are', async () => {
+        const app = await start({ limits: userAndAll(10, 150), respond: queue({ priority: byHeader }) })
+        const left: string[] = []
+        const send = async (user: string, own: number) => {
+          const request = await settled(rawRequest(app.port, 'GET', { 'X-User': user, 'X-Class': String(own) }))
+          void request.response.then(() => left.push(user))
+        }
+        for (const [user, own] of [
+          ['ann', 0],
+          ['bob', 0],
+          ['cid', 1],
+          ['dan', 2],
+        ] as const)
+          await send(user, own)
+        await expect.poll(() => left.length).toBe(4)
+        expect(left).toEqual(['ann', 'dan', 'cid', 'bob'])
+      })
+
+      test('who waits for a limit of their own holds up nobody else', async () => {
+        const app = await start({ limits: userAndAll(400, 60), respond: queue() })
+        const send = async (user: string) => settled(rawRequest(app.port, 'GET', { 'X-User': user }))
+        const first = await send('ann')
+        const second = await send('ann')
+        const third = await send('bob')
+        expect(await third.took).toBeLessThan(200)
+        expect(await second.took).toBeGreaterThan(330)
+        for (const { response } of [first, second, third]) expect((await response).status).toBe(200)
       })
 
       test('refuses at once when full, with 503 and when to come back', async () => {

@@ -278,17 +278,20 @@ export class Limiter<Subject = string> {
     const policy = this.#policyOf(subject, context)
     const identities = this.#identitiesOfRequest(policy, subject, context) ?? []
     const asker: Asker = {
+      lines: linesOf(policy.plan(subject, context as HttpContext<Subject>), identities),
       decide: (cost, op) => this.#ask(policy, identities, subject, context, cost, op, options),
       giveBack: (verdict) => this.giveBack(verdict),
     }
-    return this.#lines.admission(this.#policy.where, identities.join('\n'), asker, line)
+    return this.#lines.admission(this.#policy.where, asker, line)
   }
 
-  /** @internal Whether others wait in line for this key, in this process. */
+  /** @internal Whether others wait in line for one of the limits of this subject, in this process. */
   hasLine(subject: Subject, context: HttpContext<Subject> | undefined): boolean {
     if (this.#lines.size === 0) return false
-    const identities = this.#identitiesOfRequest(this.#policyOf(subject, context), subject, context)
-    return identities !== undefined && this.#lines.has(identities.join('\n'))
+    const policy = this.#policyOf(subject, context)
+    const identities = this.#identitiesOfRequest(policy, subject, context)
+    if (!identities) return false
+    return this.#lines.hasAny(linesOf(policy.plan(subject, context as HttpContext<Subject>), identities))
   }
 
   /** Forgets what was charged on a key, in every tier if it is given as text. Blocks stay. */
@@ -384,6 +387,14 @@ export interface Nobody<Subject> {
   identify(request: Subject, context: HttpContext<Subject>): string | undefined
   /** Whether a key reads like one of those, so that nobody can pass for them. */
   isTheirs(key: string): boolean
+}
+
+/** A name for what each limit is counted in: that is what is waited for. */
+function linesOf({ cells, cellOf }: ReadablePlan, identities: readonly string[]): string[] {
+  return cellOf.map((c) => {
+    const { id, identity } = cells[c] as Cell
+    return `${id}\n${identities[identity]}`
+  })
 }
 
 const NO_OPTIONS: Omit<CostOptions, 'cost'> = Object.freeze({})

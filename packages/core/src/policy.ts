@@ -70,6 +70,8 @@ export interface ReadablePlan extends Plan {
   readonly countsBytes: readonly boolean[] | undefined
   /** What a cell keeps for higher priorities; undefined where none keeps anything. */
   readonly reserves: readonly (readonly ReserveStep[])[] | undefined
+  /** The limits as they were made, in the same order. */
+  readonly definitions: readonly Limit[]
 }
 
 /** Plans kept per policy whose limits are functions of the request. */
@@ -170,6 +172,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       cellOf,
       countsBytes: countsBytes.includes(true) ? countsBytes : undefined,
       reserves: reserves.some((steps) => steps.length > 0) ? reserves : undefined,
+      definitions: this.limits,
     })
   }
 }

@@ -1,4 +1,5 @@
 import { SluiceError, show } from './errors.js'
+import type { Limit } from './limits/limit.js'
 import type { ReadablePlan } from './policy.js'
 import { type Answer, type Ask, type BlockReport, type Cell, type QuotaUnit, STRIDE } from './store.js'
 
@@ -161,6 +162,11 @@ export class Verdict {
   /** @internal What a refund or release needs; undefined where nothing was charged. */
   static chargeOf(verdict: Verdict): Charge | undefined {
     return verdict.#charge
+  }
+
+  /** @internal The limits that decided, as they were made, in the order of `limits`. */
+  static definitionsOf(verdict: Verdict): readonly Limit[] {
+    return (verdict.#ask.plan as ReadablePlan).definitions
   }
 
   /** @internal The keys it was given for, as one text. */

@@ -3,7 +3,7 @@ import { invalidPolicy, SluiceError } from './errors.js'
 import { knownOptions } from './limits/checks.js'
 import { pause } from './pause.js'
 import { CONSUME, type Op, PEEK } from './store.js'
-import type { Verdict } from './verdict.js'
+import type { LimitReport, Verdict } from './verdict.js'
 
 export interface AcquireOptions {
   /** Units: whole, 0 or more. @default 1 */
@@ -31,6 +31,8 @@ export interface LineOptions {
 
 /** What a line needs of whoever waits in it. */
 export interface Asker {
+  /** What each limit is waited for by, in the order of a verdict's reports: limits and keys that are one have one line. */
+  readonly lines: readonly string[]
   decide(cost: number, op: Op): Verdict | Promise<Verdict>
   giveBack(verdict: Verdict): Promise<unknown>
 }
@@ -72,20 +74,22 @@ export function acquireOptions(where: string, options: AcquireOptions): LineOpti
 }
 
 /**
- * The lines of those that wait for one limiter, one line per key, in this process: first in, first
- * out, but for head starts. Only the first in line asks the store, so the admission stays exact
- * across processes; who gets it first is settled in each process.
+ * The lines of those that wait for one limiter, in this process: one for each limit and key, in which
+ * whoever came first is first, but for head starts. A request waits in the line of the limit that
+ * refuses it for longest, and asks when nobody is before it in any line of its limits. Every admission
+ * is the store's, so limits stay exact across processes; who gets one first is settled in each process.
  */
 export class WaitingLines {
   readonly #lines = new Map<string, Turn[]>()
 
-  /** How many keys are waited for. */
+  /** How many lines there are. */
   get size(): number {
     return this.#lines.size
   }
 
-  has(id: string): boolean {
-    return this.#lines.has(id)
+  /** Whether anyone waits in one of these lines. */
+  hasAny(lines: readonly string[]): boolean {
+    return lines.some((id) => this.#lines.has(id))
   }
 
   /** Something was given back: whoever sleeps at the head of a line looks again. */
@@ -98,7 +102,7 @@ export class WaitingLines {
    *
    * @throws WaitExceeded at once where that is foreseen; the signal's reason when aborted, with nothing charged
    */
-  async admission(where: string, id: string, asker: Asker, options: LineOptions): Promise<Verdict> {
+  async admission(where: string, asker: Asker, options: LineOptions): Promise<Verdict> {
     const { cost, maxWaitMs, signal, headStartMs = 0, size = Number.POSITIVE_INFINITY } = options
     const deadline = performance.now() + maxWaitMs
     const left = () => deadline - performance.now()
@@ -106,27 +110,44 @@ export class WaitingLines {
       new WaitExceeded(`${where}: acquire: ${whyTooLong(refusal, maxWaitMs)}`, waitMs, refusal)
     signal?.throwIfAborted()
 
-    const ahead = this.#lines.get(id) ?? []
-    if (ahead.length >= size) {
-      const last = options.refusal ?? (await asker.decide(cost, PEEK))
-      throw tooLong(last, await expectedWait(asker, last, unitsOf(ahead) + cost))
+    let { refusal } = options
+    let id =
+      (refusal && lineOf(asker, refusal)) ?? asker.lines.find((id) => this.#lines.has(id)) ?? (asker.lines[0] as string)
+    const full = this.#lines.get(id) ?? []
+    if (full.length >= size) {
+      const last = refusal ?? (await asker.decide(cost, PEEK))
+      throw tooLong(last, await expectedWait(asker, last, id, unitsOf(full) + cost))
     }
-    const turn = this.#join(id, cost, performance.now() - headStartMs)
+    const turn: Turn = { cost, since: performance.now() - headStartMs, wake: undefined }
+    let line = this.#join(id, turn)
+    let hasJoined = true
+    const moveTo = (other: string) => {
+      this.#leave(id, turn)
+      id = other
+      line = this.#join(id, turn)
+      hasJoined = true
+    }
     try {
-      const line = this.#lines.get(id) as Turn[]
-      // Fresh only for who need not wait for others first.
-      let { refusal } = options
-      if (line[0] !== turn) {
-        const last = refusal ?? (await asker.decide(cost, PEEK))
-        if (last.reason === 'impossible') throw tooLong(last)
-        const waitMs = await expectedWait(asker, last, unitsOf(line.slice(0, line.indexOf(turn) + 1)))
-        if (waitMs > left()) throw tooLong(last, waitMs)
-      }
       for (;;) {
         if (line[0] !== turn) {
+          if (hasJoined) {
+            hasJoined = false
+            const last = refusal ?? (await asker.decide(cost, PEEK))
+            if (last.reason === 'impossible') throw tooLong(last)
+            const units = unitsOf(line.slice(0, line.indexOf(turn) + 1))
+            const waitMs = await expectedWait(asker, last, id, units)
+            if (waitMs > left()) throw tooLong(last, waitMs)
+          } else {
+            if (left() <= 0) throw tooLong(options.refusal)
+            await this.#sleep(turn, left(), signal)
+          }
+          // What was said before others had their turn is stale.
           refusal = undefined
-          if (left() <= 0) throw tooLong(options.refusal)
-          await this.#sleep(turn, left(), signal)
+          continue
+        }
+        const other = asker.lines.find((line) => line !== id && this.#isLedBefore(line, turn))
+        if (other !== undefined) {
+          moveTo(other)
           continue
         }
         const verdict = refusal ?? (await asker.decide(cost, cost === 0 ? PEEK : CONSUME))
@@ -139,7 +160,11 @@ export class WaitingLines {
         const wait = foreseen(verdict)
         // Never is too long even for those who would wait for ever.
         if (verdict.reason === 'impossible' || wait > left() || left() <= 0) throw tooLong(verdict)
-        await this.#sleep(turn, wait > 0 ? wait : Math.min(POLL_MS, Math.max(1, left())), signal)
+        const next = lineOf(asker, verdict)
+        if (next !== undefined && next !== id) {
+          refusal = verdict
+          moveTo(next)
+        } else await this.#sleep(turn, wait > 0 ? wait : Math.min(POLL_MS, Math.max(1, left())), signal)
       }
     } finally {
       this.#leave(id, turn)
@@ -155,12 +180,19 @@ export class WaitingLines {
     })
   }
 
-  #join(id: string, cost: number, since: number): Turn {
-    const turn: Turn = { cost, since, wake: undefined }
-    const line = this.#lines.get(id)
-    if (!line) this.#lines.set(id, [turn])
-    else line.splice(line.findLastIndex((other) => other.since <= since) + 1, 0, turn)
-    return turn
+  #isLedBefore(id: string, turn: Turn): boolean {
+    const head = this.#lines.get(id)?.[0]
+    return head !== undefined && head.since < turn.since
+  }
+
+  #join(id: string, turn: Turn): Turn[] {
+    let line = this.#lines.get(id)
+    if (!line) {
+      line = []
+      this.#lines.set(id, line)
+    }
+    line.splice(line.findLastIndex(({ since }) => since <= turn.since) + 1, 0, turn)
+    return line
   }
 
   #leave(id: string, turn: Turn): void {
@@ -187,11 +219,34 @@ function foreseen(verdict: Verdict): number {
   )
 }
 
-/** When the last of `units` would be admitted if they were asked for one after the other, from now. */
-async function expectedWait(asker: Asker, { limits }: Verdict, units: number): Promise<number> {
+/** The line of the limit that refuses for longest; undefined for a block, which is no limit's. */
+function lineOf({ lines }: Asker, { limits }: Verdict): string | undefined {
+  const i = longestRefusal(limits)
+  return i < 0 ? undefined : lines[i]
+}
+
+/** Which limit refuses for longest, never being longest and the first of equals; -1 if none refuses. */
+export function longestRefusal(limits: readonly LimitReport[]): number {
+  let longest = -1
+  let found = -1
+  for (let i = 0; i < limits.length; i++) {
+    const { allowed, retryAfterMs = Number.POSITIVE_INFINITY } = limits[i] as LimitReport
+    if (allowed || retryAfterMs <= longest) continue
+    longest = retryAfterMs
+    found = i
+  }
+  return found
+}
+
+/** When the last of `units` in a line would be admitted if they were asked for one after the other, from now. */
+async function expectedWait(asker: Asker, { limits }: Verdict, line: string, units: number): Promise<number> {
   let most = 0
-  for (const [i, { algorithm, limit, windowMs, capacity }] of limits.entries()) {
+  for (const [i, { algorithm, limit, windowMs, capacity, retryAfterMs = 0 }] of limits.entries()) {
     if (algorithm === 'concurrency' || limit === 0 || units === 0) continue
+    if (asker.lines[i] !== line) {
+      most = Math.max(most, retryAfterMs)
+      continue
+    }
     // Every `capacity` units take the time in which that many come back; the rest is up to the present state.
     const rounds = Math.floor((units - 1) / capacity)
     const rest = units - rounds * capacity

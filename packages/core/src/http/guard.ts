@@ -177,8 +177,11 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     if (!isLater(action)) return outcome(context, first, action)
     const { verdict, ending } = action
     if (ending !== 'proceed' || !verdict.allowed) return outcome(context, verdict, ending)
+    hold(context, verdict)
     // The wait in line counts as part of what it is put off by, or those before it would be overtaken.
-    return admit(context, verdict, responders.slowness(verdict) - (performance.now() - arrivedAt))
+    const slownessMs = responders.slowness(verdict) - (performance.now() - arrivedAt)
+    // Also with nothing to wait for: who has left meanwhile gets no handler to run.
+    return takeTurn(context, verdict, Math.max(verdict.delayMs, slownessMs))
   }
 
   async function takeTurn(context: HttpContext<Request>, verdict: Verdict, waitMs: number): Promise<Outcome> {

@@ -1,6 +1,7 @@
 import { invalidPolicy } from '../../errors.js'
 import type { Limit } from '../../limits/limit.js'
-import type { Verdict } from '../../verdict.js'
+import { type LimitReport, Verdict } from '../../verdict.js'
+import { longestRefusal } from '../../waiting-lines.js'
 import type { HttpContext } from '../context.js'
 import type { Responder } from './responder.js'
 
@@ -14,32 +15,25 @@ export class Responders<Request> {
   readonly linesUp: boolean
   /** Whether admitted requests are told nothing: without fields among its replies, their absence would tell. */
   readonly hidesQuota: boolean
+  readonly #slows: boolean
   readonly #own: Responder<Request>
-  /** By limit. */
-  readonly #chosen: readonly Responder<Request>[]
   readonly #all: readonly Responder<Request>[]
 
   /** @throws SluiceError `INVALID_POLICY` */
   constructor(where: string, own: Responder<Request>, limits: readonly Limit<Request>[]) {
     if (typeof own !== 'function') invalidPolicy(where, 'respond', 'a responder such as reject()', own)
     this.#own = own
-    this.#chosen = limits.map(({ respond }) => respond ?? own)
-    this.#all = [...new Set([own, ...this.#chosen])]
-    this.linesUp = this.#all.some(({ linesUp }) => linesUp)
-    this.hidesQuota = this.#all.some(({ hidesQuota }) => hidesQuota)
+    this.#all = [...new Set([own, ...limits.flatMap(({ respond }) => respond ?? [])])]
+    this.linesUp = this.#all.some(({ linesUp }) => linesUp === true)
+    this.#slows = this.#all.some(({ slowness }) => slowness !== undefined)
+    this.hidesQuota = this.#all.some(({ hidesQuota }) => hidesQuota === true)
   }
 
-  for({ limits }: Verdict): Responder<Request> {
-    let longest = -1
-    let chosen: Responder<Request> | undefined
-    for (let i = 0; i < limits.length; i++) {
-      const { allowed, retryAfterMs = Number.POSITIVE_INFINITY } = limits[i] as Verdict['limits'][number]
-      if (allowed || retryAfterMs <= longest) continue
-      longest = retryAfterMs
-      chosen = this.#chosen[i]
-    }
+  for(verdict: Verdict): Responder<Request> {
+    const i = longestRefusal(verdict.limits)
+    if (i >= 0) return this.#of(verdict, i)
     // No limit refuses a request that only has others before it.
-    return chosen ?? (limits.length > 0 ? this.#all.find(({ linesUp }) => linesUp) : undefined) ?? this.#own
+    return (verdict.block ? undefined : this.#all.find(({ linesUp }) => linesUp)) ?? this.#own
   }
 
   admitted(context: HttpContext<Request>): void {
@@ -47,7 +41,16 @@ export class Responders<Request> {
   }
 
   /** Milliseconds by which to put off a request that was just admitted. */
-  slowness({ limits }: Verdict): number {
-    return limits.reduce((most, report, i) => Math.max(most, this.#chosen[i]?.slowness?.(report) ?? 0), 0)
+  slowness(verdict: Verdict): number {
+    let most = 0
+    for (let i = 0; this.#slows && i < verdict.limits.length; i++) {
+      const report = verdict.limits[i] as LimitReport
+      most = Math.max(most, this.#of(verdict, i).slowness?.(report) ?? 0)
+    }
+    return most
+  }
+
+  #of(verdict: Verdict, i: number): Responder<Request> {
+    return (Verdict.definitionsOf(verdict)[i]?.respond as Responder<Request> | undefined) ?? this.#own
   }
 }

@@ -45,7 +45,10 @@ export interface Responder<Request = unknown> extends ResponderTraits<Request> {
   (refused: Refused<Request>): Action | Promise<Action>
 }
 
-/** What a responder may ask of its limiter beyond being called for refusals. */
+/**
+ * What a responder may ask of its limiter beyond being called for refusals. A function of your own that
+ * calls on such a responder hands its traits on: `Object.assign((refused) => …, { linesUp: true })`.
+ */
 export interface ResponderTraits<Request = unknown> {
   /** Its requests wait in line: one that comes later joins them, where it could have overtaken them. */
   readonly linesUp?: boolean

@@ -20,7 +20,7 @@ export interface ShadowOptions<Request> {
   /** Beside those of the sample, or in their place: what the handler sets for each response anew. */
   readonly headers?: Fields | ((request: Request) => Fields)
   /**
-   * Whether to look on at successes of the same method and route (2xx, up to 64 KiB, at most one in
+   * Whether to look on at successes of the same method and route, or path where no route is known yet (2xx, up to 64 KiB, at most one in
    * 10 s), and to answer like the last: its status, headers and body. That hands one client's answer
    * to another, so use it only where all get the same. What says that it is not, by `Set-Cookie` or
    * `Cache-Control: private` or `no-store`, is not learned from; nor are answers to requests with
