@@ -343,6 +343,12 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         expect(app.ran).toHaveLength(6)
       })
 
+      test("goes by the limiter's own priority where it names none", async () => {
+        const app = await start({ limits: oneEach(150), priority: byHeader, respond: queue() })
+        await ask(app)
+        expect(await order(app, [0, 1.5, 0, 2, 1])).toEqual([2, 1.5, 1, 0, 0])
+      })
+
       test('lets nobody starve: waiting raises a request until it is first', async () => {
         const app = await start({
           limits: oneEach(60),

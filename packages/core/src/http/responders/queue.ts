@@ -1,6 +1,6 @@
 import { type Duration, durationMs } from '../../duration.js'
-import { invalidPolicy, SluiceError, show } from '../../errors.js'
 import { knownOptions, wholeNumber } from '../../limits/checks.js'
+import { checkPriority, priorityOf } from '../../priority.js'
 import type { HttpContext } from '../context.js'
 import { fallback } from './fallback.js'
 import { answerWith, type Refused, type Responder, withTraits } from './responder.js'
@@ -13,7 +13,7 @@ export interface QueueOptions<Request> {
   readonly size?: number
   /** Most requests that wait at once, over all keys. @default 1000 */
   readonly maxConnections?: number
-  /** A request's class, a whole number, or a function that says it, also later: higher goes first. @default 0 */
+  /** A request's class, any finite number, or a function that says it, also later: higher goes first. @default the limiter's `priority` */
   readonly priority?: number | ((request: Request, context: HttpContext<Request>) => number | Promise<number>)
   /**
    * Waiting for this long raises a request by one class, so none starves: it is as if a request of
@@ -34,22 +34,22 @@ export interface QueueOptions<Request> {
  */
 export function queue<Request>(options: QueueOptions<Request> = {}): Responder<Request> {
   knownOptions('queue', options, ['maxWait', 'size', 'maxConnections', 'priority', 'ageEvery', 'otherwise'])
-  const { maxWait = '10s', size = 100, maxConnections = 1000, priority = 0, ageEvery = '2s' } = options
+  const { maxWait = '10s', size = 100, maxConnections = 1000, priority, ageEvery = '2s' } = options
   const otherwise = fallback<Request>('queue', 'otherwise', options.otherwise, { status: 503 })
   const maxWaitMs = durationMs('queue', 'maxWait', maxWait)
   const ageEveryMs = durationMs('queue', 'ageEvery', ageEvery)
   wholeNumber('queue', 'size', size, 1)
   const seats = new Seats(wholeNumber('queue', 'maxConnections', maxConnections, 1))
-  if (typeof priority !== 'function' && !Number.isSafeInteger(priority)) {
-    invalidPolicy('queue', 'priority', 'a whole number or a function', priority)
-  }
+  if (priority !== undefined && typeof priority !== 'function') checkPriority('queue', priority)
 
   async function queue(refused: Refused<Request>) {
     const { context, verdict } = refused
     if (verdict.reason !== 'limited' || !seats.take()) return answerWith(otherwise, refused, verdict)
     try {
-      const own = typeof priority === 'function' ? await priority(context.request, context) : priority
-      const late = await refused.lineUp({ maxWaitMs, size, headStartMs: checkedClass(own) * ageEveryMs })
+      const own =
+        typeof priority === 'function' ? await priority(context.request, context) : (priority ?? priorityOf(verdict))
+      const headStartMs = checkPriority('queue', own) * ageEveryMs
+      const late = await refused.lineUp({ maxWaitMs, size, headStartMs })
       if (late === 'gone') return late
       return late.allowed ? { verdict: late, ending: 'proceed' as const } : await answerWith(otherwise, refused, late)
     } finally {
@@ -57,9 +57,4 @@ export function queue<Request>(options: QueueOptions<Request> = {}): Responder<R
     }
   }
   return withTraits(queue, otherwise, { linesUp: true })
-}
-
-function checkedClass(value: unknown): number {
-  if (Number.isSafeInteger(value)) return value as number
-  throw new SluiceError('INVALID_POLICY', `queue: priority: expected a whole number, got ${show(value)}`)
 }
