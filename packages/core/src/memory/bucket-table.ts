@@ -13,12 +13,8 @@ export class BucketTable extends States<BucketState> implements Table {
   readonly #capacity: number
   readonly #stepMs: number
 
-  #identity = ''
-  #state: BucketState | undefined
   #debt = 0
   #at = 0
-  #now = 0
-  #need = 0
 
   constructor([limit, windowMs, capacity, stepMs]: readonly number[], graceMs: number) {
     super(graceMs)
@@ -29,11 +25,7 @@ export class BucketTable extends States<BucketState> implements Table {
   }
 
   look(identity: string, now: number, need: number): number {
-    const state = this.states.get(identity)
-    this.#identity = identity
-    this.#state = state
-    this.#now = now
-    this.#need = need
+    const state = this.find(identity, now, need)
     this.#at = state ? instant(state.at, now, this.#windowMs) : now
     this.#debt = state ? bucket.drain(state.debt, Math.min(state.at, this.#at), this.#at, this.#limit, this.#stepMs) : 0
     return this.#wait(need)
@@ -45,7 +37,7 @@ export class BucketTable extends States<BucketState> implements Table {
   }
 
   refund(cost: number, receipt: number, chargedAt: number): void {
-    if (!this.#state) return
+    if (!this.state) return
 
     this.#debt = bucket.refund(
       this.#debt,
@@ -61,13 +53,13 @@ export class BucketTable extends States<BucketState> implements Table {
   }
 
   heal(): void {
-    if (this.#state && isAhead(this.#state.at, this.#now, this.#windowMs)) this.#write()
+    if (this.state && isAhead(this.state.at, this.now, this.#windowMs)) this.#write()
   }
 
   report(values: number[], admitted: boolean): void {
     values.push(
       bucket.remaining(this.#debt, this.#windowMs, this.#capacity),
-      admitted ? 0 : this.#wait(this.#need),
+      admitted ? 0 : this.#wait(this.need),
       this.#wait(this.#capacity),
       this.#debt,
     )
@@ -81,20 +73,20 @@ export class BucketTable extends States<BucketState> implements Table {
   #wait(cost: number): number {
     const wait = bucket.waitFor(this.#debt, this.#at, cost, this.#limit, this.#windowMs, this.#capacity, this.#stepMs)
     // While the clock catches up with the state, its wait counts from the state's instant.
-    return wait > 0 ? wait + this.#at - this.#now : wait
+    return wait > 0 ? wait + this.#at - this.now : wait
   }
 
   #write(): void {
     const resetAfterMs = this.#wait(this.#capacity)
     if (resetAfterMs === 0) {
-      this.states.delete(this.#identity)
+      this.states.delete(this.identity)
       return
     }
-    const resetAt = this.#now + resetAfterMs
-    if (this.#state) {
-      this.#state.debt = this.#debt
-      this.#state.at = this.#at
-      this.#state.resetAt = resetAt
-    } else this.states.set(this.#identity, { debt: this.#debt, at: this.#at, resetAt })
+    const resetAt = this.now + resetAfterMs
+    if (this.state) {
+      this.state.debt = this.#debt
+      this.state.at = this.#at
+      this.state.resetAt = resetAt
+    } else this.states.set(this.identity, { debt: this.#debt, at: this.#at, resetAt })
   }
 }

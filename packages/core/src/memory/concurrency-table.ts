@@ -10,12 +10,8 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
   readonly #limit: number
   readonly #ttlMs: number
 
-  #identity = ''
-  #state: PlacesState | undefined
   #ends: number[] = []
   #lastEnd = 0
-  #now = 0
-  #need = 0
 
   constructor([limit, ttlMs]: readonly number[], graceMs: number) {
     super(graceMs)
@@ -24,11 +20,7 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
   }
 
   look(identity: string, now: number, need: number): number {
-    const state = this.states.get(identity)
-    this.#identity = identity
-    this.#state = state
-    this.#now = now
-    this.#need = need
+    this.find(identity, now, need)
     this.#count()
     return concurrency.waitFor(this.#ends, now, need, this.#limit)
   }
@@ -36,41 +28,41 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
   charge(cost: number, lease: string): void {
     const places = Math.min(cost, this.#limit - this.#ends.length)
     if (places <= 0) return
-    this.#state ??= this.#open()
-    for (let n = 0; n < places; n++) this.#state.ends.set(`${lease}.${n}`, this.#now + this.#ttlMs)
-    for (const [other, end] of this.#state.ends) if (end <= this.#now) this.#state.ends.delete(other)
-    this.#state.resetAt = this.#now + this.#ttlMs
+    this.state ??= this.#open()
+    for (let n = 0; n < places; n++) this.state.ends.set(`${lease}.${n}`, this.now + this.#ttlMs)
+    for (const [other, end] of this.state.ends) if (end <= this.now) this.state.ends.delete(other)
+    this.state.resetAt = this.now + this.#ttlMs
     this.#count()
   }
 
   /** A place given back is a place freed. */
   refund(cost: number, _receipt: number, _chargedAt: number, lease: string): void {
-    if (!this.#state) return
-    for (let n = 0; n < cost; n++) this.#state.ends.delete(`${lease}.${n}`)
+    if (!this.state) return
+    for (let n = 0; n < cost; n++) this.state.ends.delete(`${lease}.${n}`)
     this.#count()
-    if (this.#state.ends.size === 0) this.states.delete(this.#identity)
+    if (this.state.ends.size === 0) this.states.delete(this.identity)
   }
 
   renew(cost: number, lease: string): void {
-    if (!this.#state) return
+    if (!this.state) return
     for (let n = 0; n < cost; n++) {
-      const end = this.#state.ends.get(`${lease}.${n}`)
-      if (end !== undefined && end > this.#now) this.#state.ends.set(`${lease}.${n}`, this.#now + this.#ttlMs)
+      const end = this.state.ends.get(`${lease}.${n}`)
+      if (end !== undefined && end > this.now) this.state.ends.set(`${lease}.${n}`, this.now + this.#ttlMs)
     }
-    this.#state.resetAt = this.#now + this.#ttlMs
+    this.state.resetAt = this.now + this.#ttlMs
     this.#count()
   }
 
   heal(): void {
-    const latest = this.#now + this.#ttlMs
-    for (const [lease, end] of this.#state?.ends ?? []) if (end > latest) this.#state?.ends.set(lease, latest)
+    const latest = this.now + this.#ttlMs
+    for (const [lease, end] of this.state?.ends ?? []) if (end > latest) this.state?.ends.set(lease, latest)
   }
 
   report(values: number[], admitted: boolean): void {
     values.push(
       this.#limit - this.#ends.length,
-      admitted ? 0 : concurrency.waitFor(this.#ends, this.#now, this.#need, this.#limit),
-      this.#lastEnd === 0 ? 0 : this.#lastEnd - this.#now,
+      admitted ? 0 : concurrency.waitFor(this.#ends, this.now, this.need, this.#limit),
+      this.#lastEnd === 0 ? 0 : this.#lastEnd - this.now,
       0,
     )
   }
@@ -82,7 +74,7 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
 
   #open(): PlacesState {
     const state = { ends: new Map<string, number>(), resetAt: 0 }
-    this.states.set(this.#identity, state)
+    this.states.set(this.identity, state)
     return state
   }
 
@@ -90,9 +82,9 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
   #count(): void {
     this.#ends = []
     this.#lastEnd = 0
-    for (const end of this.#state?.ends.values() ?? []) {
-      if (end <= this.#now) continue
-      const cut = Math.min(end, this.#now + this.#ttlMs)
+    for (const end of this.state?.ends.values() ?? []) {
+      if (end <= this.now) continue
+      const cut = Math.min(end, this.now + this.#ttlMs)
       this.#ends.push(cut)
       if (cut > this.#lastEnd) this.#lastEnd = cut
     }

@@ -13,12 +13,8 @@ export class CounterTable extends States<CounterState> implements Table {
   readonly #windowMs: number
   readonly #byClock: boolean
 
-  #identity = ''
-  #state: CounterState | undefined
   #start = 0
   #count = 0
-  #now = 0
-  #need = 0
 
   constructor([limit, windowMs, , byClock]: readonly number[], graceMs: number) {
     super(graceMs)
@@ -28,12 +24,8 @@ export class CounterTable extends States<CounterState> implements Table {
   }
 
   look(identity: string, now: number, need: number): number {
-    const state = this.states.get(identity)
-    this.#identity = identity
-    this.#now = now
-    this.#need = need
+    const state = this.find(identity, now, need)
     const at = state ? instant(state.start, now, this.#windowMs) : now
-    this.#state = state
     const isOver = !state || at >= state.start + this.#windowMs
     this.#count = state && !isOver ? state.count : 0
     this.#start =
@@ -47,19 +39,19 @@ export class CounterTable extends States<CounterState> implements Table {
   }
 
   refund(cost: number, receipt: number): void {
-    if (!this.#state || this.#start !== receipt) return
+    if (!this.state || this.#start !== receipt) return
     this.#count = Math.max(0, this.#count - cost)
     this.#write()
   }
 
   heal(): void {
-    if (this.#state && isAhead(this.#state.start, this.#now, this.#windowMs)) this.#write()
+    if (this.state && isAhead(this.state.start, this.now, this.#windowMs)) this.#write()
   }
 
   report(values: number[], admitted: boolean): void {
     values.push(
       this.#limit - this.#count,
-      admitted ? 0 : this.#wait(this.#need),
+      admitted ? 0 : this.#wait(this.need),
       this.#count === 0 ? 0 : this.#endsIn(),
       this.#start,
     )
@@ -70,7 +62,7 @@ export class CounterTable extends States<CounterState> implements Table {
   }
 
   #endsIn(): number {
-    return this.#start + this.#windowMs - this.#now
+    return this.#start + this.#windowMs - this.now
   }
 
   #wait(cost: number): number {
@@ -79,14 +71,14 @@ export class CounterTable extends States<CounterState> implements Table {
 
   #write(): void {
     if (this.#count === 0) {
-      this.states.delete(this.#identity)
+      this.states.delete(this.identity)
       return
     }
     const resetAt = this.#start + this.#windowMs
-    if (this.#state) {
-      this.#state.start = this.#start
-      this.#state.count = this.#count
-      this.#state.resetAt = resetAt
-    } else this.states.set(this.#identity, { start: this.#start, count: this.#count, resetAt })
+    if (this.state) {
+      this.state.start = this.#start
+      this.state.count = this.#count
+      this.state.resetAt = resetAt
+    } else this.states.set(this.identity, { start: this.#start, count: this.#count, resetAt })
   }
 }

@@ -15,12 +15,8 @@ export class LogTable extends States<LogState> implements Table {
   /** Limit and window of each limit, flat. */
   readonly #pairs: readonly number[]
 
-  #identity = ''
-  #state: LogState | undefined
   #entries: number[] = EMPTY
   #at = 0
-  #now = 0
-  #need = 0
 
   constructor([, longestMs, ...pairs]: readonly number[], graceMs: number) {
     super(graceMs)
@@ -29,11 +25,7 @@ export class LogTable extends States<LogState> implements Table {
   }
 
   look(identity: string, now: number, need: number): number {
-    const state = this.states.get(identity)
-    this.#identity = identity
-    this.#state = state
-    this.#now = now
-    this.#need = need
+    const state = this.find(identity, now, need)
     this.#entries = state?.entries ?? EMPTY
     const newest = state?.entries.at(-1) ?? now
     this.#at = instant(newest, now, this.#longestMs)
@@ -54,7 +46,7 @@ export class LogTable extends States<LogState> implements Table {
   }
 
   refund(cost: number, receipt: number): void {
-    if (!this.#state) return
+    if (!this.state) return
     let end = this.#entries.length
     while (end > 0 && (this.#entries[end - 1] as number) > receipt) end--
     let start = end
@@ -65,7 +57,7 @@ export class LogTable extends States<LogState> implements Table {
   }
 
   heal(): void {
-    if (this.#state && this.#entries !== this.#state.entries) this.#write()
+    if (this.state && this.#entries !== this.state.entries) this.#write()
   }
 
   report(values: number[], admitted: boolean): void {
@@ -75,8 +67,8 @@ export class LogTable extends States<LogState> implements Table {
       const windowMs = this.#pairs[i + 1] as number
       values.push(
         limit - this.#live(i),
-        admitted ? 0 : this.#wait(this.#need, i),
-        count === 0 ? 0 : Math.max(0, (this.#entries[count - 1] as number) + windowMs - this.#now),
+        admitted ? 0 : this.#wait(this.need, i),
+        count === 0 ? 0 : Math.max(0, (this.#entries[count - 1] as number) + windowMs - this.now),
         this.#at,
       )
     }
@@ -102,7 +94,7 @@ export class LogTable extends States<LogState> implements Table {
     const limit = this.#pairs[pair] as number
     const windowMs = this.#pairs[pair + 1] as number
     const wait = log.waitFor(this.#entries, this.#entries.length, this.#live(pair), this.#at, cost, limit, windowMs)
-    return wait > 0 ? wait + this.#at - this.#now : wait
+    return wait > 0 ? wait + this.#at - this.now : wait
   }
 
   /** Keeps only entries that counted when the newest came: no more are needed, even if the clock steps back. */
@@ -112,13 +104,13 @@ export class LogTable extends States<LogState> implements Table {
     for (let i = 0; i < this.#pairs.length; i += 2) keep = Math.max(keep, this.#live(i, newest))
     if (keep < this.#entries.length) this.#entries.splice(0, this.#entries.length - keep)
     if (keep === 0) {
-      this.states.delete(this.#identity)
+      this.states.delete(this.identity)
       return
     }
     const resetAt = (newest as number) + this.#longestMs
-    if (this.#state) {
-      this.#state.entries = this.#entries
-      this.#state.resetAt = resetAt
-    } else this.states.set(this.#identity, { entries: this.#entries, resetAt })
+    if (this.state) {
+      this.state.entries = this.#entries
+      this.state.resetAt = resetAt
+    } else this.states.set(this.identity, { entries: this.#entries, resetAt })
   }
 }

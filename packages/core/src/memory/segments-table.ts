@@ -16,16 +16,12 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
   readonly #segmentMs: number
   readonly #edge: number
 
-  #identity = ''
-  #state: SegmentsState | undefined
   #segment = 0
   #total = 0
   #counts: number[] = []
   /** How far the decision's instant is into its segment. */
   #offset = 0
   #at = 0
-  #now = 0
-  #need = 0
 
   constructor([limit, windowMs, segments, edge]: readonly number[], graceMs: number) {
     super(graceMs)
@@ -37,11 +33,7 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
   }
 
   look(identity: string, now: number, need: number): number {
-    const state = this.states.get(identity)
-    this.#identity = identity
-    this.#state = state
-    this.#now = now
-    this.#need = need
+    const state = this.find(identity, now, need)
     const start = state ? state.segment * this.#segmentMs : now
     this.#at = instant(start, now, this.#windowMs)
     this.#segment = Math.floor(this.#at / this.#segmentMs)
@@ -68,7 +60,7 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
 
   refund(cost: number, receipt: number): void {
     const k = this.#segment - receipt
-    if (!this.#state || k < 0 || k > this.#segments) return
+    if (!this.state || k < 0 || k > this.#segments) return
     const units = Math.min(cost, this.#counts[k] as number)
     this.#counts[k] = (this.#counts[k] as number) - units
     if (k < this.#segments) this.#total -= units
@@ -76,14 +68,14 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
   }
 
   heal(): void {
-    if (this.#state && isAhead(this.#state.segment * this.#segmentMs, this.#now, this.#windowMs)) this.#write()
+    if (this.state && isAhead(this.state.segment * this.#segmentMs, this.now, this.#windowMs)) this.#write()
   }
 
   report(values: number[], admitted: boolean): void {
     const edge = window.edgeUnits(this.#counts[this.#segments] as number, this.#offset, this.#segmentMs, this.#edge)
     values.push(
       Math.max(0, this.#limit - this.#total - edge),
-      admitted ? 0 : this.#wait(this.#need),
+      admitted ? 0 : this.#wait(this.need),
       this.#reset(),
       this.#segment,
     )
@@ -118,28 +110,28 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
       this.#segmentMs,
       this.#edge,
     )
-    return wait > 0 ? wait + this.#at - this.#now : wait
+    return wait > 0 ? wait + this.#at - this.now : wait
   }
 
   #reset(): number {
     const reset = window.resetAfter(this.#counts, this.#offset, this.#segments, this.#segmentMs, this.#edge)
-    return reset > 0 ? reset + this.#at - this.#now : 0
+    return reset > 0 ? reset + this.#at - this.now : 0
   }
 
   #write(): void {
     const resetAfterMs = this.#reset()
     if (resetAfterMs === 0) {
-      this.states.delete(this.#identity)
+      this.states.delete(this.identity)
       return
     }
-    const resetAt = this.#now + resetAfterMs
-    if (this.#state) {
-      this.#state.segment = this.#segment
-      this.#state.total = this.#total
-      this.#state.counts = this.#counts
-      this.#state.resetAt = resetAt
+    const resetAt = this.now + resetAfterMs
+    if (this.state) {
+      this.state.segment = this.#segment
+      this.state.total = this.#total
+      this.state.counts = this.#counts
+      this.state.resetAt = resetAt
     } else {
-      this.states.set(this.#identity, { segment: this.#segment, total: this.#total, counts: this.#counts, resetAt })
+      this.states.set(this.identity, { segment: this.#segment, total: this.#total, counts: this.#counts, resetAt })
     }
   }
 }

@@ -32,6 +32,11 @@ const SAMPLE = 8
 /** Keeps states by identity and walks them in a circle, a few at a time: no timer per key. */
 export abstract class States<S extends State> {
   protected readonly states = new Map<string, S>()
+  /** What the last `look` was asked about, and the state it found. */
+  protected identity = ''
+  protected state: S | undefined
+  protected now = 0
+  protected need = 0
   readonly #graceMs: number
   #walk: Iterator<[string, S]> | undefined
 
@@ -42,6 +47,14 @@ export abstract class States<S extends State> {
 
   get size(): number {
     return this.states.size
+  }
+
+  protected find(identity: string, now: number, need: number): S | undefined {
+    this.identity = identity
+    this.now = now
+    this.need = need
+    this.state = this.states.get(identity)
+    return this.state
   }
 
   forget(identity: string): void {
