@@ -21,7 +21,7 @@ import {
   throttle,
   type Verdict,
 } from '@sluice/core'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { AnsweringApp, AnsweringFactory, Handler } from './support/answers.js'
 import type { AnyOptions } from './support/app.js'
 import { type RawRequest, rawRequest } from './support/raw.js'
@@ -34,7 +34,8 @@ interface Running extends AnsweringApp {
 
 /** What every responder does, on sockets, to the byte. */
 export function respondersContract(name: string, factory: AnsweringFactory): void {
-  describe(name, () => {
+  // Side by side, as most of them wait most of the time.
+  describe.concurrent(name, () => {
     const running: Running[] = []
     const start = async (options: AnyOptions, answer: Handler = () => ({ body: 'done' })): Promise<Running> => {
       const ran: (Verdict | undefined)[] = []
@@ -48,7 +49,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
       running.push(started)
       return started
     }
-    afterEach(async () => {
+    afterAll(async () => {
       for (const { server } of running.splice(0)) {
         const closed = once(server, 'close')
         server.close()
