@@ -418,6 +418,20 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         expect(app.ran).toHaveLength(1)
       })
 
+      test('who was told when to come back gets through then at once', async () => {
+        const app = await start({ limits: oneEach(280), respond: queue({ size: 2 }) })
+        await ask(app)
+        for (let n = 0; n < 2; n++) await settled(rawRequest(app.port))
+        const { status, head } = await ask(app)
+        expect(status).toBe(503)
+        const [, seconds] = /retry-after: (\d+)/i.exec(head) ?? []
+        expect(seconds).toBe('1')
+        await sleep(Number(seconds) * 1000)
+        const again = await rawRequest(app.port)
+        expect((await again.response).status).toBe(200)
+        expect(await again.took).toBeLessThan(250)
+      })
+
       test('refuses whoever would wait for too long, also when others push in', async () => {
         const app = await start({
           limits: oneEach(500),
