@@ -13,15 +13,15 @@ interface Caller {
   readonly user: string
 }
 
-/** One per 100 ms for each user and one per 40 ms for all; every other store call is answered late. */
-function limiterOfTwo() {
+/** So many per 100 ms for each user and 2 per 80 ms for all; every other store call is answered late. */
+function limiterOfTwo(perUser = 1) {
   const start = performance.now()
   const store = memoryStore({ clock: () => 1_000_000_000 + Math.floor(performance.now() - start) })
   return createLimiter<Caller>({
     name: 'two',
     store: { ...storeLate(store) } as never,
     limits: [
-      gcra({ limit: 1, window: 100, key: ({ user }: Caller) => user }),
+      gcra({ limit: perUser, window: 100, key: ({ user }: Caller) => user }),
       slidingLog({ limit: 2, window: 80, key: () => 'all' }),
     ],
   })
@@ -54,6 +54,56 @@ describe('lines of several limits', () => {
       'ann 100',
       'bob 160',
       'ann 200',
+    ])
+  })
+
+  test('a small cost does not overtake a large one of another key that waits for the same limit', async () => {
+    const limiter = limiterOfTwo(5)
+    const start = performance.now()
+    const served: [string, number][] = []
+    const wait = (user: string, cost: number) =>
+      limiter.acquire({ user }, { cost }).then(() => served.push([user, performance.now() - start]))
+    await wait('cid', 1)
+    const large = wait('ann', 2)
+    await vi.advanceTimersByTimeAsync(1)
+    const small = wait('bob', 1)
+    await vi.advanceTimersByTimeAsync(200)
+    await Promise.all([large, small])
+    expect(served).toEqual([
+      ['cid', 0],
+      ['ann', 80],
+      ['bob', 160],
+    ])
+  })
+
+  test('who becomes first in one line still waits for those who came before in another', async () => {
+    const limiter = limiterOfTwo(2)
+    const start = performance.now()
+    const served: [string, number][] = []
+    const leaving = new AbortController()
+    const wait = (user: string, cost: number, signal?: AbortSignal) =>
+      limiter.acquire({ user }, { cost, ...(signal && { signal }) }).then(
+        () => served.push([user, performance.now() - start]),
+        () => {},
+      )
+    await wait('ann', 2)
+    await vi.advanceTimersByTimeAsync(1)
+    void wait('ann', 2, leaving.signal)
+    await vi.advanceTimersByTimeAsync(84)
+    void wait('dan', 1)
+    await vi.advanceTimersByTimeAsync(1)
+    void wait('zed', 2)
+    await vi.advanceTimersByTimeAsync(1)
+    // Behind the other of her own, whose place is then given up: for herself there is room from 100 ms on.
+    void wait('ann', 1)
+    await vi.advanceTimersByTimeAsync(1)
+    leaving.abort(new Error('left'))
+    await vi.advanceTimersByTimeAsync(400)
+    expect(served).toEqual([
+      ['ann', 0],
+      ['dan', 85],
+      ['zed', 165],
+      ['ann', 245],
     ])
   })
 
