@@ -54,7 +54,7 @@ describe('over HTTP/2', () => {
     expect(headers).toMatchObject({ ':status': 200, 'content-length': '40000' })
     expect(body.equals(bytes)).toBe(true)
     expect(took).toBeGreaterThan(230)
-    expect(took).toBeLessThan(700)
+    expect(took).toBeLessThan(5000)
   })
 
   test('who leaves while delayed never reaches the handler', async () => {

@@ -21,7 +21,7 @@ import {
   throttle,
   type Verdict,
 } from '@sluice/core'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { AnsweringApp, AnsweringFactory, Handler } from './support/answers.js'
 import type { AnyOptions } from './support/app.js'
 import { type RawRequest, rawRequest } from './support/raw.js'
@@ -34,7 +34,8 @@ interface Running extends AnsweringApp {
 
 /** What every responder does, on sockets, to the byte. */
 export function respondersContract(name: string, factory: AnsweringFactory): void {
-  describe(name, () => {
+  // Side by side, as most of them wait most of the time.
+  describe.concurrent(name, () => {
     const running: Running[] = []
     const start = async (options: AnyOptions, answer: Handler = () => ({ body: 'done' })): Promise<Running> => {
       const ran: (Verdict | undefined)[] = []
@@ -48,7 +49,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
       running.push(started)
       return started
     }
-    afterEach(async () => {
+    afterAll(async () => {
       for (const { server } of running.splice(0)) {
         const closed = once(server, 'close')
         server.close()
@@ -194,7 +195,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
           expect((await requests[i]?.response)?.status).toBe(200)
         }
         expect(ends).toEqual([...ends].sort((a, b) => a - b))
-        expect(ends[3]).toBeLessThan(4 * 120 + 150)
+        expect(ends[3]).toBeLessThan(2000)
         expect(app.ran.map((verdict) => [verdict?.allowed, verdict?.cost])).toEqual(Array(4).fill([true, 1]))
         expect(verdicts).toEqual(app.ran)
         expect((await app.limiter.peek('everyone')).resetAfterMs).toBeLessThanOrEqual(120)
@@ -229,14 +230,15 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
       })
 
       test('a client that leaves gives its place back and its handler never runs', async () => {
-        const app = await start({ limits: [gcra({ limit: 1, window: 200 })], respond: delay() })
+        const app = await start({ limits: [gcra({ limit: 1, window: 600 })], respond: delay() })
         await ask(app)
         const leaving = await settled(rawRequest(app.port))
         const staying = await settled(rawRequest(app.port))
         leaving.socket.destroy()
         expect((await staying.response).status).toBe(200)
-        expect(await staying.took).toBeLessThan(350)
-        await sleep(250)
+        // Else it would have been 1200.
+        expect(await staying.took).toBeLessThan(1000)
+        await sleep(100)
         expect(app.ran).toHaveLength(2)
         expect(app.errors).toEqual([])
       })
@@ -274,13 +276,13 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
       test('from some units on, admitted requests are slowed down, by more and more', async () => {
         const app = await start({
           store: frozen(),
-          limits: [gcra({ limit: 4, window: '10s', respond: delay({ from: 2, by: 60 }) })],
+          limits: [gcra({ limit: 4, window: '10s', respond: delay({ from: 2, by: 200 }) })],
         })
         const took: number[] = []
         for (let n = 0; n < 4; n++) took.push(await (await rawRequest(app.port)).took)
-        for (const [i, least] of [0, 0, 60, 120].entries()) {
+        for (const [i, least] of [0, 0, 200, 400].entries()) {
           expect(took[i]).toBeGreaterThan(least - 3)
-          expect(took[i]).toBeLessThan(least + 55)
+          expect(took[i]).toBeLessThan(least + 190)
         }
         expect(app.ran).toHaveLength(4)
       })
@@ -337,7 +339,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
       }
 
       test('serves higher classes first, and equals as they came', async () => {
-        const app = await start({ limits: oneEach(150), respond: queue({ priority: byHeader }) })
+        const app = await start({ limits: oneEach(300), respond: queue({ priority: byHeader }) })
         await ask(app)
         expect(await order(app, [0, 1, 0, 2, 1])).toEqual([2, 1, 1, 0, 0])
         expect(app.ran).toHaveLength(6)
@@ -351,25 +353,23 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
 
       test('lets nobody starve: waiting raises a request until it is first', async () => {
         const app = await start({
-          limits: oneEach(60),
-          respond: queue({ priority: async (r: unknown, c: HttpContext) => byHeader(r, c), ageEvery: 200 }),
+          limits: oneEach(300),
+          respond: queue({ priority: async (r: unknown, c: HttpContext) => byHeader(r, c), ageEvery: 300 }),
         })
         await ask(app)
-        const low = await settled(rawRequest(app.port))
-        const others: RawRequest[] = []
-        let lowDone = false
-        void low.response.then(() => {
-          lowDone = true
-        })
-        // Twice as many of a higher class as there is room for.
-        for (let n = 0; n < 40 && !lowDone; n++) {
-          others.push(await settled(rawRequest(app.port, 'GET', { 'X-Class': '1' })))
-          await sleep(20)
+        const left: string[] = []
+        const send = async (own: number, what: string) => {
+          const request = await rawRequest(app.port, 'GET', { 'X-Class': String(own) })
+          return request.response.then(() => left.push(what))
         }
-        expect((await low.response).status).toBe(200)
-        expect(await low.took).toBeGreaterThan(200)
-        expect(await low.took).toBeLessThan(900)
-        for (const { socket } of others) socket.destroy()
+        const sent = [send(0, 'low')]
+        await sleep(20)
+        sent.push(send(1, 'soon after'), send(1, 'soon after'))
+        await sleep(350)
+        // By now the low one is worth as much as these, and came first.
+        sent.push(send(1, 'late'), send(1, 'late'))
+        await Promise.all(sent)
+        expect(left).toEqual(['soon after', 'soon after', 'low', 'late', 'late'])
       })
 
       const byUser = (_request: unknown, context: HttpContext) => context.header('x-user')
@@ -379,7 +379,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
       ]
 
       test('classes count among all who wait for a limit, whoever they are', async () => {
-        const app = await start({ limits: userAndAll(10, 150), respond: queue({ priority: byHeader }) })
+        const app = await start({ limits: userAndAll(10, 300), respond: queue({ priority: byHeader }) })
         const left: string[] = []
         const send = async (user: string, own: number) => {
           const request = await settled(rawRequest(app.port, 'GET', { 'X-User': user, 'X-Class': String(own) }))
@@ -397,13 +397,13 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
       })
 
       test('who waits for a limit of their own holds up nobody else', async () => {
-        const app = await start({ limits: userAndAll(400, 60), respond: queue() })
+        const app = await start({ limits: userAndAll(900, 60), respond: queue() })
         const send = async (user: string) => settled(rawRequest(app.port, 'GET', { 'X-User': user }))
         const first = await send('ann')
         const second = await send('ann')
         const third = await send('bob')
-        expect(await third.took).toBeLessThan(200)
-        expect(await second.took).toBeGreaterThan(330)
+        expect(await third.took).toBeLessThan(600)
+        expect(await second.took).toBeGreaterThan(800)
         for (const { response } of [first, second, third]) expect((await response).status).toBe(200)
       })
 
@@ -418,16 +418,30 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         // A place comes free when a client leaves.
         waiting[0]?.socket.destroy()
         await waiting[0]?.response
-        await sleep(30)
+        await sleep(100)
         const next = await settled(rawRequest(app.port))
         expect(next.socket.destroyed).toBe(false)
         expect(app.ran).toHaveLength(1)
       })
 
+      test('who was told when to come back gets through then at once', async () => {
+        const app = await start({ limits: oneEach(280), respond: queue({ size: 2 }) })
+        await ask(app)
+        for (let n = 0; n < 2; n++) await settled(rawRequest(app.port))
+        const { status, head } = await ask(app)
+        expect(status).toBe(503)
+        const [, seconds] = /retry-after: (\d+)/i.exec(head) ?? []
+        expect(seconds).toBe('1')
+        await sleep(Number(seconds) * 1000)
+        const again = await rawRequest(app.port)
+        expect((await again.response).status).toBe(200)
+        expect(await again.took).toBeLessThan(250)
+      })
+
       test('refuses whoever would wait for too long, also when others push in', async () => {
         const app = await start({
-          limits: oneEach(200),
-          respond: queue({ priority: byHeader, maxWait: 500, otherwise: reject({ body: 'later' }) }),
+          limits: oneEach(500),
+          respond: queue({ priority: byHeader, maxWait: 1250, otherwise: reject({ body: 'later' }) }),
         })
         await ask(app)
         // In no order: a refusal is as quick as the answer to whoever was served in that moment.
@@ -502,22 +516,25 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         ['a stream', () => Readable.from(pieces(bytes, 10_000))],
       ])('slows %s after so many bytes, and changes none', async (_what, body) => {
         const app = await start(
-          { ...slowed, respond: throttle({ bytesPerSecond: 128 * 1024, after: 32 * 1024 }) },
+          { ...slowed, respond: throttle({ bytesPerSecond: 32 * 1024, after: 64 * 1024 }) },
           () => ({ headers: { ...binary, 'Content-Length': String(bytes.length) }, body: body() }),
         )
         const request = await rawRequest(app.port)
-        let early = 0
+        let received = 0
+        let tooEarly = 0
         request.socket.on('data', (chunk) => {
-          if (performance.now() - request.sentAt < 100) early += chunk.length
+          received += chunk.length
+          const fairShare = 64 * 1024 + ((performance.now() - request.sentAt) / 1000) * 32 * 1024
+          // The head, a slice at the start, and one to catch up with.
+          tooEarly = Math.max(tooEarly, received - fairShare - 5 * 1024)
         })
         const response = await request.response
         expect(response.status).toBe(200)
         expect(digest(response.body)).toBe(digest(bytes))
-        // 64 KiB at 128 KiB/s.
-        expect(await request.took).toBeGreaterThan(430)
-        expect(await request.took).toBeLessThan(900)
-        expect(early).toBeGreaterThan(32 * 1024)
-        expect(early).toBeLessThan(56 * 1024)
+        expect(tooEarly).toBe(0)
+        // 32 KiB at 32 KiB/s; without a start at full speed it would be 3 s.
+        expect(await request.took).toBeGreaterThan(900)
+        expect(await request.took).toBeLessThan(2500)
       })
 
       test('a body without a length gets the length that it would have had', async () => {
@@ -543,9 +560,8 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
           body: endless(),
         }))
         const request = await rawRequest(app.port)
-        await sleep(400)
-        expect(request.socket.bytesRead).toBeGreaterThan(10_000)
-        expect(request.socket.bytesRead).toBeLessThan(40_000)
+        await expect.poll(() => request.socket.bytesRead).toBeGreaterThan(15_000)
+        expect(performance.now() - request.sentAt).toBeGreaterThan(200)
         expect(made).toBeLessThan(150_000)
         request.socket.destroy()
         await sleep(100)
@@ -594,17 +610,17 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
           store: frozen(),
           limit: 0,
           window: '10s',
-          respond: tarpit({ for: 250, maxConnections: 2 }),
+          respond: tarpit({ for: 1000, maxConnections: 2 }),
         })
         const held = [await settled(rawRequest(app.port)), await settled(rawRequest(app.port))]
         const atOnce = await rawRequest(app.port)
         expect((await atOnce.response).status).toBe(429)
-        expect(await atOnce.took).toBeLessThan(100)
+        expect(await atOnce.took).toBeLessThan(600)
         held[0]?.socket.destroy()
-        await sleep(20)
+        await sleep(100)
         const inItsPlace = await rawRequest(app.port)
         expect((await inItsPlace.response).status).toBe(429)
-        expect(await inItsPlace.took).toBeGreaterThan(245)
+        expect(await inItsPlace.took).toBeGreaterThan(990)
         expect((await held[1]?.response)?.status).toBe(429)
         expect(app.errors).toEqual([])
       })
@@ -723,7 +739,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
             expect(status).toBe(200)
             expect(head).toMatch(/ratelimit: /i)
             expect(head).not.toMatch(/retry-after/i)
-            expect(await request.took).toBeLessThan(500)
+            expect(await request.took).toBeLessThan(3000)
           }
           await app.limiter.block('everyone', { for: '1h' })
           expect((await ask(app)).status).toBe(200)

@@ -52,7 +52,7 @@ test('a leaky bucket that queues spaces departures by the shared limit, not by e
   // By each process alone, 10 per second would leave in half the time.
   for (const [i, ms] of times.entries()) {
     expect(ms).toBeGreaterThan(i * 100 - SLACK_MS)
-    expect(ms).toBeLessThan(i * 100 + 500)
+    expect(ms).toBeLessThan(i * 100 + 2000)
   }
 })
 
@@ -61,6 +61,6 @@ test('queues in two processes share one exact limit', async () => {
   // 4 in any second.
   for (const [i, ms] of times.entries()) {
     expect(ms).toBeGreaterThan(Math.floor(i / 4) * 1000 - SLACK_MS)
-    expect(ms).toBeLessThan(Math.floor(i / 4) * 1000 + 700)
+    expect(ms).toBeLessThan(Math.floor(i / 4) * 1000 + 2000)
   }
 })
