@@ -41,4 +41,5 @@ test('the commands that README shows for the demo print what it says', async () 
   } finally {
     expect(await demo.end('SIGTERM')).toBe(0)
   }
-})
+  // Some of the routes take their time.
+}, 60_000)

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { blocksOf } from './markdown.js'
-import { programOf } from './program.js'
+import { hasDecorators, programOf } from './program.js'
 import { begin, end } from './support.js'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -28,6 +28,22 @@ function markdownIn(folder: string): string[] {
     .map((file) => `${folder}/${file}`)
 }
 
+/** Both shapes that compilers give to decorators, which Node does not read as they are written. */
+const SHAPES = ['standard', 'experimental'] as const
+
+const lowered = (shape: (typeof SHAPES)[number]) => `${DIR}-${shape}-decorators`
+
+/** Compiles the blocks with decorators to where they find what they import, as from where they come. */
+function lower(shape: (typeof SHAPES)[number]): void {
+  rmSync(lowered(shape), { recursive: true, force: true })
+  const files = documents.flatMap(({ blocks }) => blocks.filter(hasDecorators).map(({ file }) => file))
+  if (files.length === 0) return
+  // Types are checked with those of all blocks.
+  const options = ['--ignoreConfig', '--noCheck', '--noResolve', '--module', 'nodenext', '--target', 'es2022']
+  if (shape === 'experimental') options.push('--experimentalDecorators')
+  execFileSync(join(ROOT, 'node_modules/.bin/tsc'), [...options, '--outDir', lowered(shape), ...files])
+}
+
 let redis: RedisServer
 
 beforeAll(async () => {
@@ -48,6 +64,7 @@ beforeAll(async () => {
     include: ['*.ts', '*.js'],
   }
   writeFileSync(join(DIR, 'tsconfig.json'), JSON.stringify(config))
+  for (const shape of SHAPES) lower(shape)
   redis = await startRedis()
   process.env.REDIS_URL = redis.url
 })
@@ -68,10 +85,17 @@ test('every block of the documentation type-checks', () => {
 })
 
 describe.each(documents)('$name', ({ blocks }) => {
-  test.each(blocks)('the block at $where does what it says', async ({ file, shown }) => {
-    await redis.flush()
-    begin(shown)
-    await import(/* @vite-ignore */ file)
+  test.each(blocks)('the block at $where does what it says', async (block) => {
+    const { file, shown } = block
+    const programs = hasDecorators(block)
+      ? SHAPES.map((shape) => join(lowered(shape), basename(file).replace(/ts$/, 'js')))
+      : [file]
+    for (const program of programs) {
+      await redis.flush()
+      begin(shown)
+      await import(/* @vite-ignore */ program)
+      end()
+    }
   })
 })
 

@@ -20,6 +20,11 @@ export function programOf(block: Block, support: string): string {
   ].join('\n')
 }
 
+/** Whether it has to be compiled before it runs. */
+export function hasDecorators({ code }: Pick<Block, 'code'>): boolean {
+  return /^ *@\w/m.test(code)
+}
+
 function checked(line: string): string {
   const [, code = '', value] = /^(.*?) *\/\/ → (.*)$/.exec(line) ?? []
   if (value !== undefined) {

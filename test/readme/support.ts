@@ -5,12 +5,14 @@ import { expect, vi } from 'vitest'
 /** What the code of a document may use to try itself out, and what ends when its test ends. */
 
 const servers: Server[] = []
+const listening = new WeakMap<Server, Promise<void>>()
 let shown: string[] = []
 
 /** Servers of documents say port 3000, as a reader would; here they get a free one, on this machine only. */
 const listen = Server.prototype.listen
 Server.prototype.listen = function (this: Server, ...args: unknown[]) {
   servers.push(this)
+  listening.set(this, new Promise((resolve) => this.once('listening', resolve)))
   const [first, ...rest] = args
   const local =
     typeof first === 'object' && first !== null
@@ -28,10 +30,15 @@ export interface Response {
 }
 
 /** Sends a request to the server that the document started last. */
-export async function send(method: string, path: string, headers: Record<string, string> = {}): Promise<Response> {
+export async function send(
+  method: string,
+  path: string,
+  headers: Record<string, string> = {},
+  body = '',
+): Promise<Response> {
   const server = servers.at(-1)
   if (!server) throw new Error('this block has started no server')
-  if (!server.listening) await new Promise((resolve) => server.once('listening', resolve))
+  await listening.get(server)
   const { port } = server.address() as AddressInfo
   return new Promise((resolve, reject) => {
     const sent = request({ host: '127.0.0.1', port, method, path, headers, agent: false }, (response) => {
@@ -51,7 +58,7 @@ export async function send(method: string, path: string, headers: Record<string,
       )
       response.on('error', reject)
     })
-    sent.on('error', reject).end()
+    sent.on('error', reject).end(body)
   })
 }
 
