@@ -1,8 +1,9 @@
 --- Decides a batch of charges, each all or none, in one run.
 --
--- KEYS   the block keys of every decision, then the cell keys of every decision, in decision order.
+-- KEYS   the block keys of every decision, or instead of all of them the marker that any block sets;
+--        then the cell keys of every decision, in decision order.
 -- ARGV   1 the time in ms, or '' for Redis's own
---        2 how many KEYS are block keys
+--        2 how many KEYS are block keys; -1 where the marker stands for them
 --        3 how many plans follow; for each plan:
 --          how many identities, how many cells; for each cell: kernel, number of params, params;
 --          how many runs follow; for each run of decisions that are alike:
@@ -15,7 +16,7 @@
 -- Returns a flat array: the time in ms; then for each decision and each limit: remaining units, ms until
 -- the same cost would be admitted (0 now, -1 never), ms until the limit is as good as new, the receipt.
 -- A blocked decision has -1 for its first remaining, then the ms until the block ends, then the index
--- at which the reason stands, after all decisions.
+-- at which the reason stands, after all decisions. With the marker there, nothing is decided: the time and -2.
 
 local ARGV, KEYS = ARGV, KEYS
 -- A first read goes through pcall: its error is a table, of length 0, so what is not ours counts as no state,
@@ -70,11 +71,14 @@ local prepare, look, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {
 --- @end
 
 local blockKeys = tonumber(ARGV[2])
--- Nearly always nothing is blocked: one command then answers for the whole batch.
+-- Nearly always nobody is blocked: one key then answers for the whole batch. A read, so that no eviction by use takes it.
+if blockKeys < 0 then
+  if tryCall('GET', KEYS[1]) then return { now, -2 } end
+end
 local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
 local reasons = {}
 
-local a, block, cell = 4, 1, blockKeys
+local a, block, cell = 4, 1, max(blockKeys, -blockKeys)
 for _ = 1, tonumber(ARGV[3]) do
   local identities, cells = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
   a = a + 2

@@ -1,6 +1,6 @@
 import { type Answer, type Ask, type Plan, STRIDE } from '../store.js'
 import type { Connection } from './connection.js'
-import { decode, encode, type PlanText, planText } from './encode.js'
+import { decode, encode, type PlanText, planText, SOMEBODY_BLOCKED } from './encode.js'
 import { run } from './run.js'
 import { decideScriptFor } from './script.js'
 
@@ -10,7 +10,12 @@ export interface BatchOptions {
   /** Most decisions in one script run. */
   readonly batch: number
   readonly clock: (() => number) | undefined
+  /** The key that is there while somebody is blocked; undefined in a cluster, where no key is beside all others. */
+  readonly marker: string | undefined
 }
+
+/** How long after a block was seen batches bring their block keys without asking first. */
+const ASSUME_BLOCKED_MS = 1000
 
 interface Pending {
   readonly ask: Ask
@@ -38,6 +43,8 @@ export class Batches {
   #waiting = new Map<number, Pending[]>()
   #scheduled = false
   readonly #inFlight = new Set<Promise<void>>()
+  /** By the performance clock. */
+  #blockedUntil = 0
 
   constructor(connection: Connection, options: BatchOptions) {
     this.#connection = connection
@@ -88,15 +95,31 @@ export class Batches {
   async #run(line: Pending[]): Promise<void> {
     try {
       const groups = byPlan(line)
-      let parts = 0
-      for (const plan of groups.keys()) parts |= this.#textOf(plan).parts
-      const reply = await run(this.#connection, this.#options.timeoutMs, decideScriptFor(parts), () =>
-        encode(groups, this.#textOf, this.#options.prefix, this.#options.clock?.()),
-      )
-      settle(groups, reply as unknown[])
+      settle(groups, await this.#decided(groups))
     } catch (error) {
       for (const { reject } of line) reject(error as Error)
     }
+  }
+
+  /**
+   * Sends a batch without block keys where a marker says that nobody is blocked. If somebody is, nothing
+   * was decided, and it goes again with them; and so do the batches of the next moment.
+   */
+  async #decided(groups: ReadonlyMap<Plan, readonly Pending[]>): Promise<unknown[]> {
+    let parts = 0
+    for (const plan of groups.keys()) parts |= this.#textOf(plan).parts
+    const { prefix, timeoutMs, clock, marker } = this.#options
+    const send = async (withinMs: number, instead: string | undefined) =>
+      (await run(this.#connection, withinMs, decideScriptFor(parts), () =>
+        encode(groups, this.#textOf, prefix, clock?.(), instead),
+      )) as unknown[]
+    const sentAt = performance.now()
+    if (sentAt < this.#blockedUntil) return send(timeoutMs, undefined)
+    const reply = await send(timeoutMs, marker)
+    if (reply[1] !== SOMEBODY_BLOCKED) return reply
+    const now = performance.now()
+    this.#blockedUntil = now + ASSUME_BLOCKED_MS
+    return send(Math.max(1, timeoutMs - (now - sentAt)), undefined)
   }
 }
 

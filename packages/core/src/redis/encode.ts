@@ -41,18 +41,22 @@ export interface Encoded {
   readonly args: string[]
 }
 
+/** What decide.lua answers instead of deciding when the marker is there: somebody is blocked, and block keys are needed. */
+export const SOMEBODY_BLOCKED = -2
+
 /**
  * Asks grouped by plan, in order within each: equal neighbours form one run, so that a batch of
- * equal decisions costs one key or two each and nothing else.
+ * equal decisions costs one key each and nothing else. Without `marker`, each brings its block keys.
  */
 export function encode(
   groups: ReadonlyMap<Plan, readonly { readonly ask: Ask }[]>,
   textOf: (plan: Plan) => PlanText,
   prefix: string,
   now: number | undefined,
+  marker: string | undefined,
 ): Encoded {
-  const keys: string[] = []
-  const cellKeys: string[] = []
+  const keys = marker === undefined ? [] : [marker]
+  const cellKeys = marker === undefined ? [] : keys
   const args = [now === undefined ? '' : String(now), '', String(groups.size)]
   for (const [plan, group] of groups) {
     const text = textOf(plan)
@@ -80,6 +84,10 @@ export function encode(
     }
     if (sizeAt >= 0) args[sizeAt] = String(size)
     args[runs] = String(runCount)
+  }
+  if (cellKeys === keys) {
+    args[1] = '-1'
+    return { keys, args }
   }
   args[1] = String(keys.length)
   for (const key of cellKeys) keys.push(key)
@@ -112,12 +120,12 @@ function pushKeys(keys: string[], cellKeys: string[], ask: Ask, text: PlanText, 
   const { plan, identities } = ask
   if (identities.length === 1) {
     const start = `${prefix}{${escapeIdentity(identities[0] as string)}`
-    keys.push(start + text.blockSuffix)
+    if (keys !== cellKeys) keys.push(start + text.blockSuffix)
     for (const suffix of text.cellSuffixes) cellKeys.push(start + suffix)
     return
   }
   const starts = identities.map((identity) => `${prefix}{${escapeIdentity(identity)}`)
-  for (const start of starts) keys.push(start + text.blockSuffix)
+  if (keys !== cellKeys) for (const start of starts) keys.push(start + text.blockSuffix)
   for (let i = 0; i < plan.cells.length; i++) {
     cellKeys.push((starts[(plan.cells[i] as Cell).identity] as string) + text.cellSuffixes[i])
   }

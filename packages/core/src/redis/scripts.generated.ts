@@ -10,7 +10,7 @@ export interface LuaScript {
 
 export const blockScript: LuaScript = {
   name: 'block',
-  sha1: '882edef691635e961381ba8c0b6c2e6527e05ae9',
+  sha1: '00b0d91e5418bc2a9a7e1a6b359a13e0121a61bf',
   source: `local now, slack = tonumber(ARGV[1]), 0
 if now then
 slack = 3600000
@@ -18,15 +18,16 @@ else
 local time = redis.call('TIME')
 now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-local ends = now + tonumber(ARGV[2])
-redis.call('SET', KEYS[1], string.format('%.0f', ends) .. ' ' .. ARGV[3], 'PX', tonumber(ARGV[2]) + slack)
+local ends, life = now + tonumber(ARGV[2]), tonumber(ARGV[2]) + slack
+redis.call('SET', KEYS[1], string.format('%.0f', ends) .. ' ' .. ARGV[3], 'PX', life)
+if KEYS[2] and redis.call('PTTL', KEYS[2]) <= life then redis.call('SET', KEYS[2], '1', 'PX', life) end
 return ends
 `,
 }
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: '948fac9bf2bcc4575ded2e53b9da87439d0a6c30',
+  sha1: 'c6742330853d9c94e55bd5f1b5de8d034199976e',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -582,9 +583,12 @@ n = n + 4
 end
 --@end
 local blockKeys = tonumber(ARGV[2])
+if blockKeys < 0 then
+if tryCall('GET', KEYS[1]) then return { now, -2 } end
+end
 local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
 local reasons = {}
-local a, block, cell = 4, 1, blockKeys
+local a, block, cell = 4, 1, max(blockKeys, -blockKeys)
 for _ = 1, tonumber(ARGV[3]) do
 local identities, cells = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
 a = a + 2

@@ -52,17 +52,20 @@ class RedisStore implements Store {
   readonly #prefix: string
   readonly #timeoutMs: number
   readonly #clock: (() => number) | undefined
+  readonly #marker: string | undefined
 
   constructor(connection: Connection, options: RedisStoreOptions & { timeoutMs: number; batch: number }) {
     this.#connection = connection
     this.#prefix = connection.keyPrefix + (options.prefix ?? 'sluice:')
     this.#timeoutMs = options.timeoutMs
     this.#clock = options.clock
+    this.#marker = connection.isCluster ? undefined : `${this.#prefix}blocked`
     this.#batches = new Batches(connection, {
       prefix: this.#prefix,
       timeoutMs: options.timeoutMs,
       batch: options.batch,
       clock: options.clock,
+      marker: this.#marker,
     })
   }
 
@@ -84,6 +87,7 @@ class RedisStore implements Store {
   async block(policy: string, identity: string, forMs: number, reason: string): Promise<void> {
     this.#batches.flush()
     const keys = [this.#start(identity) + blockSuffix(policy)]
+    if (this.#marker !== undefined) keys.push(this.#marker)
     await run(this.#connection, this.#timeoutMs, blockScript, () => ({
       keys,
       args: [this.#clock ? String(this.#clock()) : '', String(forMs), reason],

@@ -1,0 +1,69 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createLimiter, type Limiter, redisStore, type Store } from '@sluice/core'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { singleClients } from '../support/clients.js'
+import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { until } from '../support/until.js'
+
+let server: RedisServer
+let stores: Store[]
+let here: Limiter
+let there: Limiter
+let close: () => void
+beforeAll(async () => {
+  server = await startRedis()
+  const owned = singleClients['ioredis 6'](server.port)
+  await owned.ready
+  close = owned.close
+  // Two stores know no more of each other than two processes do.
+  stores = [redisStore(owned.client, { timeoutMs: 5000 }), redisStore(owned.client, { timeoutMs: 5000 })]
+  const [first, second] = stores.map((store) => createLimiter({ name: 'blocks', store, limit: 100, window: '1m' }))
+  here = first as Limiter
+  there = second as Limiter
+})
+beforeEach(() => server.flush())
+afterAll(async () => {
+  for (const store of stores) await store.close()
+  close()
+  await server.stop()
+})
+
+test('a block holds in another process with the very next decision, for that key alone, and charges nothing', async () => {
+  expect((await there.consume('spammer')).remaining).toBe(99)
+  await here.block('spammer', { for: '1h', reason: 'scraping' })
+  const verdicts = await Promise.all([there.consume('spammer'), there.consume('friend'), there.consume('spammer')])
+  expect(verdicts.map(({ reason }) => reason)).toEqual(['blocked', undefined, 'blocked'])
+  expect(verdicts[0]?.block?.reason).toBe('scraping')
+  await here.unblock('spammer')
+  expect((await there.consume('spammer')).remaining).toBe(98)
+})
+
+test('a block seen a moment ago does not hide the next one, nor the end of it', async () => {
+  await here.block('one', { for: 150 })
+  expect((await there.consume('one')).reason).toBe('blocked')
+  await here.block('two', { for: '1h' })
+  expect((await there.consume('two')).reason).toBe('blocked')
+  await until('the first block is over', async () => (await there.peek('one')).allowed)
+  expect((await there.consume('two')).reason).toBe('blocked')
+})
+
+test('a short block after a long one does not end the long one', async () => {
+  await here.block('long', { for: '1h' })
+  await here.block('short', { for: 50 })
+  await sleep(1200)
+  expect((await there.consume('short')).allowed).toBe(true)
+  expect((await there.consume('long')).reason).toBe('blocked')
+})
+
+test('decisions, refunds and places charge once also when a block elsewhere sends them twice', async () => {
+  const verdict = await there.consume('k', { cost: 10 })
+  await sleep(1100)
+  await here.block('other', { for: '1h' })
+  await Promise.all([there.consume('k'), there.refund('k', verdict), there.consume('k', { cost: 2 })])
+  expect((await there.peek('k')).remaining).toBe(97)
+})
+
+test('nothing is left of a block once it has ended', async () => {
+  await here.block('k', { for: 60 })
+  await until('every key is gone', async () => (await server.lifetimes()).size === 0)
+})
