@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { blocksOf, fencesOf } from './markdown.js'
-import { programOf } from './program.js'
+import { hasDecorators, programOf } from './program.js'
 
 const TEXT = `
 <!-- before
@@ -42,6 +42,11 @@ test('what a block says about its own lines is checked', () => {
   const [first, second] = blocksOf('a.md', TEXT).map((block) => programOf(block, 'support'))
   expect(first).toContain('const x = 1\n\nexpect(x + 1).toEqual(2)\n')
   expect(second).toContain('await expect((async () => { fail() })()).rejects.toThrow("no \\"x\\"")')
+})
+
+test('a block with decorators is told from one that only has an @ in it', () => {
+  expect(hasDecorators({ code: 'class A {\n  @RateLimited({})\n  list() {}\n}\n' })).toBe(true)
+  expect(hasDecorators({ code: "import { gcra } from '@sluice/core'\n// @ts-check\n" })).toBe(false)
 })
 
 test.each([
