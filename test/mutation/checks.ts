@@ -2,6 +2,7 @@ import type { Store } from '@sluice/core'
 import { expectVector } from '../contract/vectors.js'
 import { allVectors } from '../vectors/vectors.js'
 import { effortChecks } from './effort.js'
+import { markerChecks } from './markers.js'
 import { replay, type Stage } from './replay.js'
 import { roomChecks } from './room.js'
 import { serverTimeChecks } from './server-time.js'
@@ -35,6 +36,7 @@ export async function allChecks(): Promise<Check[]> {
       ),
     ),
     ...strangerChecks,
+    ...markerChecks,
     ...serverTimeChecks,
     ...roomChecks,
     ...effortChecks,

@@ -35,6 +35,8 @@ export class MutatedRedis {
   constructor(url: string) {
     this.#own = new Redis(url, { retryStrategy: () => null, maxRetriesPerRequest: null })
     this.#own.on('error', () => {})
+    // Every store made of it listens.
+    this.#own.setMaxListeners(0)
     this.load(undefined)
   }
 
