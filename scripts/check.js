@@ -2,6 +2,7 @@
 // `npm test -- <filter>` runs only the tests whose file names contain the filter, on the source.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { ensureCurl } from './ensure-curl.js'
 import { ensureNginx } from './ensure-nginx.js'
 import { ensureRedis } from './ensure-redis.js'
 import { requireNode, root } from './lib/project.js'
@@ -22,6 +23,7 @@ const preparations = [
   { name: 'installing dependencies', action: install },
   { name: 'finding redis-server', action: ensureRedis },
   { name: 'finding nginx', action: ensureNginx },
+  { name: 'finding curl', action: ensureCurl },
 ]
 
 const checks = [

@@ -5,7 +5,8 @@ import { Verdict } from '../verdict.js'
 export interface EnforcementOptions {
   /**
    * `report` decides and charges, and acts on nothing: every request goes on, with a verdict that says
-   * what would have been and is marked `reported`. @default 'enforce'
+   * what would have been and is marked `reported`. `maxBodyBytes`, which is no limit of quota, holds all the same.
+   * @default 'enforce'
    */
   readonly mode?: 'enforce' | 'report'
   /**

@@ -42,7 +42,8 @@ export interface RateLimitOptions<Request> extends PolicyOptions<Request>, Enfor
   /** How the quota is told: one form, several whose fields differ, or `false` for none. @default 'draft-11' */
   readonly headers?: HeadersOption
   /**
-   * Told once of every request that is not skipped: the verdict that settled what became of it, before
+   * Told once of every request that a verdict was given for, so neither of skipped ones nor of those answered
+   * 413 before they were decided on: the verdict that settled what became of it, before
    * anything is sent. What it throws reaches the framework's error handler; what was charged stays charged.
    */
   readonly onVerdict?: (request: Request, verdict: Verdict, context: HttpContext<Request>) => void
