@@ -13,7 +13,8 @@ const isBuilt = process.env.SLUICE_TEST === 'built'
 // In here, so that imports find what the tests may import.
 const DIR = join(ROOT, 'test/.tmp/readme', isBuilt ? 'built' : 'source')
 
-const documents = ['README.md', ...markdownIn('docs')].map((name) => ({
+const packages = readdirSync(join(ROOT, 'packages')).map((name) => `packages/${name}/README.md`)
+const documents = ['README.md', ...markdownIn('docs'), ...packages].map((name) => ({
   name,
   blocks: blocksOf(name, readFileSync(join(ROOT, name), 'utf8')).map((block) => ({
     ...block,
