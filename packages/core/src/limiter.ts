@@ -1,9 +1,9 @@
+import { checkCost, costsOf, keptFor, takesNothing } from './costs.js'
 import { type Duration, durationMs } from './duration.js'
-import { invalidPolicy, SluiceError, show } from './errors.js'
-import { hashOf } from './hash.js'
+import { invalidPolicy, SluiceError } from './errors.js'
 import type { HttpContext } from './http/context.js'
+import { checkedKey } from './key.js'
 import { knownOptions } from './limits/checks.js'
-import { type ReserveStep, reservedFrom } from './limits/reserve.js'
 import { memoryStore } from './memory/store.js'
 import { pause } from './pause.js'
 import { POLICY_OPTIONS, type Policy, type PolicyChoice, type PolicyOptions, type ReadablePlan } from './policy.js'
@@ -19,7 +19,6 @@ import {
   REFUND,
   RELEASE,
   RENEW,
-  type ResolvedLimit,
   type Store,
 } from './store.js'
 import { choosePolicy } from './tiers.js'
@@ -337,7 +336,6 @@ export class Limiter<Subject = string> {
     return keys.map((key) => checkedKey(where, key && !named ? key(subject, context as HttpContext<Subject>) : subject))
   }
 
-  /** The same, where a request without a key is somebody else, or is not limited. */
   /** Undefined for a request that has no key and is not limited therefore. */
   #identitiesOfRequest(
     policy: Policy<Subject>,
@@ -349,6 +347,7 @@ export class Limiter<Subject = string> {
       : this.#identities(policy, request, context)
   }
 
+  /** `#identities`, where a request without a key is somebody else, or is not limited. */
   #identitiesOrNone(policy: Policy<Subject>, request: Subject, context: HttpContext<Subject>): string[] | undefined {
     const identities: string[] = []
     for (const key of policy.keys) {
@@ -401,57 +400,4 @@ const NO_OPTIONS: Omit<CostOptions, 'cost'> = Object.freeze({})
 
 function verdictOf(plan: ReadablePlan, ask: Ask, answer: Answer, from: DecidedBy): Verdict {
   return new Verdict(plan, ask, answer, answer.allowed && ask.op !== PEEK, from)
-}
-
-/** Units per cell. */
-function costsOf(
-  where: string,
-  plan: ReadablePlan,
-  cost: number,
-  bytes: number | undefined,
-  op: Op | undefined,
-): readonly number[] {
-  const { ones, countsBytes } = plan
-  if (!countsBytes) return ones.map(() => cost)
-  // Bytes that nobody counted must not be taken for none.
-  const units = op === PEEK ? (bytes ?? 0) : bytes
-  checkCost(where, 'bytes', units)
-  return countsBytes.map((isBytes) => (isBytes ? (units as number) : cost))
-}
-
-function takesNothing(costs: readonly number[]): boolean {
-  for (let c = 0; c < costs.length; c++) if (costs[c] !== 0) return false
-  return true
-}
-
-/** Units per cell that are kept from requests of this priority; undefined where none are. */
-function keptFor(
-  plan: ReadablePlan,
-  reserves: readonly (readonly ReserveStep[])[],
-  priority: number,
-): readonly number[] | undefined {
-  const kept = reserves.map((steps, c) =>
-    steps.length === 0
-      ? 0
-      : reservedFrom(steps, priority, ((plan.cells[c] as Cell).limits[0] as ResolvedLimit).capacity),
-  )
-  return takesNothing(kept) ? undefined : kept
-}
-
-function checkCost(where: string, field: string, cost: unknown): void {
-  if (!Number.isSafeInteger(cost) || (cost as number) < 0) {
-    throw new SluiceError(
-      'INVALID_COST',
-      `${where}: ${field}: expected a whole number of at least 0, got ${show(cost)}`,
-    )
-  }
-}
-
-/** A longer key is kept as its hash, so that nobody fills memory with long names. */
-const LONGEST_KEY = 256
-
-function checkedKey(where: string, key: unknown): string {
-  if (typeof key === 'string' && key !== '') return key.length > LONGEST_KEY ? hashOf(key) : key
-  if ((typeof key === 'number' && Number.isFinite(key)) || typeof key === 'bigint') return String(key)
-  throw new SluiceError('INVALID_KEY', `${where}: key: expected a non-empty string or a number, got ${show(key)}`)
 }

@@ -1,0 +1,49 @@
+import { SluiceError, show } from './errors.js'
+import { type ReserveStep, reservedFrom } from './limits/reserve.js'
+import type { ReadablePlan } from './policy.js'
+import { type Cell, type Op, PEEK, type ResolvedLimit } from './store.js'
+
+/** Units per cell. */
+export function costsOf(
+  where: string,
+  plan: ReadablePlan,
+  cost: number,
+  bytes: number | undefined,
+  op: Op | undefined,
+): readonly number[] {
+  const { ones, countsBytes } = plan
+  if (!countsBytes) return ones.map(() => cost)
+  // Bytes that nobody counted must not be taken for none.
+  const units = op === PEEK ? (bytes ?? 0) : bytes
+  checkCost(where, 'bytes', units)
+  return countsBytes.map((isBytes) => (isBytes ? (units as number) : cost))
+}
+
+export function takesNothing(costs: readonly number[]): boolean {
+  for (let c = 0; c < costs.length; c++) if (costs[c] !== 0) return false
+  return true
+}
+
+/** Units per cell that are kept from requests of this priority; undefined where none are. */
+export function keptFor(
+  plan: ReadablePlan,
+  reserves: readonly (readonly ReserveStep[])[],
+  priority: number,
+): readonly number[] | undefined {
+  const kept = reserves.map((steps, c) =>
+    steps.length === 0
+      ? 0
+      : reservedFrom(steps, priority, ((plan.cells[c] as Cell).limits[0] as ResolvedLimit).capacity),
+  )
+  return takesNothing(kept) ? undefined : kept
+}
+
+/** @throws SluiceError `INVALID_COST` */
+export function checkCost(where: string, field: string, cost: unknown): void {
+  if (!Number.isSafeInteger(cost) || (cost as number) < 0) {
+    throw new SluiceError(
+      'INVALID_COST',
+      `${where}: ${field}: expected a whole number of at least 0, got ${show(cost)}`,
+    )
+  }
+}
