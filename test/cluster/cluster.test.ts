@@ -151,6 +151,16 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
   })
 
   describe('a policy whose limits sit on different slots', () => {
+    test('a refusal that is charged takes no place in flight, and one that can never pass charges nothing', async () => {
+      const limits = [slidingLog({ limit: 1, window: '1h' }), concurrency({ limit: 2, key: everyone })]
+      const limiter = createLimiter({ name: 'charged', store: open.store, limits, onDeny: 'charge' })
+      expect((await limiter.consume('one')).allowed).toBe(true)
+      expect((await limiter.consume('one')).reason).toBe('limited')
+      expect((await limiter.consume('two', { cost: 2 })).reason).toBe('impossible')
+      expect((await limiter.consume('two')).allowed).toBe(true)
+      expect((await limiter.consume('three')).limits.map(({ allowed }) => allowed)).toEqual([false, false])
+    })
+
     /** Users on every master, one of them on that of everyone. */
     const spread = () => [0, 1, 2].map((master) => cluster.identityOn(master, 'spread'))
 

@@ -1,4 +1,15 @@
-import { type Answer, type Ask, CHARGE, CONSUME, type Plan, REFUND, STRIDE } from '../store.js'
+import {
+  type Answer,
+  type Ask,
+  type Cell,
+  CHARGE,
+  CONSUME,
+  PEEK,
+  type Plan,
+  REFUND,
+  RELEASE,
+  STRIDE,
+} from '../store.js'
 
 type Decide = (part: Ask, slot: number) => Promise<Answer>
 
@@ -19,7 +30,9 @@ interface Part {
  * two phases a part is charged for a request that ends up refused, so another may be refused that
  * would have had room.
  */
-export async function decideAcrossSlots(ask: Ask, slots: readonly number[], decide: Decide): Promise<Answer> {
+export async function decideAcrossSlots(given: Ask, slots: readonly number[], decide: Decide): Promise<Answer> {
+  // What can never fit is charged nowhere, and no slot knows of the limits of another.
+  const ask: Ask = given.op === CHARGE && isImpossible(given) ? { ...given, op: PEEK } : given
   const parts = partsOf(ask.plan, slots)
   const charges = ask.charge && answersOf.get(ask.charge)
   const asks = parts.map((part, i) => partAsk(ask, part, charges?.[i]))
@@ -28,21 +41,33 @@ export async function decideAcrossSlots(ask: Ask, slots: readonly number[], deci
   const failure = settled.find((result) => result.status === 'rejected')
 
   const allowed = answers.every((answer) => answer?.allowed)
-  const isCharge = ask.op === CONSUME || (ask.op === CHARGE && failure)
-  if (!allowed && isCharge) {
-    const refunds = parts.map(async (part, i) => {
+  if (!allowed && (ask.op === CONSUME || ask.op === CHARGE)) {
+    const staysCharged = ask.op === CHARGE && !failure && !answers.some((answer) => answer?.block)
+    const seconds = parts.map(async (part, i) => {
       const charge = answers[i]
       if (!charge?.allowed) return
-      const refunded = await decide({ ...(asks[i] as Ask), op: REFUND, charge }, part.slot)
-      answers[i] = { ...refunded, allowed: true }
+      const again = (op: Ask['op']) => decide({ ...(asks[i] as Ask), op, charge }, part.slot)
+      if (!staysCharged) answers[i] = { ...(await again(REFUND)), allowed: true }
+      else {
+        // A refused request is not in flight. What its charge left is told as it is now.
+        if (part.plan.cells.some(({ kernel }) => kernel === 'concurrency')) await again(RELEASE)
+        answers[i] = await again(PEEK)
+      }
     })
-    const failed = (await Promise.allSettled(refunds)).find((result) => result.status === 'rejected')
+    const failed = (await Promise.allSettled(seconds)).find((result) => result.status === 'rejected')
     if (!failure && failed) throw failed.reason
   }
   if (failure) throw failure.reason
   const answer = whole(ask, parts, answers as Answer[], allowed)
   answersOf.set(answer, answers as Answer[])
   return answer
+}
+
+/** Whether a limit can never hold what is asked of it. */
+function isImpossible({ plan, costs, needs }: Ask): boolean {
+  return plan.cells.some((cell: Cell, c) =>
+    cell.limits.some(({ capacity }) => (needs?.[c] ?? (costs[c] as number)) > capacity),
+  )
 }
 
 /** The answers that an answer to the whole was put together from: slots have clocks, and a refund needs each one's. */

@@ -131,18 +131,29 @@ function masterOf(cluster: Client, key: string): Client {
   return cluster.nodes('master').find(({ options }: Client) => `${options.host}:${options.port}` === address)
 }
 
-/** A cluster connects to each node when it first needs it, and refuses what comes meanwhile. */
-async function nodeReady(node: Client): Promise<void> {
-  if (node.status === 'wait') node.connect().catch(() => {})
-  await new Promise<void>((resolve) => {
-    const settle = () => {
-      node.off('ready', settle)
-      node.off('end', settle)
-      resolve()
-    }
-    node.on('ready', settle)
-    node.on('end', settle)
-  })
+const waitsByNode = new WeakMap<Client, Promise<void>>()
+
+/**
+ * A cluster connects to each node when it first needs it, and refuses what comes meanwhile. One wait for
+ * all that do: a burst at the start must not hang a listener each on the node.
+ */
+function nodeReady(node: Client): Promise<void> {
+  let ready = waitsByNode.get(node)
+  if (!ready) {
+    if (node.status === 'wait') node.connect().catch(() => {})
+    ready = new Promise<void>((resolve) => {
+      const settle = () => {
+        waitsByNode.delete(node)
+        node.off('ready', settle)
+        node.off('end', settle)
+        resolve()
+      }
+      node.on('ready', settle)
+      node.on('end', settle)
+    })
+    waitsByNode.set(node, ready)
+  }
+  return ready
 }
 
 /** Calls back when replies are due and none has come for `silenceMs`. The clients' own timeouts count what they write. */

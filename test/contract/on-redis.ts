@@ -1,0 +1,45 @@
+import { redisStore } from '@sluice/core'
+import { afterAll } from 'vitest'
+import type { Owned } from '../support/clients.js'
+import { agreementContract } from './agreement.js'
+import { chargingContract } from './charging.js'
+import { guaranteesContract } from './guarantees.js'
+import { propertiesContract } from './properties.js'
+import type { StoreUnderTest } from './store-under-test.js'
+import { vectorsContract } from './vectors.js'
+
+/** A server or a cluster, as the tests start them. */
+interface Servers {
+  stop(): Promise<void>
+}
+
+/** Every contract, on stores made of one client. `effort`: every step is a round trip; `SLUICE_RUNS` makes more of them. */
+export async function contractsOnRedis(
+  name: string,
+  servers: Servers,
+  client: Owned<unknown>,
+  effort: number,
+): Promise<void> {
+  await client.ready
+  const stores: { close(): Promise<void> }[] = []
+  const redis: StoreUnderTest = {
+    name,
+    make(clock) {
+      const store = redisStore(client.client, { clock, timeoutMs: 5000 })
+      stores.push(store)
+      return store
+    },
+    async close() {
+      for (const store of stores) await store.close()
+      client.close()
+      await servers.stop()
+    },
+    effort,
+  }
+  vectorsContract(redis)
+  agreementContract(redis)
+  propertiesContract(redis)
+  chargingContract(redis)
+  guaranteesContract(redis)
+  afterAll(() => redis.close())
+}
