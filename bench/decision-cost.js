@@ -112,6 +112,8 @@ async function startRedis() {
   const dir = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
   const settings = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', dir]
   const server = spawn('redis-server', settings, { stdio: 'ignore' })
+  // Also when the reader of what is printed goes away.
+  process.once('exit', () => server.kill('SIGKILL'))
   await once(server, 'spawn')
   return { server, port, dir }
 }
