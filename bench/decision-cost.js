@@ -40,6 +40,9 @@ const POLICIES = {
 
 const { server, port, dir } = await startRedis()
 const redis = new Redis(port)
+// Until the server listens.
+redis.on('error', () => {})
+await redis.ping()
 try {
   const store = redisStore(redis, { timeoutMs: 5000 })
   console.log(`${inFlight} in flight, ${ROUNDS} rounds of ${decisions} decisions over ${KEYS} keys; µs per decision`)
