@@ -1,13 +1,12 @@
-import { type HttpContext, headerText, pathOf, warnOfOpenProxy } from '@sluice/core'
+import { headerText, RequestContext, warnOfOpenProxy } from '@sluice/core'
 import type { Request, Response } from 'express'
 
 /** Express's answers to what the core asks of a request. */
-export class ExpressContext implements HttpContext<Request> {
-  readonly request: Request
+export class ExpressContext extends RequestContext<Request> {
   readonly response: Response
 
   constructor(request: Request, response: Response) {
-    this.request = request
+    super(request)
     this.response = response
   }
 
@@ -20,22 +19,10 @@ export class ExpressContext implements HttpContext<Request> {
     return this.request.ip
   }
 
-  get method(): string {
-    return this.request.method
-  }
-
-  get path(): string {
-    return pathOf(this.request.originalUrl)
-  }
-
   /** Known once a route has matched: to middleware on the route, not to `app.use`. */
   get route(): string | undefined {
     const path: unknown = this.request.route?.path
     return path === undefined ? undefined : `${this.request.baseUrl}${String(path)}`
-  }
-
-  header(name: string): string | undefined {
-    return headerText(this.request.headers[name])
   }
 
   getResponseHeader(name: string): string | undefined {

@@ -17,6 +17,38 @@ export interface HttpContext<Request = unknown> {
   getResponseHeader(name: string): string | undefined
 }
 
+/** What every framework's request says the way Node read it; the rest is each adapter's own. */
+export abstract class RequestContext<Request extends NodeRequest> implements HttpContext<Request> {
+  readonly request: Request
+  abstract readonly response: RawResponse
+  abstract readonly ip: string | undefined
+  abstract readonly route: string | undefined
+
+  constructor(request: Request) {
+    this.request = request
+  }
+
+  get method(): string {
+    return this.request.method
+  }
+
+  get path(): string {
+    return pathOf(this.request.originalUrl)
+  }
+
+  header(name: string): string | undefined {
+    return headerText(this.request.headers[name])
+  }
+
+  abstract getResponseHeader(name: string): string | undefined
+}
+
+interface NodeRequest {
+  readonly method: string
+  readonly originalUrl: string
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+}
+
 /** What the core needs of Node's `ServerResponse`, of HTTP/1 and HTTP/2 alike. */
 export interface RawResponse {
   readonly destroyed?: boolean
