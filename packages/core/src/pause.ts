@@ -1,5 +1,5 @@
 /** Longer timers overflow and fire at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
+export const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /**
  * Resolves after `ms` (or some 24 days, if that is less: look again then) or when `wake` is called,

@@ -61,7 +61,6 @@ export interface ReadablePlan extends Plan {
   /** Where in an answer each limit of `resolved` stands. */
   readonly positions: readonly number[]
   readonly hasLeases: boolean
-  readonly hasQueue: boolean
   /** Costs of 1 for every cell: nearly every request's. */
   readonly ones: readonly number[]
   /** Which cell each limit of `resolved` is counted in. */
@@ -167,7 +166,6 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       resolved,
       positions: resolved.map((limit) => inAnswer.indexOf(limit)),
       hasLeases: cells.some((cell) => cell.kernel === 'concurrency'),
-      hasQueue: resolved.some((limit) => limit.queue),
       ones: cells.map(() => 1),
       cellOf,
       countsBytes: countsBytes.includes(true) ? countsBytes : undefined,

@@ -100,6 +100,16 @@ export interface Answer {
   readonly block?: BlockReport
 }
 
+/** The receipt of each cell in an answer: what a refund has to know. */
+export function receiptsOf({ cells }: Plan, { values, offset }: Answer): number[] {
+  let at = offset + STRIDE - 1
+  return cells.map(({ limits }) => {
+    const receipt = values[at] as number
+    at += STRIDE * limits.length
+    return receipt
+  })
+}
+
 export interface BlockReport {
   readonly reason: string
   /** Milliseconds until the block ends; exact. */

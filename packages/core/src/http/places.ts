@@ -1,8 +1,7 @@
 import type { Limiter } from '../limiter.js'
+import { LONGEST_TIMER_MS } from '../pause.js'
 import type { Verdict } from '../verdict.js'
 import { isOver, type RawResponse } from './context.js'
-
-const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /**
  * The places in `concurrency` limits that requests of one guard hold: freed once, when the response

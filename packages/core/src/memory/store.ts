@@ -12,6 +12,7 @@ import {
   REFUND,
   RELEASE,
   RENEW,
+  receiptsOf,
   type Store,
 } from '../store.js'
 import { BucketTable } from './bucket-table.js'
@@ -125,16 +126,15 @@ class MemoryStore implements Store {
     clearInterval(this.#timer)
     this.#timer = undefined
     this.#blocks.clear()
-    for (const table of this.#tables.values()) {
-      for (let n = table.size; n > 0; n--) table.sweep(Number.POSITIVE_INFINITY, 1)
-    }
+    this.#tables.clear()
+    this.#byPlan = new WeakMap()
     this.#keys = 0
   }
 
   #settle(ask: Ask, tables: readonly Table[], now: number): Answer {
-    const { values: receipts, now: chargedAt, offset } = ask.charge as Answer
+    const charge = ask.charge as Answer
+    const receipts = receiptsOf(ask.plan, charge)
     const values: number[] = []
-    let receipt = offset + 3
     for (let i = 0; i < tables.length; i++) {
       const table = tables[i] as Table
       const cell = ask.plan.cells[i] as Cell
@@ -144,11 +144,10 @@ class MemoryStore implements Store {
       if (ask.op === RENEW) {
         if (table instanceof ConcurrencyTable) table.renew(cost, ask.lease)
       } else if (ask.op === REFUND || cell.kernel === 'concurrency') {
-        table.refund(cost, receipts[receipt] as number, chargedAt, ask.lease)
+        table.refund(cost, receipts[i] as number, charge.now, ask.lease)
       }
       this.#keys += table.size - before
       table.report(values, true)
-      receipt += 4 * cell.limits.length
     }
     return { now, allowed: true, values, offset: 0 }
   }

@@ -6,7 +6,6 @@ export interface Connection {
   readonly isCluster: boolean
   /** What the user's client puts before every key. */
   readonly keyPrefix: string
-  isReady(): boolean
   /** Whether it has ended for good: by `close`, or with the user's client. */
   isClosed(): boolean
   /** Calls back once, when it is ready; at once where it is. Returns how to call that off. */
@@ -106,7 +105,6 @@ function ioredis(client: Client, silenceMs: number): Connection {
   return {
     isCluster,
     keyPrefix: client.options.keyPrefix ?? client.options.redisOptions?.keyPrefix ?? '',
-    isReady,
     isClosed: () => isClosed,
     whenReady: room.whenReady,
     send: (key, [name, ...args], isLate) => {
@@ -235,7 +233,6 @@ function nodeRedis(client: Client, silenceMs: number): Connection {
   return {
     isCluster,
     keyPrefix: '',
-    isReady,
     isClosed: () => isClosed,
     whenReady: room.whenReady,
     send: (key, command) =>

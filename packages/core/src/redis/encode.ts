@@ -1,5 +1,5 @@
-import { type Answer, type Ask, type Cell, type Plan, REFUND, STRIDE } from '../store.js'
-import { escapeIdentity } from './keys.js'
+import { type Answer, type Ask, type Cell, type Plan, REFUND, receiptsOf, STRIDE } from '../store.js'
+import { blockSuffix, cellSuffix, keyStart } from './keys.js'
 import { partNumber } from './script.js'
 
 /** What the store says of a plan to `decide.lua`, worked out once per plan. */
@@ -21,15 +21,11 @@ export function planText(plan: Plan): PlanText {
   }
   return {
     header,
-    cellSuffixes: plan.cells.map((cell) => `}:${plan.policy}:${cell.id}`),
+    cellSuffixes: plan.cells.map((cell) => cellSuffix(plan.policy, cell)),
     blockSuffix: blockSuffix(plan.policy),
     takesPlaces: plan.cells.some((cell) => cell.kernel === 'concurrency'),
     parts: plan.cells.reduce((parts, cell) => parts | (1 << partNumber(cell)), 0),
   }
-}
-
-export function blockSuffix(policy: string): string {
-  return `}:${policy}:block`
 }
 
 /** Added to the op of asks with `needs`. */
@@ -107,24 +103,20 @@ function areEqual(a: readonly number[] | undefined, b: readonly number[] | undef
 }
 
 function pushReceipts(args: string[], { plan, charge }: Ask): void {
-  const { now, values, offset } = charge as Answer
-  args.push(String(now))
-  let at = offset + STRIDE - 1
-  for (const cell of plan.cells) {
-    args.push(String(values[at]))
-    at += STRIDE * cell.limits.length
-  }
+  const charged = charge as Answer
+  args.push(String(charged.now))
+  for (const receipt of receiptsOf(plan, charged)) args.push(String(receipt))
 }
 
 function pushKeys(keys: string[], cellKeys: string[], ask: Ask, text: PlanText, prefix: string): void {
   const { plan, identities } = ask
   if (identities.length === 1) {
-    const start = `${prefix}{${escapeIdentity(identities[0] as string)}`
+    const start = keyStart(prefix, identities[0] as string)
     if (keys !== cellKeys) keys.push(start + text.blockSuffix)
     for (const suffix of text.cellSuffixes) cellKeys.push(start + suffix)
     return
   }
-  const starts = identities.map((identity) => `${prefix}{${escapeIdentity(identity)}`)
+  const starts = identities.map((identity) => keyStart(prefix, identity))
   if (keys !== cellKeys) for (const start of starts) keys.push(start + text.blockSuffix)
   for (let i = 0; i < plan.cells.length; i++) {
     cellKeys.push((starts[(plan.cells[i] as Cell).identity] as string) + text.cellSuffixes[i])

@@ -1,4 +1,5 @@
 import { hashOf } from '../hash.js'
+import type { Cell } from '../store.js'
 
 /** Identities that can stand in a key as they are: nothing that steers a slot, a glob or a terminal. */
 const PLAIN = /^[A-Za-z0-9_.:@/|=+,~-]{1,64}$/
@@ -17,4 +18,19 @@ export function escapeIdentity(identity: string): string {
     if (escaped.length <= LONGEST_ESCAPED && escaped.includes('%')) return escaped
   }
   return hashOf(identity)
+}
+
+/** A key up to the end of its hash tag, which is still to be closed: all keys of one identity share a slot. */
+export function keyStart(prefix: string, identity: string): string {
+  return `${prefix}{${escapeIdentity(identity)}`
+}
+
+/** What follows the identity in the key of a cell. */
+export function cellSuffix(policy: string, cell: Cell): string {
+  return `}:${policy}:${cell.id}`
+}
+
+/** What follows the identity in the key of a block. */
+export function blockSuffix(policy: string): string {
+  return `}:${policy}:block`
 }

@@ -6,8 +6,7 @@ import type { Answer, Ask, Cell, Plan, Store } from '../store.js'
 import { decideAcrossSlots } from './across-slots.js'
 import { Batches } from './batches.js'
 import { type Connection, connect } from './connection.js'
-import { blockSuffix } from './encode.js'
-import { escapeIdentity } from './keys.js'
+import { blockSuffix, cellSuffix, keyStart } from './keys.js'
 import { deleteKeys, run } from './run.js'
 import { blockScript } from './scripts.generated.js'
 
@@ -79,7 +78,7 @@ class RedisStore implements Store {
   async reset(plan: Plan, identities: readonly string[]): Promise<void> {
     this.#batches.flush()
     const keys = plan.cells.map((cell: Cell) => {
-      return `${this.#start(identities[cell.identity] as string)}}:${plan.policy}:${cell.id}`
+      return this.#start(identities[cell.identity] as string) + cellSuffix(plan.policy, cell)
     })
     await deleteKeys(this.#connection, this.#timeoutMs, keys)
   }
@@ -104,8 +103,7 @@ class RedisStore implements Store {
     this.#connection.close()
   }
 
-  /** A key up to the end of its hash tag: all keys of one identity share a slot. */
   #start(identity: string): string {
-    return `${this.#prefix}{${escapeIdentity(identity)}`
+    return keyStart(this.#prefix, identity)
   }
 }
