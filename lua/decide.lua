@@ -13,10 +13,11 @@
 --            if op is REFUND: when it was charged, and per cell the receipt (such a run is one decision).
 -- A part between `@when` and `@end` is left out of batches that do not need it: Redis makes every function
 -- anew on every run.
--- Returns a flat array: the time in ms; then for each decision and each limit: remaining units, ms until
--- the same cost would be admitted (0 now, -1 never), ms until the limit is as good as new, the receipt.
--- A blocked decision has -1 for its first remaining, then the ms until the block ends, then the index
--- at which the reason stands, after all decisions. With the marker there, nothing is decided: the time and -2.
+-- Returns one string: the time in ms (6 bytes), then for each decision and each of its cells whether the decision
+-- was admitted (1 byte: 0 or 1) and what the cell says, as its `report` writes it. Mostly that is its state: what
+-- follows from a state, the store works out by the same kernels, and not here, where everybody waits for it.
+-- A blocked decision is the byte 2, the ms until the block ends (7), the length of the reason (2), the reason.
+-- With the marker there, nothing is decided, and the string is empty.
 
 local ARGV, KEYS = ARGV, KEYS
 -- A first read goes through pcall: its error is a table, of length 0, so what is not ours counts as no state,
@@ -24,11 +25,12 @@ local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
-local sub, rep, format = string.sub, string.rep, string.format
+local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
 
 local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
 -- Added to the op of a run that needs more room than it charges.
 local RESERVING = 8
+local REFUSED, ADMITTED, BLOCKED = 0, 1, 2
 local BUCKET, LOG, SEGMENTS, COUNTER, CONCURRENCY = 1, 2, 3, 4, 5
 
 -- How much longer than it must a key may live, in ms, where that saves setting its expiry again.
@@ -43,11 +45,11 @@ else
   now = time[1] * 1000 + floor(time[2] / 1000)
 end
 
-local out, n = { now }, 1
+local out, n = { packBytes('>I6', now) }, 1
 -- The plan at hand: cell c has its params from N[first[c]] on, and last[c] is the offset of its last.
 local kernel, N, first, last = {}, {}, {}, {}
 -- What a cell found when it was looked at: each kind of cell says what it keeps where.
-local C, D, E, F, G, H, L, O, S, T, V, W = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+local C, D, E, F, G, H, O, S, T, V, W = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 
 -- What a kind of cell can do, by kernel. `look` finds a state, brings it to the present and returns in how
 -- many ms a cost has room (0 now, -1 never); the others act on what it found.
@@ -73,23 +75,21 @@ local prepare, look, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {
 local blockKeys = tonumber(ARGV[2])
 -- Nearly always nobody is blocked: one key then answers for the whole batch. A read, so that no eviction by use takes it.
 if blockKeys < 0 then
-  if tryCall('GET', KEYS[1]) then return { now, -2 } end
+  if tryCall('GET', KEYS[1]) then return '' end
 end
 local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-local reasons = {}
 
 local a, block, cell = 4, 1, max(blockKeys, -blockKeys)
 for _ = 1, tonumber(ARGV[3]) do
   local identities, cells = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
   a = a + 2
-  local at, limits, takesPlaces = 1, 0, false
+  local at, takesPlaces = 1, false
   for c = 1, cells do
     local k, params = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
     kernel[c], first[c], last[c] = k, at, params - 1
     for i = 0, params - 1 do N[at + i] = tonumber(ARGV[a + 2 + i]) end
     at = at + params
     a = a + 2 + params
-    limits = limits + (k == LOG and (params - 2) / 2 or 1)
     if prepare[k] then prepare[k](c) end
     if k == CONCURRENCY then takesPlaces = true end
   end
@@ -142,13 +142,11 @@ for _ = 1, tonumber(ARGV[3]) do
               renew[k](c, key, costs[c], lease)
             end
           end
-          report[k](c, key, 0, true)
+          report[k](c, key, 0, ADMITTED)
         end
       elseif ends then
-        reasons[#reasons + 1] = { n + 3, reason }
-        out[n + 1], out[n + 2] = -1, tonumber(ends) - now
-        for i = 3, limits * 4 do out[n + i] = 0 end
-        n = n + limits * 4
+        n = n + 1
+        out[n] = packBytes('>BI7I2', BLOCKED, tonumber(ends) - now, #reason) .. reason
       else
         local allowed, possible = true, true
         for c = 1, cells do
@@ -165,7 +163,7 @@ for _ = 1, tonumber(ARGV[3]) do
           elseif op == CONSUME then
             heal[k](c, key)
           end
-          report[k](c, key, needs[c], allowed)
+          report[k](c, key, needs[c], allowed and ADMITTED or REFUSED)
         end
       end
       block = block + identities
@@ -174,8 +172,4 @@ for _ = 1, tonumber(ARGV[3]) do
   end
 end
 
-for i, reason in ipairs(reasons) do
-  out[reason[1]] = n + i - 1
-  out[n + i] = reason[2]
-end
-return out
+return concat(out)

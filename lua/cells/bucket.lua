@@ -13,7 +13,6 @@ end
 local function bucket_write(c, key)
   local p = first[c]
   local life = bucket_wait(c, N[p + 2])
-  L[c] = life
   if life <= 0 then
     if V[c] then call('DEL', key) end
     return
@@ -39,7 +38,6 @@ look[BUCKET] = function(c, key, cost)
   else
     D[c], T[c], V[c] = 0, now, nil
   end
-  L[c] = nil
   return bucket_waitFor(D[c], T[c], cost, limit, windowMs, N[p + 2], stepMs)
 end
 
@@ -60,11 +58,8 @@ heal[BUCKET] = function(c, key)
   if V[c] and clock_isAhead(V[c], now, N[first[c] + 1]) then bucket_write(c, key) end
 end
 
-report[BUCKET] = function(c, key, cost, admitted)
-  local p = first[c]
-  out[n + 1] = bucket_remaining(D[c], N[p + 1], N[p + 2])
-  out[n + 2] = admitted and 0 or bucket_wait(c, cost)
-  out[n + 3] = L[c] or bucket_wait(c, N[p + 2])
-  out[n + 4] = D[c]
-  n = n + 4
+--- Debt (7 bytes), the decision's instant (6).
+report[BUCKET] = function(c, key, cost, outcome)
+  n = n + 1
+  out[n] = packBytes('>BI7I6', outcome, D[c], T[c])
 end

@@ -69,10 +69,10 @@ heal[CONCURRENCY] = function(c, key)
   end
 end
 
-report[CONCURRENCY] = function(c, key, cost, admitted)
-  out[n + 1] = N[first[c]] - D[c]
-  out[n + 2] = admitted and 0 or concurrency_waitFor(c, key, cost)
-  out[n + 3] = D[c] == 0 and 0 or concurrency_endAt(c, key, -1) - now
-  out[n + 4] = 0
-  n = n + 4
+--- Free places (7 bytes), one more than the ms until the cost has room (7), the ms until the last lease ends (7).
+report[CONCURRENCY] = function(c, key, cost, outcome)
+  local wait = outcome == ADMITTED and 0 or concurrency_waitFor(c, key, cost)
+  local ends = D[c] == 0 and now or concurrency_endAt(c, key, -1)
+  n = n + 1
+  out[n] = packBytes('>BI7I7I7', outcome, N[first[c]] - D[c], wait + 1, ends - now)
 end

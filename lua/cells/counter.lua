@@ -52,11 +52,8 @@ heal[COUNTER] = function(c, key)
   if V[c] and clock_isAhead(V[c], now, N[first[c] + 1]) then counter_write(c, key) end
 end
 
-report[COUNTER] = function(c, key, cost, admitted)
-  local limit = N[first[c]]
-  out[n + 1] = limit - D[c]
-  out[n + 2] = admitted and 0 or counter_waitFor(D[c], counter_endsIn(c), cost, limit)
-  out[n + 3] = D[c] == 0 and 0 or counter_endsIn(c)
-  out[n + 4] = T[c]
-  n = n + 4
+--- Count (7 bytes), start (6).
+report[COUNTER] = function(c, key, cost, outcome)
+  n = n + 1
+  out[n] = packBytes('>BI7I6', outcome, D[c], T[c])
 end

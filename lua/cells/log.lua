@@ -177,13 +177,23 @@ heal[LOG] = function(c, key)
   if C[c] then log_rewriteReplaced(c, key) end
 end
 
-report[LOG] = function(c, key, cost, admitted)
-  if not admitted then log_open(c, key) end
-  for pair = first[c] + 2, first[c] + last[c], 2 do
-    out[n + 1] = N[pair] - (D[c] - H[pair])
-    out[n + 2] = admitted and 0 or log_wait(c, pair, cost)
-    out[n + 3] = D[c] == 0 and 0 or max(0, O[c] + N[pair + 1] - now)
-    out[n + 4] = T[c]
-    n = n + 4
+--- The decision's instant (6 bytes), the newest entry or 0 (6); for each limit how many entries count (4), and
+-- for a refusal one more than the ms until the cost has room (7).
+report[LOG] = function(c, key, cost, outcome)
+  local p, total = first[c], D[c]
+  n = n + 1
+  if outcome == ADMITTED then
+    out[n] = packBytes('>BI6I6I4', outcome, T[c], O[c] or 0, total - H[p + 2])
+    for pair = p + 4, p + last[c], 2 do
+      n = n + 1
+      out[n] = packBytes('>I4', total - H[pair])
+    end
+    return
+  end
+  log_open(c, key)
+  out[n] = packBytes('>BI6I6', outcome, T[c], O[c] or 0)
+  for pair = p + 2, p + last[c], 2 do
+    n = n + 1
+    out[n] = packBytes('>I4I7', total - H[pair], log_wait(c, pair, cost) + 1)
   end
 end

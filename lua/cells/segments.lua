@@ -112,10 +112,9 @@ heal[SEGMENTS] = function(c, key)
   if V[c] and clock_isAhead(V[c] * N[p + 1] / N[p + 2], now, N[p + 1]) then segments_write(c, key) end
 end
 
-report[SEGMENTS] = function(c, key, cost, admitted)
-  out[n + 1] = segments_room(c)
-  out[n + 2] = admitted and 0 or segments_wait(c, cost)
-  out[n + 3] = segments_reset(c)
-  out[n + 4] = S[c]
-  n = n + 4
+--- Room (7 bytes), one more than the ms until the cost has room (7), the ms until nothing counts (7), segment (6).
+report[SEGMENTS] = function(c, key, cost, outcome)
+  local wait = outcome == ADMITTED and 0 or segments_wait(c, cost)
+  n = n + 1
+  out[n] = packBytes('>BI7I7I7I6', outcome, segments_room(c), wait + 1, segments_reset(c), S[c])
 end

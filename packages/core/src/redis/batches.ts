@@ -1,6 +1,7 @@
-import { type Answer, type Ask, type Plan, STRIDE } from '../store.js'
+import type { Answer, Ask, Plan } from '../store.js'
 import type { Connection } from './connection.js'
-import { decode, encode, type PlanText, planText, SOMEBODY_BLOCKED } from './encode.js'
+import { Answers } from './decode.js'
+import { encode, type PlanText, planText } from './encode.js'
 import { run } from './run.js'
 import { decideScriptFor } from './script.js'
 
@@ -95,7 +96,7 @@ export class Batches {
   async #run(line: Pending[]): Promise<void> {
     try {
       const groups = byPlan(line)
-      settle(groups, await this.#decided(groups))
+      this.#settle(groups, await this.#decided(groups))
     } catch (error) {
       for (const { reject } of line) reject(error as Error)
     }
@@ -105,21 +106,34 @@ export class Batches {
    * Sends a batch without block keys where a marker says that nobody is blocked. If somebody is, nothing
    * was decided, and it goes again with them; and so do the batches of the next moment.
    */
-  async #decided(groups: ReadonlyMap<Plan, readonly Pending[]>): Promise<unknown[]> {
+  async #decided(groups: ReadonlyMap<Plan, readonly Pending[]>): Promise<Answers> {
     let parts = 0
     for (const plan of groups.keys()) parts |= this.#textOf(plan).parts
     const { prefix, timeoutMs, clock, marker } = this.#options
     const send = async (withinMs: number, instead: string | undefined) =>
-      (await run(this.#connection, withinMs, decideScriptFor(parts), () =>
-        encode(groups, this.#textOf, prefix, clock?.(), instead),
-      )) as unknown[]
+      new Answers(
+        await run(this.#connection, withinMs, decideScriptFor(parts), () =>
+          encode(groups, this.#textOf, prefix, clock?.(), instead),
+        ),
+      )
     const sentAt = performance.now()
     if (sentAt < this.#blockedUntil) return send(timeoutMs, undefined)
-    const reply = await send(timeoutMs, marker)
-    if (reply[1] !== SOMEBODY_BLOCKED) return reply
+    const answers = await send(timeoutMs, marker)
+    if (!answers.isSomebodyBlocked) return answers
     const now = performance.now()
     this.#blockedUntil = now + ASSUME_BLOCKED_MS
     return send(Math.max(1, timeoutMs - (now - sentAt)), undefined)
+  }
+
+  #settle(groups: ReadonlyMap<Plan, readonly Pending[]>, answers: Answers): void {
+    const settled: Answer[] = []
+    for (const [plan, group] of groups) {
+      const { reports } = this.#textOf(plan)
+      for (const { ask } of group) settled.push(answers.next(ask, reports))
+    }
+    answers.end()
+    let i = 0
+    for (const group of groups.values()) for (const { resolve } of group) resolve(settled[i++] as Answer)
   }
 }
 
@@ -131,14 +145,4 @@ function byPlan(line: readonly Pending[]): Map<Plan, Pending[]> {
     else groups.set(pending.ask.plan, [pending])
   }
   return groups
-}
-
-function settle(groups: ReadonlyMap<Plan, readonly Pending[]>, reply: readonly unknown[]): void {
-  let offset = 1
-  for (const [plan, group] of groups) {
-    for (const { resolve } of group) {
-      resolve(decode(reply, offset, plan))
-      offset += plan.reports * STRIDE
-    }
-  }
 }

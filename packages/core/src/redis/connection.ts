@@ -11,7 +11,7 @@ export interface Connection {
   /** Calls back once, when it is ready; at once where it is. Returns how to call that off. */
   whenReady(callback: () => void): () => void
   /**
-   * Sends once its node is connected, unless `isLate` by then; rejects if that is not possible.
+   * Sends once its node is connected, unless `isLate` by then; rejects if that is not possible. Strings come back as bytes.
    * `key` decides the node in a cluster. Never sends twice.
    */
   send(key: string, command: readonly string[], isLate: () => boolean): Promise<unknown>
@@ -109,10 +109,10 @@ function ioredis(client: Client, silenceMs: number): Connection {
     whenReady: room.whenReady,
     send: (key, [name, ...args], isLate) => {
       const node = isCluster ? masterOf(own, key) : undefined
-      if (!node || node.status === 'ready') return own.call(name, args)
+      if (!node || node.status === 'ready') return own.callBuffer(name, args)
       return nodeReady(node).then(() => {
         if (isLate()) throw new Error('its node was connected too late')
-        return own.call(name, args)
+        return own.callBuffer(name, args)
       })
     },
     lastError: () => last,
@@ -175,8 +175,8 @@ function silenceWatch(silenceMs: number, onSilence: () => void) {
   }
 }
 
-/** A duplicate inherits what its user wants numbers and texts turned into. */
-const PLAIN_REPLIES = { typeMapping: {} }
+/** A duplicate inherits what its user wants numbers and texts turned into. By RESP type: `$` is a bulk string. */
+const PLAIN_REPLIES = { typeMapping: { ['$'.charCodeAt(0)]: Buffer } }
 
 function nodeRedis(client: Client, silenceMs: number): Connection {
   const isCluster = 'slots' in client

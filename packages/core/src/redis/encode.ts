@@ -1,4 +1,5 @@
-import { type Answer, type Ask, type Cell, type Plan, REFUND, receiptsOf, STRIDE } from '../store.js'
+import { type Answer, type Ask, type Cell, type Plan, REFUND, receiptsOf } from '../store.js'
+import { reportsOf } from './decode.js'
 import { blockSuffix, cellSuffix, keyStart } from './keys.js'
 import { partNumber } from './script.js'
 
@@ -12,6 +13,8 @@ export interface PlanText {
   readonly takesPlaces: boolean
   /** Which parts of the script it needs: the sum of 2 to the power of their numbers. */
   readonly parts: number
+  /** How the reply tells of each cell. */
+  readonly reports: ReturnType<typeof reportsOf>
 }
 
 export function planText(plan: Plan): PlanText {
@@ -25,6 +28,7 @@ export function planText(plan: Plan): PlanText {
     blockSuffix: blockSuffix(plan.policy),
     takesPlaces: plan.cells.some((cell) => cell.kernel === 'concurrency'),
     parts: plan.cells.reduce((parts, cell) => parts | (1 << partNumber(cell)), 0),
+    reports: reportsOf(plan.cells),
   }
 }
 
@@ -36,9 +40,6 @@ export interface Encoded {
   readonly keys: string[]
   readonly args: string[]
 }
-
-/** What decide.lua answers instead of deciding when the marker is there: somebody is blocked, and block keys are needed. */
-export const SOMEBODY_BLOCKED = -2
 
 /**
  * Asks grouped by plan, in order within each: equal neighbours form one run, so that a batch of
@@ -121,17 +122,4 @@ function pushKeys(keys: string[], cellKeys: string[], ask: Ask, text: PlanText, 
   for (let i = 0; i < plan.cells.length; i++) {
     cellKeys.push((starts[(plan.cells[i] as Cell).identity] as string) + text.cellSuffixes[i])
   }
-}
-
-/** Reads the answer to one ask from the reply to its batch. */
-export function decode(reply: readonly unknown[], offset: number, plan: Plan): Answer {
-  const values = reply as readonly number[]
-  const now = values[0] as number
-  if (values[offset] === -1) {
-    const block = { reason: reply[values[offset + 2] as number] as string, remainingMs: values[offset + 1] as number }
-    return { now, allowed: false, values, offset, block }
-  }
-  let allowed = true
-  for (let i = 0; i < plan.reports; i++) if (values[offset + i * STRIDE + 1] !== 0) allowed = false
-  return { now, allowed, values, offset }
 }

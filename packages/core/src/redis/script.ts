@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Plan } from '../store.js'
+import type { Cell } from '../store.js'
 import { decideScript, type LuaScript } from './scripts.generated.js'
 
 /** The parts of decide.lua, in the order of the numbers by which it knows the kernels, from 1. */
@@ -7,10 +7,14 @@ const PARTS = ['bucket', 'log', 'segments', 'counter', 'concurrency'] as const
 
 export type Part = (typeof PARTS)[number]
 
-/** The number by which decide.lua knows what a cell needs. */
-export function partNumber({ kernel, params }: Plan['cells'][number]): number {
-  const part: Part = kernel === 'window' ? (params[2] === 0 ? 'counter' : 'segments') : kernel
-  return PARTS.indexOf(part) + 1
+/** What of decide.lua a cell needs. */
+export function partOf({ kernel, params }: Cell): Part {
+  return kernel === 'window' ? (params[2] === 0 ? 'counter' : 'segments') : kernel
+}
+
+/** The number by which decide.lua knows it. */
+export function partNumber(cell: Cell): number {
+  return PARTS.indexOf(partOf(cell)) + 1
 }
 
 const variants = new Map<number, LuaScript>()

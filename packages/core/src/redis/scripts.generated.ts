@@ -27,14 +27,15 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: 'c6742330853d9c94e55bd5f1b5de8d034199976e',
+  sha1: 'fa1f04e5418f59b05f4d3fdb0053da66d7a76307',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
-local sub, rep, format = string.sub, string.rep, string.format
+local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
 local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
 local RESERVING = 8
+local REFUSED, ADMITTED, BLOCKED = 0, 1, 2
 local BUCKET, LOG, SEGMENTS, COUNTER, CONCURRENCY = 1, 2, 3, 4, 5
 local LINGER = 10000
 local now, slack = tonumber(ARGV[1]), 0
@@ -44,9 +45,9 @@ else
 local time = call('TIME')
 now = time[1] * 1000 + floor(time[2] / 1000)
 end
-local out, n = { now }, 1
+local out, n = { packBytes('>I6', now) }, 1
 local kernel, N, first, last = {}, {}, {}, {}
-local C, D, E, F, G, H, L, O, S, T, V, W = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+local C, D, E, F, G, H, O, S, T, V, W = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 local prepare, look, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}
 local function clock_instant(at, now, horizonMs)
 if at > now and at <= now + horizonMs then return at end
@@ -91,7 +92,6 @@ end
 local function bucket_write(c, key)
 local p = first[c]
 local life = bucket_wait(c, N[p + 2])
-L[c] = life
 if life <= 0 then
 if V[c] then call('DEL', key) end
 return
@@ -115,7 +115,6 @@ D[c], T[c], V[c], E[c] = bucket_drain(debt, min(since, at), at, limit, stepMs), 
 else
 D[c], T[c], V[c] = 0, now, nil
 end
-L[c] = nil
 return bucket_waitFor(D[c], T[c], cost, limit, windowMs, N[p + 2], stepMs)
 end
 take[BUCKET] = function(c, key, cost)
@@ -132,13 +131,9 @@ end
 heal[BUCKET] = function(c, key)
 if V[c] and clock_isAhead(V[c], now, N[first[c] + 1]) then bucket_write(c, key) end
 end
-report[BUCKET] = function(c, key, cost, admitted)
-local p = first[c]
-out[n + 1] = bucket_remaining(D[c], N[p + 1], N[p + 2])
-out[n + 2] = admitted and 0 or bucket_wait(c, cost)
-out[n + 3] = L[c] or bucket_wait(c, N[p + 2])
-out[n + 4] = D[c]
-n = n + 4
+report[BUCKET] = function(c, key, cost, outcome)
+n = n + 1
+out[n] = packBytes('>BI7I6', outcome, D[c], T[c])
 end
 --@end
 --@when log
@@ -303,14 +298,22 @@ end
 heal[LOG] = function(c, key)
 if C[c] then log_rewriteReplaced(c, key) end
 end
-report[LOG] = function(c, key, cost, admitted)
-if not admitted then log_open(c, key) end
-for pair = first[c] + 2, first[c] + last[c], 2 do
-out[n + 1] = N[pair] - (D[c] - H[pair])
-out[n + 2] = admitted and 0 or log_wait(c, pair, cost)
-out[n + 3] = D[c] == 0 and 0 or max(0, O[c] + N[pair + 1] - now)
-out[n + 4] = T[c]
-n = n + 4
+report[LOG] = function(c, key, cost, outcome)
+local p, total = first[c], D[c]
+n = n + 1
+if outcome == ADMITTED then
+out[n] = packBytes('>BI6I6I4', outcome, T[c], O[c] or 0, total - H[p + 2])
+for pair = p + 4, p + last[c], 2 do
+n = n + 1
+out[n] = packBytes('>I4', total - H[pair])
+end
+return
+end
+log_open(c, key)
+out[n] = packBytes('>BI6I6', outcome, T[c], O[c] or 0)
+for pair = p + 2, p + last[c], 2 do
+n = n + 1
+out[n] = packBytes('>I4I7', total - H[pair], log_wait(c, pair, cost) + 1)
 end
 end
 --@end
@@ -451,12 +454,10 @@ heal[SEGMENTS] = function(c, key)
 local p = first[c]
 if V[c] and clock_isAhead(V[c] * N[p + 1] / N[p + 2], now, N[p + 1]) then segments_write(c, key) end
 end
-report[SEGMENTS] = function(c, key, cost, admitted)
-out[n + 1] = segments_room(c)
-out[n + 2] = admitted and 0 or segments_wait(c, cost)
-out[n + 3] = segments_reset(c)
-out[n + 4] = S[c]
-n = n + 4
+report[SEGMENTS] = function(c, key, cost, outcome)
+local wait = outcome == ADMITTED and 0 or segments_wait(c, cost)
+n = n + 1
+out[n] = packBytes('>BI7I7I7I6', outcome, segments_room(c), wait + 1, segments_reset(c), S[c])
 end
 --@end
 --@when counter
@@ -511,13 +512,9 @@ end
 heal[COUNTER] = function(c, key)
 if V[c] and clock_isAhead(V[c], now, N[first[c] + 1]) then counter_write(c, key) end
 end
-report[COUNTER] = function(c, key, cost, admitted)
-local limit = N[first[c]]
-out[n + 1] = limit - D[c]
-out[n + 2] = admitted and 0 or counter_waitFor(D[c], counter_endsIn(c), cost, limit)
-out[n + 3] = D[c] == 0 and 0 or counter_endsIn(c)
-out[n + 4] = T[c]
-n = n + 4
+report[COUNTER] = function(c, key, cost, outcome)
+n = n + 1
+out[n] = packBytes('>BI7I6', outcome, D[c], T[c])
 end
 --@end
 --@when concurrency
@@ -574,32 +571,29 @@ for _, lease in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest),
 call('ZADD', key, latest, lease)
 end
 end
-report[CONCURRENCY] = function(c, key, cost, admitted)
-out[n + 1] = N[first[c]] - D[c]
-out[n + 2] = admitted and 0 or concurrency_waitFor(c, key, cost)
-out[n + 3] = D[c] == 0 and 0 or concurrency_endAt(c, key, -1) - now
-out[n + 4] = 0
-n = n + 4
+report[CONCURRENCY] = function(c, key, cost, outcome)
+local wait = outcome == ADMITTED and 0 or concurrency_waitFor(c, key, cost)
+local ends = D[c] == 0 and now or concurrency_endAt(c, key, -1)
+n = n + 1
+out[n] = packBytes('>BI7I7I7', outcome, N[first[c]] - D[c], wait + 1, ends - now)
 end
 --@end
 local blockKeys = tonumber(ARGV[2])
 if blockKeys < 0 then
-if tryCall('GET', KEYS[1]) then return { now, -2 } end
+if tryCall('GET', KEYS[1]) then return '' end
 end
 local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-local reasons = {}
 local a, block, cell = 4, 1, max(blockKeys, -blockKeys)
 for _ = 1, tonumber(ARGV[3]) do
 local identities, cells = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
 a = a + 2
-local at, limits, takesPlaces = 1, 0, false
+local at, takesPlaces = 1, false
 for c = 1, cells do
 local k, params = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
 kernel[c], first[c], last[c] = k, at, params - 1
 for i = 0, params - 1 do N[at + i] = tonumber(ARGV[a + 2 + i]) end
 at = at + params
 a = a + 2 + params
-limits = limits + (k == LOG and (params - 2) / 2 or 1)
 if prepare[k] then prepare[k](c) end
 if k == CONCURRENCY then takesPlaces = true end
 end
@@ -650,13 +644,11 @@ else
 renew[k](c, key, costs[c], lease)
 end
 end
-report[k](c, key, 0, true)
+report[k](c, key, 0, ADMITTED)
 end
 elseif ends then
-reasons[#reasons + 1] = { n + 3, reason }
-out[n + 1], out[n + 2] = -1, tonumber(ends) - now
-for i = 3, limits * 4 do out[n + i] = 0 end
-n = n + limits * 4
+n = n + 1
+out[n] = packBytes('>BI7I2', BLOCKED, tonumber(ends) - now, #reason) .. reason
 else
 local allowed, possible = true, true
 for c = 1, cells do
@@ -672,7 +664,7 @@ if cost > 0 and (allowed or k ~= CONCURRENCY) then take[k](c, key, cost, 0, 0, l
 elseif op == CONSUME then
 heal[k](c, key)
 end
-report[k](c, key, needs[c], allowed)
+report[k](c, key, needs[c], allowed and ADMITTED or REFUSED)
 end
 end
 block = block + identities
@@ -680,10 +672,6 @@ cell = cell + cells
 end
 end
 end
-for i, reason in ipairs(reasons) do
-out[reason[1]] = n + i - 1
-out[n + i] = reason[2]
-end
-return out
+return concat(out)
 `,
 }

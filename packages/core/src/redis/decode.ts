@@ -1,0 +1,113 @@
+import * as bucket from '../kernels/bucket.js'
+import * as counter from '../kernels/counter.js'
+import type { Answer, Ask, Cell, ResolvedLimit } from '../store.js'
+import { ReplyReader } from './reply-reader.js'
+import { type Part, partOf } from './script.js'
+
+/** What stands first of each cell of a decision. */
+const ADMITTED = 1
+const BLOCKED = 2
+
+/** Appends to `values` what each limit of a cell reports. `need`: what was asked about, in units; undefined where it was admitted. */
+type Report = (reply: ReplyReader, values: number[], cell: Cell, now: number, need: number | undefined) => void
+
+/** Reads the reply to a batch, one answer after the other, in the order in which its asks were encoded. */
+export class Answers {
+  /** Nothing was decided: the marker is there, and block keys are needed. */
+  readonly isSomebodyBlocked: boolean
+  readonly #reply: ReplyReader
+  readonly #now: number
+  /** Of all answers: one array per batch. */
+  readonly #values: number[] = []
+
+  constructor(reply: unknown) {
+    this.#reply = new ReplyReader(reply)
+    this.isSomebodyBlocked = this.#reply.length === 0
+    this.#now = this.#reply.uint48()
+  }
+
+  next({ plan, costs, needs = costs }: Ask, reports: readonly Report[]): Answer {
+    const now = this.#now
+    const reply = this.#reply
+    const values = this.#values
+    const offset = values.length
+    let allowed = true
+    for (let c = 0; c < reports.length; c++) {
+      const outcome = reply.uint8()
+      if (outcome === BLOCKED) {
+        const remainingMs = reply.uint56()
+        return { now, allowed: false, values, offset, block: { remainingMs, reason: reply.text(reply.uint16()) } }
+      }
+      allowed = outcome === ADMITTED
+      const report = reports[c] as Report
+      report(reply, values, plan.cells[c] as Cell, now, allowed ? undefined : (needs[c] as number))
+    }
+    return { now, allowed, values, offset }
+  }
+
+  /** To be called after the last, and before anybody hears of any: a reply of another length is not to be trusted. */
+  end(): void {
+    this.#reply.end()
+  }
+}
+
+/** How the cells of a plan report. */
+export function reportsOf(cells: readonly Cell[]): readonly Report[] {
+  return cells.map((cell) => REPORTS[partOf(cell)])
+}
+
+const REPORTS: Readonly<Record<Part, Report>> = {
+  bucket(reply, values, { params }, now, need) {
+    const [limit, windowMs, capacity, stepMs] = params as [number, number, number, number]
+    const debt = reply.uint56()
+    const at = reply.uint48()
+    // While the clock catches up with the state, its waits count from the state's instant.
+    const wait = (cost: number) => {
+      const ms = bucket.waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)
+      return ms > 0 ? ms + at - now : ms
+    }
+    values.push(
+      bucket.remaining(debt, windowMs, capacity),
+      need === undefined ? 0 : wait(need),
+      wait(capacity),
+      debt,
+    )
+  },
+
+  counter(reply, values, { params }, now, need) {
+    const [limit, windowMs] = params as [number, number]
+    const count = reply.uint56()
+    const start = reply.uint48()
+    const endsIn = start + windowMs - now
+    values.push(
+      limit - count,
+      need === undefined ? 0 : counter.waitFor(count, endsIn, need, limit),
+      count === 0 ? 0 : endsIn,
+      start,
+    )
+  },
+
+  log(reply, values, { limits }, now, need) {
+    const at = reply.uint48()
+    const newest = reply.uint48()
+    for (let i = 0; i < limits.length; i++) {
+      const { limit, windowMs } = limits[i] as ResolvedLimit
+      const live = reply.uint32()
+      const retry = need === undefined ? 0 : reply.uint56() - 1
+      values.push(limit - live, retry, newest === 0 ? 0 : Math.max(0, newest + windowMs - now), at)
+    }
+  },
+
+  segments(reply, values) {
+    const room = reply.uint56()
+    const retry = reply.uint56() - 1
+    values.push(room, retry, reply.uint56(), reply.uint48())
+  },
+
+  concurrency(reply, values) {
+    const free = reply.uint56()
+    const retry = reply.uint56() - 1
+    // The lease names its places, so there is no receipt.
+    values.push(free, retry, reply.uint56(), 0)
+  },
+}
