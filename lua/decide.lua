@@ -48,12 +48,14 @@ end
 local out, n = { packBytes('>I6', now) }, 1
 -- The plan at hand: cell c has its params from N[first[c]] on, and last[c] is the offset of its last.
 local kernel, N, first, last = {}, {}, {}, {}
--- What a cell found when it was looked at: each kind of cell says what it keeps where.
-local C, D, E, F, G, H, O, S, T, V, W = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 
--- What a kind of cell can do, by kernel. `look` finds a state, brings it to the present and returns in how
--- many ms a cost has room (0 now, -1 never); the others act on what it found.
-local prepare, look, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}
+-- What a kind of cell can do, by kernel. There is one cell at hand: `open` names its params, `look` finds its state,
+-- brings it to the present and returns in how many ms a cost has room (0 now, -1 never); the others act on what it
+-- found. Where a decision has several cells, `keep` puts that aside, and `recall` brings it back.
+local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+-- What is put aside, by cell; each kind of cell says what where. H and K are by limit.
+local A, B, C, D, E, F, G, H = {}, {}, {}, {}, {}, {}, {}, {}
+local K, L, M, O, R, S, W = {}, {}, {}, {}, {}, {}, {}
 
 --- @include "kernels/clock"
 --- @when bucket
@@ -91,6 +93,7 @@ for _ = 1, tonumber(ARGV[3]) do
     at = at + params
     a = a + 2 + params
     if prepare[k] then prepare[k](c) end
+    if cells == 1 then open[k](c) end
     if k == CONCURRENCY then takesPlaces = true end
   end
 
@@ -131,18 +134,19 @@ for _ = 1, tonumber(ARGV[3]) do
         end
         for c = 1, cells do
           local key, k = KEYS[cell + c], kernel[c]
-          look[k](c, key, 0)
+          open[k](c)
+          look[k](key, 0)
           if op == REFUND then
-            giveBack[k](c, key, costs[c], tonumber(ARGV[a]), chargedAt, lease)
+            giveBack[k](key, costs[c], tonumber(ARGV[a]), chargedAt, lease)
             a = a + 1
           elseif k == CONCURRENCY then
             if op == RELEASE then
-              giveBack[k](c, key, costs[c], 0, 0, lease)
+              giveBack[k](key, costs[c], 0, 0, lease)
             else
-              renew[k](c, key, costs[c], lease)
+              renew[k](key, costs[c], lease)
             end
           end
-          report[k](c, key, 0, ADMITTED)
+          report[k](key, 0, ADMITTED)
         end
       elseif ends then
         n = n + 1
@@ -150,20 +154,27 @@ for _ = 1, tonumber(ARGV[3]) do
       else
         local allowed, possible = true, true
         for c = 1, cells do
-          local wait = look[kernel[c]](c, KEYS[cell + c], needs[c])
+          local k = kernel[c]
+          if cells > 1 then open[k](c) end
+          local wait = look[k](KEYS[cell + c], needs[c])
           if wait ~= 0 then allowed = false end
           if wait < 0 then possible = false end
+          if cells > 1 then keep[k](c) end
         end
         local charged = op ~= PEEK and (allowed or (op == CHARGE and possible))
         for c = 1, cells do
           local key, k, cost = KEYS[cell + c], kernel[c], costs[c]
+          if cells > 1 then
+            open[k](c)
+            recall[k](c)
+          end
           if charged then
             -- A refused request is not in flight: nobody would free the place it took.
-            if cost > 0 and (allowed or k ~= CONCURRENCY) then take[k](c, key, cost, 0, 0, lease) end
+            if cost > 0 and (allowed or k ~= CONCURRENCY) then take[k](key, cost, lease) end
           elseif op == CONSUME then
-            heal[k](c, key)
+            heal[k](key)
           end
-          report[k](c, key, needs[c], allowed and ADMITTED or REFUSED)
+          report[k](key, needs[c], allowed and ADMITTED or REFUSED)
         end
       end
       block = block + identities

@@ -1,65 +1,74 @@
 --- @include "kernels/bucket"
 
 --- A bucket under one key: debt (7 bytes), the instant it was written at (6), when the key expires (6).
--- D debt, T the decision's instant, V the instant as stored or nil, E the expiry as stored.
+local limit, windowMs, capacity, stepMs
+-- The debt at the decision's instant; the instant and the expiry as stored, both nil for a key without a state.
+local debt, instant, since, expires
 
-local function bucket_wait(c, cost)
+open[BUCKET] = function(c)
   local p = first[c]
-  local wait = bucket_waitFor(D[c], T[c], cost, N[p], N[p + 1], N[p + 2], N[p + 3])
-  if wait > 0 then return wait + T[c] - now end
+  limit, windowMs, capacity, stepMs = N[p], N[p + 1], N[p + 2], N[p + 3]
+end
+
+keep[BUCKET] = function(c)
+  A[c], B[c], C[c], D[c] = debt, instant, since, expires
+end
+
+recall[BUCKET] = function(c)
+  debt, instant, since, expires = A[c], B[c], C[c], D[c]
+end
+
+local function bucket_wait(cost)
+  local wait = bucket_waitFor(debt, instant, cost, limit, windowMs, capacity, stepMs)
+  if wait > 0 then return wait + instant - now end
   return wait
 end
 
-local function bucket_write(c, key)
-  local p = first[c]
-  local life = bucket_wait(c, N[p + 2])
+local function bucket_write(key)
+  local life = bucket_wait(capacity)
   if life <= 0 then
-    if V[c] then call('DEL', key) end
+    if since then call('DEL', key) end
     return
   end
   local ends = now + life
-  if V[c] and ends <= E[c] then
-    call('SETRANGE', key, '0', packBytes('>I7I6', D[c], T[c]))
+  if since and ends <= expires then
+    call('SETRANGE', key, '0', packBytes('>I7I6', debt, instant))
     return
   end
   -- A key seen before lives a little longer, so that most charges need not touch its expiry.
-  if V[c] then ends = ends + min(LINGER, ceil(N[p + 2] * N[p + 1] / N[p])) end
-  call('SET', key, packBytes('>I7I6I6', D[c], T[c], ends), 'PX', ends - now + slack)
+  if since then ends = ends + min(LINGER, ceil(capacity * windowMs / limit)) end
+  call('SET', key, packBytes('>I7I6I6', debt, instant, ends), 'PX', ends - now + slack)
 end
 
-look[BUCKET] = function(c, key, cost)
-  local p = first[c]
-  local limit, windowMs, stepMs = N[p], N[p + 1], N[p + 3]
+look[BUCKET] = function(key, cost)
   local stored = tryCall('GET', key)
   if stored and #stored == 19 then
-    local debt, since, ends = unpackBytes('>I7I6I6', stored)
-    local at = clock_instant(since, now, windowMs)
-    D[c], T[c], V[c], E[c] = bucket_drain(debt, min(since, at), at, limit, stepMs), at, since, ends
+    debt, since, expires = unpackBytes('>I7I6I6', stored)
+    instant = clock_instant(since, now, windowMs)
+    debt = bucket_drain(debt, min(since, instant), instant, limit, stepMs)
   else
-    D[c], T[c], V[c] = 0, now, nil
+    debt, instant, since, expires = 0, now, nil, nil
   end
-  return bucket_waitFor(D[c], T[c], cost, limit, windowMs, N[p + 2], stepMs)
+  return bucket_waitFor(debt, instant, cost, limit, windowMs, capacity, stepMs)
 end
 
-take[BUCKET] = function(c, key, cost)
-  local p = first[c]
-  D[c] = bucket_charge(D[c], cost, N[p + 1], N[p + 2])
-  bucket_write(c, key)
+take[BUCKET] = function(key, cost)
+  debt = bucket_charge(debt, cost, windowMs, capacity)
+  bucket_write(key)
 end
 
-giveBack[BUCKET] = function(c, key, cost, receipt, chargedAt)
-  if not V[c] then return end
-  local p = first[c]
-  D[c] = bucket_refund(D[c], T[c], cost, receipt, chargedAt, N[p], N[p + 1], N[p + 3])
-  bucket_write(c, key)
+giveBack[BUCKET] = function(key, cost, receipt, chargedAt)
+  if not since then return end
+  debt = bucket_refund(debt, instant, cost, receipt, chargedAt, limit, windowMs, stepMs)
+  bucket_write(key)
 end
 
-heal[BUCKET] = function(c, key)
-  if V[c] and clock_isAhead(V[c], now, N[first[c] + 1]) then bucket_write(c, key) end
+heal[BUCKET] = function(key)
+  if since and clock_isAhead(since, now, windowMs) then bucket_write(key) end
 end
 
 --- Debt (7 bytes), the decision's instant (6).
-report[BUCKET] = function(c, key, cost, outcome)
+report[BUCKET] = function(key, cost, outcome)
   n = n + 1
-  out[n] = packBytes('>BI7I6', outcome, D[c], T[c])
+  out[n] = packBytes('>BI7I6', outcome, debt, instant)
 end

@@ -1,56 +1,68 @@
 --- Places in flight under one key: a sorted set of leases by the instant at which they end. A lease
 -- counts while its end lies ahead of now, so a crashed holder gives its place back by itself.
--- params { limit, ttlMs }
--- D how many count, V whether the key holds what is not ours, which the next charge replaces.
+local limit, ttlMs
+-- How many leases count; whether the key holds what is not ours, which the next charge replaces.
+local held, isForeign
 
 local nowText = format('%.0f', now)
 
+open[CONCURRENCY] = function(c)
+  local p = first[c]
+  limit, ttlMs = N[p], N[p + 1]
+end
+
+keep[CONCURRENCY] = function(c)
+  A[c], B[c] = held, isForeign
+end
+
+recall[CONCURRENCY] = function(c)
+  held, isForeign = A[c], B[c]
+end
+
 --- The instant at which the lease at `rank` ends; one that lies further ahead than `ttlMs` is cut to that.
-local function concurrency_endAt(c, key, rank)
+local function concurrency_endAt(key, rank)
   local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-  return lease[2] and min(tonumber(lease[2]), now + N[first[c] + 1]) or now
+  return lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
 end
 
 --- Milliseconds until `cost` places are free if nobody renews or frees any: 0 now, -1 never.
-local function concurrency_waitFor(c, key, cost)
-  local limit = N[first[c]]
+local function concurrency_waitFor(key, cost)
   if cost > limit then return -1 end
-  local missing = D[c] + cost - limit
+  local missing = held + cost - limit
   if cost == 0 or missing <= 0 then return 0 end
   -- Ranks count from the end: what has lapsed, but is not pruned yet, stands at the front.
-  return concurrency_endAt(c, key, missing - 1 - D[c]) - now
+  return concurrency_endAt(key, missing - 1 - held) - now
 end
 
-local function concurrency_count(c, key)
+local function concurrency_count(key)
   local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
-  V[c] = type(count) == 'table'
-  D[c] = V[c] and 0 or count
+  isForeign = type(count) == 'table'
+  held = isForeign and 0 or count
 end
 
-look[CONCURRENCY] = function(c, key, cost)
-  concurrency_count(c, key)
-  return concurrency_waitFor(c, key, cost)
+look[CONCURRENCY] = function(key, cost)
+  concurrency_count(key)
+  return concurrency_waitFor(key, cost)
 end
 
-take[CONCURRENCY] = function(c, key, cost, receipt, chargedAt, lease)
-  local ends = now + N[first[c] + 1]
-  if V[c] then call('DEL', key) end
-  for place = 0, cost - 1 do call('ZADD', key, ends, lease .. '.' .. place) end
-  D[c] = D[c] + cost
-  if call('ZCARD', key) > D[c] then call('ZREMRANGEBYSCORE', key, '-inf', nowText) end
-  call('PEXPIRE', key, N[first[c] + 1] + slack)
+take[CONCURRENCY] = function(key, cost, lease)
+  if isForeign then call('DEL', key) end
+  for place = 0, cost - 1 do call('ZADD', key, now + ttlMs, lease .. '.' .. place) end
+  held = held + cost
+  if call('ZCARD', key) > held then call('ZREMRANGEBYSCORE', key, '-inf', nowText) end
+  call('PEXPIRE', key, ttlMs + slack)
 end
 
 --- A place given back is a place freed. The key goes with its last lease.
-giveBack[CONCURRENCY] = function(c, key, cost, receipt, chargedAt, lease)
-  if V[c] then return end
+giveBack[CONCURRENCY] = function(key, cost, receipt, chargedAt, lease)
+  if isForeign then return end
   for place = 0, cost - 1 do call('ZREM', key, lease .. '.' .. place) end
-  concurrency_count(c, key)
+  concurrency_count(key)
 end
 
-renew[CONCURRENCY] = function(c, key, cost, lease)
-  if V[c] then return end
-  local latest = now + N[first[c] + 1]
+renew[CONCURRENCY] = function(key, cost, lease)
+  if isForeign then return end
+  local latest = now + ttlMs
   for place = 0, cost - 1 do
     local name = lease .. '.' .. place
     local ends = call('ZSCORE', key, name)
@@ -61,18 +73,18 @@ renew[CONCURRENCY] = function(c, key, cost, lease)
   end
 end
 
-heal[CONCURRENCY] = function(c, key)
-  if V[c] then return end
-  local latest = now + N[first[c] + 1]
+heal[CONCURRENCY] = function(key)
+  if isForeign then return end
+  local latest = now + ttlMs
   for _, lease in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
     call('ZADD', key, latest, lease)
   end
 end
 
 --- Free places (7 bytes), one more than the ms until the cost has room (7), the ms until the last lease ends (7).
-report[CONCURRENCY] = function(c, key, cost, outcome)
-  local wait = outcome == ADMITTED and 0 or concurrency_waitFor(c, key, cost)
-  local ends = D[c] == 0 and now or concurrency_endAt(c, key, -1)
+report[CONCURRENCY] = function(key, cost, outcome)
+  local wait = outcome == ADMITTED and 0 or concurrency_waitFor(key, cost)
+  local ends = held == 0 and now or concurrency_endAt(key, -1)
   n = n + 1
-  out[n] = packBytes('>BI7I7I7', outcome, N[first[c]] - D[c], wait + 1, ends - now)
+  out[n] = packBytes('>BI7I7I7', outcome, limit - held, wait + 1, ends - now)
 end

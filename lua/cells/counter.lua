@@ -2,58 +2,65 @@
 
 --- A fixed window under one key: count (7 bytes) and start (6). The key expires with its window.
 -- params { limit, windowMs, 0, byClock }
--- D count, T start, V the start as stored or nil.
+local limit, windowMs, byClock
+-- The count in the window that starts at `start`; the start as stored, nil for a key without a state.
+local count, start, since
 
-local function counter_endsIn(c)
-  return T[c] + N[first[c] + 1] - now
-end
-
-local function counter_write(c, key)
-  if D[c] == 0 then
-    call('DEL', key)
-  elseif V[c] == T[c] then
-    call('SETRANGE', key, '0', packBytes('>I7', D[c]))
-  else
-    call('SET', key, packBytes('>I7I6', D[c], T[c]), 'PX', counter_endsIn(c) + slack)
-  end
-end
-
-look[COUNTER] = function(c, key, cost)
+open[COUNTER] = function(c)
   local p = first[c]
-  local windowMs = N[p + 1]
-  local stored = tryCall('GET', key)
-  local at, count, start = now, 0, nil
-  V[c] = nil
-  if stored and #stored == 13 then
-    local units, since = unpackBytes('>I7I6', stored)
-    V[c] = since
-    at = clock_instant(since, now, windowMs)
-    if at < since + windowMs then
-      count = units
-      if since <= at then start = since end
-    end
+  limit, windowMs, byClock = N[p], N[p + 1], N[p + 3] == 1
+end
+
+keep[COUNTER] = function(c)
+  A[c], B[c], C[c] = count, start, since
+end
+
+recall[COUNTER] = function(c)
+  count, start, since = A[c], B[c], C[c]
+end
+
+local function counter_write(key)
+  if count == 0 then
+    call('DEL', key)
+  elseif since == start then
+    call('SETRANGE', key, '0', packBytes('>I7', count))
+  else
+    call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
   end
-  D[c], T[c] = count, start or counter_startOf(at, windowMs, N[p + 3] == 1)
-  return counter_waitFor(count, counter_endsIn(c), cost, N[p])
 end
 
-take[COUNTER] = function(c, key, cost)
-  D[c] = min(N[first[c]], D[c] + cost)
-  counter_write(c, key)
+look[COUNTER] = function(key, cost)
+  local stored = tryCall('GET', key)
+  local instant, isOver = now, true
+  if stored and #stored == 13 then
+    count, since = unpackBytes('>I7I6', stored)
+    instant = clock_instant(since, now, windowMs)
+    isOver = instant >= since + windowMs
+  else
+    since = nil
+  end
+  if isOver then count = 0 end
+  if not isOver and since <= instant then start = since else start = counter_startOf(instant, windowMs, byClock) end
+  return counter_waitFor(count, start + windowMs - now, cost, limit)
 end
 
-giveBack[COUNTER] = function(c, key, cost, receipt)
-  if not V[c] or T[c] ~= receipt then return end
-  D[c] = max(0, D[c] - cost)
-  counter_write(c, key)
+take[COUNTER] = function(key, cost)
+  count = min(limit, count + cost)
+  counter_write(key)
 end
 
-heal[COUNTER] = function(c, key)
-  if V[c] and clock_isAhead(V[c], now, N[first[c] + 1]) then counter_write(c, key) end
+giveBack[COUNTER] = function(key, cost, receipt)
+  if not since or start ~= receipt then return end
+  count = max(0, count - cost)
+  counter_write(key)
+end
+
+heal[COUNTER] = function(key)
+  if since and clock_isAhead(since, now, windowMs) then counter_write(key) end
 end
 
 --- Count (7 bytes), start (6).
-report[COUNTER] = function(c, key, cost, outcome)
+report[COUNTER] = function(key, cost, outcome)
   n = n + 1
-  out[n] = packBytes('>BI7I6', outcome, D[c], T[c])
+  out[n] = packBytes('>BI7I6', outcome, count, start)
 end

@@ -89,12 +89,12 @@ const REPORTS: Readonly<Record<Part, Report>> = {
 
   log(reply, values, { limits }, now, need) {
     const at = reply.uint48()
-    const newest = reply.uint48()
+    const newest = reply.uint48() - 1
     for (let i = 0; i < limits.length; i++) {
       const { limit, windowMs } = limits[i] as ResolvedLimit
       const live = reply.uint32()
       const retry = need === undefined ? 0 : reply.uint56() - 1
-      values.push(limit - live, retry, newest === 0 ? 0 : Math.max(0, newest + windowMs - now), at)
+      values.push(limit - live, retry, newest < 0 ? 0 : Math.max(0, newest + windowMs - now), at)
     }
   },
 

@@ -27,7 +27,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: 'fa1f04e5418f59b05f4d3fdb0053da66d7a76307',
+  sha1: '3b2ff5d0a1d40367dccd77cdb8ac101a73bacfb9',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -47,8 +47,9 @@ now = time[1] * 1000 + floor(time[2] / 1000)
 end
 local out, n = { packBytes('>I6', now) }, 1
 local kernel, N, first, last = {}, {}, {}, {}
-local C, D, E, F, G, H, O, S, T, V, W = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
-local prepare, look, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}
+local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+local A, B, C, D, E, F, G, H = {}, {}, {}, {}, {}, {}, {}, {}
+local K, L, M, O, R, S, W = {}, {}, {}, {}, {}, {}, {}
 local function clock_instant(at, now, horizonMs)
 if at > now and at <= now + horizonMs then return at end
 return now
@@ -83,57 +84,63 @@ local function bucket_refund(debt, at, cost, receipt, chargedAt, limit, windowMs
 local outstanding = bucket_drain(receipt, min(chargedAt, at), at, limit, stepMs)
 return max(0, debt - min(cost * windowMs, outstanding))
 end
-local function bucket_wait(c, cost)
+local limit, windowMs, capacity, stepMs
+local debt, instant, since, expires
+open[BUCKET] = function(c)
 local p = first[c]
-local wait = bucket_waitFor(D[c], T[c], cost, N[p], N[p + 1], N[p + 2], N[p + 3])
-if wait > 0 then return wait + T[c] - now end
+limit, windowMs, capacity, stepMs = N[p], N[p + 1], N[p + 2], N[p + 3]
+end
+keep[BUCKET] = function(c)
+A[c], B[c], C[c], D[c] = debt, instant, since, expires
+end
+recall[BUCKET] = function(c)
+debt, instant, since, expires = A[c], B[c], C[c], D[c]
+end
+local function bucket_wait(cost)
+local wait = bucket_waitFor(debt, instant, cost, limit, windowMs, capacity, stepMs)
+if wait > 0 then return wait + instant - now end
 return wait
 end
-local function bucket_write(c, key)
-local p = first[c]
-local life = bucket_wait(c, N[p + 2])
+local function bucket_write(key)
+local life = bucket_wait(capacity)
 if life <= 0 then
-if V[c] then call('DEL', key) end
+if since then call('DEL', key) end
 return
 end
 local ends = now + life
-if V[c] and ends <= E[c] then
-call('SETRANGE', key, '0', packBytes('>I7I6', D[c], T[c]))
+if since and ends <= expires then
+call('SETRANGE', key, '0', packBytes('>I7I6', debt, instant))
 return
 end
-if V[c] then ends = ends + min(LINGER, ceil(N[p + 2] * N[p + 1] / N[p])) end
-call('SET', key, packBytes('>I7I6I6', D[c], T[c], ends), 'PX', ends - now + slack)
+if since then ends = ends + min(LINGER, ceil(capacity * windowMs / limit)) end
+call('SET', key, packBytes('>I7I6I6', debt, instant, ends), 'PX', ends - now + slack)
 end
-look[BUCKET] = function(c, key, cost)
-local p = first[c]
-local limit, windowMs, stepMs = N[p], N[p + 1], N[p + 3]
+look[BUCKET] = function(key, cost)
 local stored = tryCall('GET', key)
 if stored and #stored == 19 then
-local debt, since, ends = unpackBytes('>I7I6I6', stored)
-local at = clock_instant(since, now, windowMs)
-D[c], T[c], V[c], E[c] = bucket_drain(debt, min(since, at), at, limit, stepMs), at, since, ends
+debt, since, expires = unpackBytes('>I7I6I6', stored)
+instant = clock_instant(since, now, windowMs)
+debt = bucket_drain(debt, min(since, instant), instant, limit, stepMs)
 else
-D[c], T[c], V[c] = 0, now, nil
+debt, instant, since, expires = 0, now, nil, nil
 end
-return bucket_waitFor(D[c], T[c], cost, limit, windowMs, N[p + 2], stepMs)
+return bucket_waitFor(debt, instant, cost, limit, windowMs, capacity, stepMs)
 end
-take[BUCKET] = function(c, key, cost)
-local p = first[c]
-D[c] = bucket_charge(D[c], cost, N[p + 1], N[p + 2])
-bucket_write(c, key)
+take[BUCKET] = function(key, cost)
+debt = bucket_charge(debt, cost, windowMs, capacity)
+bucket_write(key)
 end
-giveBack[BUCKET] = function(c, key, cost, receipt, chargedAt)
-if not V[c] then return end
-local p = first[c]
-D[c] = bucket_refund(D[c], T[c], cost, receipt, chargedAt, N[p], N[p + 1], N[p + 3])
-bucket_write(c, key)
+giveBack[BUCKET] = function(key, cost, receipt, chargedAt)
+if not since then return end
+debt = bucket_refund(debt, instant, cost, receipt, chargedAt, limit, windowMs, stepMs)
+bucket_write(key)
 end
-heal[BUCKET] = function(c, key)
-if V[c] and clock_isAhead(V[c], now, N[first[c] + 1]) then bucket_write(c, key) end
+heal[BUCKET] = function(key)
+if since and clock_isAhead(since, now, windowMs) then bucket_write(key) end
 end
-report[BUCKET] = function(c, key, cost, outcome)
+report[BUCKET] = function(key, cost, outcome)
 n = n + 1
-out[n] = packBytes('>BI7I6', outcome, D[c], T[c])
+out[n] = packBytes('>BI7I6', outcome, debt, instant)
 end
 --@end
 --@when log
@@ -155,165 +162,251 @@ if cost > limit then return -1 end
 if live + cost <= limit then return 0 end
 return entry(total - (limit - cost + 1)) + windowMs - at
 end
-local CHUNK = 16
-local source, base, chunk, chunkFrom = '', 0, '', 0
-local function log_open(c, key)
-source, base = key, W[c]
-chunk, chunkFrom = C[c] or '', 0
+local NEAR, CHUNK = 4, 16
+local SMALL = 16
+local firstPair, lastPair, most, longestMs
+local base, headerEnd, width, entry, modulus
+local newest, expires, capacity, origin, total, tail, instant, whole
+local isMoved
+local source, chunk, chunkFrom
+prepare[LOG] = function(c)
+local p = first[c]
+if N[p + 1] < 4294967296 then W[c], F[c] = 4, '>I4' else W[c], F[c] = 6, '>I6' end
+S[c] = 25 + NEAR * W[c] + (last[c] - 1) / 2 * (5 + NEAR * W[c])
+R[c] = tostring(S[c] - 1)
+end
+open[LOG] = function(c)
+local p = first[c]
+most, longestMs, firstPair, lastPair = N[p], N[p + 1], p + 2, p + last[c]
+base, headerEnd, width, entry = S[c], R[c], W[c], F[c]
+modulus = width == 4 and 4294967296 or 281474976710656
+end
+keep[LOG] = function(c)
+A[c], B[c], C[c], D[c] = newest, expires, capacity, origin
+E[c], G[c], L[c], M[c], O[c] = total, instant, whole, isMoved, tail
+end
+recall[LOG] = function(c)
+newest, expires, capacity, origin = A[c], B[c], C[c], D[c]
+total, instant, whole, isMoved, tail = E[c], G[c], L[c], M[c], O[c]
+end
+local function log_instant(entries, k)
+return newest - (newest - unpackBytes(entry, entries, k * width + 1)) % modulus
+end
+local function log_readRing(key, from, count)
+if count <= 0 then return '' end
+local slot = (origin + from) % capacity
+local here = min(count, capacity - slot)
+local entries = call('GETRANGE', key, base + slot * width, base + (slot + here) * width - 1)
+if here < count then entries = entries .. call('GETRANGE', key, base, base + (count - here) * width - 1) end
+return entries
+end
+local function log_read(key, from, to)
+local inRing = total - #tail / width
+local entries = log_readRing(key, from, min(to, inRing) - from)
+if to <= inRing then return entries end
+return entries .. sub(tail, max(0, from - inRing) * width + 1, (to - inRing) * width)
+end
+local function log_writeRing(key, from, entries)
+local slot = (origin + from) % capacity
+local here = (capacity - slot) * width
+call('SETRANGE', key, base + slot * width, sub(entries, 1, here))
+if #entries > here then call('SETRANGE', key, base, sub(entries, here + 1)) end
+end
+local function log_begin(key, pair)
+source = key
+if whole then chunk, chunkFrom = whole, 0 else chunk, chunkFrom = K[pair], H[pair] end
 end
 local function log_entry(i)
-local at = (i - chunkFrom) * 6
-if at < 0 or at >= #chunk then
-chunk = call('GETRANGE', source, base + i * 6, base + (i + CHUNK) * 6 - 1)
-chunkFrom, at = i, 0
+local k = i - chunkFrom
+if k < 0 or k * width >= #chunk then
+chunk, chunkFrom, k = log_read(source, i, min(total, i + CHUNK)), i, 0
 end
-return (unpackBytes('>I6', chunk, at + 1))
+return log_instant(chunk, k)
 end
-local function log_advance(c, pair, from, at)
-local total, limit = D[c], N[pair]
-local live = max(log_firstLive(log_entry, from, total, at, N[pair + 1]), total - limit)
-H[pair], G[pair] = live, live < total and log_entry(live) or 0
+local function log_advance(pair, from, at)
+local head = total
+if total > 0 and newest > at - N[pair + 1] then
+head = max(log_firstLive(log_entry, from, total, at, N[pair + 1]), total - N[pair])
 end
-local function log_wait(c, pair, cost)
-local total = D[c]
-local wait = log_waitFor(log_entry, total, total - H[pair], T[c], cost, N[pair], N[pair + 1])
-if wait > 0 then return wait + T[c] - now end
-return wait
+local skip = (head - chunkFrom) * width
+H[pair], K[pair] = head, skip < 0 and '' or sub(chunk, skip + 1, skip + NEAR * width)
+isMoved = true
 end
-local function log_firstKept(c)
-local kept = D[c]
-for pair = first[c] + 2, first[c] + last[c], 2 do kept = min(kept, H[pair]) end
-return kept
+local function log_wait(key, pair, cost)
+log_begin(key, pair)
+return log_waitFor(log_entry, total, total - H[pair], instant, cost, N[pair], N[pair + 1])
 end
-local function log_header(c)
-local header = packBytes('>I6I6I4', O[c], E[c], D[c])
-for pair = first[c] + 2, first[c] + last[c], 2 do header = header .. packBytes('>I4I6', H[pair], G[pair]) end
+local function log_header()
+local header = packBytes('>I6I6I4I4I4B', newest, expires, capacity, origin, total, #tail / width) .. tail
+if not isMoved then return header end
+header = header .. rep('\\0', NEAR * width - #tail)
+for pair = firstPair, lastPair, 2 do
+local known = K[pair]
+header = header .. packBytes('>I4B', H[pair], #known / width) .. known .. rep('\\0', NEAR * width - #known)
+end
 return header
 end
-local function log_rewrite(c, key, kept, entries, linger)
-D[c] = D[c] - kept
-for pair = first[c] + 2, first[c] + last[c], 2 do H[pair] = H[pair] - kept end
-E[c] = O[c] + N[first[c] + 1] + linger
-call('SET', key, log_header(c) .. entries, 'PX', E[c] - now + slack)
+local function log_rewrite(key, entries, linger)
+origin, capacity, tail, isMoved = 0, 0, entries, true
+if total > NEAR then capacity, tail = min(most, total + floor(total / 4) + 2), '' end
+expires = newest + longestMs + linger
+local value = log_header()
+if total > NEAR then value = value .. entries .. rep('\\0', (capacity - total) * width) end
+call('SET', key, value, 'PX', expires - now + slack)
 end
-local function log_advanceAll(c, key, at)
-log_open(c, key)
-for pair = first[c] + 2, first[c] + last[c], 2 do log_advance(c, pair, 0, at) end
+local function log_advanceAll(key, at)
+for pair = firstPair, lastPair, 2 do
+log_begin(key, pair)
+log_advance(pair, 0, at)
 end
-local function log_replace(c, key, entries)
-C[c], D[c] = entries, #entries / 6
-O[c] = D[c] > 0 and unpackBytes('>I6', entries, #entries - 5) or nil
-log_advanceAll(c, key, T[c])
 end
-local function log_rewriteReplaced(c, key)
-if D[c] == 0 or O[c] + N[first[c] + 1] + slack <= now then
+local function log_replace(key, entries)
+whole, total = entries, #entries / width
+newest = total > 0 and log_instant(entries, total - 1) or nil
+log_advanceAll(key, instant)
+end
+local function log_rewriteReplaced(key)
+if total == 0 or newest + longestMs + slack <= now then
 call('DEL', key)
 return
 end
-log_advanceAll(c, key, O[c])
-log_rewrite(c, key, 0, C[c], 0)
-log_advanceAll(c, key, T[c])
+log_advanceAll(key, newest)
+log_rewrite(key, whole, 0)
+log_advanceAll(key, instant)
 end
-prepare[LOG] = function(c)
-W[c] = 16 + 5 * (last[c] - 1)
-F[c] = tostring(W[c] - 1)
+local function log_firstKept()
+local kept = total
+for pair = firstPair, lastPair, 2 do kept = min(kept, H[pair]) end
+return kept
 end
-look[LOG] = function(c, key, cost)
-local p = first[c]
-local header = tryCall('GETRANGE', key, '0', F[c])
-C[c] = nil
-log_open(c, key)
-if #header < W[c] then
-D[c], O[c], T[c], E[c] = 0, nil, now, nil
-for pair = p + 2, p + last[c], 2 do H[pair], G[pair] = 0, 0 end
+local function log_fresh()
+newest, expires, total, tail, instant = nil, nil, 0, '', now
+for pair = firstPair, lastPair, 2 do H[pair], K[pair] = 0, '' end
+end
+look[LOG] = function(key, cost)
+local header = tryCall('GETRANGE', key, '0', headerEnd)
+whole, isMoved = nil, false
+if #header < base then
+log_fresh()
 else
-local newest, ends, total = unpackBytes('>I6I6I4', header)
-local at = clock_instant(newest, now, N[p + 1])
-D[c], O[c], T[c], E[c], S[c] = total, newest, at, ends, total
-for pair = p + 2, p + last[c], 2 do
-local head, oldest = unpackBytes('>I4I6', header, 17 + 5 * (pair - p - 2))
-H[pair], G[pair] = head, oldest
-if head < S[c] then S[c] = head end
-if head < total and oldest <= at - N[pair + 1] then log_advance(c, pair, head, at) end
+local unwritten
+newest, expires, capacity, origin, total, unwritten = unpackBytes('>I6I6I4I4I4B', header)
+tail = sub(header, 26, 25 + unwritten * width)
+instant = clock_instant(newest, now, longestMs)
+local at = 26 + NEAR * width
+for pair = firstPair, lastPair, 2 do
+local head, known = unpackBytes('>I4B', header, at)
+H[pair], K[pair] = head, sub(header, at + 5, at + 4 + known * width)
+at = at + 5 + NEAR * width
+if head < total then
+log_begin(key, pair)
+if log_entry(head) <= instant - N[pair + 1] then log_advance(pair, head, instant) end
 end
-if clock_isAhead(newest, now, N[p + 1]) then
-log_replace(c, key, rep(packBytes('>I6', now), total - S[c]))
+end
+if clock_isAhead(newest, now, longestMs) then
+local count = total - log_firstKept()
+newest = now
+log_replace(key, rep(packBytes(entry, now % modulus), count))
 end
 end
 local longest = 0
-for pair = p + 2, p + last[c], 2 do
-local wait = log_waitFor(log_entry, D[c], D[c] - H[pair], T[c], cost, N[pair], N[pair + 1])
+for pair = firstPair, lastPair, 2 do
+local wait = log_wait(key, pair, cost)
 if wait < 0 then return wait end
 if wait > longest then longest = wait end
 end
 return longest
 end
-take[LOG] = function(c, key, cost)
-local p, at, before = first[c], T[c], D[c]
-log_open(c, key)
-local total = before + cost
-for pair = p + 2, p + last[c], 2 do
-local head = max(H[pair], total - N[pair])
-if head >= before then
-G[pair] = at
-elseif head > H[pair] then
-G[pair] = log_entry(head)
-end
-H[pair] = head
-end
-D[c] = total
-local kept = log_firstKept(c)
-local added = rep(packBytes('>I6', at), cost)
-O[c] = at
-if not E[c] then
-log_rewrite(c, key, 0, added, 0)
-elseif C[c] then
-C[c] = sub(C[c], 6 * kept + 1) .. added
-log_rewrite(c, key, kept, C[c], min(LINGER, N[p + 1]))
-elseif 2 * kept > total then
-local entries = call('GETRANGE', key, W[c] + 6 * kept, -1)
-log_rewrite(c, key, kept, entries .. added, min(LINGER, N[p + 1]))
+local function log_drop(count)
+local beyondRing = count - (total - #tail / width)
+if whole then
+whole = sub(whole, count * width + 1)
+elseif beyondRing >= 0 then
+tail = sub(tail, beyondRing * width + 1)
 else
-local ends = at + N[p + 1]
-if ends > E[c] then
-E[c] = ends + min(LINGER, N[p + 1])
-call('PEXPIRE', key, E[c] - now + slack)
+origin = (origin + count) % capacity
 end
-call('APPEND', key, added)
-call('SETRANGE', key, '0', log_header(c))
+total, isMoved = total - count, true
+for pair = firstPair, lastPair, 2 do H[pair] = H[pair] - count end
 end
-log_open(c, key)
+local function log_append(key, added, linger)
+local inRing, unwritten, ends = total - #tail / width, tail .. added, instant + longestMs
+local isNear, isLate = #unwritten <= NEAR * width, ends > expires
+local room = capacity - total - #added / width
+if (not isNear and room < 0) or (isLate and capacity > SMALL and 4 * total < capacity) then
+unwritten = log_read(key, 0, total) .. added
+total, newest = #unwritten / width, instant
+log_rewrite(key, unwritten, linger)
+return
 end
-giveBack[LOG] = function(c, key, cost, receipt)
-if not E[c] then return end
-local entries = C[c] or call('GETRANGE', key, W[c] + 6 * S[c], -1)
-local after = #entries / 6
-while after > 0 and unpackBytes('>I6', entries, 6 * after - 5) > receipt do after = after - 1 end
+if not isNear then
+log_writeRing(key, inRing, unwritten)
+unwritten = ''
+end
+total, newest, tail = total + #added / width, instant, unwritten
+if isLate then
+expires = ends + linger
+call('PEXPIRE', key, expires - now + slack)
+end
+call('SETRANGE', key, '0', log_header())
+end
+take[LOG] = function(key, cost)
+local added = packBytes(entry, instant % modulus)
+if cost > 1 then added = rep(added, cost) end
+for pair = firstPair, lastPair, 2 do
+local was, known = H[pair], K[pair]
+local head = max(was, total + cost - N[pair])
+if head > was then
+known = sub(known, (head - was) * width + 1)
+isMoved = true
+end
+if #known < NEAR * width and head + #known / width >= total then
+known = sub(known .. sub(added, 1, (total + cost - max(head, total)) * width), 1, NEAR * width)
+isMoved = true
+end
+H[pair], K[pair] = head, known
+end
+local kept, linger = log_firstKept(), min(LINGER, longestMs)
+if kept > 0 then log_drop(kept) end
+if expires and not whole then
+log_append(key, added, linger)
+return
+end
+if whole then whole = whole .. added end
+total, newest = total + cost, instant
+log_rewrite(key, whole or added, expires and linger or 0)
+end
+giveBack[LOG] = function(key, cost, receipt)
+if not expires or total == 0 then return end
+local entries = whole or log_read(key, log_firstKept(), total)
+local after = #entries / width
+while after > 0 and log_instant(entries, after - 1) > receipt do after = after - 1 end
 local from = after
-while from > 0 and after - from < cost and unpackBytes('>I6', entries, 6 * from - 5) == receipt do from = from - 1 end
+while from > 0 and after - from < cost and log_instant(entries, from - 1) == receipt do from = from - 1 end
 if from == after then return end
-log_replace(c, key, sub(entries, 1, 6 * from) .. sub(entries, 6 * after + 1))
-log_rewriteReplaced(c, key)
+log_replace(key, sub(entries, 1, from * width) .. sub(entries, after * width + 1))
+log_rewriteReplaced(key)
 end
-heal[LOG] = function(c, key)
-if C[c] then log_rewriteReplaced(c, key) end
+heal[LOG] = function(key)
+if whole then log_rewriteReplaced(key) end
 end
-report[LOG] = function(c, key, cost, outcome)
-local p, total = first[c], D[c]
+report[LOG] = function(key, cost, outcome)
+local last = newest and newest + 1 or 0
 n = n + 1
 if outcome == ADMITTED then
-out[n] = packBytes('>BI6I6I4', outcome, T[c], O[c] or 0, total - H[p + 2])
-for pair = p + 4, p + last[c], 2 do
+out[n] = packBytes('>BI6I6I4', outcome, instant, last, total - H[firstPair])
+for pair = firstPair + 2, lastPair, 2 do
 n = n + 1
 out[n] = packBytes('>I4', total - H[pair])
 end
 return
 end
-log_open(c, key)
-out[n] = packBytes('>BI6I6', outcome, T[c], O[c] or 0)
-for pair = p + 2, p + last[c], 2 do
+out[n] = packBytes('>BI6I6', outcome, instant, last)
+for pair = firstPair, lastPair, 2 do
+local wait = log_wait(key, pair, cost)
+if wait > 0 then wait = wait + instant - now end
 n = n + 1
-out[n] = packBytes('>I4I7', total - H[pair], log_wait(c, pair, cost) + 1)
+out[n] = packBytes('>I4I7', total - H[pair], wait + 1)
 end
 end
 --@end
@@ -362,102 +455,103 @@ end
 end
 return 0
 end
+local limit, windowMs, segments, edge, segmentMs, width, counter
+local counts, total, segment, offset, instant, newest
 prepare[SEGMENTS] = function(c)
-local width, top = 1, 256
+local bytes, top = 1, 256
 while top <= N[first[c]] do
-width = width + 1
+bytes = bytes + 1
 top = top * 256
 end
-W[c], F[c] = width, '>I' .. width
+W[c], F[c] = bytes, '>I' .. bytes
 end
-local function segments_wait(c, cost)
+open[SEGMENTS] = function(c)
 local p = first[c]
-local segments, segmentMs = N[p + 2], N[p + 1] / N[p + 2]
-local wait = window_waitFor(C[c], D[c], O[c], cost, N[p], segments, segmentMs, N[p + 3], W[c], F[c])
-if wait > 0 then return wait + T[c] - now end
+limit, windowMs, segments, edge = N[p], N[p + 1], N[p + 2], N[p + 3]
+segmentMs, width, counter = windowMs / segments, W[c], F[c]
+end
+keep[SEGMENTS] = function(c)
+A[c], B[c], C[c], D[c], E[c], G[c] = counts, total, segment, offset, instant, newest
+end
+recall[SEGMENTS] = function(c)
+counts, total, segment, offset, instant, newest = A[c], B[c], C[c], D[c], E[c], G[c]
+end
+local function segments_wait(cost)
+local wait = window_waitFor(counts, total, offset, cost, limit, segments, segmentMs, edge, width, counter)
+if wait > 0 then return wait + instant - now end
 return wait
 end
-local function segments_reset(c)
-local p = first[c]
-local reset = window_resetAfter(C[c], O[c], N[p + 2], N[p + 1] / N[p + 2], N[p + 3], W[c], F[c])
-if reset > 0 then return reset + T[c] - now end
+local function segments_reset()
+local reset = window_resetAfter(counts, offset, segments, segmentMs, edge, width, counter)
+if reset > 0 then return reset + instant - now end
 return 0
 end
-local function segments_write(c, key)
-if segments_reset(c) == 0 then
-if V[c] then call('DEL', key) end
+local function segments_write(key)
+if segments_reset() == 0 then
+if newest then call('DEL', key) end
 return
 end
-local life = N[first[c] + 1] + N[first[c] + 1] / N[first[c] + 2] - O[c] + T[c] - now
-call('SET', key, packBytes('>I6', S[c]) .. packBytes(F[c], D[c]) .. C[c], 'PX', life + slack)
+local life = windowMs + segmentMs - offset + instant - now
+call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
 end
-local function segments_add(c, k, units)
-local width, counts = W[c], C[c]
-local count = packBytes(F[c], window_nth(counts, k, width, F[c]) + units)
-C[c] = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
-if k < N[first[c] + 2] then D[c] = D[c] + units end
+local function segments_add(k, units)
+local count = packBytes(counter, window_nth(counts, k, width, counter) + units)
+counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
+if k < segments then total = total + units end
 end
-local function segments_room(c)
-local p = first[c]
-local edge = window_nth(C[c], N[p + 2], W[c], F[c])
-return max(0, N[p] - D[c] - window_edgeUnits(edge, O[c], N[p + 1] / N[p + 2], N[p + 3]))
+local function segments_room()
+return max(0, limit - total - window_edgeUnits(window_nth(counts, segments, width, counter), offset, segmentMs, edge))
 end
-local function segments_bringBack(c)
-local p = first[c]
-local segments, width = N[p + 2], W[c]
-if N[p + 3] < WEIGHTED_DOWN then return end
-local edge = window_nth(C[c], segments, width, F[c])
-C[c] = sub(C[c], 1, segments * width) .. rep('\\0', width)
-segments_add(c, segments - 1, min(edge, N[p] - D[c]))
+local function segments_bringBack()
+if edge < WEIGHTED_DOWN then return end
+local units = window_nth(counts, segments, width, counter)
+counts = sub(counts, 1, segments * width) .. rep('\\0', width)
+segments_add(segments - 1, min(units, limit - total))
 end
-look[SEGMENTS] = function(c, key, cost)
-local p = first[c]
-local windowMs, segments, width, format = N[p + 1], N[p + 2], W[c], F[c]
-local segmentMs = windowMs / segments
+look[SEGMENTS] = function(key, cost)
 local stored = tryCall('GET', key)
 if stored and #stored ~= 6 + (segments + 2) * width then stored = false end
-local at, newest = now, nil
+newest, instant = nil, now
 if stored then
 newest = unpackBytes('>I6', stored)
-at = clock_instant(newest * segmentMs, now, windowMs)
+instant = clock_instant(newest * segmentMs, now, windowMs)
 end
-local segment = floor(at / segmentMs)
+segment = floor(instant / segmentMs)
+offset = instant - segment * segmentMs
 local by = stored and max(0, segment - newest) or segments + 1
 if by > segments then
-D[c], C[c] = 0, rep('\\0', (segments + 1) * width)
+total, counts = 0, rep('\\0', (segments + 1) * width)
 else
-D[c], C[c] = unpackBytes(format, stored, 7), sub(stored, 7 + width)
+total, counts = unpackBytes(counter, stored, 7), sub(stored, 7 + width)
 if by > 0 then
-D[c] = D[c] - window_leaving(C[c], by, segments, width, format)
-C[c] = rep('\\0', by * width) .. sub(C[c], 1, (segments + 1 - by) * width)
+total = total - window_leaving(counts, by, segments, width, counter)
+counts = rep('\\0', by * width) .. sub(counts, 1, (segments + 1 - by) * width)
 end
 end
-S[c], O[c], T[c], V[c] = segment, at - segment * segmentMs, at, newest
-if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_bringBack(c) end
-return segments_wait(c, cost)
+if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_bringBack() end
+return segments_wait(cost)
 end
-take[SEGMENTS] = function(c, key, cost)
-segments_add(c, 0, min(cost, segments_room(c)))
-if V[c] == S[c] then
-call('SETRANGE', key, '6', packBytes(F[c], D[c]) .. sub(C[c], 1, W[c]))
+take[SEGMENTS] = function(key, cost)
+segments_add(0, min(cost, segments_room()))
+if newest == segment then
+call('SETRANGE', key, '6', packBytes(counter, total) .. sub(counts, 1, width))
 else
-segments_write(c, key)
+segments_write(key)
 end
 end
-giveBack[SEGMENTS] = function(c, key, cost, receipt)
-local k = S[c] - receipt
-if not V[c] or k < 0 or k > N[first[c] + 2] then return end
-segments_add(c, k, -min(cost, window_nth(C[c], k, W[c], F[c])))
-segments_write(c, key)
+giveBack[SEGMENTS] = function(key, cost, receipt)
+local k = segment - receipt
+if not newest or k < 0 or k > segments then return end
+segments_add(k, -min(cost, window_nth(counts, k, width, counter)))
+segments_write(key)
 end
-heal[SEGMENTS] = function(c, key)
-local p = first[c]
-if V[c] and clock_isAhead(V[c] * N[p + 1] / N[p + 2], now, N[p + 1]) then segments_write(c, key) end
+heal[SEGMENTS] = function(key)
+if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_write(key) end
 end
-report[SEGMENTS] = function(c, key, cost, outcome)
-local wait = outcome == ADMITTED and 0 or segments_wait(c, cost)
+report[SEGMENTS] = function(key, cost, outcome)
+local wait = outcome == ADMITTED and 0 or segments_wait(cost)
 n = n + 1
-out[n] = packBytes('>BI7I7I7I6', outcome, segments_room(c), wait + 1, segments_reset(c), S[c])
+out[n] = packBytes('>BI7I7I7I6', outcome, segments_room(), wait + 1, segments_reset(), segment)
 end
 --@end
 --@when counter
@@ -470,91 +564,106 @@ if cost > limit then return -1 end
 if count + cost <= limit then return 0 end
 return endsIn
 end
-local function counter_endsIn(c)
-return T[c] + N[first[c] + 1] - now
-end
-local function counter_write(c, key)
-if D[c] == 0 then
-call('DEL', key)
-elseif V[c] == T[c] then
-call('SETRANGE', key, '0', packBytes('>I7', D[c]))
-else
-call('SET', key, packBytes('>I7I6', D[c], T[c]), 'PX', counter_endsIn(c) + slack)
-end
-end
-look[COUNTER] = function(c, key, cost)
+local limit, windowMs, byClock
+local count, start, since
+open[COUNTER] = function(c)
 local p = first[c]
-local windowMs = N[p + 1]
+limit, windowMs, byClock = N[p], N[p + 1], N[p + 3] == 1
+end
+keep[COUNTER] = function(c)
+A[c], B[c], C[c] = count, start, since
+end
+recall[COUNTER] = function(c)
+count, start, since = A[c], B[c], C[c]
+end
+local function counter_write(key)
+if count == 0 then
+call('DEL', key)
+elseif since == start then
+call('SETRANGE', key, '0', packBytes('>I7', count))
+else
+call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+end
+end
+look[COUNTER] = function(key, cost)
 local stored = tryCall('GET', key)
-local at, count, start = now, 0, nil
-V[c] = nil
+local instant, isOver = now, true
 if stored and #stored == 13 then
-local units, since = unpackBytes('>I7I6', stored)
-V[c] = since
-at = clock_instant(since, now, windowMs)
-if at < since + windowMs then
-count = units
-if since <= at then start = since end
+count, since = unpackBytes('>I7I6', stored)
+instant = clock_instant(since, now, windowMs)
+isOver = instant >= since + windowMs
+else
+since = nil
 end
+if isOver then count = 0 end
+if not isOver and since <= instant then start = since else start = counter_startOf(instant, windowMs, byClock) end
+return counter_waitFor(count, start + windowMs - now, cost, limit)
 end
-D[c], T[c] = count, start or counter_startOf(at, windowMs, N[p + 3] == 1)
-return counter_waitFor(count, counter_endsIn(c), cost, N[p])
+take[COUNTER] = function(key, cost)
+count = min(limit, count + cost)
+counter_write(key)
 end
-take[COUNTER] = function(c, key, cost)
-D[c] = min(N[first[c]], D[c] + cost)
-counter_write(c, key)
+giveBack[COUNTER] = function(key, cost, receipt)
+if not since or start ~= receipt then return end
+count = max(0, count - cost)
+counter_write(key)
 end
-giveBack[COUNTER] = function(c, key, cost, receipt)
-if not V[c] or T[c] ~= receipt then return end
-D[c] = max(0, D[c] - cost)
-counter_write(c, key)
+heal[COUNTER] = function(key)
+if since and clock_isAhead(since, now, windowMs) then counter_write(key) end
 end
-heal[COUNTER] = function(c, key)
-if V[c] and clock_isAhead(V[c], now, N[first[c] + 1]) then counter_write(c, key) end
-end
-report[COUNTER] = function(c, key, cost, outcome)
+report[COUNTER] = function(key, cost, outcome)
 n = n + 1
-out[n] = packBytes('>BI7I6', outcome, D[c], T[c])
+out[n] = packBytes('>BI7I6', outcome, count, start)
 end
 --@end
 --@when concurrency
+local limit, ttlMs
+local held, isForeign
 local nowText = format('%.0f', now)
-local function concurrency_endAt(c, key, rank)
+open[CONCURRENCY] = function(c)
+local p = first[c]
+limit, ttlMs = N[p], N[p + 1]
+end
+keep[CONCURRENCY] = function(c)
+A[c], B[c] = held, isForeign
+end
+recall[CONCURRENCY] = function(c)
+held, isForeign = A[c], B[c]
+end
+local function concurrency_endAt(key, rank)
 local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-return lease[2] and min(tonumber(lease[2]), now + N[first[c] + 1]) or now
+return lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
 end
-local function concurrency_waitFor(c, key, cost)
-local limit = N[first[c]]
+local function concurrency_waitFor(key, cost)
 if cost > limit then return -1 end
-local missing = D[c] + cost - limit
+local missing = held + cost - limit
 if cost == 0 or missing <= 0 then return 0 end
-return concurrency_endAt(c, key, missing - 1 - D[c]) - now
+return concurrency_endAt(key, missing - 1 - held) - now
 end
-local function concurrency_count(c, key)
+local function concurrency_count(key)
 local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
-V[c] = type(count) == 'table'
-D[c] = V[c] and 0 or count
+isForeign = type(count) == 'table'
+held = isForeign and 0 or count
 end
-look[CONCURRENCY] = function(c, key, cost)
-concurrency_count(c, key)
-return concurrency_waitFor(c, key, cost)
+look[CONCURRENCY] = function(key, cost)
+concurrency_count(key)
+return concurrency_waitFor(key, cost)
 end
-take[CONCURRENCY] = function(c, key, cost, receipt, chargedAt, lease)
-local ends = now + N[first[c] + 1]
-if V[c] then call('DEL', key) end
-for place = 0, cost - 1 do call('ZADD', key, ends, lease .. '.' .. place) end
-D[c] = D[c] + cost
-if call('ZCARD', key) > D[c] then call('ZREMRANGEBYSCORE', key, '-inf', nowText) end
-call('PEXPIRE', key, N[first[c] + 1] + slack)
+take[CONCURRENCY] = function(key, cost, lease)
+if isForeign then call('DEL', key) end
+for place = 0, cost - 1 do call('ZADD', key, now + ttlMs, lease .. '.' .. place) end
+held = held + cost
+if call('ZCARD', key) > held then call('ZREMRANGEBYSCORE', key, '-inf', nowText) end
+call('PEXPIRE', key, ttlMs + slack)
 end
-giveBack[CONCURRENCY] = function(c, key, cost, receipt, chargedAt, lease)
-if V[c] then return end
+giveBack[CONCURRENCY] = function(key, cost, receipt, chargedAt, lease)
+if isForeign then return end
 for place = 0, cost - 1 do call('ZREM', key, lease .. '.' .. place) end
-concurrency_count(c, key)
+concurrency_count(key)
 end
-renew[CONCURRENCY] = function(c, key, cost, lease)
-if V[c] then return end
-local latest = now + N[first[c] + 1]
+renew[CONCURRENCY] = function(key, cost, lease)
+if isForeign then return end
+local latest = now + ttlMs
 for place = 0, cost - 1 do
 local name = lease .. '.' .. place
 local ends = call('ZSCORE', key, name)
@@ -564,18 +673,18 @@ call('PEXPIRE', key, latest - now + slack)
 end
 end
 end
-heal[CONCURRENCY] = function(c, key)
-if V[c] then return end
-local latest = now + N[first[c] + 1]
+heal[CONCURRENCY] = function(key)
+if isForeign then return end
+local latest = now + ttlMs
 for _, lease in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
 call('ZADD', key, latest, lease)
 end
 end
-report[CONCURRENCY] = function(c, key, cost, outcome)
-local wait = outcome == ADMITTED and 0 or concurrency_waitFor(c, key, cost)
-local ends = D[c] == 0 and now or concurrency_endAt(c, key, -1)
+report[CONCURRENCY] = function(key, cost, outcome)
+local wait = outcome == ADMITTED and 0 or concurrency_waitFor(key, cost)
+local ends = held == 0 and now or concurrency_endAt(key, -1)
 n = n + 1
-out[n] = packBytes('>BI7I7I7', outcome, N[first[c]] - D[c], wait + 1, ends - now)
+out[n] = packBytes('>BI7I7I7', outcome, limit - held, wait + 1, ends - now)
 end
 --@end
 local blockKeys = tonumber(ARGV[2])
@@ -595,6 +704,7 @@ for i = 0, params - 1 do N[at + i] = tonumber(ARGV[a + 2 + i]) end
 at = at + params
 a = a + 2 + params
 if prepare[k] then prepare[k](c) end
+if cells == 1 then open[k](c) end
 if k == CONCURRENCY then takesPlaces = true end
 end
 local runs = tonumber(ARGV[a])
@@ -633,18 +743,19 @@ a = a + 1
 end
 for c = 1, cells do
 local key, k = KEYS[cell + c], kernel[c]
-look[k](c, key, 0)
+open[k](c)
+look[k](key, 0)
 if op == REFUND then
-giveBack[k](c, key, costs[c], tonumber(ARGV[a]), chargedAt, lease)
+giveBack[k](key, costs[c], tonumber(ARGV[a]), chargedAt, lease)
 a = a + 1
 elseif k == CONCURRENCY then
 if op == RELEASE then
-giveBack[k](c, key, costs[c], 0, 0, lease)
+giveBack[k](key, costs[c], 0, 0, lease)
 else
-renew[k](c, key, costs[c], lease)
+renew[k](key, costs[c], lease)
 end
 end
-report[k](c, key, 0, ADMITTED)
+report[k](key, 0, ADMITTED)
 end
 elseif ends then
 n = n + 1
@@ -652,19 +763,26 @@ out[n] = packBytes('>BI7I2', BLOCKED, tonumber(ends) - now, #reason) .. reason
 else
 local allowed, possible = true, true
 for c = 1, cells do
-local wait = look[kernel[c]](c, KEYS[cell + c], needs[c])
+local k = kernel[c]
+if cells > 1 then open[k](c) end
+local wait = look[k](KEYS[cell + c], needs[c])
 if wait ~= 0 then allowed = false end
 if wait < 0 then possible = false end
+if cells > 1 then keep[k](c) end
 end
 local charged = op ~= PEEK and (allowed or (op == CHARGE and possible))
 for c = 1, cells do
 local key, k, cost = KEYS[cell + c], kernel[c], costs[c]
-if charged then
-if cost > 0 and (allowed or k ~= CONCURRENCY) then take[k](c, key, cost, 0, 0, lease) end
-elseif op == CONSUME then
-heal[k](c, key)
+if cells > 1 then
+open[k](c)
+recall[k](c)
 end
-report[k](c, key, needs[c], allowed and ADMITTED or REFUSED)
+if charged then
+if cost > 0 and (allowed or k ~= CONCURRENCY) then take[k](key, cost, lease) end
+elseif op == CONSUME then
+heal[k](key)
+end
+report[k](key, needs[c], allowed and ADMITTED or REFUSED)
 end
 end
 block = block + identities
