@@ -53,25 +53,36 @@ local kernel, N, first, last = {}, {}, {}, {}
 -- brings it to the present and returns in how many ms a cost has room (0 now, -1 never); the others act on what it
 -- found. Where a decision has several cells, `keep` puts that aside, and `recall` brings it back.
 local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
--- What is put aside, by cell; each kind of cell says what where. H and K are by limit.
+-- What is put aside, by cell; each kind of cell says what where. H, K and Z are by limit.
 local A, B, C, D, E, F, G, H = {}, {}, {}, {}, {}, {}, {}, {}
-local K, L, M, O, R, S, W = {}, {}, {}, {}, {}, {}, {}
+local K, L, M, O, Q, R, S, W, Z = {}, {}, {}, {}, {}, {}, {}, {}, {}
 
 --- @include "kernels/clock"
+-- Each in a block of its own: a function of Lua may have 200 locals.
 --- @when bucket
+do
 --- @include "cells/bucket"
+end
 --- @end
 --- @when log
+do
 --- @include "cells/log"
+end
 --- @end
 --- @when segments
+do
 --- @include "cells/segments"
+end
 --- @end
 --- @when counter
+do
 --- @include "cells/counter"
+end
 --- @end
 --- @when concurrency
+do
 --- @include "cells/concurrency"
+end
 --- @end
 
 local blockKeys = tonumber(ARGV[2])

@@ -36,7 +36,8 @@ export class Answers {
       const outcome = reply.uint8()
       if (outcome === BLOCKED) {
         const remainingMs = reply.uint56()
-        return { now, allowed: false, values, offset, block: { remainingMs, reason: reply.text(reply.uint16()) } }
+        const reason = reply.text(reply.uint16())
+        return { now, allowed: false, values, offset, block: { reason, remainingMs } }
       }
       allowed = outcome === ADMITTED
       const report = reports[c] as Report

@@ -27,7 +27,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: '3b2ff5d0a1d40367dccd77cdb8ac101a73bacfb9',
+  sha1: 'cd91a6b15398d3bb7af4a90c049e72c72dec5889',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -49,7 +49,7 @@ local out, n = { packBytes('>I6', now) }, 1
 local kernel, N, first, last = {}, {}, {}, {}
 local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 local A, B, C, D, E, F, G, H = {}, {}, {}, {}, {}, {}, {}, {}
-local K, L, M, O, R, S, W = {}, {}, {}, {}, {}, {}, {}
+local K, L, M, O, Q, R, S, W, Z = {}, {}, {}, {}, {}, {}, {}, {}, {}
 local function clock_instant(at, now, horizonMs)
 if at > now and at <= now + horizonMs then return at end
 return now
@@ -58,6 +58,7 @@ local function clock_isAhead(at, now, horizonMs)
 return at > now + horizonMs
 end
 --@when bucket
+do
 local function bucket_drain(debt, since, at, limit, stepMs)
 local elapsed
 if stepMs == 1 then
@@ -142,8 +143,10 @@ report[BUCKET] = function(key, cost, outcome)
 n = n + 1
 out[n] = packBytes('>BI7I6', outcome, debt, instant)
 end
+end
 --@end
 --@when log
+do
 local function log_firstLive(entry, from, total, at, windowMs)
 local low, step = from, 1
 while low + step <= total and entry(low + step - 1) <= at - windowMs do
@@ -165,40 +168,46 @@ end
 local NEAR, CHUNK = 4, 16
 local SMALL = 16
 local firstPair, lastPair, most, longestMs
-local base, headerEnd, width, entry, modulus
-local newest, expires, capacity, origin, total, tail, instant, whole
-local isMoved
+local base, headerEnd, width, entry, modulus, fixed, stride, limitFormat
+local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
 prepare[LOG] = function(c)
 local p = first[c]
 if N[p + 1] < 4294967296 then W[c], F[c] = 4, '>I4' else W[c], F[c] = 6, '>I6' end
-S[c] = 25 + NEAR * W[c] + (last[c] - 1) / 2 * (5 + NEAR * W[c])
+S[c] = 29 + NEAR * W[c] + (last[c] - 1) / 2 * (7 + NEAR * W[c])
 R[c] = tostring(S[c] - 1)
 end
 open[LOG] = function(c)
 local p = first[c]
 most, longestMs, firstPair, lastPair = N[p], N[p + 1], p + 2, p + last[c]
 base, headerEnd, width, entry = S[c], R[c], W[c], F[c]
-modulus = width == 4 and 4294967296 or 281474976710656
+fixed, stride = 29 + NEAR * width, 7 + NEAR * width
+if width == 4 then modulus, limitFormat = 4294967296, '>I6BI4' else modulus, limitFormat = 281474976710656, '>I6BI6' end
 end
 keep[LOG] = function(c)
-A[c], B[c], C[c], D[c] = newest, expires, capacity, origin
-E[c], G[c], L[c], M[c], O[c] = total, instant, whole, isMoved, tail
+A[c], B[c], C[c], D[c], E[c] = newest, expires, capacity, oldest, total
+G[c], L[c], M[c], O[c], Q[c] = instant, whole, moved, tail, header
 end
 recall[LOG] = function(c)
-newest, expires, capacity, origin = A[c], B[c], C[c], D[c]
-total, instant, whole, isMoved, tail = E[c], G[c], L[c], M[c], O[c]
+newest, expires, capacity, oldest, total = A[c], B[c], C[c], D[c], E[c]
+instant, whole, moved, tail, header = G[c], L[c], M[c], O[c], Q[c]
 end
 local function log_instant(entries, k)
 return newest - (newest - unpackBytes(entry, entries, k * width + 1)) % modulus
 end
 local function log_readRing(key, from, count)
 if count <= 0 then return '' end
-local slot = (origin + from) % capacity
+local slot = from % capacity
 local here = min(count, capacity - slot)
 local entries = call('GETRANGE', key, base + slot * width, base + (slot + here) * width - 1)
 if here < count then entries = entries .. call('GETRANGE', key, base, base + (count - here) * width - 1) end
 return entries
+end
+local function log_writeRing(key, from, entries)
+local slot = from % capacity
+local here = (capacity - slot) * width
+call('SETRANGE', key, base + slot * width, sub(entries, 1, here))
+if #entries > here then call('SETRANGE', key, base, sub(entries, here + 1)) end
 end
 local function log_read(key, from, to)
 local inRing = total - #tail / width
@@ -206,15 +215,18 @@ local entries = log_readRing(key, from, min(to, inRing) - from)
 if to <= inRing then return entries end
 return entries .. sub(tail, max(0, from - inRing) * width + 1, (to - inRing) * width)
 end
-local function log_writeRing(key, from, entries)
-local slot = (origin + from) % capacity
-local here = (capacity - slot) * width
-call('SETRANGE', key, base + slot * width, sub(entries, 1, here))
-if #entries > here then call('SETRANGE', key, base, sub(entries, here + 1)) end
+local function log_known(pair)
+local known = K[pair]
+if not known then
+local at = fixed + (pair - firstPair) / 2 * stride + 7
+known = sub(header, at + 1, at + Z[pair] * width)
+K[pair] = known
+end
+return known
 end
 local function log_begin(key, pair)
 source = key
-if whole then chunk, chunkFrom = whole, 0 else chunk, chunkFrom = K[pair], H[pair] end
+if whole then chunk, chunkFrom = whole, oldest else chunk, chunkFrom = log_known(pair), H[pair] end
 end
 local function log_entry(i)
 local k = i - chunkFrom
@@ -223,31 +235,35 @@ chunk, chunkFrom, k = log_read(source, i, min(total, i + CHUNK)), i, 0
 end
 return log_instant(chunk, k)
 end
-local function log_advance(pair, from, at)
+local function log_move(pair, head, known)
+H[pair], K[pair], moved = head, known, max(moved, pair)
+end
+local function log_advance(key, pair, from, at)
+log_begin(key, pair)
 local head = total
-if total > 0 and newest > at - N[pair + 1] then
+if total > oldest and newest > at - N[pair + 1] then
 head = max(log_firstLive(log_entry, from, total, at, N[pair + 1]), total - N[pair])
 end
 local skip = (head - chunkFrom) * width
-H[pair], K[pair] = head, skip < 0 and '' or sub(chunk, skip + 1, skip + NEAR * width)
-isMoved = true
+log_move(pair, head, skip < 0 and '' or sub(chunk, skip + 1, skip + NEAR * width))
 end
 local function log_wait(key, pair, cost)
 log_begin(key, pair)
 return log_waitFor(log_entry, total, total - H[pair], instant, cost, N[pair], N[pair + 1])
 end
 local function log_header()
-local header = packBytes('>I6I6I4I4I4B', newest, expires, capacity, origin, total, #tail / width) .. tail
-if not isMoved then return header end
-header = header .. rep('\\0', NEAR * width - #tail)
-for pair = firstPair, lastPair, 2 do
-local known = K[pair]
-header = header .. packBytes('>I4B', H[pair], #known / width) .. known .. rep('\\0', NEAR * width - #known)
+local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
+if moved == 0 then return text end
+text = text .. rep('\\0', NEAR * width - #tail)
+for pair = firstPair, moved, 2 do
+local known = log_known(pair)
+text = text .. packBytes('>I6B', H[pair], #known / width) .. known .. rep('\\0', NEAR * width - #known)
 end
-return header
+return text
 end
 local function log_rewrite(key, entries, linger)
-origin, capacity, tail, isMoved = 0, 0, entries, true
+for pair = firstPair, lastPair, 2 do log_move(pair, H[pair] - oldest, log_known(pair)) end
+oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > NEAR then capacity, tail = min(most, total + floor(total / 4) + 2), '' end
 expires = newest + longestMs + linger
 local value = log_header()
@@ -255,13 +271,10 @@ if total > NEAR then value = value .. entries .. rep('\\0', (capacity - total) *
 call('SET', key, value, 'PX', expires - now + slack)
 end
 local function log_advanceAll(key, at)
-for pair = firstPair, lastPair, 2 do
-log_begin(key, pair)
-log_advance(pair, 0, at)
-end
+for pair = firstPair, lastPair, 2 do log_advance(key, pair, oldest, at) end
 end
 local function log_replace(key, entries)
-whole, total = entries, #entries / width
+whole, oldest, total = entries, 0, #entries / width
 newest = total > 0 and log_instant(entries, total - 1) or nil
 log_advanceAll(key, instant)
 end
@@ -274,68 +287,46 @@ log_advanceAll(key, newest)
 log_rewrite(key, whole, 0)
 log_advanceAll(key, instant)
 end
-local function log_firstKept()
-local kept = total
-for pair = firstPair, lastPair, 2 do kept = min(kept, H[pair]) end
-return kept
-end
-local function log_fresh()
-newest, expires, total, tail, instant = nil, nil, 0, '', now
-for pair = firstPair, lastPair, 2 do H[pair], K[pair] = 0, '' end
-end
 look[LOG] = function(key, cost)
-local header = tryCall('GETRANGE', key, '0', headerEnd)
-whole, isMoved = nil, false
+header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
 if #header < base then
-log_fresh()
+newest, expires, oldest, total, tail, instant = nil, nil, 0, 0, '', now
+for pair = firstPair, lastPair, 2 do H[pair], K[pair] = 0, '' end
 else
 local unwritten
-newest, expires, capacity, origin, total, unwritten = unpackBytes('>I6I6I4I4I4B', header)
-tail = sub(header, 26, 25 + unwritten * width)
+newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
+tail = sub(header, 30, 29 + unwritten * width)
 instant = clock_instant(newest, now, longestMs)
-local at = 26 + NEAR * width
+local at = fixed + 1
 for pair = firstPair, lastPair, 2 do
-local head, known = unpackBytes('>I4B', header, at)
-H[pair], K[pair] = head, sub(header, at + 5, at + 4 + known * width)
-at = at + 5 + NEAR * width
-if head < total then
-log_begin(key, pair)
-if log_entry(head) <= instant - N[pair + 1] then log_advance(pair, head, instant) end
+local head, known, low = unpackBytes(limitFormat, header, at)
+H[pair], K[pair], Z[pair] = head, nil, known
+at = at + stride
+if head < total and (known == 0 or newest - (newest - low) % modulus <= instant - N[pair + 1]) then
+log_advance(key, pair, head, instant)
 end
 end
 if clock_isAhead(newest, now, longestMs) then
-local count = total - log_firstKept()
 newest = now
-log_replace(key, rep(packBytes(entry, now % modulus), count))
+log_replace(key, rep(packBytes(entry, now % modulus), total - oldest))
 end
 end
 local longest = 0
 for pair = firstPair, lastPair, 2 do
+if total - H[pair] + cost > N[pair] then
 local wait = log_wait(key, pair, cost)
 if wait < 0 then return wait end
 if wait > longest then longest = wait end
 end
+end
 return longest
-end
-local function log_drop(count)
-local beyondRing = count - (total - #tail / width)
-if whole then
-whole = sub(whole, count * width + 1)
-elseif beyondRing >= 0 then
-tail = sub(tail, beyondRing * width + 1)
-else
-origin = (origin + count) % capacity
-end
-total, isMoved = total - count, true
-for pair = firstPair, lastPair, 2 do H[pair] = H[pair] - count end
 end
 local function log_append(key, added, linger)
 local inRing, unwritten, ends = total - #tail / width, tail .. added, instant + longestMs
-local isNear, isLate = #unwritten <= NEAR * width, ends > expires
-local room = capacity - total - #added / width
-if (not isNear and room < 0) or (isLate and capacity > SMALL and 4 * total < capacity) then
-unwritten = log_read(key, 0, total) .. added
-total, newest = #unwritten / width, instant
+local isNear, isLate, count = #unwritten <= NEAR * width, ends > expires, total - oldest + #added / width
+if (not isNear and count > capacity) or (isLate and capacity > SMALL and 4 * count < capacity) then
+unwritten = log_read(key, oldest, total) .. added
+total, newest = oldest + count, instant
 log_rewrite(key, unwritten, linger)
 return
 end
@@ -343,7 +334,7 @@ if not isNear then
 log_writeRing(key, inRing, unwritten)
 unwritten = ''
 end
-total, newest, tail = total + #added / width, instant, unwritten
+total, newest, tail = oldest + count, instant, unwritten
 if isLate then
 expires = ends + linger
 call('PEXPIRE', key, expires - now + slack)
@@ -353,32 +344,34 @@ end
 take[LOG] = function(key, cost)
 local added = packBytes(entry, instant % modulus)
 if cost > 1 then added = rep(added, cost) end
+local kept = total
 for pair = firstPair, lastPair, 2 do
-local was, known = H[pair], K[pair]
+local was, known = H[pair], K[pair] and #K[pair] / width or Z[pair]
 local head = max(was, total + cost - N[pair])
-if head > was then
-known = sub(known, (head - was) * width + 1)
-isMoved = true
+if head > was or (known < NEAR and head + known >= total) then
+local ahead = sub(log_known(pair), (head - was) * width + 1)
+if head + #ahead / width >= total then
+ahead = sub(ahead .. sub(added, 1, (total + cost - max(head, total)) * width), 1, NEAR * width)
 end
-if #known < NEAR * width and head + #known / width >= total then
-known = sub(known .. sub(added, 1, (total + cost - max(head, total)) * width), 1, NEAR * width)
-isMoved = true
+log_move(pair, head, ahead)
 end
-H[pair], K[pair] = head, known
+if head < kept then kept = head end
 end
-local kept, linger = log_firstKept(), min(LINGER, longestMs)
-if kept > 0 then log_drop(kept) end
+local dropped, linger = kept - oldest, min(LINGER, longestMs)
+local beyondRing = kept - (total - #tail / width)
+if beyondRing > 0 then tail = sub(tail, beyondRing * width + 1) end
+oldest = kept
 if expires and not whole then
 log_append(key, added, linger)
 return
 end
-if whole then whole = whole .. added end
+if whole then whole = sub(whole, dropped * width + 1) .. added end
 total, newest = total + cost, instant
 log_rewrite(key, whole or added, expires and linger or 0)
 end
 giveBack[LOG] = function(key, cost, receipt)
-if not expires or total == 0 then return end
-local entries = whole or log_read(key, log_firstKept(), total)
+if not expires or total == oldest then return end
+local entries = whole or log_read(key, oldest, total)
 local after = #entries / width
 while after > 0 and log_instant(entries, after - 1) > receipt do after = after - 1 end
 local from = after
@@ -391,17 +384,17 @@ heal[LOG] = function(key)
 if whole then log_rewriteReplaced(key) end
 end
 report[LOG] = function(key, cost, outcome)
-local last = newest and newest + 1 or 0
+local latest = newest and newest + 1 or 0
 n = n + 1
 if outcome == ADMITTED then
-out[n] = packBytes('>BI6I6I4', outcome, instant, last, total - H[firstPair])
+out[n] = packBytes('>BI6I6I4', outcome, instant, latest, total - H[firstPair])
 for pair = firstPair + 2, lastPair, 2 do
 n = n + 1
 out[n] = packBytes('>I4', total - H[pair])
 end
 return
 end
-out[n] = packBytes('>BI6I6', outcome, instant, last)
+out[n] = packBytes('>BI6I6', outcome, instant, latest)
 for pair = firstPair, lastPair, 2 do
 local wait = log_wait(key, pair, cost)
 if wait > 0 then wait = wait + instant - now end
@@ -409,8 +402,10 @@ n = n + 1
 out[n] = packBytes('>I4I7', total - H[pair], wait + 1)
 end
 end
+end
 --@end
 --@when segments
+do
 local STRICT, DROPPED, WEIGHTED_DOWN = 0, 1, 2
 local function window_nth(counts, k, width, format)
 return (unpackBytes(format, counts, k * width + 1))
@@ -553,8 +548,10 @@ local wait = outcome == ADMITTED and 0 or segments_wait(cost)
 n = n + 1
 out[n] = packBytes('>BI7I7I7I6', outcome, segments_room(), wait + 1, segments_reset(), segment)
 end
+end
 --@end
 --@when counter
+do
 local function counter_startOf(at, windowMs, byClock)
 if byClock then return floor(at / windowMs) * windowMs end
 return at
@@ -615,8 +612,10 @@ report[COUNTER] = function(key, cost, outcome)
 n = n + 1
 out[n] = packBytes('>BI7I6', outcome, count, start)
 end
+end
 --@end
 --@when concurrency
+do
 local limit, ttlMs
 local held, isForeign
 local nowText = format('%.0f', now)
@@ -685,6 +684,7 @@ local wait = outcome == ADMITTED and 0 or concurrency_waitFor(key, cost)
 local ends = held == 0 and now or concurrency_endAt(key, -1)
 n = n + 1
 out[n] = packBytes('>BI7I7I7', outcome, limit - held, wait + 1, ends - now)
+end
 end
 --@end
 local blockKeys = tonumber(ARGV[2])
