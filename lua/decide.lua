@@ -11,8 +11,8 @@
 --            if op is RESERVING more than an op: per cell the units that must have room;
 --            if the plan takes places: per decision the name of its lease;
 --            if op is REFUND: when it was charged, and per cell the receipt (such a run is one decision).
--- A part between `@when` and `@end` is left out of batches that do not need it: Redis makes every function
--- anew on every run.
+-- A part between `@when` and `@end` is left out of batches that do not need it, by kernel, where no plan has several
+-- cells, and where nothing is settled (`op` from REFUND on): Redis makes every function and table anew on every run.
 -- Returns one string: the time in ms (6 bytes), then for each decision and each of its cells whether the decision
 -- was admitted (1 byte: 0 or 1) and what the cell says, as its `report` writes it. Mostly that is its state: what
 -- follows from a state, the store works out by the same kernels, and not here, where everybody waits for it.
@@ -53,9 +53,10 @@ local kernel, N, first, last = {}, {}, {}, {}
 -- brings it to the present and returns in how many ms a cost has room (0 now, -1 never); the others act on what it
 -- found. Where a decision has several cells, `keep` puts that aside, and `recall` brings it back.
 local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
--- What is put aside, by cell; each kind of cell says what where. H, K and Z are by limit.
-local A, B, C, D, E, F, G, H = {}, {}, {}, {}, {}, {}, {}, {}
-local K, L, M, O, Q, R, S, W, Z = {}, {}, {}, {}, {}, {}, {}, {}, {}
+--- @when several
+-- What is put aside, by cell; each kind of cell says what where.
+local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+--- @end
 
 --- @include "kernels/clock"
 -- Each in a block of its own: a function of Lua may have 200 locals.
@@ -137,6 +138,7 @@ for _ = 1, tonumber(ARGV[3]) do
         end
       end
 
+--- @when settle
       if op >= REFUND then
         local chargedAt = 0
         if op == REFUND then
@@ -159,26 +161,34 @@ for _ = 1, tonumber(ARGV[3]) do
           end
           report[k](key, 0, ADMITTED)
         end
-      elseif ends then
+      end
+--- @end
+      if ends then
         n = n + 1
         out[n] = packBytes('>BI7I2', BLOCKED, tonumber(ends) - now, #reason) .. reason
-      else
+      elseif op < REFUND then
         local allowed, possible = true, true
         for c = 1, cells do
           local k = kernel[c]
+--- @when several
           if cells > 1 then open[k](c) end
+--- @end
           local wait = look[k](KEYS[cell + c], needs[c])
           if wait ~= 0 then allowed = false end
           if wait < 0 then possible = false end
+--- @when several
           if cells > 1 then keep[k](c) end
+--- @end
         end
         local charged = op ~= PEEK and (allowed or (op == CHARGE and possible))
         for c = 1, cells do
           local key, k, cost = KEYS[cell + c], kernel[c], costs[c]
+--- @when several
           if cells > 1 then
             open[k](c)
             recall[k](c)
           end
+--- @end
           if charged then
             -- A refused request is not in flight: nobody would free the place it took.
             if cost > 0 and (allowed or k ~= CONCURRENCY) then take[k](key, cost, lease) end

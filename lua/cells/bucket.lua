@@ -10,6 +10,7 @@ open[BUCKET] = function(c)
   limit, windowMs, capacity, stepMs = N[p], N[p + 1], N[p + 2], N[p + 3]
 end
 
+--- @when several
 keep[BUCKET] = function(c)
   A[c], B[c], C[c], D[c] = debt, instant, since, expires
 end
@@ -17,6 +18,7 @@ end
 recall[BUCKET] = function(c)
   debt, instant, since, expires = A[c], B[c], C[c], D[c]
 end
+--- @end
 
 local function bucket_wait(cost)
   local wait = bucket_waitFor(debt, instant, cost, limit, windowMs, capacity, stepMs)
@@ -57,11 +59,13 @@ take[BUCKET] = function(key, cost)
   bucket_write(key)
 end
 
+--- @when settle
 giveBack[BUCKET] = function(key, cost, receipt, chargedAt)
   if not since then return end
   debt = bucket_refund(debt, instant, cost, receipt, chargedAt, limit, windowMs, stepMs)
   bucket_write(key)
 end
+--- @end
 
 heal[BUCKET] = function(key)
   if since and clock_isAhead(since, now, windowMs) then bucket_write(key) end

@@ -11,6 +11,7 @@ open[CONCURRENCY] = function(c)
   limit, ttlMs = N[p], N[p + 1]
 end
 
+--- @when several
 keep[CONCURRENCY] = function(c)
   A[c], B[c] = held, isForeign
 end
@@ -18,6 +19,7 @@ end
 recall[CONCURRENCY] = function(c)
   held, isForeign = A[c], B[c]
 end
+--- @end
 
 --- The instant at which the lease at `rank` ends; one that lies further ahead than `ttlMs` is cut to that.
 local function concurrency_endAt(key, rank)
@@ -53,13 +55,16 @@ take[CONCURRENCY] = function(key, cost, lease)
   call('PEXPIRE', key, ttlMs + slack)
 end
 
+--- @when settle
 --- A place given back is a place freed. The key goes with its last lease.
 giveBack[CONCURRENCY] = function(key, cost, receipt, chargedAt, lease)
   if isForeign then return end
   for place = 0, cost - 1 do call('ZREM', key, lease .. '.' .. place) end
   concurrency_count(key)
 end
+--- @end
 
+--- @when settle
 renew[CONCURRENCY] = function(key, cost, lease)
   if isForeign then return end
   local latest = now + ttlMs
@@ -72,6 +77,7 @@ renew[CONCURRENCY] = function(key, cost, lease)
     end
   end
 end
+--- @end
 
 heal[CONCURRENCY] = function(key)
   if isForeign then return end

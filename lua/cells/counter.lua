@@ -11,6 +11,7 @@ open[COUNTER] = function(c)
   limit, windowMs, byClock = N[p], N[p + 1], N[p + 3] == 1
 end
 
+--- @when several
 keep[COUNTER] = function(c)
   A[c], B[c], C[c] = count, start, since
 end
@@ -18,6 +19,7 @@ end
 recall[COUNTER] = function(c)
   count, start, since = A[c], B[c], C[c]
 end
+--- @end
 
 local function counter_write(key)
   if count == 0 then
@@ -49,11 +51,13 @@ take[COUNTER] = function(key, cost)
   counter_write(key)
 end
 
+--- @when settle
 giveBack[COUNTER] = function(key, cost, receipt)
   if not since or start ~= receipt then return end
   count = max(0, count - cost)
   counter_write(key)
 end
+--- @end
 
 heal[COUNTER] = function(key)
   if since and clock_isAhead(since, now, windowMs) then counter_write(key) end

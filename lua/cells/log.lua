@@ -15,6 +15,10 @@ local NEAR, CHUNK = 4, 16
 local SMALL = 16
 
 local firstPair, lastPair, most, longestMs
+-- By cell: the bytes of an entry, its format, the bytes of the header, the index of its last as text.
+local W, F, S, R = {}, {}, {}, {}
+-- By limit: the first entry that counts, what is known from there on, how many those are in the header.
+local H, K, Z = {}, {}, {}
 -- Bytes of the header, and the index of its last as text; bytes of an entry, its format, how many it can tell apart;
 -- bytes of the header before the first limit, and what a limit has there: its bytes, its format with one entry.
 local base, headerEnd, width, entry, modulus, fixed, stride, limitFormat
@@ -39,6 +43,7 @@ open[LOG] = function(c)
   if width == 4 then modulus, limitFormat = 4294967296, '>I6BI4' else modulus, limitFormat = 281474976710656, '>I6BI6' end
 end
 
+--- @when several
 keep[LOG] = function(c)
   A[c], B[c], C[c], D[c], E[c] = newest, expires, capacity, oldest, total
   G[c], L[c], M[c], O[c], Q[c] = instant, whole, moved, tail, header
@@ -48,6 +53,7 @@ recall[LOG] = function(c)
   newest, expires, capacity, oldest, total = A[c], B[c], C[c], D[c], E[c]
   instant, whole, moved, tail, header = G[c], L[c], M[c], O[c], Q[c]
 end
+--- @end
 
 --- The `k`-th of some entries, none of which is newer than the newest.
 local function log_instant(entries, k)
@@ -258,6 +264,7 @@ take[LOG] = function(key, cost)
   log_rewrite(key, whole or added, expires and linger or 0)
 end
 
+--- @when settle
 giveBack[LOG] = function(key, cost, receipt)
   if not expires or total == oldest then return end
   local entries = whole or log_read(key, oldest, total)
@@ -269,6 +276,7 @@ giveBack[LOG] = function(key, cost, receipt)
   log_replace(key, sub(entries, 1, from * width) .. sub(entries, after * width + 1))
   log_rewriteReplaced(key)
 end
+--- @end
 
 heal[LOG] = function(key)
   if whole then log_rewriteReplaced(key) end

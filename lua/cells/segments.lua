@@ -3,6 +3,8 @@
 --- A sliding window of segments under one key: the number of the newest segment (6 bytes), then the
 -- total and the counters, newest first, each as wide as the limit needs.
 local limit, windowMs, segments, edge, segmentMs, width, counter
+-- By cell: the bytes of a counter, its format.
+local W, F = {}, {}
 -- The counters as of segment `segment`, in which the decision's instant is `offset` ms; the segment as stored, or nil.
 local counts, total, segment, offset, instant, newest
 
@@ -21,6 +23,7 @@ open[SEGMENTS] = function(c)
   segmentMs, width, counter = windowMs / segments, W[c], F[c]
 end
 
+--- @when several
 keep[SEGMENTS] = function(c)
   A[c], B[c], C[c], D[c], E[c], G[c] = counts, total, segment, offset, instant, newest
 end
@@ -28,6 +31,7 @@ end
 recall[SEGMENTS] = function(c)
   counts, total, segment, offset, instant, newest = A[c], B[c], C[c], D[c], E[c], G[c]
 end
+--- @end
 
 local function segments_wait(cost)
   local wait = window_waitFor(counts, total, offset, cost, limit, segments, segmentMs, edge, width, counter)
@@ -104,12 +108,14 @@ take[SEGMENTS] = function(key, cost)
   end
 end
 
+--- @when settle
 giveBack[SEGMENTS] = function(key, cost, receipt)
   local k = segment - receipt
   if not newest or k < 0 or k > segments then return end
   segments_add(k, -min(cost, window_nth(counts, k, width, counter)))
   segments_write(key)
 end
+--- @end
 
 heal[SEGMENTS] = function(key)
   if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_write(key) end

@@ -1,7 +1,7 @@
 import { type Answer, type Ask, type Cell, type Plan, REFUND, receiptsOf } from '../store.js'
 import { reportsOf } from './decode.js'
 import { blockSuffix, cellSuffix, keyStart } from './keys.js'
-import { partNumber } from './script.js'
+import { partNumber, SEVERAL } from './script.js'
 
 /** What the store says of a plan to `decide.lua`, worked out once per plan. */
 export interface PlanText {
@@ -11,7 +11,7 @@ export interface PlanText {
   readonly cellSuffixes: readonly string[]
   readonly blockSuffix: string
   readonly takesPlaces: boolean
-  /** Which parts of the script it needs: the sum of 2 to the power of their numbers. */
+  /** Which parts of the script it needs, for `decideScriptFor`. */
   readonly parts: number
   /** How the reply tells of each cell. */
   readonly reports: ReturnType<typeof reportsOf>
@@ -27,7 +27,7 @@ export function planText(plan: Plan): PlanText {
     cellSuffixes: plan.cells.map((cell) => cellSuffix(plan.policy, cell)),
     blockSuffix: blockSuffix(plan.policy),
     takesPlaces: plan.cells.some((cell) => cell.kernel === 'concurrency'),
-    parts: plan.cells.reduce((parts, cell) => parts | (1 << partNumber(cell)), 0),
+    parts: plan.cells.reduce((parts, cell) => parts | (1 << partNumber(cell)), plan.cells.length > 1 ? SEVERAL : 0),
     reports: reportsOf(plan.cells),
   }
 }

@@ -17,20 +17,41 @@ export function partNumber(cell: Cell): number {
   return PARTS.indexOf(partOf(cell)) + 1
 }
 
+/** Parts for batches where a plan has several cells, and where charges are given back, places freed or held longer. */
+export const SEVERAL = 1 << 6
+export const SETTLE = 1 << 7
+
+const BITS: Readonly<Record<string, number>> = {
+  ...Object.fromEntries(PARTS.map((part, i) => [part, 1 << (i + 1)])),
+  several: SEVERAL,
+  settle: SETTLE,
+}
+
 const variants = new Map<number, LuaScript>()
 
 /**
- * decide.lua with only the parts that a batch needs, given as the sum of 2 to the power of their numbers.
- * Redis makes every function of a script anew on every run: one decision then costs a fraction.
+ * decide.lua with only the parts that a batch needs, given as the sum of 2 to the power of their numbers,
+ * `SEVERAL` and `SETTLE`. Redis makes every function of a script anew on every run: one decision then costs a fraction.
  */
 export function decideScriptFor(parts: number): LuaScript {
   let script = variants.get(parts)
   if (!script) {
-    const source = decideScript.source.replace(/^--@when (\w+)\n([\s\S]*?)^--@end\n/gm, (_, part, body) =>
-      parts & (1 << (PARTS.indexOf(part) + 1)) ? body : '',
-    )
+    const source = withParts(decideScript.source, parts)
     script = { name: decideScript.name, source, sha1: createHash('sha1').update(source).digest('hex') }
     variants.set(parts, script)
   }
   return script
+}
+
+function withParts(source: string, parts: number): string {
+  /** Of the parts around the line at hand, whether each is needed. */
+  const around: boolean[] = []
+  const lines = source.split('\n').filter((line) => {
+    const [, part] = /^--@when (\w+)$/.exec(line) ?? []
+    if (part !== undefined) around.push((parts & (BITS[part] as number)) !== 0)
+    else if (line === '--@end') around.pop()
+    else return !around.includes(false)
+    return false
+  })
+  return lines.join('\n')
 }

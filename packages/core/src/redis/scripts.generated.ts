@@ -27,7 +27,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: 'cd91a6b15398d3bb7af4a90c049e72c72dec5889',
+  sha1: '9084c35331f1537712c5a74dda095a8bc6503046',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -48,8 +48,9 @@ end
 local out, n = { packBytes('>I6', now) }, 1
 local kernel, N, first, last = {}, {}, {}, {}
 local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
-local A, B, C, D, E, F, G, H = {}, {}, {}, {}, {}, {}, {}, {}
-local K, L, M, O, Q, R, S, W, Z = {}, {}, {}, {}, {}, {}, {}, {}, {}
+--@when several
+local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+--@end
 local function clock_instant(at, now, horizonMs)
 if at > now and at <= now + horizonMs then return at end
 return now
@@ -78,25 +79,26 @@ end
 local function bucket_charge(debt, cost, windowMs, capacity)
 return min(capacity * windowMs, debt + cost * windowMs)
 end
-local function bucket_remaining(debt, windowMs, capacity)
-return floor((capacity * windowMs - debt) / windowMs)
-end
+--@when settle
 local function bucket_refund(debt, at, cost, receipt, chargedAt, limit, windowMs, stepMs)
 local outstanding = bucket_drain(receipt, min(chargedAt, at), at, limit, stepMs)
 return max(0, debt - min(cost * windowMs, outstanding))
 end
+--@end
 local limit, windowMs, capacity, stepMs
 local debt, instant, since, expires
 open[BUCKET] = function(c)
 local p = first[c]
 limit, windowMs, capacity, stepMs = N[p], N[p + 1], N[p + 2], N[p + 3]
 end
+--@when several
 keep[BUCKET] = function(c)
 A[c], B[c], C[c], D[c] = debt, instant, since, expires
 end
 recall[BUCKET] = function(c)
 debt, instant, since, expires = A[c], B[c], C[c], D[c]
 end
+--@end
 local function bucket_wait(cost)
 local wait = bucket_waitFor(debt, instant, cost, limit, windowMs, capacity, stepMs)
 if wait > 0 then return wait + instant - now end
@@ -131,11 +133,13 @@ take[BUCKET] = function(key, cost)
 debt = bucket_charge(debt, cost, windowMs, capacity)
 bucket_write(key)
 end
+--@when settle
 giveBack[BUCKET] = function(key, cost, receipt, chargedAt)
 if not since then return end
 debt = bucket_refund(debt, instant, cost, receipt, chargedAt, limit, windowMs, stepMs)
 bucket_write(key)
 end
+--@end
 heal[BUCKET] = function(key)
 if since and clock_isAhead(since, now, windowMs) then bucket_write(key) end
 end
@@ -168,6 +172,8 @@ end
 local NEAR, CHUNK = 4, 16
 local SMALL = 16
 local firstPair, lastPair, most, longestMs
+local W, F, S, R = {}, {}, {}, {}
+local H, K, Z = {}, {}, {}
 local base, headerEnd, width, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
@@ -184,6 +190,7 @@ base, headerEnd, width, entry = S[c], R[c], W[c], F[c]
 fixed, stride = 29 + NEAR * width, 7 + NEAR * width
 if width == 4 then modulus, limitFormat = 4294967296, '>I6BI4' else modulus, limitFormat = 281474976710656, '>I6BI6' end
 end
+--@when several
 keep[LOG] = function(c)
 A[c], B[c], C[c], D[c], E[c] = newest, expires, capacity, oldest, total
 G[c], L[c], M[c], O[c], Q[c] = instant, whole, moved, tail, header
@@ -192,6 +199,7 @@ recall[LOG] = function(c)
 newest, expires, capacity, oldest, total = A[c], B[c], C[c], D[c], E[c]
 instant, whole, moved, tail, header = G[c], L[c], M[c], O[c], Q[c]
 end
+--@end
 local function log_instant(entries, k)
 return newest - (newest - unpackBytes(entry, entries, k * width + 1)) % modulus
 end
@@ -369,6 +377,7 @@ if whole then whole = sub(whole, dropped * width + 1) .. added end
 total, newest = total + cost, instant
 log_rewrite(key, whole or added, expires and linger or 0)
 end
+--@when settle
 giveBack[LOG] = function(key, cost, receipt)
 if not expires or total == oldest then return end
 local entries = whole or log_read(key, oldest, total)
@@ -380,6 +389,7 @@ if from == after then return end
 log_replace(key, sub(entries, 1, from * width) .. sub(entries, after * width + 1))
 log_rewriteReplaced(key)
 end
+--@end
 heal[LOG] = function(key)
 if whole then log_rewriteReplaced(key) end
 end
@@ -451,6 +461,7 @@ end
 return 0
 end
 local limit, windowMs, segments, edge, segmentMs, width, counter
+local W, F = {}, {}
 local counts, total, segment, offset, instant, newest
 prepare[SEGMENTS] = function(c)
 local bytes, top = 1, 256
@@ -465,12 +476,14 @@ local p = first[c]
 limit, windowMs, segments, edge = N[p], N[p + 1], N[p + 2], N[p + 3]
 segmentMs, width, counter = windowMs / segments, W[c], F[c]
 end
+--@when several
 keep[SEGMENTS] = function(c)
 A[c], B[c], C[c], D[c], E[c], G[c] = counts, total, segment, offset, instant, newest
 end
 recall[SEGMENTS] = function(c)
 counts, total, segment, offset, instant, newest = A[c], B[c], C[c], D[c], E[c], G[c]
 end
+--@end
 local function segments_wait(cost)
 local wait = window_waitFor(counts, total, offset, cost, limit, segments, segmentMs, edge, width, counter)
 if wait > 0 then return wait + instant - now end
@@ -534,12 +547,14 @@ else
 segments_write(key)
 end
 end
+--@when settle
 giveBack[SEGMENTS] = function(key, cost, receipt)
 local k = segment - receipt
 if not newest or k < 0 or k > segments then return end
 segments_add(k, -min(cost, window_nth(counts, k, width, counter)))
 segments_write(key)
 end
+--@end
 heal[SEGMENTS] = function(key)
 if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_write(key) end
 end
@@ -567,12 +582,14 @@ open[COUNTER] = function(c)
 local p = first[c]
 limit, windowMs, byClock = N[p], N[p + 1], N[p + 3] == 1
 end
+--@when several
 keep[COUNTER] = function(c)
 A[c], B[c], C[c] = count, start, since
 end
 recall[COUNTER] = function(c)
 count, start, since = A[c], B[c], C[c]
 end
+--@end
 local function counter_write(key)
 if count == 0 then
 call('DEL', key)
@@ -600,11 +617,13 @@ take[COUNTER] = function(key, cost)
 count = min(limit, count + cost)
 counter_write(key)
 end
+--@when settle
 giveBack[COUNTER] = function(key, cost, receipt)
 if not since or start ~= receipt then return end
 count = max(0, count - cost)
 counter_write(key)
 end
+--@end
 heal[COUNTER] = function(key)
 if since and clock_isAhead(since, now, windowMs) then counter_write(key) end
 end
@@ -623,12 +642,14 @@ open[CONCURRENCY] = function(c)
 local p = first[c]
 limit, ttlMs = N[p], N[p + 1]
 end
+--@when several
 keep[CONCURRENCY] = function(c)
 A[c], B[c] = held, isForeign
 end
 recall[CONCURRENCY] = function(c)
 held, isForeign = A[c], B[c]
 end
+--@end
 local function concurrency_endAt(key, rank)
 local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
 return lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
@@ -655,11 +676,14 @@ held = held + cost
 if call('ZCARD', key) > held then call('ZREMRANGEBYSCORE', key, '-inf', nowText) end
 call('PEXPIRE', key, ttlMs + slack)
 end
+--@when settle
 giveBack[CONCURRENCY] = function(key, cost, receipt, chargedAt, lease)
 if isForeign then return end
 for place = 0, cost - 1 do call('ZREM', key, lease .. '.' .. place) end
 concurrency_count(key)
 end
+--@end
+--@when settle
 renew[CONCURRENCY] = function(key, cost, lease)
 if isForeign then return end
 local latest = now + ttlMs
@@ -672,6 +696,7 @@ call('PEXPIRE', key, latest - now + slack)
 end
 end
 end
+--@end
 heal[CONCURRENCY] = function(key)
 if isForeign then return end
 local latest = now + ttlMs
@@ -735,6 +760,7 @@ if type(value) == 'string' and not ends then ends, reason = string.match(value, 
 ends = ends and tonumber(ends) > now and ends
 end
 end
+--@when settle
 if op >= REFUND then
 local chargedAt = 0
 if op == REFUND then
@@ -757,26 +783,34 @@ end
 end
 report[k](key, 0, ADMITTED)
 end
-elseif ends then
+end
+--@end
+if ends then
 n = n + 1
 out[n] = packBytes('>BI7I2', BLOCKED, tonumber(ends) - now, #reason) .. reason
-else
+elseif op < REFUND then
 local allowed, possible = true, true
 for c = 1, cells do
 local k = kernel[c]
+--@when several
 if cells > 1 then open[k](c) end
+--@end
 local wait = look[k](KEYS[cell + c], needs[c])
 if wait ~= 0 then allowed = false end
 if wait < 0 then possible = false end
+--@when several
 if cells > 1 then keep[k](c) end
+--@end
 end
 local charged = op ~= PEEK and (allowed or (op == CHARGE and possible))
 for c = 1, cells do
 local key, k, cost = KEYS[cell + c], kernel[c], costs[c]
+--@when several
 if cells > 1 then
 open[k](c)
 recall[k](c)
 end
+--@end
 if charged then
 if cost > 0 and (allowed or k ~= CONCURRENCY) then take[k](key, cost, lease) end
 elseif op == CONSUME then
