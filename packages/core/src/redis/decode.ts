@@ -67,12 +67,7 @@ const REPORTS: Readonly<Record<Part, Report>> = {
       const ms = bucket.waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)
       return ms > 0 ? ms + at - now : ms
     }
-    values.push(
-      bucket.remaining(debt, windowMs, capacity),
-      need === undefined ? 0 : wait(need),
-      wait(capacity),
-      debt,
-    )
+    values.push(bucket.remaining(debt, windowMs, capacity), need === undefined ? 0 : wait(need), wait(capacity), debt)
   },
 
   counter(reply, values, { params }, now, need) {
