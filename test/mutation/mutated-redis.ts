@@ -4,21 +4,37 @@ import { type Mutant, type Scripts, scriptsWith } from './mutants.js'
 
 const sha1 = (source: string) => createHash('sha1').update(source).digest('hex')
 
-/** The scripts that the store may ask for, by the name it knows them by, `decide` in every choice of its parts. */
-function variants({ decide, block }: Scripts): Map<string, string> {
-  const pieces = decide.split(/^--@when (\w+)\n([\s\S]*?)^--@end\n/gm)
-  // Text, then the name of a part and its text, then text, and so on.
-  const parts = pieces.filter((_, i) => i % 3 === 1)
-  const sources = new Map([['block', block]])
-  for (let chosen = 0; chosen < 1 << parts.length; chosen++) {
-    const source = pieces.filter((_, i) => i % 3 === 0 || (i % 3 === 2 && chosen & (1 << ((i - 2) / 3))))
-    sources.set(String(chosen), source.join(''))
-  }
-  return sources
+/** A script that the store may ask for: `block`, or the parts of `decide` that are chosen, one after the other. */
+type Name = string
+
+const PART = /^--@when (\w+)$/
+
+/** The script of this name, as the store puts it together. */
+function scriptOf({ decide, block }: Scripts, name: Name): string {
+  if (name === 'block') return block
+  const chosen = name.split(' ')
+  const around: boolean[] = []
+  const lines = decide.split('\n').filter((line) => {
+    const part = PART.exec(line)?.[1]
+    if (part !== undefined) around.push(chosen.includes(part))
+    else if (line === '--@end') around.pop()
+    else return !around.includes(false)
+    return false
+  })
+  return lines.join('\n')
 }
 
-const originals = variants(scriptsWith())
-const nameOf = new Map([...originals].map(([name, source]) => [sha1(source), name]))
+/** Every choice of the parts of `decide`, and `block`. */
+function namesOf({ decide }: Scripts): Name[] {
+  const parts = [...new Set(decide.split('\n').flatMap((line) => PART.exec(line)?.[1] ?? []))]
+  const choices = Array.from({ length: 1 << parts.length }, (_, choice) =>
+    parts.filter((_, i) => choice & (1 << i)).join(' '),
+  )
+  return ['block', ...choices]
+}
+
+const originals = scriptsWith()
+const nameOf = new Map(namesOf(originals).map((name) => [sha1(scriptOf(originals, name)), name]))
 
 /**
  * A client to make a store of, whose server runs each script with a mutant in it in place of the one
@@ -26,11 +42,13 @@ const nameOf = new Map([...originals].map(([name, source]) => [sha1(source), nam
  */
 export class MutatedRedis {
   readonly #own: Redis
-  #scripts = new Map<string, { sha: string; source: string; isLoaded: boolean }>()
+  #scripts = originals
+  /** Of `#scripts`, those that were asked for. */
+  readonly #used = new Map<Name, { sha: string; source: string; isLoaded: boolean }>()
   /** Called with the keys of a run, once it is sent. */
   onRun: ((keys: readonly string[]) => void) | undefined
   /** Scripts that were run since this was last emptied. */
-  readonly ran = new Set<string>()
+  readonly ran = new Set<Name>()
 
   constructor(url: string) {
     this.#own = new Redis(url, { retryStrategy: () => null, maxRetriesPerRequest: null })
@@ -42,15 +60,13 @@ export class MutatedRedis {
 
   /** From now on this mutant runs; none: the scripts as they are. */
   load(mutant: Mutant | undefined): void {
-    const sources = variants(scriptsWith(mutant))
-    this.#scripts = new Map(
-      [...sources].map(([name, source]) => [name, { source, sha: sha1(source), isLoaded: false }] as const),
-    )
+    this.#scripts = scriptsWith(mutant)
+    this.#used.clear()
   }
 
   /** Whether a script is not what it was. */
-  isChanged(script: string): boolean {
-    return this.#scripts.get(script)?.source !== originals.get(script)
+  isChanged(name: Name): boolean {
+    return scriptOf(this.#scripts, name) !== scriptOf(originals, name)
   }
 
   call(command: string, ...args: (string | number)[]): Promise<unknown> {
@@ -79,21 +95,26 @@ export class MutatedRedis {
       duplicate: () => client,
       evalsha: () => {},
       disconnect: () => {},
-      call: (command: string, args: string[]) => (command === 'EVALSHA' ? this.#run(args) : own.call(command, ...args)),
+      callBuffer: (command: string, args: string[]) =>
+        command === 'EVALSHA' ? this.#run(args) : own.callBuffer(command, ...args),
     }
     return client
   }
 
   #run([sha = '', count = '', ...rest]: string[]): Promise<unknown> {
     const name = nameOf.get(sha)
-    const script = name === undefined ? undefined : this.#scripts.get(name)
-    if (name === undefined || !script)
-      throw new Error(`lua/ and the embedded scripts differ: no script has sha1 ${sha}`)
+    if (name === undefined) throw new Error(`lua/ and the embedded scripts differ: no script has sha1 ${sha}`)
     this.ran.add(name)
+    let script = this.#used.get(name)
+    if (!script) {
+      const source = scriptOf(this.#scripts, name)
+      script = { source, sha: sha1(source), isLoaded: false }
+      this.#used.set(name, script)
+    }
     // Never by way of NOSCRIPT: what is sent meanwhile would overtake.
     const reply = script.isLoaded
-      ? this.#own.call('EVALSHA', script.sha, count, ...rest)
-      : this.#own.call('EVAL', script.source, count, ...rest)
+      ? this.#own.callBuffer('EVALSHA', script.sha, count, ...rest)
+      : this.#own.callBuffer('EVAL', script.source, count, ...rest)
     script.isLoaded = true
     this.onRun?.(rest.slice(0, Number(count)))
     return reply
