@@ -87,10 +87,14 @@ heal[CONCURRENCY] = function(key)
   end
 end
 
---- Free places (7 bytes), one more than the ms until the cost has room (7), the ms until the last lease ends (7).
+--- Free places (7 bytes), the ms until the last lease ends (7); and for a refusal one more than the ms until the
+-- cost has room (7), and until there are more free places (7).
 report[CONCURRENCY] = function(key, cost, outcome)
-  local wait = outcome == ADMITTED and 0 or concurrency_waitFor(key, cost)
   local ends = held == 0 and now or concurrency_endAt(key, -1)
   n = n + 1
-  out[n] = packBytes('>BI7I7I7', outcome, limit - held, wait + 1, ends - now)
+  out[n] = packBytes('>BI7I7', outcome, limit - held, ends - now)
+  if outcome == REFUSED then
+    n = n + 1
+    out[n] = packBytes('>I7I7', concurrency_waitFor(key, cost) + 1, concurrency_waitFor(key, limit - held + 1) + 1)
+  end
 end

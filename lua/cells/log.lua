@@ -283,7 +283,7 @@ heal[LOG] = function(key)
 end
 
 --- The decision's instant (6 bytes), one more than the newest entry, or 0 (6); for each limit how many entries
--- count (4), and for a refusal one more than the ms until the cost has room (7).
+-- count (4), and for a refusal one more than the ms until the cost has room (7), and until fewer count (7).
 report[LOG] = function(key, cost, outcome)
   local latest = newest and newest + 1 or 0
   n = n + 1
@@ -297,9 +297,13 @@ report[LOG] = function(key, cost, outcome)
   end
   out[n] = packBytes('>BI6I6', outcome, instant, latest)
   for pair = firstPair, lastPair, 2 do
-    local wait = log_wait(key, pair, cost)
+    local wait, fewer = log_wait(key, pair, cost), -1
     if wait > 0 then wait = wait + instant - now end
+    if H[pair] < total then
+      log_begin(key, pair)
+      fewer = log_entry(H[pair]) + N[pair + 1] - now
+    end
     n = n + 1
-    out[n] = packBytes('>I4I7', total - H[pair], wait + 1)
+    out[n] = packBytes('>I4I7I7', total - H[pair], wait + 1, fewer + 1)
   end
 end

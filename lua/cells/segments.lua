@@ -121,9 +121,14 @@ heal[SEGMENTS] = function(key)
   if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_write(key) end
 end
 
---- Room (7 bytes), one more than the ms until the cost has room (7), the ms until nothing counts (7), segment (6).
+--- Room (7 bytes), the ms until nothing counts (7), segment (6); and for a refusal one more than the ms until the
+-- cost has room (7), and until there is more room (7).
 report[SEGMENTS] = function(key, cost, outcome)
-  local wait = outcome == ADMITTED and 0 or segments_wait(cost)
+  local room = segments_room()
   n = n + 1
-  out[n] = packBytes('>BI7I7I7I6', outcome, segments_room(), wait + 1, segments_reset(), segment)
+  out[n] = packBytes('>BI7I7I6', outcome, room, segments_reset(), segment)
+  if outcome == REFUSED then
+    n = n + 1
+    out[n] = packBytes('>I7I7', segments_wait(cost) + 1, segments_wait(room + 1) + 1)
+  end
 end

@@ -8,7 +8,10 @@ import { type Part, partOf } from './script.js'
 const ADMITTED = 1
 const BLOCKED = 2
 
-/** Appends to `values` what each limit of a cell reports. `need`: what was asked about, in units; undefined where it was admitted. */
+/**
+ * Appends to `values` what each limit of a cell reports; in a refusal, which has no receipt, the ms until there are
+ * more units instead (-1 never). `need`: what was asked about, in units; undefined where it was admitted.
+ */
 type Report = (reply: ReplyReader, values: number[], cell: Cell, now: number, need: number | undefined) => void
 
 /** Reads the reply to a batch, one answer after the other, in the order in which its asks were encoded. */
@@ -67,7 +70,9 @@ const REPORTS: Readonly<Record<Part, Report>> = {
       const ms = bucket.waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)
       return ms > 0 ? ms + at - now : ms
     }
-    values.push(bucket.remaining(debt, windowMs, capacity), need === undefined ? 0 : wait(need), wait(capacity), debt)
+    const remaining = bucket.remaining(debt, windowMs, capacity)
+    if (need === undefined) values.push(remaining, 0, wait(capacity), debt)
+    else values.push(remaining, wait(need), wait(capacity), wait(remaining + 1))
   },
 
   counter(reply, values, { params }, now, need) {
@@ -75,12 +80,11 @@ const REPORTS: Readonly<Record<Part, Report>> = {
     const count = reply.uint56()
     const start = reply.uint48()
     const endsIn = start + windowMs - now
-    values.push(
-      limit - count,
-      need === undefined ? 0 : counter.waitFor(count, endsIn, need, limit),
-      count === 0 ? 0 : endsIn,
-      start,
-    )
+    const remaining = limit - count
+    const reset = count === 0 ? 0 : endsIn
+    const wait = (cost: number) => counter.waitFor(count, endsIn, cost, limit)
+    if (need === undefined) values.push(remaining, 0, reset, start)
+    else values.push(remaining, wait(need), reset, wait(remaining + 1))
   },
 
   log(reply, values, { limits }, now, need) {
@@ -88,22 +92,26 @@ const REPORTS: Readonly<Record<Part, Report>> = {
     const newest = reply.uint48() - 1
     for (let i = 0; i < limits.length; i++) {
       const { limit, windowMs } = limits[i] as ResolvedLimit
-      const live = reply.uint32()
-      const retry = need === undefined ? 0 : reply.uint56() - 1
-      values.push(limit - live, retry, newest < 0 ? 0 : Math.max(0, newest + windowMs - now), at)
+      const remaining = limit - reply.uint32()
+      const reset = newest < 0 ? 0 : Math.max(0, newest + windowMs - now)
+      if (need === undefined) values.push(remaining, 0, reset, at)
+      else values.push(remaining, reply.uint56() - 1, reset, reply.uint56() - 1)
     }
   },
 
-  segments(reply, values) {
+  segments(reply, values, _, __, need) {
     const room = reply.uint56()
-    const retry = reply.uint56() - 1
-    values.push(room, retry, reply.uint56(), reply.uint48())
+    const reset = reply.uint56()
+    const segment = reply.uint48()
+    if (need === undefined) values.push(room, 0, reset, segment)
+    else values.push(room, reply.uint56() - 1, reset, reply.uint56() - 1)
   },
 
-  concurrency(reply, values) {
+  concurrency(reply, values, _, __, need) {
     const free = reply.uint56()
-    const retry = reply.uint56() - 1
+    const reset = reply.uint56()
     // The lease names its places, so there is no receipt.
-    values.push(free, retry, reply.uint56(), 0)
+    if (need === undefined) values.push(free, 0, reset, 0)
+    else values.push(free, reply.uint56() - 1, reset, reply.uint56() - 1)
   },
 }

@@ -27,7 +27,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: '9084c35331f1537712c5a74dda095a8bc6503046',
+  sha1: '915accd641480470dc7e7fcf9de584a48d14a7bc',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -406,10 +406,14 @@ return
 end
 out[n] = packBytes('>BI6I6', outcome, instant, latest)
 for pair = firstPair, lastPair, 2 do
-local wait = log_wait(key, pair, cost)
+local wait, fewer = log_wait(key, pair, cost), -1
 if wait > 0 then wait = wait + instant - now end
+if H[pair] < total then
+log_begin(key, pair)
+fewer = log_entry(H[pair]) + N[pair + 1] - now
+end
 n = n + 1
-out[n] = packBytes('>I4I7', total - H[pair], wait + 1)
+out[n] = packBytes('>I4I7I7', total - H[pair], wait + 1, fewer + 1)
 end
 end
 end
@@ -559,9 +563,13 @@ heal[SEGMENTS] = function(key)
 if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_write(key) end
 end
 report[SEGMENTS] = function(key, cost, outcome)
-local wait = outcome == ADMITTED and 0 or segments_wait(cost)
+local room = segments_room()
 n = n + 1
-out[n] = packBytes('>BI7I7I7I6', outcome, segments_room(), wait + 1, segments_reset(), segment)
+out[n] = packBytes('>BI7I7I6', outcome, room, segments_reset(), segment)
+if outcome == REFUSED then
+n = n + 1
+out[n] = packBytes('>I7I7', segments_wait(cost) + 1, segments_wait(room + 1) + 1)
+end
 end
 end
 --@end
@@ -705,10 +713,13 @@ call('ZADD', key, latest, lease)
 end
 end
 report[CONCURRENCY] = function(key, cost, outcome)
-local wait = outcome == ADMITTED and 0 or concurrency_waitFor(key, cost)
 local ends = held == 0 and now or concurrency_endAt(key, -1)
 n = n + 1
-out[n] = packBytes('>BI7I7I7', outcome, limit - held, wait + 1, ends - now)
+out[n] = packBytes('>BI7I7', outcome, limit - held, ends - now)
+if outcome == REFUSED then
+n = n + 1
+out[n] = packBytes('>I7I7', concurrency_waitFor(key, cost) + 1, concurrency_waitFor(key, limit - held + 1) + 1)
+end
 end
 end
 --@end
