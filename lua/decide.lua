@@ -14,7 +14,8 @@
 -- A part between `@when` and `@end` is left out of batches that do not need it: Redis makes every function
 -- anew on every run.
 -- Returns a flat array: the time in ms; then for each decision and each limit: remaining units, ms until
--- the same cost would be admitted (0 now, -1 never), ms until the limit is as good as new, the receipt.
+-- the same cost would be admitted (0 now, -1 never), ms until the limit is as good as new, the receipt; of a
+-- refusal, which has none, the ms until there are more remaining units instead (-1 never).
 -- A blocked decision has -1 for its first remaining, then the ms until the block ends, then the index
 -- at which the reason stands, after all decisions. With the marker there, nothing is decided: the time and -2.
 

@@ -65,6 +65,6 @@ report[BUCKET] = function(c, key, cost, admitted)
   out[n + 1] = bucket_remaining(D[c], N[p + 1], N[p + 2])
   out[n + 2] = admitted and 0 or bucket_wait(c, cost)
   out[n + 3] = L[c] or bucket_wait(c, N[p + 2])
-  out[n + 4] = D[c]
+  out[n + 4] = admitted and D[c] or bucket_wait(c, out[n + 1] + 1)
   n = n + 4
 end

@@ -73,6 +73,6 @@ report[CONCURRENCY] = function(c, key, cost, admitted)
   out[n + 1] = N[first[c]] - D[c]
   out[n + 2] = admitted and 0 or concurrency_waitFor(c, key, cost)
   out[n + 3] = D[c] == 0 and 0 or concurrency_endAt(c, key, -1) - now
-  out[n + 4] = 0
+  out[n + 4] = admitted and 0 or concurrency_waitFor(c, key, out[n + 1] + 1)
   n = n + 4
 end

@@ -57,6 +57,6 @@ report[COUNTER] = function(c, key, cost, admitted)
   out[n + 1] = limit - D[c]
   out[n + 2] = admitted and 0 or counter_waitFor(D[c], counter_endsIn(c), cost, limit)
   out[n + 3] = D[c] == 0 and 0 or counter_endsIn(c)
-  out[n + 4] = T[c]
+  out[n + 4] = admitted and T[c] or counter_waitFor(D[c], counter_endsIn(c), out[n + 1] + 1, limit)
   n = n + 4
 end

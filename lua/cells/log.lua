@@ -183,7 +183,7 @@ report[LOG] = function(c, key, cost, admitted)
     out[n + 1] = N[pair] - (D[c] - H[pair])
     out[n + 2] = admitted and 0 or log_wait(c, pair, cost)
     out[n + 3] = D[c] == 0 and 0 or max(0, O[c] + N[pair + 1] - now)
-    out[n + 4] = T[c]
+    out[n + 4] = admitted and T[c] or H[pair] < D[c] and G[pair] + N[pair + 1] - now or -1
     n = n + 4
   end
 end

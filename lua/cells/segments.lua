@@ -116,6 +116,6 @@ report[SEGMENTS] = function(c, key, cost, admitted)
   out[n + 1] = segments_room(c)
   out[n + 2] = admitted and 0 or segments_wait(c, cost)
   out[n + 3] = segments_reset(c)
-  out[n + 4] = S[c]
+  out[n + 4] = admitted and S[c] or segments_wait(c, out[n + 1] + 1)
   n = n + 4
 end

@@ -27,7 +27,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: 'c6742330853d9c94e55bd5f1b5de8d034199976e',
+  sha1: '6142b52cfbac37b08871ba055fa67c78c15dc8f4',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -137,7 +137,7 @@ local p = first[c]
 out[n + 1] = bucket_remaining(D[c], N[p + 1], N[p + 2])
 out[n + 2] = admitted and 0 or bucket_wait(c, cost)
 out[n + 3] = L[c] or bucket_wait(c, N[p + 2])
-out[n + 4] = D[c]
+out[n + 4] = admitted and D[c] or bucket_wait(c, out[n + 1] + 1)
 n = n + 4
 end
 --@end
@@ -309,7 +309,7 @@ for pair = first[c] + 2, first[c] + last[c], 2 do
 out[n + 1] = N[pair] - (D[c] - H[pair])
 out[n + 2] = admitted and 0 or log_wait(c, pair, cost)
 out[n + 3] = D[c] == 0 and 0 or max(0, O[c] + N[pair + 1] - now)
-out[n + 4] = T[c]
+out[n + 4] = admitted and T[c] or H[pair] < D[c] and G[pair] + N[pair + 1] - now or -1
 n = n + 4
 end
 end
@@ -455,7 +455,7 @@ report[SEGMENTS] = function(c, key, cost, admitted)
 out[n + 1] = segments_room(c)
 out[n + 2] = admitted and 0 or segments_wait(c, cost)
 out[n + 3] = segments_reset(c)
-out[n + 4] = S[c]
+out[n + 4] = admitted and S[c] or segments_wait(c, out[n + 1] + 1)
 n = n + 4
 end
 --@end
@@ -516,7 +516,7 @@ local limit = N[first[c]]
 out[n + 1] = limit - D[c]
 out[n + 2] = admitted and 0 or counter_waitFor(D[c], counter_endsIn(c), cost, limit)
 out[n + 3] = D[c] == 0 and 0 or counter_endsIn(c)
-out[n + 4] = T[c]
+out[n + 4] = admitted and T[c] or counter_waitFor(D[c], counter_endsIn(c), out[n + 1] + 1, limit)
 n = n + 4
 end
 --@end
@@ -578,7 +578,7 @@ report[CONCURRENCY] = function(c, key, cost, admitted)
 out[n + 1] = N[first[c]] - D[c]
 out[n + 2] = admitted and 0 or concurrency_waitFor(c, key, cost)
 out[n + 3] = D[c] == 0 and 0 or concurrency_endAt(c, key, -1) - now
-out[n + 4] = 0
+out[n + 4] = admitted and 0 or concurrency_waitFor(c, key, out[n + 1] + 1)
 n = n + 4
 end
 --@end
