@@ -12,6 +12,8 @@ export interface BatchOptions {
   readonly clock: (() => number) | undefined
   /** The key that is there while somebody is blocked; undefined in a cluster, where no key is beside all others. */
   readonly marker: string | undefined
+  /** Told of every answer, in the order of decisions, before its asker; `sentAt` is by the performance clock. */
+  readonly onAnswer: ((ask: Ask, answer: Answer, sentAt: number) => void) | undefined
 }
 
 /** How long after a block was seen batches bring their block keys without asking first. */
@@ -95,7 +97,8 @@ export class Batches {
   async #run(line: Pending[]): Promise<void> {
     try {
       const groups = byPlan(line)
-      settle(groups, await this.#decided(groups))
+      const sentAt = performance.now()
+      settle(groups, await this.#decided(groups, sentAt), sentAt, this.#options.onAnswer)
     } catch (error) {
       for (const { reject } of line) reject(error as Error)
     }
@@ -105,7 +108,7 @@ export class Batches {
    * Sends a batch without block keys where a marker says that nobody is blocked. If somebody is, nothing
    * was decided, and it goes again with them; and so do the batches of the next moment.
    */
-  async #decided(groups: ReadonlyMap<Plan, readonly Pending[]>): Promise<unknown[]> {
+  async #decided(groups: ReadonlyMap<Plan, readonly Pending[]>, sentAt: number): Promise<unknown[]> {
     let parts = 0
     for (const plan of groups.keys()) parts |= this.#textOf(plan).parts
     const { prefix, timeoutMs, clock, marker } = this.#options
@@ -113,7 +116,6 @@ export class Batches {
       (await run(this.#connection, withinMs, decideScriptFor(parts), () =>
         encode(groups, this.#textOf, prefix, clock?.(), instead),
       )) as unknown[]
-    const sentAt = performance.now()
     if (sentAt < this.#blockedUntil) return send(timeoutMs, undefined)
     const reply = await send(timeoutMs, marker)
     if (reply[1] !== SOMEBODY_BLOCKED) return reply
@@ -133,11 +135,18 @@ function byPlan(line: readonly Pending[]): Map<Plan, Pending[]> {
   return groups
 }
 
-function settle(groups: ReadonlyMap<Plan, readonly Pending[]>, reply: readonly unknown[]): void {
+function settle(
+  groups: ReadonlyMap<Plan, readonly Pending[]>,
+  reply: readonly unknown[],
+  sentAt: number,
+  onAnswer: BatchOptions['onAnswer'],
+): void {
   let offset = 1
   for (const [plan, group] of groups) {
-    for (const { resolve } of group) {
-      resolve(decode(reply, offset, plan))
+    for (const { ask, resolve } of group) {
+      const answer = decode(reply, offset, plan)
+      onAnswer?.(ask, answer, sentAt)
+      resolve(answer)
       offset += plan.reports * STRIDE
     }
   }
