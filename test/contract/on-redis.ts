@@ -24,8 +24,8 @@ export async function contractsOnRedis(
   const stores: { close(): Promise<void> }[] = []
   const redis: StoreUnderTest = {
     name,
-    make(clock) {
-      const store = redisStore(client.client, { clock, timeoutMs: 5000 })
+    make(clock, options) {
+      const store = redisStore(client.client, { clock, timeoutMs: 5000, ...options })
       stores.push(store)
       return store
     },

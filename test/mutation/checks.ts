@@ -3,6 +3,7 @@ import { expectVector } from '../contract/vectors.js'
 import { allVectors } from '../vectors/vectors.js'
 import { effortChecks } from './effort.js'
 import { markerChecks } from './markers.js'
+import { refusalChecks } from './refusals.js'
 import { replay, type Stage } from './replay.js'
 import { roomChecks } from './room.js'
 import { serverTimeChecks } from './server-time.js'
@@ -40,6 +41,7 @@ export async function allChecks(): Promise<Check[]> {
     ...serverTimeChecks,
     ...roomChecks,
     ...effortChecks,
+    ...refusalChecks,
     ...(await scenarios()).map(
       (scenario): Check => ({
         name: scenario.name,

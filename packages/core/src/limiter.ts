@@ -41,6 +41,12 @@ export interface CostOptions {
   readonly tier?: string
 }
 
+/** @internal What is asked with beside the cost. */
+export interface AskOptions extends Omit<CostOptions, 'cost'> {
+  /** Whether only the store's state will do, not what it said a moment ago. @default false */
+  readonly fresh?: boolean
+}
+
 export interface BlockOptions {
   /** How long: whole milliseconds or a duration such as `'1h'`. */
   readonly for: Duration
@@ -118,7 +124,7 @@ export class Limiter<Subject = string> {
     context: HttpContext<Subject> | undefined,
     cost = 1,
     op?: Op,
-    options: Omit<CostOptions, 'cost'> = NO_OPTIONS,
+    options: AskOptions = NO_OPTIONS,
   ): Verdict | Promise<Verdict> {
     checkCost(this.#policy.where, 'cost', cost)
     const policy = this.#policyOf(subject, context, options.tier)
@@ -131,7 +137,7 @@ export class Limiter<Subject = string> {
     request: Subject,
     context: HttpContext<Subject>,
     cost: number,
-    options: Omit<CostOptions, 'cost'> = NO_OPTIONS,
+    options: AskOptions = NO_OPTIONS,
     op?: Op,
   ): Verdict | Promise<Verdict> | undefined {
     checkCost(this.#policy.where, 'cost', cost)
@@ -147,7 +153,7 @@ export class Limiter<Subject = string> {
     context: HttpContext<Subject> | undefined,
     cost: number,
     op: Op | undefined,
-    options: Omit<CostOptions, 'cost'>,
+    options: AskOptions,
   ): Verdict | Promise<Verdict> {
     // Key and limit functions written for HTTP say so themselves when there is no request.
     const plan = policy.plan(subject, context as HttpContext<Subject>)
@@ -163,6 +169,7 @@ export class Limiter<Subject = string> {
       identities,
       costs,
       lease: plan.hasLeases ? `${holder}.${(leases++).toString(36)}` : '',
+      fresh: options.fresh === true,
     }
     const ask = kept
       ? { ...charge, needs: costs.map((units, c) => (units > 0 ? units + (kept[c] as number) : 0)) }
@@ -272,13 +279,14 @@ export class Limiter<Subject = string> {
     subject: Subject,
     context: HttpContext<Subject> | undefined,
     line: LineOptions,
-    options: Omit<CostOptions, 'cost'> = NO_OPTIONS,
+    options: AskOptions = NO_OPTIONS,
   ): Promise<Verdict> {
     const policy = this.#policyOf(subject, context)
     const identities = this.#identitiesOfRequest(policy, subject, context) ?? []
     const asker: Asker = {
       lines: linesOf(policy.plan(subject, context as HttpContext<Subject>), identities),
-      decide: (cost, op) => this.#ask(policy, identities, subject, context, cost, op, options),
+      // Somebody else may have made room a moment ago: whoever waits must not wait beyond that.
+      decide: (cost, op) => this.#ask(policy, identities, subject, context, cost, op, { ...options, fresh: true }),
       giveBack: (verdict) => this.giveBack(verdict),
     }
     return this.#lines.admission(this.#policy.where, asker, line)
@@ -396,7 +404,7 @@ function linesOf({ cells, cellOf }: ReadablePlan, identities: readonly string[])
   })
 }
 
-const NO_OPTIONS: Omit<CostOptions, 'cost'> = Object.freeze({})
+const NO_OPTIONS: AskOptions = Object.freeze({})
 
 function verdictOf(plan: ReadablePlan, ask: Ask, answer: Answer, from: DecidedBy): Verdict {
   return new Verdict(plan, ask, answer, answer.allowed && ask.op !== PEEK, from)

@@ -77,6 +77,8 @@ export interface Ask {
   readonly needs?: readonly number[]
   /** Names the places taken in `concurrency` cells; empty where the plan has none. */
   readonly lease: string
+  /** Not to be answered by what the same was answered a moment ago: somebody waits for that to change. */
+  readonly fresh?: boolean
   /** For `REFUND`: the answer to the charge that is given back. */
   readonly charge?: Answer
 }
@@ -91,7 +93,7 @@ export interface Answer {
   /**
    * `STRIDE` integers per limit, in the order of cells and their limits: remaining units;
    * ms until this cost would be admitted (0 now, -1 never); ms until the limit is as good as new;
-   * the receipt that a refund needs.
+   * the receipt that a refund needs, or anything in an answer that refuses.
    */
   readonly values: readonly number[]
   /** Where in `values` this answer starts. */

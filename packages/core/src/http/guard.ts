@@ -1,5 +1,5 @@
 import { invalidPolicy, SluiceError, show } from '../errors.js'
-import { Limiter } from '../limiter.js'
+import { type AskOptions, Limiter } from '../limiter.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
 import { memoryStore } from '../memory/store.js'
 import { PEEK } from '../store.js'
@@ -45,6 +45,7 @@ export interface Guard<Request> {
 }
 
 const ANSWERED: Outcome = Object.freeze({ proceed: false, verdict: undefined, headers: [], reply: undefined })
+const FRESH: AskOptions = Object.freeze({ fresh: true })
 const SKIPPED: Outcome = Object.freeze({ proceed: true, verdict: undefined, headers: [], reply: undefined })
 
 /**
@@ -70,6 +71,8 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   }
   const charging = chargingFor(where, options as ChargingOptions, limiter, store)
   const places = placesOf(limiter)
+  // Whoever may have to wait for room, or for the outcome of others, goes by nothing that was said a moment ago.
+  const fresh = responders.linesUp || options.count !== undefined
 
   function guard(context: HttpContext<Request>): Outcome | Promise<Outcome> {
     const skipped = skip ? skip(context.request, context) : false
@@ -117,7 +120,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     if (units === undefined)
       throw new SluiceError('INVALID_COST', `${where}: cost: expected a whole number, got undefined`)
     try {
-      const from = bytesOf(context)
+      const from = askedWith(context)
       if (!responders.linesUp || units === 0 || !limiter.hasLine(context.request, context)) {
         return limiter.decideRequest(context.request, context, units, from)
       }
@@ -131,9 +134,10 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     }
   }
 
-  function bytesOf(context: HttpContext<Request>): { bytes: number } | undefined {
+  function askedWith(context: HttpContext<Request>): AskOptions | undefined {
     const bytes = charging?.bytesOf(context)
-    return bytes === undefined ? undefined : { bytes }
+    if (bytes === undefined) return fresh ? FRESH : undefined
+    return { bytes, fresh }
   }
 
   function act(context: HttpContext<Request>, units: number, verdict: Verdict): Outcome | Promise<Outcome> {
@@ -143,7 +147,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     const action = responders.for(verdict)({
       context,
       verdict,
-      lineUp: (options) => lineUp(limiter, context, units, verdict, options, bytesOf(context)),
+      lineUp: (options) => lineUp(limiter, context, units, verdict, options, askedWith(context)),
     })
     return isThenable(action)
       ? Promise.resolve(action).then((late) => end(context, verdict, late, arrivedAt))

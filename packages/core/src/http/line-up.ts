@@ -1,4 +1,4 @@
-import type { CostOptions, Limiter } from '../limiter.js'
+import type { AskOptions, Limiter } from '../limiter.js'
 import { Verdict } from '../verdict.js'
 import { WaitExceeded } from '../waiting-lines.js'
 import { type HttpContext, isOver } from './context.js'
@@ -24,7 +24,7 @@ export async function lineUp<Request>(
   cost: number,
   refusal: Verdict,
   options: TurnOptions,
-  from: Omit<CostOptions, 'cost'> | undefined,
+  from: AskOptions | undefined,
 ): Promise<LinedUp> {
   const leaving = new AbortController()
   const leave = () => leaving.abort(LEFT)

@@ -122,6 +122,8 @@ function partAsk(ask: Ask, { plan, identities, cells }: Part, charge: Answer | u
     costs: cells.map((i) => ask.costs[i] as number),
     ...(ask.needs && { needs: cells.map((i) => ask.needs?.[i] as number) }),
     lease: ask.lease,
+    // A part's refusal says nothing of the whole.
+    fresh: true,
     ...(charge && { charge }),
   }
 }

@@ -13,6 +13,8 @@ export interface BatchOptions {
   readonly clock: (() => number) | undefined
   /** The key that is there while somebody is blocked; undefined in a cluster, where no key is beside all others. */
   readonly marker: string | undefined
+  /** Told of every answer, in the order of decisions, before its asker; `sentAt` is by the performance clock. */
+  readonly onAnswer: ((ask: Ask, answer: Answer, sentAt: number) => void) | undefined
 }
 
 /** How long after a block was seen batches bring their block keys without asking first. */
@@ -96,7 +98,8 @@ export class Batches {
   async #run(line: Pending[]): Promise<void> {
     try {
       const groups = byPlan(line)
-      this.#settle(groups, await this.#decided(groups))
+      const sentAt = performance.now()
+      this.#settle(groups, await this.#decided(groups, sentAt), sentAt)
     } catch (error) {
       for (const { reject } of line) reject(error as Error)
     }
@@ -106,7 +109,7 @@ export class Batches {
    * Sends a batch without block keys where a marker says that nobody is blocked. If somebody is, nothing
    * was decided, and it goes again with them; and so do the batches of the next moment.
    */
-  async #decided(groups: ReadonlyMap<Plan, readonly Pending[]>): Promise<Answers> {
+  async #decided(groups: ReadonlyMap<Plan, readonly Pending[]>, sentAt: number): Promise<Answers> {
     let parts = 0
     for (const [plan, group] of groups) {
       parts |= this.#textOf(plan).parts
@@ -119,7 +122,6 @@ export class Batches {
           encode(groups, this.#textOf, prefix, clock?.(), instead),
         ),
       )
-    const sentAt = performance.now()
     if (sentAt < this.#blockedUntil) return send(timeoutMs, undefined)
     const answers = await send(timeoutMs, marker)
     if (!answers.isSomebodyBlocked) return answers
@@ -128,15 +130,22 @@ export class Batches {
     return send(Math.max(1, timeoutMs - (now - sentAt)), undefined)
   }
 
-  #settle(groups: ReadonlyMap<Plan, readonly Pending[]>, answers: Answers): void {
+  #settle(groups: ReadonlyMap<Plan, readonly Pending[]>, answers: Answers, sentAt: number): void {
     const settled: Answer[] = []
     for (const [plan, group] of groups) {
       const { reports } = this.#textOf(plan)
       for (const { ask } of group) settled.push(answers.next(ask, reports))
     }
     answers.end()
+    const { onAnswer } = this.#options
     let i = 0
-    for (const group of groups.values()) for (const { resolve } of group) resolve(settled[i++] as Answer)
+    for (const group of groups.values()) {
+      for (const { ask, resolve } of group) {
+        const answer = settled[i++] as Answer
+        onAnswer?.(ask, answer, sentAt)
+        resolve(answer)
+      }
+    }
   }
 }
 

@@ -2,10 +2,11 @@ import calculateSlot from 'cluster-key-slot'
 import { durationMs } from '../duration.js'
 import { invalidPolicy } from '../errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
-import type { Answer, Ask, Cell, Plan, Store } from '../store.js'
+import { type Answer, type Ask, type Cell, type Plan, REFUND, RELEASE, type Store } from '../store.js'
 import { decideAcrossSlots } from './across-slots.js'
 import { Batches } from './batches.js'
 import { type Connection, connect } from './connection.js'
+import { DenyCache } from './deny-cache.js'
 import { blockSuffix, cellSuffix, keyStart } from './keys.js'
 import { deleteKeys, run } from './run.js'
 import { blockScript } from './scripts.generated.js'
@@ -22,6 +23,12 @@ export interface RedisStoreOptions {
   readonly batch?: number
   /** What every key starts with. @default 'sluice:' */
   readonly prefix?: string
+  /**
+   * Whether a refusal is told again by this process, until its retry time and for a second at most: a flood
+   * of requests that are refused then costs Redis next to nothing. What this store changes counts at once;
+   * room made by other processes is noticed within that second. @default true
+   */
+  readonly denyCache?: boolean
 }
 
 /**
@@ -34,12 +41,14 @@ export interface RedisStoreOptions {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function redisStore(client: unknown, options: RedisStoreOptions = {}): Store {
-  knownOptions('redisStore', options, ['clock', 'timeoutMs', 'batch', 'prefix'])
+  knownOptions('redisStore', options, ['clock', 'timeoutMs', 'batch', 'prefix', 'denyCache'])
   optionalFunction('redisStore', 'clock', options.clock)
   const timeoutMs = durationMs('redisStore', 'timeoutMs', options.timeoutMs ?? 100)
   const batch = wholeNumber('redisStore', 'batch', options.batch ?? 64, 1)
   if (batch > MOST_IN_BATCH) invalidPolicy('redisStore', 'batch', `at most ${MOST_IN_BATCH}`, batch)
-  return new RedisStore(connect(client, timeoutMs), { ...options, timeoutMs, batch })
+  const { denyCache = true } = options
+  if (typeof denyCache !== 'boolean') invalidPolicy('redisStore', 'denyCache', 'true or false', denyCache)
+  return new RedisStore(connect(client, timeoutMs), { ...options, timeoutMs, batch, denyCache })
 }
 
 /** Lua can hand no more than some thousand keys to one command. */
@@ -48,6 +57,7 @@ const MOST_IN_BATCH = 1000
 class RedisStore implements Store {
   readonly #connection: Connection
   readonly #batches: Batches
+  readonly #denials: DenyCache | undefined
   readonly #prefix: string
   readonly #timeoutMs: number
   readonly #clock: (() => number) | undefined
@@ -59,48 +69,74 @@ class RedisStore implements Store {
     this.#timeoutMs = options.timeoutMs
     this.#clock = options.clock
     this.#marker = connection.isCluster ? undefined : `${this.#prefix}blocked`
+    this.#denials = options.denyCache ? new DenyCache(options.clock) : undefined
     this.#batches = new Batches(connection, {
       prefix: this.#prefix,
       timeoutMs: options.timeoutMs,
       batch: options.batch,
       clock: options.clock,
       marker: this.#marker,
+      onAnswer: this.#denials?.hear,
     })
   }
 
-  decide(ask: Ask): Promise<Answer> {
+  decide(ask: Ask): Answer | Promise<Answer> {
+    const known = this.#denials?.find(ask)
+    if (known) return known
+    return ask.op === REFUND || ask.op === RELEASE
+      ? this.#clearing(ask.plan, ask.identities, () => this.#ask(ask))
+      : this.#ask(ask)
+  }
+
+  #ask(ask: Ask): Promise<Answer> {
     if (!this.#connection.isCluster) return this.#batches.decide(ask, 0)
     const slots = ask.identities.map((identity) => calculateSlot(`${this.#start(identity)}}`))
     if (slots.every((slot) => slot === slots[0])) return this.#batches.decide(ask, slots[0] as number)
-    return decideAcrossSlots(ask, slots, (part, slot) => this.#batches.decide(part, slot))
+    const decide = () => decideAcrossSlots(ask, slots, (part, slot) => this.#batches.decide(part, slot))
+    return this.#denials ? this.#denials.hearWhole(ask, decide) : decide()
   }
 
   async reset(plan: Plan, identities: readonly string[]): Promise<void> {
-    this.#batches.flush()
-    const keys = plan.cells.map((cell: Cell) => {
-      return this.#start(identities[cell.identity] as string) + cellSuffix(plan.policy, cell)
+    await this.#clearing(plan, identities, () => {
+      this.#batches.flush()
+      const keys = plan.cells.map((cell: Cell) => {
+        return this.#start(identities[cell.identity] as string) + cellSuffix(plan.policy, cell)
+      })
+      return deleteKeys(this.#connection, this.#timeoutMs, keys)
     })
-    await deleteKeys(this.#connection, this.#timeoutMs, keys)
   }
 
   async block(policy: string, identity: string, forMs: number, reason: string): Promise<void> {
-    this.#batches.flush()
     const keys = [this.#start(identity) + blockSuffix(policy)]
     if (this.#marker !== undefined) keys.push(this.#marker)
-    await run(this.#connection, this.#timeoutMs, blockScript, () => ({
-      keys,
-      args: [this.#clock ? String(this.#clock()) : '', String(forMs), reason],
-    }))
+    await this.#changingBlock(policy, identity, () => {
+      this.#batches.flush()
+      return run(this.#connection, this.#timeoutMs, blockScript, () => ({
+        keys,
+        args: [this.#clock ? String(this.#clock()) : '', String(forMs), reason],
+      }))
+    })
   }
 
   async unblock(policy: string, identity: string): Promise<void> {
-    this.#batches.flush()
-    await deleteKeys(this.#connection, this.#timeoutMs, [this.#start(identity) + blockSuffix(policy)])
+    await this.#changingBlock(policy, identity, () => {
+      this.#batches.flush()
+      return deleteKeys(this.#connection, this.#timeoutMs, [this.#start(identity) + blockSuffix(policy)])
+    })
   }
 
   async close(): Promise<void> {
     await this.#batches.drain()
     this.#connection.close()
+    this.#denials?.clear()
+  }
+
+  #clearing<T>(plan: Plan, identities: readonly string[], clear: () => Promise<T>): Promise<T> {
+    return this.#denials ? this.#denials.clearing(plan, identities, clear) : clear()
+  }
+
+  #changingBlock<T>(policy: string, identity: string, change: () => Promise<T>): Promise<T> {
+    return this.#denials ? this.#denials.changingBlock(policy, identity, change) : change()
   }
 
   #start(identity: string): string {

@@ -1,0 +1,329 @@
+import { type Answer, type Ask, CONSUME, PEEK, type Plan, STRIDE } from '../store.js'
+
+/** Longest that a refusal is believed, in ms: so long may room that is made elsewhere go unnoticed. */
+const MOST_MS = 1000
+/** Most refusals kept, and most of them for one key: other costs, other policies. */
+const MOST = 10_000
+const MOST_PER_KEY = 8
+
+interface Refusal {
+  readonly ask: Ask
+  readonly answer: Answer
+  /** The identities on which a limit had no room; none of a block. */
+  readonly refusedOn: readonly string[]
+  /** When the answer came, and from when on it may be untrue, by the cache's clock. */
+  readonly from: number
+  readonly until: number
+  isOver: boolean
+}
+
+/** Refusals of about the same time, which are forgotten together. */
+class Generation {
+  size = 0
+  /** By all identities of the decision. */
+  readonly #byKey = new Map<string, Refusal[]>()
+  /** Those of several identities, by policy and by each one that refused. */
+  readonly #byRefusing = new Map<string, Set<Refusal>>()
+
+  find(key: string, ask: Ask): Refusal | undefined {
+    const refusals = this.#byKey.get(key)
+    if (!refusals) return undefined
+    for (let i = 0; i < refusals.length; i++) {
+      const refusal = refusals[i] as Refusal
+      if (!refusal.isOver && isSame(refusal.ask, ask)) return refusal
+    }
+    return undefined
+  }
+
+  add(refusal: Refusal): void {
+    const { ask, refusedOn } = refusal
+    const key = keyOf(ask)
+    const others = this.#byKey.get(key)
+    this.size++
+    if (!others) this.#byKey.set(key, [refusal])
+    // The newest first, since that is what is asked for next.
+    else if (others.unshift(refusal) > MOST_PER_KEY) others.pop()
+    if (ask.identities.length === 1) return
+    for (const identity of refusedOn) {
+      const id = `${ask.plan.policy}\n${identity}`
+      const others = this.#byRefusing.get(id)
+      if (others) others.add(refusal)
+      else this.#byRefusing.set(id, new Set([refusal]))
+    }
+  }
+
+  /** The state of an identity has changed: whatever refused because of it may not any more. */
+  changed(plan: Plan, identity: string): void {
+    for (const refusal of this.#byKey.get(identity) ?? []) {
+      if (shareState(refusal.ask.plan, plan)) refusal.isOver = true
+    }
+    const refusals = this.#byRefusing.size > 0 ? this.#byRefusing.get(`${plan.policy}\n${identity}`) : undefined
+    for (const refusal of refusals ?? []) {
+      if (!shareState(refusal.ask.plan, plan)) continue
+      refusal.isOver = true
+      refusals?.delete(refusal)
+    }
+  }
+
+  /** Blocks are rare enough to look at all there is. */
+  changedBlock(policy: string, identity: string): void {
+    for (const refusals of this.#byKey.values()) {
+      for (const refusal of refusals) {
+        const { plan, identities } = refusal.ask
+        if (plan.policy === policy && identities.includes(identity)) refusal.isOver = true
+      }
+    }
+  }
+}
+
+/** An identity of which not every answer can be taken at its word. */
+interface Mark {
+  /** For how many reasons it is marked. */
+  holders: number
+  /** How many commands are on their way that make room, block or unblock. */
+  clears: number
+  /** How often what was known of it has become untrue. */
+  changes: number
+}
+
+/**
+ * What Redis refused a moment ago, it need not be asked again: with no other traffic a refusal holds until
+ * its retry time. It is told for the same costs under the same plan, for a second at most, and no longer than
+ * nothing else comes back either: so what it tells of the keys that refused is to the ms what Redis would say.
+ *
+ * Whatever is charged, given back, reset or blocked by this store is noticed at once. What other processes
+ * do is noticed within the second, and so is what becomes of limits with room on keys that did not refuse.
+ */
+export class DenyCache {
+  readonly #clock: (() => number) | undefined
+  readonly #now: () => number
+  #young = new Generation()
+  #old = new Generation()
+  #latest = 0
+  #timer: NodeJS.Timeout | undefined
+  readonly #marks = new Map<string, Mark>()
+
+  /** `clock`: the store's own, if it has one; else Redis's is followed by the performance clock. */
+  constructor(clock: (() => number) | undefined) {
+    this.#clock = clock
+    this.#now = clock ?? (() => performance.now())
+  }
+
+  /** What Redis would answer, if that is known. */
+  find(ask: Ask): Answer | undefined {
+    if (ask.op !== CONSUME || ask.fresh || (this.#young.size === 0 && this.#old.size === 0)) return undefined
+    const key = keyOf(ask)
+    const refusal = this.#young.find(key, ask) ?? this.#old.find(key, ask)
+    if (!refusal) return undefined
+    const now = this.#now()
+    return this.#isSteppedBack(now) || now >= refusal.until ? undefined : told(refusal, now)
+  }
+
+  /** To be told of every answer of one connection, in the order of decisions. */
+  readonly hear = (ask: Ask, answer: Answer, sentAt: number): void => {
+    if (ask.op === CONSUME && !answer.allowed) {
+      if (!ask.fresh) this.#keep(ask, answer, sentAt, (identity) => this.#isClearing(identity))
+    } else if (ask.op !== PEEK) this.#changed(ask.plan, ask.identities)
+  }
+
+  /** A decision that is put together from several answers, which others may have overtaken. */
+  async hearWhole(ask: Ask, decide: () => Promise<Answer>): Promise<Answer> {
+    if (ask.op !== CONSUME || ask.fresh) return decide()
+    const sentAt = performance.now()
+    const before = this.#mark(ask.identities).map(({ changes }) => changes)
+    try {
+      const answer = await decide()
+      const hasChanged = (identity: string) =>
+        this.#marks.get(identity)?.changes !== before[ask.identities.indexOf(identity)]
+      if (!answer.allowed) this.#keep(ask, answer, sentAt, (id) => this.#isClearing(id) || hasChanged(id))
+      return answer
+    } finally {
+      this.#unmark(ask.identities)
+    }
+  }
+
+  /** Makes room by `clear`: refusals from before that are not believed any more, also those still on their way. */
+  clearing<T>(plan: Plan, identities: readonly string[], clear: () => Promise<T>): Promise<T> {
+    this.#changed(plan, identities)
+    return this.#whileMarked(identities, clear)
+  }
+
+  /** Blocks or unblocks an identity by `change`, which has the same effect. */
+  changingBlock<T>(policy: string, identity: string, change: () => Promise<T>): Promise<T> {
+    for (const generation of [this.#young, this.#old]) generation.changedBlock(policy, identity)
+    return this.#whileMarked([identity], change)
+  }
+
+  clear(): void {
+    this.#young = new Generation()
+    this.#old = new Generation()
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  #keep(ask: Ask, answer: Answer, sentAt: number, isStale: (identity: string) => boolean): void {
+    const refusedOn = answer.block ? [] : refusingIdentities(ask, answer)
+    if (!refusedOn || (answer.block ? ask.identities : refusedOn).some(isStale)) return
+    const from = this.#now()
+    if (this.#isSteppedBack(from) || (this.#clock && from < answer.now)) return
+    const holdsMs = Math.min(MOST_MS, answer.block?.remainingMs ?? constantFor(ask, answer, refusedOn))
+    // Redis's ms may be about to end when it decides, and it decides after the request was sent.
+    const until = this.#clock ? answer.now + holdsMs : sentAt + holdsMs - 1
+    if (from >= until) return
+    this.#add({ ask, answer: copyOf(ask.plan, answer), refusedOn, from, until, isOver: false })
+  }
+
+  #add(refusal: Refusal): void {
+    // One timer for everything, only while there is something, and never a reason for the process to stay.
+    this.#timer ??= setInterval(() => this.#turn(), MOST_MS).unref()
+    if (this.#young.size >= MOST / 2) this.#turn()
+    this.#young.add(refusal)
+  }
+
+  /** What is of the generation before last is over by now, or has to go to make room. */
+  #turn(): void {
+    this.#old = this.#young
+    this.#young = new Generation()
+    if (this.#old.size === 0) this.clear()
+  }
+
+  #changed(plan: Plan, identities: readonly string[]): void {
+    for (const identity of identities) {
+      const mark = this.#marks.size > 0 ? this.#marks.get(identity) : undefined
+      if (mark) mark.changes++
+      if (this.#young.size > 0) this.#young.changed(plan, identity)
+      if (this.#old.size > 0) this.#old.changed(plan, identity)
+    }
+  }
+
+  async #whileMarked<T>(identities: readonly string[], change: () => Promise<T>): Promise<T> {
+    const marks = this.#mark(identities)
+    for (const mark of marks) {
+      mark.clears++
+      mark.changes++
+    }
+    try {
+      return await change()
+    } finally {
+      // Replies that came in one go reach their askers in any order: by the next turn all before this one have.
+      setImmediate(() => {
+        for (const mark of marks) mark.clears--
+        this.#unmark(identities)
+      })
+    }
+  }
+
+  #mark(identities: readonly string[]): Mark[] {
+    return identities.map((identity) => {
+      let mark = this.#marks.get(identity)
+      if (!mark) {
+        mark = { holders: 0, clears: 0, changes: 0 }
+        this.#marks.set(identity, mark)
+      }
+      mark.holders++
+      return mark
+    })
+  }
+
+  #unmark(identities: readonly string[]): void {
+    for (const identity of identities) {
+      const mark = this.#marks.get(identity)
+      if (mark && --mark.holders === 0) this.#marks.delete(identity)
+    }
+  }
+
+  #isClearing(identity: string): boolean {
+    return (this.#marks.get(identity)?.clears ?? 0) > 0
+  }
+
+  /** A clock that steps back makes Redis write states down anew, so nothing from before is certain. */
+  #isSteppedBack(now: number): boolean {
+    const isBack = now < this.#latest
+    if (isBack) this.clear()
+    this.#latest = now
+    return isBack
+  }
+}
+
+function keyOf({ identities }: Ask): string {
+  return identities.length === 1 ? (identities[0] as string) : identities.join('\n')
+}
+
+function isSame(a: Ask, b: Ask): boolean {
+  return (
+    a.plan === b.plan &&
+    areEqual(a.costs, b.costs) &&
+    areEqual(a.needs, b.needs) &&
+    areEqual(a.identities, b.identities)
+  )
+}
+
+function areEqual<T>(a: readonly T[] | undefined, b: readonly T[] | undefined): boolean {
+  if (a === b) return true
+  if (a?.length !== b?.length) return false
+  for (let i = 0; i < (a as T[]).length; i++) if (a?.[i] !== b?.[i]) return false
+  return true
+}
+
+/** Whether what is charged under one plan may count under the other. */
+function shareState(one: Plan, other: Plan): boolean {
+  if (one === other) return true
+  return one.policy === other.policy && one.cells.some(({ id }) => other.cells.some((cell) => cell.id === id))
+}
+
+/** Calls back with each limit of a decision: which identity it is charged on, its kernel, and where its numbers stand. */
+function forEachLimit(
+  { plan, identities }: Ask,
+  offset: number,
+  visit: (identity: string, kernel: string, at: number) => void,
+): void {
+  let at = offset
+  for (const { identity, kernel, limits } of plan.cells) {
+    for (let n = 0; n < limits.length; n++, at += STRIDE) visit(identities[identity] as string, kernel, at)
+  }
+}
+
+/** Undefined where a place in flight is missing: it may be freed at any moment. */
+function refusingIdentities(ask: Ask, { values, offset }: Answer): string[] | undefined {
+  const refusing: string[] = []
+  let missesPlace = false
+  forEachLimit(ask, offset, (identity, kernel, at) => {
+    if (values[at + 1] === 0) return
+    if (kernel === 'concurrency') missesPlace = true
+    if (!refusing.includes(identity)) refusing.push(identity)
+  })
+  return missesPlace ? undefined : refusing
+}
+
+/** For how many ms nothing comes back to any limit of the keys that refused, so that only times change. */
+function constantFor(ask: Ask, { values, offset }: Answer, refusedOn: readonly string[]): number {
+  let ms = Number.POSITIVE_INFINITY
+  forEachLimit(ask, offset, (identity, _, at) => {
+    // In a refusal Redis puts it where the receipt would be; negative where nothing is missing.
+    const growsAfterMs = values[at + 3] as number
+    if (growsAfterMs > 0 && refusedOn.includes(identity)) ms = Math.min(ms, growsAfterMs)
+  })
+  return ms
+}
+
+/** Without the rest of its batch. */
+function copyOf({ reports }: Plan, { now, values, offset, block }: Answer): Answer {
+  if (block) return { now, allowed: false, values: [], offset: 0, block }
+  return { now, allowed: false, values: values.slice(offset, offset + reports * STRIDE), offset: 0 }
+}
+
+/** What was answered, as it is now. Counted from when the answer came: so no wait that is told is too short. */
+function told({ answer, from }: Refusal, at: number): Answer {
+  const ms = Math.floor(at - from)
+  if (ms === 0) return answer
+  const { block, values } = answer
+  const now = answer.now + ms
+  if (block) return { ...answer, now, block: { ...block, remainingMs: block.remainingMs - ms } }
+  const later = values.slice()
+  for (let i = 0; i < values.length; i += STRIDE) {
+    const retry = values[i + 1] as number
+    if (retry > 0) later[i + 1] = retry - ms
+    later[i + 2] = Math.max(0, (values[i + 2] as number) - ms)
+  }
+  return { now, allowed: false, values: later, offset: 0 }
+}
