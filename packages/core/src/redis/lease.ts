@@ -52,25 +52,28 @@ export class Lease {
   /** What gives `units` of its charge back to the store. */
   refund(units: number): Ask {
     const { ask } = this
-    const charge: Answer = { now: this.#now, allowed: true, values: this.#lowered(), offset: 0 }
+    const charge: Answer = { now: this.#now, allowed: true, values: this.#values, offset: 0 }
+    const held = (ask.costs[0] as number) - this.#returned
     this.#returned += units
-    return { ...ask, op: REFUND, costs: ask.costs.map(() => units), charge }
+    return { ...ask, op: REFUND, costs: ask.costs.map(() => units), charge: standingAlone(ask.plan, charge, held) }
   }
+}
 
-  /**
-   * A bucket gives back what of a charge time has not paid off: what is outstanding of the debt that it left.
-   * Of that, what was given back before is not outstanding any more.
-   */
-  #lowered(): readonly number[] {
-    if (this.#returned === 0) return this.#values
-    const values = [...this.#values]
-    let at = STRIDE - 1
-    for (const { kernel, params, limits } of this.ask.plan.cells) {
-      if (kernel === 'bucket') values[at] = Math.max(0, (values[at] as number) - this.#returned * (params[1] as number))
-      at += STRIDE * limits.length
-    }
-    return values
+/**
+ * The answer to a charge of which `units` are not given back yet, as a refund must see it: as if nothing else
+ * had been in its buckets. A bucket gives back what of the debt that a charge left time has not paid off. But
+ * with leases much of a bucket is given back again, so of that debt no more than the charge's own part is sure
+ * to have been there: what it still stands for is what time has left of that. Whatever is given back in
+ * whatever order then leaves no less in a bucket than what was spent.
+ */
+export function standingAlone(plan: Plan, { now, allowed, values: given, offset }: Answer, units: number): Answer {
+  const values = given.slice(offset, offset + plan.reports * STRIDE)
+  let at = STRIDE - 1
+  for (const { kernel, params, limits } of plan.cells) {
+    if (kernel === 'bucket') values[at] = Math.min(values[at] as number, units * (params[1] as number))
+    at += STRIDE * limits.length
   }
+  return { now, allowed, values, offset: 0 }
 }
 
 /** The answer to an ask that was met from a lease. */

@@ -1,5 +1,5 @@
 import { type Answer, type Ask, CHARGE, CONSUME, PEEK, type Plan, REFUND, STRIDE } from '../store.js'
-import { Lease, Spent } from './lease.js'
+import { Lease, Spent, standingAlone } from './lease.js'
 import { LeaseClock } from './lease-clock.js'
 import { Pool, type Waiting } from './lease-pool.js'
 
@@ -151,7 +151,13 @@ export class Leases {
   }
 
   #serveEach(pool: Pool, waiting: readonly Waiting[]): void {
-    for (const { ask, resolve } of waiting) resolve(this.#askPlainly(pool, ask))
+    for (const { ask, resolve, reject } of waiting) {
+      try {
+        resolve(this.#askPlainly(pool, ask))
+      } catch (error) {
+        reject(error)
+      }
+    }
   }
 
   /** Ends a pool's lease: what is left goes back, before anything that is asked from now on. */
@@ -172,10 +178,13 @@ export class Leases {
 
   /** What a verdict gives back: to its lease while that lives, else to the store, of what the lease was charged. */
   #takeBack(ask: Ask): Answer | Promise<Answer> {
-    const { charge } = ask
-    if (!(charge instanceof Spent)) return this.#source.decide(ask)
-    const { lease } = charge
+    const { plan, identities, charge } = ask
     const units = ask.costs[0] as number
+    if (!(charge instanceof Spent)) {
+      if (!charge || !this.#isOneRun(identities)) return this.#source.decide(ask)
+      return this.#source.decide({ ...ask, charge: standingAlone(plan, charge, units) })
+    }
+    const { lease } = charge
     if (lease.isOpen && this.#clock.since(lease.began) < lease.lifeMs) {
       lease.left += units
       return charge
@@ -209,9 +218,13 @@ export class Leases {
     return lease && this.#clock.since(lease.began) < lease.lifeMs ? lease.left : 0
   }
 
+  #isOneRun(identities: readonly string[]): boolean {
+    return identities.length === 1 || this.#source.isOneRun(identities)
+  }
+
   #newPool(ask: Ask): Pool | undefined {
     const { plan, identities } = ask
-    if (this.#isClosed || (identities.length > 1 && !this.#source.isOneRun(identities))) return undefined
+    if (this.#isClosed || !this.#isOneRun(identities)) return undefined
     let pools = this.#byPlan.get(plan)
     if (this.#pools >= MOST_POOLS) {
       // Whoever came first and holds nothing: one that comes often is soon here again.
