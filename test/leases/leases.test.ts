@@ -318,6 +318,30 @@ test('refusals are charged as without a lease', async () => {
   }
 })
 
+test('what is held is spent while Redis is away, and not a moment longer', async () => {
+  const fragile = await startRedis()
+  const own = new Redis(fragile.url)
+  const store = redisStore(own, { clock: clock.read, timeoutMs: 200 })
+  const here = createLimiter({
+    name: 'leased',
+    store,
+    limits: [slidingLog<string>({ limit: 100, window: '1m', lease })],
+  })
+  await expect.poll(() => here.consume(key).then(({ allowed }) => allowed, String)).toBe(true)
+  const before = admitted(await consume(here, 34))
+  const held = (await here.peek(key)).remaining
+  fragile.kill('SIGSTOP')
+  clock.now += 999
+  expect((await here.consume(key)).allowed).toBe(true)
+  clock.now += 1
+  await expect(here.consume(key)).rejects.toThrow('no answer within 200 ms')
+  fragile.kill('SIGCONT')
+  expect([before, held]).toEqual([34, 65])
+  await store.close()
+  own.disconnect()
+  await fragile.stop()
+})
+
 test('more keys than leases are kept for are decided all the same', async () => {
   const here = inProcess()
   const keys = Array.from({ length: 11_000 }, (_, n) => `${key}/${n}`)

@@ -142,8 +142,9 @@ for (const { title, specs } of leasable) {
         const { spec, size, ttl } = run
         const opens = spec.algorithm === 'fixedWindow' && spec.anchor === 'first-request'
         const watched = { answeredAtOnce: false }
+        // What comes together goes to Redis together, when all have asked.
         const stores = Array.from({ length: PROCESSES }, () =>
-          redisStore(client, { clock: clock.read, timeoutMs: 5000 }),
+          redisStore(client, { clock: clock.read, timeoutMs: 5000, batch: 1000 }),
         )
         const limits = [limitOf<string>(spec, undefined, { size, ttl })]
         const limiters = stores.map((store) => createLimiter({ name: 'leased', store: watch(store, watched), limits }))

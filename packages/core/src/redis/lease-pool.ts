@@ -36,11 +36,12 @@ export class Pool {
   }
 
   /**
-   * How many units to ask for, `cost` being asked for now: what a period before took, or this one until now, so
-   * that leases double while traffic keeps coming and shrink with it; of what is left for all, no more than
-   * half, so that close to the limit units go to whoever asks. No more than `cost` is no lease.
+   * How many units to ask for: the `least` that are needed now, or what a period before took, or this one until
+   * now, so that leases double while traffic keeps coming and shrink with it; of what is left for all, no more
+   * than half, so that close to the limit units go to whoever asks. A multiple of `cost`, so that nothing is left
+   * over where all ask for the same.
    */
-  unitsFor(cost: number, clock: LeaseClock): number {
+  unitsFor(least: number, cost: number, clock: LeaseClock): number {
     const elapsedMs = clock.since(this.#since)
     if (elapsedMs >= this.#periodMs) {
       this.#admittedBefore = elapsedMs < 2 * this.#periodMs ? this.admitted : 0
@@ -48,8 +49,7 @@ export class Pool {
       this.#since = clock.now()
     }
     const wanted = Math.min(this.#size, Math.max(this.admitted, this.#admittedBefore), Math.floor(this.#room / 2))
-    // A multiple of what is asked for, so that nothing is left over where all ask for the same.
-    return Math.max(cost, wanted - (wanted % cost))
+    return Math.max(least, wanted - (wanted % cost))
   }
 
   /** Whether the store had as much room when it last said so. */
@@ -74,6 +74,46 @@ export class Pool {
 
   isIdle(clock: LeaseClock): boolean {
     return !this.lease && !this.waiting && clock.since(this.#since) >= 2 * this.#periodMs
+  }
+}
+
+/** The pools of one plan. */
+export class PlanPools {
+  readonly #byName = new Map<string, Pool>()
+  #walk: Iterator<[string, Pool]> | undefined
+
+  get size(): number {
+    return this.#byName.size
+  }
+
+  get(name: string): Pool | undefined {
+    return this.#byName.get(name)
+  }
+
+  set(name: string, pool: Pool): void {
+    this.#byName.set(name, pool)
+  }
+
+  delete(name: string): void {
+    this.#byName.delete(name)
+  }
+
+  [Symbol.iterator](): Iterator<[string, Pool]> {
+    return this.#byName[Symbol.iterator]()
+  }
+
+  /** Makes room for another pool if the next one, in a circle, holds nothing: a key that is asked for often is soon back. */
+  evict(): boolean {
+    // Map iterators survive deletions and see additions, so one iterator can walk for ever.
+    this.#walk ??= this.#byName.entries()
+    let step = this.#walk.next()
+    if (step.done) {
+      this.#walk = this.#byName.entries()
+      step = this.#walk.next()
+    }
+    if (step.done) return false
+    const [name, { lease, waiting }] = step.value
+    return !lease && !waiting && this.#byName.delete(name)
   }
 }
 

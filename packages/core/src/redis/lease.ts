@@ -19,10 +19,10 @@ export class Lease {
   isForgotten = false
   /** Units given back to the store. */
   #returned = 0
-  /** What the store said when it was charged. */
-  readonly #now: number
+  /** What the store said when it was charged, and how long after `began` it was heard. */
+  readonly now: number
+  readonly answeredAfterMs: number
   readonly #values: readonly number[]
-  readonly #answeredAfterMs: number
 
   constructor(ask: Ask, answer: Answer, began: Moment, clock: LeaseClock) {
     const { plan, costs } = ask
@@ -30,15 +30,14 @@ export class Lease {
     this.began = began
     this.left = costs[0] as number
     this.lifeMs = lifeOf(plan, answer)
-    this.#now = answer.now
+    this.now = answer.now
     this.#values = answer.values.slice(answer.offset, answer.offset + plan.reports * STRIDE)
-    this.#answeredAfterMs = clock.since(began)
+    this.answeredAfterMs = clock.since(began)
   }
 
-  /** What is said of a decision made `elapsedMs` after it began. What others took meanwhile is not known here. */
-  report(elapsedMs: number): readonly number[] {
+  /** What is said of a decision made `sinceMs` after the answer. What others took meanwhile is not known here. */
+  report(sinceMs: number): readonly number[] {
     const said = this.#values
-    const sinceMs = Math.floor(elapsedMs - this.#answeredAfterMs)
     const values = new Array<number>(said.length)
     for (let i = 0; i < said.length; i += STRIDE) {
       values[i] = (said[i] as number) + this.left
@@ -52,7 +51,7 @@ export class Lease {
   /** What gives `units` of its charge back to the store. */
   refund(units: number): Ask {
     const { ask } = this
-    const charge: Answer = { now: this.#now, allowed: true, values: this.#values, offset: 0 }
+    const charge: Answer = { now: this.now, allowed: true, values: this.#values, offset: 0 }
     const held = (ask.costs[0] as number) - this.#returned
     this.#returned += units
     return { ...ask, op: REFUND, costs: ask.costs.map(() => units), charge: standingAlone(ask.plan, charge, held) }
@@ -78,15 +77,17 @@ export function standingAlone(plan: Plan, { now, allowed, values: given, offset 
 
 /** The answer to an ask that was met from a lease. */
 export class Spent implements Answer {
-  readonly now = 0
+  readonly now: number
   readonly allowed = true
   readonly values: readonly number[]
   readonly offset = 0
   readonly lease: Lease
 
   constructor(lease: Lease, elapsedMs: number) {
+    const sinceMs = Math.floor(elapsedMs - lease.answeredAfterMs)
+    this.now = lease.now + sinceMs
     this.lease = lease
-    this.values = lease.report(elapsedMs)
+    this.values = lease.report(sinceMs)
   }
 }
 

@@ -1,7 +1,7 @@
 import { type Answer, type Ask, CHARGE, CONSUME, PEEK, type Plan, REFUND, STRIDE } from '../store.js'
 import { Lease, Spent, standingAlone } from './lease.js'
 import { LeaseClock } from './lease-clock.js'
-import { Pool, type Waiting } from './lease-pool.js'
+import { PlanPools, Pool, type Waiting } from './lease-pool.js'
 
 /** What leases are taken from. */
 export interface LeaseSource {
@@ -24,7 +24,7 @@ const SWEEP_EVERY_MS = 100
 export class Leases {
   readonly #source: LeaseSource
   readonly #clock: LeaseClock
-  readonly #byPlan = new Map<Plan, Map<string, Pool>>()
+  readonly #byPlan = new Map<Plan, PlanPools>()
   readonly #underWay = new Set<Promise<void>>()
   #pools = 0
   #isClosed = false
@@ -68,7 +68,7 @@ export class Leases {
     this.#isClosed = true
     clearInterval(this.#timer)
     this.#timer = undefined
-    for (const pools of this.#byPlan.values()) for (const pool of pools.values()) this.#shut(pool)
+    for (const pools of this.#byPlan.values()) for (const [, pool] of pools) this.#shut(pool)
     this.#byPlan.clear()
     this.#pools = 0
     await Promise.all(this.#underWay)
@@ -80,7 +80,7 @@ export class Leases {
     if (waiting) return new Promise((resolve, reject) => waiting.push({ ask, resolve, reject }))
     this.#end(pool)
     const cost = ask.costs[0] as number
-    const units = pool.unitsFor(cost, this.#clock)
+    const units = pool.unitsFor(cost, cost, this.#clock)
     if (units === cost) return this.#askPlainly(pool, ask)
     return new Promise((resolve, reject) => this.#refill(pool, [{ ask, resolve, reject }], units))
   }
@@ -147,7 +147,7 @@ export class Leases {
     if (rest.length === 0) return
     const units = rest.reduce((sum, { ask }) => sum + (ask.costs[0] as number), 0)
     if (!isAlive || !pool.isOpen || !pool.hasRoom(units)) this.#serveEach(pool, rest)
-    else this.#refill(pool, rest, pool.unitsFor(units, this.#clock))
+    else this.#refill(pool, rest, pool.unitsFor(units, rest[0]?.ask.costs[0] as number, this.#clock))
   }
 
   #serveEach(pool: Pool, waiting: readonly Waiting[]): void {
@@ -227,14 +227,11 @@ export class Leases {
     if (this.#isClosed || !this.#isOneRun(identities)) return undefined
     let pools = this.#byPlan.get(plan)
     if (this.#pools >= MOST_POOLS) {
-      // Whoever came first and holds nothing: one that comes often is soon here again.
-      const [name, oldest] = pools?.entries().next().value ?? []
-      if (name === undefined || oldest?.lease || oldest?.waiting) return undefined
-      pools?.delete(name)
+      if (!pools?.evict()) return undefined
       this.#pools--
     }
     if (!pools) {
-      pools = new Map()
+      pools = new PlanPools()
       this.#byPlan.set(plan, pools)
     }
     const pool = new Pool(ask, this.#clock)
