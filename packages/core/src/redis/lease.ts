@@ -1,5 +1,5 @@
 import { type Answer, type Ask, type Cell, type Plan, REFUND, receiptsOf, STRIDE } from '../store.js'
-import type { LeaseClock, Moment } from './lease-clock.js'
+import type { Moment } from './lease-clock.js'
 
 /**
  * Units that one charge has taken from every cell of a plan, to be spent in this process while its life lasts.
@@ -24,7 +24,7 @@ export class Lease {
   readonly answeredAfterMs: number
   readonly #values: readonly number[]
 
-  constructor(ask: Ask, answer: Answer, began: Moment, clock: LeaseClock) {
+  constructor(ask: Ask, answer: Answer, began: Moment, answeredAfterMs: number) {
     const { plan, costs } = ask
     this.ask = ask
     this.began = began
@@ -32,7 +32,7 @@ export class Lease {
     this.lifeMs = lifeOf(plan, answer)
     this.now = answer.now
     this.#values = answer.values.slice(answer.offset, answer.offset + plan.reports * STRIDE)
-    this.answeredAfterMs = clock.since(began)
+    this.answeredAfterMs = answeredAfterMs
   }
 
   /** What is said of a decision made `sinceMs` after the answer. What others took meanwhile is not known here. */
@@ -84,7 +84,8 @@ export class Spent implements Answer {
   readonly lease: Lease
 
   constructor(lease: Lease, elapsedMs: number) {
-    const sinceMs = Math.floor(elapsedMs - lease.answeredAfterMs)
+    // Both are infinite where the clock stepped back under way.
+    const sinceMs = elapsedMs > lease.answeredAfterMs ? Math.floor(elapsedMs - lease.answeredAfterMs) : 0
     this.now = lease.now + sinceMs
     this.lease = lease
     this.values = lease.report(sinceMs)

@@ -120,7 +120,7 @@ export class Leases {
     }
     pool.waiting = undefined
     pool.hear(charge, answer)
-    if (answer.allowed) this.#serve(pool, new Lease(charge, answer, began, this.#clock), waiting)
+    if (answer.allowed) this.#serve(pool, new Lease(charge, answer, began, this.#clock.since(began)), waiting)
     else {
       // A refusal of more than was asked for refuses nobody.
       pool.cool()
@@ -129,14 +129,14 @@ export class Leases {
   }
 
   #serve(pool: Pool, lease: Lease, waiting: readonly Waiting[]): void {
-    const elapsedMs = this.#clock.since(lease.began)
-    const isAlive = elapsedMs < lease.lifeMs
+    const { answeredAfterMs } = lease
+    const isAlive = answeredAfterMs < lease.lifeMs
     let served = 0
     for (const { ask, resolve } of waiting) {
       const cost = ask.costs[0] as number
       // The first was decided by the store, however long ago.
       if (served > 0 && !(isAlive && cost <= lease.left)) break
-      resolve(spend(pool, lease, cost, elapsedMs))
+      resolve(spend(pool, lease, cost, answeredAfterMs))
       served++
     }
     pool.lease = lease
