@@ -1,6 +1,6 @@
 import * as bucket from '../kernels/bucket.js'
 import * as counter from '../kernels/counter.js'
-import type { Answer, Ask, Cell, ResolvedLimit } from '../store.js'
+import type { Answer, Ask, Cell } from '../store.js'
 import { ReplyReader } from './reply-reader.js'
 import { type Part, partOf } from './script.js'
 
@@ -87,12 +87,13 @@ const REPORTS: Readonly<Record<Part, Report>> = {
     else values.push(remaining, wait(need), reset, wait(remaining + 1))
   },
 
-  log(reply, values, { limits }, now, need) {
+  log(reply, values, { params }, now, need) {
     const at = reply.uint48()
     const newest = reply.uint48() - 1
-    for (let i = 0; i < limits.length; i++) {
-      const { limit, windowMs } = limits[i] as ResolvedLimit
-      const remaining = limit - reply.uint32()
+    // After the most entries and the longest window, each limit and its window.
+    for (let i = 2; i < params.length; i += 2) {
+      const remaining = (params[i] as number) - reply.uint32()
+      const windowMs = params[i + 1] as number
       const reset = newest < 0 ? 0 : Math.max(0, newest + windowMs - now)
       if (need === undefined) values.push(remaining, 0, reset, at)
       else values.push(remaining, reply.uint56() - 1, reset, reply.uint56() - 1)

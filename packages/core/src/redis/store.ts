@@ -8,6 +8,7 @@ import { Batches } from './batches.js'
 import { type Connection, connect } from './connection.js'
 import { DenyCache } from './deny-cache.js'
 import { blockSuffix, cellSuffix, keyStart } from './keys.js'
+import { Leases } from './leases.js'
 import { deleteKeys, run } from './run.js'
 import { blockScript } from './scripts.generated.js'
 
@@ -58,6 +59,7 @@ class RedisStore implements Store {
   readonly #connection: Connection
   readonly #batches: Batches
   readonly #denials: DenyCache | undefined
+  readonly #leases: Leases
   readonly #prefix: string
   readonly #timeoutMs: number
   readonly #clock: (() => number) | undefined
@@ -78,9 +80,18 @@ class RedisStore implements Store {
       marker: this.#marker,
       onAnswer: this.#denials?.hear,
     })
+    this.#leases = new Leases({
+      decide: (ask) => this.#decideShared(ask),
+      isOneRun: (identities) => !connection.isCluster || isOne(this.#slots(identities)),
+      clock: options.clock,
+    })
   }
 
   decide(ask: Ask): Answer | Promise<Answer> {
+    return ask.plan.cells[0]?.lease ? this.#leases.decide(ask) : this.#decideShared(ask)
+  }
+
+  #decideShared(ask: Ask): Answer | Promise<Answer> {
     const known = this.#denials?.find(ask)
     if (known) return known
     return ask.op === REFUND || ask.op === RELEASE
@@ -90,13 +101,14 @@ class RedisStore implements Store {
 
   #ask(ask: Ask): Promise<Answer> {
     if (!this.#connection.isCluster) return this.#batches.decide(ask, 0)
-    const slots = ask.identities.map((identity) => calculateSlot(`${this.#start(identity)}}`))
-    if (slots.every((slot) => slot === slots[0])) return this.#batches.decide(ask, slots[0] as number)
+    const slots = this.#slots(ask.identities)
+    if (isOne(slots)) return this.#batches.decide(ask, slots[0] as number)
     const decide = () => decideAcrossSlots(ask, slots, (part, slot) => this.#batches.decide(part, slot))
     return this.#denials ? this.#denials.hearWhole(ask, decide) : decide()
   }
 
   async reset(plan: Plan, identities: readonly string[]): Promise<void> {
+    this.#leases.forget(plan, identities)
     await this.#clearing(plan, identities, () => {
       this.#batches.flush()
       const keys = plan.cells.map((cell: Cell) => {
@@ -107,6 +119,7 @@ class RedisStore implements Store {
   }
 
   async block(policy: string, identity: string, forMs: number, reason: string): Promise<void> {
+    this.#leases.drop(policy, identity)
     const keys = [this.#start(identity) + blockSuffix(policy)]
     if (this.#marker !== undefined) keys.push(this.#marker)
     await this.#changingBlock(policy, identity, () => {
@@ -119,6 +132,7 @@ class RedisStore implements Store {
   }
 
   async unblock(policy: string, identity: string): Promise<void> {
+    this.#leases.drop(policy, identity)
     await this.#changingBlock(policy, identity, () => {
       this.#batches.flush()
       return deleteKeys(this.#connection, this.#timeoutMs, [this.#start(identity) + blockSuffix(policy)])
@@ -126,6 +140,7 @@ class RedisStore implements Store {
   }
 
   async close(): Promise<void> {
+    await this.#leases.close()
     await this.#batches.drain()
     this.#connection.close()
     this.#denials?.clear()
@@ -139,7 +154,15 @@ class RedisStore implements Store {
     return this.#denials ? this.#denials.changingBlock(policy, identity, change) : change()
   }
 
+  #slots(identities: readonly string[]): number[] {
+    return identities.map((identity) => calculateSlot(`${this.#start(identity)}}`))
+  }
+
   #start(identity: string): string {
     return keyStart(this.#prefix, identity)
   }
+}
+
+function isOne(slots: readonly number[]): boolean {
+  return slots.every((slot) => slot === slots[0])
 }
