@@ -1,6 +1,9 @@
 import { type Answer, type Ask, type Plan, STRIDE } from '../store.js'
+import type { Breaker } from './breaker.js'
 import type { Connection } from './connection.js'
 import { decode, encode, type PlanText, planText, SOMEBODY_BLOCKED } from './encode.js'
+import type { HeldPlaces } from './held-places.js'
+import { keyStart } from './keys.js'
 import { run } from './run.js'
 import { decideScriptFor } from './script.js'
 
@@ -12,6 +15,9 @@ export interface BatchOptions {
   readonly clock: (() => number) | undefined
   /** The key that is there while somebody is blocked; undefined in a cluster, where no key is beside all others. */
   readonly marker: string | undefined
+  /** Hears how each run went. */
+  readonly breaker: Breaker
+  readonly places: HeldPlaces
 }
 
 /** How long after a block was seen batches bring their block keys without asking first. */
@@ -60,7 +66,7 @@ export class Batches {
       else {
         // Full: it goes now, and this one opens the next.
         this.#waiting.set(slot, [pending])
-        this.#send(line)
+        this.#send(line, slot)
       }
       if (!this.#scheduled) {
         this.#scheduled = true
@@ -74,7 +80,7 @@ export class Batches {
     this.#scheduled = false
     const waiting = this.#waiting
     this.#waiting = new Map()
-    for (const line of waiting.values()) this.#send(line)
+    for (const [slot, line] of waiting) this.#send(line, slot)
   }
 
   flush(): void {
@@ -87,16 +93,19 @@ export class Batches {
     await Promise.all(this.#inFlight)
   }
 
-  #send(line: Pending[]): void {
-    const sent = this.#run(line).finally(() => this.#inFlight.delete(sent))
+  #send(line: Pending[], slot: number): void {
+    const sent = this.#run(line, slot).finally(() => this.#inFlight.delete(sent))
     this.#inFlight.add(sent)
   }
 
-  async #run(line: Pending[]): Promise<void> {
+  async #run(line: Pending[], slot: number): Promise<void> {
+    const { breaker, places, prefix } = this.#options
     try {
       const groups = byPlan(line)
-      settle(groups, await this.#decided(groups))
+      settle(groups, await this.#decided(groups), (ask, answer) => places.heard(ask, answer, slot))
+      breaker.succeeded(slot)
     } catch (error) {
+      breaker.failed(slot, error as Error, probeKey(prefix, line[0]?.ask.identities[0]))
       for (const { reject } of line) reject(error as Error)
     }
   }
@@ -123,6 +132,11 @@ export class Batches {
   }
 }
 
+/** A key of nobody's, on the slot of an identity. */
+export function probeKey(prefix: string, identity = ''): string {
+  return `${keyStart(prefix, identity)}}:probe`
+}
+
 function byPlan(line: readonly Pending[]): Map<Plan, Pending[]> {
   const groups = new Map<Plan, Pending[]>()
   for (const pending of line) {
@@ -133,11 +147,17 @@ function byPlan(line: readonly Pending[]): Map<Plan, Pending[]> {
   return groups
 }
 
-function settle(groups: ReadonlyMap<Plan, readonly Pending[]>, reply: readonly unknown[]): void {
+function settle(
+  groups: ReadonlyMap<Plan, readonly Pending[]>,
+  reply: readonly unknown[],
+  heard: (ask: Ask, answer: Answer) => void,
+): void {
   let offset = 1
   for (const [plan, group] of groups) {
-    for (const { resolve } of group) {
-      resolve(decode(reply, offset, plan))
+    for (const { ask, resolve } of group) {
+      const answer = decode(reply, offset, plan)
+      if (ask.lease !== '') heard(ask, answer)
+      resolve(answer)
       offset += plan.reports * STRIDE
     }
   }

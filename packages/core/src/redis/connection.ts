@@ -10,6 +10,10 @@ export interface Connection {
   isClosed(): boolean
   /** Calls back once, when it is ready; at once where it is. Returns how to call that off. */
   whenReady(callback: () => void): () => void
+  /** Calls back whenever the connection is found to be down, the first attempt included. Never of a cluster, which may be down in part. */
+  onDown(callback: (error: Error | undefined) => void): void
+  /** The address of the master that keeps a slot, as far as it is known; always the same without a cluster. */
+  nodeOf(slot: number): string
   /**
    * Sends once its node is connected, unless `isLate` by then; rejects if that is not possible.
    * `key` decides the node in a cluster. Never sends twice.
@@ -34,6 +38,8 @@ const noResend = {
   lazyConnect: false,
   keyPrefix: '',
   retryStrategy: (attempt: number) => Math.min(attempt * 50, 500),
+  // While a server loads its data it is asked again this often, not when it guesses to be done.
+  maxLoadingRetryTime: 500,
   // A master demoted by a failover says READONLY: look for the new one, without sending again (that would be 2).
   reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 1 : false),
 }
@@ -48,7 +54,7 @@ export function connect(client: Client, timeoutMs: number): Connection {
   if (typeof client?.duplicate === 'function') {
     if (typeof client.evalsha === 'function' && typeof client.status === 'string') return ioredis(client, silenceMs)
     if (typeof client.sendCommand === 'function' && typeof client.connect === 'function')
-      return nodeRedis(client, silenceMs)
+      return 'slots' in client ? nodeRedisCluster(client, silenceMs) : nodeRedis(client, silenceMs)
   }
   return invalidPolicy(
     'redisStore',
@@ -77,6 +83,7 @@ function waitingRoom(isReady: () => boolean) {
 
 function ioredis(client: Client, silenceMs: number): Connection {
   const isCluster = client.isCluster === true
+  const patience = { connectTimeout: silenceMs, socketTimeout: silenceMs }
   const own = isCluster
     ? client.duplicate([], {
         enableOfflineQueue: false,
@@ -86,9 +93,9 @@ function ioredis(client: Client, silenceMs: number): Connection {
         lazyConnect: false,
         keyPrefix: '',
         clusterRetryStrategy: noResend.retryStrategy,
-        redisOptions: { ...client.options.redisOptions, stringNumbers: false, keyPrefix: '', socketTimeout: silenceMs },
+        redisOptions: { ...client.options.redisOptions, stringNumbers: false, keyPrefix: '', ...patience },
       })
-    : client.duplicate({ ...noResend, socketTimeout: silenceMs })
+    : client.duplicate({ ...noResend, ...patience })
   let last: Error | undefined
   own.on('error', (error: Error) => {
     last = error
@@ -107,6 +114,10 @@ function ioredis(client: Client, silenceMs: number): Connection {
     keyPrefix: client.options.keyPrefix ?? client.options.redisOptions?.keyPrefix ?? '',
     isClosed: () => isClosed,
     whenReady: room.whenReady,
+    onDown: (callback) => {
+      if (!isCluster) own.on('close', () => isClosed || callback(last))
+    },
+    nodeOf: (slot) => (isCluster ? (own.slots[slot]?.[0] ?? '') : addressOf(own.options)),
     send: (key, [name, ...args], isLate) => {
       const node = isCluster ? masterOf(own, key) : undefined
       if (!node || node.status === 'ready') return own.call(name, args)
@@ -123,10 +134,14 @@ function ioredis(client: Client, silenceMs: number): Connection {
   }
 }
 
+function addressOf({ path, host, port }: Client): string {
+  return path ?? `${host}:${port}`
+}
+
 /** The connection of a cluster to the master of this key, if it has one. */
 function masterOf(cluster: Client, key: string): Client {
   const address = cluster.slots[calculateSlot(key)]?.[0]
-  return cluster.nodes('master').find(({ options }: Client) => `${options.host}:${options.port}` === address)
+  return cluster.nodes('master').find(({ options }: Client) => addressOf(options) === address)
 }
 
 const waitsByNode = new WeakMap<Client, Promise<void>>()
@@ -154,8 +169,11 @@ function nodeReady(node: Client): Promise<void> {
   return ready
 }
 
-/** Calls back when replies are due and none has come for `silenceMs`. The clients' own timeouts count what they write. */
-function silenceWatch(silenceMs: number, onSilence: () => void) {
+/**
+ * Calls back when replies are due and none has come for `silenceMs`, for the clients' own timeouts count what they
+ * write; and about every error that is replied.
+ */
+function silenceWatch(silenceMs: number, onSilence: () => void, onError: (error: Error) => void = () => {}) {
   let due = 0
   let timer: NodeJS.Timeout | undefined
   const restart = () => {
@@ -169,7 +187,10 @@ function silenceWatch(silenceMs: number, onSilence: () => void) {
   return {
     heed(reply: Promise<unknown>): Promise<unknown> {
       if (due++ === 0) restart()
-      reply.then(heard, heard)
+      reply.then(heard, (error) => {
+        heard()
+        onError(error)
+      })
       return reply
     },
   }
@@ -178,73 +199,178 @@ function silenceWatch(silenceMs: number, onSilence: () => void) {
 /** A duplicate inherits what its user wants numbers and texts turned into. */
 const PLAIN_REPLIES = { typeMapping: {} }
 
-function nodeRedis(client: Client, silenceMs: number): Connection {
-  const isCluster = 'slots' in client
-  const reconnectStrategy = (attempt: number) => Math.min((attempt + 1) * 50, 500)
-  const own = isCluster
-    ? client.duplicate({ defaults: { ...client._self?._options?.defaults, disableOfflineQueue: true } })
-    : client.duplicate({
-        disableOfflineQueue: true,
-        socket: { ...client.options?.socket, reconnectStrategy },
-      })
-  let last: Error | undefined
-  let isConnected = false
-  let isClosed = false
-  const isReady = () => (isCluster ? isConnected : own.isReady)
-  const room = waitingRoom(isReady)
-  own.on('error', (error: Error) => {
-    last = error
-  })
-  own.on('ready', room.open)
-  const connecting = async () => {
+const reconnectStrategy = (attempt: number) => Math.min((attempt + 1) * 50, 500)
+
+/** Connects a client of `redis`, for as long as it takes; and anew, whatever becomes of the connection it had. */
+function persistence(client: Client, onConnected: () => void, onFailed: (error: Error) => void) {
+  let current = 0
+  const connect = async () => {
+    const mine = ++current
     // A cluster's connect fails when no node answers, and does not try again by itself.
-    for (let attempt = 0; !isClosed; attempt++) {
+    for (let attempt = 0; mine === current; attempt++) {
       try {
-        await own.connect()
-        isConnected = true
-        room.open()
+        await client.connect()
+        if (mine === current) onConnected()
         return
       } catch (error) {
-        last = error as Error
+        if (mine === current) onFailed(error as Error)
         await new Promise((resolve) => setTimeout(resolve, reconnectStrategy(attempt)))
       }
     }
   }
-  const destroy = () => {
-    isConnected = false
+  const end = () => {
+    current++
     try {
-      own.destroy()
+      client.destroy()
     } catch {
       // Not open, so there is nothing to end.
     }
   }
-  const silence = silenceWatch(silenceMs, () => {
-    last = new Error(`no reply for ${silenceMs} ms`)
-    destroy()
-    if (!isClosed) void connecting()
+  const restart = () => {
+    end()
+    void connect()
+  }
+  void connect()
+  return { end, restart }
+}
+
+function nodeRedis(client: Client, silenceMs: number): Connection {
+  const own = client.duplicate({
+    disableOfflineQueue: true,
+    socket: { ...client.options?.socket, reconnectStrategy, connectTimeout: silenceMs },
   })
-  void connecting()
+  let last: Error | undefined
+  let isClosed = false
+  let tellDown: (error: Error | undefined) => void = () => {}
+  const failed = (error: Error) => {
+    last = error
+    if (!isClosed && !own.isReady) tellDown(error)
+  }
+  const room = waitingRoom(() => own.isReady)
+  let greeting: NodeJS.Timeout | undefined
+  own.on('error', (error: Error) => {
+    clearTimeout(greeting)
+    failed(error)
+  })
+  // A server that accepts a connection and says nothing: the client would wait for ever.
+  own.on('connect', () => {
+    clearTimeout(greeting)
+    greeting = setTimeout(silent, silenceMs).unref()
+  })
+  own.on('ready', () => {
+    clearTimeout(greeting)
+    room.open()
+  })
+  const connected = persistence(own, room.open, failed)
+  function silent(): void {
+    if (isClosed) return
+    connected.restart()
+    failed(new Error(`no reply for ${silenceMs} ms`))
+  }
+  // A master demoted by a failover says READONLY: its name may lead to the new one by now.
+  const silence = silenceWatch(silenceMs, silent, ({ message }) => {
+    if (message.startsWith('READONLY') && !isClosed) connected.restart()
+  })
   const close = () => {
     if (isClosed) return
     isClosed = true
-    destroy()
+    clearTimeout(greeting)
+    connected.end()
   }
   client.once?.('end', close)
   return {
-    isCluster,
+    isCluster: false,
     keyPrefix: '',
     isClosed: () => isClosed,
     whenReady: room.whenReady,
-    send: (key, command) =>
-      silence.heed(
-        isCluster
-          ? own.sendCommand(key, false, [...command], PLAIN_REPLIES)
-          : own.sendCommand([...command], PLAIN_REPLIES),
-      ),
+    onDown: (callback) => {
+      tellDown = callback
+    },
+    nodeOf: () => addressOf(own.options?.socket ?? {}),
+    send: (_key, command) => silence.heed(own.sendCommand([...command], PLAIN_REPLIES)),
     lastError: () => last,
     close: () => {
       client.off?.('end', close)
       close()
     },
   }
+}
+
+function nodeRedisCluster(client: Client, silenceMs: number): Connection {
+  const defaults = client._self?._options?.defaults
+  const socket = { ...defaults?.socket, reconnectStrategy, connectTimeout: silenceMs }
+  // Each master is connected when first needed: one that hangs must not keep the others waiting.
+  const own = client.duplicate({
+    minimizeConnections: true,
+    defaults: { ...defaults, disableOfflineQueue: true, socket },
+  })
+  let last: Error | undefined
+  let isConnected = false
+  let isClosed = false
+  const failed = (error: Error) => {
+    last = error
+  }
+  const room = waitingRoom(() => isConnected)
+  const ready = () => {
+    isConnected = !isClosed
+    room.open()
+  }
+  own.on('error', failed)
+  own.on('node-error', failed)
+  const connected = persistence(own, ready, failed)
+  const watches = new WeakMap<Client, ReturnType<typeof silenceWatch>>()
+  const watchOf = (node: Client) => {
+    let watch = watches.get(node)
+    if (!watch) {
+      watch = silenceWatch(silenceMs, () => {
+        failed(new Error(`no reply for ${silenceMs} ms`))
+        if (!isClosed) reconnect(node)
+      })
+      watches.set(node, watch)
+    }
+    return watch
+  }
+  const masterAt = (slot: number) => own.slots[slot]?.master
+  const close = () => {
+    if (isClosed) return
+    isClosed = true
+    isConnected = false
+    connected.end()
+  }
+  client.once?.('end', close)
+  return {
+    isCluster: true,
+    keyPrefix: '',
+    isClosed: () => isClosed,
+    whenReady: room.whenReady,
+    onDown: () => {},
+    nodeOf: (slot) => masterAt(slot)?.address ?? '',
+    send: (key, command, isLate) => {
+      const master = masterAt(calculateSlot(key))
+      const send = () => {
+        const reply = own.sendCommand(key, false, [...command], PLAIN_REPLIES)
+        return master?.client ? watchOf(master.client).heed(reply) : reply
+      }
+      if (!master || (master.client && !master.connectPromise)) return send()
+      return own.nodeClient(master).then(() => {
+        if (isLate()) throw new Error('its node was connected too late')
+        return send()
+      })
+    },
+    lastError: () => last,
+    close: () => {
+      client.off?.('end', close)
+      close()
+    },
+  }
+}
+
+/** Gives one connection of a cluster up for dead; its client goes on trying by itself. */
+function reconnect(node: Client): void {
+  try {
+    node.destroy()
+  } catch {
+    // Not open: then it has only to be opened.
+  }
+  node.connect().catch(() => {})
 }
