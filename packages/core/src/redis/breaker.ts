@@ -60,19 +60,23 @@ export class Breaker {
   failed(slot: number, error: Error, probeKey: string): void {
     if (this.#isEnded || isAboutOneKey(error)) return
     const node = this.#options.nodeOf(slot)
-    const ailing = this.#ailing.get(node) ?? { failures: 0, cause: undefined, stop: () => {} }
+    const ailing = this.#ailing.get(node) ?? { failures: 0, cause: undefined, last: undefined, stop: () => {} }
     this.#ailing.set(node, ailing)
     ailing.failures++
+    ailing.last = error
     if (ailing.failures >= FAILURES && !ailing.cause) this.#open(node, ailing, error, probeKey)
   }
 
   /** The connection is known to be down. */
   lost(error: Error | undefined, probeKey: string): void {
     const node = this.#options.nodeOf(0)
-    if (this.#isEnded || this.#ailing.get(node)?.cause) return
-    const ailing: Ailing = { failures: FAILURES, cause: undefined, stop: () => {} }
+    const before = this.#ailing.get(node)
+    if (this.#isEnded || before?.cause) return
+    const ailing: Ailing = { failures: FAILURES, cause: undefined, last: undefined, stop: () => {} }
     this.#ailing.set(node, ailing)
-    this.#open(node, ailing, new Error(`not connected${error ? `: ${error.message}` : ''}`, { cause: error }), probeKey)
+    // What was replied before it was given up says more than that it was.
+    const why = before?.last ?? error
+    this.#open(node, ailing, new Error(`not connected${why ? `: ${why.message}` : ''}`, { cause: why }), probeKey)
   }
 
   /** Ends its timers. What is open stays so. */
@@ -122,6 +126,7 @@ interface Ailing {
   failures: number
   /** Set while it is open. */
   cause: SluiceError | undefined
+  last: Error | undefined
   /** Ends what waits to probe. */
   stop: () => void
 }
