@@ -1,70 +1,60 @@
-import {
-  type Answer,
-  type Ask,
-  CHARGE,
-  CONSUME,
-  type Op,
-  REFUND,
-  RELEASE,
-  RENEW,
-  type ResolvedLimit,
-} from '../store.js'
+import { type Answer, type Ask, CHARGE, CONSUME, REFUND, RELEASE, RENEW, type ResolvedLimit } from '../store.js'
 
 interface Held {
   readonly ask: Ask
   readonly answer: Answer
   readonly slot: number
-  /** When it lapses, by the performance clock. */
-  until: number
 }
 
-/** Looked at with each new one, so that those which lapsed without a word are forgotten. */
-const SWEPT_PER_PLACE = 2
-
-/** The places in `concurrency` limits that this process holds, to be freed when the store is closed. */
+/**
+ * The places in `concurrency` limits that this process holds, to be freed when the store is closed. Those that
+ * lapse without a word are forgotten a generation at a time, each as long as the longest `ttl`.
+ */
 export class HeldPlaces {
-  readonly #held = new Map<string, Held>()
-  #walk = this.#held.entries()
+  #young = new Map<string, Held>()
+  #old = new Map<string, Held>()
+  #longestMs = 0
+  /** When the young generation began, by the store's clock. */
+  #since = 0
 
   /** Hears of every answer to an ask with a lease. */
   heard(ask: Ask, answer: Answer, slot: number): void {
-    const id = `${slot} ${ask.lease}`
-    const { op } = ask
-    if (takesPlaces(op)) {
-      if (!answer.allowed) return
-      this.#sweep()
-      this.#held.set(id, { ask, answer, slot, until: performance.now() + ttlOf(ask) })
-    } else if (op === RELEASE || (op === REFUND && isWhole(ask, this.#held.get(id)?.ask))) this.#held.delete(id)
-    else if (op === RENEW) {
-      const held = this.#held.get(id)
-      if (held) held.until = performance.now() + ttlOf(ask)
+    const { op, lease } = ask
+    // The parts of one decision on several slots share a lease.
+    const id = slot === 0 ? lease : `${slot} ${lease}`
+    if (op === CONSUME || op === CHARGE) {
+      if (answer.allowed) this.#hold(id, { ask, answer, slot })
+    } else if (op === RELEASE || (op === REFUND && this.#isWhole(id, ask))) {
+      if (!this.#young.delete(id)) this.#old.delete(id)
+    } else if (op === RENEW) {
+      const held = this.#old.get(id)
+      if (held && this.#old.delete(id)) this.#young.set(id, held)
     }
   }
 
-  /** What frees all that is held, by slot. */
+  /** What frees all that is held, by slot; it is held no more. */
   takeAll(): { ask: Ask; slot: number }[] {
-    const all = [...this.#held.values()]
-    this.#held.clear()
+    const all = [...this.#old.values(), ...this.#young.values()]
+    this.#old.clear()
+    this.#young.clear()
     return all.map(({ ask, answer, slot }) => ({ ask: { ...ask, op: RELEASE, charge: answer } as const, slot }))
   }
 
-  #sweep(): void {
-    const now = performance.now()
-    for (let n = 0; n < SWEPT_PER_PLACE; n++) {
-      let step = this.#walk.next()
-      if (step.done) {
-        this.#walk = this.#held.entries()
-        step = this.#walk.next()
-        if (step.done) return
-      }
-      const [id, { until }] = step.value
-      if (until <= now) this.#held.delete(id)
+  #hold(id: string, held: Held): void {
+    const { now } = held.answer
+    this.#longestMs = Math.max(this.#longestMs, ttlOf(held.ask))
+    if (now - this.#since > this.#longestMs) {
+      this.#old = this.#young
+      this.#young = new Map()
+      this.#since = now
     }
+    this.#young.set(id, held)
   }
-}
 
-function takesPlaces(op: Op): boolean {
-  return op === CONSUME || op === CHARGE
+  #isWhole(id: string, { costs }: Ask): boolean {
+    const held = this.#young.get(id) ?? this.#old.get(id)
+    return held?.ask.costs.every((cost, c) => cost === costs[c]) ?? true
+  }
 }
 
 function ttlOf({ plan }: Ask): number {
@@ -73,8 +63,4 @@ function ttlOf({ plan }: Ask): number {
     if (kernel === 'concurrency') ttlMs = Math.max(ttlMs, (limits[0] as ResolvedLimit).windowMs)
   }
   return ttlMs
-}
-
-function isWhole({ costs }: Ask, taken: Ask | undefined): boolean {
-  return taken?.costs.every((cost, c) => cost === costs[c]) ?? true
 }
