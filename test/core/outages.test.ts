@@ -224,7 +224,8 @@ describe('with nothing to decide instead', () => {
     for (const verdict of verdicts) {
       expect(verdict).toMatchObject({ ...NOTHING_KNOWN, allowed: true, reason: undefined, retryAfterMs: 0 })
       expect(await limiter.refund('k', verdict)).toBe(false)
-      expect(await verdict.settle(0)).toBe(false)
+      for (const cost of [0, 3]) expect(await verdict.settle(cost)).toBe(false)
+      expect(await limiter.settle(verdict, 3)).toBe(false)
       await limiter.release(verdict)
     }
     expect(await limiter.acquire('k')).toMatchObject({ kind: 'unavailable', allowed: true })

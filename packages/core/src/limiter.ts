@@ -225,7 +225,7 @@ export class Limiter<Subject = string> {
   /** What `verdict.settle(actualCost)` does, which see. */
   async settle(verdict: Verdict, actualCost: number): Promise<boolean> {
     const charge = this.#chargeOf(verdict)
-    checkActualCost(this.#policy.where, actualCost, charge || verdict.allowed ? verdict.cost : Number.MAX_SAFE_INTEGER)
+    checkActualCost(this.#policy.where, actualCost, Verdict.mostToSettle(verdict))
     return charge ? this.#reduce(charge, SETTLED_COST, () => actualCost) : false
   }
 

@@ -169,13 +169,19 @@ export class Verdict {
    */
   async settle(actualCost: number): Promise<boolean> {
     if (this.#charge) return this.#charge.limiter.settle(this, actualCost)
-    checkActualCost('settle', actualCost, this.allowed ? 0 : Number.MAX_SAFE_INTEGER)
+    checkActualCost('settle', actualCost, Verdict.mostToSettle(this))
     return false
   }
 
   /** @internal What a refund or release needs; undefined where nothing was charged. */
   static chargeOf(verdict: Verdict): Charge | undefined {
     return verdict.#charge
+  }
+
+  /** @internal What was charged; anything where nothing was, because it was refused or nothing could decide. */
+  static mostToSettle(verdict: Verdict): number {
+    const isDecided = verdict.#from.store !== undefined
+    return verdict.#charge || (verdict.allowed && isDecided) ? verdict.cost : Number.MAX_SAFE_INTEGER
   }
 
   /** @internal The limits that decided, as they were made, in the order of `limits`. */

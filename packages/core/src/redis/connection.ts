@@ -38,8 +38,6 @@ const noResend = {
   lazyConnect: false,
   keyPrefix: '',
   retryStrategy: (attempt: number) => Math.min(attempt * 50, 500),
-  // While a server loads its data it is asked again this often, not when it guesses to be done.
-  maxLoadingRetryTime: 500,
   // A master demoted by a failover says READONLY: look for the new one, without sending again (that would be 2).
   reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 1 : false),
 }
@@ -83,7 +81,8 @@ function waitingRoom(isReady: () => boolean) {
 
 function ioredis(client: Client, silenceMs: number): Connection {
   const isCluster = client.isCluster === true
-  const patience = { connectTimeout: silenceMs, socketTimeout: silenceMs }
+  // While a server loads its data it is asked again this often, not when it guesses to be done.
+  const patience = { connectTimeout: silenceMs, socketTimeout: silenceMs, maxLoadingRetryTime: 500 }
   const own = isCluster
     ? client.duplicate([], {
         enableOfflineQueue: false,
@@ -202,7 +201,7 @@ const PLAIN_REPLIES = { typeMapping: {} }
 const reconnectStrategy = (attempt: number) => Math.min((attempt + 1) * 50, 500)
 
 /** Connects a client of `redis`, for as long as it takes; and anew, whatever becomes of the connection it had. */
-function persistence(client: Client, onConnected: () => void, onFailed: (error: Error) => void) {
+function keepConnected(client: Client, onConnected: () => void, onFailed: (error: Error) => void) {
   let current = 0
   const connect = async () => {
     const mine = ++current
@@ -261,7 +260,7 @@ function nodeRedis(client: Client, silenceMs: number): Connection {
     clearTimeout(greeting)
     room.open()
   })
-  const connected = persistence(own, room.open, failed)
+  const connected = keepConnected(own, room.open, failed)
   function silent(): void {
     if (isClosed) return
     connected.restart()
@@ -317,7 +316,7 @@ function nodeRedisCluster(client: Client, silenceMs: number): Connection {
   }
   own.on('error', failed)
   own.on('node-error', failed)
-  const connected = persistence(own, ready, failed)
+  const connected = keepConnected(own, ready, failed)
   const watches = new WeakMap<Client, ReturnType<typeof silenceWatch>>()
   const watchOf = (node: Client) => {
     let watch = watches.get(node)
