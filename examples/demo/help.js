@@ -45,6 +45,9 @@ export const help = (server, port, ports) => {
   # 2 per 10 s, reported only: the third would be refused, says its verdict, and passes
   for i in 1 2 3; do curl -si ${url}/reported; echo; done
 
+  # where state is in Redis: stop it, and this goes on, of kind "unavailable" and without quota, until it is back
+  for i in 1 2 3; do curl -si ${url}/limited; echo; done
+
   # 2 per 10 s for each account: the third looks like the others, but the handler did not run
   for i in 1 2 3; do curl -si -X POST -H 'x-account: ann' ${url}/login; echo; done; curl -s ${url}/login
 `

@@ -80,6 +80,7 @@ function isImportant(_request, context) {
  */
 export const answer = (server, verdict) => ({
   server,
+  kind: verdict?.kind,
   allowed: verdict?.allowed,
   reported: verdict?.reported,
   cost: verdict?.cost,

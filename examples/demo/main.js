@@ -18,8 +18,9 @@ if (!Number.isInteger(first) || first < 1 || first > 65_533) {
 const ports = [first, first + 1, first + 2]
 
 const redis = REDIS_URL ? new Redis(REDIS_URL) : undefined
-redis?.on('error', (error) => console.error(`redis: ${error.message}`))
-const store = redis ? redisStore(redis) : memoryStore()
+// The store tells what matters: once when Redis is gone, once when it is back.
+redis?.on('error', () => {})
+const store = redis ? redisStore(redis, { onStateChange }) : memoryStore()
 
 const started = [
   { name: 'express', port: first, server: await expressServer(store, first, ports) },
@@ -39,6 +40,14 @@ try {
   console.error(error instanceof Error ? error.message : error)
   process.exitCode = 1
   await stop()
+}
+
+/**
+ * @param {import('@sluice/core').StoreState} state
+ * @param {Error | undefined} cause
+ */
+function onStateChange(state, cause) {
+  console.log(state === 'available' ? 'Redis decides again' : `each server decides by itself: redis: ${cause?.message}`)
 }
 
 /**

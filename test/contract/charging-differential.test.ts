@@ -14,6 +14,7 @@ import {
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, expect, test } from 'vitest'
+import { insist } from '../support/outages.js'
 import { startRedis } from '../support/redis-server.js'
 import { Clock, freshKey } from './store-under-test.js'
 import { said } from './traces.js'
@@ -74,7 +75,10 @@ const step = fc.record({
 
 test('memory and Redis agree on reserves, bytes, tiers and whatever is settled, in any order', async () => {
   const clock = new Clock()
-  const stores = [memoryStore({ clock: clock.read }), redisStore(client, { clock: clock.read, timeoutMs: 5000 })]
+  const stores = [
+    memoryStore({ clock: clock.read }),
+    insist(redisStore(client, { clock: clock.read, timeoutMs: 5000 })),
+  ]
   const limiters = stores.map(limiterOn) as [Limiter, Limiter]
   let run = 0
   await fc.assert(

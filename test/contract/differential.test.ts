@@ -1,6 +1,7 @@
 import { createLimiter, type Limiter, memoryStore, redisStore, type Verdict } from '@sluice/core'
 import { Redis } from 'ioredis'
 import { afterAll, expect, test } from 'vitest'
+import { insist } from '../support/outages.js'
 import { startRedis } from '../support/redis-server.js'
 import { POLICIES, randomFrom, waysToDeny } from './policies.js'
 import { Clock } from './store-under-test.js'
@@ -30,7 +31,10 @@ for (const onDeny of ['none', 'charge'] as const) {
       test(`${name}: memory and Redis say the same at every step, refusals charged: ${onDeny}, by ${clockSays}`, async () => {
         const clock = new Clock()
         const random = randomFrom(SEED)
-        const stores = [memoryStore({ clock: clock.read }), redisStore(client, { clock: clock.read, timeoutMs: 5000 })]
+        const stores = [
+          memoryStore({ clock: clock.read }),
+          insist(redisStore(client, { clock: clock.read, timeoutMs: 5000 })),
+        ]
         const policy = `${name}-${onDeny}-${stepsBack}`
         const [memory, redis] = stores.map((store) => createLimiter({ name: policy, store, limits, onDeny })) as [
           Limiter,

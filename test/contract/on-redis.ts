@@ -1,6 +1,7 @@
 import { redisStore } from '@sluice/core'
 import { afterAll } from 'vitest'
 import type { Owned } from '../support/clients.js'
+import { insist } from '../support/outages.js'
 import { agreementContract } from './agreement.js'
 import { chargingContract } from './charging.js'
 import { guaranteesContract } from './guarantees.js'
@@ -25,7 +26,7 @@ export async function contractsOnRedis(
   const redis: StoreUnderTest = {
     name,
     make(clock, options) {
-      const store = redisStore(client.client, { clock, timeoutMs: 5000, ...options })
+      const store = insist(redisStore(client.client, { clock, timeoutMs: 5000, ...options }))
       stores.push(store)
       return store
     },

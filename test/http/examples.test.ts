@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { freePort } from '../support/ports.js'
 import { startRedis } from '../support/redis-server.js'
+import { until } from '../support/until.js'
 import { type Program, startExample } from './support/program.js'
 
 const SERVERS = ['express', 'koa', 'fastify'] as const
@@ -142,6 +143,33 @@ test('the demo does the same on Redis, and stops cleanly on SIGINT', async () =>
     await redis.stop()
   }
 })
+
+test('the demo goes on while its Redis is gone, and is back with it', async () => {
+  const redis = await startRedis()
+  try {
+    const { demo, ports } = await startDemo({ REDIS_URL: redis.url })
+    const kinds = async () =>
+      Promise.all(
+        ports.map(async (port) => {
+          const response = await fetch(`http://localhost:${port}/several`)
+          const { kind } = (await response.json()) as { kind?: string }
+          const told = response.headers.has('ratelimit')
+          return response.status === 429
+            ? `refused, ${told ? 'told' : 'not told'}`
+            : `${kind}, ${told ? 'told' : 'not told'}`
+        }),
+      )
+    const all = async (wanted: string) => (await kinds()).every((kind) => kind === wanted)
+    await until('Redis decides', () => all('decided, told'), { everyMs: 600 })
+    redis.kill('SIGKILL')
+    await until('each decides by itself', () => all('unavailable, not told'), { everyMs: 600 })
+    await redis.restart()
+    await until('Redis decides again', () => all('decided, told'), { everyMs: 600 })
+    expect(await demo.end('SIGTERM')).toBe(0)
+  } finally {
+    await redis.stop()
+  }
+}, 30_000)
 
 test('the demo refuses a port that is none, and one that is taken', async () => {
   await expect(startExample('demo/main.js', 3, { REDIS_URL: '', PORT: 'http' })).rejects.toThrow(

@@ -1,5 +1,6 @@
 import { redisStore } from '@sluice/core'
 import { Clock } from '../contract/store-under-test.js'
+import { insist } from '../support/outages.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { allChecks, type Check, type Venue } from './checks.js'
 import type { Mutant } from './mutants.js'
@@ -105,8 +106,8 @@ function makeVenue(server: RedisServer): Venue {
   return {
     redis,
     clock,
-    store: redisStore(redis.client(), { ...options, clock: clock.read }),
-    timed: redisStore(redis.client(), options),
+    store: insist(redisStore(redis.client(), { ...options, clock: clock.read })),
+    timed: insist(redisStore(redis.client(), options)),
   }
 }
 

@@ -1,4 +1,5 @@
 import { createLimiter, redisStore, type Store } from '@sluice/core'
+import { insist } from '../support/outages.js'
 import type { Check, Venue } from './checks.js'
 
 /** With a store that has seen no block yet: it asks the marker first. */
@@ -6,7 +7,7 @@ async function withNewStore(
   { redis }: Venue,
   check: (store: Store) => Promise<string | undefined>,
 ): Promise<string | undefined> {
-  const store = redisStore(redis.client(), { timeoutMs: 5000 })
+  const store = insist(redisStore(redis.client(), { timeoutMs: 5000 }))
   try {
     return await check(store)
   } finally {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createLimiter, type Limiter, redisStore, type Store } from '@sluice/core'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { singleClients } from '../support/clients.js'
+import { insist } from '../support/outages.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 
@@ -17,7 +18,7 @@ beforeAll(async () => {
   close = owned.close
   // Two stores know no more of each other than two processes do. What counts here is what Redis says, each time.
   const options = { timeoutMs: 5000, denyCache: false }
-  stores = [redisStore(owned.client, options), redisStore(owned.client, options)]
+  stores = [1, 2].map(() => insist(redisStore(owned.client, options)))
   const [first, second] = stores.map((store) => createLimiter({ name: 'blocks', store, limit: 100, window: '1m' }))
   here = first as Limiter
   there = second as Limiter

@@ -2,6 +2,7 @@ import { createLimiter, redisStore, SluiceError, type Store } from '@sluice/core
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { algorithms } from '../support/algorithms.js'
 import { singleClients } from '../support/clients.js'
+import { insist } from '../support/outages.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 
 let server: RedisServer
@@ -11,7 +12,7 @@ beforeAll(async () => {
   server = await startRedis()
   const owned = singleClients['ioredis 6'](server.port)
   await owned.ready
-  store = redisStore(owned.client, { timeoutMs: 5000 })
+  store = insist(redisStore(owned.client, { timeoutMs: 5000 }))
   close = owned.close
 })
 beforeEach(() => server.flush())
@@ -58,8 +59,9 @@ test('a closed store says so at once', async () => {
   const closed = redisStore(owned.client, { timeoutMs: 60_000 })
   await closed.close()
   const limiter = createLimiter({ store: closed, limit: 1, window: '1m' })
-  await expect(limiter.consume('k')).rejects.toThrow(SluiceError)
-  await expect(limiter.consume('k')).rejects.toThrow('the store is closed')
+  expect((await limiter.consume('k')).kind).toBe('unavailable')
+  await expect(limiter.block('k', { for: '1h' })).rejects.toThrow(SluiceError)
+  await expect(limiter.block('k', { for: '1h' })).rejects.toThrow('the store is closed')
   owned.close()
 })
 

@@ -1,6 +1,7 @@
 import { createLimiter, type Limiter, redisStore, type Store, slidingLog } from '@sluice/core'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { singleClients } from '../support/clients.js'
+import { insist } from '../support/outages.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 
 let server: RedisServer
@@ -10,7 +11,7 @@ beforeAll(async () => {
   server = await startRedis()
   const owned = singleClients['ioredis 6'](server.port)
   await owned.ready
-  store = redisStore(owned.client, { timeoutMs: 5000 })
+  store = insist(redisStore(owned.client, { timeoutMs: 5000 }))
   close = owned.close
 })
 beforeEach(() => server.flush())

@@ -3,6 +3,7 @@ import { concurrency, createLimiter, type Limiter, redisStore, type Store, slidi
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { algorithms } from '../support/algorithms.js'
 import { singleClients } from '../support/clients.js'
+import { insist } from '../support/outages.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 
@@ -20,8 +21,8 @@ beforeAll(async () => {
   server = await startRedis()
   const owned = singleClients['ioredis 6'](server.port)
   await owned.ready
-  store = redisStore(owned.client, { timeoutMs: 5000 })
-  timed = redisStore(owned.client, { timeoutMs: 5000, clock: () => now })
+  store = insist(redisStore(owned.client, { timeoutMs: 5000 }))
+  timed = insist(redisStore(owned.client, { timeoutMs: 5000, clock: () => now }))
   close = owned.close
 })
 beforeEach(async () => {

@@ -1,5 +1,6 @@
 import { type RedisStoreOptions, redisStore, type Store } from '@sluice/core'
 import type { Owned } from './clients.js'
+import { insist } from './outages.js'
 
 /** A store on a client of its own kind, and how both are closed. */
 export interface OpenStore {
@@ -8,10 +9,10 @@ export interface OpenStore {
   close(): Promise<void>
 }
 
-/** A store on a connected client, patient enough for a busy machine unless told otherwise. */
+/** A store on a connected client, patient enough for a busy machine unless told otherwise, and whose outages fail the test. */
 export async function openStore(owned: Owned<unknown>, options: RedisStoreOptions = {}): Promise<OpenStore> {
   await owned.ready
-  const store = redisStore(owned.client, { timeoutMs: 5000, ...options })
+  const store = insist(redisStore(owned.client, { timeoutMs: 5000, ...options }))
   return {
     store,
     client: owned.client,

@@ -22,10 +22,11 @@ import {
   type Store,
 } from './store.js'
 import { choosePolicy } from './tiers.js'
+import { isUnavailable, StandIn, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './unavailable.js'
 import { type Charge, checkActualCost, type DecidedBy, SETTLED_BYTES, SETTLED_COST, Verdict } from './verdict.js'
 import { type AcquireOptions, type Asker, acquireOptions, type LineOptions, WaitingLines } from './waiting-lines.js'
 
-export interface LimiterOptions<Subject> extends PolicyOptions<Subject> {
+export interface LimiterOptions<Subject> extends PolicyOptions<Subject>, UnavailableOptions {
   /** Where state lives. @default a memory store of this limiter's own */
   readonly store?: Store
 }
@@ -65,8 +66,8 @@ export interface BlockOptions {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function createLimiter<Subject = string>(options: LimiterOptions<Subject>): Limiter<Subject> {
-  knownOptions('limiter', options, [...POLICY_OPTIONS, 'store'])
-  return new Limiter(choosePolicy(options), options.store ?? memoryStore())
+  knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store'])
+  return new Limiter(choosePolicy(options), options.store ?? memoryStore(), options)
 }
 
 /** Names of places taken: unique over processes and over restarts. */
@@ -76,21 +77,30 @@ const holder = crypto.randomUUID().slice(-12)
 export class Limiter<Subject = string> {
   readonly #policy: PolicyChoice<Subject>
   readonly #store: Store
+  readonly #standIn: StandIn
   readonly #lines = new WaitingLines()
   readonly #ofRequests: boolean
   readonly #nobody: Nobody<Subject> | undefined
-  readonly #plain: DecidedBy = { limiter: this, cost: 1, tier: undefined, priority: 0, kept: undefined }
+  readonly #plain: DecidedBy
 
   /**
    * @internal Use `createLimiter`. `ofRequests`: its subjects are HTTP requests, so a string is a key.
    * `nobody`: who a request is from that has no key; without it, that is an error.
    */
-  constructor(policy: PolicyChoice<Subject>, store: Store, ofRequests = false, nobody?: Nobody<Subject>) {
+  constructor(
+    policy: PolicyChoice<Subject>,
+    store: Store,
+    unavailable: UnavailableOptions,
+    ofRequests = false,
+    nobody?: Nobody<Subject>,
+  ) {
     if (typeof store?.decide !== 'function') {
       invalidPolicy(policy.where, 'store', 'memoryStore() or redisStore(client)', store)
     }
     this.#policy = policy
     this.#store = store
+    this.#standIn = new StandIn(policy.where, store, unavailable)
+    this.#plain = { limiter: this, kind: 'decided', store, cost: 1, tier: undefined, priority: 0, kept: undefined }
     this.#ofRequests = ofRequests
     this.#nobody = nobody
   }
@@ -105,9 +115,10 @@ export class Limiter<Subject = string> {
   }
 
   /**
-   * Decides, and charges every limit if all have room. Never rejects for a refusal.
+   * Decides, and charges every limit if all have room. Never rejects for a refusal, nor because the
+   * store is away: then `onUnavailable` decides.
    *
-   * @throws SluiceError `INVALID_KEY`, `INVALID_COST`, `INVALID_POLICY` (a limit function's result), `STORE_UNAVAILABLE`
+   * @throws SluiceError `INVALID_KEY`, `INVALID_COST`, `INVALID_POLICY` (a limit function's result)
    */
   async consume(subject: Subject, options: CostOptions = {}): Promise<Verdict> {
     return this.decide(subject, undefined, options.cost, undefined, options)
@@ -176,16 +187,25 @@ export class Limiter<Subject = string> {
       : charge
     // The same one for nearly every request.
     const isPlain = cost === 1 && priority === 0 && !kept && policy.tier === undefined
-    const from = isPlain ? this.#plain : { limiter: this, cost, tier: policy.tier, priority, kept }
-    const answer = this.#store.decide(ask)
-    return answer instanceof Promise
-      ? answer.then((late) => verdictOf(plan, ask, late, from))
-      : verdictOf(plan, ask, answer, from)
+    const from = isPlain ? this.#plain : { ...this.#plain, cost, tier: policy.tier, priority, kept }
+    const decideWithout = (error: unknown): Verdict => {
+      if (isUnavailable(error)) return this.#standIn.decide(ask, from)
+      throw error
+    }
+    try {
+      const answer = this.#store.decide(ask)
+      return answer instanceof Promise
+        ? answer.then((late) => verdictOf(plan, ask, late, from), decideWithout)
+        : verdictOf(plan, ask, answer, from)
+    } catch (error) {
+      return decideWithout(error)
+    }
   }
 
   /**
    * Gives back what an allowed verdict charged, once, and never more than time has not given back
-   * already. Frees its places, too. Resolves to whether this call gave anything back.
+   * already. Frees its places, too. Resolves to whether this call gave anything back; while the store that
+   * was charged is away, nothing is, now or later.
    */
   async refund(subject: Subject, verdict: Verdict): Promise<boolean> {
     const charge = this.#chargeOf(verdict)
@@ -212,7 +232,7 @@ export class Limiter<Subject = string> {
   /** What `verdict.settle(actualCost)` does, which see. */
   async settle(verdict: Verdict, actualCost: number): Promise<boolean> {
     const charge = this.#chargeOf(verdict)
-    checkActualCost(this.#policy.where, actualCost, charge || verdict.allowed ? verdict.cost : Number.MAX_SAFE_INTEGER)
+    checkActualCost(this.#policy.where, actualCost, Verdict.mostToSettle(verdict))
     return charge ? this.#reduce(charge, SETTLED_COST, () => actualCost) : false
   }
 
@@ -232,24 +252,37 @@ export class Limiter<Subject = string> {
       open & (countsBytes?.[c] ? SETTLED_BYTES : SETTLED_COST) ? charged - actual(charged) : 0,
     )
     if (takesNothing(costs)) return false
-    await this.#store.decide({ ...ask, op: REFUND, costs, charge: charge.answer })
+    if (!(await this.#tell(charge, { ...ask, op: REFUND, costs }))) return false
     this.#lines.wake()
     return true
+  }
+
+  /**
+   * Tells the store that charged, and resolves to whether it heard. Not told again if it did not: it may have
+   * heard all the same. What is charged lapses by itself.
+   */
+  async #tell({ store, answer }: Charge, ask: Ask): Promise<boolean> {
+    try {
+      await store.decide({ ...ask, charge: answer })
+      return true
+    } catch (error) {
+      if (isUnavailable(error)) return false
+      throw error
+    }
   }
 
   /** Frees the places that a verdict took in `concurrency` limits; what it charged elsewhere stays charged. */
   async release(verdict: Verdict): Promise<void> {
     const charge = this.#chargeOf(verdict)
     if (!charge?.ask.lease || charge.refunded) return
-    await this.#store.decide({ ...charge.ask, op: RELEASE, charge: charge.answer })
-    this.#lines.wake()
+    if (await this.#tell(charge, { ...charge.ask, op: RELEASE })) this.#lines.wake()
   }
 
   /** Holds the places of a verdict for another `ttl`; places already freed or lapsed are not taken again. */
   async renew(verdict: Verdict): Promise<void> {
     const charge = this.#chargeOf(verdict)
     if (!charge?.ask.lease || charge.refunded) return
-    await this.#store.decide({ ...charge.ask, op: RENEW, charge: charge.answer })
+    await this.#tell(charge, { ...charge.ask, op: RENEW })
   }
 
   /**
@@ -301,17 +334,28 @@ export class Limiter<Subject = string> {
     return this.#lines.hasAny(linesOf(policy.plan(subject, context as HttpContext<Subject>), identities))
   }
 
-  /** Forgets what was charged on a key, in every tier if it is given as text. Blocks stay. */
+  /**
+   * Forgets what was charged on a key, in every tier if it is given as text. Blocks stay.
+   *
+   * @throws SluiceError `STORE_UNAVAILABLE`
+   */
   async reset(subject: Subject): Promise<void> {
     // A key as text may be of any tier.
     const policies = this.#isKey(subject) ? this.#policy.all : [this.#policyOf(subject, undefined)]
     for (const policy of policies) {
-      await this.#store.reset(policy.plan(subject, undefined as never), this.#identities(policy, subject, undefined))
+      const plan = policy.plan(subject, undefined as never)
+      const identities = this.#identities(policy, subject, undefined)
+      this.#standIn.reset(plan, identities)
+      await this.#store.reset(plan, identities)
     }
     this.#lines.wake()
   }
 
-  /** Refuses a key, in every process that shares the store, until `for` from now. A second block replaces the first. */
+  /**
+   * Refuses a key, in every process that shares the store, until `for` from now. A second block replaces the first.
+   *
+   * @throws SluiceError `STORE_UNAVAILABLE`: nobody can be sure of the block then
+   */
   async block(key: string, options: BlockOptions): Promise<void> {
     knownOptions(`${this.#policy.where}: block`, options, ['for', 'reason'])
     const { reason = '' } = options
@@ -322,7 +366,11 @@ export class Limiter<Subject = string> {
     await this.#store.block(this.#policy.name, checkedKey(this.#policy.where, key), forMs, reason)
   }
 
-  /** Ends a block before its time. */
+  /**
+   * Ends a block before its time.
+   *
+   * @throws SluiceError `STORE_UNAVAILABLE`
+   */
   async unblock(key: string): Promise<void> {
     await this.#store.unblock(this.#policy.name, checkedKey(this.#policy.where, key))
     this.#lines.wake()

@@ -129,7 +129,12 @@ export interface BlockReport {
 }
 
 export interface Store {
-  /** Decides at one instant of the store's clock. A store in this process answers without a promise. */
+  /** The clock that it was given, in ms; what stands in for it while it is away goes by the same. */
+  readonly clock?: (() => number) | undefined
+  /**
+   * Decides at one instant of the store's clock. A store in this process answers without a promise. One
+   * that cannot be reached throws or rejects with `STORE_UNAVAILABLE`, and the limiter's `onUnavailable` decides.
+   */
   decide(ask: Ask): Answer | Promise<Answer>
   /** Forgets the state of these identities under this plan. Blocks stay. */
   reset(plan: Plan, identities: readonly string[]): void | Promise<void>

@@ -1,10 +1,10 @@
 import { SluiceError, show } from './errors.js'
 import type { Limit } from './limits/limit.js'
 import type { ReadablePlan } from './policy.js'
-import { type Answer, type Ask, type BlockReport, type Cell, type QuotaUnit, STRIDE } from './store.js'
+import { type Answer, type Ask, type BlockReport, type Cell, type QuotaUnit, STRIDE, type Store } from './store.js'
 
-/** Why a request is refused: over a limit, never admissible at this cost, or blocked by hand. */
-export type RefusalReason = 'limited' | 'impossible' | 'blocked'
+/** Why a request is refused: over a limit, never admissible at this cost, blocked by hand, or because nothing could decide. */
+export type RefusalReason = 'limited' | 'impossible' | 'blocked' | 'unavailable'
 
 /** What one limit said. */
 export interface LimitReport {
@@ -26,26 +26,32 @@ export interface LimitReport {
   readonly resetAfterMs: number
 }
 
+/** Whether the store's state decided. */
+export type VerdictKind = 'decided' | 'unavailable'
+
 /** The outcome of one decision. Never changes once handed out. */
 export class Verdict {
   /** Whether this request may proceed. */
   readonly allowed: boolean
-  /** `decided` by the store's state. */
-  readonly kind = 'decided' as const
+  /**
+   * `decided` by the store's state; `unavailable` where that could not be reached: by what this process knows
+   * alone, or by nothing, and then there are no `limits`, and `remaining` and `resetAfterMs` are 0.
+   */
+  readonly kind: VerdictKind
   /** Why it may not; undefined when it may. */
   readonly reason: RefusalReason | undefined
   /** Whole units that every limit would admit right now: the least over the limits. */
   readonly remaining: number
   /**
    * Milliseconds until this same cost would be admitted, with no other traffic; 0 when allowed;
-   * undefined when it never will be (`impossible`). Exact, not a hint.
+   * undefined when it never will be (`impossible`). Exact, not a hint, unless the reason is `unavailable`.
    */
   readonly retryAfterMs: number | undefined
   /** Milliseconds until every limit is as good as new: the most over the limits. */
   readonly resetAfterMs: number
   /** Milliseconds an admitted request has to wait for its turn in a queueing limit, else 0. */
   readonly delayMs: number
-  /** One report per limit, in the order they were written; none when blocked. */
+  /** One report per limit, in the order they were written; none when blocked, or when nothing could decide. */
   readonly limits: readonly LimitReport[]
   /** Why and how long, when `reason` is `blocked`. */
   readonly block: BlockReport | undefined
@@ -88,6 +94,9 @@ export class Verdict {
     if (block) {
       remaining = 0
       retryAfterMs = block.remainingMs
+    } else if (from.tryAgainMs !== undefined) {
+      remaining = 0
+      retryAfterMs = from.tryAgainMs
     } else {
       for (let i = 0; i < plan.resolved.length; i++) {
         const limit = plan.resolved[i] as ReadablePlan['resolved'][number]
@@ -128,7 +137,8 @@ export class Verdict {
     }
 
     this.allowed = allowed
-    this.reason = allowed ? undefined : block ? 'blocked' : impossible ? 'impossible' : 'limited'
+    this.kind = from.kind
+    this.reason = allowed ? undefined : refusalReason(answer, impossible, from)
     this.remaining = remaining
     this.retryAfterMs = impossible ? undefined : Math.max(retryAfterMs, marks.waitMs ?? 0)
     this.resetAfterMs = resetAfterMs
@@ -143,7 +153,9 @@ export class Verdict {
     this.#ask = ask
     this.#answer = answer
     this.#from = from
-    this.#charge = charged ? { ask, answer, limiter: from.limiter, refunded: false, settled: 0 } : undefined
+    this.#charge = charged
+      ? { ask, answer, limiter: from.limiter, store: from.store as Store, refunded: false, settled: 0 }
+      : undefined
   }
 
   /**
@@ -151,17 +163,25 @@ export class Verdict {
    * given it back already. The first of settling and refunding counts, the second does nothing.
    * Resolves to whether anything was given back; of a refusal there is nothing.
    *
-   * @throws SluiceError `INVALID_COST` for more than was charged, `STORE_UNAVAILABLE`
+   * While the store is away nothing is, now or later.
+   *
+   * @throws SluiceError `INVALID_COST` for more than was charged
    */
   async settle(actualCost: number): Promise<boolean> {
     if (this.#charge) return this.#charge.limiter.settle(this, actualCost)
-    checkActualCost('settle', actualCost, this.allowed ? 0 : Number.MAX_SAFE_INTEGER)
+    checkActualCost('settle', actualCost, Verdict.mostToSettle(this))
     return false
   }
 
   /** @internal What a refund or release needs; undefined where nothing was charged. */
   static chargeOf(verdict: Verdict): Charge | undefined {
     return verdict.#charge
+  }
+
+  /** @internal What was charged; anything where nothing was, because it was refused or nothing could decide. */
+  static mostToSettle(verdict: Verdict): number {
+    const isDecided = verdict.#from.store !== undefined
+    return verdict.#charge || (verdict.allowed && isDecided) ? verdict.cost : Number.MAX_SAFE_INTEGER
   }
 
   /** @internal The limits that decided, as they were made, in the order of `limits`. */
@@ -206,6 +226,11 @@ export class Verdict {
 /** @internal What a verdict knows of the decision beside the store's answer. */
 export interface DecidedBy {
   readonly limiter: { settle(verdict: Verdict, actualCost: number): Promise<boolean> }
+  readonly kind: VerdictKind
+  /** What was charged is given back to it; undefined where none decided. */
+  readonly store: Store | undefined
+  /** Where none decided: milliseconds after which to ask again, 0 if it was let through. */
+  readonly tryAgainMs?: number
   readonly cost: number
   readonly tier: string | undefined
   readonly priority: number
@@ -225,6 +250,7 @@ const NO_MARKS: Marks = {}
 
 /** @internal */
 export interface Charge extends Pick<DecidedBy, 'limiter'> {
+  readonly store: Store
   readonly ask: Ask
   readonly answer: Answer
   /** Set by the first refund, so that there is no second. */
@@ -246,6 +272,13 @@ export function checkActualCost(where: string, actualCost: unknown, charged: num
     'INVALID_COST',
     `${where}: actual cost: expected a whole number ${range}, got ${show(actualCost)}`,
   )
+}
+
+function refusalReason({ block, allowed }: Answer, impossible: boolean, { tryAgainMs }: DecidedBy): RefusalReason {
+  if (block) return 'blocked'
+  if (impossible) return 'impossible'
+  // Let through, but behind others in a line.
+  return tryAgainMs === undefined || allowed ? 'limited' : 'unavailable'
 }
 
 /** In a queueing limit a request leaves when what was in the bucket before it has leaked out. */

@@ -65,7 +65,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   const responders = new Responders(where, respond, policy.limits)
   const enforcement = new Enforcement(where, policy.name, options)
   const writers = headerWriters(where, headers)
-  const limiter = new Limiter(policy, store, true, nobodyBy<Request>(where, options.anonymous ?? 'error'))
+  const limiter = new Limiter(policy, store, options, true, nobodyBy<Request>(where, options.anonymous ?? 'error'))
   if (options.priority === undefined && limiter.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, or nobody could use what is kept', undefined)
   }
@@ -95,7 +95,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   function ask(context: HttpContext<Request>, units: number): Outcome | Promise<Outcome> {
     const verdict = decide(context, units)
     return verdict instanceof Promise
-      ? verdict.then((late) => weigh(context, units, late, true))
+      ? verdict.then((late) => weigh(context, units, late, late?.kind === 'decided'))
       : weigh(context, units, verdict, false)
   }
 
@@ -221,8 +221,9 @@ function quotaHeaders<Request>(
 ): HeaderField[] {
   const present = (name: string) => context.getResponseHeader(name)
   const fields: HeaderField[] = []
-  // No reports, no quota to tell: the client is blocked.
-  if (verdict.limits.length > 0) for (const writer of writers) writer.write(verdict, present, fields)
+  // No reports, no quota to tell: the client is blocked. And what this process counts alone is not the quota.
+  if (verdict.limits.length > 0 && verdict.kind === 'decided')
+    for (const writer of writers) writer.write(verdict, present, fields)
   return fields
 }
 

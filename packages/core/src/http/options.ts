@@ -2,6 +2,7 @@ import type { Duration } from '../duration.js'
 import type { PolicyOptions } from '../policy.js'
 import { POLICY_OPTIONS } from '../policy.js'
 import type { Store } from '../store.js'
+import { UNAVAILABLE_OPTIONS, type UnavailableOptions } from '../unavailable.js'
 import type { Verdict } from '../verdict.js'
 import type { HttpContext } from './context.js'
 import type { EnforcementOptions } from './enforcement.js'
@@ -10,7 +11,7 @@ import type { AnonymousOption } from './identity/anonymous.js'
 import type { Responder } from './responders/responder.js'
 
 /** What `rateLimit` takes in every framework; `Request` is what the framework hands to its handlers. */
-export interface RateLimitOptions<Request> extends PolicyOptions<Request>, EnforcementOptions {
+export interface RateLimitOptions<Request> extends PolicyOptions<Request>, EnforcementOptions, UnavailableOptions {
   /** Where state lives. @default a memory store of this limiter's own */
   readonly store?: Store
   /** Units a request takes: whole, 0 or more; 0 takes none but tells the quota. May be async. @default 1 */
@@ -51,6 +52,7 @@ export interface RateLimitOptions<Request> extends PolicyOptions<Request>, Enfor
 
 export const RATE_LIMIT_OPTIONS = [
   ...POLICY_OPTIONS,
+  ...UNAVAILABLE_OPTIONS,
   'store',
   'cost',
   'skip',

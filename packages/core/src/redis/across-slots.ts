@@ -1,15 +1,5 @@
-import {
-  type Answer,
-  type Ask,
-  type Cell,
-  CHARGE,
-  CONSUME,
-  PEEK,
-  type Plan,
-  REFUND,
-  RELEASE,
-  STRIDE,
-} from '../store.js'
+import { isImpossible } from '../share.js'
+import { type Answer, type Ask, CHARGE, CONSUME, PEEK, type Plan, REFUND, RELEASE, STRIDE } from '../store.js'
 
 type Decide = (part: Ask, slot: number) => Promise<Answer>
 
@@ -54,20 +44,15 @@ export async function decideAcrossSlots(given: Ask, slots: readonly number[], de
         answers[i] = await again(PEEK)
       }
     })
-    const failed = (await Promise.allSettled(seconds)).find((result) => result.status === 'rejected')
-    if (!failure && failed) throw failed.reason
+    const all = Promise.allSettled(seconds)
+    // What could not be decided is not kept waiting for what is given back.
+    const failed = failure ?? (await all).find((result) => result.status === 'rejected')
+    if (failed) throw failed.reason
   }
   if (failure) throw failure.reason
   const answer = whole(ask, parts, answers as Answer[], allowed)
   answersOf.set(answer, answers as Answer[])
   return answer
-}
-
-/** Whether a limit can never hold what is asked of it. */
-function isImpossible({ plan, costs, needs }: Ask): boolean {
-  return plan.cells.some((cell: Cell, c) =>
-    cell.limits.some(({ capacity }) => (needs?.[c] ?? (costs[c] as number)) > capacity),
-  )
 }
 
 /** The answers that an answer to the whole was put together from: slots have clocks, and a refund needs each one's. */

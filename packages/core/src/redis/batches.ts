@@ -1,7 +1,9 @@
 import { type Answer, type Ask, type Plan, REFUND } from '../store.js'
+import type { Breaker } from './breaker.js'
 import type { Connection } from './connection.js'
 import { Answers } from './decode.js'
 import { encode, type PlanText, planText } from './encode.js'
+import { keyStart } from './keys.js'
 import { run } from './run.js'
 import { decideScriptFor, SETTLE } from './script.js'
 
@@ -14,7 +16,9 @@ export interface BatchOptions {
   /** The key that is there while somebody is blocked; undefined in a cluster, where no key is beside all others. */
   readonly marker: string | undefined
   /** Told of every answer, in the order of decisions, before its asker; `sentAt` is by the performance clock. */
-  readonly onAnswer: ((ask: Ask, answer: Answer, sentAt: number) => void) | undefined
+  readonly onAnswer: (ask: Ask, answer: Answer, slot: number, sentAt: number) => void
+  /** Hears how each run went. */
+  readonly breaker: Breaker
 }
 
 /** How long after a block was seen batches bring their block keys without asking first. */
@@ -63,7 +67,7 @@ export class Batches {
       else {
         // Full: it goes now, and this one opens the next.
         this.#waiting.set(slot, [pending])
-        this.#send(line)
+        this.#send(line, slot)
       }
       if (!this.#scheduled) {
         this.#scheduled = true
@@ -77,7 +81,7 @@ export class Batches {
     this.#scheduled = false
     const waiting = this.#waiting
     this.#waiting = new Map()
-    for (const line of waiting.values()) this.#send(line)
+    for (const [slot, line] of waiting) this.#send(line, slot)
   }
 
   flush(): void {
@@ -90,17 +94,20 @@ export class Batches {
     await Promise.all(this.#inFlight)
   }
 
-  #send(line: Pending[]): void {
-    const sent = this.#run(line).finally(() => this.#inFlight.delete(sent))
+  #send(line: Pending[], slot: number): void {
+    const sent = this.#run(line, slot).finally(() => this.#inFlight.delete(sent))
     this.#inFlight.add(sent)
   }
 
-  async #run(line: Pending[]): Promise<void> {
+  async #run(line: Pending[], slot: number): Promise<void> {
+    const { breaker, prefix } = this.#options
+    const sentAt = performance.now()
     try {
       const groups = byPlan(line)
-      const sentAt = performance.now()
-      this.#settle(groups, await this.#decided(groups, sentAt), sentAt)
+      this.#settle(groups, await this.#decided(groups, sentAt), slot, sentAt)
+      breaker.succeeded(slot)
     } catch (error) {
+      breaker.failed(slot, error as Error, probeKey(prefix, line[0]?.ask.identities[0]))
       for (const { reject } of line) reject(error as Error)
     }
   }
@@ -130,7 +137,7 @@ export class Batches {
     return send(Math.max(1, timeoutMs - (now - sentAt)), undefined)
   }
 
-  #settle(groups: ReadonlyMap<Plan, readonly Pending[]>, answers: Answers, sentAt: number): void {
+  #settle(groups: ReadonlyMap<Plan, readonly Pending[]>, answers: Answers, slot: number, sentAt: number): void {
     const settled: Answer[] = []
     for (const [plan, group] of groups) {
       const { reports } = this.#textOf(plan)
@@ -142,11 +149,16 @@ export class Batches {
     for (const group of groups.values()) {
       for (const { ask, resolve } of group) {
         const answer = settled[i++] as Answer
-        onAnswer?.(ask, answer, sentAt)
+        onAnswer(ask, answer, slot, sentAt)
         resolve(answer)
       }
     }
   }
+}
+
+/** A key of nobody's, on the slot of an identity. */
+export function probeKey(prefix: string, identity = ''): string {
+  return `${keyStart(prefix, identity)}}:probe`
 }
 
 function byPlan(line: readonly Pending[]): Map<Plan, Pending[]> {

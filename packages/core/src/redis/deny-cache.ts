@@ -120,7 +120,7 @@ export class DenyCache {
   }
 
   /** To be told of every answer of one connection, in the order of decisions. */
-  readonly hear = (ask: Ask, answer: Answer, sentAt: number): void => {
+  hear(ask: Ask, answer: Answer, sentAt: number): void {
     if (ask.op === CONSUME && !answer.allowed) {
       if (!ask.fresh) this.#keep(ask, answer, sentAt, (identity) => this.#isClearing(identity))
     } else if (ask.op !== PEEK) this.#changed(ask.plan, ask.identities)

@@ -4,9 +4,12 @@ import { invalidPolicy } from '../errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
 import { type Answer, type Ask, type Cell, type Plan, REFUND, RELEASE, type Store } from '../store.js'
 import { decideAcrossSlots } from './across-slots.js'
-import { Batches } from './batches.js'
-import { type Connection, connect } from './connection.js'
+import { Batches, probeKey } from './batches.js'
+import { Breaker, type StateListener, type StoreState } from './breaker.js'
+import { connect } from './connect.js'
+import type { Connection } from './connection.js'
 import { DenyCache } from './deny-cache.js'
+import { HeldPlaces } from './held-places.js'
 import { blockSuffix, cellSuffix, keyStart } from './keys.js'
 import { Leases } from './leases.js'
 import { deleteKeys, run } from './run.js'
@@ -30,6 +33,12 @@ export interface RedisStoreOptions {
    * room made by other processes is noticed within that second. @default true
    */
   readonly denyCache?: boolean
+  /**
+   * Told when decisions are no longer asked of Redis (`'unavailable'`), with the error that decided it, and when
+   * they are again (`'available'`): `(state, cause, node)`. In a cluster it is told of each master, by address.
+   * What it throws becomes a warning of the process.
+   */
+  readonly onStateChange?: StateListener
 }
 
 /**
@@ -41,9 +50,10 @@ export interface RedisStoreOptions {
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function redisStore(client: unknown, options: RedisStoreOptions = {}): Store {
-  knownOptions('redisStore', options, ['clock', 'timeoutMs', 'batch', 'prefix', 'denyCache'])
+export function redisStore(client: unknown, options: RedisStoreOptions = {}): RedisStore {
+  knownOptions('redisStore', options, ['clock', 'timeoutMs', 'batch', 'prefix', 'denyCache', 'onStateChange'])
   optionalFunction('redisStore', 'clock', options.clock)
+  optionalFunction('redisStore', 'onStateChange', options.onStateChange)
   const timeoutMs = durationMs('redisStore', 'timeoutMs', options.timeoutMs ?? 100)
   const batch = wholeNumber('redisStore', 'batch', options.batch ?? 64, 1)
   if (batch > MOST_IN_BATCH) invalidPolicy('redisStore', 'batch', `at most ${MOST_IN_BATCH}`, batch)
@@ -55,31 +65,49 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): St
 /** Lua can hand no more than some thousand keys to one command. */
 const MOST_IN_BATCH = 1000
 
-class RedisStore implements Store {
+/** A probe's key ends by itself, however it goes. */
+const PROBE_LIFE_MS = 1
+
+export class RedisStore implements Store {
+  readonly clock: (() => number) | undefined
   readonly #connection: Connection
   readonly #batches: Batches
+  readonly #breaker: Breaker
   readonly #denials: DenyCache | undefined
   readonly #leases: Leases
+  readonly #places = new HeldPlaces()
   readonly #prefix: string
   readonly #timeoutMs: number
-  readonly #clock: (() => number) | undefined
   readonly #marker: string | undefined
+  #closing: Promise<void> | undefined
 
+  /** @internal Use `redisStore`. */
   constructor(connection: Connection, options: RedisStoreOptions & { timeoutMs: number; batch: number }) {
     this.#connection = connection
     this.#prefix = connection.keyPrefix + (options.prefix ?? 'sluice:')
     this.#timeoutMs = options.timeoutMs
-    this.#clock = options.clock
+    this.clock = options.clock
     this.#marker = connection.isCluster ? undefined : `${this.#prefix}blocked`
-    this.#denials = options.denyCache ? new DenyCache(options.clock) : undefined
+    this.#breaker = new Breaker({
+      nodeOf: connection.nodeOf,
+      probe: (key) => this.#probe(key),
+      whenReady: connection.whenReady,
+      onStateChange: options.onStateChange,
+    })
+    connection.onDown((error) => this.#breaker.lost(error, probeKey(this.#prefix)))
     this.#batches = new Batches(connection, {
       prefix: this.#prefix,
       timeoutMs: options.timeoutMs,
       batch: options.batch,
       clock: options.clock,
       marker: this.#marker,
-      onAnswer: this.#denials?.hear,
+      onAnswer: (ask, answer, slot, sentAt) => {
+        this.#denials?.hear(ask, answer, sentAt)
+        if (ask.lease !== '') this.#places.heard(ask, answer, slot)
+      },
+      breaker: this.#breaker,
     })
+    this.#denials = options.denyCache ? new DenyCache(options.clock) : undefined
     this.#leases = new Leases({
       decide: (ask) => this.#decideShared(ask),
       isOneRun: (identities) => !connection.isCluster || isOne(this.#slots(identities)),
@@ -87,6 +115,12 @@ class RedisStore implements Store {
     })
   }
 
+  /** `'unavailable'` while decisions are not asked of Redis, or in a cluster of one of its masters. */
+  get state(): StoreState {
+    return this.#breaker.state
+  }
+
+  /** What is leased is spent here, what was refused a moment ago is refused here, and Redis is asked the rest. */
   decide(ask: Ask): Answer | Promise<Answer> {
     return ask.plan.cells[0]?.lease ? this.#leases.decide(ask) : this.#decideShared(ask)
   }
@@ -95,16 +129,35 @@ class RedisStore implements Store {
     const known = this.#denials?.find(ask)
     if (known) return known
     return ask.op === REFUND || ask.op === RELEASE
-      ? this.#clearing(ask.plan, ask.identities, () => this.#ask(ask))
-      : this.#ask(ask)
+      ? this.#clearing(ask.plan, ask.identities, () => this.#askRedis(ask))
+      : this.#askRedis(ask)
   }
 
-  #ask(ask: Ask): Promise<Answer> {
-    if (!this.#connection.isCluster) return this.#batches.decide(ask, 0)
+  #askRedis(ask: Ask): Promise<Answer> {
+    if (!this.#connection.isCluster) {
+      this.#refuseIfAway(0)
+      return this.#batches.decide(ask, 0)
+    }
     const slots = this.#slots(ask.identities)
+    // Before any part is charged, as all would have to be given back.
+    for (const slot of slots) this.#refuseIfAway(slot)
     if (isOne(slots)) return this.#batches.decide(ask, slots[0] as number)
     const decide = () => decideAcrossSlots(ask, slots, (part, slot) => this.#batches.decide(part, slot))
     return this.#denials ? this.#denials.hearWhole(ask, decide) : decide()
+  }
+
+  /** At once, without a promise: nobody waits for a Redis that is known to be away. */
+  #refuseIfAway(slot: number): void {
+    const cause = this.#breaker.causeFor(slot)
+    if (cause) throw cause
+  }
+
+  /** Of all scripts, the one that blocks is the shortest that has to write, which a Redis that is full or read-only cannot. */
+  #probe(key: string): Promise<unknown> {
+    return run(this.#connection, this.#timeoutMs, blockScript, () => ({
+      keys: [key],
+      args: ['', String(PROBE_LIFE_MS), ''],
+    }))
   }
 
   async reset(plan: Plan, identities: readonly string[]): Promise<void> {
@@ -126,7 +179,7 @@ class RedisStore implements Store {
       this.#batches.flush()
       return run(this.#connection, this.#timeoutMs, blockScript, () => ({
         keys,
-        args: [this.#clock ? String(this.#clock()) : '', String(forMs), reason],
+        args: [this.clock ? String(this.clock()) : '', String(forMs), reason],
       }))
     })
   }
@@ -139,11 +192,28 @@ class RedisStore implements Store {
     })
   }
 
-  async close(): Promise<void> {
+  /**
+   * Gives back leases, waits for what is in flight, frees the places that this process holds, and ends the store's own
+   * connections and timers. Decisions that come later are those of an outage.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
     await this.#leases.close()
     await this.#batches.drain()
+    await this.#freePlaces()
+    this.#breaker.end()
     this.#connection.close()
     this.#denials?.clear()
+  }
+
+  /** What Redis cannot be told lapses by itself. */
+  async #freePlaces(): Promise<void> {
+    const held = this.#places.takeAll().filter(({ slot }) => !this.#breaker.causeFor(slot))
+    await Promise.allSettled(held.map(({ ask, slot }) => this.#batches.decide(ask, slot)))
   }
 
   #clearing<T>(plan: Plan, identities: readonly string[], clear: () => Promise<T>): Promise<T> {

@@ -3,6 +3,7 @@ import type { Limit } from '../../limits/limit.js'
 import { type LimitReport, Verdict } from '../../verdict.js'
 import { longestRefusal } from '../../waiting-lines.js'
 import type { HttpContext } from '../context.js'
+import { reject } from './reject.js'
 import type { Responder } from './responder.js'
 
 /**
@@ -17,12 +18,14 @@ export class Responders<Request> {
   readonly hidesQuota: boolean
   readonly #slows: boolean
   readonly #own: Responder<Request>
+  readonly #whenUnavailable: Responder<Request>
   readonly #all: readonly Responder<Request>[]
 
   /** @throws SluiceError `INVALID_POLICY` */
   constructor(where: string, own: Responder<Request>, limits: readonly Limit<Request>[]) {
     if (typeof own !== 'function') invalidPolicy(where, 'respond', 'a responder such as reject()', own)
     this.#own = own
+    this.#whenUnavailable = own.whenUnavailable ?? reject<Request>()
     this.#all = [...new Set([own, ...limits.flatMap(({ respond }) => respond ?? [])])]
     this.linesUp = this.#all.some(({ linesUp }) => linesUp === true)
     this.#slows = this.#all.some(({ slowness }) => slowness !== undefined)
@@ -30,6 +33,7 @@ export class Responders<Request> {
   }
 
   for(verdict: Verdict): Responder<Request> {
+    if (verdict.reason === 'unavailable') return this.#whenUnavailable
     const i = longestRefusal(verdict.limits)
     if (i >= 0) return this.#of(verdict, i)
     // No limit refuses a request that only has others before it.

@@ -14,6 +14,7 @@ export function problem(verdict: Verdict, status: RefusalStatus): Record<string,
       status,
     }
   }
+  if (verdict.reason === 'unavailable') return { type: `${TYPES}#temporary-reduced-capacity`, title: REDUCED, status }
   const violated = { 'violated-policies': verdict.limits.filter(({ allowed }) => !allowed).map(({ name }) => name) }
   if (verdict.reason === 'impossible') {
     return { type: `${TYPES}#quota-exceeded`, title: EXCEEDED, status, detail: IMPOSSIBLE, ...violated }

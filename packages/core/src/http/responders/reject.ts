@@ -4,13 +4,13 @@ import type { Verdict } from '../../verdict.js'
 import { prefersJson } from '../negotiate.js'
 import { isThenable } from '../thenable.js'
 import { plainProblem, problem, type RefusalStatus } from './problem.js'
-import type { Reply, Responder } from './responder.js'
+import type { Refused, Reply, Responder } from './responder.js'
 
 /** Text, or an object that is sent as JSON. */
 export type RejectBody = string | object
 
 export interface RejectOptions<Request> {
-  /** 429 says that the client asks too much, 503 that the server has little to give. Blocks, and costs that can never fit, are always 429. @default 429 */
+  /** 429 says that the client asks too much, 503 that the server has little to give. Blocks, and costs that can never fit, are always 429; a refusal since nothing could decide is always 503. @default 429 */
   readonly status?: RefusalStatus
   /** @default problem details as JSON, or a line of text for clients that do not accept JSON */
   readonly body?: RejectBody | ((request: Request, verdict: Verdict) => RejectBody | Promise<RejectBody>)
@@ -28,8 +28,9 @@ export function reject<Request>(options: RejectOptions<Request> = {}): Responder
   if (status !== 429 && status !== 503) invalidPolicy('reject', 'status', '429 or 503', status)
   if (body !== undefined && typeof body !== 'function') checkedBody(body)
 
-  return function reject({ context, verdict }) {
-    const sent = verdict.reason === 'limited' ? status : 429
+  function reject({ context, verdict }: Refused<Request>): Reply | Promise<Reply> {
+    const { reason } = verdict
+    const sent = reason === 'unavailable' ? 503 : reason === 'limited' ? status : 429
     if (body === undefined) {
       return prefersJson(context.header('accept'))
         ? reply(sent, 'application/problem+json; charset=utf-8', JSON.stringify(problem(verdict, sent)))
@@ -38,6 +39,7 @@ export function reject<Request>(options: RejectOptions<Request> = {}): Responder
     const own = typeof body === 'function' ? body(context.request, verdict) : body
     return isThenable(own) ? Promise.resolve(own).then((late) => ownReply(sent, late)) : ownReply(sent, own)
   }
+  return Object.assign(reject, { whenUnavailable: reject })
 }
 
 const TEXT = 'text/plain; charset=utf-8'

@@ -54,6 +54,11 @@ export interface ResponderTraits<Request = unknown> {
   readonly linesUp?: boolean
   /** No response that the limiter lets through may tell of a quota, since its own replies do not. */
   readonly hidesQuota?: boolean
+  /**
+   * What answers instead where a request is refused since nothing could decide (`onUnavailable: 'deny'`): no
+   * client is to be deceived, held or let through for that. @default reject()
+   */
+  readonly whenUnavailable?: Responder<Request>
   /** Told of each request that is admitted, before its handler runs. */
   readonly onAdmitted?: (context: HttpContext<Request>) => void
   /** Milliseconds by which to put off a request that one limit has just admitted. */
@@ -66,8 +71,8 @@ export function withTraits<Request>(
   fallback: Responder<Request>,
   traits: ResponderTraits<Request> = {},
 ): Responder<Request> {
-  const { linesUp, hidesQuota, onAdmitted, slowness } = fallback
-  return Object.assign(responder, { linesUp, hidesQuota, onAdmitted, slowness, ...traits })
+  const { linesUp, hidesQuota, whenUnavailable, onAdmitted, slowness } = fallback
+  return Object.assign(responder, { linesUp, hidesQuota, whenUnavailable, onAdmitted, slowness, ...traits })
 }
 
 /** Answers with another responder, under another verdict. */

@@ -1,0 +1,145 @@
+import { SluiceError } from '../errors.js'
+
+/** Whether decisions are asked of Redis (a closed breaker) or not (an open one). */
+export type StoreState = 'available' | 'unavailable'
+
+/**
+ * Told when a store stops asking Redis, with what went wrong, and when it asks again. In a cluster of each master
+ * by itself: `node` is its address.
+ */
+export type StateListener = (state: StoreState, cause: Error | undefined, node: string) => unknown
+
+/** So many runs in a row have to fail: one may have met a hiccup, and each costs its decisions the deadline. */
+const FAILURES = 3
+/** Between probes, give or take a fifth: processes that lost Redis together must not come back as one. */
+const PROBE_EVERY_MS = 250
+
+export interface BreakerOptions {
+  /** The master that keeps a slot; always the same without a cluster. */
+  readonly nodeOf: (slot: number) => string
+  /** Resolves if a script that writes this key runs, which leaves nothing behind. */
+  readonly probe: (key: string) => Promise<unknown>
+  /** Calls back when there is a connection, at once or later. Returns how to call that off. */
+  readonly whenReady: (callback: () => void) => () => void
+  readonly onStateChange: StateListener | undefined
+}
+
+/**
+ * Keeps decisions from waiting for a Redis that is known not to answer. Opens after some failures in a row, or
+ * at once with the connection; then probes in the background, and closes when a probe succeeds. Each master of
+ * a cluster is judged by itself. Costs nothing while all is well.
+ */
+export class Breaker {
+  readonly #options: BreakerOptions
+  /** Masters with failures behind them; none while all is well. */
+  readonly #ailing = new Map<string, Ailing>()
+  #isEnded = false
+
+  constructor(options: BreakerOptions) {
+    this.#options = options
+  }
+
+  get state(): StoreState {
+    for (const { cause } of this.#ailing.values()) if (cause) return 'unavailable'
+    return 'available'
+  }
+
+  /** What decisions on a slot fail with, while they need not be tried. */
+  causeFor(slot: number): SluiceError | undefined {
+    return this.#ailing.size === 0 ? undefined : this.#ailing.get(this.#options.nodeOf(slot))?.cause
+  }
+
+  succeeded(slot: number): void {
+    if (this.#ailing.size === 0) return
+    const node = this.#options.nodeOf(slot)
+    // What was sent before it opened may be answered yet. Only a probe closes it.
+    if (!this.#ailing.get(node)?.cause) this.#ailing.delete(node)
+  }
+
+  /** `probeKey` is one on the same slot. */
+  failed(slot: number, error: Error, probeKey: string): void {
+    if (this.#isEnded || isAboutOneKey(error)) return
+    const node = this.#options.nodeOf(slot)
+    const ailing = this.#ailing.get(node) ?? { failures: 0, cause: undefined, last: undefined, stop: () => {} }
+    this.#ailing.set(node, ailing)
+    ailing.failures++
+    ailing.last = error
+    if (ailing.failures >= FAILURES && !ailing.cause) this.#open(node, ailing, error, probeKey)
+  }
+
+  /** The connection is known to be down. */
+  lost(error: Error | undefined, probeKey: string): void {
+    const node = this.#options.nodeOf(0)
+    const before = this.#ailing.get(node)
+    if (this.#isEnded || before?.cause) return
+    const ailing: Ailing = { failures: FAILURES, cause: undefined, last: undefined, stop: () => {} }
+    this.#ailing.set(node, ailing)
+    // What was replied before it was given up says more than that it was.
+    const why = before?.last ?? error
+    this.#open(node, ailing, new Error(`not connected${why ? `: ${why.message}` : ''}`, { cause: why }), probeKey)
+  }
+
+  /** Ends its timers. What is open stays so. */
+  end(): void {
+    this.#isEnded = true
+    for (const { stop } of this.#ailing.values()) stop()
+  }
+
+  #open(node: string, ailing: Ailing, error: Error, probeKey: string): void {
+    // One error for all decisions until it closes: a stack for each would cost more than the decision.
+    ailing.cause = new SluiceError('STORE_UNAVAILABLE', `redis: away: ${error.message}`, { cause: error })
+    this.#probe(node, ailing, probeKey)
+    this.#tell('unavailable', error, node)
+  }
+
+  /** Probes as soon as there is a connection, and again until it succeeds. */
+  #probe(node: string, ailing: Ailing, key: string): void {
+    const { probe, whenReady } = this.#options
+    ailing.stop = whenReady(() => {
+      probe(key).then(
+        () => {
+          if (this.#isEnded) return
+          this.#ailing.delete(node)
+          this.#tell('available', undefined, node)
+        },
+        () => {
+          if (this.#isEnded) return
+          const timer = setTimeout(() => this.#probe(node, ailing, key), PROBE_EVERY_MS * (0.8 + 0.4 * Math.random()))
+          timer.unref()
+          ailing.stop = () => clearTimeout(timer)
+        },
+      )
+    })
+  }
+
+  #tell(state: StoreState, cause: Error | undefined, node: string): void {
+    // Later, and apart: whatever a listener does, it must not happen to a decision.
+    const { onStateChange } = this.#options
+    if (onStateChange)
+      Promise.resolve()
+        .then(() => onStateChange(state, cause, node))
+        .catch(warn)
+  }
+}
+
+interface Ailing {
+  failures: number
+  /** Set while it is open. */
+  cause: SluiceError | undefined
+  last: Error | undefined
+  /** Ends what waits to probe. */
+  stop: () => void
+}
+
+/**
+ * Whether Redis refused what it was asked, not that it was asked: such as a foreign value under a key. Scripts of
+ * Redis 6 put `ERR` before what befell them.
+ */
+function isAboutOneKey({ message }: Error): boolean {
+  return /^redis: (WRONGTYPE|ERR)\b(?!.*-(OOM|READONLY|MISCONF|NOREPLICAS)\b)/.test(message)
+}
+
+function warn(error: unknown): void {
+  const what = error instanceof Error ? error.message : String(error)
+  process.emitWarning(`onStateChange: ${what}`, { type: 'SluiceWarning', code: 'SLUICE_LISTENER_FAILED' })
+}

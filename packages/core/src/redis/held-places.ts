@@ -1,0 +1,66 @@
+import { type Answer, type Ask, CHARGE, CONSUME, REFUND, RELEASE, RENEW, type ResolvedLimit } from '../store.js'
+
+interface Held {
+  readonly ask: Ask
+  readonly answer: Answer
+  readonly slot: number
+}
+
+/**
+ * The places in `concurrency` limits that this process holds, to be freed when the store is closed. Those that
+ * lapse without a word are forgotten a generation at a time, each as long as the longest `ttl`.
+ */
+export class HeldPlaces {
+  #young = new Map<string, Held>()
+  #old = new Map<string, Held>()
+  #longestMs = 0
+  /** When the young generation began, by the store's clock. */
+  #since = 0
+
+  /** Hears of every answer to an ask with a lease. */
+  heard(ask: Ask, answer: Answer, slot: number): void {
+    const { op, lease } = ask
+    // The parts of one decision on several slots share a lease.
+    const id = slot === 0 ? lease : `${slot} ${lease}`
+    if (op === CONSUME || op === CHARGE) {
+      if (answer.allowed) this.#hold(id, { ask, answer, slot })
+    } else if (op === RELEASE || (op === REFUND && this.#isWhole(id, ask))) {
+      if (!this.#young.delete(id)) this.#old.delete(id)
+    } else if (op === RENEW) {
+      const held = this.#old.get(id)
+      if (held && this.#old.delete(id)) this.#young.set(id, held)
+    }
+  }
+
+  /** What frees all that is held, by slot; it is held no more. */
+  takeAll(): { ask: Ask; slot: number }[] {
+    const all = [...this.#old.values(), ...this.#young.values()]
+    this.#old.clear()
+    this.#young.clear()
+    return all.map(({ ask, answer, slot }) => ({ ask: { ...ask, op: RELEASE, charge: answer } as const, slot }))
+  }
+
+  #hold(id: string, held: Held): void {
+    const { now } = held.answer
+    this.#longestMs = Math.max(this.#longestMs, ttlOf(held.ask))
+    if (now - this.#since > this.#longestMs) {
+      this.#old = this.#young
+      this.#young = new Map()
+      this.#since = now
+    }
+    this.#young.set(id, held)
+  }
+
+  #isWhole(id: string, { costs }: Ask): boolean {
+    const held = this.#young.get(id) ?? this.#old.get(id)
+    return held?.ask.costs.every((cost, c) => cost === costs[c]) ?? true
+  }
+}
+
+function ttlOf({ plan }: Ask): number {
+  let ttlMs = 0
+  for (const { kernel, limits } of plan.cells) {
+    if (kernel === 'concurrency') ttlMs = Math.max(ttlMs, (limits[0] as ResolvedLimit).windowMs)
+  }
+  return ttlMs
+}

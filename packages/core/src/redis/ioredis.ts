@@ -1,0 +1,104 @@
+import calculateSlot from 'cluster-key-slot'
+import { addressOf, type Client, type Connection, waitingRoom } from './connection.js'
+
+const noResend = {
+  // A command resent after a reconnect may charge a second time, and one that waits offline is
+  // replayed into a window it was never meant for.
+  autoResendUnfulfilledCommands: false,
+  enableOfflineQueue: false,
+  enableAutoPipelining: false,
+  maxRetriesPerRequest: null,
+  stringNumbers: false,
+  lazyConnect: false,
+  keyPrefix: '',
+  retryStrategy: (attempt: number) => Math.min(attempt * 50, 500),
+  // A master demoted by a failover says READONLY: look for the new one, without sending again (that would be 2).
+  reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 1 : false),
+}
+
+export function ioredis(client: Client, silenceMs: number): Connection {
+  const isCluster = client.isCluster === true
+  // While a server loads its data it is asked again this often, not when it guesses to be done.
+  const patience = { connectTimeout: silenceMs, socketTimeout: silenceMs, maxLoadingRetryTime: 500 }
+  const own = isCluster
+    ? client.duplicate([], {
+        enableOfflineQueue: false,
+        enableAutoPipelining: false,
+        retryDelayOnFailover: 0,
+        scaleReads: 'master',
+        lazyConnect: false,
+        keyPrefix: '',
+        clusterRetryStrategy: noResend.retryStrategy,
+        redisOptions: { ...client.options.redisOptions, stringNumbers: false, keyPrefix: '', ...patience },
+      })
+    : client.duplicate({ ...noResend, ...patience })
+  // Under Sentinel the master's address changes, its name does not.
+  const address = own.options.sentinels ? String(own.options.name) : addressOf(own.options)
+  let last: Error | undefined
+  own.on('error', (error: Error) => {
+    last = error
+  })
+  const isReady = () => own.status === 'ready'
+  const room = waitingRoom(isReady)
+  own.on('ready', room.open)
+  let isClosed = false
+  const end = () => {
+    isClosed = true
+    own.disconnect()
+  }
+  client.once('end', end)
+  return {
+    isCluster,
+    keyPrefix: client.options.keyPrefix ?? client.options.redisOptions?.keyPrefix ?? '',
+    isClosed: () => isClosed,
+    whenReady: room.whenReady,
+    onDown: (callback) => {
+      if (!isCluster) own.on('close', () => isClosed || callback(last))
+    },
+    nodeOf: (slot) => (isCluster ? (own.slots[slot]?.[0] ?? '') : address),
+    send: (key, [name, ...args], isLate) => {
+      const node = isCluster ? masterOf(own, key) : undefined
+      if (!node || node.status === 'ready') return own.callBuffer(name, args)
+      return nodeReady(node).then(() => {
+        if (isLate()) throw new Error('its node was connected too late')
+        return own.callBuffer(name, args)
+      })
+    },
+    lastError: () => last,
+    close: () => {
+      client.off('end', end)
+      end()
+    },
+  }
+}
+
+/** The connection of a cluster to the master of this key, if it has one. */
+function masterOf(cluster: Client, key: string): Client {
+  const address = cluster.slots[calculateSlot(key)]?.[0]
+  return cluster.nodes('master').find(({ options }: Client) => addressOf(options) === address)
+}
+
+const waitsByNode = new WeakMap<Client, Promise<void>>()
+
+/**
+ * A cluster connects to each node when it first needs it, and refuses what comes meanwhile. One wait for
+ * all that do: a burst at the start must not hang a listener each on the node.
+ */
+function nodeReady(node: Client): Promise<void> {
+  let ready = waitsByNode.get(node)
+  if (!ready) {
+    if (node.status === 'wait') node.connect().catch(() => {})
+    ready = new Promise<void>((resolve) => {
+      const settle = () => {
+        waitsByNode.delete(node)
+        node.off('ready', settle)
+        node.off('end', settle)
+        resolve()
+      }
+      node.on('ready', settle)
+      node.on('end', settle)
+    })
+    waitsByNode.set(node, ready)
+  }
+  return ready
+}

@@ -1,0 +1,113 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createLimiter, gcra, type Limiter, perHour, type RedisStore, redisStore } from '@sluice/core'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { clusterClients, namesOf } from '../support/clients.js'
+import { decided } from '../support/decided.js'
+import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
+import { slotOf } from '../support/slots.js'
+import { until } from '../support/until.js'
+
+let cluster: RedisCluster
+beforeAll(async () => {
+  cluster = await startCluster()
+  return () => cluster.stop()
+})
+
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close()
+})
+
+const RECOVERY = { withinMs: 2000 }
+
+describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
+  async function watched(): Promise<{ store: RedisStore; limiter: Limiter; told: string[] }> {
+    const { client, ready, close } = clusterClients[kind](cluster)
+    open.push(close)
+    await ready
+    const told: string[] = []
+    const store = redisStore(client, {
+      timeoutMs: 100,
+      onStateChange: (state, _cause, node) => void told.push(`${state} ${node}`),
+    })
+    open.push(() => store.close())
+    return { store, told, limiter: createLimiter({ name: 'outage', store, limits: [perHour(1000)] }) }
+  }
+  const keys = () => cluster.masters.map((_, i) => cluster.identityOn(i))
+  const everywhere = (limiter: Limiter) =>
+    until('all masters are asked', () => Promise.all(keys().map((key) => decided(limiter.consume(key)))), RECOVERY)
+
+  test('a master that hangs takes nothing from the others, and is back soon after it wakes', async () => {
+    const { store, limiter, told } = await watched()
+    await everywhere(limiter)
+    told.length = 0
+    const [hung] = cluster.masters as [RedisCluster['masters'][number]]
+    const [lost, ...others] = keys() as [string, string, string]
+    hung.kill('SIGSTOP')
+    try {
+      // Beyond the time after which a silent connection is given up.
+      for (let n = 0; n < 25; n++) {
+        expect((await limiter.consume(lost)).kind).toBe('unavailable')
+        if (n % 5 === 0) for (const key of others) await decided(limiter.consume(key))
+        await sleep(100)
+      }
+      expect(store.state).toBe('unavailable')
+      expect(told).toEqual([`unavailable 127.0.0.1:${hung.port}`])
+      const before = performance.now()
+      for (let n = 0; n < 100; n++) await limiter.consume(lost)
+      expect(performance.now() - before).toBeLessThan(100)
+    } finally {
+      hung.kill('SIGCONT')
+    }
+    await everywhere(limiter)
+    expect(store.state).toBe('available')
+    expect(told.at(-1)).toBe(`available 127.0.0.1:${hung.port}`)
+  }, 20_000)
+
+  test('a policy that needs a master which is away charges the others nothing, and does not wait', async () => {
+    const { store, limiter } = await watched()
+    await everywhere(limiter)
+    const hung = cluster.masterOf(slotOf('everyone'))
+    const user = cluster.identityOn((cluster.masters.indexOf(hung) + 1) % 3, `spread-${kind.replaceAll(' ', '-')}`)
+    const limits = [gcra<string>({ limit: 50, window: '1d' })]
+    const both = createLimiter({
+      name: 'both',
+      store,
+      limits: [...limits, gcra({ limit: 50, window: '1d', key: () => 'everyone' })],
+    })
+    const alone = createLimiter({ name: 'both', store, limits })
+    hung.kill('SIGSTOP')
+    try {
+      await until('it is known', async () => {
+        await both.consume(user)
+        return store.state === 'unavailable'
+      })
+      await until('what was charged is given back', async () => (await decided(alone.peek(user))).remaining === 50)
+      for (let n = 0; n < 20; n++) expect((await both.consume(user)).kind).toBe('unavailable')
+      expect((await decided(alone.peek(user))).remaining).toBe(50)
+    } finally {
+      hung.kill('SIGCONT')
+    }
+    await until('both are asked', () => decided(both.consume(user)), RECOVERY)
+  }, 20_000)
+
+  test('made while a master hangs, it decides on the others by them', async () => {
+    const [hung] = cluster.masters as [RedisCluster['masters'][number]]
+    const first = await watched()
+    await everywhere(first.limiter)
+    hung.kill('SIGSTOP')
+    try {
+      const { client, close } = clusterClients[kind](cluster)
+      open.push(close)
+      const store = redisStore(client, { timeoutMs: 100 })
+      open.push(() => store.close())
+      const limiter = createLimiter({ name: 'late', store, limits: [perHour(1000)] })
+      const [, ...others] = keys()
+      await until('others decide', () => Promise.all(others.map((key) => decided(limiter.consume(key)))), {
+        withinMs: 5000,
+      })
+    } finally {
+      hung.kill('SIGCONT')
+    }
+  }, 20_000)
+})

@@ -1,0 +1,329 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  concurrency,
+  createLimiter,
+  type Limiter,
+  perHour,
+  type RedisStore,
+  type RedisStoreOptions,
+  redisStore,
+} from '@sluice/core'
+import { afterEach, describe, expect, test } from 'vitest'
+import { namesOf, singleClients } from '../support/clients.js'
+import { decided } from '../support/decided.js'
+import { freePort } from '../support/ports.js'
+import { startProxy } from '../support/proxy.js'
+import { HOST, type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.js'
+import { until } from '../support/until.js'
+
+const TIMEOUT_MS = 100
+/** How soon decisions have to be Redis's again once it is back. */
+const RECOVERY = { withinMs: 2000 }
+
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close()
+})
+
+async function server(options: RedisServerOptions = {}): Promise<RedisServer> {
+  const started = await startRedis(options)
+  open.push(() => started.stop())
+  return started
+}
+
+interface Outage {
+  readonly store: RedisStore
+  readonly limiter: Limiter
+  /** What listeners were told, in order. */
+  readonly told: string[]
+}
+
+async function watched(
+  kind: keyof typeof singleClients,
+  port: number,
+  options: RedisStoreOptions = {},
+): Promise<Outage> {
+  const { client, close } = singleClients[kind](port)
+  open.push(close)
+  const told: string[] = []
+  const store = redisStore(client, {
+    timeoutMs: TIMEOUT_MS,
+    onStateChange: (state, cause) => void told.push(cause ? `${state}: ${cause.message}` : state),
+    ...options,
+  })
+  open.push(() => store.close())
+  return { store, told, limiter: createLimiter({ name: 'outage', store, limits: [perHour(1000)] }) }
+}
+
+async function connected(...args: Parameters<typeof watched>): Promise<Outage> {
+  const outage = await watched(...args)
+  await until('the store is connected', () => decided(outage.limiter.consume('first')))
+  await until('it is available', () => outage.store.state === 'available')
+  outage.told.length = 0
+  return outage
+}
+
+/** Decides until nothing is waited for any more. */
+async function untilOpen({ store, limiter }: Outage): Promise<void> {
+  await until('the store gives up', async () => {
+    await limiter.consume('while it finds out')
+    return store.state === 'unavailable'
+  })
+}
+
+const back = ({ limiter }: Outage) => until('decisions are by Redis', () => decided(limiter.consume('back')), RECOVERY)
+
+describe.each(namesOf(singleClients))('%s', (kind) => {
+  test('decisions of an outage do not wait, and those who look are told of its beginning and its end', async () => {
+    const redis = await server()
+    const outage = await connected(kind, redis.port)
+    redis.kill('SIGKILL')
+    await until('it is noticed without any traffic', () => outage.store.state === 'unavailable')
+    const before = performance.now()
+    for (let n = 0; n < 100; n++) expect((await outage.limiter.consume('k')).kind).toBe('unavailable')
+    expect(performance.now() - before).toBeLessThan(TIMEOUT_MS)
+    expect((await outage.limiter.peek('k')).remaining).toBe(900)
+
+    await redis.restart()
+    await back(outage)
+    expect(outage.store.state).toBe('available')
+    expect(outage.told).toEqual([expect.stringMatching(/^unavailable: not connected/), 'available'])
+    // Shared and whole at once: nothing of the outage is counted there.
+    expect((await outage.limiter.consume('k')).remaining).toBe(999)
+  })
+
+  test('a Redis that hangs is waited for a few times only, and is back soon after it wakes, however long it slept', async () => {
+    const redis = await server()
+    const outage = await connected(kind, redis.port)
+    for (const asleepMs of [400, 2500]) {
+      redis.kill('SIGSTOP')
+      const before = performance.now()
+      for (let n = 0; n < 100; n++) expect((await outage.limiter.consume('k')).kind).toBe('unavailable')
+      expect(performance.now() - before).toBeLessThan(10 * TIMEOUT_MS)
+      await sleep(asleepMs)
+      expect(outage.store.state).toBe('unavailable')
+      redis.kill('SIGCONT')
+      await back(outage)
+    }
+    expect(outage.told.filter((what) => what === 'available')).toHaveLength(2)
+  }, 20_000)
+
+  test('a network that swallows everything is given up, and found again when it is whole', async () => {
+    const redis = await server()
+    const proxy = await startProxy(redis.port)
+    open.push(() => proxy.stop())
+    const outage = await connected(kind, proxy.port)
+    proxy.toServer.hold()
+    await untilOpen(outage)
+    // Long enough for connections to be given up that were opened while it swallowed their first words.
+    await sleep(2500)
+    expect(outage.store.state).toBe('unavailable')
+    proxy.toServer.pass()
+    await back(outage)
+  }, 20_000)
+
+  test('started with nobody there it decides at once, and by Redis as soon as there is one', async () => {
+    const port = await freePort()
+    const outage = await watched(kind, port)
+    await untilOpen(outage)
+    const before = performance.now()
+    for (let n = 0; n < 100; n++) await outage.limiter.consume('k')
+    expect(performance.now() - before).toBeLessThan(TIMEOUT_MS)
+    await server({ port })
+    await back(outage)
+  })
+
+  test('closing frees the places that this process holds, once, and leaves those of others', async () => {
+    const redis = await server()
+    const { client, close } = singleClients[kind](redis.port)
+    open.push(close)
+    const limits = [concurrency({ limit: 4, ttl: '1h' })]
+    const stores = [1, 2].map(() => redisStore(client, { timeoutMs: 5000 }))
+    const [leaving, staying] = stores.map((store) => createLimiter({ name: 'places', store, limits })) as [
+      Limiter,
+      Limiter,
+    ]
+    open.push(() => stores[1]?.close())
+    await decided(leaving.consume('k'))
+    const freed = await decided(leaving.consume('k', { cost: 2 }))
+    await decided(staying.consume('k'))
+    await leaving.release(freed)
+    expect((await staying.peek('k')).remaining).toBe(2)
+    const underWay = leaving.consume('k')
+    await Promise.all([stores[0]?.close(), stores[0]?.close()])
+    expect((await underWay).kind).toBe('decided')
+    expect((await decided(staying.peek('k'))).remaining).toBe(3)
+    await leaving.release(await underWay)
+    expect((await decided(staying.peek('k'))).remaining).toBe(3)
+  })
+
+  test('closing in an outage does not wait for it, and nothing goes on trying', async () => {
+    const redis = await server()
+    const outage = await connected(kind, redis.port)
+    const places = createLimiter({ name: 'places', store: outage.store, limits: [concurrency({ limit: 4 })] })
+    await places.consume('k')
+    redis.kill('SIGKILL')
+    await until('it is noticed', () => outage.store.state === 'unavailable')
+    await outage.store.close()
+    expect((await outage.limiter.consume('k')).kind).toBe('unavailable')
+    await redis.restart()
+    await sleep(700)
+    expect((await outage.limiter.consume('k')).kind).toBe('unavailable')
+    expect(outage.told).toHaveLength(1)
+  })
+})
+
+interface Refusal {
+  /** How its replies begin. */
+  readonly reply: string
+  readonly settings?: readonly string[]
+  begin(redis: RedisServer): unknown
+  end(redis: RedisServer): unknown
+}
+
+/** Servers that answer, connections that stay, and scripts that cannot run or write. */
+const REFUSALS: Record<string, Refusal> = {
+  'is full and evicts nothing': {
+    reply: 'OOM',
+    begin: (redis) => redis.call('CONFIG', 'SET', 'maxmemory', 1),
+    end: (redis) => redis.call('CONFIG', 'SET', 'maxmemory', 0),
+  },
+  'has become a replica': {
+    reply: 'READONLY',
+    settings: ['replica-serve-stale-data yes'],
+    begin: (redis) => redis.call('REPLICAOF', '127.0.0.1', 1),
+    end: (redis) => redis.call('REPLICAOF', 'NO', 'ONE'),
+  },
+  'has become a replica that serves nothing': {
+    reply: 'MASTERDOWN|READONLY',
+    settings: ['replica-serve-stale-data no'],
+    begin: (redis) => redis.call('REPLICAOF', '127.0.0.1', 1),
+    end: (redis) => redis.call('REPLICAOF', 'NO', 'ONE'),
+  },
+  'misses its replicas': {
+    reply: 'NOREPLICAS',
+    begin: (redis) => redis.call('CONFIG', 'SET', 'min-replicas-to-write', 1),
+    end: (redis) => redis.call('CONFIG', 'SET', 'min-replicas-to-write', 0),
+  },
+  'cannot save': {
+    reply: 'MISCONF',
+    settings: ['enable-protected-configs yes', 'save 3600 1', 'stop-writes-on-bgsave-error yes'],
+    begin: async (redis) => {
+      const gone = mkdtempSync(join(tmpdir(), 'sluice-gone-'))
+      await redis.call('CONFIG', 'SET', 'dir', gone)
+      rmSync(gone, { recursive: true })
+      await redis.call('BGSAVE')
+      await until('saving failed', async () => {
+        const { rdb_last_bgsave_status: status } = await redis.fields('INFO', 'persistence')
+        return status === 'err'
+      })
+    },
+    end: (redis) => redis.call('CONFIG', 'SET', 'stop-writes-on-bgsave-error', 'no'),
+  },
+  'allows no scripts': {
+    reply: 'NOPERM',
+    begin: (redis) => redis.call('ACL', 'SETUSER', 'default', '-evalsha', '-eval'),
+    end: (redis) => redis.call('ACL', 'SETUSER', 'default', '+@all'),
+  },
+  'is busy with a script of someone else': {
+    reply: 'BUSY|no answer',
+    settings: ['busy-reply-threshold 20'],
+    begin: async (redis) => {
+      redis.call('EVAL', 'while true do end', 0).catch(() => {})
+      await sleep(100)
+    },
+    end: async (redis) => {
+      // Before anything else that a client would send.
+      const socket = connect(redis.port, HOST, () => socket.write('SCRIPT KILL\r\n'))
+      await once(socket, 'data')
+      socket.destroy()
+    },
+  },
+  'loads its data': {
+    reply: 'LOADING|no answer|not connected',
+    settings: ['enable-debug-command yes', 'key-load-delay 1500', 'loading-process-events-interval-bytes 1024'],
+    begin: async (redis) => {
+      for (let n = 0; n < 1500; n++) await redis.call('SET', `filler-${n}`, 'x'.repeat(100))
+      redis.call('DEBUG', 'RELOAD').catch(() => {})
+      await sleep(100)
+    },
+    end: (redis) => until('it is loaded', () => redis.call('PING'), { withinMs: 10_000 }),
+  },
+}
+
+describe.each(['ioredis 6', 'redis 6'] as const)('a Redis that answers, over %s,', (kind) => {
+  test.each(Object.entries(REFUSALS))(
+    'but %s, decides nothing meanwhile, is not taken for well, and is back soon',
+    async (_name, { reply, settings = [], begin, end }) => {
+      const redis = await server({ settings })
+      const outage = await connected(kind, redis.port)
+      await begin(redis)
+      const kinds = new Set<string>()
+      for (let n = 0; n < 40 || outage.store.state === 'available'; n++) {
+        kinds.add((await outage.limiter.consume('k')).kind)
+        await sleep(10)
+      }
+      expect([...kinds]).toEqual(['unavailable'])
+      expect(outage.told).toHaveLength(1)
+      expect(outage.told[0]).toMatch(new RegExp(`^unavailable: (not connected: )?(redis: )?(${reply})`))
+      await end(redis)
+      await back(outage)
+      expect(outage.told.at(-1)).toBe('available')
+    },
+    20_000,
+  )
+})
+
+test.each([
+  [
+    'throws',
+    () => {
+      throw new Error('a listener of the user’s')
+    },
+  ],
+  ['rejects', () => Promise.reject(new Error('a listener of the user’s'))],
+])('a listener that %s disturbs nothing but gets a warning', async (_how, onStateChange) => {
+  const warnings: Error[] = []
+  const heed = (warning: Error) => void warnings.push(warning)
+  process.on('warning', heed)
+  open.push(() => process.off('warning', heed))
+  const redis = await server()
+  const outage = await connected('ioredis 6', redis.port, { onStateChange })
+  redis.kill('SIGKILL')
+  await until('it is noticed', () => outage.store.state === 'unavailable')
+  expect((await outage.limiter.consume('k')).kind).toBe('unavailable')
+  await redis.restart()
+  await back(outage)
+  await until('both are warned of', () => warnings.filter(({ name }) => name === 'SluiceWarning').length === 2)
+  expect(warnings[0]?.message).toBe('onStateChange: a listener of the user’s')
+})
+
+test('probes leave no key behind', async () => {
+  const redis = await server()
+  const outage = await connected('ioredis 6', redis.port)
+  redis.kill('SIGSTOP')
+  await untilOpen(outage)
+  redis.kill('SIGCONT')
+  await back(outage)
+  await sleep(20)
+  for (const key of (await redis.lifetimes()).keys()) expect(key).not.toContain('probe')
+})
+
+test('a decision that outlasts its deadline once does not open anything', async () => {
+  const redis = await server()
+  const proxy = await startProxy(redis.port)
+  open.push(() => proxy.stop())
+  const outage = await connected('ioredis 6', proxy.port)
+  for (let n = 0; n < 4; n++) {
+    proxy.toClient.hold()
+    expect((await outage.limiter.consume('k')).kind).toBe('unavailable')
+    proxy.toClient.pass()
+    await until('the next is by Redis', () => decided(outage.limiter.consume('k')))
+  }
+  expect(outage.told).toEqual([])
+})

@@ -1,0 +1,51 @@
+import { type Answer, type Ask, memoryStore, SluiceError, type Store } from '@sluice/core'
+
+/** A store in this process, which others might share, and which can be out of reach. */
+export interface Distant extends Store {
+  isAway: boolean
+}
+
+/** Answers late, as over a network, unless it is away: then it says so at once, as behind an open breaker. */
+export function distantStore(clock: () => number): Distant {
+  const store = memoryStore({ clock })
+  const reach = async (): Promise<void> => {
+    if (distant.isAway) throw unreachable()
+  }
+  const distant: Distant = {
+    isAway: false,
+    clock,
+    decide(ask) {
+      if (distant.isAway) throw unreachable()
+      return Promise.resolve(store.decide(ask))
+    },
+    reset: (plan, identities) => reach().then(() => store.reset(plan, identities)),
+    block: (policy, identity, forMs, reason) => reach().then(() => store.block(policy, identity, forMs, reason)),
+    unblock: (policy, identity) => reach().then(() => store.unblock(policy, identity)),
+    close: () => store.close(),
+  }
+  return distant
+}
+
+const unreachable = () => new SluiceError('STORE_UNAVAILABLE', 'the store is away')
+
+/** The same store, whose outages fail the test: no limiter stands in for it unnoticed. */
+export function insist(store: Store): Store {
+  const fail = (error: unknown): never => {
+    throw new Error('the store was not available', { cause: error })
+  }
+  return {
+    clock: store.clock,
+    decide(ask: Ask): Answer | Promise<Answer> {
+      try {
+        const answer = store.decide(ask)
+        return answer instanceof Promise ? answer.catch(fail) : answer
+      } catch (error) {
+        return fail(error)
+      }
+    },
+    reset: (plan, identities) => store.reset(plan, identities),
+    block: (policy, identity, forMs, reason) => store.block(policy, identity, forMs, reason),
+    unblock: (policy, identity) => store.unblock(policy, identity),
+    close: () => store.close(),
+  }
+}
