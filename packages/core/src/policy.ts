@@ -99,7 +99,8 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       options.name === undefined ? 'default' : headerName(`policy ${show(options.name)}`, 'name', options.name)
     const where = this.where
     optionalFunction(where, 'key', options.key)
-    this.chargesRefusals = oneOf(where, 'onDeny', options.onDeny ?? 'none', ['none', 'charge']) === 'charge'
+    const { onDeny = 'none' } = options
+    this.chargesRefusals = oneOf(where, 'onDeny', onDeny, ['none', 'charge']) === 'charge'
     this.priority = priorityFor(where, options.priority, this.tier)
     this.limits = limitsOf(where, options)
     if (this.chargesRefusals && this.limits.some(({ reserve }) => reserve !== undefined)) {
@@ -195,7 +196,8 @@ function limitsOf<Subject>(where: string, options: PolicyOptions<Subject>): read
     invalidPolicy(where, 'limits', `an array of 1 to ${MAX_LIMITS} limits`, limits)
   }
   limits.forEach((item, i) => {
-    if (typeof item?.resolve !== 'function') {
+    // A copy with something changed has been checked by nobody.
+    if (typeof item?.resolve !== 'function' || !Object.isFrozen(item)) {
       invalidPolicy(where, `limits[${i}]`, 'a limit made by a constructor such as perMinute(20)', item)
     }
   })
