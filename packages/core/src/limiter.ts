@@ -60,7 +60,8 @@ export interface BlockOptions {
  */
 export function createLimiter<Subject = string>(options: LimiterOptions<Subject>): Limiter<Subject> {
   knownOptions('limiter', options, [...POLICY_OPTIONS, 'store'])
-  return new Limiter(choosePolicy(options), options.store ?? memoryStore())
+  const { store = memoryStore() } = options
+  return new Limiter(choosePolicy(options), store)
 }
 
 /** Names of places taken: unique over processes and over restarts. */

@@ -55,7 +55,7 @@ const SKIPPED: Outcome = Object.freeze({ proceed: true, verdict: undefined, head
 export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<Request> {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
   const { key = byIp<Request>(), store = memoryStore() } = options
-  const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
+  const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11', anonymous = 'error', onVerdict } = options
   const policy = choosePolicy<Request>({ ...options, key })
   const { where } = policy
   if (typeof cost !== 'function') wholeNumber(where, 'cost', cost, 0)
@@ -64,7 +64,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   const responders = new Responders(where, respond, policy.limits)
   const enforcement = new Enforcement(where, policy.name, options)
   const writers = headerWriters(where, headers)
-  const limiter = new Limiter(policy, store, true, nobodyBy<Request>(where, options.anonymous ?? 'error'))
+  const limiter = new Limiter(policy, store, true, nobodyBy<Request>(where, anonymous))
   if (options.priority === undefined && limiter.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, or nobody could use what is kept', undefined)
   }
