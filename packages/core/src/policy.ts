@@ -2,6 +2,7 @@ import { durationMs, durationText } from './duration.js'
 import { invalidPolicy, SluiceError, show } from './errors.js'
 import type { HttpContext } from './http/context.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from './limits/checks.js'
+import { checkCommon } from './limits/common.js'
 import { defaultLimit } from './limits/default-limit.js'
 import type { KeyFunction, Limit, OrFunction, Resolution } from './limits/limit.js'
 import { type ReserveStep, reserveSteps } from './limits/reserve.js'
@@ -134,7 +135,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     if (this.#static) return this.#static
     const values = this.limits.map(({ limit, window }): [number, number] => [
       typeof limit === 'function' ? wholeNumber(this.where, 'limit', limit(subject, context), 0) : limit,
-      typeof window === 'function' ? durationMs(this.where, 'window', window(subject, context)) : (window as number),
+      durationMs(this.where, 'window', typeof window === 'function' ? window(subject, context) : window),
     ])
     const id = values.join()
     let plan = this.#plans.get(id)
@@ -196,10 +197,11 @@ function limitsOf<Subject>(where: string, options: PolicyOptions<Subject>): read
     invalidPolicy(where, 'limits', `an array of 1 to ${MAX_LIMITS} limits`, limits)
   }
   limits.forEach((item, i) => {
-    // A copy with something changed has been checked by nobody.
-    if (typeof item?.resolve !== 'function' || !Object.isFrozen(item)) {
+    if (typeof item?.resolve !== 'function') {
       invalidPolicy(where, `limits[${i}]`, 'a limit made by a constructor such as perMinute(20)', item)
     }
+    // A copy may have something changed, which nobody has checked.
+    if (!Object.isFrozen(item)) checkCommon(`${where}: limits[${i}]`, item)
   })
   return Object.freeze([...limits])
 }

@@ -18,13 +18,7 @@ export function makeLimit<Subject>(
   resolve: (where: string, limit: number, windowMs: number) => Resolution,
 ): Limit<Subject> {
   knownOptions(algorithm, options, ['name', 'limit', 'window', 'key', 'respond', 'reserve', ...extraOptions])
-  optionalFunction(algorithm, 'key', options.key)
-  if (options.respond !== undefined && typeof options.respond !== 'function') {
-    invalidPolicy(algorithm, 'respond', 'a responder such as reject()', options.respond)
-  }
-  if (options.name !== undefined) headerName(algorithm, 'name', options.name)
-  const limit = limitOption(algorithm, options.limit)
-  const window = windowOption<Extract<typeof options.window, (...args: never) => unknown>>(algorithm, options.window)
+  const { limit, window } = checkCommon(algorithm, options)
   // With both known now, numbers that could round are refused now.
   const known = typeof limit === 'number' && typeof window === 'number' ? resolve(algorithm, limit, window) : undefined
   const { unit = 'requests' } = options as UnitOptions
@@ -44,4 +38,20 @@ export function makeLimit<Subject>(
     ...(options.name !== undefined && { name: options.name }),
     ...(options.reserve !== undefined && { reserve: options.reserve }),
   })
+}
+
+/**
+ * Checks what all limits have. Returns limit and window ready to use: numbers, unless they are functions.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function checkCommon<Subject>(where: string, options: RateOptions<Subject>) {
+  optionalFunction(where, 'key', options.key)
+  if (options.respond !== undefined && typeof options.respond !== 'function') {
+    invalidPolicy(where, 'respond', 'a responder such as reject()', options.respond)
+  }
+  if (options.name !== undefined) headerName(where, 'name', options.name)
+  const limit = limitOption(where, options.limit)
+  const window = windowOption<Extract<typeof options.window, (...args: never) => unknown>>(where, options.window)
+  return { limit, window }
 }
