@@ -15,6 +15,7 @@ import { nobodyBy } from './identity/anonymous.js'
 import { byIp } from './identity/ip.js'
 import { lineUp } from './line-up.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
+import { tellOfLeaving } from './pipelined.js'
 import { Places } from './places.js'
 import { Responders } from './responders/choice.js'
 import { reject } from './responders/reject.js'
@@ -72,6 +73,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   const places = placesOf(limiter)
 
   function guard(context: HttpContext<Request>): Outcome | Promise<Outcome> {
+    tellOfLeaving(context.response)
     const skipped = skip ? skip(context.request, context) : false
     // Any thenable: one taken for an answer would be truthy, and skip every request.
     if (isThenable(skipped)) return Promise.resolve(skipped).then((late) => (late ? SKIPPED : receive(context)))
