@@ -59,14 +59,14 @@ export function fuzz<Input>(target: string, promise: string, property: Property<
 }
 
 async function run<Input>(target: string, property: Property<Input>, seed: number, inputs: number): Promise<void> {
-  const { check, examples = [] } = property
+  const { check, examples = [], dearness = 1 } = property
   const tried = fc.asyncProperty(property.inputs, async (input) => void (await check(input)))
   const details = await fc.check(tried, {
     seed,
     numRuns: inputs,
     examples: examples.map((example) => [example]),
-    // What fails may take long to fail: enough to read it, if not the smallest.
-    interruptAfterTimeLimit: 120_000,
+    // What is dear to try is dear to make small.
+    endOnFailure: dearness > 1,
   })
   if (!details.failed) return
   const again = `npm run fuzz -- ${target} ${seed}`
