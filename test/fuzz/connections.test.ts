@@ -19,7 +19,7 @@ import { BODY_APPS, type BodyApp } from '../http/support/body-apps.js'
 import { until } from '../support/until.js'
 import { must } from './support/errors.js'
 import { fuzz } from './support/fuzz.js'
-import { client, opened, play, statuses } from './support/wire.js'
+import { type Client, client, opened, play, statuses } from './support/wire.js'
 
 const PLACES = 4
 const MOST_BYTES = 1000
@@ -93,50 +93,58 @@ fuzz(
   'connections',
   'whatever clients send and whenever they leave, caps hold, all is freed, and the next one is served',
   {
-    inputs: fc.record({ which: fc.nat(apps.length - 1), clients: fc.array(client, { minLength: 1, maxLength: 6 }) }),
-    dearness: 100,
-    async check({ which, clients }) {
-      const app = apps[which] as Running
-      await app.limiter.reset('everyone')
-      app.read.length = 0
-      const answers = await Promise.all(clients.map((client) => play(app.port, client, 250)))
-      await expectAllFreed(app)
-
-      let written = 0
-      for (const [i, answer] of answers.entries()) {
-        const { pieces, requests } = clients[i] as (typeof clients)[number]
-        written += pieces.join('').length
-        const told = statuses(answer)
-        must(
-          told.every((status) => STATUSES.includes(status)),
-          'statuses that a server may give',
-          told,
-        )
-        // An error of ours would be a 500 to who did nothing wrong.
-        if (requests === undefined) continue
-        must(told.length <= requests, 'one answer for each request at most', told)
-        must(!told.includes(500), 'no error for who did nothing wrong', [told, app.errors])
-      }
-      must(
-        app.read.every((bytes) => bytes <= MOST_BYTES),
-        'bodies within the cap',
-        app.read,
-      )
-      const [, , bytes = 0] = await left(app)
-      // Bodies under way end, and settle, a moment after their connections.
-      must(ALL_BYTES - bytes <= written, 'no more bytes charged than were sent', [ALL_BYTES - bytes, written])
-
-      await app.limiter.reset('everyone')
-      const last = await play(
-        app.port,
-        { pieces: ['GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'], ...LATER },
-        2000,
-      )
-      must(statuses(last).join() === '200', 'the next one to be served', last.slice(0, 100))
-      await expectAllFreed(app)
+    // Clients for each app at once, so that waiting is shared.
+    inputs: fc.array(fc.array(client, { minLength: 1, maxLength: 5 }), {
+      minLength: apps.length,
+      maxLength: apps.length,
+      size: 'max',
+    }),
+    dearness: 5000,
+    async check(clients) {
+      await Promise.all(apps.map((app, i) => checkOne(app, clients[i] as Client[])))
     },
   },
 )
+
+async function checkOne(app: Running, clients: readonly Client[]): Promise<void> {
+  await app.limiter.reset('everyone')
+  app.read.length = 0
+  const answers = await Promise.all(clients.map((client) => play(app.port, client, 100)))
+  await expectAllFreed(app)
+
+  let written = 0
+  for (const [i, answer] of answers.entries()) {
+    const { pieces, requests } = clients[i] as (typeof clients)[number]
+    written += pieces.join('').length
+    const told = statuses(answer)
+    must(
+      told.every((status) => STATUSES.includes(status)),
+      'statuses that a server may give',
+      told,
+    )
+    // An error of ours would be a 500 to who did nothing wrong.
+    if (requests === undefined) continue
+    must(told.length <= requests, 'one answer for each request at most', told)
+    must(!told.includes(500), 'no error for who did nothing wrong', [told, app.errors])
+  }
+  must(
+    app.read.every((bytes) => bytes <= MOST_BYTES),
+    'bodies within the cap',
+    app.read,
+  )
+  const [, , bytes = 0] = await left(app)
+  // Bodies under way end, and settle, a moment after their connections.
+  must(ALL_BYTES - bytes <= written, 'no more bytes charged than were sent', [ALL_BYTES - bytes, written])
+
+  await app.limiter.reset('everyone')
+  const last = await play(
+    app.port,
+    { pieces: ['GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'], ...LATER },
+    2000,
+  )
+  must(statuses(last).join() === '200', 'the next one to be served', last.slice(0, 100))
+  await expectAllFreed(app)
+}
 
 test.each(Object.keys(BODY_APPS))(
   '%s: requests behind another on a connection free their places when it breaks, and run no handler later',
