@@ -238,6 +238,11 @@ describe('numbers that could round are refused', () => {
       /^slidingLog: limit: expected at most 1000000/,
     ],
     [
+      'more places than can be kept',
+      () => concurrency({ limit: 100_001 }),
+      /^concurrency: limit: expected at most 100000/,
+    ],
+    [
       'segments that do not divide',
       () => slidingWindow({ limit: 5, window: '1m', segments: 7 }),
       /^slidingWindow: segments: /,

@@ -15,8 +15,8 @@ export function costsOf(
   if (!countsBytes) return ones.map(() => cost)
   // Bytes that nobody counted must not be taken for none.
   const units = op === PEEK ? (bytes ?? 0) : bytes
-  checkCost(where, 'bytes', units)
-  return countsBytes.map((isBytes) => (isBytes ? (units as number) : cost))
+  const checked = checkCost(where, 'bytes', units)
+  return countsBytes.map((isBytes) => (isBytes ? checked : cost))
 }
 
 export function takesNothing(costs: readonly number[]): boolean {
@@ -39,11 +39,13 @@ export function keptFor(
 }
 
 /** @throws SluiceError `INVALID_COST` */
-export function checkCost(where: string, field: string, cost: unknown): void {
+export function checkCost(where: string, field: string, cost: unknown): number {
   if (!Number.isSafeInteger(cost) || (cost as number) < 0) {
     throw new SluiceError(
       'INVALID_COST',
       `${where}: ${field}: expected a whole number of at least 0, got ${show(cost)}`,
     )
   }
+  // Not -0, which would show up in verdicts.
+  return (cost as number) + 0
 }

@@ -14,11 +14,23 @@ export class SluiceError extends Error {
 
 /** A short, safe rendering of any value for an error message. */
 export function show(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
+  if (typeof value === 'string') return JSON.stringify(cut(value))
   if (typeof value === 'function') return 'a function'
-  if (value instanceof Promise) return 'a promise'
-  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
-  return String(value)
+  if (typeof value === 'object' && value !== null) return kindOf(value)
+  return cut(String(value))
+}
+
+function cut(text: string): string {
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text
+}
+
+function kindOf(value: object): string {
+  try {
+    return value instanceof Promise ? 'a promise' : Array.isArray(value) ? 'an array' : 'an object'
+  } catch {
+    // A proxy that does not let itself be looked at must not become the error.
+    return 'an object'
+  }
 }
 
 /** Fails with the house form `where: field: expected …, got …`. */

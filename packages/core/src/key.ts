@@ -3,10 +3,19 @@ import { hashOf } from './hash.js'
 
 /** A longer key is kept as its hash, so that nobody fills memory with long names. */
 const LONGEST_KEY = 256
+const HASH_START = '#'
+const HASH_LENGTH = 23
 
 /** @throws SluiceError `INVALID_KEY` */
 export function checkedKey(where: string, key: unknown): string {
-  if (typeof key === 'string' && key !== '') return key.length > LONGEST_KEY ? hashOf(key) : key
-  if ((typeof key === 'number' && Number.isFinite(key)) || typeof key === 'bigint') return String(key)
+  if (typeof key === 'string' && key !== '') return bounded(key)
+  if (typeof key === 'number' && Number.isFinite(key)) return String(key)
+  if (typeof key === 'bigint') return bounded(String(key))
   throw new SluiceError('INVALID_KEY', `${where}: key: expected a non-empty string or a number, got ${show(key)}`)
+}
+
+function bounded(key: string): string {
+  // What reads like a hash is hashed too, or whoever sends another's hash would be counted with him.
+  const readsLikeHash = key.length === HASH_LENGTH && key.startsWith(HASH_START)
+  return key.length > LONGEST_KEY || readsLikeHash ? hashOf(key) : key
 }

@@ -67,7 +67,8 @@ export interface BlockOptions {
  */
 export function createLimiter<Subject = string>(options: LimiterOptions<Subject>): Limiter<Subject> {
   knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store'])
-  return new Limiter(choosePolicy(options), options.store ?? memoryStore(), options)
+  const { store = memoryStore() } = options
+  return new Limiter(choosePolicy(options), store, options)
 }
 
 /** Names of places taken: unique over processes and over restarts. */
@@ -137,10 +138,10 @@ export class Limiter<Subject = string> {
     op?: Op,
     options: AskOptions = NO_OPTIONS,
   ): Verdict | Promise<Verdict> {
-    checkCost(this.#policy.where, 'cost', cost)
+    const units = checkCost(this.#policy.where, 'cost', cost)
     const policy = this.#policyOf(subject, context, options.tier)
     const identities = this.#identities(policy, subject, context)
-    return this.#ask(policy, identities, subject, context, cost, op, options)
+    return this.#ask(policy, identities, subject, context, units, op, options)
   }
 
   /** @internal `decide`, but undefined for a request that has no key and is not limited therefore. */
@@ -151,10 +152,10 @@ export class Limiter<Subject = string> {
     options: AskOptions = NO_OPTIONS,
     op?: Op,
   ): Verdict | Promise<Verdict> | undefined {
-    checkCost(this.#policy.where, 'cost', cost)
+    const units = checkCost(this.#policy.where, 'cost', cost)
     const policy = this.#policy.of(request, context)
     const identities = this.#identitiesOfRequest(policy, request, context)
-    return identities && this.#ask(policy, identities, request, context, cost, op, options)
+    return identities && this.#ask(policy, identities, request, context, units, op, options)
   }
 
   #ask(
@@ -294,8 +295,8 @@ export class Limiter<Subject = string> {
   // `async`, so that a bad key rejects like everywhere else.
   async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
     const line = acquireOptions(this.#policy.where, options)
-    checkCost(this.#policy.where, 'cost', line.cost)
-    const verdict = await this.lineUp(subject, undefined, line)
+    const cost = checkCost(this.#policy.where, 'cost', line.cost)
+    const verdict = await this.lineUp(subject, undefined, { ...line, cost })
     if (verdict.delayMs > 0) {
       try {
         await pause(verdict.delayMs, line.signal)

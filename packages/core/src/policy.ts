@@ -2,6 +2,7 @@ import { durationMs, durationText } from './duration.js'
 import { invalidPolicy, SluiceError, show } from './errors.js'
 import type { HttpContext } from './http/context.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from './limits/checks.js'
+import { checkCommon } from './limits/common.js'
 import { defaultLimit } from './limits/default-limit.js'
 import { checkLeases, leasedId, leasedWindow } from './limits/lease.js'
 import type { KeyFunction, Limit, OrFunction, Resolution } from './limits/limit.js'
@@ -100,7 +101,8 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       options.name === undefined ? 'default' : headerName(`policy ${show(options.name)}`, 'name', options.name)
     const where = this.where
     optionalFunction(where, 'key', options.key)
-    this.chargesRefusals = oneOf(where, 'onDeny', options.onDeny ?? 'none', ['none', 'charge']) === 'charge'
+    const { onDeny = 'none' } = options
+    this.chargesRefusals = oneOf(where, 'onDeny', onDeny, ['none', 'charge']) === 'charge'
     this.priority = priorityFor(where, options.priority, this.tier)
     this.limits = limitsOf(where, options)
     if (this.chargesRefusals && this.limits.some(({ reserve }) => reserve !== undefined)) {
@@ -135,7 +137,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     if (this.#static) return this.#static
     const values = this.limits.map(({ limit, window }): [number, number] => [
       typeof limit === 'function' ? wholeNumber(this.where, 'limit', limit(subject, context), 0) : limit,
-      typeof window === 'function' ? durationMs(this.where, 'window', window(subject, context)) : (window as number),
+      durationMs(this.where, 'window', typeof window === 'function' ? window(subject, context) : window),
     ])
     const id = values.join()
     let plan = this.#plans.get(id)
@@ -200,6 +202,8 @@ function limitsOf<Subject>(where: string, options: PolicyOptions<Subject>): read
     if (typeof item?.resolve !== 'function') {
       invalidPolicy(where, `limits[${i}]`, 'a limit made by a constructor such as perMinute(20)', item)
     }
+    // A copy may have something changed, which nobody has checked.
+    if (!Object.isFrozen(item)) checkCommon(`${where}: limits[${i}]`, item)
   })
   return Object.freeze([...limits])
 }

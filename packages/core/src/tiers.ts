@@ -27,6 +27,7 @@ export class Tiers<Subject> implements PolicyChoice<Subject> {
     }
     if (typeof tier !== 'function') invalidPolicy(where, 'tier', 'a function that names the tier', tier)
     this.#tier = tier
+    checkTiersOf(where, options.priority, tiers)
     const shared = sharedLimits(Object.values(tiers))
     this.#byName = new Map(
       Object.entries(tiers).map(([name, limits]) => {
@@ -50,6 +51,14 @@ export class Tiers<Subject> implements PolicyChoice<Subject> {
     if (policy) return policy
     const known = [...this.#byName.keys()].map(show).join(' or ')
     return invalidPolicy(this.where, 'tier', known, name)
+  }
+}
+
+/** A misspelt tier among the priorities would leave the tier that is meant without its own. */
+function checkTiersOf(where: string, priority: unknown, tiers: object): void {
+  if (typeof priority !== 'object' || priority === null) return
+  for (const name of Object.keys(priority)) {
+    if (!Object.hasOwn(tiers, name)) invalidPolicy(where, 'priority', 'priorities of these tiers', name)
   }
 }
 

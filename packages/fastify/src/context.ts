@@ -20,7 +20,7 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
     if (!seen.has(server)) {
       seen.add(server)
       if (trustsEveryone(this.request)) {
-        warnOfOpenProxy(server, 'trustProxy: true', 'name your proxies, or how many there are')
+        warnOfOpenProxy(server, 'trustProxy: true', 'name your proxies')
       }
     }
     return this.request.ip

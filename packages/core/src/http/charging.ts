@@ -42,7 +42,7 @@ export function chargingFor<Request>(
     )
   }
   if (!count && maxBodyBytes === undefined) return undefined
-  const maxWaitMs = durationMs(where, 'maxWait', maxWait ?? 5000)
+  const maxWaitMs = durationMs(where, 'maxWait', maxWait === undefined ? 5000 : maxWait)
   return new Charging(limiter, count, maxWaitMs, maxBodyBytes, countsBytes, Outcomes.of(store, limiter.name))
 }
 

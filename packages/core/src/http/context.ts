@@ -37,7 +37,9 @@ export abstract class RequestContext<Request extends NodeRequest> implements Htt
   }
 
   header(name: string): string | undefined {
-    return headerText(this.request.headers[name])
+    const { headers } = this.request
+    // Node keeps them in a plain object, which has a constructor though nobody sent one.
+    return Object.hasOwn(headers, name) ? headerText(headers[name]) : undefined
   }
 
   abstract getResponseHeader(name: string): string | undefined

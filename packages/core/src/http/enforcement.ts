@@ -32,7 +32,7 @@ export class Enforcement {
     if (reports && enforcePercent !== undefined) {
       throw new SluiceError('INVALID_POLICY', `${where}: enforcePercent: expected none beside mode "report"`)
     }
-    const percent = enforcePercent ?? (reports ? 0 : 100)
+    const percent = enforcePercent === undefined ? (reports ? 0 : 100) : enforcePercent
     if (typeof percent !== 'number' || !(percent >= 0 && percent <= 100)) {
       invalidPolicy(where, 'enforcePercent', 'a number from 0 to 100', percent)
     }

@@ -15,6 +15,7 @@ import { nobodyBy } from './identity/anonymous.js'
 import { byIp } from './identity/ip.js'
 import { lineUp } from './line-up.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
+import { tellOfLeaving } from './pipelined.js'
 import { Places } from './places.js'
 import { Responders } from './responders/choice.js'
 import { reject } from './responders/reject.js'
@@ -56,7 +57,7 @@ const SKIPPED: Outcome = Object.freeze({ proceed: true, verdict: undefined, head
 export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<Request> {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
   const { key = byIp<Request>(), store = memoryStore() } = options
-  const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
+  const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11', anonymous = 'error', onVerdict } = options
   const policy = choosePolicy<Request>({ ...options, key })
   const { where } = policy
   if (typeof cost !== 'function') wholeNumber(where, 'cost', cost, 0)
@@ -65,7 +66,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   const responders = new Responders(where, respond, policy.limits)
   const enforcement = new Enforcement(where, policy.name, options)
   const writers = headerWriters(where, headers)
-  const limiter = new Limiter(policy, store, options, true, nobodyBy<Request>(where, options.anonymous ?? 'error'))
+  const limiter = new Limiter(policy, store, options, true, nobodyBy<Request>(where, anonymous))
   if (options.priority === undefined && limiter.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, or nobody could use what is kept', undefined)
   }
@@ -75,6 +76,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   const fresh = responders.linesUp || options.count !== undefined
 
   function guard(context: HttpContext<Request>): Outcome | Promise<Outcome> {
+    tellOfLeaving(context.response)
     const skipped = skip ? skip(context.request, context) : false
     // Any thenable: one taken for an answer would be truthy, and skip every request.
     if (isThenable(skipped)) return Promise.resolve(skipped).then((late) => (late ? SKIPPED : receive(context)))

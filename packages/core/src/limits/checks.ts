@@ -1,5 +1,5 @@
 import { durationMs } from '../duration.js'
-import { invalidPolicy, SluiceError } from '../errors.js'
+import { invalidPolicy, SluiceError, show } from '../errors.js'
 
 /** Refuses options that nobody reads: a misspelt option silently ignored is a limit silently absent. */
 export function knownOptions(where: string, options: unknown, known: readonly string[]): void {
@@ -8,7 +8,8 @@ export function knownOptions(where: string, options: unknown, known: readonly st
   }
   for (const [field, value] of Object.entries(options)) {
     if (!known.includes(field)) {
-      invalidPolicy(where, field, `no such option (there are ${known.join(', ')})`, value)
+      const shown = /^\w{1,40}$/.test(field) ? field : show(field)
+      invalidPolicy(where, shown, `no such option (there are ${known.join(', ')})`, value)
     }
   }
 }

@@ -19,13 +19,7 @@ export function makeLimit<Subject>(
   resolveUnleased: (where: string, limit: number, windowMs: number) => Resolution,
 ): Limit<Subject> {
   knownOptions(algorithm, options, ['name', 'limit', 'window', 'key', 'respond', 'reserve', ...extraOptions])
-  optionalFunction(algorithm, 'key', options.key)
-  if (options.respond !== undefined && typeof options.respond !== 'function') {
-    invalidPolicy(algorithm, 'respond', 'a responder such as reject()', options.respond)
-  }
-  if (options.name !== undefined) headerName(algorithm, 'name', options.name)
-  const limit = limitOption(algorithm, options.limit)
-  const window = windowOption<Extract<typeof options.window, (...args: never) => unknown>>(algorithm, options.window)
+  const { limit, window } = checkCommon(algorithm, options)
   const { lease: leaseOptions } = options as LeasableOptions
   const lease = leaseOptions === undefined ? undefined : leaseOf(algorithm, leaseOptions)
   const resolve: typeof resolveUnleased = (where, limit, windowMs) => {
@@ -53,4 +47,20 @@ export function makeLimit<Subject>(
     ...(options.reserve !== undefined && { reserve: options.reserve }),
     ...(leaseOptions !== undefined && { lease: leaseOptions }),
   })
+}
+
+/**
+ * Checks what all limits have. Returns limit and window ready to use: numbers, unless they are functions.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function checkCommon<Subject>(where: string, options: RateOptions<Subject>) {
+  optionalFunction(where, 'key', options.key)
+  if (options.respond !== undefined && typeof options.respond !== 'function') {
+    invalidPolicy(where, 'respond', 'a responder such as reject()', options.respond)
+  }
+  if (options.name !== undefined) headerName(where, 'name', options.name)
+  const limit = limitOption(where, options.limit)
+  const window = windowOption<Extract<typeof options.window, (...args: never) => unknown>>(where, options.window)
+  return { limit, window }
 }

@@ -1,10 +1,14 @@
 import { durationMs } from '../duration.js'
+import { invalidPolicy } from '../errors.js'
 import { exactProduct, knownOptions } from './checks.js'
 import { makeLimit } from './common.js'
 import type { CommonOptions, Limit, OrFunction } from './limit.js'
 
+/** Most places of one limit: each is an entry of its own, and one request may take them all. */
+export const MAX_PLACES = 100_000
+
 export interface ConcurrencyOptions<Subject> extends CommonOptions<Subject> {
-  /** Most places taken at once; whole, 0 or more. */
+  /** Most places taken at once; whole, 0 to 100,000. */
   readonly limit: OrFunction<number, Subject>
   /** How long a place is held without being renewed: what a crashed holder costs. @default '1m' */
   readonly ttl?: number | string
@@ -23,6 +27,7 @@ export function concurrency<Subject>(options: ConcurrencyOptions<Subject>): Limi
   const rate = { ...rest, window: durationMs('concurrency', 'ttl', ttl) }
   return makeLimit('concurrency', rate as never, [], (where, limit, ttlMs) => {
     exactProduct(where, 'limit', limit, ttlMs)
+    if (limit > MAX_PLACES) invalidPolicy(where, 'limit', `at most ${MAX_PLACES} places`, limit)
     return {
       kernel: 'concurrency',
       id: `concurrency.${limit}.${ttlMs}`,

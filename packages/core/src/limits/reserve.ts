@@ -17,7 +17,10 @@ export function reserveSteps(where: string, reserve: unknown): readonly ReserveS
   if (typeof reserve !== 'object' || reserve === null || Array.isArray(reserve)) {
     invalidPolicy(where, 'reserve', 'a share, units, or either by priority', reserve)
   }
-  return Object.entries(reserve).map(([text, value]) => {
+  const steps = Object.entries(reserve)
+  // A Map would pass for nothing to keep.
+  if (steps.length === 0) invalidPolicy(where, 'reserve', 'a share, units, or either by priority', reserve)
+  return steps.map(([text, value]) => {
     const priority = Number(text)
     if (text.trim() === '' || !Number.isFinite(priority)) {
       invalidPolicy(where, 'reserve', 'priorities that are numbers', text)

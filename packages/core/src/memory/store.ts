@@ -66,7 +66,8 @@ class MemoryStore implements Store {
     optionalFunction('memoryStore', 'clock', options.clock)
     this.#clock = options.clock ?? monotonicNow
     this.#graceMs = options.clock ? STRANGE_CLOCK_GRACE_MS : 0
-    this.#maxKeys = wholeNumber('memoryStore', 'maxKeys', options.maxKeys ?? 100_000, 1)
+    const { maxKeys = 100_000 } = options
+    this.#maxKeys = wholeNumber('memoryStore', 'maxKeys', maxKeys, 1)
   }
 
   decide(ask: Ask): Answer {

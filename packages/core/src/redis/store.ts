@@ -25,7 +25,7 @@ export interface RedisStoreOptions {
   readonly timeoutMs?: number | string
   /** Most decisions sent in one script run, 1 to 1,000. @default 64 */
   readonly batch?: number
-  /** What every key starts with. @default 'sluice:' */
+  /** What every key starts with; one hash tag may be in it, such as `{limits}:`, and puts all keys on one slot. @default 'sluice:' */
   readonly prefix?: string
   /**
    * Whether a refusal is told again by this process, until its retry time and for a second at most: a flood
@@ -54,13 +54,19 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
   knownOptions('redisStore', options, ['clock', 'timeoutMs', 'batch', 'prefix', 'denyCache', 'onStateChange'])
   optionalFunction('redisStore', 'clock', options.clock)
   optionalFunction('redisStore', 'onStateChange', options.onStateChange)
-  const timeoutMs = durationMs('redisStore', 'timeoutMs', options.timeoutMs ?? 100)
-  const batch = wholeNumber('redisStore', 'batch', options.batch ?? 64, 1)
+  const { prefix = 'sluice:', denyCache = true } = options
+  const timeoutMs = durationMs('redisStore', 'timeoutMs', options.timeoutMs === undefined ? 100 : options.timeoutMs)
+  const batch = wholeNumber('redisStore', 'batch', options.batch === undefined ? 64 : options.batch, 1)
   if (batch > MOST_IN_BATCH) invalidPolicy('redisStore', 'batch', `at most ${MOST_IN_BATCH}`, batch)
-  const { denyCache = true } = options
+  if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
+    invalidPolicy('redisStore', 'prefix', 'a text with no braces but those of one hash tag', prefix)
+  }
   if (typeof denyCache !== 'boolean') invalidPolicy('redisStore', 'denyCache', 'true or false', denyCache)
-  return new RedisStore(connect(client, timeoutMs), { ...options, timeoutMs, batch, denyCache })
+  return new RedisStore(connect(client, timeoutMs), { ...options, prefix, timeoutMs, batch, denyCache })
 }
+
+/** A key's slot is that of its first hash tag: any other brace before the identity's own would set keys of one identity apart. */
+const PREFIX = /^[^{}]*(\{[^{}]+\}[^{}]*)?$/
 
 /** Lua can hand no more than some thousand keys to one command. */
 const MOST_IN_BATCH = 1000
@@ -82,9 +88,12 @@ export class RedisStore implements Store {
   #closing: Promise<void> | undefined
 
   /** @internal Use `redisStore`. */
-  constructor(connection: Connection, options: RedisStoreOptions & { timeoutMs: number; batch: number }) {
+  constructor(
+    connection: Connection,
+    options: RedisStoreOptions & { prefix: string; timeoutMs: number; batch: number },
+  ) {
     this.#connection = connection
-    this.#prefix = connection.keyPrefix + (options.prefix ?? 'sluice:')
+    this.#prefix = connection.keyPrefix + options.prefix
     this.#timeoutMs = options.timeoutMs
     this.clock = options.clock
     this.#marker = connection.isCluster ? undefined : `${this.#prefix}blocked`

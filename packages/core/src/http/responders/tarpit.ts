@@ -24,8 +24,8 @@ export interface TarpitOptions<Request> {
  */
 export function tarpit<Request>(options: TarpitOptions<Request> = {}): Responder<Request> {
   knownOptions('tarpit', options, ['for', 'maxConnections', 'answer'])
-  const { maxConnections = 100 } = options
-  const forMs = durationMs('tarpit', 'for', options.for ?? '10s')
+  const { for: hold = '10s', maxConnections = 100 } = options
+  const forMs = durationMs('tarpit', 'for', hold)
   const seats = new Seats(wholeNumber('tarpit', 'maxConnections', maxConnections, 0))
   const answer = fallback<Request>('tarpit', 'answer', options.answer)
   if (answer.linesUp) invalidPolicy('tarpit', 'answer', 'a responder that does not line up', answer)

@@ -23,7 +23,7 @@ export interface ThrottleOptions<Request> {
 export function throttle<Request>(options: ThrottleOptions<Request>): Responder<Request> {
   knownOptions('throttle', options, ['bytesPerSecond', 'after', 'otherwise'])
   const bytesPerSecond = wholeNumber('throttle', 'bytesPerSecond', options.bytesPerSecond, 1)
-  const after = wholeNumber('throttle', 'after', options.after ?? 0, 0)
+  const after = wholeNumber('throttle', 'after', options.after === undefined ? 0 : options.after, 0)
   const otherwise = fallback<Request>('throttle', 'otherwise', options.otherwise)
   return withTraits<Request>(function throttle(refused) {
     const { context, verdict } = refused
