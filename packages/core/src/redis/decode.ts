@@ -1,10 +1,11 @@
 import * as bucket from '../kernels/bucket.js'
 import * as counter from '../kernels/counter.js'
 import type { Answer, Ask, Cell } from '../store.js'
-import { ReplyReader } from './reply-reader.js'
+import { ReplyReader, unreadable } from './reply-reader.js'
 import { type Part, partOf } from './script.js'
 
 /** What stands first of each cell of a decision. */
+const REFUSED = 0
 const ADMITTED = 1
 const BLOCKED = 2
 
@@ -42,6 +43,7 @@ export class Answers {
         const reason = reply.text(reply.uint16())
         return { now, allowed: false, values, offset, block: { reason, remainingMs } }
       }
+      if (outcome !== ADMITTED && outcome !== REFUSED) throw unreadable(`expected an outcome, got ${outcome}`)
       allowed = outcome === ADMITTED
       const report = reports[c] as Report
       report(reply, values, plan.cells[c] as Cell, now, allowed ? undefined : (needs[c] as number))
@@ -70,7 +72,7 @@ const REPORTS: Readonly<Record<Part, Report>> = {
       const ms = bucket.waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)
       return ms > 0 ? ms + at - now : ms
     }
-    const remaining = bucket.remaining(debt, windowMs, capacity)
+    const remaining = atLeastNone(bucket.remaining(debt, windowMs, capacity))
     if (need === undefined) values.push(remaining, 0, wait(capacity), debt)
     else values.push(remaining, wait(need), wait(capacity), wait(remaining + 1))
   },
@@ -80,7 +82,7 @@ const REPORTS: Readonly<Record<Part, Report>> = {
     const count = reply.uint56()
     const start = reply.uint48()
     const endsIn = start + windowMs - now
-    const remaining = limit - count
+    const remaining = atLeastNone(limit - count)
     const reset = count === 0 ? 0 : endsIn
     const wait = (cost: number) => counter.waitFor(count, endsIn, cost, limit)
     if (need === undefined) values.push(remaining, 0, reset, start)
@@ -92,7 +94,7 @@ const REPORTS: Readonly<Record<Part, Report>> = {
     const newest = reply.uint48() - 1
     // After the most entries and the longest window, each limit and its window.
     for (let i = 2; i < params.length; i += 2) {
-      const remaining = (params[i] as number) - reply.uint32()
+      const remaining = atLeastNone((params[i] as number) - reply.uint32())
       const windowMs = params[i + 1] as number
       const reset = newest < 0 ? 0 : Math.max(0, newest + windowMs - now)
       if (need === undefined) values.push(remaining, 0, reset, at)
@@ -115,4 +117,9 @@ const REPORTS: Readonly<Record<Part, Report>> = {
     if (need === undefined) values.push(free, 0, reset, 0)
     else values.push(free, reply.uint56() - 1, reset, reply.uint56() - 1)
   },
+}
+
+function atLeastNone(remaining: number): number {
+  if (remaining < 0) throw unreadable('expected no more to be taken than the limit')
+  return remaining
 }

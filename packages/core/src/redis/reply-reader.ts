@@ -31,7 +31,10 @@ export class ReplyReader {
   }
 
   uint56(): number {
-    return this.uint8() * 0x1000000000000 + this.uint48()
+    const high = this.uint8()
+    // From here on a number could round.
+    if (high >= 0x20) throw unreadable('expected numbers below 2^53')
+    return high * 0x1000000000000 + this.uint48()
   }
 
   text(bytes: number): string {
@@ -50,6 +53,6 @@ export class ReplyReader {
   }
 }
 
-function unreadable(why: string): SluiceError {
+export function unreadable(why: string): SluiceError {
   return new SluiceError('STORE_UNAVAILABLE', `redis: a reply that cannot be read: ${why}`)
 }
