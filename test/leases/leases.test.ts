@@ -15,6 +15,7 @@ import {
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import { Clock, freshKey } from '../contract/store-under-test.js'
+import { startProxy } from '../support/proxy.js'
 import { startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 
@@ -213,6 +214,48 @@ test('a bucket gets back what time has not paid off of each charge', async () =>
   // A sixth of a unit came back to the bucket since, which each of the charges may have been.
   expect(remaining).toBeGreaterThanOrEqual(55)
   expect(remaining).toBeLessThanOrEqual(59)
+})
+
+test('a bucket from which one charge was given back gets back no more of the next than is still owed', async () => {
+  const here = inProcess([gcra({ limit: 10, window: '10s', burst: 21, lease })])
+  const first = await here.consume(key, { cost: 5 })
+  const second = await here.consume(key, { cost: 5 })
+  clock.now += 1000
+  await here.refund(key, first)
+  // All is paid off.
+  clock.now += 6000
+  await here.consume(key, { cost: 4 })
+  await here.refund(key, second)
+  expect((await here.peek(key)).remaining).toBe(16)
+})
+
+test('a lease that arrives when its life is over serves whoever asked for it, and nobody who waited', async () => {
+  const wire = await startProxy(server.port)
+  const distant = new Redis(wire.port)
+  const store = redisStore(distant, { clock: clock.read, timeoutMs: 5000 })
+  const limits = [slidingLog<string>({ limit: 100, window: '1m', lease })]
+  const here = createLimiter({ name: 'leased', store, limits })
+  const elsewhere = inProcess()
+  await consume(here, 30)
+  wire.toClient.hold()
+  let late = 40
+  const verdicts = Array.from({ length: 40 }, async () => {
+    const verdict = await here.consume(key)
+    late--
+    return verdict
+  })
+  await until('the lease is taken', async () => (await elsewhere.peek(key)).remaining < 100 - 30 - (40 - late))
+  const waited = late
+  clock.now += 1000
+  wire.toClient.pass()
+  expect(admitted(await Promise.all(verdicts))).toBe(40)
+  expect(waited).toBeGreaterThan(1)
+  await store.close()
+  // What was counted when the lease was taken has lapsed now, but not what was admitted a second later.
+  clock.now += 60_500
+  expect((await elsewhere.peek(key)).remaining).toBe(100 - (waited - 1))
+  distant.disconnect()
+  await wire.stop()
 })
 
 test('a reset forgets what is held here: afterwards there is the whole limit and no more', async () => {

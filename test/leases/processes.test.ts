@@ -127,7 +127,7 @@ test('processes that are killed strand no more than a lease each, whatever their
   expect(stranded).toBeLessThanOrEqual(size * kills)
 }, 60_000)
 
-test('through kills, pauses and partitions no window ever sees more than the limit', async () => {
+test('through kills, pauses of processes and of Redis, and partitions, no window ever sees more than the limit', async () => {
   await server.flush()
   const random = randomFrom(Number(process.env.SLUICE_SEED ?? Date.now()))
   const file = join(dir, 'windows')
@@ -138,7 +138,7 @@ test('through kills, pauses and partitions no window ever sees more than the lim
     gcra: { limit: 150, window: 500, burst: 80, lease },
     fixedWindow: { limit: 150, window: 500, lease },
   }
-  const spending: Spending = { file, port: wire.port, timeoutMs: 100, everyMs: 5, atOnce: 2, limits }
+  const spending: Spending = { file, port: wire.port, timeoutMs: 100, everyMs: 10, atOnce: 2, limits }
   const spenders = await Promise.all(CLOCKS.map((shiftMs) => startSpender(shiftMs, spending)))
   // What the machine's clock said when the one that processes share was at 0.
   const originMs = Date.now() - Number(process.hrtime.bigint()) / 1e6
@@ -164,8 +164,15 @@ test('through kills, pauses and partitions no window ever sees more than the lim
       wire.toServer.pass()
     },
     async () => wire.cut(),
+    // A process that stands still holds its lease for longer than it may.
+    async () => {
+      const spender = spenders[random(spenders.length)] as ChildProcess
+      spender.kill('SIGSTOP')
+      await sleep(100 + random(900))
+      spender.kill('SIGCONT')
+    },
   ]
-  for (let n = 0; n < 10; n++) {
+  for (let n = 0; n < 12; n++) {
     await sleep(100 + random(300))
     await (troubles[n % troubles.length] as () => Promise<void>)()
   }
