@@ -10,7 +10,7 @@ export interface World {
   steps(): Step[]
   /** All that the future depends on, as text: what follows equal texts is explored once. */
   state(): string
-  /** Throws unless all is well in this state. */
+  /** Throws unless all is well in this state. Not called on the way to a state that has been gone before. */
   check(): unknown
   /** Throws unless all is well at the end. */
   end(): unknown
@@ -99,7 +99,8 @@ async function run(
         branches.push({ state, choices: steps.length, choice: 0, schedules: 0 })
       }
       const { choice } = branches[depth] as Branch
-      const step = steps[choice] as Step
+      const step = steps[choice]
+      if (!step) throw new Error('the same steps led elsewhere this time: something here is left to chance')
       taken.push(step.name)
       choices.push(choice)
       await step.take()
