@@ -3,6 +3,7 @@ import {
   fixedWindow,
   gcra,
   type KeyFunction,
+  type LeaseOptions,
   type Limit,
   leakyBucket,
   slidingLog,
@@ -11,10 +12,11 @@ import {
 } from '@sluice/core'
 import type { LimitSpec } from '../oracle/spec.js'
 
-/** The limit that a user would write for what an oracle knows as `spec`. */
-export function limitOf<Subject>(spec: LimitSpec, key?: KeyFunction<Subject>): Limit<Subject> {
+/** The limit that a user would write for what an oracle knows as `spec`, if need be with a key or a lease of its own. */
+export function limitOf<Subject>(spec: LimitSpec, key?: KeyFunction<Subject>, lease?: LeaseOptions): Limit<Subject> {
   const { limit, window } = spec
-  const own = key ? { key } : {}
+  const common = key ? { key } : {}
+  const own = lease ? { ...common, lease } : common
   switch (spec.algorithm) {
     case 'slidingLog':
       return slidingLog({ limit, window, ...own })
@@ -31,6 +33,6 @@ export function limitOf<Subject>(spec: LimitSpec, key?: KeyFunction<Subject>): L
     case 'leakyBucket':
       return leakyBucket({ leak: limit, every: window, capacity: spec.capacity, queue: spec.queue, ...own })
     case 'concurrency':
-      return concurrency({ limit, ttl: window, ...own })
+      return concurrency({ limit, ttl: window, ...common })
   }
 }

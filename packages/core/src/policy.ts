@@ -3,10 +3,11 @@ import { invalidPolicy, SluiceError, show } from './errors.js'
 import type { HttpContext } from './http/context.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from './limits/checks.js'
 import { defaultLimit } from './limits/default-limit.js'
+import { checkLeases, leasedId, leasedWindow } from './limits/lease.js'
 import type { KeyFunction, Limit, OrFunction, Resolution } from './limits/limit.js'
 import { type ReserveStep, reserveSteps } from './limits/reserve.js'
 import { type PriorityFunction, type PriorityOption, priorityFor } from './priority.js'
-import type { Cell, Plan, ResolvedLimit } from './store.js'
+import type { Cell, LeaseTerms, Plan, ResolvedLimit } from './store.js'
 import type { TierOf } from './tiers.js'
 
 export interface PolicyOptions<Subject> {
@@ -105,6 +106,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     if (this.chargesRefusals && this.limits.some(({ reserve }) => reserve !== undefined)) {
       throw new SluiceError('INVALID_POLICY', `${where}: reserve: expected none beside onDeny: "charge"`)
     }
+    checkLeases(where, this.limits)
     const keyFunctions = this.limits.map((limit) => limit.key ?? options.key)
     this.keys = [...new Set(keyFunctions)]
     this.#keyOf = keyFunctions.map((key) => this.keys.indexOf(key))
@@ -254,28 +256,31 @@ function cellsFor(
   const joinsLog = (i: number) =>
     resolutions[i]?.kernel === 'log' && definitions[i]?.reserve === undefined && !isShared(i)
   const logged = new Set<number>()
-  resolutions.forEach(({ kernel, id, params }, i) => {
+  resolutions.forEach(({ kernel, id, params, lease }, i) => {
+    const leasing = lease && { lease }
     const identity = keyOf[i] as number
     if (!joinsLog(i)) {
       const start = isShared(i) ? `~${tier?.shared.get(definitions[i] as Limit)}.` : prefix
-      return add({ kernel, id: start + id, params, identity, limits: [resolved[i] as ResolvedLimit] })
+      return add({ kernel, id: start + id, params, identity, limits: [resolved[i] as ResolvedLimit], ...leasing })
     }
     if (logged.has(identity)) return
     logged.add(identity)
     const log = logCell(
       resolved.filter((_, j) => joinsLog(j) && keyOf[j] === identity),
       identity,
+      lease,
     )
-    add({ ...log, id: prefix + log.id })
+    add({ ...log, id: prefix + log.id, ...leasing })
   })
   return Object.freeze(cells)
 }
 
 /** Sorted, so that the order in which limits are written makes no difference to the key. */
-function logCell(limits: readonly ResolvedLimit[], identity: number): Cell {
+function logCell(limits: readonly ResolvedLimit[], identity: number, lease: LeaseTerms | undefined): Cell {
   const sorted = [...limits].sort((a, b) => a.windowMs - b.windowMs || a.limit - b.limit)
-  const pairs = sorted.flatMap(({ limit, windowMs }) => [limit, windowMs])
+  const id = `log.${sorted.flatMap(({ limit, windowMs }) => [limit, windowMs]).join('.')}`
+  const pairs = sorted.flatMap(({ limit, windowMs }) => [limit, leasedWindow(windowMs, lease)])
   const most = Math.max(...sorted.map(({ limit }) => limit))
-  const longest = Math.max(...sorted.map(({ windowMs }) => windowMs))
-  return { kernel: 'log', id: `log.${pairs.join('.')}`, params: [most, longest, ...pairs], identity, limits: sorted }
+  const longest = leasedWindow(Math.max(...sorted.map(({ windowMs }) => windowMs)), lease)
+  return { kernel: 'log', id: leasedId(id, lease), params: [most, longest, ...pairs], identity, limits: sorted }
 }

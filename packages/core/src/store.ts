@@ -25,6 +25,14 @@ export interface ResolvedLimit {
   readonly queue: boolean
 }
 
+/** Units that a store in several processes may take at once for one key, to spend them in this one. */
+export interface LeaseTerms {
+  /** Most units. */
+  readonly size: number
+  /** How long they may be spent, in ms from before they were asked for. */
+  readonly ttlMs: number
+}
+
 /** One piece of state: what one kernel keeps under one key. */
 export interface Cell {
   readonly kernel: KernelName
@@ -39,6 +47,8 @@ export interface Cell {
   readonly identity: number
   /** What is reported: one limit, or several that share one log. */
   readonly limits: readonly ResolvedLimit[]
+  /** Present where `params` allow for units that are spent later than they are counted; equal for all cells of a plan. */
+  readonly lease?: LeaseTerms
 }
 
 /** What is decided together, all or none. Plans are made once and compared by identity. */

@@ -2,9 +2,10 @@ import { SluiceError } from '../errors.js'
 import type { ResolvedLimit } from '../store.js'
 import { exactProduct, oneOf, wholeNumber } from './checks.js'
 import { makeLimit, type RateOptions } from './common.js'
+import type { LeasableOptions } from './lease.js'
 import type { CommonOptions, Limit, OrFunction, Resolution, UnitOptions } from './limit.js'
 
-export interface GcraOptions<Subject> extends RateOptions<Subject>, UnitOptions {
+export interface GcraOptions<Subject> extends RateOptions<Subject>, UnitOptions, LeasableOptions {
   /** Largest burst, in units. At least 1. @default `limit` */
   readonly burst?: number
 }
@@ -18,12 +19,12 @@ export interface GcraOptions<Subject> extends RateOptions<Subject>, UnitOptions 
 export function gcra<Subject>(options: GcraOptions<Subject>): Limit<Subject> {
   const { burst, ...rate } = options ?? {}
   if (burst !== undefined) wholeNumber('gcra', 'burst', burst, 1)
-  return makeLimit('gcra', rate as RateOptions<Subject>, ['burst', 'unit'], (where, limit, windowMs) =>
+  return makeLimit('gcra', rate as RateOptions<Subject>, ['burst', 'unit', 'lease'], (where, limit, windowMs) =>
     bucket(where, 'gcra', 'burst', limit, windowMs, burst ?? limit, 1, false),
   )
 }
 
-export interface TokenBucketOptions<Subject> extends CommonOptions<Subject>, UnitOptions {
+export interface TokenBucketOptions<Subject> extends CommonOptions<Subject>, UnitOptions, LeasableOptions {
   /** Most tokens the bucket holds, at least 1; it starts full. @default `refill` */
   readonly capacity?: number
   /** Tokens that come back `every`; `limit` is another name for it. */
@@ -49,21 +50,25 @@ export function tokenBucket<Subject>(options: TokenBucketOptions<Subject>): Limi
   oneOf('tokenBucket', 'style', style, ['greedy', 'interval'])
   if (capacity !== undefined) wholeNumber('tokenBucket', 'capacity', capacity, 1)
   const rate = renamed('tokenBucket', rest, 'refill')
-  return makeLimit('tokenBucket', rate, ['capacity', 'refill', 'every', 'style', 'unit'], (where, limit, windowMs) =>
-    bucket(
-      where,
-      'tokenBucket',
-      'capacity',
-      limit,
-      windowMs,
-      capacity ?? limit,
-      style === 'interval' ? windowMs : 1,
-      false,
-    ),
+  return makeLimit(
+    'tokenBucket',
+    rate,
+    ['capacity', 'refill', 'every', 'style', 'unit', 'lease'],
+    (where, limit, windowMs) =>
+      bucket(
+        where,
+        'tokenBucket',
+        'capacity',
+        limit,
+        windowMs,
+        capacity ?? limit,
+        style === 'interval' ? windowMs : 1,
+        false,
+      ),
   )
 }
 
-export interface LeakyBucketOptions<Subject> extends CommonOptions<Subject>, UnitOptions {
+export interface LeakyBucketOptions<Subject> extends CommonOptions<Subject>, UnitOptions, LeasableOptions {
   /** Most units the bucket holds, at least 1. With `queue`, how many may be under way at once. @default `leak` */
   readonly capacity?: number
   /** Units that leak out `every`; `limit` is another name for it. */
@@ -88,10 +93,17 @@ export interface LeakyBucketOptions<Subject> extends CommonOptions<Subject>, Uni
 export function leakyBucket<Subject>(options: LeakyBucketOptions<Subject>): Limit<Subject> {
   const { capacity, queue = false, ...rest } = options ?? {}
   if (typeof queue !== 'boolean') oneOf('leakyBucket', 'queue', queue, ['true', 'false'])
+  if (queue && rest.lease !== undefined) {
+    // Turns are given out by the store, one after the other.
+    throw new SluiceError('INVALID_POLICY', 'leakyBucket: lease: expected none beside queue')
+  }
   if (capacity !== undefined) wholeNumber('leakyBucket', 'capacity', capacity, 1)
   const rate = renamed('leakyBucket', rest, 'leak')
-  return makeLimit('leakyBucket', rate, ['capacity', 'leak', 'every', 'queue', 'unit'], (where, limit, windowMs) =>
-    bucket(where, 'leakyBucket', 'capacity', limit, windowMs, capacity ?? limit, 1, queue),
+  return makeLimit(
+    'leakyBucket',
+    rate,
+    ['capacity', 'leak', 'every', 'queue', 'unit', 'lease'],
+    (where, limit, windowMs) => bucket(where, 'leakyBucket', 'capacity', limit, windowMs, capacity ?? limit, 1, queue),
   )
 }
 

@@ -1,5 +1,6 @@
-import { invalidPolicy } from '../errors.js'
+import { invalidPolicy, SluiceError } from '../errors.js'
 import { headerName, knownOptions, limitOption, oneOf, optionalFunction, windowOption } from './checks.js'
+import { type LeasableOptions, leased, leaseOf } from './lease.js'
 import type { Algorithm, CommonOptions, Limit, OrFunction, Resolution, UnitOptions } from './limit.js'
 import { checkReserve, reserveSteps } from './reserve.js'
 
@@ -15,7 +16,7 @@ export function makeLimit<Subject>(
   algorithm: Algorithm,
   options: RateOptions<Subject>,
   extraOptions: readonly string[],
-  resolve: (where: string, limit: number, windowMs: number) => Resolution,
+  resolveUnleased: (where: string, limit: number, windowMs: number) => Resolution,
 ): Limit<Subject> {
   knownOptions(algorithm, options, ['name', 'limit', 'window', 'key', 'respond', 'reserve', ...extraOptions])
   optionalFunction(algorithm, 'key', options.key)
@@ -25,11 +26,18 @@ export function makeLimit<Subject>(
   if (options.name !== undefined) headerName(algorithm, 'name', options.name)
   const limit = limitOption(algorithm, options.limit)
   const window = windowOption<Extract<typeof options.window, (...args: never) => unknown>>(algorithm, options.window)
+  const { lease: leaseOptions } = options as LeasableOptions
+  const lease = leaseOptions === undefined ? undefined : leaseOf(algorithm, leaseOptions)
+  const resolve: typeof resolveUnleased = (where, limit, windowMs) => {
+    const resolution = resolveUnleased(where, limit, windowMs)
+    return lease ? leased(where, resolution, lease) : resolution
+  }
   // With both known now, numbers that could round are refused now.
   const known = typeof limit === 'number' && typeof window === 'number' ? resolve(algorithm, limit, window) : undefined
   const { unit = 'requests' } = options as UnitOptions
   oneOf(algorithm, 'unit', unit, ['requests', 'content-bytes'])
   if (options.reserve !== undefined) {
+    if (lease) throw new SluiceError('INVALID_POLICY', `${algorithm}: lease: expected none beside reserve`)
     const steps = reserveSteps(algorithm, options.reserve)
     if (known) checkReserve(algorithm, steps, known.report.capacity)
   }
@@ -43,5 +51,6 @@ export function makeLimit<Subject>(
     ...(options.respond && { respond: options.respond }),
     ...(options.name !== undefined && { name: options.name }),
     ...(options.reserve !== undefined && { reserve: options.reserve }),
+    ...(leaseOptions !== undefined && { lease: leaseOptions }),
   })
 }

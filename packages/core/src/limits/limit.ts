@@ -1,6 +1,7 @@
 import type { HttpContext } from '../http/context.js'
 import type { Responder } from '../http/responders/responder.js'
-import type { KernelName, QuotaUnit, ResolvedLimit } from '../store.js'
+import type { KernelName, LeaseTerms, QuotaUnit, ResolvedLimit } from '../store.js'
+import type { LeasableOptions } from './lease.js'
 import type { Reserve } from './reserve.js'
 
 /** A value, or a function of the request that returns it. */
@@ -53,11 +54,12 @@ export interface Resolution {
   readonly id: string
   readonly params: readonly number[]
   readonly report: Omit<ResolvedLimit, 'name' | 'unit'>
+  readonly lease?: LeaseTerms
 }
 
 /** One rule: at most `limit` units of cost per `window`, under one algorithm. Made by a constructor, frozen. */
 // biome-ignore lint/suspicious/noExplicitAny: a limit without functions of the request fits every kind of request
-export interface Limit<Subject = any> extends CommonOptions<Subject> {
+export interface Limit<Subject = any> extends CommonOptions<Subject>, LeasableOptions {
   readonly algorithm: Algorithm
   readonly unit: QuotaUnit
   readonly limit: OrFunction<number, Subject>

@@ -1,6 +1,7 @@
 import { invalidPolicy } from '../errors.js'
 import { exactProduct } from './checks.js'
 import { makeLimit, type RateOptions } from './common.js'
+import type { LeasableOptions } from './lease.js'
 import type { CommonOptions, Limit } from './limit.js'
 
 /** Most entries one log may have to keep: 1,000,000, which is 12 MB of Redis memory for one key. */
@@ -13,8 +14,8 @@ export const MAX_LOG_LIMIT = 1_000_000
  * @example slidingLog({ limit: 100, window: '1m' })
  * @throws SluiceError `INVALID_POLICY`
  */
-export function slidingLog<Subject>(options: RateOptions<Subject>): Limit<Subject> {
-  return makeLimit('slidingLog', options, [], (where, limit, windowMs) => {
+export function slidingLog<Subject>(options: RateOptions<Subject> & LeasableOptions): Limit<Subject> {
+  return makeLimit('slidingLog', options, ['lease'], (where, limit, windowMs) => {
     exactProduct(where, 'limit', limit, windowMs)
     if (limit > MAX_LOG_LIMIT) invalidPolicy(where, 'limit', `at most ${MAX_LOG_LIMIT} for an exact log`, limit)
     return {
@@ -26,15 +27,17 @@ export function slidingLog<Subject>(options: RateOptions<Subject>): Limit<Subjec
   })
 }
 
+type LogOptions<Subject> = CommonOptions<Subject> & LeasableOptions
+
 /** At most `limit` units in any second; an exact log. */
-export const perSecond = <Subject>(limit: number, options: CommonOptions<Subject> = {}): Limit<Subject> =>
+export const perSecond = <Subject>(limit: number, options: LogOptions<Subject> = {}): Limit<Subject> =>
   slidingLog({ ...options, limit, window: 1000 })
 /** At most `limit` units in any minute; an exact log. */
-export const perMinute = <Subject>(limit: number, options: CommonOptions<Subject> = {}): Limit<Subject> =>
+export const perMinute = <Subject>(limit: number, options: LogOptions<Subject> = {}): Limit<Subject> =>
   slidingLog({ ...options, limit, window: 60_000 })
 /** At most `limit` units in any hour; an exact log. */
-export const perHour = <Subject>(limit: number, options: CommonOptions<Subject> = {}): Limit<Subject> =>
+export const perHour = <Subject>(limit: number, options: LogOptions<Subject> = {}): Limit<Subject> =>
   slidingLog({ ...options, limit, window: 3_600_000 })
 /** At most `limit` units in any 24 hours; an exact log. */
-export const perDay = <Subject>(limit: number, options: CommonOptions<Subject> = {}): Limit<Subject> =>
+export const perDay = <Subject>(limit: number, options: LogOptions<Subject> = {}): Limit<Subject> =>
   slidingLog({ ...options, limit, window: 86_400_000 })

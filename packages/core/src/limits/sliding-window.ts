@@ -3,9 +3,10 @@ import { invalidPolicy, SluiceError } from '../errors.js'
 import { DROPPED, STRICT, WEIGHTED_DOWN, WEIGHTED_UP } from '../kernels/window.js'
 import { exactProduct, oneOf, wholeNumber } from './checks.js'
 import { makeLimit, type RateOptions } from './common.js'
+import type { LeasableOptions } from './lease.js'
 import type { Limit, UnitOptions } from './limit.js'
 
-export interface SlidingWindowOptions<Subject> extends RateOptions<Subject>, UnitOptions {
+export interface SlidingWindowOptions<Subject> extends RateOptions<Subject>, UnitOptions, LeasableOptions {
   /** Counters per window, 1 to 1,000; must divide the window. @default 1 when weighted, else 60 or the most up to 60 that divide it */
   readonly segments?: number
   /** Length of a segment instead of their number; must divide the window. */
@@ -45,7 +46,7 @@ export function slidingWindow<Subject>(options: SlidingWindowOptions<Subject>): 
   const edgeCode =
     edge === 'strict' ? STRICT : edge === 'dropped' ? DROPPED : rounding === 'up' ? WEIGHTED_UP : WEIGHTED_DOWN
 
-  return makeLimit('slidingWindow', rate as RateOptions<Subject>, ['unit'], (where, limit, windowMs) => {
+  return makeLimit('slidingWindow', rate as RateOptions<Subject>, ['unit', 'lease'], (where, limit, windowMs) => {
     exactProduct(where, 'limit', limit, windowMs)
     const count = segments ?? (segmentMs ? windowMs / segmentMs : edge === 'weighted' ? 1 : defaultSegments(windowMs))
     if (!Number.isInteger(count) || count > MAX_SEGMENTS || windowMs % count !== 0) {

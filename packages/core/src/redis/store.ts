@@ -7,6 +7,7 @@ import { decideAcrossSlots } from './across-slots.js'
 import { Batches } from './batches.js'
 import { type Connection, connect } from './connection.js'
 import { blockSuffix, cellSuffix, keyStart } from './keys.js'
+import { Leases } from './leases.js'
 import { deleteKeys, run } from './run.js'
 import { blockScript } from './scripts.generated.js'
 
@@ -48,6 +49,7 @@ const MOST_IN_BATCH = 1000
 class RedisStore implements Store {
   readonly #connection: Connection
   readonly #batches: Batches
+  readonly #leases: Leases
   readonly #prefix: string
   readonly #timeoutMs: number
   readonly #clock: (() => number) | undefined
@@ -66,16 +68,26 @@ class RedisStore implements Store {
       clock: options.clock,
       marker: this.#marker,
     })
+    this.#leases = new Leases({
+      decide: (ask) => this.#decideShared(ask),
+      isOneRun: (identities) => !connection.isCluster || isOne(this.#slots(identities)),
+      clock: options.clock,
+    })
   }
 
-  decide(ask: Ask): Promise<Answer> {
+  decide(ask: Ask): Answer | Promise<Answer> {
+    return ask.plan.cells[0]?.lease ? this.#leases.decide(ask) : this.#decideShared(ask)
+  }
+
+  #decideShared(ask: Ask): Promise<Answer> {
     if (!this.#connection.isCluster) return this.#batches.decide(ask, 0)
-    const slots = ask.identities.map((identity) => calculateSlot(`${this.#start(identity)}}`))
-    if (slots.every((slot) => slot === slots[0])) return this.#batches.decide(ask, slots[0] as number)
+    const slots = this.#slots(ask.identities)
+    if (isOne(slots)) return this.#batches.decide(ask, slots[0] as number)
     return decideAcrossSlots(ask, slots, (part, slot) => this.#batches.decide(part, slot))
   }
 
   async reset(plan: Plan, identities: readonly string[]): Promise<void> {
+    this.#leases.forget(plan, identities)
     this.#batches.flush()
     const keys = plan.cells.map((cell: Cell) => {
       return this.#start(identities[cell.identity] as string) + cellSuffix(plan.policy, cell)
@@ -84,6 +96,7 @@ class RedisStore implements Store {
   }
 
   async block(policy: string, identity: string, forMs: number, reason: string): Promise<void> {
+    this.#leases.drop(policy, identity)
     this.#batches.flush()
     const keys = [this.#start(identity) + blockSuffix(policy)]
     if (this.#marker !== undefined) keys.push(this.#marker)
@@ -94,16 +107,26 @@ class RedisStore implements Store {
   }
 
   async unblock(policy: string, identity: string): Promise<void> {
+    this.#leases.drop(policy, identity)
     this.#batches.flush()
     await deleteKeys(this.#connection, this.#timeoutMs, [this.#start(identity) + blockSuffix(policy)])
   }
 
   async close(): Promise<void> {
+    await this.#leases.close()
     await this.#batches.drain()
     this.#connection.close()
+  }
+
+  #slots(identities: readonly string[]): number[] {
+    return identities.map((identity) => calculateSlot(`${this.#start(identity)}}`))
   }
 
   #start(identity: string): string {
     return keyStart(this.#prefix, identity)
   }
+}
+
+function isOne(slots: readonly number[]): boolean {
+  return slots.every((slot) => slot === slots[0])
 }

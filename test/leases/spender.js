@@ -1,0 +1,48 @@
+// One process of a service, on the built package as users get it. Spends of the leases it is told to, a few at a
+// time, and writes down each admission at once, so that nothing of it is lost when the process is killed: which
+// limit, and between which instants by the clock that all processes of the machine share, in ms.
+import { openSync, writeSync } from 'node:fs'
+import * as sluice from '@sluice/core'
+import { Redis } from 'ioredis'
+
+const { slidingLog, gcra, fixedWindow } = sluice
+/** @type {Record<string, (options: any) => sluice.Limit<string>>} */
+const constructors = { slidingLog, gcra, fixedWindow }
+
+/** @type {{ file: string, port: number, timeoutMs: number, everyMs: number, atOnce: number, limits: Record<string, object> }} */
+const { file, port, timeoutMs, everyMs, atOnce, limits } = JSON.parse(process.argv[2] ?? '{}')
+const admissions = openSync(file, 'a')
+const client = new Redis(port)
+// Cut and held back by the test.
+client.on('error', () => {})
+const store = sluice.redisStore(client, { timeoutMs })
+const limiters = Object.entries(limits).map(([make, options]) => ({
+  make,
+  limiter: sluice.createLimiter({
+    name: 'leases',
+    store,
+    limits: [/** @type {(options: object) => sluice.Limit<string>} */ (constructors[make])(options)],
+  }),
+}))
+
+const now = () => Number(process.hrtime.bigint()) / 1e6
+
+/** @param {{ make: string, limiter: sluice.Limiter<string> }} of */
+async function ask({ make, limiter }) {
+  const before = now()
+  try {
+    const { allowed } = await limiter.consume('all')
+    if (allowed) writeSync(admissions, `${make} ${before} ${now()}\n`)
+  } catch {
+    // Redis is away for a moment, which is none of this test's business.
+  }
+}
+
+client.once('ready', () => {
+  process.send?.('ready')
+  setInterval(() => {
+    for (const of of limiters) for (let n = 0; n < atOnce; n++) void ask(of)
+  }, everyMs)
+})
+// Never outlive the test.
+process.once('disconnect', () => process.exit())
