@@ -117,8 +117,8 @@ export class BlocksWorld implements World {
   async end(): Promise<void> {
     const untold = this.#decisions.find(({ told }) => told === undefined)
     if (untold) throw new Error(`${untold.name} is never told`)
-    const admitted = this.#decisions.filter(({ told }) => told && !(told instanceof Error) && told.allowed).length
-    const failed = this.#decisions.filter(({ told }) => told instanceof Error).length
+    const failed = this.#decisions.filter(({ told }) => isFailure(told)).length
+    const admitted = this.#decisions.filter(({ told }) => !isFailure(told) && (told as Verdict).allowed).length
     const charged = await this.#charged()
     if (charged < admitted || charged > admitted + failed) {
       throw new Error(`${admitted} are admitted, ${failed} failed, and ${charged} charged`)
@@ -130,19 +130,13 @@ export class BlocksWorld implements World {
     await this.#redis.call('DEL', `${this.#prefix}{k}:blocks:log.${LIMIT}.3600000`)
   }
 
-  /** What a store takes for an ioredis client: its commands wait until they are let through. */
+  /** Its commands wait until they are let through. */
   #client(i: number): unknown {
     const name = `store ${i + 1}`
-    const own = {
-      status: 'ready',
-      on: () => {},
-      disconnect: () => {},
-      call: (command: string, args: readonly string[]) => {
-        const call = `command ${++this.#sent} of ${name}, ${command}, `
-        return this.#network.call(name, 'Redis', call.trimEnd(), () => this.#run(command, args))
-      },
-    }
-    return { status: 'ready', options: {}, evalsha: () => {}, once: () => {}, off: () => {}, duplicate: () => own }
+    return clientThat((command, args) => {
+      const call = `command ${++this.#sent} of ${name}, ${command},`
+      return this.#network.call(name, 'Redis', call, () => this.#run(command, args))
+    })
   }
 
   async #run(command: string, args: readonly string[]): Promise<unknown> {
@@ -206,22 +200,32 @@ export class BlocksWorld implements World {
   }
 
   async #charged(): Promise<number> {
-    const reader = redisStore(this.#passing(), { clock: () => this.#now, prefix: this.#prefix })
+    const reader = redisStore(this.#passing(), { clock: () => this.#now, prefix: this.#prefix, timeoutMs: '1h' })
     const limiter = createLimiter({ name: 'blocks', store: reader, limit: LIMIT, window: '1h' })
     await limiter.unblock('k')
     return LIMIT - (await limiter.peek('k')).remaining
   }
 
   #passing(): unknown {
-    const call = (command: string, args: readonly string[]) => this.#redis.call(command, ...args)
-    const own = { status: 'ready', on: () => {}, disconnect: () => {}, call }
-    return { status: 'ready', options: {}, evalsha: () => {}, once: () => {}, off: () => {}, duplicate: () => own }
+    return clientThat((command, args) => this.#redis.call(command, ...args))
   }
 }
 
+/** What a store takes for an ioredis client: one that is connected, and sends its commands this way. */
+function clientThat(call: (command: string, args: readonly string[]) => Promise<unknown>): unknown {
+  const nothing = () => {}
+  const client = { status: 'ready', options: {}, evalsha: nothing, on: nothing, once: nothing, off: nothing }
+  return { ...client, duplicate: () => ({ ...client, call, disconnect: nothing }) }
+}
+
 function expectTrue({ name, always, never, told }: Decision): void {
-  if (told instanceof Error) return
-  const isBlocked = told?.reason === 'blocked'
+  if (isFailure(told)) return
+  const isBlocked = (told as Verdict).reason === 'blocked'
   if (always && !isBlocked) throw new Error(`${name} is let through a block that held all the time`)
   if (never && isBlocked) throw new Error(`${name} is blocked, and there was no block`)
+}
+
+/** Whether it is not Redis that decided. */
+function isFailure(told: Verdict | Error | undefined): boolean {
+  return told instanceof Error || told?.kind !== 'decided'
 }

@@ -65,8 +65,6 @@ interface Stay {
   isOver: boolean
   wasBlocked: boolean
   isGivenBack: boolean
-  /** Whether a call was lost that charges or gives back: then units may stay. */
-  isUncertain: boolean
 }
 
 /**
@@ -98,7 +96,7 @@ export class SlotsWorld implements World {
     }))
     for (const asked of this.#asked) {
       for (const slot of this.#stores.keys()) {
-        const rest = { taken: 0, fined: 0, isOver: false, wasBlocked: false, isGivenBack: false, isUncertain: false }
+        const rest = { taken: 0, fined: 0, isOver: false, wasBlocked: false, isGivenBack: false }
         this.#stays.push({ asked, slot, ...rest })
       }
       this.#live(asked).catch((error) => {
@@ -151,7 +149,7 @@ export class SlotsWorld implements World {
       const told = `${asked.name}, which is ${asked.outcome}, on slot ${slot + 1}`
       expect(asked.outcome, told).not.toBe('waits')
       if (wasBlocked) expect(asked.outcome, told).not.toBe('admitted')
-      if (stay.isUncertain) continue
+      if (this.#isUncertain(stay)) continue
       const stays = this.#isIn(asked, slot)
       // What fails when it is known to be refused is a charged refusal all the same.
       const isKept = this.#options.onDeny === 'charge' && this.#isKnownToBeRefused(asked)
@@ -171,6 +169,11 @@ export class SlotsWorld implements World {
   /** Whether it is admitted here, and has not begun to give that back. */
   #isIn({ outcome, isLeaving, request }: Asked, slot: number): boolean {
     return outcome === 'admitted' && !(isLeaving && (request.after === 'refund' || this.#isPlaces(slot)))
+  }
+
+  /** Whether a call was lost that charges or gives back: then units may stay. */
+  #isUncertain({ asked, slot }: Stay): boolean {
+    return OPS.some((op) => this.#network.fate(`${asked.name}: ${op} on slot ${slot + 1}`)?.failed)
   }
 
   #isPlaces(slot: number): boolean {
@@ -224,12 +227,6 @@ export class SlotsWorld implements World {
     } catch (error) {
       if (!/: (lost|late|unheard)$/.test(String(error))) throw error
       if (asked.outcome === 'waits') asked.outcome = 'failed'
-      for (const stay of this.#stays) {
-        if (stay.asked !== asked) continue
-        stay.isUncertain = OPS.some(
-          (op) => this.#network.fate(`${name}: ${op} on slot ${stay.slot + 1}`)?.failed === true,
-        )
-      }
     }
   }
 
