@@ -5,6 +5,9 @@ import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { type BlocksOptions, BlocksWorld } from './support/blocks-world.js'
 import { explore } from './support/explore.js'
 
+// All of it is computing, which on a busy machine takes its time.
+vi.setConfig({ testTimeout: 60_000 })
+
 let redis: RedisServer
 let client: Owned<Redis>
 beforeAll(async () => {

@@ -1,11 +1,14 @@
 import { memoryStore, redisStore, type Store } from '@sluice/core'
 import type { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Owned, singleClients } from '../support/clients.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { explore } from './support/explore.js'
 import { RELEASE } from './support/inside.js'
 import { type Holder, type PlacesOptions, PlacesWorld } from './support/places-world.js'
+
+// All of it is computing, which on a busy machine takes its time.
+vi.setConfig({ testTimeout: 60_000 })
 
 const once: Holder = { deeds: ['release'] }
 const renewing: Holder = { deeds: ['renew', 'release'] }
