@@ -78,9 +78,15 @@ export function acquireOptions(where: string, options: AcquireOptions): LineOpti
  * whoever came first is first, but for head starts. A request waits in the line of the limit that
  * refuses it for longest, and asks when nobody is before it in any line of its limits. Every admission
  * is the store's, so limits stay exact across processes; who gets one first is settled in each process.
+ *
+ * Holds in every order in which the store may answer, time may pass, and others may leave or give back
+ * (`test/interleavings/lines.test.ts`): everyone is told once, admitted ones are charged and nobody else is, nobody
+ * sleeps while there is room that this process knows of, and lines end with those who stood in them.
  */
 export class WaitingLines {
   readonly #lines = new Map<string, Turn[]>()
+  /** How often something was given back. */
+  #givenBack = 0
 
   /** How many lines there are. */
   get size(): number {
@@ -94,6 +100,7 @@ export class WaitingLines {
 
   /** Something was given back: whoever sleeps at the head of a line looks again. */
   wake(): void {
+    this.#givenBack++
     for (const line of this.#lines.values()) line[0]?.wake?.()
   }
 
@@ -111,6 +118,7 @@ export class WaitingLines {
     signal?.throwIfAborted()
 
     let { refusal } = options
+    let askedAfter = this.#givenBack
     let id =
       (refusal && lineOf(asker, refusal)) ?? asker.lines.find((id) => this.#lines.has(id)) ?? (asker.lines[0] as string)
     const full = this.#lines.get(id) ?? []
@@ -150,6 +158,7 @@ export class WaitingLines {
           moveTo(other)
           continue
         }
+        if (!refusal) askedAfter = this.#givenBack
         const verdict = refusal ?? (await asker.decide(cost, cost === 0 ? PEEK : CONSUME))
         refusal = undefined
         if (verdict.allowed) {
@@ -157,6 +166,8 @@ export class WaitingLines {
           await asker.giveBack(verdict)
           throw signal?.aborted ? signal.reason : tooLong(verdict, verdict.delayMs)
         }
+        // A refusal that was on its way when something was given back may know nothing of it.
+        if (askedAfter !== this.#givenBack) continue
         const wait = foreseen(verdict)
         // Never is too long even for those who would wait for ever.
         if (verdict.reason === 'impossible' || wait > left() || left() <= 0) throw tooLong(verdict)

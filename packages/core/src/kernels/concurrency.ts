@@ -3,6 +3,9 @@
  * freed first, so a crashed holder gives its place back by itself.
  *
  * State: the instants at which leases end, in ms. A lease counts while its end lies ahead of now.
+ *
+ * Holds in every order of taking, renewing, freeing, lapsing and dying (`test/interleavings/places.test.ts`): never
+ * more places are held than there are, each is freed once, and freeing one that has lapsed frees nobody else's.
  */
 
 /** Milliseconds until `cost` places are free if nobody renews or frees any: 0 now, -1 never. */

@@ -16,13 +16,17 @@ interface Part {
  * Decides a plan whose keys sit on different slots, which no script may touch together: every slot
  * decides its part all or none, and if one refuses, the others give back what they charged.
  *
- * Never admits too much, since every limit has room for what is admitted. For the moment between the
- * two phases a part is charged for a request that ends up refused, so another may be refused that
- * would have had room.
+ * Holds in every order in which slots may run and answer (`test/interleavings/slots.test.ts`):
+ * - At no instant more is admitted than any limit has room for: who is admitted is charged on every slot.
+ * - What is refused, blocked or failed is charged nowhere in the end, and is given back once. Except that a call
+ *   whose answer is lost may have run: where it was a charge, or was to give back, its slot stays charged.
+ * - A refusal that is to be charged (`CHARGE`) is charged on every slot, when all have answered; it holds no places.
+ *
+ * For the moment between the two phases a part is charged for a request that ends up refused, so another
+ * may be refused that would have had room.
  */
 export async function decideAcrossSlots(given: Ask, slots: readonly number[], decide: Decide): Promise<Answer> {
-  // What can never fit is charged nowhere, and no slot knows of the limits of another.
-  const ask: Ask = given.op === CHARGE && isImpossible(given) ? { ...given, op: PEEK } : given
+  const ask = given.op === CHARGE ? { ...given, op: firstOpOfCharge(given) } : given
   const parts = partsOf(ask.plan, slots)
   const charges = ask.charge && answersOf.get(ask.charge)
   const asks = parts.map((part, i) => partAsk(ask, part, charges?.[i]))
@@ -31,18 +35,14 @@ export async function decideAcrossSlots(given: Ask, slots: readonly number[], de
   const failure = settled.find((result) => result.status === 'rejected')
 
   const allowed = answers.every((answer) => answer?.allowed)
-  if (!allowed && (ask.op === CONSUME || ask.op === CHARGE)) {
-    const staysCharged = ask.op === CHARGE && !failure && !answers.some((answer) => answer?.block)
+  if (!allowed && ask.op === CONSUME) {
+    const isCharged = given.op === CHARGE && !failure && !answers.some((answer) => answer?.block)
     const seconds = parts.map(async (part, i) => {
-      const charge = answers[i]
-      if (!charge?.allowed) return
-      const again = (op: Ask['op']) => decide({ ...(asks[i] as Ask), op, charge }, part.slot)
-      if (!staysCharged) answers[i] = { ...(await again(REFUND)), allowed: true }
-      else {
-        // A refused request is not in flight. What its charge left is told as it is now.
-        if (part.plan.cells.some(({ kernel }) => kernel === 'concurrency')) await again(RELEASE)
-        answers[i] = await again(PEEK)
-      }
+      const first = answers[i]
+      if (!first) return
+      const again = (op: Ask['op']) => decide({ ...(asks[i] as Ask), op, charge: first }, part.slot)
+      if (isCharged) answers[i] = await refusalCharged(part, first, again)
+      else if (first.allowed) answers[i] = { ...(await again(REFUND)), allowed: true }
     })
     const all = Promise.allSettled(seconds)
     // What could not be decided is not kept waiting for what is given back.
@@ -53,6 +53,25 @@ export async function decideAcrossSlots(given: Ask, slots: readonly number[], de
   const answer = whole(ask, parts, answers as Answer[], allowed)
   answersOf.set(answer, answers as Answer[])
   return answer
+}
+
+/** A refusal is charged once it is one: no slot knows of the limits, the blocks or the failure of another. */
+function firstOpOfCharge(ask: Ask): Ask['op'] {
+  // What can never fit is charged nowhere.
+  return isImpossible(ask) ? PEEK : CONSUME
+}
+
+/** Sees to it that a slot has charged a refusal, and tells what that has left. A refused request is not in flight. */
+async function refusalCharged(
+  { plan }: Part,
+  first: Answer,
+  again: (op: Ask['op']) => Promise<Answer>,
+): Promise<Answer> {
+  const charge = first.allowed ? first : await again(CHARGE)
+  if (charge.allowed && plan.cells.some(({ kernel }) => kernel === 'concurrency')) await again(RELEASE)
+  const told = first.allowed ? await again(PEEK) : charge
+  // A block or room that came meanwhile is not what decided.
+  return told.block || (charge.allowed && !first.allowed) ? first : told
 }
 
 /** The answers that an answer to the whole was put together from: slots have clocks, and a refund needs each one's. */

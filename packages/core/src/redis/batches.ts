@@ -115,6 +115,10 @@ export class Batches {
   /**
    * Sends a batch without block keys where a marker says that nobody is blocked. If somebody is, nothing
    * was decided, and it goes again with them; and so do the batches of the next moment.
+   *
+   * Holds in every order in which commands of several stores reach Redis and replies come back
+   * (`test/interleavings/blocks.test.ts`): while a block holds in Redis, no decision that reaches it is let
+   * through, and each is charged at most once. That takes a marker that lives as long as any block.
    */
   async #decided(groups: ReadonlyMap<Plan, readonly Pending[]>, sentAt: number): Promise<Answers> {
     let parts = 0

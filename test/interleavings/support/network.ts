@@ -1,0 +1,166 @@
+import type { Step } from './explore.js'
+
+/** One call on its way: asked, run where it was sent to, answered. */
+interface Call {
+  readonly client: string
+  readonly server: string
+  readonly name: string
+  state: 'sent' | 'late' | 'ran'
+  run(): unknown
+  answer: unknown
+  /** What the server threw instead of an answer. */
+  refusal: Error | undefined
+  resolve(answer: unknown): void
+  reject(error: Error): void
+}
+
+/** What became of a call, for those who say what must be true of it. */
+export interface Fate {
+  /** The server has run it. */
+  ran: boolean
+  /** Its caller was told that it failed. */
+  failed: boolean
+  answer: unknown
+}
+
+export interface NetworkOptions {
+  /** How many calls may go wrong: be lost, run without their caller hearing of it, or run after their caller gave up. */
+  readonly faults?: number
+  /**
+   * Whether answers travel by themselves, later than their call runs. Where callers do nothing with an answer but
+   * make further calls, that adds nothing: those may be as late. @default false
+   */
+  readonly lateAnswers?: boolean
+  /** Whether calls of one client to one server stay in order, as on one connection. @default false */
+  readonly inOrder?: boolean
+}
+
+/**
+ * Calls between clients and servers, none of which moves by itself: that a call reaches its server, that the
+ * answer reaches its caller, and that either goes wrong are steps.
+ */
+export class Network {
+  readonly #calls = new Set<Call>()
+  readonly #inOrder: boolean
+  readonly #lateAnswers: boolean
+  #faults: number
+  /** What happened at each server and to each client, in order: with that, everything is as it is. */
+  readonly #histories = new Map<string, string[]>()
+  readonly #fates = new Map<string, Fate>()
+
+  constructor({ faults = 0, inOrder = false, lateAnswers = false }: NetworkOptions = {}) {
+    this.#faults = faults
+    this.#inOrder = inOrder
+    this.#lateAnswers = lateAnswers
+  }
+
+  get isQuiet(): boolean {
+    return this.#calls.size === 0
+  }
+
+  /** Sends a call. Names are unique. */
+  call<Answered>(client: string, server: string, name: string, run: () => Answered): Promise<Awaited<Answered>> {
+    return new Promise((resolve, reject) => {
+      if (this.#fates.has(name)) throw new Error(`two calls are named ${name}`)
+      this.#fates.set(name, { ran: false, failed: false, answer: undefined })
+      const call: Call = {
+        client,
+        server,
+        name,
+        state: 'sent',
+        run,
+        answer: undefined,
+        refusal: undefined,
+        resolve: resolve as never,
+        reject,
+      }
+      this.#calls.add(call)
+    })
+  }
+
+  /** Notes what happens beside calls: a clock moves, somebody leaves. */
+  note(place: string, what: string): void {
+    const history = this.#histories.get(place)
+    if (history) history.push(what)
+    else this.#histories.set(place, [what])
+  }
+
+  fate(name: string): Fate | undefined {
+    return this.#fates.get(name)
+  }
+
+  steps(): Step[] {
+    const steps: Step[] = []
+    const asked = new Set<string>()
+    const answered = new Set<string>()
+    for (const call of this.#calls) {
+      const { client, server, name, state } = call
+      const connection = `${client} ${server}`
+      if (state === 'ran') {
+        if (this.#isBehind(answered, connection)) continue
+        steps.push({ name: `${name} is answered`, take: () => this.#answer(call) })
+        if (this.#faults > 0)
+          steps.push({ name: `the answer to ${name} is lost`, take: () => this.#fail(call, 'unheard') })
+        continue
+      }
+      // An answer comes after those to what was asked before.
+      answered.add(connection)
+      if (this.#isBehind(asked, connection)) continue
+      const isLate = state === 'late'
+      const runs = `${server} runs ${name}`
+      if (this.#lateAnswers || isLate) steps.push({ name: runs, take: () => this.#run(call) })
+      else steps.push({ name: `${runs} and answers`, take: () => this.#run(call).then(() => this.#answer(call)) })
+      if (!isLate && this.#faults > 0) {
+        if (!this.#lateAnswers) {
+          const take = () => this.#run(call).then(() => this.#fail(call, 'unheard'))
+          steps.push({ name: `${runs} and the answer is lost`, take })
+        }
+        steps.push({ name: `${name} is lost`, take: () => this.#fail(call, 'lost') })
+        steps.push({ name: `${name} is given up and still under way`, take: () => this.#fail(call, 'late') })
+      }
+    }
+    return steps
+  }
+
+  state(): string {
+    const histories = [...this.#histories].map(([place, history]) => `${place}: ${history.join(', ')}`)
+    return histories.sort().join('\n')
+  }
+
+  #isBehind(seen: Set<string>, connection: string): boolean {
+    if (!this.#inOrder) return false
+    const isBehind = seen.has(connection)
+    seen.add(connection)
+    return isBehind
+  }
+
+  async #run(call: Call): Promise<void> {
+    const { server, name, state } = call
+    this.note(server, name)
+    const fate = this.#fates.get(name) as Fate
+    fate.ran = true
+    try {
+      fate.answer = call.answer = await call.run()
+    } catch (error) {
+      call.refusal = error as Error
+    }
+    if (state === 'late') this.#calls.delete(call)
+    else call.state = 'ran'
+  }
+
+  #answer(call: Call): void {
+    this.#calls.delete(call)
+    this.note(call.client, call.name)
+    if (call.refusal) call.reject(call.refusal)
+    else call.resolve(call.answer)
+  }
+
+  #fail(call: Call, how: 'lost' | 'late' | 'unheard'): void {
+    this.#faults--
+    this.note(call.client, `${call.name} ${how}`)
+    ;(this.#fates.get(call.name) as Fate).failed = true
+    if (how === 'late') call.state = 'late'
+    else this.#calls.delete(call)
+    call.reject(new Error(`${call.name}: ${how}`))
+  }
+}
