@@ -164,16 +164,12 @@ export class Limiter<Subject = string> {
       costs,
       lease: plan.hasLeases ? `${holder}.${(leases++).toString(36)}` : '',
     }
-    const ask = kept
-      ? { ...charge, needs: costs.map((units, c) => (units > 0 ? units + (kept[c] as number) : 0)) }
-      : charge
+    const ask = kept ? { ...charge, needs: needsOf(costs, kept) } : charge
     // The same one for nearly every request.
     const isPlain = cost === 1 && priority === 0 && !kept && policy.tier === undefined
     const from = isPlain ? this.#plain : { limiter: this, cost, tier: policy.tier, priority, kept }
     const answer = this.#store.decide(ask)
-    return answer instanceof Promise
-      ? answer.then((late) => verdictOf(plan, ask, late, from))
-      : verdictOf(plan, ask, answer, from)
+    return answer instanceof Promise ? verdictLater(plan, ask, answer, from) : verdictOf(plan, ask, answer, from)
   }
 
   /**
@@ -333,7 +329,12 @@ export class Limiter<Subject = string> {
 
   #identities({ keys, where }: Policy<Subject>, subject: Subject, context: HttpContext<Subject> | undefined): string[] {
     const named = this.#isKey(subject)
-    return keys.map((key) => checkedKey(where, key && !named ? key(subject, context as HttpContext<Subject>) : subject))
+    const identities = new Array<string>(keys.length)
+    for (let i = 0; i < keys.length; i++) {
+      const key = named ? undefined : keys[i]
+      identities[i] = checkedKey(where, key ? key(subject, context as HttpContext<Subject>) : subject)
+    }
+    return identities
   }
 
   /** Undefined for a request that has no key and is not limited therefore. */
@@ -397,6 +398,15 @@ function linesOf({ cells, cellOf }: ReadablePlan, identities: readonly string[])
 }
 
 const NO_OPTIONS: Omit<CostOptions, 'cost'> = Object.freeze({})
+
+// Apart from `#ask`, which would else make room on the heap for what a closure sees, in every decision.
+function verdictLater(plan: ReadablePlan, ask: Ask, answer: Promise<Answer>, from: DecidedBy): Promise<Verdict> {
+  return answer.then((late) => verdictOf(plan, ask, late, from))
+}
+
+function needsOf(costs: readonly number[], kept: readonly number[]): number[] {
+  return costs.map((units, c) => (units > 0 ? units + (kept[c] as number) : 0))
+}
 
 function verdictOf(plan: ReadablePlan, ask: Ask, answer: Answer, from: DecidedBy): Verdict {
   return new Verdict(plan, ask, answer, answer.allowed && ask.op !== PEEK, from)
