@@ -142,6 +142,17 @@ describe('what has expired', () => {
     }
   })
 
+  test('includes no block that a clock which steps back brings back', async () => {
+    vi.useFakeTimers()
+    let now = NOON
+    const limiter = createLimiter({ store: memoryStore({ clock: () => now }), limit: 5, window: '1m' })
+    await limiter.block('key', { for: '10s' })
+    now += 11_000
+    await vi.advanceTimersByTimeAsync(5000)
+    now -= 5000
+    expect((await limiter.consume('key')).retryAfterMs).toBe(4000)
+  })
+
   test('keeps no process alive', async () => {
     const before = process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
     const limiter = createLimiter({ limit: 5, window: '1m' })

@@ -213,7 +213,7 @@ class MemoryStore implements Store {
     }
     // Limits that are functions of the request make tables without end. Plans find theirs again, one and the same.
     if (isAnyEmpty) this.#byPlan = new WeakMap()
-    for (const [id, { until }] of this.#blocks) if (until <= now) this.#blocks.delete(id)
+    for (const [id, { until }] of this.#blocks) if (until + this.#graceMs <= now) this.#blocks.delete(id)
     if (this.#keys === 0 && this.#blocks.size === 0) {
       clearInterval(this.#timer)
       this.#timer = undefined
