@@ -117,6 +117,11 @@ describe('an option that nobody reads is refused, not ignored', () => {
     ],
     ['memoryStore', () => memoryStore({ size: 3 } as Anything), /^memoryStore: size: expected no such option/],
     [
+      'maxKeys',
+      () => memoryStore({ maxKeys: 60_000_001 }),
+      /^memoryStore: maxKeys: expected at most 60000000, got 60000001/,
+    ],
+    [
       'options that are not an object',
       () => slidingLog(undefined as Anything),
       /^slidingLog: options: expected an object/,

@@ -183,24 +183,32 @@ export class Limiter<Subject = string> {
       lease: plan.hasLeases ? `${holder}.${(leases++).toString(36)}` : '',
       fresh: options.fresh === true,
     }
-    const ask = kept
-      ? { ...charge, needs: costs.map((units, c) => (units > 0 ? units + (kept[c] as number) : 0)) }
-      : charge
+    const ask = kept ? { ...charge, needs: needsOf(costs, kept) } : charge
     // The same one for nearly every request.
     const isPlain = cost === 1 && priority === 0 && !kept && policy.tier === undefined
     const from = isPlain ? this.#plain : { ...this.#plain, cost, tier: policy.tier, priority, kept }
-    const decideWithout = (error: unknown): Verdict => {
-      if (isUnavailable(error)) return this.#standIn.decide(ask, from)
-      throw error
-    }
     try {
       const answer = this.#store.decide(ask)
       return answer instanceof Promise
-        ? answer.then((late) => verdictOf(plan, ask, late, from), decideWithout)
+        ? this.#verdictLater(plan, ask, answer, from)
         : verdictOf(plan, ask, answer, from)
     } catch (error) {
-      return decideWithout(error)
+      return this.#decideWithout(ask, from, error)
     }
+  }
+
+  // Apart from `#ask`, which would else make room on the heap for what a closure sees, in every decision.
+  #verdictLater(plan: ReadablePlan, ask: Ask, answer: Promise<Answer>, from: DecidedBy): Promise<Verdict> {
+    return answer.then(
+      (late) => verdictOf(plan, ask, late, from),
+      (error) => this.#decideWithout(ask, from, error),
+    )
+  }
+
+  /** What happens where the store could not decide. */
+  #decideWithout(ask: Ask, from: DecidedBy, error: unknown): Verdict {
+    if (isUnavailable(error)) return this.#standIn.decide(ask, from)
+    throw error
   }
 
   /**
@@ -390,7 +398,12 @@ export class Limiter<Subject = string> {
 
   #identities({ keys, where }: Policy<Subject>, subject: Subject, context: HttpContext<Subject> | undefined): string[] {
     const named = this.#isKey(subject)
-    return keys.map((key) => checkedKey(where, key && !named ? key(subject, context as HttpContext<Subject>) : subject))
+    const identities = new Array<string>(keys.length)
+    for (let i = 0; i < keys.length; i++) {
+      const key = named ? undefined : keys[i]
+      identities[i] = checkedKey(where, key ? key(subject, context as HttpContext<Subject>) : subject)
+    }
+    return identities
   }
 
   /** Undefined for a request that has no key and is not limited therefore. */
@@ -454,6 +467,10 @@ function linesOf({ cells, cellOf }: ReadablePlan, identities: readonly string[])
 }
 
 const NO_OPTIONS: AskOptions = Object.freeze({})
+
+function needsOf(costs: readonly number[], kept: readonly number[]): number[] {
+  return costs.map((units, c) => (units > 0 ? units + (kept[c] as number) : 0))
+}
 
 function verdictOf(plan: ReadablePlan, ask: Ask, answer: Answer, from: DecidedBy): Verdict {
   return new Verdict(plan, ask, answer, answer.allowed && ask.op !== PEEK, from)

@@ -81,6 +81,7 @@ const MAX_PLANS = 1000
 /** A named list of limits that are decided together. Checked when it is made; knows no store. */
 export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly name: string
+  readonly where: string
   readonly limits: readonly Limit<Subject>[]
   readonly chargesRefusals: boolean
   /** The tier that it is the policy of. */
@@ -99,7 +100,8 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     this.tier = tier?.name
     this.name =
       options.name === undefined ? 'default' : headerName(`policy ${show(options.name)}`, 'name', options.name)
-    const where = this.where
+    this.where = `policy "${this.name}"`
+    const { where } = this
     optionalFunction(where, 'key', options.key)
     const { onDeny = 'none' } = options
     this.chargesRefusals = oneOf(where, 'onDeny', onDeny, ['none', 'charge']) === 'charge'
@@ -117,10 +119,6 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     const values = this.limits.map(({ limit, window }) => [limit, window])
     const fixed = values.flat().every((value) => typeof value === 'number')
     this.#static = fixed ? this.#makePlan(values as [number, number][]) : undefined
-  }
-
-  get where(): string {
-    return `policy "${this.name}"`
   }
 
   get all(): readonly Policy<Subject>[] {

@@ -87,7 +87,7 @@ export class Verdict {
     let resetAfterMs = 0
     let delayMs = 0
     let impossible = false
-    const limits: LimitReport[] = []
+    const limits = new Array<LimitReport>(block || from.tryAgainMs !== undefined ? 0 : plan.resolved.length)
     const { costs } = ask
     let hasUnits = false
 
@@ -121,7 +121,7 @@ export class Verdict {
         // A peek put nothing into the bucket, so all that is in it comes first.
         const own = charged ? cost : 0
         if (limit.queue && allowed) delayMs = Math.max(delayMs, turnAfter(values[at + 3] as number, own, limit))
-        limits.push({
+        limits[i] = {
           name: limit.name,
           algorithm: limit.algorithm,
           limit: limit.limit,
@@ -132,7 +132,7 @@ export class Verdict {
           remaining: left,
           retryAfterMs: retry < 0 ? undefined : retry,
           resetAfterMs: reset,
-        })
+        }
       }
     }
 

@@ -17,7 +17,7 @@ export const WEIGHTED_DOWN = 2
 export const WEIGHTED_UP = 3
 
 /** Units of `total` that a shift by `by` segments moves out of the window proper. */
-export function leaving(counts: readonly number[], by: number, segments: number): number {
+export function leaving(counts: ArrayLike<number>, by: number, segments: number): number {
   let units = 0
   for (let k = Math.max(0, segments - by); k < segments; k++) units += counts[k] as number
   return units
@@ -41,7 +41,7 @@ export function offsetFor(count: number, room: number, segmentMs: number, edge: 
 
 /** Milliseconds from `offset` ms into the current segment until `cost` units have room: 0 now, -1 never. */
 export function waitFor(
-  counts: readonly number[],
+  counts: ArrayLike<number>,
   total: number,
   offset: number,
   cost: number,
@@ -64,7 +64,7 @@ export function waitFor(
 
 /** Milliseconds until nothing counted so far counts for anything. */
 export function resetAfter(
-  counts: readonly number[],
+  counts: ArrayLike<number>,
   offset: number,
   segments: number,
   segmentMs: number,

@@ -1,13 +1,13 @@
 import * as bucket from '../kernels/bucket.js'
 import { instant, isAhead } from '../kernels/clock.js'
-import { type State, States, type Table } from './table.js'
+import { States, type Table } from './table.js'
 
-interface BucketState extends State {
-  debt: number
-  at: number
-}
+/** A state's cells: the debt, and as of when. */
+const DEBT = 0
+const AT = 1
+const CELLS = 2
 
-export class BucketTable extends States<BucketState> implements Table {
+export class BucketTable extends States implements Table {
   readonly #limit: number
   readonly #windowMs: number
   readonly #capacity: number
@@ -25,9 +25,13 @@ export class BucketTable extends States<BucketState> implements Table {
   }
 
   look(identity: string, now: number, need: number): number {
-    const state = this.find(identity, now, need)
-    this.#at = state ? instant(state.at, now, this.#windowMs) : now
-    this.#debt = state ? bucket.drain(state.debt, Math.min(state.at, this.#at), this.#at, this.#limit, this.#stepMs) : 0
+    this.#at = now
+    this.#debt = 0
+    if (this.find(identity, now, need)) {
+      const since = this.#storedAt
+      this.#at = instant(since, now, this.#windowMs)
+      this.#debt = this.#drained(Math.min(since, this.#at), this.#at)
+    }
     return this.#wait(need)
   }
 
@@ -37,8 +41,7 @@ export class BucketTable extends States<BucketState> implements Table {
   }
 
   refund(cost: number, receipt: number, chargedAt: number): void {
-    if (!this.state) return
-
+    if (!this.isKept) return
     this.#debt = bucket.refund(
       this.#debt,
       this.#at,
@@ -53,40 +56,48 @@ export class BucketTable extends States<BucketState> implements Table {
   }
 
   heal(): void {
-    if (this.state && isAhead(this.state.at, this.now, this.#windowMs)) this.#write()
+    if (this.isKept && isAhead(this.#storedAt, this.now, this.#windowMs)) this.#write()
   }
 
-  report(values: number[], admitted: boolean): void {
-    values.push(
-      bucket.remaining(this.#debt, this.#windowMs, this.#capacity),
-      admitted ? 0 : this.#wait(this.need),
-      this.#wait(this.#capacity),
-      this.#debt,
-    )
+  report(values: number[], from: number, admitted: boolean): void {
+    values[from] = bucket.remaining(this.#debt, this.#windowMs, this.#capacity)
+    values[from + 1] = admitted ? 0 : this.#wait(this.need)
+    values[from + 2] = this.#wait(this.#capacity)
+    values[from + 3] = this.#debt
   }
 
-  protected consumed(state: BucketState, now: number): number {
-    const debt = bucket.drain(state.debt, state.at, Math.max(state.at, now), this.#limit, this.#stepMs)
-    return debt / (this.#capacity * this.#windowMs)
+  protected end(): number {
+    const at = this.#storedAt
+    return at + this.#waitAt(this.cells[this.at + DEBT] as number, at, this.#capacity)
+  }
+
+  protected consumed(now: number): number {
+    const at = this.#storedAt
+    return this.#drained(at, Math.max(at, now)) / (this.#capacity * this.#windowMs)
+  }
+
+  get #storedAt(): number {
+    return this.cells[this.at + AT] as number
+  }
+
+  #drained(since: number, at: number): number {
+    return bucket.drain(this.cells[this.at + DEBT] as number, since, at, this.#limit, this.#stepMs)
   }
 
   #wait(cost: number): number {
-    const wait = bucket.waitFor(this.#debt, this.#at, cost, this.#limit, this.#windowMs, this.#capacity, this.#stepMs)
+    const wait = this.#waitAt(this.#debt, this.#at, cost)
     // While the clock catches up with the state, its wait counts from the state's instant.
     return wait > 0 ? wait + this.#at - this.now : wait
   }
 
+  #waitAt(debt: number, at: number, cost: number): number {
+    return bucket.waitFor(debt, at, cost, this.#limit, this.#windowMs, this.#capacity, this.#stepMs)
+  }
+
   #write(): void {
-    const resetAfterMs = this.#wait(this.#capacity)
-    if (resetAfterMs === 0) {
-      this.states.delete(this.identity)
-      return
-    }
-    const resetAt = this.now + resetAfterMs
-    if (this.state) {
-      this.state.debt = this.#debt
-      this.state.at = this.#at
-      this.state.resetAt = resetAt
-    } else this.states.set(this.identity, { debt: this.#debt, at: this.#at, resetAt })
+    if (this.#wait(this.#capacity) === 0) return this.drop()
+    if (!this.isKept) this.keep(0, CELLS)
+    this.cells[this.at + DEBT] = this.#debt
+    this.cells[this.at + AT] = this.#at
   }
 }

@@ -1,17 +1,27 @@
 import * as concurrency from '../kernels/concurrency.js'
-import { type State, States, type Table } from './table.js'
+import { States, type Table } from './table.js'
 
-interface PlacesState extends State {
-  /** When each lease ends, by its name. */
-  ends: Map<string, number>
+/** A state's only cell: when its last lease ends. */
+const END = 0
+const CELLS = 1
+
+/** The leases of an identity, one per place, and when they end, soonest first. */
+interface Places {
+  readonly leases: string[]
+  readonly ends: number[]
 }
 
-export class ConcurrencyTable extends States<PlacesState> implements Table {
+const NO_PLACES: Places = { leases: [], ends: [] }
+
+export class ConcurrencyTable extends States implements Table {
   readonly #limit: number
   readonly #ttlMs: number
+  /** As many as there are states. */
+  readonly #byIdentity = new Map<string, Places>()
 
-  #ends: number[] = []
-  #lastEnd = 0
+  #places = NO_PLACES
+  /** The first place that counts. */
+  #first = 0
 
   constructor([limit, ttlMs]: readonly number[], graceMs: number) {
     super(graceMs)
@@ -20,51 +30,50 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
   }
 
   look(identity: string, now: number, need: number): number {
-    this.find(identity, now, need)
-    this.#count()
-    return concurrency.waitFor(this.#ends, now, need, this.#limit)
+    this.#places = (this.find(identity, now, need) && this.#byIdentity.get(identity)) || NO_PLACES
+    this.#first = concurrency.firstHeld(this.#places.ends, now)
+    return this.#wait()
   }
 
   charge(cost: number, lease: string): void {
-    const places = Math.min(cost, this.#limit - this.#ends.length)
+    const places = Math.min(cost, this.#limit - this.#held)
     if (places <= 0) return
-    this.state ??= this.#open()
-    for (let n = 0; n < places; n++) this.state.ends.set(`${lease}.${n}`, this.now + this.#ttlMs)
-    for (const [other, end] of this.state.ends) if (end <= this.now) this.state.ends.delete(other)
-    this.state.resetAt = this.now + this.#ttlMs
-    this.#count()
+    if (!this.isKept) this.#open()
+    this.#places.leases.splice(0, this.#first)
+    this.#places.ends.splice(0, this.#first)
+    this.#hold(lease, places)
   }
 
   /** A place given back is a place freed. */
-  refund(cost: number, _receipt: number, _chargedAt: number, lease: string): void {
-    if (!this.state) return
-    for (let n = 0; n < cost; n++) this.state.ends.delete(`${lease}.${n}`)
-    this.#count()
-    if (this.state.ends.size === 0) this.states.delete(this.identity)
+  refund(cost: number, _receipt: number, chargedAt: number, lease: string): void {
+    // That is where it stands unless it was renewed, and then it stands further back.
+    const likely = concurrency.firstHeld(this.#places.ends, chargedAt + this.#ttlMs - 1)
+    const freed = this.#free(lease, cost, likely)
+    if (freed < cost) this.#free(lease, cost - freed, 0)
+    if (this.isKept && this.#places.ends.length === 0) this.drop()
   }
 
   renew(cost: number, lease: string): void {
-    if (!this.state) return
-    for (let n = 0; n < cost; n++) {
-      const end = this.state.ends.get(`${lease}.${n}`)
-      if (end !== undefined && end > this.now) this.state.ends.set(`${lease}.${n}`, this.now + this.#ttlMs)
-    }
-    this.state.resetAt = this.now + this.#ttlMs
-    this.#count()
+    const places = this.#free(lease, cost, this.#first)
+    if (places > 0) this.#hold(lease, places)
   }
 
   heal(): void {
+    const { ends } = this.#places
     const latest = this.now + this.#ttlMs
-    for (const [lease, end] of this.state?.ends ?? []) if (end > latest) this.state?.ends.set(lease, latest)
+    for (let i = ends.length - 1; i >= 0 && (ends[i] as number) > latest; i--) ends[i] = latest
   }
 
-  report(values: number[], admitted: boolean): void {
-    values.push(
-      this.#limit - this.#ends.length,
-      admitted ? 0 : concurrency.waitFor(this.#ends, this.now, this.need, this.#limit),
-      this.#lastEnd === 0 ? 0 : this.#lastEnd - this.now,
-      0,
-    )
+  report(values: number[], from: number, admitted: boolean): void {
+    const { ends } = this.#places
+    values[from] = this.#limit - this.#held
+    values[from + 1] = admitted ? 0 : this.#wait()
+    values[from + 2] = this.#held === 0 ? 0 : Math.min((ends.at(-1) as number) - this.now, this.#ttlMs)
+    values[from + 3] = 0
+  }
+
+  protected end(): number {
+    return this.cells[this.at + END] as number
   }
 
   /** Forgetting a place that is taken would admit one too many. */
@@ -72,21 +81,51 @@ export class ConcurrencyTable extends States<PlacesState> implements Table {
     return 1
   }
 
-  #open(): PlacesState {
-    const state = { ends: new Map<string, number>(), resetAt: 0 }
-    this.states.set(this.identity, state)
-    return state
+  protected override gone(identity: string): void {
+    this.#byIdentity.delete(identity)
   }
 
-  /** Leases that have not ended; one that ends later than it could have begun to is cut to `ttl` from now. */
-  #count(): void {
-    this.#ends = []
-    this.#lastEnd = 0
-    for (const end of this.state?.ends.values() ?? []) {
-      if (end <= this.now) continue
-      const cut = Math.min(end, this.now + this.#ttlMs)
-      this.#ends.push(cut)
-      if (cut > this.#lastEnd) this.#lastEnd = cut
+  get #held(): number {
+    return this.#places.ends.length - this.#first
+  }
+
+  #wait(): number {
+    return concurrency.waitFor(this.#places.ends, this.#first, this.now, this.need, this.#limit, this.#ttlMs)
+  }
+
+  #open(): void {
+    this.keep(0, CELLS)
+    this.#places = { leases: [], ends: [] }
+    this.#byIdentity.set(this.identity, this.#places)
+  }
+
+  /** Holds places from now on. They end last, unless the clock has stepped back. */
+  #hold(lease: string, places: number): void {
+    const { leases, ends } = this.#places
+    const end = this.now + this.#ttlMs
+    let at = ends.length
+    while (at > 0 && (ends[at - 1] as number) > end) at--
+    for (let n = 0; n < places; n++) {
+      leases.splice(at, 0, lease)
+      ends.splice(at, 0, end)
     }
+    this.cells[this.at + END] = ends.at(-1) as number
+    this.#first = concurrency.firstHeld(ends, this.now)
+  }
+
+  /** Frees up to `most` places of a lease, of those from index `from` on, and returns how many. */
+  #free(lease: string, most: number, from: number): number {
+    const { leases, ends } = this.#places
+    let freed = 0
+    for (let i = from; i < leases.length && freed < most; ) {
+      if (leases[i] !== lease) i++
+      else {
+        leases.splice(i, 1)
+        ends.splice(i, 1)
+        freed++
+      }
+    }
+    this.#first = concurrency.firstHeld(ends, this.now)
+    return freed
   }
 }

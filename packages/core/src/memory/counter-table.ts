@@ -1,14 +1,14 @@
 import { instant, isAhead } from '../kernels/clock.js'
 import * as counter from '../kernels/counter.js'
-import { type State, States, type Table } from './table.js'
+import { States, type Table } from './table.js'
 
-interface CounterState extends State {
-  start: number
-  count: number
-}
+/** A state's cells: when its window starts, and what has been counted in it. */
+const START = 0
+const COUNT = 1
+const CELLS = 2
 
 /** One counter per window; the window starts by the clock or with a key's first request. */
-export class CounterTable extends States<CounterState> implements Table {
+export class CounterTable extends States implements Table {
   readonly #limit: number
   readonly #windowMs: number
   readonly #byClock: boolean
@@ -24,12 +24,14 @@ export class CounterTable extends States<CounterState> implements Table {
   }
 
   look(identity: string, now: number, need: number): number {
-    const state = this.find(identity, now, need)
-    const at = state ? instant(state.start, now, this.#windowMs) : now
-    const isOver = !state || at >= state.start + this.#windowMs
-    this.#count = state && !isOver ? state.count : 0
-    this.#start =
-      state && !isOver && state.start <= at ? state.start : counter.startOf(at, this.#windowMs, this.#byClock)
+    this.#count = 0
+    if (this.find(identity, now, need)) {
+      const start = this.#storedStart
+      const at = instant(start, now, this.#windowMs)
+      const isOver = at >= start + this.#windowMs
+      if (!isOver) this.#count = this.cells[this.at + COUNT] as number
+      this.#start = !isOver && start <= at ? start : counter.startOf(at, this.#windowMs, this.#byClock)
+    } else this.#start = counter.startOf(now, this.#windowMs, this.#byClock)
     return this.#wait(need)
   }
 
@@ -39,26 +41,32 @@ export class CounterTable extends States<CounterState> implements Table {
   }
 
   refund(cost: number, receipt: number): void {
-    if (!this.state || this.#start !== receipt) return
+    if (!this.isKept || this.#start !== receipt) return
     this.#count = Math.max(0, this.#count - cost)
     this.#write()
   }
 
   heal(): void {
-    if (this.state && isAhead(this.state.start, this.now, this.#windowMs)) this.#write()
+    if (this.isKept && isAhead(this.#storedStart, this.now, this.#windowMs)) this.#write()
   }
 
-  report(values: number[], admitted: boolean): void {
-    values.push(
-      this.#limit - this.#count,
-      admitted ? 0 : this.#wait(this.need),
-      this.#count === 0 ? 0 : this.#endsIn(),
-      this.#start,
-    )
+  report(values: number[], from: number, admitted: boolean): void {
+    values[from] = this.#limit - this.#count
+    values[from + 1] = admitted ? 0 : this.#wait(this.need)
+    values[from + 2] = this.#count === 0 ? 0 : this.#endsIn()
+    values[from + 3] = this.#start
   }
 
-  protected consumed(state: CounterState, now: number): number {
-    return now >= state.start + this.#windowMs ? 0 : state.count / this.#limit
+  protected end(): number {
+    return this.#storedStart + this.#windowMs
+  }
+
+  protected consumed(): number {
+    return (this.cells[this.at + COUNT] as number) / this.#limit
+  }
+
+  get #storedStart(): number {
+    return this.cells[this.at + START] as number
   }
 
   #endsIn(): number {
@@ -70,15 +78,9 @@ export class CounterTable extends States<CounterState> implements Table {
   }
 
   #write(): void {
-    if (this.#count === 0) {
-      this.states.delete(this.identity)
-      return
-    }
-    const resetAt = this.#start + this.#windowMs
-    if (this.state) {
-      this.state.start = this.#start
-      this.state.count = this.#count
-      this.state.resetAt = resetAt
-    } else this.states.set(this.identity, { start: this.#start, count: this.#count, resetAt })
+    if (this.#count === 0) return this.drop()
+    if (!this.isKept) this.keep(0, CELLS)
+    this.cells[this.at + START] = this.#start
+    this.cells[this.at + COUNT] = this.#count
   }
 }

@@ -1,37 +1,54 @@
 import { instant, isAhead } from '../kernels/clock.js'
 import * as log from '../kernels/log.js'
-import { type State, States, type Table } from './table.js'
+import { States, type Table } from './table.js'
 
-interface LogState extends State {
-  /** Oldest first. */
-  entries: number[]
-}
+/** A state's cells: how many entries there are, then the entries, oldest first, and room for more. */
+const COUNT = 0
+const ENTRIES = 1
 
-const EMPTY: number[] = []
+const NO_ENTRIES = new Float64Array(0)
 
-export class LogTable extends States<LogState> implements Table {
+/**
+ * Logs are of kinds, by the room they have: for 1, 2, 4, … entries, and at most for an eighth more than can count.
+ * Only when its room is used up does a log let go of what no longer counts, and change its kind if another fits
+ * what is left; an eighth of the room stays free then, so that moving entries costs next to nothing per decision.
+ */
+export class LogTable extends States implements Table {
+  /** Most entries that can count. */
+  readonly #most: number
   /** The longest window of any limit of this log. */
   readonly #longestMs: number
   /** Limit and window of each limit, flat. */
   readonly #pairs: readonly number[]
 
-  #entries: number[] = EMPTY
+  /** The log at the decision's instant: `#entries` from `#first` up to `#last`, those that no longer count among them. */
+  #entries: Float64Array = NO_ENTRIES
+  #first = 0
+  #last = 0
   #at = 0
+  /** How many of them count for each limit; beyond the limit they make no difference. */
+  readonly #live: number[]
+  /** Whether what is stored cannot be true, so that `#entries` are not what is stored. */
+  #isAmended = false
 
-  constructor([, longestMs, ...pairs]: readonly number[], graceMs: number) {
+  constructor([most, longestMs, ...pairs]: readonly number[], graceMs: number) {
     super(graceMs)
+    this.#most = most as number
     this.#longestMs = longestMs as number
     this.#pairs = pairs
+    this.#live = pairs.filter((_, i) => i % 2 === 0)
   }
 
   look(identity: string, now: number, need: number): number {
-    const state = this.find(identity, now, need)
-    this.#entries = state?.entries ?? EMPTY
-    const newest = state?.entries.at(-1) ?? now
+    if (this.find(identity, now, need)) this.#read()
+    else this.#take(NO_ENTRIES)
+    const newest = this.#newest(now)
     this.#at = instant(newest, now, this.#longestMs)
-    if (isAhead(newest, now, this.#longestMs)) this.#entries = this.#entries.map((entry) => Math.min(entry, now))
+    this.#isAmended = isAhead(newest, now, this.#longestMs)
+    if (this.#isAmended) this.#take(this.#kept(newest).map((entry) => Math.min(entry, now)))
+    this.#count()
     let longest = 0
-    for (let i = 0; i < this.#pairs.length; i += 2) {
+    for (let i = 0; i < this.#live.length; i++) {
       const wait = this.#wait(need, i)
       if (wait < 0) return wait
       if (wait > longest) longest = wait
@@ -40,77 +57,131 @@ export class LogTable extends States<LogState> implements Table {
   }
 
   charge(cost: number): void {
-    if (this.#entries === EMPTY) this.#entries = []
-    for (let n = 0; n < cost; n++) this.#entries.push(this.#at)
-    this.#write()
+    const added = Math.min(cost, this.#most)
+    let most = 0
+    for (let i = 0; i < this.#live.length; i++) {
+      const live = Math.min((this.#live[i] as number) + added, this.#limit(i))
+      this.#live[i] = live
+      if (live > most) most = live
+    }
+    const fits = this.isKept && !this.#isAmended && this.#last - this.#first + added <= this.#roomOf(this.kind)
+    if (!fits) this.#write(this.#entries.slice(this.#last - (most - added), this.#last), added)
+    else for (let n = 0; n < added; n++) this.#entries[this.#last++] = this.#at
+    this.cells[this.at + COUNT] = this.#last - this.#first
   }
 
   refund(cost: number, receipt: number): void {
-    if (!this.state) return
-    let end = this.#entries.length
-    while (end > 0 && (this.#entries[end - 1] as number) > receipt) end--
+    if (!this.isKept) return
+    const entries = this.#isAmended ? this.#entries.slice(this.#first, this.#last) : this.#kept(this.#newest(0))
+    let end = entries.length
+    while (end > 0 && (entries[end - 1] as number) > receipt) end--
     let start = end
-    while (start > 0 && end - start < cost && this.#entries[start - 1] === receipt) start--
+    while (start > 0 && end - start < cost && entries[start - 1] === receipt) start--
     if (start === end) return
-    this.#entries.splice(start, end - start)
-    this.#write()
+    entries.copyWithin(start, end)
+    this.#write(entries.subarray(0, entries.length - (end - start)))
+    this.#count()
   }
 
   heal(): void {
-    if (this.state && this.#entries !== this.state.entries) this.#write()
+    if (this.isKept && this.#isAmended) this.#write(this.#entries)
   }
 
-  report(values: number[], admitted: boolean): void {
-    const count = this.#entries.length
-    for (let i = 0; i < this.#pairs.length; i += 2) {
-      const limit = this.#pairs[i] as number
-      const windowMs = this.#pairs[i + 1] as number
-      values.push(
-        limit - this.#live(i),
-        admitted ? 0 : this.#wait(this.need, i),
-        count === 0 ? 0 : Math.max(0, (this.#entries[count - 1] as number) + windowMs - this.now),
-        this.#at,
-      )
+  report(values: number[], from: number, admitted: boolean): void {
+    for (let i = 0; i < this.#live.length; i++) {
+      values[from++] = this.#limit(i) - (this.#live[i] as number)
+      values[from++] = admitted ? 0 : this.#wait(this.need, i)
+      values[from++] = this.#last === this.#first ? 0 : Math.max(0, this.#newest(0) + this.#windowMs(i) - this.now)
+      values[from++] = this.#at
     }
   }
 
-  protected consumed({ entries }: LogState, now: number): number {
+  protected end(): number {
+    return (this.cells[this.at + (this.cells[this.at + COUNT] as number)] as number) + this.#longestMs
+  }
+
+  protected consumed(now: number): number {
+    const first = this.at + ENTRIES
+    const last = first + (this.cells[this.at + COUNT] as number)
     let share = 0
-    for (let i = 0; i < this.#pairs.length; i += 2) {
-      const first = log.firstLive(entries, 0, entries.length, now, this.#pairs[i + 1] as number)
-      share = Math.max(share, (entries.length - first) / (this.#pairs[i] as number))
+    for (let i = 0; i < this.#live.length; i++) {
+      const live = last - log.firstLive(this.cells, first, last, now, this.#windowMs(i))
+      share = Math.max(share, live / this.#limit(i))
     }
     return share
   }
 
-  /** How many entries count for a limit; beyond the limit they make no difference. */
-  #live(pair: number, at = this.#at): number {
-    const total = this.#entries.length
-    const first = log.firstLive(this.#entries, 0, total, at, this.#pairs[pair + 1] as number)
-    return Math.min(total - first, this.#pairs[pair] as number)
+  #limit(i: number): number {
+    return this.#pairs[2 * i] as number
   }
 
-  #wait(cost: number, pair: number): number {
-    const limit = this.#pairs[pair] as number
-    const windowMs = this.#pairs[pair + 1] as number
-    const wait = log.waitFor(this.#entries, this.#entries.length, this.#live(pair), this.#at, cost, limit, windowMs)
+  #windowMs(i: number): number {
+    return this.#pairs[2 * i + 1] as number
+  }
+
+  #newest(otherwise: number): number {
+    return this.#last > this.#first ? (this.#entries[this.#last - 1] as number) : otherwise
+  }
+
+  #wait(cost: number, i: number): number {
+    const live = this.#live[i] as number
+    const wait = log.waitFor(this.#entries, this.#last, live, this.#at, cost, this.#limit(i), this.#windowMs(i))
     return wait > 0 ? wait + this.#at - this.now : wait
   }
 
-  /** Keeps only entries that counted when the newest came: no more are needed, even if the clock steps back. */
-  #write(): void {
-    const newest = this.#entries.at(-1)
-    let keep = 0
-    for (let i = 0; i < this.#pairs.length; i += 2) keep = Math.max(keep, this.#live(i, newest))
-    if (keep < this.#entries.length) this.#entries.splice(0, this.#entries.length - keep)
-    if (keep === 0) {
-      this.states.delete(this.identity)
-      return
+  #count(): void {
+    for (let i = 0; i < this.#live.length; i++) this.#live[i] = this.#liveAt(this.#at, i)
+  }
+
+  #liveAt(at: number, i: number): number {
+    const first = log.firstLive(this.#entries, this.#first, this.#last, at, this.#windowMs(i))
+    return Math.min(this.#last - first, this.#limit(i))
+  }
+
+  /** A copy of what counted when the newest came: no more may ever count again, even if the clock steps back. */
+  #kept(newest: number): Float64Array {
+    let most = 0
+    for (let i = 0; i < this.#live.length; i++) most = Math.max(most, this.#liveAt(newest, i))
+    return this.#entries.slice(this.#last - most, this.#last)
+  }
+
+  #take(entries: Float64Array): void {
+    this.#entries = entries
+    this.#first = 0
+    this.#last = entries.length
+  }
+
+  #read(): void {
+    this.#entries = this.cells
+    this.#first = this.at + ENTRIES
+    this.#last = this.#first + (this.cells[this.at + COUNT] as number)
+  }
+
+  /** Writes down `entries`, which are nowhere in the cells, and after them `added` of this instant. */
+  #write(entries: Float64Array, added = 0): void {
+    const count = entries.length + added
+    if (count === 0) {
+      this.drop()
+      return this.#take(NO_ENTRIES)
     }
-    const resetAt = (newest as number) + this.#longestMs
-    if (this.state) {
-      this.state.entries = this.#entries
-      this.state.resetAt = resetAt
-    } else this.states.set(this.identity, { entries: this.#entries, resetAt })
+    const kind = this.#kindFor(count)
+    // The next smaller kind would soon be too small again.
+    if (!this.isKept || (kind !== this.kind && kind !== this.kind - 1)) this.keep(kind, ENTRIES + this.#roomOf(kind))
+    this.cells[this.at + COUNT] = count
+    this.cells.set(entries, this.at + ENTRIES)
+    this.#read()
+    this.cells.fill(this.#at, this.#last - added, this.#last)
+    this.#isAmended = false
+  }
+
+  #roomOf(kind: number): number {
+    return Math.min(2 ** kind, this.#most + (this.#most >>> 3))
+  }
+
+  /** The smallest kind in which an eighth stays free; the largest, if there is none. */
+  #kindFor(count: number): number {
+    let kind = 0
+    for (let room = 1; count > room - (room >>> 3) && room < this.#roomOf(kind + 1); room = this.#roomOf(kind)) kind++
+    return kind
   }
 }

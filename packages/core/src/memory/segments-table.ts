@@ -1,24 +1,24 @@
 import { instant, isAhead } from '../kernels/clock.js'
 import * as window from '../kernels/window.js'
-import { type State, States, type Table } from './table.js'
+import { States, type Table } from './table.js'
 
-interface SegmentsState extends State {
-  segment: number
-  total: number
-  /** Newest first; the last is the edge. */
-  counts: number[]
-}
+/** A state's cells: the number of its newest segment; then the total and the counts, two to a cell if they fit. */
+const SEGMENT = 0
+const LARGEST_INT = 2 ** 31 - 1
 
-export class SegmentsTable extends States<SegmentsState> implements Table {
+export class SegmentsTable extends States implements Table {
   readonly #limit: number
   readonly #windowMs: number
   readonly #segments: number
   readonly #segmentMs: number
   readonly #edge: number
+  readonly #fitsInts: boolean
+  readonly #cells: number
 
   #segment = 0
   #total = 0
-  #counts: number[] = []
+  /** Newest first; the last is the edge. As of the decision's instant, not as stored. */
+  readonly #counts: Float64Array
   /** How far the decision's instant is into its segment. */
   #offset = 0
   #at = 0
@@ -30,29 +30,25 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
     this.#segments = segments as number
     this.#segmentMs = this.#windowMs / this.#segments
     this.#edge = edge as number
+    this.#counts = new Float64Array(this.#segments + 1)
+    this.#fitsInts = this.#limit <= LARGEST_INT
+    const numbers = this.#counts.length + 1
+    this.#cells = 1 + (this.#fitsInts ? Math.ceil(numbers / 2) : numbers)
   }
 
   look(identity: string, now: number, need: number): number {
-    const state = this.find(identity, now, need)
-    const start = state ? state.segment * this.#segmentMs : now
+    const isFound = this.find(identity, now, need)
+    const start = isFound ? this.#storedSegment * this.#segmentMs : now
     this.#at = instant(start, now, this.#windowMs)
     this.#segment = Math.floor(this.#at / this.#segmentMs)
     this.#offset = this.#at - this.#segment * this.#segmentMs
-    const by = state ? Math.max(0, this.#segment - state.segment) : this.#segments + 1
-    if (state && by <= this.#segments) {
-      this.#total = state.total - window.leaving(state.counts, by, this.#segments)
-      this.#counts = by === 0 ? state.counts : [...new Array(by).fill(0), ...state.counts.slice(0, -by)]
-    } else {
-      this.#total = 0
-      this.#counts = new Array(this.#segments + 1).fill(0)
-    }
-    if (state && isAhead(start, now, this.#windowMs)) this.#bringBack()
+    this.#read(isFound ? Math.max(0, this.#segment - this.#storedSegment) : this.#segments + 1)
+    if (isFound && isAhead(start, now, this.#windowMs)) this.#bringBack()
     return this.#wait(need)
   }
 
   charge(cost: number): void {
-    const edge = window.edgeUnits(this.#counts[this.#segments] as number, this.#offset, this.#segmentMs, this.#edge)
-    const units = Math.min(cost, Math.max(0, this.#limit - this.#total - edge))
+    const units = Math.min(cost, Math.max(0, this.#limit - this.#total - this.#edgeUnits()))
     this.#counts[0] = (this.#counts[0] as number) + units
     this.#total += units
     this.#write()
@@ -60,7 +56,7 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
 
   refund(cost: number, receipt: number): void {
     const k = this.#segment - receipt
-    if (!this.state || k < 0 || k > this.#segments) return
+    if (!this.isKept || k < 0 || k > this.#segments) return
     const units = Math.min(cost, this.#counts[k] as number)
     this.#counts[k] = (this.#counts[k] as number) - units
     if (k < this.#segments) this.#total -= units
@@ -68,22 +64,53 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
   }
 
   heal(): void {
-    if (this.state && isAhead(this.state.segment * this.#segmentMs, this.now, this.#windowMs)) this.#write()
+    if (this.isKept && isAhead(this.#storedSegment * this.#segmentMs, this.now, this.#windowMs)) this.#write()
   }
 
-  report(values: number[], admitted: boolean): void {
-    const edge = window.edgeUnits(this.#counts[this.#segments] as number, this.#offset, this.#segmentMs, this.#edge)
-    values.push(
-      Math.max(0, this.#limit - this.#total - edge),
-      admitted ? 0 : this.#wait(this.need),
-      this.#reset(),
-      this.#segment,
-    )
+  report(values: number[], from: number, admitted: boolean): void {
+    values[from] = Math.max(0, this.#limit - this.#total - this.#edgeUnits())
+    values[from + 1] = admitted ? 0 : this.#wait(this.need)
+    values[from + 2] = this.#reset()
+    values[from + 3] = this.#segment
   }
 
-  protected consumed(state: SegmentsState, now: number): number {
-    const by = Math.max(0, Math.floor(now / this.#segmentMs) - state.segment)
-    return by > this.#segments ? 0 : (state.total - window.leaving(state.counts, by, this.#segments)) / this.#limit
+  protected end(): number {
+    this.#read(0)
+    const start = this.#storedSegment * this.#segmentMs
+    return start + window.resetAfter(this.#counts, 0, this.#segments, this.#segmentMs, this.#edge)
+  }
+
+  protected consumed(now: number): number {
+    this.#read(Math.max(0, Math.floor(now / this.#segmentMs) - this.#storedSegment))
+    return this.#total / this.#limit
+  }
+
+  get #storedSegment(): number {
+    return this.cells[this.at + SEGMENT] as number
+  }
+
+  /** Reads the total and the counts, moved on `by` segments. */
+  #read(by: number): void {
+    const counts = this.#counts
+    if (by > this.#segments) {
+      this.#total = 0
+      counts.fill(0)
+      return
+    }
+    const stored = this.#fitsInts ? this.ints : this.cells
+    const total = this.#totalAt
+    for (let k = this.#segments; k >= 0; k--) counts[k] = stored[total + 1 + k] as number
+    this.#total = stored[total] as number
+    if (by === 0) return
+    this.#total -= window.leaving(counts, by, this.#segments)
+    counts.copyWithin(by, 0)
+    counts.fill(0, 0, by)
+  }
+
+  /** Where the total is stored, in ints or cells; the counts follow it. */
+  get #totalAt(): number {
+    const at = this.at + SEGMENT + 1
+    return this.#fitsInts ? 2 * at : at
   }
 
   /**
@@ -93,10 +120,13 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
   #bringBack(): void {
     if (this.#edge < window.WEIGHTED_DOWN) return
     const units = Math.min(this.#counts[this.#segments] as number, this.#limit - this.#total)
-    this.#counts = [...this.#counts]
     this.#counts[this.#segments] = 0
     this.#counts[this.#segments - 1] = (this.#counts[this.#segments - 1] as number) + units
     this.#total += units
+  }
+
+  #edgeUnits(): number {
+    return window.edgeUnits(this.#counts[this.#segments] as number, this.#offset, this.#segmentMs, this.#edge)
   }
 
   #wait(cost: number): number {
@@ -119,19 +149,12 @@ export class SegmentsTable extends States<SegmentsState> implements Table {
   }
 
   #write(): void {
-    const resetAfterMs = this.#reset()
-    if (resetAfterMs === 0) {
-      this.states.delete(this.identity)
-      return
-    }
-    const resetAt = this.now + resetAfterMs
-    if (this.state) {
-      this.state.segment = this.#segment
-      this.state.total = this.#total
-      this.state.counts = this.#counts
-      this.state.resetAt = resetAt
-    } else {
-      this.states.set(this.identity, { segment: this.#segment, total: this.#total, counts: this.#counts, resetAt })
-    }
+    if (this.#reset() === 0) return this.drop()
+    if (!this.isKept) this.keep(0, this.#cells)
+    this.cells[this.at + SEGMENT] = this.#segment
+    const stored = this.#fitsInts ? this.ints : this.cells
+    const total = this.#totalAt
+    stored[total] = this.#total
+    stored.set(this.#counts, total + 1)
   }
 }

@@ -13,6 +13,7 @@ import {
   RELEASE,
   RENEW,
   receiptsOf,
+  STRIDE,
   type Store,
 } from '../store.js'
 import { BucketTable } from './bucket-table.js'
@@ -28,11 +29,13 @@ export interface MemoryStoreOptions {
   readonly clock?: () => number
   /**
    * Most states kept, over all limits. One more, and the least consumed of a sample is forgotten, so
-   * that a flood of new identities cannot wash out one that is limited. @default 100_000
+   * that a flood of new identities cannot wash out one that is limited. Up to 60 million. @default 100_000
    */
   readonly maxKeys?: number
 }
 
+/** Below 2^26, which a table can number; with room for what one decision adds before others go. */
+const MOST_KEYS = 60_000_000
 /** States looked at for expiry with each new one, so that memory follows traffic without waiting for the timer. */
 const SWEPT_PER_INSERT = 2
 /** A clock of the user's may step back; like in Redis, states then outlive their end for this long. */
@@ -68,6 +71,7 @@ class MemoryStore implements Store {
     this.#graceMs = options.clock ? STRANGE_CLOCK_GRACE_MS : 0
     const { maxKeys = 100_000 } = options
     this.#maxKeys = wholeNumber('memoryStore', 'maxKeys', maxKeys, 1)
+    if (this.#maxKeys > MOST_KEYS) invalidPolicy('memoryStore', 'maxKeys', `at most ${MOST_KEYS}`, this.#maxKeys)
   }
 
   decide(ask: Ask): Answer {
@@ -88,8 +92,8 @@ class MemoryStore implements Store {
     }
 
     const charged = allowed ? ask.op !== PEEK : ask.op === CHARGE && possible
-    const values: number[] = []
-    for (let i = 0; i < tables.length; i++) {
+    const values = new Array<number>(STRIDE * ask.plan.reports)
+    for (let i = 0, at = 0; i < tables.length; i++) {
       const table = tables[i] as Table
       const before = table.size
       if (charged) {
@@ -97,8 +101,9 @@ class MemoryStore implements Store {
         const isTaken = allowed || ask.plan.cells[i]?.kernel !== 'concurrency'
         if (costs[i] !== 0 && isTaken) table.charge(costs[i] as number, ask.lease)
       } else if (ask.op === CONSUME) table.heal()
+      table.report(values, at, allowed)
+      at += STRIDE * (ask.plan.cells[i] as Cell).limits.length
       if (table.size !== before) this.#resized(table, table.size - before, now)
-      table.report(values, allowed)
     }
     // Not before every table has written: a state that another one has in hand must not go.
     if (this.#keys > this.#maxKeys) this.#makeRoom(now)
@@ -135,8 +140,8 @@ class MemoryStore implements Store {
   #settle(ask: Ask, tables: readonly Table[], now: number): Answer {
     const charge = ask.charge as Answer
     const receipts = receiptsOf(ask.plan, charge)
-    const values: number[] = []
-    for (let i = 0; i < tables.length; i++) {
+    const values = new Array<number>(STRIDE * ask.plan.reports)
+    for (let i = 0, at = 0; i < tables.length; i++) {
       const table = tables[i] as Table
       const cell = ask.plan.cells[i] as Cell
       const cost = ask.costs[i] as number
@@ -148,7 +153,8 @@ class MemoryStore implements Store {
         table.refund(cost, receipts[i] as number, charge.now, ask.lease)
       }
       this.#keys += table.size - before
-      table.report(values, true)
+      table.report(values, at, true)
+      at += STRIDE * cell.limits.length
     }
     return { now, allowed: true, values, offset: 0 }
   }
@@ -208,7 +214,7 @@ class MemoryStore implements Store {
     }
     // Limits that are functions of the request make tables without end. Plans find theirs again, one and the same.
     if (isAnyEmpty) this.#byPlan = new WeakMap()
-    for (const [id, { until }] of this.#blocks) if (until <= now) this.#blocks.delete(id)
+    for (const [id, { until }] of this.#blocks) if (until + this.#graceMs <= now) this.#blocks.delete(id)
     if (this.#keys === 0 && this.#blocks.size === 0) {
       clearInterval(this.#timer)
       this.#timer = undefined

@@ -1,3 +1,6 @@
+import { KeyedRows, NONE, SHELF, SHELF_BITS } from './keyed-rows.js'
+import type { Rows } from './rows.js'
+
 /**
  * The states of one cell in memory, by identity. `look` finds a state and brings it to the present;
  * the calls after it, until the next `look`, act on what it found.
@@ -12,8 +15,8 @@ export interface Table {
   refund(cost: number, receipt: number, chargedAt: number, lease: string): void
   /** Writes down again at `now` a state from a future that cannot be. */
   heal(): void
-  /** Appends remaining, retry for what `look` was asked about (0 if `admitted`), reset and receipt of each limit. */
-  report(values: number[], admitted: boolean): void
+  /** Writes remaining, retry for what `look` was asked about (0 if `admitted`), reset and receipt of each limit. */
+  report(values: number[], from: number, admitted: boolean): void
   forget(identity: string): void
   /** Visits up to `most` states, forgets those that no longer matter, and returns how many those were. */
   sweep(now: number, most: number): number
@@ -21,24 +24,33 @@ export interface Table {
   evict(now: number): void
 }
 
-/** What every state has: the instant from which forgetting it cannot be noticed. */
-export interface State {
-  resetAt: number
-}
-
 /** How many states an eviction chooses among. */
 const SAMPLE = 8
 
-/** Keeps states by identity and walks them in a circle, a few at a time: no timer per key. */
-export abstract class States<S extends State> {
-  protected readonly states = new Map<string, S>()
-  /** What the last `look` was asked about, and the state it found. */
+const NO_CELLS = new Float64Array(0)
+const NO_INTS = new Int32Array(0)
+
+/**
+ * Keeps states as rows by identity, and walks them in a circle, a few at a time: no timer per key.
+ * The state at hand is what `find`, `keep` or the walk came to last: `cells` from `at` on. It stays there until
+ * another of the same table is made or removed.
+ */
+export abstract class States {
+  /** What the last `look` was asked about, and whether it found a state. */
   protected identity = ''
-  protected state: S | undefined
   protected now = 0
   protected need = 0
+  protected isKept = false
+  protected cells: Float64Array = NO_CELLS
+  /** The same memory, two to a cell: the state is `ints` from `2 * at` on. */
+  protected ints: Int32Array = NO_INTS
+  protected at = 0
+  #ref = NONE
+  readonly #rows = new KeyedRows()
   readonly #graceMs: number
-  #walk: Iterator<[string, S]> | undefined
+  /** Where the walk stands. */
+  #shelf = 0
+  #row = 0
 
   /** `graceMs`: how long a state is kept beyond its end, for clocks that may step back. */
   constructor(graceMs: number) {
@@ -46,60 +58,97 @@ export abstract class States<S extends State> {
   }
 
   get size(): number {
-    return this.states.size
-  }
-
-  protected find(identity: string, now: number, need: number): S | undefined {
-    this.identity = identity
-    this.now = now
-    this.need = need
-    this.state = this.states.get(identity)
-    return this.state
+    return this.#rows.size
   }
 
   forget(identity: string): void {
-    this.states.delete(identity)
+    const ref = this.#rows.find(identity)
+    if (ref !== NONE) this.#remove(ref)
   }
 
   sweep(now: number, most: number): number {
-    let forgotten = 0
-    for (let n = Math.min(most, this.states.size); n > 0; n--) {
-      const next = this.#next()
-      if (!next) break
-      if (next[1].resetAt + this.#graceMs <= now) {
-        this.states.delete(next[0])
-        forgotten++
-      }
+    const before = this.size
+    for (let n = Math.min(most, before); n > 0; n--) {
+      this.#visit()
+      // Into the place of one that goes comes another, so the walk stays there and sees that next.
+      if (this.end() + this.#graceMs <= now) this.#remove(this.#ref)
+      else this.#row++
     }
-    return forgotten
+    return before - this.size
   }
 
   evict(now: number): void {
-    let victim: string | undefined
+    let victim = NONE
     let least = Number.POSITIVE_INFINITY
-    for (let n = 0; n < SAMPLE; n++) {
-      const next = this.#next()
-      if (!next) break
-      const share = next[1].resetAt <= now ? -1 : this.consumed(next[1], now)
+    for (let n = Math.min(SAMPLE, this.size); n > 0; n--) {
+      this.#visit()
+      this.#row++
+      const share = this.end() <= now ? -1 : this.consumed(now)
       if (share < least) {
         least = share
-        victim = next[0]
+        victim = this.#ref
       }
     }
-    if (victim !== undefined) this.states.delete(victim)
+    if (victim !== NONE) this.#remove(victim)
   }
 
-  /** The share of its limit that a state has used up, from 0 to 1. */
-  protected abstract consumed(state: S, now: number): number
+  /** From when on forgetting the state at hand cannot be noticed. */
+  protected abstract end(): number
 
-  #next(): [string, S] | undefined {
-    // Map iterators survive deletions and see additions, so one iterator can walk for ever.
-    this.#walk ??= this.states.entries()
-    let step = this.#walk.next()
-    if (step.done) {
-      this.#walk = this.states.entries()
-      step = this.#walk.next()
+  /** The share of its limit that the state at hand has used up, from 0 to 1. */
+  protected abstract consumed(now: number): number
+
+  protected find(identity: string, now: number, need: number): boolean {
+    this.identity = identity
+    this.now = now
+    this.need = need
+    const ref = this.#rows.find(identity)
+    this.isKept = ref !== NONE
+    if (ref !== NONE) this.#open(ref)
+    return this.isKept
+  }
+
+  /** Makes a state of so many cells for the identity: its first, or one of another kind instead of what it has. */
+  protected keep(kind: number, cells: number): void {
+    if (this.isKept) this.#rows.remove(this.#ref)
+    this.isKept = true
+    this.#open(this.#rows.add(this.identity, kind, cells))
+  }
+
+  /** Is told whose state has been forgotten. */
+  protected gone(_identity: string): void {}
+
+  /** Which kind the state at hand is of. States of one kind have the same number of cells; most tables have one. */
+  protected get kind(): number {
+    return this.#ref & SHELF
+  }
+
+  protected drop(): void {
+    if (this.isKept) this.#remove(this.#ref)
+    this.isKept = false
+  }
+
+  /** The state the walk stands at, or the next one after the end of a shelf. */
+  #visit(): void {
+    const { shelves } = this.#rows
+    while (this.#row >= (shelves[this.#shelf]?.size ?? 0)) {
+      this.#row = 0
+      this.#shelf = (this.#shelf + 1) % shelves.length
     }
-    return step.done ? undefined : step.value
+    this.#open((this.#row << SHELF_BITS) | this.#shelf)
+  }
+
+  #remove(ref: number): void {
+    this.gone(this.#rows.keyOf(ref))
+    this.#rows.remove(ref)
+  }
+
+  #open(ref: number): void {
+    const rows = this.#rows.shelves[ref & SHELF] as Rows
+    const row = ref >> SHELF_BITS
+    this.#ref = ref
+    this.cells = rows.cells[row >>> rows.shift] as Float64Array
+    this.ints = rows.ints[row >>> rows.shift] as Int32Array
+    this.at = (row & rows.mask) * rows.width + 1
   }
 }

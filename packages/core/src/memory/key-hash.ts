@@ -1,0 +1,15 @@
+/** Keys are no longer than this: a longer one has been replaced by its hash (`checkedKey`). */
+const LONGEST = 256
+const FACTORS = crypto.getRandomValues(new Int32Array(LONGEST + 1))
+
+/**
+ * 25 bits of a key: the sum of its characters, each times a secret factor of its place (multilinear hashing;
+ * Lemire and Kaser, "Strongly universal string hashing is fast"). Clients choose their keys, and nobody may be able
+ * to choose many that meet in one chain. Without the factors nobody can; the low bits, which are weaker, are dropped.
+ */
+export function keyHash(key: string): number {
+  const length = Math.min(key.length, LONGEST)
+  let sum = Math.imul(FACTORS[0] as number, key.length)
+  for (let i = 0; i < length; i++) sum = (sum + Math.imul(FACTORS[i + 1] as number, key.charCodeAt(i))) | 0
+  return sum >>> 7
+}
