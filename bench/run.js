@@ -12,6 +12,7 @@ import { render } from './report/page.js'
  * @typedef {object} Effort
  * @property {(usual: number) => number} rounds how many to take
  * @property {(usual: number, tiny: number) => number} size how many of anything else
+ * @property {<T>(all: readonly T[]) => T[]} some the first and the last will do for a rehearsal
  * @property {boolean} isFull
  *
  * @typedef {object} Result
@@ -64,6 +65,7 @@ await whenStarted(import.meta.url, async () => {
   const effort = {
     rounds: (usual) => (values.tiny ? 1 : usual),
     size: (usual, tiny) => (values.tiny ? tiny : usual),
+    some: (all) => (values.tiny ? [...all.slice(0, 1), ...all.slice(-1)] : [...all]),
     isFull: values.full,
   }
   const machine = describeMachine()

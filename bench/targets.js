@@ -66,7 +66,7 @@ export const targets = {
       [
         `http-${framework}`,
         {
-          figure: `HTTP throughput with the Redis store, exact log, headers on, against bare ${framework}`,
+          figure: `HTTP requests per second of server CPU with the Redis store, exact log, headers on, against bare ${framework}`,
           atLeast: `${share} %`,
           isMet: atLeast(Number(share)),
           unit: ' %',
@@ -90,7 +90,7 @@ export const targets = {
     unit: '×',
   },
   'memory-per-second': {
-    figure: 'memory store, decisions per second, against the fastest peer',
+    figure: 'memory store, decisions per second of CPU, against the fastest peer',
     atLeast: '1.5 times',
     isMet: atLeast(1.5),
     unit: '×',

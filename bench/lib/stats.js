@@ -29,6 +29,9 @@ export function ratio(values, others) {
   return spread(values.map((value, round) => value / (others[round] ?? Number.NaN)))
 }
 
+/** @param {Spread} share @returns {Spread} */
+export const percent = ({ median, low, high }) => ({ median: median * 100, low: low * 100, high: high * 100 })
+
 /**
  * @param {readonly number[]} sorted
  * @param {number} share

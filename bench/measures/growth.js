@@ -95,9 +95,11 @@ function table(by, lines) {
 }
 
 /** @param {Effort} effort @returns {Promise<Record<string, Curve>>} */
-function byKeys({ rounds, size, isFull }) {
+function byKeys({ rounds, size, some, isFull }) {
   return ending(async (keep) => {
-    const sizes = [1e3, 1e4, 1e5, ...(isFull ? [1e6, 1e7] : [1e6])].map((keys) => size(keys, Math.min(keys, 2000) / 10))
+    const sizes = some([1e3, 1e4, 1e5, ...(isFull ? [1e6, 1e7] : [1e6])]).map((keys) =>
+      size(keys, Math.min(keys, 2000) / 10),
+    )
     const names = ['sluice, exact log', 'rate-limit-redis']
     const points = []
     for (const name of names) {
@@ -130,13 +132,13 @@ function curvesOf(names, turns) {
 }
 
 /** @param {Effort} effort */
-function byLimitSize({ rounds, size }) {
+function byLimitSize({ rounds, size, some }) {
   return ending(async (keep) => {
     const server = keep(await startRedis())
     const name = 'sluice, exact log'
     const count = size(8000, 200)
     const points = []
-    for (const limit of [10, 100, 1000, 10_000, size(100_000, 20_000)]) {
+    for (const limit of some([10, 100, 1000, 10_000, 100_000])) {
       const limits = /** @type {any} */ ([['slidingLog', { limit, window: '1h' }]])
       // Enough keys that none reaches its limit.
       const keys = Math.max(10, Math.ceil(count / (limit / 2 - 1)))
@@ -152,14 +154,14 @@ function byLimitSize({ rounds, size }) {
 }
 
 /** @param {Effort} effort @returns {Promise<Record<string, Record<string, Curve>>>} */
-function byLimits({ rounds, size }) {
+function byLimits({ rounds, size, some }) {
   return ending(async (keep) => {
     const server = keep(await startRedis())
     const windows = ['1m', '1h', '2h', '4h', '8h', '1d', '2d', '4d']
     const algorithms = { 'exact logs on one key': 'slidingLog', gcra: 'gcra' }
     const points = []
     for (const [name, algorithm] of Object.entries(algorithms)) {
-      for (const many of [1, 2, 4, 8]) {
+      for (const many of some([1, 2, 4, 8])) {
         const limits = windows.slice(0, many).map((window, i) => [algorithm, { limit: 100 * (i + 1), window }])
         points.push({ ...keep(await join(name, [server], { limits: /** @type {any} */ (limits) })), name, keys: many })
       }
@@ -174,15 +176,15 @@ function byLimits({ rounds, size }) {
 }
 
 /** @param {Effort} effort @returns {Promise<Record<string, Curve>>} */
-function byProcesses({ rounds, size }) {
+function byProcesses({ rounds, size, some }) {
   return ending(async (keep) => {
     const server = keep(await startRedis())
     const names = ['sluice, exact log', 'rate-limit-redis']
-    const many = [1, 2, 4, 8]
+    const many = some([1, 2, 4, 8])
     /** @type {Record<string, import('../lib/players.js').Joined[]>} */
     const joined = {}
     for (const name of names) {
-      const asked = Array.from({ length: 8 }, () => join(name, [server], { name }))
+      const asked = Array.from({ length: Math.max(...many) }, () => join(name, [server], { name }))
       joined[name] = (await Promise.all(asked)).map((player) => keep(player))
     }
     const points = names.flatMap((name) => many.map((keys) => ({ name, keys })))
@@ -197,11 +199,11 @@ function byProcesses({ rounds, size }) {
 }
 
 /** @param {Effort} effort @returns {Promise<Record<string, Curve>>} */
-function byMasters({ rounds, size }) {
+function byMasters({ rounds, size, some }) {
   return ending(async (keep) => {
     const name = 'sluice, exact log'
     const limits = /** @type {any} */ ([LOG])
-    const asked = [1, 2, 3].map(async (masters) => {
+    const asked = some([1, 2, 3]).map(async (masters) => {
       const servers = await startCluster(keep, masters)
       return { ...keep(await join(name, servers, { limits, isCluster: true })), name, keys: masters }
     })
@@ -216,11 +218,11 @@ function byMasters({ rounds, size }) {
 }
 
 /** @param {Effort} effort */
-function byKeysInMemory({ rounds, size }) {
+function byKeysInMemory({ rounds, size, some }) {
   return ending(async (keep) => {
     const child = keep(startChild(new URL('../players/memory.js', import.meta.url)))
     await child.call('join', { name: 'sluice, exact log' })
-    const sizes = [1e3, 1e4, 1e5, 1e6].map((keys) => size(keys, keys / 1000 + 10))
+    const sizes = some([1e3, 1e4, 1e5, 1e6]).map((keys) => size(keys, keys / 1000 + 10))
     const points = sizes.map((keys) => ({ keys }))
     const turns = await takeTurns(points, rounds(2), ({ keys }) =>
       child.call('decide', { count: size(100_000, 200), keys, limit: 1000 }),

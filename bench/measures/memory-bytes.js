@@ -1,21 +1,18 @@
 // What a million keys take in the memory of a Node process.
 import { contestants } from '../contestants/memory.js'
 import { startChild } from '../lib/child.js'
-import { median, spread } from '../lib/stats.js'
 import { barPlot } from '../report/plot.js'
-import { figure, withSpread } from '../report/text.js'
+import { figure } from '../report/text.js'
 
 const OURS = 'sluice, fixed window'
 
 /** @type {import('../run.js').Measure} */
-export async function measure({ rounds, size }) {
+export async function measure({ size }) {
   const keys = size(1_000_000, 2000)
-  /** @type {Map<string, number[]>} */
-  const bytes = new Map(Object.keys(contestants).map((name) => [name, []]))
-  for (let round = 0; round < rounds(2); round++) {
-    for (const [name, measured] of bytes) measured.push(await inFreshProcess(name, keys))
-  }
-  const of = (/** @type {string} */ name) => median(bytes.get(name) ?? [])
+  /** @type {Map<string, number>} */
+  const bytes = new Map()
+  for (const name of Object.keys(contestants)) bytes.set(name, await inFreshProcess(name, keys))
+  const of = (/** @type {string} */ name) => bytes.get(name) ?? Number.NaN
   const peers = [...bytes.keys()].filter((name) => contestants[name]?.side === 'peer')
   const leanest = peers.reduce((a, b) => (of(a) <= of(b) ? a : b))
   const ratio = of(OURS) / of(leanest)
@@ -29,11 +26,7 @@ export async function measure({ rounds, size }) {
       {
         caption: 'bytes per key',
         head: ['', 'bytes', 'against the leanest peer'],
-        rows: [...bytes].map(([name, measured]) => [
-          name,
-          withSpread(spread(measured)),
-          `${figure(of(name) / of(leanest))}×`,
-        ]),
+        rows: [...bytes].map(([name, measured]) => [name, figure(measured), `${figure(of(name) / of(leanest))}×`]),
       },
     ],
     plots: {
