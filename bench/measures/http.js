@@ -30,8 +30,8 @@ export const measure = ({ rounds, size }) =>
     for (const framework of FRAMEWORKS) {
       for (const kind of KINDS) servers.push(await startServer(keep, framework, kind, redis.port))
     }
-    const load = { connections: size(100, 10), seconds: size(1, 0.1) }
-    const turns = await takeTurns(servers, rounds(5), async ({ child, port }) => {
+    const load = { connections: size(100, 10), seconds: 0.5, amount: size(0, 100) }
+    const turns = await takeTurns(servers, rounds(11), async ({ child, port }) => {
       // So that nobody reaches a limit in a run that is many turns long; those in memory have a minute.
       await redis.admin.flushall()
       const before = await child.call('cpuUs')

@@ -6,14 +6,14 @@ import { answer } from '../lib/child.js'
 const CLIENTS_EACH = 10
 
 answer({
-  /** @param {{ port: number, connections: number, seconds: number }} load */
-  async send({ port, connections, seconds }) {
+  /** @param {{ port: number, connections: number, seconds: number, amount: number }} load so many if not 0, or so long */
+  async send({ port, connections, seconds, amount }) {
     let made = 0
     const result = await autocannon({
       url: `http://127.0.0.1:${port}`,
       connections,
-      duration: seconds,
-      // It looks only so often, in ms, whether its time is over.
+      ...(amount > 0 ? { amount } : { duration: seconds }),
+      // It looks only so often, in ms, whether it is done.
       sampleInt: 100,
       setupClient(client) {
         const first = made++ * CLIENTS_EACH

@@ -27,7 +27,8 @@ answer({
 
   /** @param {{ keys: number }} load */
   async bytesPerKey({ keys }) {
-    const player = await contestant.join({ limit: 100, windowMs: 600_000, maxKeys: keys })
+    // So long that no state is over, and swept away, before it is weighed.
+    const player = await contestant.join({ limit: 100, windowMs: 86_400_000, maxKeys: keys })
     await player.decide('first')
     const before = usedBytes()
     for (let i = 0; i < keys; i++) await player.decide(`user:${i}`)
