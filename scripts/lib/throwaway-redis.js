@@ -20,14 +20,8 @@ import { text } from 'node:stream/consumers'
  * @returns {Promise<T>}
  */
 export async function withThrowawayRedis(use) {
-  // Not below the project: a socket's path may have no more than about 100 characters.
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-'))
-  const socket = join(folder, 'redis.sock')
-  const settings = ['--port', '0', '--unixsocket', socket, '--save', '', '--appendonly', 'no', '--dir', folder]
-  const server = spawn('redis-server', settings, { stdio: ['ignore', 'pipe', 'inherit'] })
-  const ended = once(server, 'close').catch((error) => error)
+  const { socket, end } = await startThrowawayRedis()
   try {
-    await ready(server)
     return await use(async (args, input = '') => {
       const client = spawn('redis-cli', ['-s', socket, ...args], { stdio: ['pipe', 'pipe', 'pipe'] })
       client.stdin.end(input)
@@ -35,10 +29,37 @@ export async function withThrowawayRedis(use) {
       return `${printed}${complaint}`.trim()
     })
   } finally {
-    server.kill('SIGKILL')
+    await end()
+  }
+}
+
+/**
+ * An empty Redis that keeps nothing on disk. It ends with this process at the latest.
+ *
+ * @param {string[]} [settings] further ones, such as `--port`, since it listens on its Unix socket alone
+ */
+export async function startThrowawayRedis(settings = []) {
+  // Not below the project: a socket's path may have no more than about 100 characters.
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-'))
+  const socket = join(folder, 'redis.sock')
+  const own = ['--port', '0', '--unixsocket', socket, '--save', '', '--appendonly', 'no', '--dir', folder]
+  const server = spawn('redis-server', [...own, ...settings], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = once(server, 'close').catch((error) => error)
+  const kill = () => server.kill('SIGKILL')
+  process.once('exit', kill)
+  const end = async () => {
+    process.off('exit', kill)
+    kill()
     await ended
     rmSync(folder, { recursive: true, force: true })
   }
+  try {
+    await ready(server)
+  } catch (error) {
+    await end()
+    throw error
+  }
+  return { socket, end }
 }
 
 /** @param {import('node:child_process').ChildProcessByStdio<null, import('node:stream').Readable, null>} server */

@@ -1,0 +1,133 @@
+// One small server per framework: bare, with us, and with the framework's own rate limiter. All count by the same
+// header, in a minute, at a limit nobody reaches, and send their headers.
+import { Redis } from 'ioredis'
+
+/** @typedef {'Express' | 'Koa' | 'Fastify'} Framework */
+/** @typedef {'bare' | 'sluice' | 'peer'} Limiter */
+
+export const CLIENT_HEADER = 'x-client'
+const LIMIT = 1000
+const WINDOW_MS = 60_000
+
+/** What stands for “its peer”. */
+export const peers = {
+  Express: { memory: 'express-rate-limit', redis: 'express-rate-limit + rate-limit-redis' },
+  Koa: { memory: 'koa-ratelimit', redis: 'koa-ratelimit' },
+  Fastify: { memory: '@fastify/rate-limit', redis: '@fastify/rate-limit' },
+}
+
+/**
+ * Starts to listen and resolves with the port.
+ *
+ * @param {{ framework: Framework, limiter: Limiter, redisPort?: number, limit?: number }} what without `redisPort`
+ *   state is in memory
+ * @returns {Promise<number>}
+ */
+export function serve({ framework, limiter, redisPort, limit = LIMIT }) {
+  const redis = redisPort === undefined ? undefined : new Redis(redisPort)
+  return servers[framework](limiter, redis, limit)
+}
+
+const servers = { Express: express, Koa: koa, Fastify: fastify }
+
+/**
+ * @param {typeof import('@sluice/core')} core
+ * @param {Redis | undefined} redis
+ * @param {number} limit
+ */
+function ourOptions({ redisStore }, redis, limit) {
+  const store = redis && redisStore(redis, { timeoutMs: 10_000 })
+  return { name: 'bench', limit, window: WINDOW_MS, key: clientOf, ...(store ? { store } : {}) }
+}
+
+/** @param {{ headers: import('node:http').IncomingHttpHeaders }} request */
+const clientOf = ({ headers }) => String(headers[CLIENT_HEADER])
+
+/**
+ * @param {Limiter} limiter
+ * @param {Redis | undefined} redis
+ * @param {number} limit
+ */
+async function express(limiter, redis, limit) {
+  const { default: express } = await import('express')
+  const app = express()
+  if (limiter === 'sluice') {
+    const core = await import('@sluice/express')
+    app.use(core.rateLimit(ourOptions(core, redis, limit)))
+  }
+  if (limiter === 'peer') {
+    const { rateLimit } = await import('express-rate-limit')
+    const { RedisStore } = await import('rate-limit-redis')
+    const sendCommand = (/** @type {string} */ command, /** @type {string[]} */ ...args) =>
+      /** @type {Promise<any>} */ (redis?.call(command, ...args))
+    const store = redis && new RedisStore({ sendCommand })
+    const common = {
+      windowMs: WINDOW_MS,
+      limit,
+      keyGenerator: clientOf,
+      standardHeaders: 'draft-8',
+      legacyHeaders: false,
+    }
+    app.use(rateLimit(/** @type {any} */ ({ ...common, ...(store ? { store } : {}) })))
+  }
+  app.get('/', (_req, res) => {
+    res.json({ hello: 'world' })
+  })
+  const server = app.listen(0, '127.0.0.1')
+  return portOf(server)
+}
+
+/**
+ * @param {Limiter} limiter
+ * @param {Redis | undefined} redis
+ * @param {number} limit
+ */
+async function koa(limiter, redis, limit) {
+  const { default: Koa } = await import('koa')
+  const app = new Koa()
+  if (limiter === 'sluice') {
+    const core = await import('@sluice/koa')
+    const { key, ...options } = ourOptions(core, redis, limit)
+    app.use(core.rateLimit({ ...options, key: (ctx) => key(ctx) }))
+  }
+  if (limiter === 'peer') {
+    const { default: ratelimit } = await import('koa-ratelimit')
+    const where = redis ? { driver: 'redis', db: redis } : { driver: 'memory', db: new Map() }
+    app.use(ratelimit(/** @type {any} */ ({ ...where, duration: WINDOW_MS, max: limit, id: clientOf })))
+  }
+  app.use((ctx) => {
+    ctx.body = { hello: 'world' }
+  })
+  return portOf(app.listen(0, '127.0.0.1'))
+}
+
+/**
+ * @param {Limiter} limiter
+ * @param {Redis | undefined} redis
+ * @param {number} limit
+ */
+async function fastify(limiter, redis, limit) {
+  const { default: fastify } = await import('fastify')
+  const app = fastify()
+  if (limiter === 'sluice') {
+    const core = await import('@sluice/fastify')
+    await app.register(core.rateLimit, ourOptions(core, redis, limit))
+  }
+  if (limiter === 'peer') {
+    // Not for the type checker: in one program with ours it would declare some names of Fastify's a second time.
+    /** @type {string} */
+    const peer = '@fastify/rate-limit'
+    const { default: rateLimit } = await import(peer)
+    const where = redis ? { redis } : { cache: 10_000 }
+    await app.register(rateLimit, { ...where, max: limit, timeWindow: WINDOW_MS, keyGenerator: clientOf })
+  }
+  app.get('/', async () => ({ hello: 'world' }))
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  return portOf(app.server)
+}
+
+/** @param {import('node:http').Server} server */
+async function portOf(server) {
+  if (!server.listening) await new Promise((resolve) => server.once('listening', resolve))
+  return /** @type {import('node:net').AddressInfo} */ (server.address()).port
+}

@@ -1,0 +1,65 @@
+// Processes that take part in a measurement, so that nobody's heap or compiled code is in anybody else's way.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+
+/**
+ * @typedef {object} Child
+ * @property {(method: string, params?: unknown) => Promise<any>} call
+ * @property {() => Promise<void>} end
+ */
+
+/**
+ * Starts a module that calls `answer`.
+ *
+ * @param {URL} module
+ * @param {string[]} [execArgv] for Node, such as `--expose-gc`
+ * @returns {Child}
+ */
+export function startChild(module, execArgv = []) {
+  const child = fork(fileURLToPath(module), [], { execArgv, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  /** @type {Map<number, { resolve: (value: any) => void, reject: (error: Error) => void }>} */
+  const waiting = new Map()
+  let ids = 0
+  child.on('message', (/** @type {{ id: number, result?: unknown, error?: string }} */ { id, result, error }) => {
+    const asked = waiting.get(id)
+    waiting.delete(id)
+    if (error === undefined) asked?.resolve(result)
+    else asked?.reject(new Error(error))
+  })
+  const closed = once(child, 'close')
+  child.on('close', () => {
+    for (const { reject } of waiting.values()) reject(new Error(`${module.pathname} has ended`))
+  })
+  return {
+    call: (method, params) =>
+      new Promise((resolve, reject) => {
+        const id = ids++
+        waiting.set(id, { resolve, reject })
+        child.send({ id, method, params })
+      }),
+    async end() {
+      child.kill('SIGKILL')
+      await closed
+    },
+  }
+}
+
+/**
+ * In the child: what it can be asked for. It ends with the process that started it.
+ *
+ * @param {Record<string, (params: any) => unknown>} methods
+ */
+export function answer(methods) {
+  process.on('disconnect', () => process.exit())
+  // The one who is stopped by the user is the parent; it sees to the rest.
+  process.on('SIGINT', () => {})
+  process.on('message', async (/** @type {{ id: number, method: string, params: unknown }} */ message) => {
+    const { id, method, params } = message
+    try {
+      process.send?.({ id, result: await methods[method]?.(params) })
+    } catch (error) {
+      process.send?.({ id, error: error instanceof Error ? String(error.stack) : String(error) })
+    }
+  })
+}

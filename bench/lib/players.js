@@ -1,0 +1,78 @@
+// The contestants of a measurement with Redis: each in its process, all on the same server, one at a time.
+import { startChild } from './child.js'
+import { costOfAll } from './redis.js'
+
+/** @typedef {import('./child.js').Child} Child */
+
+/**
+ * @typedef {object} Joined
+ * @property {string} label
+ * @property {Child} child
+ * @property {import('./redis.js').RedisServer[]} servers
+ * @property {() => Promise<void>} end
+ */
+
+/**
+ * @param {string} label
+ * @param {import('./redis.js').RedisServer[]} servers one, or the masters of a cluster
+ * @param {Omit<import('../players/redis.js').Joining, 'port'>} joining
+ * @returns {Promise<Joined>}
+ */
+export async function join(label, servers, joining) {
+  const child = startChild(new URL('../players/redis.js', import.meta.url))
+  try {
+    await child.call('join', { port: servers[0]?.port, ...joining })
+  } catch (error) {
+    await child.end()
+    throw new Error(`${label}: ${error instanceof Error ? error.message : error}`, { cause: error })
+  }
+  return { label, child, servers, end: child.end }
+}
+
+/**
+ * Contestants by their names; and of those that cannot join since this version lacks what they need, why.
+ *
+ * @param {import('./ending.js').Keep} keep
+ * @param {readonly string[]} names
+ * @param {import('./redis.js').RedisServer} server
+ * @param {import('../contestants/redis.js').Rule} rule
+ */
+export async function joinAll(keep, names, server, rule) {
+  const asked = await Promise.allSettled(names.map((name) => join(name, [server], { name, rule })))
+  const joined = asked.flatMap((answer) => (answer.status === 'fulfilled' ? [keep(answer.value)] : []))
+  const missing = []
+  for (const [i, answer] of asked.entries()) {
+    if (answer.status === 'fulfilled') continue
+    if (!/no such option/.test(String(answer.reason))) throw answer.reason
+    missing.push(`${names[i]}: left out, this version has no such option`)
+  }
+  return { joined, missing }
+}
+
+/**
+ * Decisions by one or several players at once, and what each cost.
+ *
+ * @param {readonly Joined[]} players on the same servers
+ * @param {{ count: number, inFlight: number, keys: number, step?: number }} load for each
+ */
+export async function decide(players, load) {
+  const servers = players[0]?.servers ?? []
+  const before = await costOfAll(servers)
+  const startedMs = performance.now()
+  const costs = await Promise.all(players.map(({ child }) => child.call('decide', load)))
+  const seconds = players.length === 1 ? costs[0].seconds : (performance.now() - startedMs) / 1000
+  const after = await costOfAll(servers)
+  const count = load.count * players.length
+  return {
+    perSecond: count / seconds,
+    nodeUs: costs.reduce((sum, { cpuUs }) => sum + cpuUs, 0) / count,
+    commandUs: (after.commandUs - before.commandUs) / count,
+    redisUs: (after.cpuUs - before.cpuUs) / count,
+    calls: (after.calls - before.calls) / count,
+  }
+}
+
+/** @param {import('./redis.js').RedisServer[]} servers */
+export async function flush(servers) {
+  for (const { admin } of servers) await admin.flushall()
+}

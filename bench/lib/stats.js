@@ -1,0 +1,44 @@
+// Medians and quartiles: what other programs on the machine take away shows in single rounds, not in these.
+
+/**
+ * @typedef {object} Spread
+ * @property {number} median
+ * @property {number} low first quartile
+ * @property {number} high third quartile
+ */
+
+/**
+ * @param {readonly number[]} values at least one
+ * @returns {Spread}
+ */
+export function spread(values) {
+  const sorted = [...values].sort((a, b) => a - b)
+  return { median: quantile(sorted, 0.5), low: quantile(sorted, 0.25), high: quantile(sorted, 0.75) }
+}
+
+/** @param {readonly number[]} values */
+export const median = (values) => spread(values).median
+
+/**
+ * How many times as much as `others` `values` are, round by round: what slowed a round slowed both.
+ *
+ * @param {readonly number[]} values
+ * @param {readonly number[]} others measured in the same rounds
+ */
+export function ratio(values, others) {
+  return spread(values.map((value, round) => value / (others[round] ?? Number.NaN)))
+}
+
+/** @param {Spread} share @returns {Spread} */
+export const percent = ({ median, low, high }) => ({ median: median * 100, low: low * 100, high: high * 100 })
+
+/**
+ * @param {readonly number[]} sorted
+ * @param {number} share
+ */
+function quantile(sorted, share) {
+  const at = (sorted.length - 1) * share
+  const below = sorted[Math.floor(at)] ?? Number.NaN
+  const above = sorted[Math.ceil(at)] ?? Number.NaN
+  return below + (above - below) * (at - Math.floor(at))
+}

@@ -1,0 +1,32 @@
+/**
+ * Lets contestants take turns: A B C A B C, so that what the machine does meanwhile hits all alike. A first round
+ * warms up and is not counted.
+ *
+ * @template {Record<string, number>} Figures
+ * @template Contestant
+ * @param {readonly Contestant[]} contestants
+ * @param {number} rounds
+ * @param {(contestant: Contestant) => Promise<Figures>} turn
+ * @returns {Promise<Map<Contestant, { [Figure in keyof Figures]: number[] }>>} what each round gave, in order
+ */
+export async function takeTurns(contestants, rounds, turn) {
+  /** @type {Map<Contestant, Figures[]>} */
+  const taken = new Map(contestants.map((contestant) => [contestant, []]))
+  for (let round = 0; round <= rounds; round++) {
+    for (const [contestant, figures] of taken) {
+      const result = await turn(contestant)
+      if (round > 0) figures.push(result)
+    }
+  }
+  return new Map([...taken].map(([contestant, figures]) => [contestant, columns(figures)]))
+}
+
+/**
+ * @template {Record<string, number>} Figures
+ * @param {Figures[]} rows
+ */
+function columns(rows) {
+  const names = Object.keys(rows[0] ?? {})
+  const entries = names.map((name) => [name, rows.map((row) => row[name])])
+  return /** @type {{ [Figure in keyof Figures]: number[] }} */ (Object.fromEntries(entries))
+}

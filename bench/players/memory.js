@@ -1,0 +1,46 @@
+// One contestant with state in this process. For bytes, start it with --expose-gc.
+import { checkThatItCounts, contestants } from '../contestants/memory.js'
+import { answer } from '../lib/child.js'
+
+/** @type {import('../contestants/memory.js').Contestant} */
+let contestant
+
+answer({
+  /** @param {{ name: string }} params */
+  async join({ name }) {
+    contestant = /** @type {typeof contestant} */ (contestants[name])
+    await checkThatItCounts(contestant)
+  },
+
+  /** Decides, with a state of its own each time. @param {{ count: number, keys: number, limit: number }} load */
+  async decide({ count, keys, limit }) {
+    const { decide } = await contestant.join({ limit, windowMs: 600_000, maxKeys: keys })
+    const names = Array.from({ length: keys }, (_, i) => `user:${i}`)
+    for (const name of names) await decide(name)
+    const cpu = process.cpuUsage()
+    const startedMs = performance.now()
+    for (let i = 0; i < count; i++) await decide(/** @type {string} */ (names[(i * 7919) % keys]))
+    const seconds = (performance.now() - startedMs) / 1000
+    const { user, system } = process.cpuUsage(cpu)
+    return { perSecond: count / seconds, nodeUs: (user + system) / count }
+  },
+
+  /** @param {{ keys: number }} load */
+  async bytesPerKey({ keys }) {
+    // So long that no state is over, and swept away, before it is weighed.
+    const player = await contestant.join({ limit: 100, windowMs: 86_400_000, maxKeys: keys })
+    await player.decide('first')
+    const before = usedBytes()
+    for (let i = 0; i < keys; i++) await player.decide(`user:${i}`)
+    const used = usedBytes() - before
+    // It must not have been collected before it was measured.
+    await player.decide('last')
+    return used / keys
+  },
+})
+
+function usedBytes() {
+  for (let i = 0; i < 4; i++) /** @type {() => void} */ (globalThis.gc)()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}

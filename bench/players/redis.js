@@ -1,0 +1,69 @@
+// One contestant with state in Redis, in a process of its own.
+import * as core from '@sluice/core'
+import { Cluster, Redis } from 'ioredis'
+import { checkThatItCounts, contestants, ours } from '../contestants/redis.js'
+import { answer } from '../lib/child.js'
+import { keepInFlight } from '../lib/keep-in-flight.js'
+import { median } from '../lib/stats.js'
+
+/**
+ * @typedef {object} Joining
+ * @property {number} port of a Redis server, or of any master of a cluster
+ * @property {boolean} [isCluster]
+ * @property {string} [name] of a contestant
+ * @property {import('../contestants/redis.js').Rule} [rule] for it
+ * @property {[constructor: string, options: Record<string, unknown>][]} [limits] or limits of ours, as they are
+ *   written: `[['gcra', { limit: 5, window: '1s' }]]`
+ */
+
+/** @type {import('../contestants/redis.js').Player} */
+let player
+
+answer({
+  /** @param {Joining} joining */
+  async join(joining) {
+    player = await join(joining)
+    await player.decide('ready?')
+  },
+
+  /** @param {Parameters<typeof keepInFlight>[0]} load */
+  async decide(load) {
+    const cpu = process.cpuUsage()
+    const startedMs = performance.now()
+    await keepInFlight(load, player.decide)
+    const seconds = (performance.now() - startedMs) / 1000
+    const { user, system } = process.cpuUsage(cpu)
+    return { seconds, cpuUs: user + system }
+  },
+
+  /** @param {{ keys: number, cost: number }} params */
+  async fill({ keys, cost }) {
+    await keepInFlight({ count: keys, inFlight: 64, keys }, (key) => player.fill?.(key, cost))
+  },
+
+  /** How long one decision takes when nothing else is under way, in µs. @param {{ count: number, keys: number }} load */
+  async latency({ count, keys }) {
+    const taken = []
+    for (let i = 0; i < count; i++) {
+      const startedMs = performance.now()
+      await player.decide(`user:${i % keys}`)
+      taken.push((performance.now() - startedMs) * 1000)
+    }
+    return median(taken)
+  },
+})
+
+/** @param {Joining} joining */
+async function join({ port, isCluster = false, name, rule = { limit: 100, windowMs: 60_000 }, limits = [] }) {
+  if (name === undefined) {
+    const redis = isCluster ? new Cluster([{ host: '127.0.0.1', port }]) : new Redis(port)
+    const made = limits.map(([algorithm, options]) => /** @type {any} */ (core)[algorithm](options))
+    return ours(redis, made)
+  }
+  const contestant = contestants[name]
+  if (!contestant) throw new Error(`no contestant ${name}`)
+  const redis = new Redis(port, { enableAutoPipelining: contestant.autoPipelining ?? false })
+  await redis.ping()
+  if (contestant.side !== 'floor') await checkThatItCounts(contestant, redis)
+  return contestant.join(redis, rule)
+}

@@ -1,0 +1,133 @@
+// What is to be reached. Each measurement says what it found for the targets that are its.
+
+/**
+ * @typedef {object} Target
+ * @property {string} figure
+ * @property {string} atLeast in words
+ * @property {(found: number) => boolean} isMet
+ * @property {string} [unit] of what is found
+ */
+
+/** @param {number} least */
+const atLeast = (least) => (/** @type {number} */ found) => found >= least
+/** @param {number} most */
+const atMost = (most) => (/** @type {number} */ found) => found <= most
+
+/** @type {Record<string, Target>} */
+export const targets = {
+  'node-cpu': {
+    figure: 'Node CPU per Redis decision, 100 in flight',
+    atLeast: '5 times less than the best peer',
+    isMet: atLeast(5),
+    unit: '×',
+  },
+  'per-second': {
+    figure: 'decisions per second, one process, one Redis, 100 in flight',
+    atLeast: '2.5 times the best peer',
+    isMet: atLeast(2.5),
+    unit: '×',
+  },
+  'redis-cpu': {
+    figure: 'Redis CPU per decision, exact log at limit 100, 100 in flight',
+    atLeast: "at most 1 times that of rate-limit-redis's fixed window",
+    isMet: atMost(1),
+    unit: '×',
+  },
+  'flood-cached': {
+    figure: 'the same against a sorted-set log at limit 1,000, a client hammering at 10 times its limit',
+    atLeast: '40 times less',
+    isMet: atLeast(40),
+    unit: '×',
+  },
+  'flood-uncached': {
+    figure: 'the same, deny cache off',
+    atLeast: '2 times less',
+    isMet: atLeast(2),
+    unit: '×',
+  },
+  'redis-memory': {
+    figure: 'Redis memory, 100,000 logs of 60 entries',
+    atLeast: 'at most 56 MB',
+    isMet: atMost(56),
+    unit: ' MB',
+  },
+  'redis-memory-peer': {
+    figure: 'the same against the sorted set',
+    atLeast: '4 times less',
+    isMet: atLeast(4),
+    unit: '×',
+  },
+  ...Object.fromEntries(
+    [
+      ['Fastify', 88, 1.5],
+      ['Koa', 95, 1.5],
+      ['Express', 95, 1.4],
+    ].flatMap(([framework, share, peer]) => [
+      [
+        `http-${framework}`,
+        {
+          figure: `HTTP requests per second of server CPU with the Redis store, exact log, headers on, against bare ${framework}`,
+          atLeast: `${share} %`,
+          isMet: atLeast(Number(share)),
+          unit: ' %',
+        },
+      ],
+      [
+        `http-${framework}-peer`,
+        {
+          figure: `the same against ${framework}'s own peer with Redis`,
+          atLeast: `${peer} times`,
+          isMet: atLeast(Number(peer)),
+          unit: '×',
+        },
+      ],
+    ]),
+  ),
+  latency: {
+    figure: 'one decision in flight: time against a bare Redis round trip',
+    atLeast: 'at most 1.1 times',
+    isMet: atMost(1.1),
+    unit: '×',
+  },
+  'memory-per-second': {
+    figure: 'memory store, decisions per second of CPU, against the fastest peer',
+    atLeast: '1.5 times',
+    isMet: atLeast(1.5),
+    unit: '×',
+  },
+  'memory-floor': {
+    figure: 'the same against a bare Map with the same arithmetic',
+    atLeast: '60 %',
+    isMet: atLeast(60),
+    unit: ' %',
+  },
+  'memory-bytes': {
+    figure: 'memory store, bytes per key at a million keys, against the leanest peer',
+    atLeast: 'at most 0.5 times',
+    isMet: atMost(0.5),
+    unit: '×',
+  },
+  'lease-per-second': {
+    figure: 'lease mode, size 100: decisions per second against the batched path',
+    atLeast: '10 times',
+    isMet: atLeast(10),
+    unit: '×',
+  },
+  'lease-calls': {
+    figure: 'the same, decisions per Redis call',
+    atLeast: '50',
+    isMet: atLeast(50),
+  },
+  'four-limits': {
+    figure: '4 limits in one decision against 1, Redis CPU',
+    atLeast: 'at most 1.6 times',
+    isMet: atMost(1.6),
+    unit: '×',
+  },
+  growth: {
+    figure: 'growth of Redis CPU per decision from 10³ to 10⁶ keys',
+    atLeast: 'at most 1.3 times',
+    isMet: atMost(1.3),
+    unit: '×',
+  },
+}
