@@ -179,7 +179,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
       chunks: fc.array(bytes, { maxLength: 4 }),
       end: fc.constantFrom('stay' as const, 'close' as const, 'reset' as const),
     }),
-    dearness: 1000,
+    dearness: 2000,
     async check({ chunks, end }) {
       if (kind.startsWith('ioredis') && ENDS_IOREDIS.test(chunks.join(''))) return
       await recover()
