@@ -1,4 +1,14 @@
-import { createLimiter, gcra, perDay, perHour, perMinute, perSecond, type Store, slidingWindow } from '@sluice/core'
+import {
+  createLimiter,
+  fixedWindow,
+  gcra,
+  perDay,
+  perHour,
+  perMinute,
+  perSecond,
+  type Store,
+  slidingWindow,
+} from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { LimitSpec } from '../oracle/spec.js'
@@ -103,6 +113,18 @@ export function guaranteesContract(under: StoreUnderTest): void {
       await limiter.refund(key, other)
       // Had neither been made: 6. It is never more beyond that than the other gave back, nor than this one charged.
       expect(await limiter.peek(key)).toMatchObject({ remaining: 9 })
+    })
+
+    test('a charged refusal that finds no room is not remembered, so a refund makes as much room as without it', async () => {
+      for (const limit of [gcra({ limit: 10, window: '10s' }), fixedWindow({ limit: 10, window: '10s' })]) {
+        const limiter = createLimiter({ store, limits: [limit], onDeny: 'charge' })
+        const key = freshKey()
+        clock.now = MIDNIGHT
+        const admitted = await limiter.consume(key, { cost: 10 })
+        expect(await limiter.consume(key, { cost: 10 })).toMatchObject({ allowed: false })
+        await limiter.refund(key, admitted)
+        expect(await limiter.peek(key)).toMatchObject({ remaining: 10 })
+      }
     })
 
     test('a block refuses until its exact end, charges nothing, and is not extended by hits', async () => {
