@@ -179,12 +179,19 @@ end
 
 look[LOG] = function(key, cost)
   header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
+  local unwritten
   if #header < base then
-    newest, expires, oldest, total, tail, instant = nil, nil, 0, 0, '', now
+    expires = nil
+  else
+    newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
+    local spare = expires - newest - longestMs
+    -- Of a log this is what its key lives longer than it must. By chance it is hardly ever that of another value.
+    if spare < 0 or spare > LINGER then expires = nil end
+  end
+  if not expires then
+    newest, oldest, total, tail, instant = nil, 0, 0, '', now
     for pair = firstPair, lastPair, 2 do H[pair], K[pair] = 0, '' end
   else
-    local unwritten
-    newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
     tail = sub(header, 30, 29 + unwritten * width)
     instant = clock_instant(newest, now, longestMs)
     local at = fixed + 1

@@ -27,7 +27,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: '9084c35331f1537712c5a74dda095a8bc6503046',
+  sha1: '9bba8545be28eee2baf321c4b3492d8b1224c424',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -297,12 +297,18 @@ log_advanceAll(key, instant)
 end
 look[LOG] = function(key, cost)
 header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
+local unwritten
 if #header < base then
-newest, expires, oldest, total, tail, instant = nil, nil, 0, 0, '', now
+expires = nil
+else
+newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
+local spare = expires - newest - longestMs
+if spare < 0 or spare > LINGER then expires = nil end
+end
+if not expires then
+newest, oldest, total, tail, instant = nil, 0, 0, '', now
 for pair = firstPair, lastPair, 2 do H[pair], K[pair] = 0, '' end
 else
-local unwritten
-newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
 tail = sub(header, 30, 29 + unwritten * width)
 instant = clock_instant(newest, now, longestMs)
 local at = fixed + 1
