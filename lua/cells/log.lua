@@ -101,13 +101,12 @@ local function log_begin(key, pair)
   if whole then chunk, chunkFrom = whole, oldest else chunk, chunkFrom = log_known(pair), H[pair] end
 end
 
---- The entry with number `i`. Reads some at a time, since those after it are asked for next.
+--- The entry with number `i`. Reads some at a time, since those around it are asked for next.
 local function log_entry(i)
-  local k = i - chunkFrom
-  if k < 0 or k * width >= #chunk then
-    chunk, chunkFrom, k = log_read(source, i, min(total, i + CHUNK)), i, 0
-  end
-  return log_instant(chunk, k)
+  local beyond = i - chunkFrom - #chunk / width
+  if i < chunkFrom or beyond >= CHUNK then chunk, chunkFrom, beyond = '', i, 0 end
+  if beyond >= 0 then chunk = chunk .. log_read(source, i - beyond, min(total, i + CHUNK)) end
+  return log_instant(chunk, i - chunkFrom)
 end
 
 local function log_move(pair, head, known)
@@ -121,13 +120,9 @@ local function log_advance(key, pair, from, at)
   if total > oldest and newest > at - N[pair + 1] then
     head = max(log_firstLive(log_entry, from, total, at, N[pair + 1]), total - N[pair])
   end
+  -- What was read last begins no later than there.
   local skip = (head - chunkFrom) * width
-  log_move(pair, head, skip < 0 and '' or sub(chunk, skip + 1, skip + NEAR * width))
-end
-
-local function log_wait(key, pair, cost)
-  log_begin(key, pair)
-  return log_waitFor(log_entry, total, total - H[pair], instant, cost, N[pair], N[pair + 1])
+  log_move(pair, head, sub(chunk, skip + 1, skip + NEAR * width))
 end
 
 --- The header, or as much of its start as has changed.
@@ -209,15 +204,12 @@ look[LOG] = function(key, cost)
       log_replace(key, rep(packBytes(entry, now % modulus), total - oldest))
     end
   end
-  local longest = 0
+  local wait = 0
   for pair = firstPair, lastPair, 2 do
-    if total - H[pair] + cost > N[pair] then
-      local wait = log_wait(key, pair, cost)
-      if wait < 0 then return wait end
-      if wait > longest then longest = wait end
-    end
+    if cost > N[pair] then return -1 end
+    if total - H[pair] + cost > N[pair] then wait = 1 end
   end
-  return longest
+  return wait
 end
 
 local function log_append(key, added, linger)
@@ -304,7 +296,8 @@ report[LOG] = function(key, cost, outcome)
   end
   out[n] = packBytes('>BI6I6', outcome, instant, latest)
   for pair = firstPair, lastPair, 2 do
-    local wait = log_wait(key, pair, cost)
+    log_begin(key, pair)
+    local wait = log_waitFor(log_entry, total, total - H[pair], instant, cost, N[pair], N[pair + 1])
     if wait > 0 then wait = wait + instant - now end
     n = n + 1
     out[n] = packBytes('>I4I7', total - H[pair], wait + 1)

@@ -27,7 +27,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: '9bba8545be28eee2baf321c4b3492d8b1224c424',
+  sha1: '874dd208db0e64c49acb0cd02c2c7ed9b4b859e5',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -237,11 +237,10 @@ source = key
 if whole then chunk, chunkFrom = whole, oldest else chunk, chunkFrom = log_known(pair), H[pair] end
 end
 local function log_entry(i)
-local k = i - chunkFrom
-if k < 0 or k * width >= #chunk then
-chunk, chunkFrom, k = log_read(source, i, min(total, i + CHUNK)), i, 0
-end
-return log_instant(chunk, k)
+local beyond = i - chunkFrom - #chunk / width
+if i < chunkFrom or beyond >= CHUNK then chunk, chunkFrom, beyond = '', i, 0 end
+if beyond >= 0 then chunk = chunk .. log_read(source, i - beyond, min(total, i + CHUNK)) end
+return log_instant(chunk, i - chunkFrom)
 end
 local function log_move(pair, head, known)
 H[pair], K[pair], moved = head, known, max(moved, pair)
@@ -253,11 +252,7 @@ if total > oldest and newest > at - N[pair + 1] then
 head = max(log_firstLive(log_entry, from, total, at, N[pair + 1]), total - N[pair])
 end
 local skip = (head - chunkFrom) * width
-log_move(pair, head, skip < 0 and '' or sub(chunk, skip + 1, skip + NEAR * width))
-end
-local function log_wait(key, pair, cost)
-log_begin(key, pair)
-return log_waitFor(log_entry, total, total - H[pair], instant, cost, N[pair], N[pair + 1])
+log_move(pair, head, sub(chunk, skip + 1, skip + NEAR * width))
 end
 local function log_header()
 local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
@@ -325,15 +320,12 @@ newest = now
 log_replace(key, rep(packBytes(entry, now % modulus), total - oldest))
 end
 end
-local longest = 0
+local wait = 0
 for pair = firstPair, lastPair, 2 do
-if total - H[pair] + cost > N[pair] then
-local wait = log_wait(key, pair, cost)
-if wait < 0 then return wait end
-if wait > longest then longest = wait end
+if cost > N[pair] then return -1 end
+if total - H[pair] + cost > N[pair] then wait = 1 end
 end
-end
-return longest
+return wait
 end
 local function log_append(key, added, linger)
 local inRing, unwritten, ends = total - #tail / width, tail .. added, instant + longestMs
@@ -412,7 +404,8 @@ return
 end
 out[n] = packBytes('>BI6I6', outcome, instant, latest)
 for pair = firstPair, lastPair, 2 do
-local wait = log_wait(key, pair, cost)
+log_begin(key, pair)
+local wait = log_waitFor(log_entry, total, total - H[pair], instant, cost, N[pair], N[pair + 1])
 if wait > 0 then wait = wait + instant - now end
 n = n + 1
 out[n] = packBytes('>I4I7', total - H[pair], wait + 1)
