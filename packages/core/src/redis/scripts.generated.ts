@@ -27,7 +27,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: '2b508ea4a5476a9076bbcb5b5a65679ead339a2e',
+  sha1: '2c7697a7f71a32a7b6a3262ddc9e328e419d5cd5',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -705,8 +705,10 @@ local ends = held == 0 and now or concurrency_endAt(key, -1)
 n = n + 1
 out[n] = packBytes('>BI7I7', outcome, limit - held, ends - now)
 if outcome == REFUSED then
+local wait = concurrency_waitFor(key, cost)
+local more = wait == 0 and concurrency_waitFor(key, limit - held + 1) or -1
 n = n + 1
-out[n] = packBytes('>I7I7', concurrency_waitFor(key, cost) + 1, concurrency_waitFor(key, limit - held + 1) + 1)
+out[n] = packBytes('>I7I7', wait + 1, more + 1)
 end
 end
 end
