@@ -101,7 +101,9 @@ async function failureOf(check: Check, venue: Venue): Promise<string | undefined
   try {
     return await check.run(venue)
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    if (!(error instanceof Error)) return String(error)
+    // Why the store was not available says whether its server can be talked to any more.
+    return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message
   }
 }
 
