@@ -9,19 +9,22 @@ import { type Outcome, RETURN_WITHIN_MS, World } from './world.js'
 
 beforeAll(ensureBuiltCore)
 
+const ROUNDS = effort.of(5, 1)
+/** Before, between and after troubles. */
+const CALM_MS = effort.of(600, 250)
 /** Beyond its deadline, on an idle machine. */
 const BEYOND_DEADLINE_MS = 50
 /** For a machine that does other things, too. */
 const SLACK_MS = 250
 
 describe(`under load, over ioredis and redis (seed ${effort.seed}), while`, () => {
-  test.each(effort.chosen(Object.keys(SCENARIOS)))(
+  test.each(effort.chosen(Object.keys(SCENARIOS), 3))(
     '%s: every decision comes in time, none too many, and soon by the store again',
-    { timeout: effort.timeoutMs },
+    { timeout: effort.of(180_000, 60_000) },
     async (name) => {
       const scenario = SCENARIOS[name] as Scenario
       const outcome = await run(scenario)
-      note('scenarios', name, { title: scenario.title, rounds: effort.rounds, ...outcome, ledger: undefined })
+      note('scenarios', name, { title: scenario.title, rounds: ROUNDS, ...outcome, ledger: undefined })
       expectWhatHoldsAlways(outcome)
       scenario.expects?.(outcome)
     },
@@ -31,13 +34,13 @@ describe(`under load, over ioredis and redis (seed ${effort.seed}), while`, () =
 async function run({ world: options = {}, keepsData, trouble }: Scenario): Promise<Outcome> {
   const random = randomFrom(effort.seed)
   const data = keepsData ? dataDirectory() : undefined
-  const world = await World.start({ ...options, ...(data && { settings: data.settings }), apps: effort.apps })
+  const world = await World.start({ ...options, ...(data && { settings: data.settings }), apps: effort.of(4, 2) })
   try {
-    for (let round = 0; round < effort.rounds; round++) {
-      await sleep(effort.calmMs)
+    for (let round = 0; round < ROUNDS; round++) {
+      await sleep(CALM_MS)
       await trouble(world, random)
     }
-    await sleep(effort.calmMs)
+    await sleep(CALM_MS)
     return await world.end()
   } finally {
     await world.destroy()
