@@ -21,3 +21,6 @@ export const DEADLINES_MS = {
   ledger: TIMEOUT_MS,
   places: TIMEOUT_MS,
 }
+
+/** Between two rounds of requests of a process, in ms. */
+export const ASKED_EVERY_MS = 5

@@ -25,6 +25,9 @@ export interface Scenario {
 /** Long enough for an outage to be known, and to be gone through without waiting. */
 const outage = (random: Random) => sleep(150 + random(500))
 
+/** A quarter of a second of the ledger's requests. */
+const MOST_LOST_IN_LAG = 200
+
 /** The data survives: all that was admitted is counted still. */
 const losesNothing = ({ ledgerBeyond }: Outcome) => {
   for (const beyond of ledgerBeyond)
@@ -174,6 +177,10 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       for (const server of sentinels.servers) if (server !== master) await makeFollow(server, master)
       await world.losing(() => sentinels.failOver())
       await world.isBack()
+    },
+    // What was charged within the replication lag, and no more.
+    expects: ({ ledgerBeyond, losses }) => {
+      for (const beyond of ledgerBeyond) expect(-beyond).toBeLessThan(MOST_LOST_IN_LAG * losses)
     },
   },
   reshard: {

@@ -12,7 +12,7 @@ test('under load that lasts, heaps and Redis stay as they are, and every key has
 }, async () => {
   const world = await World.start({ apps: 2 })
   try {
-    const seconds = effort.of(150, 3)
+    const seconds = effort.of(120, 3)
     const heaps: number[] = []
     const redis: number[] = []
     const startedMs = performance.now()

@@ -10,7 +10,7 @@ import { until } from '../support/until.js'
 import type { Way } from './app.js'
 import { App, type Count, commonNow } from './apps.js'
 import { type Judgement, judge, type Loss } from './judge.js'
-import { PLACES, PLACES_TTL_MS } from './limits.js'
+import { ASKED_EVERY_MS, PLACES, PLACES_TTL_MS } from './limits.js'
 
 /** How soon decisions have to be the store's again once it is back. */
 export const RETURN_WITHIN_MS = 2000
@@ -42,6 +42,8 @@ export interface Outcome extends Judgement {
   readonly keysForEver: readonly string[]
   /** Charges of the ledger in the store less those that clients were told of, by key: below 0 where some were lost. */
   readonly ledgerBeyond: readonly number[]
+  /** How often the store may have forgotten something. */
+  readonly losses: number
   /** Places that are taken still when nobody holds one any more. */
   readonly placesLost: number
 }
@@ -99,7 +101,7 @@ export class World {
 
   async startApp(): Promise<App> {
     const n = this.#everyone.length
-    const { apps, everyMs = 5, clock = false } = this.#options
+    const { apps, everyMs = ASKED_EVERY_MS, clock = false } = this.#options
     const setup = { everyMs, clock, keys: [...this.identities], share: 1 / apps }
     // Counted before it has started: others start at the same time.
     const place = this.#everyone.push(undefined as never) - 1
@@ -165,6 +167,7 @@ export class World {
       keysSeen: this.#keysSeen,
       keysForEver: [...this.#keysForEver],
       ledgerBeyond: counts.map(({ ledger }, key) => ledger - (judgement.ledger.get(String(key)) ?? 0)),
+      losses: this.#losses.length,
       placesLost: counts.reduce((sum, { freePlaces }) => sum + PLACES - freePlaces, 0),
     }
   }
