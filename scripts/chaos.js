@@ -1,6 +1,6 @@
 // Every trouble of test/chaos in full, some ten minutes: npm run chaos [-- <what> …]
 // What: a scenario of test/chaos/scenarios.ts such as failover, or returns, memory or soak. All of them together
-// write test/chaos/results.md; it is measured on a machine that does nothing else.
+// write test/chaos/results.md: measure it on a machine that does nothing else.
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
@@ -196,8 +196,16 @@ function table(head, rows) {
 }
 
 /** @param {number} number */
-const count = (number) => number.toLocaleString('en')
+function count(number) {
+  return number.toLocaleString('en')
+}
+
 /** @param {number} number */
-const ms = (number) => Math.round(number)
+function ms(number) {
+  return Math.round(number)
+}
+
 /** @param {number} bytes */
-const mb = (bytes) => (bytes / 1e6).toFixed(2)
+function mb(bytes) {
+  return (bytes / 1e6).toFixed(2)
+}

@@ -66,6 +66,7 @@ export class World {
   #keysSeen = 0
   #sampler: Promise<void> | undefined
   #isOver = false
+  #started = 0
   #kills = 0
 
   private constructor(
@@ -100,13 +101,11 @@ export class World {
   }
 
   async startApp(): Promise<App> {
-    const n = this.#everyone.length
+    const n = this.#started++
     const { apps, everyMs = ASKED_EVERY_MS, clock = false } = this.#options
     const setup = { everyMs, clock, keys: [...this.identities], share: 1 / apps }
-    // Counted before it has started: others start at the same time.
-    const place = this.#everyone.push(undefined as never) - 1
     const app = await App.start({ ...setup, file: join(this.#dir, String(n)), way: this.#way(n) })
-    this.#everyone[place] = app
+    this.#everyone.push(app)
     this.apps.push(app)
     return app
   }
@@ -155,14 +154,13 @@ export class World {
     await Promise.all(this.apps.map((app) => app.stop()))
     this.#isOver = true
     await this.#sampler
-    const everyone = [...this.#everyone]
-    const judgement = judge(everyone, this.#losses, 1 / this.#options.apps)
+    const judgement = judge(this.#everyone, this.#losses, 1 / this.#options.apps)
     return {
       ...judgement,
       returns: this.#returns,
       unanswered: rests.reduce((sum, { unanswered }) => sum + unanswered, 0),
       faults: rests.flatMap(({ faults }) => faults),
-      exits: everyone.flatMap(({ exit }) => exit ?? []),
+      exits: this.#everyone.flatMap(({ exit }) => exit ?? []),
       kills: this.#kills,
       keysSeen: this.#keysSeen,
       keysForEver: [...this.#keysForEver],
@@ -185,7 +183,7 @@ export class World {
 
   async destroy(): Promise<void> {
     this.#isOver = true
-    for (const app of this.#everyone) app?.destroy()
+    for (const app of this.#everyone) app.destroy()
     await this.#sampler
     await this.wire?.stop()
     await (this.cluster ?? this.sentinels ?? this.server).stop()
