@@ -90,7 +90,7 @@ function scenarioTable() {
     count(of.refused),
     of.overByStore,
     of.afterLosses > 0 ? of.afterLosses : '–',
-    of.ledgerBeyond.reduce((/** @type {number} */ sum, /** @type {number} */ one) => sum + one, 0),
+    count(of.ledgerBeyond.reduce((/** @type {number} */ sum, /** @type {number} */ one) => sum + one, 0)),
     ms(of.longestMs),
     ms(Math.max(0, of.beyondDeadlineMs)),
     ms(Math.max(...of.returns)),
