@@ -50,7 +50,7 @@ local out, n = { packBytes('>I6', now) }, 1
 local kernel, N, first, last = {}, {}, {}, {}
 
 -- What a kind of cell can do, by kernel. There is one cell at hand: `open` names its params, `look` finds its state,
--- brings it to the present and returns in how many ms a cost has room (0 now, -1 never); the others act on what it
+-- brings it to the present and returns whether a cost has room (0 now, -1 never, else later); the others act on what it
 -- found. Where a decision has several cells, `keep` puts that aside, and `recall` brings it back.
 local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 --- @when several

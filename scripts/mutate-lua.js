@@ -66,7 +66,10 @@ function differences(outcomes, known, isPartial) {
   const gone = isPartial ? [] : Object.keys(known).filter((id) => !tried.has(id))
   return [
     ...unknown.map(({ id }) => `survived, and nobody knows why: ${id}`),
-    ...killed.map((id) => `is known to survive, but ${tried.get(id)?.by} noticed it: ${id}`),
+    ...killed.map((id) => {
+      const { by, told } = /** @type {Outcome} */ (tried.get(id))
+      return `is known to survive, but ${by} noticed it: ${id}: ${told}`
+    }),
     ...gone.map((id) => `is known to survive, but there is no such mutant any more: ${id}`),
   ]
 }

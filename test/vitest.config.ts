@@ -1,16 +1,20 @@
 import { fileURLToPath } from 'node:url'
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
 
 // Tests run on the packages' source, or with SLUICE_TEST=built on what users would install.
 const subject = process.env.SLUICE_TEST === 'built' ? 'built' : 'source'
 // These conditions reach Node's own require too, so 'import' must not be among them.
 const conditions = subject === 'built' ? ['node'] : ['@sluice/source', 'node']
 
+// These look for mistakes in what is written, at length, and find in what is built from it what they find there.
+const atLength = ['bench', 'build', 'fuzz', 'interleavings', 'mutation']
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
     include: ['**/*.test.ts'],
+    exclude: [...configDefaults.exclude, ...(subject === 'built' ? atLength.map((folder) => `${folder}/**`) : [])],
     // Many tests start servers and measure deadlines: more of them at once than cores would make them fail by turns.
     maxWorkers: 2,
     testTimeout: 20_000,

@@ -46,8 +46,7 @@ export const contestants = {
     side: 'ours',
     strands: 100,
     join: (redis, { limit, windowMs }) => {
-      const options = { limit, window: windowMs, lease: { size: 100, ttl: '1s' } }
-      return ours(redis, [slidingLog(options)])
+      return ours(redis, [slidingLog({ limit, window: windowMs, lease: { size: 100, ttl: '1s' } })])
     },
   },
   'rate-limit-redis': {

@@ -22,7 +22,7 @@ const POLICIES = {
     ['slidingLog', { limit: 20_000, window: '1h' }],
     ['slidingLog', { limit: 100_000, window: '1d' }],
   ],
-  'concurrency, never freed': [['concurrency', { limit: 1e6, ttl: '1m' }]],
+  'concurrency, never freed': [['concurrency', { limit: 1e5, ttl: '1m' }]],
 }
 
 /** @type {import('../run.js').Measure} */

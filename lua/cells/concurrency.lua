@@ -94,7 +94,10 @@ report[CONCURRENCY] = function(key, cost, outcome)
   n = n + 1
   out[n] = packBytes('>BI7I7', outcome, limit - held, ends - now)
   if outcome == REFUSED then
+    -- A place that is missing may be freed at any moment: when there are more is asked only where none is.
+    local wait = concurrency_waitFor(key, cost)
+    local more = wait == 0 and concurrency_waitFor(key, limit - held + 1) or -1
     n = n + 1
-    out[n] = packBytes('>I7I7', concurrency_waitFor(key, cost) + 1, concurrency_waitFor(key, limit - held + 1) + 1)
+    out[n] = packBytes('>I7I7', wait + 1, more + 1)
   end
 end

@@ -1,4 +1,14 @@
-import { createLimiter, perDay, perHour, perMinute, perSecond, type Store, slidingWindow } from '@sluice/core'
+import {
+  createLimiter,
+  fixedWindow,
+  gcra,
+  perDay,
+  perHour,
+  perMinute,
+  perSecond,
+  type Store,
+  slidingWindow,
+} from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { LimitSpec } from '../oracle/spec.js'
@@ -86,6 +96,36 @@ export function guaranteesContract(under: StoreUnderTest): void {
         }
       })
     }
+
+    test('of several refunds of a bucket one may give back again what another gave back since its charge', async () => {
+      const limiter = createLimiter({ store, limits: [gcra({ limit: 10, window: '10s' })] })
+      const key = freshKey()
+      clock.now = MIDNIGHT
+      const one = await limiter.consume(key, { cost: 5 })
+      const other = await limiter.consume(key, { cost: 5 })
+      clock.now += 1000
+      const before = await limiter.peek(key)
+      await limiter.refund(key, one)
+      const after = await limiter.peek(key)
+      expect(after.remaining - before.remaining).toBe(4)
+      clock.now += 6000
+      expect(await limiter.consume(key, { cost: 4 })).toMatchObject({ remaining: 6 })
+      await limiter.refund(key, other)
+      // Had neither been made: 6. It is never more beyond that than the other gave back, nor than this one charged.
+      expect(await limiter.peek(key)).toMatchObject({ remaining: 9 })
+    })
+
+    test('a charged refusal that finds no room is not remembered, so a refund makes as much room as without it', async () => {
+      for (const limit of [gcra({ limit: 10, window: '10s' }), fixedWindow({ limit: 10, window: '10s' })]) {
+        const limiter = createLimiter({ store, limits: [limit], onDeny: 'charge' })
+        const key = freshKey()
+        clock.now = MIDNIGHT
+        const admitted = await limiter.consume(key, { cost: 10 })
+        expect(await limiter.consume(key, { cost: 10 })).toMatchObject({ allowed: false })
+        await limiter.refund(key, admitted)
+        expect(await limiter.peek(key)).toMatchObject({ remaining: 10 })
+      }
+    })
 
     test('a block refuses until its exact end, charges nothing, and is not extended by hits', async () => {
       const limiter = createLimiter({ name: 'blocking', store, limits: [perMinute(5)] })

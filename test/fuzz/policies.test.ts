@@ -145,6 +145,8 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
       timeoutMs: duration,
       batch: whole(1),
       prefix: option(isText, '', 'a:', '{tag}:'),
+      denyCache: boolean,
+      onStateChange: option(isFunction, () => {}),
     },
     needed: [],
   },

@@ -73,6 +73,11 @@ export class MutatedRedis {
     return this.#own.call(command, ...args)
   }
 
+  /** A connection that is told of every command that Redis runs; whoever asked for it ends it. */
+  monitor(): Promise<Redis> {
+    return this.#own.monitor()
+  }
+
   async whenReady(): Promise<void> {
     await this.#own.ping()
   }

@@ -11,12 +11,22 @@ const STRANGERS: Record<string, Put> = {
   'a hash': (redis, key) => redis.call('HSET', key, 'some', 'one'),
 }
 
+/** A log has no one length: what is none is told by what it holds. */
+const NO_LOGS: Record<string, Put> = {
+  'as much text': (redis, key, length) => redis.call('SET', key, 'x'.repeat(length)),
+  'longer text': (redis, key, length) => redis.call('SET', key, 'Strangely enough, '.repeat(length)),
+  'text that goes up': (redis, key, length) => redis.call('SET', key, 'abcdefghijkl'.repeat(length)),
+  'text that goes down': (redis, key, length) => redis.call('SET', key, 'lkjihgfedcba'.repeat(length)),
+  zeros: (redis, key, length) => redis.call('SETRANGE', key, length - 1, '\0'),
+  'zeros, and some bits': (redis, key, length) => redis.call('SETBIT', key, 8 * length - 20, 1),
+}
+
 /** What someone else wrote under a key is read as nothing, and written over. */
 export const strangerChecks: readonly Check[] = Object.entries(algorithms).map(([name, limit]) => ({
   name: `strangers: under the key of ${name}`,
   run: async ({ redis, store, clock }) => {
     const limiter = createLimiter({ name: 'strange', store, limits: [limit(6, 60_000)] })
-    for (const [what, put] of Object.entries(STRANGERS)) {
+    for (const [what, put] of Object.entries(name === 'slidingLog' ? { ...STRANGERS, ...NO_LOGS } : STRANGERS)) {
       await redis.call('FLUSHALL')
       await limiter.consume('k', { cost: 4 })
       const [key] = (await redis.call('KEYS', '*')) as [string]

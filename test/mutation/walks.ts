@@ -27,6 +27,7 @@ const MORE: Record<string, readonly Limit<string>[]> = {
   steps: [tokenBucket({ capacity: 3, refill: 5, every: '2s', style: 'interval' })],
   halves: [slidingWindow({ limit: 9, window: '10s', segments: 1 })],
   crowd: [concurrency({ limit: 30, ttl: '9s' })],
+  months: [slidingLog({ limit: 5, window: '60d' }), slidingLog({ limit: 12, window: '400d' })],
 }
 const ALL = { ...POLICIES, ...MORE }
 
@@ -36,6 +37,10 @@ interface WalkOptions {
   readonly forgets?: boolean
   /** Most things asked at one instant, in one batch. */
   readonly together?: number
+  /** The instant at which it begins. */
+  readonly start?: number
+  /** Nothing is given back, freed or renewed. */
+  readonly onlyCharges?: boolean
 }
 
 /** An admitted request, and the number of its verdict. */
@@ -49,9 +54,10 @@ interface Kept {
 
 /** A long walk: charges, looks, refunds, releases, renewals, resets and blocks, at instants of all kinds. */
 async function walk(name: string, policies: readonly Policy[], options: WalkOptions, keys: readonly string[]) {
-  const { steps, stepsBack = false, forgets = false, together = 1 } = options
+  const { steps, stepsBack = false, forgets = false, together = 1, start, onlyCharges = false } = options
   const random = randomFrom(SEED + name.length + 31 * steps)
   const recorder = new Recorder(policies)
+  if (start !== undefined) recorder.clock.now = start
   const limits = policies.flatMap(({ limits = [] }) => limits)
   const windows = limits.map(({ window }) => window as number)
   const [shortest, longest] = [Math.min(...windows), Math.max(...windows)]
@@ -118,14 +124,14 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
     if (what < 33) return recorder.ask((all) => at(all, limiter).unblock(key))
     if (what < 39) return recorder.ask((all) => at(all, limiter).peek(key, { cost, bytes, priority }))
     const verdict = (await recorder.ask((all) => at(all, limiter).consume(key, { cost, bytes, priority }))) as Verdict
-    if (verdict.allowed) opened.push({ limiter, key, cost, bytes, of: recorder.answers.length - 1 })
+    if (verdict.allowed && !onlyCharges) opened.push({ limiter, key, cost, bytes, of: recorder.answers.length - 1 })
     last = verdict
     return verdict
   }
   let opened: Kept[] = []
   for (let step = 0; step < steps; step++) {
     recorder.clock.now += gap()
-    if (stepsBack && random(12) === 0) recorder.clock.now -= back()
+    if (stepsBack && random(12) === 0) recorder.clock.now = Math.max(0, recorder.clock.now - back())
     recorder.step()
     for (let n = 1 + random(together); n > 0; n--) await ask(step)
     // A verdict is there to be given back once its batch is answered; the latest matter most.
@@ -149,6 +155,22 @@ async function* longWalks(): AsyncGenerator<Scenario> {
         const told = `${name}, ${onDeny === 'none' ? 'all or none' : 'refusals charged'}${stepsBack ? ', stepping back' : ''}`
         yield await walk(`walk: ${told}`, [{ name, limits, onDeny }], { steps: 160, stepsBack }, KEYS)
       }
+    }
+  }
+}
+
+/** Logs whose rings go round, which what is given back would have written anew; also where clocks begin. */
+async function* roundWalks(): AsyncGenerator<Scenario> {
+  const round = {
+    one: [slidingLog({ limit: 24, window: '6s' })],
+    two: [slidingLog({ limit: 3, window: '1s' }), slidingLog({ limit: 24, window: '20s' })],
+    three: [slidingLog({ limit: 9, window: '2s' }), slidingLog({ limit: 20, window: '5s' }), perMinute(30)],
+    months: MORE.months ?? [],
+  }
+  for (const [name, limits] of Object.entries(round)) {
+    for (const [when, start] of Object.entries({ '1970': 7, 'February 1970': 2 ** 32 - 900, now: undefined })) {
+      const options = { steps: 260, onlyCharges: true, stepsBack: name === 'three', ...(start && { start }) }
+      yield await walk(`round: ${name}, ${when}`, [{ name, limits }], options, ['ann'])
     }
   }
 }
@@ -232,6 +254,27 @@ async function* lateRefunds(): AsyncGenerator<Scenario> {
   }
 }
 
+/** A full log from a future that cannot be, to which refusals are charged: all of it moves to now, and its oldest go. */
+async function* chargedFromAhead(): AsyncGenerator<Scenario> {
+  const windowMs = 10_000
+  for (const limit of [3, 9]) {
+    const recorder = new Recorder([
+      { name: 'ahead', limits: [slidingLog({ limit, window: windowMs })], onDeny: 'charge' },
+    ])
+    const ask = (afterMs: number, what: 'consume' | 'peek', cost: number) => {
+      recorder.clock.now += afterMs
+      recorder.step()
+      return recorder.ask((all) => at(all, 0)[what]('k', { cost }))
+    }
+    for (let i = 0; i < limit; i++) await ask(50, 'consume', 1)
+    await ask(-3 * windowMs, 'consume', 2)
+    for (let cost = 1; cost <= limit; cost++) await ask(100, 'peek', cost)
+    await ask(0, 'consume', 1)
+    for (let i = 0; i < 5; i++) await ask(windowMs / 4, 'peek', 1 + (i % limit))
+    yield recorder.scenario(`ahead: charged to a full log of ${limit}`)
+  }
+}
+
 /** Charges given back while the clock is behind, and renewals at and around the end of a place. */
 async function* cornerCases(): AsyncGenerator<Scenario> {
   for (const [name, limits] of Object.entries(ALL)) {
@@ -269,7 +312,16 @@ let recorded: Promise<Scenario[]> | undefined
 export function scenarios(): Promise<Scenario[]> {
   recorded ??= (async () => {
     const all = []
-    for (const some of [lateRefunds(), cornerCases(), longWalks(), randomTraces(), batchWalks(), forgetfulWalks()]) {
+    for (const some of [
+      lateRefunds(),
+      cornerCases(),
+      chargedFromAhead(),
+      roundWalks(),
+      longWalks(),
+      randomTraces(),
+      batchWalks(),
+      forgetfulWalks(),
+    ]) {
       for await (const scenario of some) all.push(scenario)
     }
     return all

@@ -1,4 +1,4 @@
-import { createLimiter, redisStore, SluiceError, type Store } from '@sluice/core'
+import { createLimiter, redisStore, SluiceError, type Store, slidingLog } from '@sluice/core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { algorithms } from '../support/algorithms.js'
 import { singleClients } from '../support/clients.js'
@@ -51,6 +51,35 @@ describe.each(Object.entries(algorithms))('%s', (_name, algorithm) => {
       for (const leftMs of (await server.lifetimes()).values()) expect(leftMs).toBeGreaterThan(0)
     },
   )
+})
+
+/** Values of so many bytes, of every kind that somebody could think of. */
+const FILLS: Record<string, (length: number) => string> = {
+  'one letter': (length) => 'x'.repeat(length),
+  sentences: (length) => 'Somebody wrote this here, and means nothing. '.repeat(length).slice(0, length),
+  'letters that go up': (length) => 'abcdefghijklmnopqrstuvwxyz'.repeat(length).slice(0, length),
+  'letters that go down': (length) => 'zyxwvutsrqponmlkjihgfedcba'.repeat(length).slice(0, length),
+  digits: (length) => '17634720001763475600'.repeat(length).slice(0, length),
+  'zero bytes': (length) => '\0'.repeat(length),
+  'zero bytes and a one': (length) => `${'\0'.repeat(Math.max(0, length - 1))}\x01`.slice(0, length),
+}
+
+// A log has no length of its own by which to tell it from other values.
+test.each(Object.entries(FILLS))('a log takes no %s for one, however many', async (_, fill) => {
+  const limits = [slidingLog({ limit: 3, window: '1h' }), slidingLog({ limit: 20, window: '60d' })]
+  const limiter = createLimiter({ name: 'foreign', store, limits })
+  const first = await limiter.consume('victim')
+  const [key] = [...(await server.lifetimes()).keys()] as [string]
+  const victims = Array.from({ length: 200 }, (_, length) => `victim-${length}`)
+  await Promise.all(victims.map((victim, length) => server.call('SET', key.replace('victim', victim), fill(length))))
+
+  for (const remaining of [2, 1, 0]) {
+    const verdicts = await Promise.all(victims.map((victim) => limiter.consume(victim)))
+    expect(verdicts.map(({ remaining }) => remaining)).toEqual(victims.map(() => remaining))
+    expect(verdicts[0]?.limits.map(({ remaining }) => remaining)).toEqual([remaining, remaining + 17])
+  }
+  expect(await limiter.refund('victim', first)).toBe(true)
+  for (const leftMs of (await server.lifetimes()).values()) expect(leftMs).toBeGreaterThan(0)
 })
 
 test('a closed store says so at once', async () => {

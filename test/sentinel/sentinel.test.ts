@@ -61,7 +61,8 @@ describe.each(namesOf(sentinelClients))('%s', (kind) => {
     await until('decisions go on', () => decided(limiter.consume('again')), { withinMs: RECOVERY_MS })
     const attempts = await asking.stop()
     expect(Math.max(...attempts.map(({ tookMs }) => tookMs))).toBeLessThan(TIMEOUT_MS + SLACK_MS)
-    expect(attempts.at(-1)?.kind).toBe('decided')
+    // The last of those may have been asked a moment before.
+    expect((await limiter.consume('later')).kind).toBe('decided')
     // Whole: what it counts now, it counts exactly.
     const after = await Promise.all(Array.from({ length: 20 }, () => limiter.consume('after')))
     expect(after.filter(({ allowed }) => allowed)).toHaveLength(5)

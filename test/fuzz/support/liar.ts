@@ -2,7 +2,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HOST } from '../../support/redis-server.js'
 
-/** What is sent for a script run, in pieces of a few ms, and what becomes of the connection then. */
+/** What is sent for a script run, in pieces of a few ms, a character for each byte, and what becomes of the connection then. */
 export interface Lie {
   readonly chunks: readonly string[]
   readonly end: 'stay' | 'close' | 'reset'
@@ -63,7 +63,7 @@ export async function startLiar(): Promise<Liar> {
     const { chunks, end } = liar.answer
     for (const [i, chunk] of chunks.entries()) {
       if (i > 0) await sleep(2)
-      if (!socket.destroyed) socket.write(chunk)
+      if (!socket.destroyed) socket.write(chunk, 'latin1')
     }
     if (end === 'close') socket.end()
     else if (end === 'reset') socket.resetAndDestroy()

@@ -11,7 +11,7 @@ export function standIn(answer: Answering): object {
     options: {},
     duplicate: () => client,
     evalsha: () => {},
-    call: async (name: string, args: readonly string[]) => answer(name, args),
+    callBuffer: async (name: string, args: readonly string[]) => answer(name, args),
     on: () => client,
     once: () => client,
     off: () => client,

@@ -140,7 +140,7 @@ export class BlocksWorld implements World {
   }
 
   async #run(command: string, args: readonly string[]): Promise<unknown> {
-    const reply = await this.#redis.call(command, ...args)
+    const reply = await this.#redis.callBuffer(command, ...args)
     // A block names its key and how long it holds; lifting one deletes the key.
     const isBlocking = /^EVAL/.test(command) && args.at(-1) === 'scraping'
     if (isBlocking) this.#blockedUntil = Number(args.at(-3)) + BLOCKED_MS
@@ -207,15 +207,15 @@ export class BlocksWorld implements World {
   }
 
   #passing(): unknown {
-    return clientThat((command, args) => this.#redis.call(command, ...args))
+    return clientThat((command, args) => this.#redis.callBuffer(command, ...args))
   }
 }
 
 /** What a store takes for an ioredis client: one that is connected, and sends its commands this way. */
-function clientThat(call: (command: string, args: readonly string[]) => Promise<unknown>): unknown {
+function clientThat(callBuffer: (command: string, args: readonly string[]) => Promise<unknown>): unknown {
   const nothing = () => {}
   const client = { status: 'ready', options: {}, evalsha: nothing, on: nothing, once: nothing, off: nothing }
-  return { ...client, duplicate: () => ({ ...client, call, disconnect: nothing }) }
+  return { ...client, duplicate: () => ({ ...client, callBuffer, disconnect: nothing }) }
 }
 
 function expectTrue({ name, always, never, told }: Decision): void {

@@ -4,12 +4,13 @@ import { makeLimit, type RateOptions } from './common.js'
 import type { LeasableOptions } from './lease.js'
 import type { CommonOptions, Limit } from './limit.js'
 
-/** Most entries one log may have to keep: 1,000,000, which is 12 MB of Redis memory for one key. */
+/** Most entries one log may have to keep: 1,000,000, which is 4 to 6 MB of Redis memory for one key. */
 export const MAX_LOG_LIMIT = 1_000_000
 
 /**
  * The exact log: never more than `limit` units in any `window`, wherever the window starts.
- * Keeps one instant (six bytes in Redis) per admitted unit, so it suits limits up to some thousands.
+ * Keeps one instant (four bytes in Redis, six for windows over 49.7 days) per admitted unit, so it suits limits up to
+ * some thousands.
  *
  * @example slidingLog({ limit: 100, window: '1m' })
  * @throws SluiceError `INVALID_POLICY`

@@ -35,7 +35,7 @@ export class Answers {
     const reply = this.#reply
     const values = this.#values
     const offset = values.length
-    let allowed = true
+    let allowed = false
     for (let c = 0; c < reports.length; c++) {
       const outcome = reply.uint8()
       if (outcome === BLOCKED) {
@@ -44,6 +44,8 @@ export class Answers {
         return { now, allowed: false, values, offset, block: { reason, remainingMs } }
       }
       if (outcome !== ADMITTED && outcome !== REFUSED) throw unreadable(`expected an outcome, got ${outcome}`)
+      // All or none.
+      if (c > 0 && allowed !== (outcome === ADMITTED)) throw unreadable('expected one outcome of all limits')
       allowed = outcome === ADMITTED
       const report = reports[c] as Report
       report(reply, values, plan.cells[c] as Cell, now, allowed ? undefined : (needs[c] as number))
@@ -67,6 +69,7 @@ const REPORTS: Readonly<Record<Part, Report>> = {
     const [limit, windowMs, capacity, stepMs] = params as [number, number, number, number]
     const debt = reply.uint56()
     const at = reply.uint48()
+    if (at < now) throw unreadable('expected no state older than the decision')
     // While the clock catches up with the state, its waits count from the state's instant.
     const wait = (cost: number) => {
       const ms = bucket.waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)
@@ -82,6 +85,7 @@ const REPORTS: Readonly<Record<Part, Report>> = {
     const count = reply.uint56()
     const start = reply.uint48()
     const endsIn = start + windowMs - now
+    if (endsIn <= 0) throw unreadable('expected a window that has not ended')
     const remaining = atLeastNone(limit - count)
     const reset = count === 0 ? 0 : endsIn
     const wait = (cost: number) => counter.waitFor(count, endsIn, cost, limit)

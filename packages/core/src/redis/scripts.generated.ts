@@ -27,7 +27,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: '915accd641480470dc7e7fcf9de584a48d14a7bc',
+  sha1: '2c7697a7f71a32a7b6a3262ddc9e328e419d5cd5',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -170,7 +170,6 @@ if live + cost <= limit then return 0 end
 return entry(total - (limit - cost + 1)) + windowMs - at
 end
 local NEAR, CHUNK = 4, 16
-local SMALL = 16
 local firstPair, lastPair, most, longestMs
 local W, F, S, R = {}, {}, {}, {}
 local H, K, Z = {}, {}, {}
@@ -179,7 +178,7 @@ local header, newest, expires, capacity, oldest, total, tail, instant, whole, mo
 local source, chunk, chunkFrom
 prepare[LOG] = function(c)
 local p = first[c]
-if N[p + 1] < 4294967296 then W[c], F[c] = 4, '>I4' else W[c], F[c] = 6, '>I6' end
+if N[p + 1] <= 4294967296 then W[c], F[c] = 4, '>I4' else W[c], F[c] = 6, '>I6' end
 S[c] = 29 + NEAR * W[c] + (last[c] - 1) / 2 * (7 + NEAR * W[c])
 R[c] = tostring(S[c] - 1)
 end
@@ -220,8 +219,7 @@ end
 local function log_read(key, from, to)
 local inRing = total - #tail / width
 local entries = log_readRing(key, from, min(to, inRing) - from)
-if to <= inRing then return entries end
-return entries .. sub(tail, max(0, from - inRing) * width + 1, (to - inRing) * width)
+return entries .. sub(tail, max(0, from - inRing) * width + 1, max(0, to - inRing) * width)
 end
 local function log_known(pair)
 local known = K[pair]
@@ -237,11 +235,10 @@ source = key
 if whole then chunk, chunkFrom = whole, oldest else chunk, chunkFrom = log_known(pair), H[pair] end
 end
 local function log_entry(i)
-local k = i - chunkFrom
-if k < 0 or k * width >= #chunk then
-chunk, chunkFrom, k = log_read(source, i, min(total, i + CHUNK)), i, 0
-end
-return log_instant(chunk, k)
+local beyond = i - chunkFrom - #chunk / width
+if i < chunkFrom or beyond >= CHUNK then chunk, chunkFrom, beyond = '', i, 0 end
+if beyond >= 0 then chunk = chunk .. log_read(source, i - beyond, min(total, i + CHUNK)) end
+return log_instant(chunk, i - chunkFrom)
 end
 local function log_move(pair, head, known)
 H[pair], K[pair], moved = head, known, max(moved, pair)
@@ -253,11 +250,7 @@ if total > oldest and newest > at - N[pair + 1] then
 head = max(log_firstLive(log_entry, from, total, at, N[pair + 1]), total - N[pair])
 end
 local skip = (head - chunkFrom) * width
-log_move(pair, head, skip < 0 and '' or sub(chunk, skip + 1, skip + NEAR * width))
-end
-local function log_wait(key, pair, cost)
-log_begin(key, pair)
-return log_waitFor(log_entry, total, total - H[pair], instant, cost, N[pair], N[pair + 1])
+log_move(pair, head, sub(chunk, skip + 1, skip + NEAR * width))
 end
 local function log_header()
 local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
@@ -297,12 +290,18 @@ log_advanceAll(key, instant)
 end
 look[LOG] = function(key, cost)
 header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
+local unwritten
 if #header < base then
-newest, expires, oldest, total, tail, instant = nil, nil, 0, 0, '', now
+expires = nil
+else
+newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
+local spare = expires - newest - longestMs
+if spare < 0 or spare > LINGER then expires = nil end
+end
+if not expires then
+newest, oldest, total, tail, instant = nil, 0, 0, '', now
 for pair = firstPair, lastPair, 2 do H[pair], K[pair] = 0, '' end
 else
-local unwritten
-newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
 tail = sub(header, 30, 29 + unwritten * width)
 instant = clock_instant(newest, now, longestMs)
 local at = fixed + 1
@@ -310,7 +309,7 @@ for pair = firstPair, lastPair, 2 do
 local head, known, low = unpackBytes(limitFormat, header, at)
 H[pair], K[pair], Z[pair] = head, nil, known
 at = at + stride
-if head < total and (known == 0 or newest - (newest - low) % modulus <= instant - N[pair + 1]) then
+if known == 0 or newest - (newest - low) % modulus <= instant - N[pair + 1] then
 log_advance(key, pair, head, instant)
 end
 end
@@ -319,20 +318,18 @@ newest = now
 log_replace(key, rep(packBytes(entry, now % modulus), total - oldest))
 end
 end
-local longest = 0
+local wait = 0
 for pair = firstPair, lastPair, 2 do
-if total - H[pair] + cost > N[pair] then
-local wait = log_wait(key, pair, cost)
-if wait < 0 then return wait end
-if wait > longest then longest = wait end
+if cost > N[pair] then return -1 end
+if total - H[pair] + cost > N[pair] then wait = 1 end
 end
+return wait
 end
-return longest
-end
-local function log_append(key, added, linger)
+local function log_append(key, added)
+local linger = min(LINGER, longestMs)
 local inRing, unwritten, ends = total - #tail / width, tail .. added, instant + longestMs
 local isNear, isLate, count = #unwritten <= NEAR * width, ends > expires, total - oldest + #added / width
-if (not isNear and count > capacity) or (isLate and capacity > SMALL and 4 * count < capacity) then
+if (not isNear and count > capacity) or (isLate and 4 * count < capacity) then
 unwritten = log_read(key, oldest, total) .. added
 total, newest = oldest + count, instant
 log_rewrite(key, unwritten, linger)
@@ -350,36 +347,29 @@ end
 call('SETRANGE', key, '0', log_header())
 end
 take[LOG] = function(key, cost)
-local added = packBytes(entry, instant % modulus)
-if cost > 1 then added = rep(added, cost) end
+local added = rep(packBytes(entry, instant % modulus), cost)
 local kept = total
 for pair = firstPair, lastPair, 2 do
 local was, known = H[pair], K[pair] and #K[pair] / width or Z[pair]
 local head = max(was, total + cost - N[pair])
-if head > was or (known < NEAR and head + known >= total) then
+if head > was or known < NEAR then
 local ahead = sub(log_known(pair), (head - was) * width + 1)
-if head + #ahead / width >= total then
-ahead = sub(ahead .. sub(added, 1, (total + cost - max(head, total)) * width), 1, NEAR * width)
-end
+if head + #ahead / width == total then ahead = sub(ahead .. added, 1, NEAR * width) end
 log_move(pair, head, ahead)
 end
-if head < kept then kept = head end
+kept = min(kept, head)
 end
-local dropped, linger = kept - oldest, min(LINGER, longestMs)
-local beyondRing = kept - (total - #tail / width)
-if beyondRing > 0 then tail = sub(tail, beyondRing * width + 1) end
-oldest = kept
+tail = sub(tail, max(0, kept - (total - #tail / width)) * width + 1)
 if expires and not whole then
-log_append(key, added, linger)
+oldest = kept
+log_append(key, added)
 return
 end
-if whole then whole = sub(whole, dropped * width + 1) .. added end
-total, newest = total + cost, instant
-log_rewrite(key, whole or added, expires and linger or 0)
+oldest, total, newest = kept, total + cost, instant
+log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, 0)
 end
 --@when settle
 giveBack[LOG] = function(key, cost, receipt)
-if not expires or total == oldest then return end
 local entries = whole or log_read(key, oldest, total)
 local after = #entries / width
 while after > 0 and log_instant(entries, after - 1) > receipt do after = after - 1 end
@@ -406,12 +396,10 @@ return
 end
 out[n] = packBytes('>BI6I6', outcome, instant, latest)
 for pair = firstPair, lastPair, 2 do
-local wait, fewer = log_wait(key, pair, cost), -1
-if wait > 0 then wait = wait + instant - now end
-if H[pair] < total then
 log_begin(key, pair)
-fewer = log_entry(H[pair]) + N[pair + 1] - now
-end
+local fewer = H[pair] < total and log_entry(H[pair]) + N[pair + 1] - now or -1
+local wait = log_waitFor(log_entry, total, total - H[pair], instant, cost, N[pair], N[pair + 1])
+if wait > 0 then wait = wait + instant - now end
 n = n + 1
 out[n] = packBytes('>I4I7I7', total - H[pair], wait + 1, fewer + 1)
 end
@@ -717,8 +705,10 @@ local ends = held == 0 and now or concurrency_endAt(key, -1)
 n = n + 1
 out[n] = packBytes('>BI7I7', outcome, limit - held, ends - now)
 if outcome == REFUSED then
+local wait = concurrency_waitFor(key, cost)
+local more = wait == 0 and concurrency_waitFor(key, limit - held + 1) or -1
 n = n + 1
-out[n] = packBytes('>I7I7', concurrency_waitFor(key, cost) + 1, concurrency_waitFor(key, limit - held + 1) + 1)
+out[n] = packBytes('>I7I7', wait + 1, more + 1)
 end
 end
 end
