@@ -113,7 +113,7 @@ test('every Sentinel client follows a failover', async () => {
   }
 })
 
-test('a proxy delays, holds back and cuts', async () => {
+test('a proxy delays, holds back, cuts and half-closes', async () => {
   const server = await kept(startRedis())
   const proxy = await kept(startProxy(server.port))
   const { client, ready, close } = singleClients['ioredis 6'](proxy.port)
@@ -134,5 +134,12 @@ test('a proxy delays, holds back and cuts', async () => {
 
   proxy.cut()
   await until('the client came back', () => client.ping())
+
+  let isDown = false
+  client.once('close', () => {
+    isDown = true
+  })
+  proxy.halfClose()
+  await until('the client has noticed, and came back', async () => isDown && (await client.ping()) === 'PONG')
   close()
 })

@@ -22,6 +22,8 @@ export interface Wire {
   silence(): void
   /** Breaks every connection at once, with all that is held back; new ones are accepted. */
   cut(): void
+  /** Tells both ends of every connection that nothing more will come, and still reads; new ones work. */
+  halfClose(): void
   stop(): Promise<void>
 }
 
@@ -51,6 +53,9 @@ export async function startProxy(targetPort: number): Promise<Wire> {
       for (const socket of sockets) socket.removeAllListeners('data').on('data', () => {})
     },
     cut,
+    halfClose() {
+      for (const socket of sockets) socket.end()
+    },
     stop: () => closed(server, cut),
   }
 }

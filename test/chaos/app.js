@@ -1,0 +1,171 @@
+// One process of a service under load, on the built package as users get it. Asks all its limiters every few ms, and
+// writes down each verdict at once, so that nothing is lost when the process is killed:
+// `limiter key kind allowed from to late`, from and to by the clock that all processes of the machine share, in ms;
+// late is how long this process did not get to run meanwhile.
+import { openSync, writeSync } from 'node:fs'
+import { concurrency, createLimiter, fixedWindow, gcra, redisStore, slidingLog } from '@sluice/core'
+import * as ioredis from 'ioredis'
+import * as redis from 'redis'
+import { BURST, LEASE, LEDGER, LIMIT, PLACES, PLACES_TTL_MS, TIMEOUT_MS, WINDOW_MS } from './limits.js'
+
+/**
+ * @typedef {'ioredis' | 'redis'} Kind
+ * @typedef {{ kind: Kind, ports: number[], how: 'single' | 'cluster' | 'sentinel', name?: string }} Way
+ * @typedef {{ file: string, way: Way, everyMs: number, keys: string[], share: number, clock: boolean }} Setup
+ */
+
+/** @type {Setup} */
+const { file, way, everyMs, keys, share, clock } = JSON.parse(process.argv[2] ?? '{}')
+const log = openSync(file, 'a')
+const now = () => Number(process.hrtime.bigint()) / 1e6
+
+const client = connect(way)
+client.on('error', () => {})
+let shiftMs = 0
+const store = redisStore(client, {
+  timeoutMs: TIMEOUT_MS,
+  ...(clock && { clock: () => Math.floor(now()) + 1e12 + shiftMs }),
+})
+
+const limits = {
+  log: slidingLog({ limit: LIMIT, window: WINDOW_MS }),
+  bucket: gcra({ limit: LIMIT, window: WINDOW_MS, burst: BURST }),
+  leased: slidingLog({ limit: LIMIT, window: WINDOW_MS, lease: LEASE }),
+  ledger: fixedWindow({ limit: LEDGER, window: '1h', anchor: 'first-request' }),
+  places: concurrency({ limit: PLACES, ttl: PLACES_TTL_MS }),
+}
+/** @param {keyof typeof limits} name */
+const limiterOf = (name) => createLimiter({ name, store, limits: [limits[name]], share })
+const limiters = {
+  log: limiterOf('log'),
+  bucket: limiterOf('bucket'),
+  leased: limiterOf('leased'),
+  ledger: limiterOf('ledger'),
+  places: limiterOf('places'),
+}
+
+/** @param {Way} way @returns {any} */
+function connect({ kind, ports, how, name }) {
+  const nodes = ports.map((port) => ({ host: '127.0.0.1', port }))
+  if (kind === 'ioredis') {
+    if (how === 'cluster') return new ioredis.Cluster(nodes)
+    return new ioredis.Redis(how === 'sentinel' ? { sentinels: nodes, name: name ?? '' } : { port: ports[0] })
+  }
+  const urls = ports.map((port) => ({ url: `redis://127.0.0.1:${port}` }))
+  const made = how === 'cluster' ? redis.createCluster({ rootNodes: urls }) : redis.createClient(urls[0])
+  made.connect().catch(() => {})
+  return made
+}
+
+/** @type {string[]} */
+const faults = []
+process.on('unhandledRejection', (reason) => faults.push(`unhandled: ${reason}`))
+
+let asked = 0
+let answered = 0
+let lateMs = 0
+let held = 0
+
+/** @param {keyof typeof limiters} name @param {number} key */
+async function ask(name, key) {
+  const lateBefore = lateMs
+  asked++
+  const from = now()
+  try {
+    const verdict = await limiters[name].consume(keys[key] ?? '')
+    const to = now()
+    noteLate(to)
+    const allowed = verdict.allowed ? 1 : 0
+    writeSync(log, `${name} ${key} ${verdict.kind} ${allowed} ${from} ${to} ${(lateMs - lateBefore).toFixed(1)}\n`)
+    if (name === 'places' && verdict.allowed) hold(verdict, key, to)
+    return { kind: verdict.kind, to }
+  } catch (error) {
+    faults.push(`${name}: ${error}`)
+    return { kind: 'failed', to: now() }
+  } finally {
+    answered++
+  }
+}
+
+/** @param {import('@sluice/core').Verdict} verdict @param {number} key @param {number} since */
+function hold(verdict, key, since) {
+  held++
+  setTimeout(
+    () => {
+      held--
+      // Written first: it is in flight no longer than until now.
+      if (verdict.kind === 'decided') writeSync(log, `freed ${key} ${since} ${now()}\n`)
+      limiters.places.release(verdict).catch((error) => faults.push(`release: ${error}`))
+    },
+    10 + 20 * Math.random(),
+  )
+}
+
+/** Beside `places`. */
+const LOADED = /** @type {const} */ (['log', 'bucket', 'leased', 'ledger'])
+let next = 0
+let lastTick = now()
+/** What is beyond a tick's due time, this process did not get to run. @param {number} at */
+function noteLate(at) {
+  const late = at - lastTick - everyMs - 1
+  if (late > 0) {
+    lateMs += late
+    lastTick = at - everyMs
+  }
+}
+const load = setInterval(() => {
+  const at = now()
+  noteLate(at)
+  lastTick = at
+  const key = next++ % keys.length
+  for (const name of LOADED) void ask(name, key)
+  if (held < 3) void ask('places', key)
+}, everyMs)
+
+/** @type {Record<string, (message: any) => unknown>} */
+const orders = {
+  /** Whether each key is decided by the store, asked now. */
+  probe: () => Promise.all(keys.map((_, key) => ask('ledger', key))),
+  clock: ({ ms }) => {
+    shiftMs += ms
+  },
+  memory: () => {
+    global.gc?.()
+    const { heapUsed, external } = process.memoryUsage()
+    return heapUsed + external
+  },
+  /** Asks no more, and waits for what is in flight. */
+  async rest() {
+    clearInterval(load)
+    const until = now() + 5000
+    while ((answered < asked || held > 0) && now() < until) await new Promise((resolve) => setTimeout(resolve, 10))
+    return { asked, unanswered: asked - answered, faults }
+  },
+  /** What the store has counted in each key's ledger, and how many places are free. */
+  counts: () =>
+    Promise.all(
+      keys.map(async (key) => {
+        const [ledger, places] = await Promise.all([limiters.ledger.peek(key), limiters.places.peek(key)])
+        return { ledger: LEDGER - ledger.remaining, freePlaces: places.remaining, kind: ledger.kind }
+      }),
+    ),
+  stop: () => store.close(),
+}
+
+process.on('message', async (/** @type {any} */ message) => {
+  const answer = await orders[message.order]?.(message)
+  process.send?.({ id: message.id, answer }, () => {
+    // Nothing of the store may keep the process.
+    if (message.order === 'stop') end()
+  })
+})
+
+function end() {
+  process.removeAllListeners('disconnect')
+  process.disconnect()
+  if (way.kind === 'ioredis') client.disconnect()
+  else client.destroy()
+}
+// Never outlive the test.
+process.once('disconnect', () => process.exit())
+process.send?.('started')

@@ -1,0 +1,123 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { Setup } from './app.js'
+
+/** What the store has counted of one key. */
+export interface Count {
+  readonly kind: string
+  readonly ledger: number
+  readonly freePlaces: number
+}
+
+export interface Rest {
+  readonly asked: number
+  readonly unanswered: number
+  readonly faults: readonly string[]
+}
+
+interface Probe {
+  readonly kind: string
+  readonly to: number
+}
+
+/** A process of a service under load. */
+export class App {
+  readonly file: string
+  /** When it was killed by the test, by the common clock. */
+  killedAt: number | undefined
+  /** Why it is gone although nobody killed it. */
+  exit: string | undefined
+  readonly #child: ChildProcess
+  readonly #waiting = new Map<number, { resolve(answer: never): void; reject(error: Error): void }>()
+  #orders = 0
+  #isEnding = false
+
+  private constructor(child: ChildProcess, file: string) {
+    this.#child = child
+    this.file = file
+    child.on('message', ({ id, answer }: { id: number; answer: never }) => {
+      this.#waiting.get(id)?.resolve(answer)
+      this.#waiting.delete(id)
+    })
+    child.on('exit', (code, signal) => {
+      if (!this.#isEnding || code !== 0) this.exit ??= `ended with ${signal ?? code}`
+      for (const { reject } of this.#waiting.values()) reject(new Error('an app is gone that was to answer'))
+    })
+  }
+
+  static async start(setup: Setup): Promise<App> {
+    const child = fork(fileURLToPath(new URL('./app.js', import.meta.url)), [JSON.stringify(setup)], {
+      // Not this process's own options: apps run what users install, not the source.
+      execArgv: ['--expose-gc'],
+      env: { ...process.env, NODE_OPTIONS: '' },
+    })
+    const app = new App(child, setup.file)
+    await once(child, 'message')
+    return app
+  }
+
+  /** Whether the store decides, for each key; and when that was known at the latest. */
+  probe(): Promise<readonly Probe[]> {
+    return this.#order('probe')
+  }
+
+  /** Heap and buffers in bytes, after a collection. */
+  memory(): Promise<number> {
+    return this.#order('memory')
+  }
+
+  /** Steps the clock that it gives its store. */
+  async stepClock(ms: number): Promise<void> {
+    await this.#order('clock', { ms })
+  }
+
+  async kill(): Promise<void> {
+    const exit = once(this.#child, 'exit')
+    this.killedAt = commonNow()
+    this.#child.kill('SIGKILL')
+    await exit
+    this.exit = undefined
+  }
+
+  /** Ends its load, and waits for what it has begun. */
+  rest(): Promise<Rest> {
+    return this.#order('rest')
+  }
+
+  /** For each key. */
+  counts(): Promise<readonly Count[]> {
+    return this.#order('counts')
+  }
+
+  /** Lets it close its store and client, and waits until it is gone by itself. */
+  async stop(): Promise<void> {
+    const exit = once(this.#child, 'exit')
+    this.#isEnding = true
+    await this.#order('stop')
+    const tooLong = setTimeout(() => {
+      this.exit = 'did not end by itself'
+      this.#child.kill('SIGKILL')
+    }, 5000)
+    await exit
+    clearTimeout(tooLong)
+  }
+
+  /** However it goes. */
+  destroy(): void {
+    this.#child.kill('SIGKILL')
+  }
+
+  #order<Answer>(order: string, more: object = {}): Promise<Answer> {
+    const id = this.#orders++
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject })
+      this.#child.send({ order, id, ...more })
+    })
+  }
+}
+
+/** Milliseconds by the one clock of all processes of this machine. */
+export function commonNow(): number {
+  return Number(process.hrtime.bigint()) / 1e6
+}

@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest'
+import { type Entry, mostAtOnce, mostBeyond, type Stay } from './judge.js'
+
+const at = (from: number, tookMs = 1): Entry => {
+  return { limiter: 'log', key: '0', isStores: true, allowed: true, from, to: from + tookMs, late: 0 }
+}
+
+test('the judge notices one too many in a window, wherever it starts, and not what is a window apart', () => {
+  expect(mostBeyond([at(0), at(100), at(490)], 2, [])).toBe(1)
+  expect(mostBeyond([at(0), at(100), at(501)], 2, [])).toBe(0)
+  // Decided between 480 and 580: perhaps after the first was a window old.
+  expect(mostBeyond([at(0), at(100), at(480, 100)], 2, [])).toBe(0)
+  const many = [0, 600, 601, 602, 603, 1300].map((from) => at(from))
+  expect(mostBeyond(many, 2, [])).toBe(2)
+})
+
+test('the judge forgives a limit more for each loss in the window, and nothing for one elsewhere', () => {
+  const six = [0, 1, 2, 3, 4, 5].map((from) => at(from))
+  expect(mostBeyond(six, 3, [])).toBe(3)
+  expect(mostBeyond(six, 3, [[2, 3]])).toBe(0)
+  expect(mostBeyond(six, 3, [[8, 9]])).toBe(3)
+})
+
+test('the judge notices a place too many at one instant', () => {
+  const stays: Stay[] = Array.from({ length: 6 }, (_, n) => ({ key: '0', from: n, to: 10 }))
+  expect(mostAtOnce(stays, [])).toBe(1)
+  expect(mostAtOnce([...stays.slice(0, 5), { key: '0', from: 10, to: 12 }], [])).toBe(0)
+})

@@ -1,0 +1,191 @@
+import { readFileSync } from 'node:fs'
+import type { App } from './apps.js'
+import { BURST, DEADLINES_MS, LIMIT, PLACES, PLACES_TTL_MS, WINDOW_MS } from './limits.js'
+
+/** One verdict as a process has written it down; it was decided between `from` and `to`. */
+export interface Entry {
+  readonly limiter: string
+  readonly key: string
+  readonly isStores: boolean
+  readonly allowed: boolean
+  readonly from: number
+  readonly to: number
+  /** For how many ms of that its process did not get to run. */
+  readonly late: number
+}
+
+/** A place for as long as it was surely taken. */
+export interface Stay {
+  readonly key: string
+  readonly from: number
+  readonly to: number
+}
+
+/** A time in which the store may have forgotten what it had counted, once. */
+export type Loss = readonly [from: number, to: number]
+
+export interface Judgement {
+  readonly requests: number
+  readonly byStore: number
+  readonly locally: number
+  readonly refused: number
+  /** The most units beyond what a limit and known losses allow, of what the store admitted, in any window; over all limits. */
+  readonly overByStore: number
+  /** The same of what each process admitted alone. */
+  readonly overLocally: number
+  /** The most units beyond the limit in any window, where losses are no excuse. */
+  readonly afterLosses: number
+  /** The longest decision in ms, and how much later than its deadline one came less what its process stood still. */
+  readonly longestMs: number
+  readonly beyondDeadlineMs: number
+  /** Charges to the ledger that its clients were told of. */
+  readonly ledger: ReadonlyMap<string, number>
+}
+
+export function judge(apps: readonly App[], losses: readonly Loss[], share: number): Judgement {
+  const logs = apps.map((app) => read(app))
+  const entries = logs.flatMap((log) => log.entries)
+  const admitted = entries.filter(({ allowed }) => allowed)
+  const byStore = admitted.filter(({ isStores }) => isStores)
+  const over = (forgiven: readonly Loss[]) =>
+    Math.max(
+      0,
+      ...Object.entries(MOST).flatMap(([limiter, most]) =>
+        byKey(byStore.filter((entry) => entry.limiter === limiter)).map((some) => mostBeyond(some, most, forgiven)),
+      ),
+      ...byKey(logs.flatMap(({ stays }) => stays)).map((stays) => mostAtOnce(stays, forgiven)),
+    )
+  const own = logs.flatMap((log) =>
+    Object.keys(MOST).flatMap((limiter) =>
+      byKey(log.entries.filter((entry) => entry.limiter === limiter && entry.allowed && !entry.isStores)).map((some) =>
+        mostBeyond(some, inAnyWindow(limiter, share), []),
+      ),
+    ),
+  )
+  const ledger = new Map<string, number>()
+  for (const { limiter, key } of byStore) {
+    if (limiter === 'ledger') ledger.set(key, (ledger.get(key) ?? 0) + 1)
+  }
+  return {
+    requests: entries.length,
+    byStore: entries.filter(({ isStores }) => isStores).length,
+    locally: entries.filter(({ isStores }) => !isStores).length,
+    refused: entries.filter(({ allowed }) => !allowed).length,
+    overByStore: over(losses),
+    overLocally: Math.max(0, ...own),
+    afterLosses: over([]),
+    longestMs: highest(entries, ({ from, to }) => to - from),
+    beyondDeadlineMs: highest(
+      entries,
+      ({ from, to, late, limiter }) => to - from - late - (DEADLINES_MS[limiter] as number),
+    ),
+    ledger,
+  }
+}
+
+/** What any window may hold, by limiter. A bucket begins full, and time goes on while it is looked at. */
+function inAnyWindow(limiter: string, share = 1): number {
+  const part = (units: number) => Math.max(1, Math.floor(units * share))
+  if (limiter === 'bucket') return part(BURST) + Math.ceil((part(LIMIT) * (WINDOW_MS + 2)) / WINDOW_MS)
+  return part(LIMIT)
+}
+
+const MOST: Record<string, number> = {
+  log: inAnyWindow('log'),
+  bucket: inAnyWindow('bucket'),
+  leased: inAnyWindow('leased'),
+}
+
+/**
+ * The most that is sure to have been decided within less than a window, less what is allowed. The store counts in whole
+ * ms: what is 499.1 ms apart may be 500 by its clock.
+ */
+export function mostBeyond(entries: readonly Entry[], allowed: number, losses: readonly Loss[]): number {
+  const sorted = [...entries].sort((a, b) => a.from - b.from)
+  let most = Number.NEGATIVE_INFINITY
+  for (let i = 0; i < sorted.length; i++) {
+    const { from } = sorted[i] as Entry
+    const end = from + WINDOW_MS - 1
+    let inside = 0
+    let last = from
+    for (let j = i; j < sorted.length && (sorted[j] as Entry).from < end; j++) {
+      const { to } = sorted[j] as Entry
+      if (to >= end) continue
+      inside++
+      last = Math.max(last, to)
+    }
+    most = Math.max(most, inside - allowed * (1 + lossesIn(from, last, losses)))
+  }
+  return most
+}
+
+/** The most places that are sure to have been taken at one instant, less what is allowed. */
+export function mostAtOnce(stays: readonly Stay[], losses: readonly Loss[]): number {
+  let most = Number.NEGATIVE_INFINITY
+  for (const { from } of stays) {
+    const inside = stays.filter((stay) => stay.from <= from && from < stay.to)
+    // What is still taken may have been forgotten since.
+    const forgotten = lossesIn(Math.min(...inside.map((stay) => stay.from)) - PLACES_TTL_MS, from, losses)
+    most = Math.max(most, inside.length - PLACES * (1 + forgotten))
+  }
+  return most
+}
+
+function lossesIn(from: number, to: number, losses: readonly Loss[]): number {
+  return losses.filter((loss) => loss[0] <= to && loss[1] >= from).length
+}
+
+function byKey<T extends { readonly key: string }>(all: readonly T[]): T[][] {
+  const groups = new Map<string, T[]>()
+  for (const one of all) {
+    const group = groups.get(one.key)
+    if (group) group.push(one)
+    else groups.set(one.key, [one])
+  }
+  return [...groups.values()]
+}
+
+function highest<T>(all: readonly T[], value: (one: T) => number): number {
+  let most = Number.NEGATIVE_INFINITY
+  for (const one of all) most = Math.max(most, value(one))
+  return most
+}
+
+function read(app: App): { entries: Entry[]; stays: Stay[] } {
+  const entries: Entry[] = []
+  const taken = new Map<string, Stay>()
+  const stays: Stay[] = []
+  // The last line of a process that was killed may be half of one.
+  for (const line of readFileSync(app.file, 'utf8').split('\n').slice(0, -1)) {
+    const words = line.split(' ')
+    if (words[0] === 'freed') {
+      const [, key, from, to] = words as [string, string, string, string]
+      taken.delete(`${key} ${from}`)
+      stays.push({ key, from: Number(from), to: Number(to) })
+      continue
+    }
+    const [limiter, key, kind, allowed, from, to, late] = words as [
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+    ]
+    const isStores = kind === 'decided'
+    entries.push({
+      limiter,
+      key,
+      isStores,
+      allowed: allowed === '1',
+      from: Number(from),
+      to: Number(to),
+      late: Number(late),
+    })
+    if (limiter === 'places' && allowed === '1' && isStores) {
+      taken.set(`${key} ${to}`, { key, from: Number(to), to: app.killedAt ?? Number(to) })
+    }
+  }
+  return { entries, stays: [...stays, ...taken.values()] }
+}
