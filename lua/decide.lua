@@ -11,8 +11,9 @@
 --            if op is RESERVING more than an op: per cell the units that must have room;
 --            if the plan takes places: per decision the name of its lease;
 --            if op is REFUND: when it was charged, and per cell the receipt (such a run is one decision).
--- A part between `@when` and `@end` is left out of batches that do not need it, by kernel, where no plan has several
--- cells, and where nothing is settled (`op` from REFUND on): Redis makes every function and table anew on every run.
+-- A part between `@when` and `@end` is left out of batches that do not need it, by kernel and where no plan has several
+-- cells: Redis makes every function and table anew on every run. What gives back is always there: a script that is new
+-- to Redis is sent a second time, and who asks after a refund or release must not overtake it.
 -- Returns one string: the time in ms (6 bytes), then for each decision and each of its cells whether the decision
 -- was admitted (1 byte: 0 or 1) and what the cell says, as its `report` writes it. Mostly that is its state: what
 -- follows from a state, the store works out by the same kernels, and not here, where everybody waits for it.
@@ -138,7 +139,6 @@ for _ = 1, tonumber(ARGV[3]) do
         end
       end
 
---- @when settle
       if op >= REFUND then
         local chargedAt = 0
         if op == REFUND then
@@ -162,7 +162,6 @@ for _ = 1, tonumber(ARGV[3]) do
           report[k](key, 0, ADMITTED)
         end
       end
---- @end
       if ends then
         n = n + 1
         out[n] = packBytes('>BI7I2', BLOCKED, tonumber(ends) - now, #reason) .. reason

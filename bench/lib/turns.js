@@ -6,7 +6,7 @@
  * @template Contestant
  * @param {readonly Contestant[]} contestants
  * @param {number} rounds
- * @param {(contestant: Contestant) => Promise<Figures>} turn
+ * @param {(contestant: Contestant, isWarmUp: boolean) => Promise<Figures>} turn
  * @returns {Promise<Map<Contestant, { [Figure in keyof Figures]: number[] }>>} what each round gave, in order
  */
 export async function takeTurns(contestants, rounds, turn) {
@@ -14,7 +14,7 @@ export async function takeTurns(contestants, rounds, turn) {
   const taken = new Map(contestants.map((contestant) => [contestant, []]))
   for (let round = 0; round <= rounds; round++) {
     for (const [contestant, figures] of taken) {
-      const result = await turn(contestant)
+      const result = await turn(contestant, round === 0)
       if (round > 0) figures.push(result)
     }
   }

@@ -26,7 +26,7 @@ export const measure = ({ rounds, size }) =>
   ending(async (keep) => {
     const redis = keep(await startRedis())
     const loader = keep(startChild(new URL('../players/http-load.js', import.meta.url)))
-    const load = { connections: size(100, 10), seconds: 0.5, amount: size(0, 100) }
+    const load = { connections: size(100, 10), amount: size(0, 100) }
     const kinds = FRAMEWORKS.flatMap((framework) => KINDS.map((kind) => ({ framework, ...kind })))
     for (const kind of kinds) if (kind.limiter !== 'bare') await checkThatItCounts(askFor(kind, redis.port))
 
@@ -34,15 +34,16 @@ export const measure = ({ rounds, size }) =>
     const rows = new Map()
     // The same program may run twice as fast in one process as in the next, for as long as that lives. So each has
     // several processes, and every one that is timed has served nothing else.
-    for (let life = 0; life < rounds(3); life++) {
+    for (let life = 0; life < rounds(2); life++) {
       await ending(async (keepServer) => {
         const servers = []
         for (const kind of kinds) servers.push(await startServer(keepServer, kind, redis.port))
-        const turns = await takeTurns(servers, rounds(4), async ({ child, port }) => {
+        const turns = await takeTurns(servers, rounds(4), async ({ child, port }, isWarmUp) => {
           // So that nobody reaches a limit in a run that is many turns long; those in memory have a minute.
           await redis.admin.flushall()
           const before = await child.call('cpuUs')
-          const sent = await loader.call('send', { port, ...load })
+          // A server takes a while to become as fast as it gets.
+          const sent = await loader.call('send', { port, seconds: isWarmUp ? 2 : 0.5, ...load })
           const cpuUs = (await child.call('cpuUs')) - before
           const { requests, seconds, p50, p99, p999 } = sent
           return { perSecond: requests / seconds, cpuUs: cpuUs / requests, p50, p99, p999 }

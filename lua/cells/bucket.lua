@@ -59,13 +59,11 @@ take[BUCKET] = function(key, cost)
   bucket_write(key)
 end
 
---- @when settle
 giveBack[BUCKET] = function(key, cost, receipt, chargedAt)
   if not since then return end
   debt = bucket_refund(debt, instant, cost, receipt, chargedAt, limit, windowMs, stepMs)
   bucket_write(key)
 end
---- @end
 
 heal[BUCKET] = function(key)
   if since and clock_isAhead(since, now, windowMs) then bucket_write(key) end

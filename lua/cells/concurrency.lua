@@ -55,16 +55,13 @@ take[CONCURRENCY] = function(key, cost, lease)
   call('PEXPIRE', key, ttlMs + slack)
 end
 
---- @when settle
 --- A place given back is a place freed. The key goes with its last lease.
 giveBack[CONCURRENCY] = function(key, cost, receipt, chargedAt, lease)
   if isForeign then return end
   for place = 0, cost - 1 do call('ZREM', key, lease .. '.' .. place) end
   concurrency_count(key)
 end
---- @end
 
---- @when settle
 renew[CONCURRENCY] = function(key, cost, lease)
   if isForeign then return end
   local latest = now + ttlMs
@@ -77,7 +74,6 @@ renew[CONCURRENCY] = function(key, cost, lease)
     end
   end
 end
---- @end
 
 heal[CONCURRENCY] = function(key)
   if isForeign then return end

@@ -51,13 +51,11 @@ take[COUNTER] = function(key, cost)
   counter_write(key)
 end
 
---- @when settle
 giveBack[COUNTER] = function(key, cost, receipt)
   if not since or start ~= receipt then return end
   count = max(0, count - cost)
   counter_write(key)
 end
---- @end
 
 heal[COUNTER] = function(key)
   if since and clock_isAhead(since, now, windowMs) then counter_write(key) end

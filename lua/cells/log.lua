@@ -256,7 +256,6 @@ take[LOG] = function(key, cost)
   log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, 0)
 end
 
---- @when settle
 giveBack[LOG] = function(key, cost, receipt)
   local entries = whole or log_read(key, oldest, total)
   local after = #entries / width
@@ -267,7 +266,6 @@ giveBack[LOG] = function(key, cost, receipt)
   log_replace(key, sub(entries, 1, from * width) .. sub(entries, after * width + 1))
   log_rewriteReplaced(key)
 end
---- @end
 
 heal[LOG] = function(key)
   if whole then log_rewriteReplaced(key) end

@@ -108,14 +108,12 @@ take[SEGMENTS] = function(key, cost)
   end
 end
 
---- @when settle
 giveBack[SEGMENTS] = function(key, cost, receipt)
   local k = segment - receipt
   if not newest or k < 0 or k > segments then return end
   segments_add(k, -min(cost, window_nth(counts, k, width, counter)))
   segments_write(key)
 end
---- @end
 
 heal[SEGMENTS] = function(key)
   if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_write(key) end

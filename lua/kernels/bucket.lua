@@ -27,10 +27,8 @@ local function bucket_charge(debt, cost, windowMs, capacity)
   return min(capacity * windowMs, debt + cost * windowMs)
 end
 
---- @when settle
 --- The debt after giving back `cost` units of a charge that left `receipt` behind it at `chargedAt`.
 local function bucket_refund(debt, at, cost, receipt, chargedAt, limit, windowMs, stepMs)
   local outstanding = bucket_drain(receipt, min(chargedAt, at), at, limit, stepMs)
   return max(0, debt - min(cost * windowMs, outstanding))
 end
---- @end

@@ -1,11 +1,11 @@
-import { type Answer, type Ask, type Plan, REFUND } from '../store.js'
+import type { Answer, Ask, Plan } from '../store.js'
 import type { Breaker } from './breaker.js'
 import type { Connection } from './connection.js'
 import { Answers } from './decode.js'
 import { encode, type PlanText, planText } from './encode.js'
 import { keyStart } from './keys.js'
 import { run } from './run.js'
-import { decideScriptFor, SETTLE } from './script.js'
+import { decideScriptFor } from './script.js'
 
 export interface BatchOptions {
   readonly prefix: string
@@ -122,10 +122,7 @@ export class Batches {
    */
   async #decided(groups: ReadonlyMap<Plan, readonly Pending[]>, sentAt: number): Promise<Answers> {
     let parts = 0
-    for (const [plan, group] of groups) {
-      parts |= this.#textOf(plan).parts
-      if (group.some(({ ask }) => ask.op >= REFUND)) parts |= SETTLE
-    }
+    for (const plan of groups.keys()) parts |= this.#textOf(plan).parts
     const { prefix, timeoutMs, clock, marker } = this.#options
     const send = async (withinMs: number, instead: string | undefined) =>
       new Answers(

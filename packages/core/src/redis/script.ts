@@ -17,21 +17,19 @@ export function partNumber(cell: Cell): number {
   return PARTS.indexOf(partOf(cell)) + 1
 }
 
-/** Parts for batches where a plan has several cells, and where charges are given back, places freed or held longer. */
+/** The part for batches where a plan has several cells. */
 export const SEVERAL = 1 << 6
-export const SETTLE = 1 << 7
 
 const BITS: Readonly<Record<string, number>> = {
   ...Object.fromEntries(PARTS.map((part, i) => [part, 1 << (i + 1)])),
   several: SEVERAL,
-  settle: SETTLE,
 }
 
 const variants = new Map<number, LuaScript>()
 
 /**
- * decide.lua with only the parts that a batch needs, given as the sum of 2 to the power of their numbers,
- * `SEVERAL` and `SETTLE`. Redis makes every function of a script anew on every run: one decision then costs a fraction.
+ * decide.lua with only the parts that a batch needs, given as the sum of 2 to the power of their numbers, and
+ * `SEVERAL`. Redis makes every function of a script anew on every run: one decision then costs a fraction.
  */
 export function decideScriptFor(parts: number): LuaScript {
   let script = variants.get(parts)

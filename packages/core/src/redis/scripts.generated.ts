@@ -27,7 +27,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: '2c7697a7f71a32a7b6a3262ddc9e328e419d5cd5',
+  sha1: 'ed6c27b9d6d9b5f993b35226bbd0dba2efa6e01a',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -79,12 +79,10 @@ end
 local function bucket_charge(debt, cost, windowMs, capacity)
 return min(capacity * windowMs, debt + cost * windowMs)
 end
---@when settle
 local function bucket_refund(debt, at, cost, receipt, chargedAt, limit, windowMs, stepMs)
 local outstanding = bucket_drain(receipt, min(chargedAt, at), at, limit, stepMs)
 return max(0, debt - min(cost * windowMs, outstanding))
 end
---@end
 local limit, windowMs, capacity, stepMs
 local debt, instant, since, expires
 open[BUCKET] = function(c)
@@ -133,13 +131,11 @@ take[BUCKET] = function(key, cost)
 debt = bucket_charge(debt, cost, windowMs, capacity)
 bucket_write(key)
 end
---@when settle
 giveBack[BUCKET] = function(key, cost, receipt, chargedAt)
 if not since then return end
 debt = bucket_refund(debt, instant, cost, receipt, chargedAt, limit, windowMs, stepMs)
 bucket_write(key)
 end
---@end
 heal[BUCKET] = function(key)
 if since and clock_isAhead(since, now, windowMs) then bucket_write(key) end
 end
@@ -368,7 +364,6 @@ end
 oldest, total, newest = kept, total + cost, instant
 log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, 0)
 end
---@when settle
 giveBack[LOG] = function(key, cost, receipt)
 local entries = whole or log_read(key, oldest, total)
 local after = #entries / width
@@ -379,7 +374,6 @@ if from == after then return end
 log_replace(key, sub(entries, 1, from * width) .. sub(entries, after * width + 1))
 log_rewriteReplaced(key)
 end
---@end
 heal[LOG] = function(key)
 if whole then log_rewriteReplaced(key) end
 end
@@ -539,14 +533,12 @@ else
 segments_write(key)
 end
 end
---@when settle
 giveBack[SEGMENTS] = function(key, cost, receipt)
 local k = segment - receipt
 if not newest or k < 0 or k > segments then return end
 segments_add(k, -min(cost, window_nth(counts, k, width, counter)))
 segments_write(key)
 end
---@end
 heal[SEGMENTS] = function(key)
 if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_write(key) end
 end
@@ -613,13 +605,11 @@ take[COUNTER] = function(key, cost)
 count = min(limit, count + cost)
 counter_write(key)
 end
---@when settle
 giveBack[COUNTER] = function(key, cost, receipt)
 if not since or start ~= receipt then return end
 count = max(0, count - cost)
 counter_write(key)
 end
---@end
 heal[COUNTER] = function(key)
 if since and clock_isAhead(since, now, windowMs) then counter_write(key) end
 end
@@ -672,14 +662,11 @@ held = held + cost
 if call('ZCARD', key) > held then call('ZREMRANGEBYSCORE', key, '-inf', nowText) end
 call('PEXPIRE', key, ttlMs + slack)
 end
---@when settle
 giveBack[CONCURRENCY] = function(key, cost, receipt, chargedAt, lease)
 if isForeign then return end
 for place = 0, cost - 1 do call('ZREM', key, lease .. '.' .. place) end
 concurrency_count(key)
 end
---@end
---@when settle
 renew[CONCURRENCY] = function(key, cost, lease)
 if isForeign then return end
 local latest = now + ttlMs
@@ -692,7 +679,6 @@ call('PEXPIRE', key, latest - now + slack)
 end
 end
 end
---@end
 heal[CONCURRENCY] = function(key)
 if isForeign then return end
 local latest = now + ttlMs
@@ -761,7 +747,6 @@ if type(value) == 'string' and not ends then ends, reason = string.match(value, 
 ends = ends and tonumber(ends) > now and ends
 end
 end
---@when settle
 if op >= REFUND then
 local chargedAt = 0
 if op == REFUND then
@@ -785,7 +770,6 @@ end
 report[k](key, 0, ADMITTED)
 end
 end
---@end
 if ends then
 n = n + 1
 out[n] = packBytes('>BI7I2', BLOCKED, tonumber(ends) - now, #reason) .. reason
