@@ -36,13 +36,16 @@ const reconnectStrategy = (attempt: number) => Math.min((attempt + 1) * 50, 500)
 /** Connects a client of `redis`, for as long as it takes; and anew, whatever becomes of the connection it had. */
 function keepConnected(client: Client, onConnected: () => void, onFailed: (error: Error) => void) {
   let current = 0
+  let isEnded = false
   const connect = async () => {
     const mine = ++current
     // A cluster's connect fails when no node answers, and does not try again by itself.
     for (let attempt = 0; mine === current; attempt++) {
       try {
         await client.connect()
-        if (mine === current) onConnected()
+        // Ended while it was on its way: what is open now would keep the process.
+        if (isEnded) client.destroy()
+        else if (mine === current) onConnected()
         return
       } catch (error) {
         if (mine === current) onFailed(error as Error)
@@ -50,7 +53,7 @@ function keepConnected(client: Client, onConnected: () => void, onFailed: (error
       }
     }
   }
-  const end = () => {
+  const drop = () => {
     current++
     try {
       client.destroy()
@@ -58,8 +61,12 @@ function keepConnected(client: Client, onConnected: () => void, onFailed: (error
       // Not open, so there is nothing to end.
     }
   }
+  const end = () => {
+    isEnded = true
+    drop()
+  }
   const restart = () => {
-    end()
+    drop()
     void connect()
   }
   void connect()
