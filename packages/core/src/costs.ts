@@ -38,6 +38,11 @@ export function keptFor(
   return takesNothing(kept) ? undefined : kept
 }
 
+/** Units per cell that must have room: what is charged, and on top what is kept for others. */
+export function needsOf(costs: readonly number[], kept: readonly number[]): number[] {
+  return costs.map((units, c) => (units > 0 ? units + (kept[c] as number) : 0))
+}
+
 /** @throws SluiceError `INVALID_COST` */
 export function checkCost(where: string, field: string, cost: unknown): number {
   if (!Number.isSafeInteger(cost) || (cost as number) < 0) {

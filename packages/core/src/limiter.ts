@@ -1,4 +1,4 @@
-import { checkCost, costsOf, keptFor, takesNothing } from './costs.js'
+import { checkCost, costsOf, keptFor, needsOf, takesNothing } from './costs.js'
 import { type Duration, durationMs } from './duration.js'
 import { invalidPolicy, SluiceError } from './errors.js'
 import type { HttpContext } from './http/context.js'
@@ -189,18 +189,16 @@ export class Limiter<Subject = string> {
     const from = isPlain ? this.#plain : { ...this.#plain, cost, tier: policy.tier, priority, kept }
     try {
       const answer = this.#store.decide(ask)
-      return answer instanceof Promise
-        ? this.#verdictLater(plan, ask, answer, from)
-        : verdictOf(plan, ask, answer, from)
+      return answer instanceof Promise ? this.#verdictLater(ask, answer, from) : Verdict.of(ask, answer, from)
     } catch (error) {
       return this.#decideWithout(ask, from, error)
     }
   }
 
   // Apart from `#ask`, which would else make room on the heap for what a closure sees, in every decision.
-  #verdictLater(plan: ReadablePlan, ask: Ask, answer: Promise<Answer>, from: DecidedBy): Promise<Verdict> {
+  #verdictLater(ask: Ask, answer: Promise<Answer>, from: DecidedBy): Promise<Verdict> {
     return answer.then(
-      (late) => verdictOf(plan, ask, late, from),
+      (late) => Verdict.of(ask, late, from),
       (error) => this.#decideWithout(ask, from, error),
     )
   }
@@ -467,11 +465,3 @@ function linesOf({ cells, cellOf }: ReadablePlan, identities: readonly string[])
 }
 
 const NO_OPTIONS: AskOptions = Object.freeze({})
-
-function needsOf(costs: readonly number[], kept: readonly number[]): number[] {
-  return costs.map((units, c) => (units > 0 ? units + (kept[c] as number) : 0))
-}
-
-function verdictOf(plan: ReadablePlan, ask: Ask, answer: Answer, from: DecidedBy): Verdict {
-  return new Verdict(plan, ask, answer, answer.allowed && ask.op !== PEEK, from)
-}

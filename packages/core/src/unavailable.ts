@@ -1,9 +1,10 @@
+import { needsOf } from './costs.js'
 import { invalidPolicy, SluiceError } from './errors.js'
 import { oneOf } from './limits/checks.js'
 import { memoryStore } from './memory/store.js'
 import type { ReadablePlan } from './policy.js'
 import { isImpossible, keptShare, planShare } from './share.js'
-import { type Answer, type Ask, PEEK, type Plan, type Store } from './store.js'
+import type { Answer, Ask, Plan, Store } from './store.js'
 import { type DecidedBy, Verdict } from './verdict.js'
 
 export interface UnavailableOptions {
@@ -52,7 +53,7 @@ export class StandIn {
     const plan = this.#planOf(ask.plan as ReadablePlan)
     if (plan === ask.plan) return decideLocally(store, ask, { ...from, kind: 'unavailable', store })
     const kept = from.kept && keptShare(plan, from.kept, this.#share)
-    const needs = kept && ask.costs.map((units, c) => (units > 0 ? units + (kept[c] as number) : 0))
+    const needs = kept && needsOf(ask.costs, kept)
     const { needs: _, ...rest } = ask
     const local: Ask = { ...rest, plan, ...(needs && { needs }) }
     // More than this share ever holds fits the whole, so it is no truth that it never will.
@@ -96,8 +97,7 @@ function localBeside(store: Store): Store {
 }
 
 function decideLocally(store: Store, ask: Ask, from: DecidedBy): Verdict {
-  const answer = store.decide(ask) as Answer
-  return new Verdict(ask.plan as ReadablePlan, ask, answer, answer.allowed && ask.op !== PEEK, from)
+  return Verdict.of(ask, store.decide(ask) as Answer, from)
 }
 
 function undecided(ask: Ask, from: DecidedBy, allowed: boolean): Verdict {

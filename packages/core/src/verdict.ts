@@ -1,7 +1,16 @@
 import { SluiceError, show } from './errors.js'
 import type { Limit } from './limits/limit.js'
 import type { ReadablePlan } from './policy.js'
-import { type Answer, type Ask, type BlockReport, type Cell, type QuotaUnit, STRIDE, type Store } from './store.js'
+import {
+  type Answer,
+  type Ask,
+  type BlockReport,
+  type Cell,
+  PEEK,
+  type QuotaUnit,
+  STRIDE,
+  type Store,
+} from './store.js'
 
 /** Why a request is refused: over a limit, never admissible at this cost, blocked by hand, or because nothing could decide. */
 export type RefusalReason = 'limited' | 'impossible' | 'blocked' | 'unavailable'
@@ -87,7 +96,7 @@ export class Verdict {
     let resetAfterMs = 0
     let delayMs = 0
     let impossible = false
-    const limits = new Array<LimitReport>(block || from.tryAgainMs !== undefined ? 0 : plan.resolved.length)
+    let limits: LimitReport[] = []
     const { costs } = ask
     let hasUnits = false
 
@@ -98,6 +107,7 @@ export class Verdict {
       remaining = 0
       retryAfterMs = from.tryAgainMs
     } else {
+      limits = new Array(plan.resolved.length)
       for (let i = 0; i < plan.resolved.length; i++) {
         const limit = plan.resolved[i] as ReadablePlan['resolved'][number]
         const at = offset + (plan.positions[i] as number) * STRIDE
@@ -171,6 +181,11 @@ export class Verdict {
     if (this.#charge) return this.#charge.limiter.settle(this, actualCost)
     checkActualCost('settle', actualCost, Verdict.mostToSettle(this))
     return false
+  }
+
+  /** @internal The verdict that a store's answer is: an allowed ask has charged, unless it was a peek. */
+  static of(ask: Ask, answer: Answer, from: DecidedBy): Verdict {
+    return new Verdict(ask.plan as ReadablePlan, ask, answer, answer.allowed && ask.op !== PEEK, from)
   }
 
   /** @internal What a refund or release needs; undefined where nothing was charged. */
