@@ -41,6 +41,11 @@ export function waitingRoom(isReady: () => boolean) {
   }
 }
 
+/** How long to wait before the `attempt`-th try, from 1, to connect anew. */
+export function reconnectAfterMs(attempt: number): number {
+  return Math.min(attempt * 50, 500)
+}
+
 /** Where a client connects to, by its options, for people to read. */
 export function addressOf({ path, host = 'localhost', port = 6379 }: Client): string {
   return path ?? `${host}:${port}`

@@ -1,4 +1,5 @@
 import { type Answer, type Ask, CONSUME, PEEK, type Plan, STRIDE } from '../store.js'
+import { areEqual } from './are-equal.js'
 
 /** Longest that a refusal is believed, in ms: so long may room that is made elsewhere go unnoticed. */
 const MOST_MS = 1000
@@ -256,13 +257,6 @@ function isSame(a: Ask, b: Ask): boolean {
     areEqual(a.needs, b.needs) &&
     areEqual(a.identities, b.identities)
   )
-}
-
-function areEqual<T>(a: readonly T[] | undefined, b: readonly T[] | undefined): boolean {
-  if (a === b) return true
-  if (a?.length !== b?.length) return false
-  for (let i = 0; i < (a as T[]).length; i++) if (a?.[i] !== b?.[i]) return false
-  return true
 }
 
 /** Whether what is charged under one plan may count under the other. */

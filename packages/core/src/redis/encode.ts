@@ -1,4 +1,5 @@
 import { type Answer, type Ask, type Cell, type Plan, REFUND, receiptsOf } from '../store.js'
+import { areEqual } from './are-equal.js'
 import { reportsOf } from './decode.js'
 import { blockSuffix, cellSuffix, keyStart } from './keys.js'
 import { partNumber, SEVERAL } from './script.js'
@@ -94,13 +95,6 @@ export function encode(
 function isAlike(a: Ask, b: Ask): boolean {
   if (a.op !== b.op || a.op === REFUND) return false
   return areEqual(a.costs, b.costs) && areEqual(a.needs, b.needs)
-}
-
-function areEqual(a: readonly number[] | undefined, b: readonly number[] | undefined): boolean {
-  if (a === b) return true
-  if (!a || !b) return false
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false
-  return true
 }
 
 function pushReceipts(args: string[], { plan, charge }: Ask): void {

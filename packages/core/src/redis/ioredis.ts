@@ -1,5 +1,5 @@
 import calculateSlot from 'cluster-key-slot'
-import { addressOf, type Client, type Connection, waitingRoom } from './connection.js'
+import { addressOf, type Client, type Connection, reconnectAfterMs, waitingRoom } from './connection.js'
 
 const noResend = {
   // A command resent after a reconnect may charge a second time, and one that waits offline is
@@ -11,7 +11,7 @@ const noResend = {
   stringNumbers: false,
   lazyConnect: false,
   keyPrefix: '',
-  retryStrategy: (attempt: number) => Math.min(attempt * 50, 500),
+  retryStrategy: reconnectAfterMs,
   // A master demoted by a failover says READONLY: look for the new one, without sending again (that would be 2).
   reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 1 : false),
 }

@@ -1,5 +1,5 @@
 import calculateSlot from 'cluster-key-slot'
-import { addressOf, type Client, type Connection, waitingRoom } from './connection.js'
+import { addressOf, type Client, type Connection, reconnectAfterMs, waitingRoom } from './connection.js'
 
 /**
  * Calls back when replies are due and none has come for `silenceMs`, for the clients' own timeouts count what they
@@ -31,7 +31,8 @@ function silenceWatch(silenceMs: number, onSilence: () => void, onError: (error:
 /** A duplicate inherits what its user wants numbers and texts turned into. By RESP type: `$` is a bulk string. */
 const PLAIN_REPLIES = { typeMapping: { ['$'.charCodeAt(0)]: Buffer } }
 
-const reconnectStrategy = (attempt: number) => Math.min((attempt + 1) * 50, 500)
+/** The library counts from 0. */
+const reconnectStrategy = (attempt: number) => reconnectAfterMs(attempt + 1)
 
 /** Connects a client of `redis`, for as long as it takes; and anew, whatever becomes of the connection it had. */
 function keepConnected(client: Client, onConnected: () => void, onFailed: (error: Error) => void) {
