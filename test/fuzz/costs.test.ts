@@ -15,7 +15,7 @@ import {
   type Verdict,
 } from '@sluice/core'
 import fc from 'fast-check'
-import { contextOf } from './support/context.js'
+import { contextOf } from '../support/context.js'
 import { expectSaid, must } from './support/errors.js'
 import { fuzz } from './support/fuzz.js'
 import { type Make, number } from './support/hostile.js'

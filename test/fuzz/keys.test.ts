@@ -9,11 +9,11 @@ import {
   slidingLog,
 } from '@sluice/core'
 import fc from 'fast-check'
-import { contextOf } from './support/context.js'
+import { contextOf } from '../support/context.js'
+import { standIn } from '../support/stand-in.js'
 import { expectSaid, must } from './support/errors.js'
 import { fuzz } from './support/fuzz.js'
 import { lookalikes, type Make, notAValue, number, text } from './support/hostile.js'
-import { standIn } from './support/stand-in.js'
 
 /** A memory store that shows the identities it is asked about. */
 function shownStore(): { store: Store; seen: string[] } {

@@ -25,10 +25,10 @@ import {
   tokenBucket,
 } from '@sluice/core'
 import fc from 'fast-check'
+import { standIn } from '../support/stand-in.js'
 import { expectSaid, must } from './support/errors.js'
 import { fuzz } from './support/fuzz.js'
 import { type Make, notAValue, number, text } from './support/hostile.js'
-import { standIn } from './support/stand-in.js'
 
 /** What an option takes: values that are right whatever the others are, and whether a value is of its kind at all. */
 interface Option {

@@ -16,13 +16,13 @@ import {
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe } from 'vitest'
 import { namesOf, singleClients } from '../support/clients.js'
+import { standIn } from '../support/stand-in.js'
 import { until } from '../support/until.js'
 import { expectSaid, must } from './support/errors.js'
 import { fuzz } from './support/fuzz.js'
 import { type Liar, type Lie, startLiar } from './support/liar.js'
 import { FORMS, packed, spoilt } from './support/packed.js'
 import { bulk, bytes, resp } from './support/resp.js'
-import { standIn } from './support/stand-in.js'
 
 /** What no reply may become: an admission by numbers that are none. */
 function expectCounted(verdict: Verdict): void {

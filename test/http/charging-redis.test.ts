@@ -1,17 +1,11 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { everyone, redisStore, type Store } from '@sluice/core'
-import { Redis } from 'ioredis'
-import { afterAll, expect, test } from 'vitest'
-import { startRedis } from '../support/redis-server.js'
+import { expect, test } from 'vitest'
+import { redisForTests } from '../support/redis-for-tests.js'
 import { type Answering, BODY_APPS, type BodyApp } from './support/body-apps.js'
 
-const server = await startRedis()
-const client = new Redis(server.url)
-afterAll(async () => {
-  client.disconnect()
-  await server.stop()
-})
+const { client } = await redisForTests()
 
 /** One app per framework, each with a store of its own on one Redis, as separate processes have. */
 async function startAll(name: string, answer: Answering) {

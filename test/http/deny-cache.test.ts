@@ -1,18 +1,14 @@
 import { createLimiter, everyone, queue, type RateLimitOptions, redisStore, type Store } from '@sluice/core'
 import { rateLimit } from '@sluice/express'
 import express, { type Request, type Response } from 'express'
-import { Redis } from 'ioredis'
 import request from 'supertest'
 import { afterAll, expect, test } from 'vitest'
-import { startRedis } from '../support/redis-server.js'
+import { redisForTests } from '../support/redis-for-tests.js'
 
-const server = await startRedis()
-const client = new Redis(server.url)
+const { client } = await redisForTests()
 const stores: Store[] = []
 afterAll(async () => {
   for (const store of stores) await store.close()
-  client.disconnect()
-  await server.stop()
 })
 
 /** An app with a store of its own, as every process has. */

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { EventEmitter } from 'node:events'
 import {
   byCookie,
   byHeader,
@@ -11,7 +10,6 @@ import {
   compose,
   createLimiter,
   everyone,
-  type HttpContext,
   hashedKey,
   ipKey,
   type KeyFunction,
@@ -20,20 +18,10 @@ import {
 } from '@sluice/core'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { contextOf } from '../support/context.js'
 
-function keyOf(key: KeyFunction<unknown>, request: Partial<HttpContext> & { headers?: Record<string, string> } = {}) {
-  const { headers = {}, ...rest } = request
-  const context: HttpContext = {
-    request: {},
-    response: new EventEmitter(),
-    ip: undefined,
-    method: 'GET',
-    path: '/',
-    route: undefined,
-    header: (name) => headers[name],
-    getResponseHeader: () => undefined,
-    ...rest,
-  }
+function keyOf(key: KeyFunction<unknown>, request?: Parameters<typeof contextOf>[0]) {
+  const context = contextOf(request)
   return key(context.request, context)
 }
 

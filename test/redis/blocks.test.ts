@@ -1,33 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createLimiter, type Limiter, redisStore, type Store } from '@sluice/core'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { singleClients } from '../support/clients.js'
+import { createLimiter, type Limiter, redisStore } from '@sluice/core'
+import { afterAll, beforeEach, expect, test } from 'vitest'
 import { insist } from '../support/outages.js'
-import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { redisForTests } from '../support/redis-for-tests.js'
 import { until } from '../support/until.js'
 
-let server: RedisServer
-let stores: Store[]
-let here: Limiter
-let there: Limiter
-let close: () => void
-beforeAll(async () => {
-  server = await startRedis()
-  const owned = singleClients['ioredis 6'](server.port)
-  await owned.ready
-  close = owned.close
-  // Two stores know no more of each other than two processes do. What counts here is what Redis says, each time.
-  const options = { timeoutMs: 5000, denyCache: false }
-  stores = [1, 2].map(() => insist(redisStore(owned.client, options)))
-  const [first, second] = stores.map((store) => createLimiter({ name: 'blocks', store, limit: 100, window: '1m' }))
-  here = first as Limiter
-  there = second as Limiter
-})
+const { server, client } = await redisForTests()
+// Two stores know no more of each other than two processes do. What counts here is what Redis says, each time.
+const stores = [1, 2].map(() => insist(redisStore(client, { timeoutMs: 5000, denyCache: false })))
+const [here, there] = stores.map((store) => createLimiter({ name: 'blocks', store, limit: 100, window: '1m' })) as [
+  Limiter,
+  Limiter,
+]
 beforeEach(() => server.flush())
 afterAll(async () => {
   for (const store of stores) await store.close()
-  close()
-  await server.stop()
 })
 
 test('a block holds in another process with the very next decision, for that key alone, and charges nothing', async () => {

@@ -69,14 +69,19 @@ const blocked = fc
 /** What `lua/decide.lua` might say of so many decisions on these cells: of that form, whether it is true or not. */
 export function packed(cells: readonly Form[], decisions: number): fc.Arbitrary<Buffer> {
   const cellOf = ([admitted, refused]: Form, outcome: fc.Arbitrary<number>) =>
-    outcome.chain((said) =>
-      packedAs(said === 0 ? refused : admitted).map((numbers) => [bigEndian(said, 1), ...numbers]),
-    )
+    outcome.chain((said) => {
+      const widths = said % 2 === 0 ? refused : admitted
+      // What a bucket has given back comes last.
+      const all = said === 4 || said === 5 ? [...widths, 7, 6] : widths
+      return packedAs(all).map((numbers) => [bigEndian(said, 1), ...numbers])
+    })
   const all = (outcome: fc.Arbitrary<number>) => fc.tuple(...cells.map((cell) => cellOf(cell, outcome)))
   const decision = fc.oneof(
     { weight: 9, arbitrary: all(fc.constant(1)) },
     { weight: 9, arbitrary: all(fc.constant(0)) },
-    { weight: 1, arbitrary: all(fc.constantFrom(0, 1, 3, 255)) },
+    { weight: 1, arbitrary: all(fc.constantFrom(0, 1, 3, 6, 255)) },
+    { weight: 2, arbitrary: all(fc.constant(4)) },
+    { weight: 2, arbitrary: all(fc.constant(5)) },
     { weight: 2, arbitrary: blocked.map((bytes) => [bytes]) },
   )
   return fc
