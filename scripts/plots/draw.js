@@ -1,9 +1,8 @@
 // One picture per kind of traffic, one row per algorithm.
-import { element, label, path } from './svg.js'
+import { element, label, path, picture, TEXT } from './svg.js'
 import { inWindow, LIMIT, mostInWindow } from './traffic.js'
 
 // Colours that can be told apart on white and on black, and by those who do not see red and green as different.
-const TEXT = '#76818d'
 const ADMITTED = '#2f81d6'
 const REFUSED = '#e07b16'
 const EXCESS = '#d1305b'
@@ -27,24 +26,17 @@ export function draw({ title, lengthMs }, rows) {
   const height = TOP + rows.length * ROW + 34
   const x = (/** @type {number} */ ms) => LEFT + ((RIGHT - LEFT) * Math.min(ms, lengthMs)) / lengthMs
   const tallestBin = Math.max(...rows.flatMap(({ decisions }) => bins(decisions).map(({ all }) => all)))
-  return `${element(
-    'svg',
+  return picture(
     {
-      xmlns: 'http://www.w3.org/2000/svg',
+      title,
+      label: `${title}: what each algorithm admits with a limit of ${LIMIT} per 10 s`,
       width: WIDTH,
       height,
-      viewBox: `0 0 ${WIDTH} ${height}`,
-      'font-family': 'system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif',
-      'font-size': 13,
-      fill: TEXT,
-      role: 'img',
-      'aria-label': `${title}: what each algorithm admits with a limit of ${LIMIT} per 10 s`,
     },
-    label(16, 26, title, { 'font-size': 17, 'font-weight': 600 }),
     ...legend(),
     ...rows.flatMap((row, i) => drawRow(row, TOP + i * ROW, x, lengthMs, tallestBin)),
     ...axis(TOP + rows.length * ROW + 6, x, lengthMs),
-  )}\n`
+  )
 }
 
 function legend() {

@@ -27,6 +27,35 @@ export function element(name, attributes, ...children) {
  */
 export const label = (x, y, content, attributes = {}) => element('text', { x, y, ...attributes }, escaped(content))
 
+/** Of all that has no colour of its own: told apart from white and from black. */
+export const TEXT = '#76818d'
+
+/**
+ * A whole picture, with its title in the upper left corner.
+ *
+ * @param {{ title: string, label?: string, width: number, height: number }} about `label` says to those who do not see
+ * it what it shows, the title unless given
+ * @param {...string} content already SVG
+ */
+export function picture({ title, label: spoken = title, width, height }, ...content) {
+  return `${element(
+    'svg',
+    {
+      xmlns: 'http://www.w3.org/2000/svg',
+      width,
+      height,
+      viewBox: `0 0 ${width} ${height}`,
+      'font-family': 'system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif',
+      'font-size': 13,
+      fill: TEXT,
+      role: 'img',
+      'aria-label': spoken,
+    },
+    label(16, 26, title, { 'font-size': 17, 'font-weight': 600 }),
+    ...content,
+  )}\n`
+}
+
 /** @param {readonly (readonly [x: number, y: number])[]} points */
 export function path(points) {
   return points

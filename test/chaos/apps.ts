@@ -98,7 +98,7 @@ export class App {
     const tooLong = setTimeout(() => {
       this.exit = 'did not end by itself'
       this.#child.kill('SIGKILL')
-    }, 15_000)
+    }, 5000)
     await exit
     clearTimeout(tooLong)
   }
