@@ -10,13 +10,15 @@
 --            op, how many decisions, and per cell its cost;
 --            if op is RESERVING more than an op: per cell the units that must have room;
 --            if the plan takes places: per decision the name of its lease;
---            if op is REFUND: when it was charged, and per cell the receipt (such a run is one decision).
--- A part between `@when` and `@end` is left out of batches that do not need it, by kernel and where no plan has several
--- cells: Redis makes every function and table anew on every run. What gives back is always there: a script that is new
--- to Redis is sent a second time, and who asks after a refund or release must not overtake it.
+--            if op is REFUND: when it was charged, and per cell the receipt and, for buckets, what had been given back
+--            before (such a run is one decision).
+-- A part between `@when` and `@end` is left out of scripts that do not need it, by kernel, where no plan has several
+-- cells (`several`), and where nothing is given back or renewed (`settle`): Redis makes every function and table anew on
+-- every run. And of batches whose plans have one cell each, all of one kind, the build makes scripts that run straight on.
 -- Returns one string: the time in ms (6 bytes), then for each decision and each of its cells whether the decision
 -- was admitted (1 byte: 0 or 1) and what the cell says, as its `report` writes it. Mostly that is its state: what
--- follows from a state, the store works out by the same kernels, and not here, where everybody waits for it.
+-- follows from a state, the store works out by the same kernels, and not here, where everybody waits for it. With 4
+-- added to that byte, there comes after it what a bucket has given back (7), of charges from when on (6).
 -- A blocked decision is the byte 2, the ms until the block ends (7), the length of the reason (2), the reason.
 -- With the marker there, nothing is decided, and the string is empty.
 
@@ -31,24 +33,44 @@ local sub, rep, format, concat = string.sub, string.rep, string.format, table.co
 local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
 -- Added to the op of a run that needs more room than it charges.
 local RESERVING = 8
-local REFUSED, ADMITTED, BLOCKED = 0, 1, 2
+local REFUSED, ADMITTED, BLOCKED, REFUNDS = 0, 1, 2, 4
 local BUCKET, LOG, SEGMENTS, COUNTER, CONCURRENCY = 1, 2, 3, 4, 5
 
 -- How much longer than it must a key may live, in ms, where that saves setting its expiry again.
 local LINGER = 10000
 
-local now, slack = tonumber(ARGV[1]), 0
-if now then
+--- A number of ARGV: what is computed with becomes one, at less than a call costs.
+local function number(i)
+  return ARGV[i] + 0
+end
+
+local now
+local slack = 0
+if ARGV[1] ~= '' then
   -- Redis expires keys by its own clock; by another one a state must not end early.
-  slack = 3600000
+  now, slack = number(1), 3600000
 else
   local time = call('TIME')
   now = time[1] * 1000 + floor(time[2] / 1000)
 end
 
-local out, n = { packBytes('>I6', now) }, 1
--- The plan at hand: cell c has its params from N[first[c]] on, and last[c] is the offset of its last.
-local kernel, N, first, last = {}, {}, {}, {}
+-- What is replied: its start as a text, and all after the first piece in a table, which a decision alone does without.
+local reply, more, pieces = packBytes('>I6', now), nil, 0
+
+local function say(piece)
+  if pieces == 0 then
+    reply = reply .. piece
+  else
+    more = more or {}
+    more[pieces] = piece
+  end
+  pieces = pieces + 1
+end
+
+-- The plan at hand: the kind of cell c; its params are in ARGV, from first[c] to last[c], as numbers.
+local kernel, first, last = {}, {}, {}
+-- The run at hand: what cell c is charged, and what must have room in it.
+local costs, needs = {}, {}
 
 -- What a kind of cell can do, by kernel. There is one cell at hand: `open` names its params, `look` finds its state,
 -- brings it to the present and returns whether a cost has room (0 now, -1 never, else later); the others act on what it
@@ -60,6 +82,7 @@ local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 --- @end
 
 --- @include "kernels/clock"
+
 -- Each in a block of its own: a function of Lua may have 200 locals.
 --- @when bucket
 do
@@ -87,7 +110,7 @@ do
 end
 --- @end
 
-local blockKeys = tonumber(ARGV[2])
+local blockKeys = number(2)
 -- Nearly always nobody is blocked: one key then answers for the whole batch. A read, so that no eviction by use takes it.
 if blockKeys < 0 then
   if tryCall('GET', KEYS[1]) then return '' end
@@ -95,33 +118,32 @@ end
 local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
 
 local a, block, cell = 4, 1, max(blockKeys, -blockKeys)
-for _ = 1, tonumber(ARGV[3]) do
-  local identities, cells = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
+for _ = 1, number(3) do
+  local identities, cells = number(a), number(a + 1)
   a = a + 2
-  local at, takesPlaces = 1, false
+  local takesPlaces = false
   for c = 1, cells do
-    local k, params = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
-    kernel[c], first[c], last[c] = k, at, params - 1
-    for i = 0, params - 1 do N[at + i] = tonumber(ARGV[a + 2 + i]) end
-    at = at + params
+    local kind, params = number(a), number(a + 1)
+    kernel[c], first[c], last[c] = kind, a + 2, a + 1 + params
     a = a + 2 + params
-    if prepare[k] then prepare[k](c) end
-    if cells == 1 then open[k](c) end
-    if k == CONCURRENCY then takesPlaces = true end
+    for p = first[c], last[c] do ARGV[p] = number(p) end
+    if prepare[kind] then prepare[kind](c) end
+    if cells == 1 then open[kind](c) end
+    if kind == CONCURRENCY then takesPlaces = true end
   end
 
-  local runs = tonumber(ARGV[a])
+  local runs = number(a)
   a = a + 1
   for _ = 1, runs do
-    local op, decisions = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
-    a = a + 1
-    local costs = {}
-    for c = 1, cells do costs[c] = tonumber(ARGV[a + c]) end
-    a = a + cells + 1
-    local needs = costs
+    local op, decisions = number(a), number(a + 1)
+    for c = 1, cells do
+      costs[c] = number(a + 1 + c)
+      needs[c] = costs[c]
+    end
+    a = a + 2 + cells
     if op >= RESERVING then
-      op, needs = op - RESERVING, {}
-      for c = 1, cells do needs[c] = tonumber(ARGV[a + c - 1]) end
+      op = op - RESERVING
+      for c = 1, cells do needs[c] = number(a - 1 + c) end
       a = a + cells
     end
     for _ = 1, decisions do
@@ -139,62 +161,63 @@ for _ = 1, tonumber(ARGV[3]) do
         end
       end
 
+--- @when settle
       if op >= REFUND then
         local chargedAt = 0
         if op == REFUND then
-          chargedAt = tonumber(ARGV[a])
+          chargedAt = number(a)
           a = a + 1
         end
         for c = 1, cells do
-          local key, k = KEYS[cell + c], kernel[c]
-          open[k](c)
-          look[k](key, 0)
+          local key, kind = KEYS[cell + c], kernel[c]
+          open[kind](c)
+          look[kind](key, 0)
           if op == REFUND then
-            giveBack[k](key, costs[c], tonumber(ARGV[a]), chargedAt, lease)
-            a = a + 1
-          elseif k == CONCURRENCY then
+            giveBack[kind](key, costs[c], number(a), chargedAt, lease, number(a + 1))
+            a = a + 2
+          elseif kind == CONCURRENCY then
             if op == RELEASE then
-              giveBack[k](key, costs[c], 0, 0, lease)
+              giveBack[kind](key, costs[c], 0, 0, lease)
             else
-              renew[k](key, costs[c], lease)
+              renew[kind](key, costs[c], lease)
             end
           end
-          report[k](key, 0, ADMITTED)
+          report[kind](key, 0, ADMITTED)
         end
       end
+--- @end
       if ends then
-        n = n + 1
-        out[n] = packBytes('>BI7I2', BLOCKED, tonumber(ends) - now, #reason) .. reason
+        say(packBytes('>BI7I2', BLOCKED, tonumber(ends) - now, #reason) .. reason)
       elseif op < REFUND then
         local allowed, possible = true, true
         for c = 1, cells do
-          local k = kernel[c]
+          local kind = kernel[c]
 --- @when several
-          if cells > 1 then open[k](c) end
+          if cells > 1 then open[kind](c) end
 --- @end
-          local wait = look[k](KEYS[cell + c], needs[c])
+          local wait = look[kind](KEYS[cell + c], needs[c])
           if wait ~= 0 then allowed = false end
           if wait < 0 then possible = false end
 --- @when several
-          if cells > 1 then keep[k](c) end
+          if cells > 1 then keep[kind](c) end
 --- @end
         end
         local charged = op ~= PEEK and (allowed or (op == CHARGE and possible))
         for c = 1, cells do
-          local key, k, cost = KEYS[cell + c], kernel[c], costs[c]
+          local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
 --- @when several
           if cells > 1 then
-            open[k](c)
-            recall[k](c)
+            open[kind](c)
+            recall[kind](c)
           end
 --- @end
           if charged then
             -- A refused request is not in flight: nobody would free the place it took.
-            if cost > 0 and (allowed or k ~= CONCURRENCY) then take[k](key, cost, lease) end
+            if cost > 0 and (allowed or kind ~= CONCURRENCY) then take[kind](key, cost, lease) end
           elseif op == CONSUME then
-            heal[k](key)
+            heal[kind](key)
           end
-          report[k](key, needs[c], allowed and ADMITTED or REFUSED)
+          report[kind](key, needs[c], allowed and ADMITTED or REFUSED)
         end
       end
       block = block + identities
@@ -203,4 +226,5 @@ for _ = 1, tonumber(ARGV[3]) do
   end
 end
 
-return concat(out)
+if more then return reply .. concat(more) end
+return reply

@@ -3,7 +3,8 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { bundle, impurities } from './lib/lua.js'
+import { impurities } from './lib/lua.js'
+import { scriptsOf } from './lib/lua-scripts.js'
 import { root } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
 import { withThrowawayRedis } from './lib/throwaway-redis.js'
@@ -50,11 +51,10 @@ function renderScript({ name, sha1, source }) {
 
 /**
  * @param {string} name
- * @param {import('./lib/lua.js').ReadSource} read
+ * @param {string} source
  * @returns {Script}
  */
-export function buildScript(name, read) {
-  const source = bundle(name, read)
+export function scriptOf(name, source) {
   return { name, sha1: createHash('sha1').update(source).digest('hex'), source }
 }
 
@@ -96,15 +96,14 @@ export function refusedByRedis(scripts) {
     const problems = []
     for (const { name, sha1, source } of scripts) {
       const reply = await redisCli(['-x', 'SCRIPT', 'LOAD'], source)
-      if (reply !== sha1) problems.push(`lua/${name}.lua: Redis says: ${reply}`)
+      if (reply !== sha1) problems.push(`${name}: Redis says: ${reply}`)
     }
     return problems
   })
 }
 
 await whenStarted(import.meta.url, async () => {
-  const scripts = luaNames('').map((name) => buildScript(name, readLua))
-  if (scripts.length === 0) throw new Error('lua/ holds no scripts')
+  const scripts = Object.entries(scriptsOf(readLua)).map(([name, source]) => scriptOf(name, source))
   const module = renderModule(scripts)
   if (process.argv.includes('--check')) {
     await check(scripts, module)

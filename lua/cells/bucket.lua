@@ -1,22 +1,24 @@
 --- @include "kernels/bucket"
 
---- A bucket under one key: debt (7 bytes), the instant it was written at (6), when the key expires (6).
+--- A bucket under one key: debt (7 bytes), the instant it was written at (6), when the key expires (6); and where
+-- refunds have to be told from each other, what was given back (7), of charges from when on (6).
 local limit, windowMs, capacity, stepMs
--- The debt at the decision's instant; the instant and the expiry as stored, both nil for a key without a state.
-local debt, instant, since, expires
+-- The debt at the decision's instant; the instant and the expiry as stored, both nil for a key without a state; what is
+-- stored of refunds, mostly ''.
+local debt, instant, since, expires, refunds
 
 open[BUCKET] = function(c)
   local p = first[c]
-  limit, windowMs, capacity, stepMs = N[p], N[p + 1], N[p + 2], N[p + 3]
+  limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
 end
 
 --- @when several
 keep[BUCKET] = function(c)
-  A[c], B[c], C[c], D[c] = debt, instant, since, expires
+  A[c], B[c], C[c], D[c], E[c] = debt, instant, since, expires, refunds
 end
 
 recall[BUCKET] = function(c)
-  debt, instant, since, expires = A[c], B[c], C[c], D[c]
+  debt, instant, since, expires, refunds = A[c], B[c], C[c], D[c], E[c]
 end
 --- @end
 
@@ -28,28 +30,37 @@ end
 
 local function bucket_write(key)
   local life = bucket_wait(capacity)
-  if life <= 0 then
+  -- What was given back has to be known for as long as its charges would count.
+  if life <= 0 and refunds == '' then
     if since then call('DEL', key) end
     return
   end
   local ends = now + life
   if since and ends <= expires then
-    call('SETRANGE', key, '0', packBytes('>I7I6', debt, instant))
+    local state = packBytes('>I7I6', debt, instant)
+    if refunds ~= '' then state = packBytes('>I7I6I6', debt, instant, expires) .. refunds end
+    call('SETRANGE', key, '0', state)
     return
   end
   -- A key seen before lives a little longer, so that most charges need not touch its expiry.
   if since then ends = ends + min(LINGER, ceil(capacity * windowMs / limit)) end
-  call('SET', key, packBytes('>I7I6I6', debt, instant, ends), 'PX', ends - now + slack)
+  call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
 end
 
 look[BUCKET] = function(key, cost)
   local stored = tryCall('GET', key)
-  if stored and #stored == 19 then
-    debt, since, expires = unpackBytes('>I7I6I6', stored)
+  local bytes = stored and #stored
+  if bytes == 19 or bytes == 32 then
+    if bytes == 19 then
+      debt, since, expires = unpackBytes('>I7I6I6', stored)
+      refunds = ''
+    else
+      debt, since, expires, refunds = unpackBytes('>I7I6I6c13', stored)
+    end
     instant = clock_instant(since, now, windowMs)
     debt = bucket_drain(debt, min(since, instant), instant, limit, stepMs)
   else
-    debt, instant, since, expires = 0, now, nil, nil
+    debt, instant, since, expires, refunds = 0, now, nil, nil, ''
   end
   return bucket_waitFor(debt, instant, cost, limit, windowMs, capacity, stepMs)
 end
@@ -59,9 +70,15 @@ take[BUCKET] = function(key, cost)
   bucket_write(key)
 end
 
-giveBack[BUCKET] = function(key, cost, receipt, chargedAt)
+giveBack[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
   if not since then return end
-  debt = bucket_refund(debt, instant, cost, receipt, chargedAt, limit, windowMs, stepMs)
+  local given, from = 0, 0
+  if refunds ~= '' then given, from = unpackBytes('>I7I6', refunds) end
+  local newGiven, newFrom
+  debt, newGiven, newFrom = bucket_refund(
+    debt, given, from, instant, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs
+  )
+  if newGiven ~= given or newFrom ~= from then refunds = packBytes('>I7I6', newGiven, newFrom) end
   bucket_write(key)
 end
 
@@ -69,8 +86,9 @@ heal[BUCKET] = function(key)
   if since and clock_isAhead(since, now, windowMs) then bucket_write(key) end
 end
 
---- Debt (7 bytes), the decision's instant (6).
+--- Debt (7 bytes), the decision's instant (6); what is stored of refunds.
 report[BUCKET] = function(key, cost, outcome)
-  n = n + 1
-  out[n] = packBytes('>BI7I6', outcome, debt, instant)
+  local said = outcome
+  if refunds ~= '' then said = outcome + REFUNDS end
+  say(packBytes('>BI7I6', said, debt, instant) .. refunds)
 end

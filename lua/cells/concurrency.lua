@@ -8,7 +8,7 @@ local nowText = format('%.0f', now)
 
 open[CONCURRENCY] = function(c)
   local p = first[c]
-  limit, ttlMs = N[p], N[p + 1]
+  limit, ttlMs = ARGV[p], ARGV[p + 1]
 end
 
 --- @when several
@@ -86,14 +86,14 @@ end
 --- Free places (7 bytes), the ms until the last lease ends (7); and for a refusal one more than the ms until the
 -- cost has room (7), and until there are more free places (7).
 report[CONCURRENCY] = function(key, cost, outcome)
-  local ends = held == 0 and now or concurrency_endAt(key, -1)
-  n = n + 1
-  out[n] = packBytes('>BI7I7', outcome, limit - held, ends - now)
+  local ends = now
+  if held > 0 then ends = concurrency_endAt(key, -1) end
+  say(packBytes('>BI7I7', outcome, limit - held, ends - now))
   if outcome == REFUSED then
     -- A place that is missing may be freed at any moment: when there are more is asked only where none is.
     local wait = concurrency_waitFor(key, cost)
-    local more = wait == 0 and concurrency_waitFor(key, limit - held + 1) or -1
-    n = n + 1
-    out[n] = packBytes('>I7I7', wait + 1, more + 1)
+    local room = -1
+    if wait == 0 then room = concurrency_waitFor(key, limit - held + 1) end
+    say(packBytes('>I7I7', wait + 1, room + 1))
   end
 end

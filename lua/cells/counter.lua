@@ -8,7 +8,7 @@ local count, start, since
 
 open[COUNTER] = function(c)
   local p = first[c]
-  limit, windowMs, byClock = N[p], N[p + 1], N[p + 3] == 1
+  limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
 end
 
 --- @when several
@@ -63,6 +63,5 @@ end
 
 --- Count (7 bytes), start (6).
 report[COUNTER] = function(key, cost, outcome)
-  n = n + 1
-  out[n] = packBytes('>BI7I6', outcome, count, start)
+  say(packBytes('>BI7I6', outcome, count, start))
 end

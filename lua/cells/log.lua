@@ -12,7 +12,8 @@
 -- params { most, longestMs, and for each limit: limit, windowMs }
 local NEAR, CHUNK = 4, 16
 
-local firstPair, lastPair, most, longestMs
+-- Where in ARGV its params begin; how many limits it has, and after which entry they are in the tables by limit.
+local params, limits, limitsAt, most, longestMs
 -- By cell: the bytes of an entry, its format, the bytes of the header, the index of its last as text.
 local W, F, S, R = {}, {}, {}, {}
 -- By limit: the first entry that counts, what is known from there on, how many those are in the header.
@@ -28,17 +29,25 @@ local source, chunk, chunkFrom
 
 prepare[LOG] = function(c)
   local p = first[c]
-  if N[p + 1] <= 4294967296 then W[c], F[c] = 4, '>I4' else W[c], F[c] = 6, '>I6' end
-  S[c] = 29 + NEAR * W[c] + (last[c] - 1) / 2 * (7 + NEAR * W[c])
+  if ARGV[p + 1] <= 4294967296 then W[c], F[c] = 4, '>I4' else W[c], F[c] = 6, '>I6' end
+  S[c] = 29 + NEAR * W[c] + (last[c] - p - 1) / 2 * (7 + NEAR * W[c])
   R[c] = tostring(S[c] - 1)
 end
 
 open[LOG] = function(c)
-  local p = first[c]
-  most, longestMs, firstPair, lastPair = N[p], N[p + 1], p + 2, p + last[c]
+  params, limits, limitsAt = first[c], (last[c] - first[c] - 1) / 2, first[c]
+  most, longestMs = ARGV[params], ARGV[params + 1]
   base, headerEnd, width, entry = S[c], R[c], W[c], F[c]
   fixed, stride = 29 + NEAR * width, 7 + NEAR * width
   if width == 4 then modulus, limitFormat = 4294967296, '>I6BI4' else modulus, limitFormat = 281474976710656, '>I6BI6' end
+end
+
+local function log_limit(l)
+  return ARGV[params + 2 * l]
+end
+
+local function log_window(l)
+  return ARGV[params + 2 * l + 1]
 end
 
 --- @when several
@@ -82,20 +91,20 @@ local function log_read(key, from, to)
 end
 
 --- What the header knows of the entries that count for a limit.
-local function log_known(pair)
-  local known = K[pair]
+local function log_known(l)
+  local known = K[limitsAt + l]
   if not known then
-    local at = fixed + (pair - firstPair) / 2 * stride + 7
-    known = sub(header, at + 1, at + Z[pair] * width)
-    K[pair] = known
+    local at = fixed + (l - 1) * stride + 7
+    known = sub(header, at + 1, at + Z[limitsAt + l] * width)
+    K[limitsAt + l] = known
   end
   return known
 end
 
 --- Makes `log_entry` begin with what is known of a limit.
-local function log_begin(key, pair)
+local function log_begin(key, l)
   source = key
-  if whole then chunk, chunkFrom = whole, oldest else chunk, chunkFrom = log_known(pair), H[pair] end
+  if whole then chunk, chunkFrom = whole, oldest else chunk, chunkFrom = log_known(l), H[limitsAt + l] end
 end
 
 --- The entry with number `i`. Reads some at a time, since those around it are asked for next.
@@ -106,20 +115,20 @@ local function log_entry(i)
   return log_instant(chunk, i - chunkFrom)
 end
 
-local function log_move(pair, head, known)
-  H[pair], K[pair], moved = head, known, max(moved, pair)
+local function log_move(l, head, known)
+  H[limitsAt + l], K[limitsAt + l], moved = head, known, max(moved, l)
 end
 
 --- Moves a limit to the first entry that counts at `at`, no more than `limit` from the newest.
-local function log_advance(key, pair, from, at)
-  log_begin(key, pair)
+local function log_advance(key, l, from, at)
+  log_begin(key, l)
   local head = total
-  if total > oldest and newest > at - N[pair + 1] then
-    head = max(log_firstLive(log_entry, from, total, at, N[pair + 1]), total - N[pair])
+  if total > oldest and newest > at - log_window(l) then
+    head = max(log_firstLive(log_entry, from, total, at, log_window(l)), total - log_limit(l))
   end
   -- What was read last begins no later than there.
   local skip = (head - chunkFrom) * width
-  log_move(pair, head, sub(chunk, skip + 1, skip + NEAR * width))
+  log_move(l, head, sub(chunk, skip + 1, skip + NEAR * width))
 end
 
 --- The header, or as much of its start as has changed.
@@ -127,16 +136,21 @@ local function log_header()
   local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
   if moved == 0 then return text end
   text = text .. rep('\0', NEAR * width - #tail)
-  for pair = firstPair, moved, 2 do
-    local known = log_known(pair)
-    text = text .. packBytes('>I6B', H[pair], #known / width) .. known .. rep('\0', NEAR * width - #known)
+  for l = 1, limits do
+    if l <= moved then
+      local known = log_known(l)
+      text = text .. packBytes('>I6B', H[limitsAt + l], #known / width) .. known .. rep('\0', NEAR * width - #known)
+    end
   end
   return text
 end
 
 --- Writes the whole log down, with some room for more; its entries are `entries`.
 local function log_rewrite(key, entries, linger)
-  for pair = firstPair, lastPair, 2 do log_move(pair, H[pair] - oldest, log_known(pair)) end
+  for l = 1, limits do
+    local known = log_known(l)
+    log_move(l, H[limitsAt + l] - oldest, known)
+  end
   oldest, total, capacity, tail = 0, total - oldest, 0, entries
   if total > NEAR then capacity, tail = min(most, total + floor(total / 4) + 2), '' end
   expires = newest + longestMs + linger
@@ -147,7 +161,7 @@ end
 
 --- Moves all limits of a log that had to be read to what counts at `at`.
 local function log_advanceAll(key, at)
-  for pair = firstPair, lastPair, 2 do log_advance(key, pair, oldest, at) end
+  for l = 1, limits do log_advance(key, l, oldest, at) end
 end
 
 --- Takes `entries` for the whole log, in place of what is stored.
@@ -182,17 +196,17 @@ look[LOG] = function(key, cost)
   end
   if not expires then
     newest, oldest, total, tail, instant = nil, 0, 0, '', now
-    for pair = firstPair, lastPair, 2 do H[pair], K[pair] = 0, '' end
+    for l = 1, limits do H[limitsAt + l], K[limitsAt + l] = 0, '' end
   else
     tail = sub(header, 30, 29 + unwritten * width)
     instant = clock_instant(newest, now, longestMs)
     local at = fixed + 1
-    for pair = firstPair, lastPair, 2 do
+    for l = 1, limits do
       local head, known, low = unpackBytes(limitFormat, header, at)
-      H[pair], K[pair], Z[pair] = head, nil, known
+      H[limitsAt + l], K[limitsAt + l], Z[limitsAt + l] = head, nil, known
       at = at + stride
-      if known == 0 or newest - (newest - low) % modulus <= instant - N[pair + 1] then
-        log_advance(key, pair, head, instant)
+      if known == 0 or newest - (newest - low) % modulus <= instant - log_window(l) then
+        log_advance(key, l, head, instant)
       end
     end
     if clock_isAhead(newest, now, longestMs) then
@@ -202,9 +216,9 @@ look[LOG] = function(key, cost)
     end
   end
   local wait = 0
-  for pair = firstPair, lastPair, 2 do
-    if cost > N[pair] then return -1 end
-    if total - H[pair] + cost > N[pair] then wait = 1 end
+  for l = 1, limits do
+    if cost > log_limit(l) then wait = -1 end
+    if wait == 0 and total - H[limitsAt + l] + cost > log_limit(l) then wait = 1 end
   end
   return wait
 end
@@ -232,20 +246,23 @@ local function log_append(key, added)
 end
 
 take[LOG] = function(key, cost)
-  local added = rep(packBytes(entry, instant % modulus), cost)
+  local added = packBytes(entry, instant % modulus)
+  if cost > 1 then added = rep(added, cost) end
   local kept = total
-  for pair = firstPair, lastPair, 2 do
-    local was, known = H[pair], K[pair] and #K[pair] / width or Z[pair]
-    local head = max(was, total + cost - N[pair])
+  for l = 1, limits do
+    local was, known = H[limitsAt + l], K[limitsAt + l] and #K[limitsAt + l] / width or Z[limitsAt + l]
+    local head = total + cost - log_limit(l)
+    if head < was then head = was end
     if head > was or known < NEAR then
-      local ahead = sub(log_known(pair), (head - was) * width + 1)
+      local ahead = sub(log_known(l), (head - was) * width + 1)
       if head + #ahead / width == total then ahead = sub(ahead .. added, 1, NEAR * width) end
-      log_move(pair, head, ahead)
+      log_move(l, head, ahead)
     end
     kept = min(kept, head)
   end
   -- What counts for no limit any more makes room.
-  tail = sub(tail, max(0, kept - (total - #tail / width)) * width + 1)
+  local lapsed = kept - (total - #tail / width)
+  if lapsed > 0 then tail = sub(tail, lapsed * width + 1) end
   if expires and not whole then
     oldest = kept
     log_append(key, added)
@@ -271,26 +288,31 @@ heal[LOG] = function(key)
   if whole then log_rewriteReplaced(key) end
 end
 
+--- How many entries count for a limit; 0 where there is no such limit.
+local function log_count(l)
+  return total - (H[limitsAt + l] or total)
+end
+
 --- The decision's instant (6 bytes), one more than the newest entry, or 0 (6); for each limit how many entries
 -- count (4), and for a refusal one more than the ms until the cost has room (7), and until fewer count (7).
 report[LOG] = function(key, cost, outcome)
   local latest = newest and newest + 1 or 0
-  n = n + 1
   if outcome == ADMITTED then
-    out[n] = packBytes('>BI6I6I4', outcome, instant, latest, total - H[firstPair])
-    for pair = firstPair + 2, lastPair, 2 do
-      n = n + 1
-      out[n] = packBytes('>I4', total - H[pair])
+    say(packBytes('>BI6I6I4', outcome, instant, latest, log_count(1)))
+    for l = 2, limits, 3 do
+      local counts = packBytes('>I4I4I4', log_count(l), log_count(l + 1), log_count(l + 2))
+      if limits < l + 2 then counts = sub(counts, 1, (limits - l + 1) * 4) end
+      say(counts)
     end
     return
   end
-  out[n] = packBytes('>BI6I6', outcome, instant, latest)
-  for pair = firstPair, lastPair, 2 do
-    log_begin(key, pair)
-    local fewer = H[pair] < total and log_entry(H[pair]) + N[pair + 1] - now or -1
-    local wait = log_waitFor(log_entry, total, total - H[pair], instant, cost, N[pair], N[pair + 1])
+  say(packBytes('>BI6I6', outcome, instant, latest))
+  for l = 1, limits do
+    log_begin(key, l)
+    local fewer = -1
+    if H[limitsAt + l] < total then fewer = log_entry(H[limitsAt + l]) + log_window(l) - now end
+    local wait = log_waitFor(log_entry, total, total - H[limitsAt + l], instant, cost, log_limit(l), log_window(l))
     if wait > 0 then wait = wait + instant - now end
-    n = n + 1
-    out[n] = packBytes('>I4I7I7', total - H[pair], wait + 1, fewer + 1)
+    say(packBytes('>I4I7I7', log_count(l), wait + 1, fewer + 1))
   end
 end

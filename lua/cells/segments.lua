@@ -10,7 +10,7 @@ local counts, total, segment, offset, instant, newest
 
 prepare[SEGMENTS] = function(c)
   local bytes, top = 1, 256
-  while top <= N[first[c]] do
+  while top <= ARGV[first[c]] do
     bytes = bytes + 1
     top = top * 256
   end
@@ -19,7 +19,7 @@ end
 
 open[SEGMENTS] = function(c)
   local p = first[c]
-  limit, windowMs, segments, edge = N[p], N[p + 1], N[p + 2], N[p + 3]
+  limit, windowMs, segments, edge = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
   segmentMs, width, counter = windowMs / segments, W[c], F[c]
 end
 
@@ -123,10 +123,8 @@ end
 -- cost has room (7), and until there is more room (7).
 report[SEGMENTS] = function(key, cost, outcome)
   local room = segments_room()
-  n = n + 1
-  out[n] = packBytes('>BI7I7I6', outcome, room, segments_reset(), segment)
+  say(packBytes('>BI7I7I6', outcome, room, segments_reset(), segment))
   if outcome == REFUSED then
-    n = n + 1
-    out[n] = packBytes('>I7I7', segments_wait(cost) + 1, segments_wait(room + 1) + 1)
+    say(packBytes('>I7I7', segments_wait(cost) + 1, segments_wait(room + 1) + 1))
   end
 end

@@ -27,8 +27,15 @@ local function bucket_charge(debt, cost, windowMs, capacity)
   return min(capacity * windowMs, debt + cost * windowMs)
 end
 
---- The debt after giving back `cost` units of a charge that left `receipt` behind it at `chargedAt`.
-local function bucket_refund(debt, at, cost, receipt, chargedAt, limit, windowMs, stepMs)
-  local outstanding = bucket_drain(receipt, min(chargedAt, at), at, limit, stepMs)
-  return max(0, debt - min(cost * windowMs, outstanding))
+--- The debt, and what is counted as given back (of charges from when on), after giving back `cost` units of a charge that
+-- left the debt `receipt` at `chargedAt`, when `before` was counted.
+local function bucket_refund(debt, given, from, at, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs)
+  local since = given - before
+  if chargedAt < from then since = capacity * windowMs end
+  local own, paidFrom = cost * windowMs, min(chargedAt, at)
+  local left = bucket_drain(receipt, paidFrom, at, limit, stepMs)
+  local owed = min(debt, own, max(left - max(0, since), bucket_drain(own, paidFrom, at, limit, stepMs)))
+  if owed == 0 or (since == 0 and debt == left) then return debt - owed, given, from end
+  if given + owed < 9007199254740991 then return debt - owed, given + owed, from end
+  return debt - owed, 0, at + 1
 end

@@ -2,18 +2,14 @@
 -- state: `entry(i)`, the instant of the i-th entry from 0, and `total`, how many there are.
 -- An entry exactly one window old no longer counts.
 
---- The index of the first entry that counts at `at`, `total` if none does. Gallops from `from`, before
--- which nothing counts: from one decision to the next few entries lapse.
+--- The index of the first entry that counts at `at`, `total` if none does. Gallops from `from`, before which nothing
+-- counts, since few entries lapse from one decision to the next; from the first that counts on it halves (step 0).
 local function log_firstLive(entry, from, total, at, windowMs)
-  local low, step = from, 1
-  while low + step <= total and entry(low + step - 1) <= at - windowMs do
-    low = low + step
-    step = step * 2
-  end
-  local high = min(low + step, total)
+  local low, high, step = from, total, 1
   while low < high do
-    local middle = floor((low + high) / 2)
-    if entry(middle) > at - windowMs then high = middle else low = middle + 1 end
+    local probe = low + step - 1
+    if step == 0 or probe >= high then probe, step = floor((low + high) / 2), 0 end
+    if entry(probe) > at - windowMs then high, step = probe, 0 else low, step = probe + 1, step * 2 end
   end
   return low
 end

@@ -37,25 +37,30 @@ end
 --- Milliseconds from `offset` ms into the current segment until `cost` units have room: 0 now, -1 never.
 local function window_waitFor(counts, total, offset, cost, limit, segments, segmentMs, edge, width, format)
   if cost > limit then return -1 end
-  local inside = total
+  local inside, wait = total, (segments + 1) * segmentMs - offset
   for by = 0, segments do
     if by > 0 then inside = inside - window_nth(counts, segments - by, width, format) end
     if inside + cost <= limit then
       local count = window_nth(counts, segments - by, width, format)
       local from = window_offsetFor(count, limit - cost - inside, segmentMs, edge)
-      if from < segmentMs then return max(0, by * segmentMs + from - offset) end
+      if from < segmentMs then
+        wait = max(0, by * segmentMs + from - offset)
+        break
+      end
     end
   end
-  return (segments + 1) * segmentMs - offset
+  return wait
 end
 
 --- Milliseconds until nothing counted so far counts for anything.
 local function window_resetAfter(counts, offset, segments, segmentMs, edge, width, format)
+  local reset = 0
   for k = 0, segments do
     local count = window_nth(counts, k, width, format)
     if count > 0 then
-      return max(0, (segments - k) * segmentMs + window_offsetFor(count, 0, segmentMs, edge) - offset)
+      reset = max(0, (segments - k) * segmentMs + window_offsetFor(count, 0, segmentMs, edge) - offset)
+      break
     end
   end
-  return 0
+  return reset
 end

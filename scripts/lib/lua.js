@@ -139,3 +139,24 @@ export function impurities(name, source) {
     return /\bredis\b/.test(code) ? [`${where}: a kernel is pure and may not use redis`] : []
   })
 }
+
+/**
+ * A script with some of its parts or without; parts that are not spoken of stay, with their marks.
+ *
+ * @param {string} source
+ * @param {Readonly<Record<string, boolean>>} choice by what stands after `@when`
+ * @returns {string}
+ */
+export function withParts(source, choice) {
+  /** Of the parts around the line at hand, whether each is wanted. @type {(boolean | undefined)[]} */
+  const around = []
+  const lines = source.split('\n').filter((line) => {
+    const [, part] = /^--@when (\w+)$/.exec(line) ?? []
+    if (part !== undefined) around.push(choice[part])
+    const isMark = part !== undefined || line === '--@end'
+    const isKept = !around.includes(false) && !(isMark && around.at(-1) !== undefined)
+    if (line === '--@end') around.pop()
+    return isKept
+  })
+  return lines.join('\n')
+}

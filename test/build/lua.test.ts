@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { buildScript, refusedByRedis, renderModule } from '../../scripts/build-lua.js'
-import { bundle, impurities, stripLine } from '../../scripts/lib/lua.js'
+import { refusedByRedis, renderModule, scriptOf } from '../../scripts/build-lua.js'
+import { bundle, impurities, stripLine, withParts } from '../../scripts/lib/lua.js'
 
 /** A lua/ folder that exists only here. */
 const folder = (files: Record<string, string>) => (name: string) => files[name]
@@ -85,6 +85,22 @@ describe('stripping', () => {
   })
 })
 
+describe('parts', () => {
+  const source = ['a', '--@when one', 'b', '--@when two', 'c', '--@end', '--@end', '--@when two', 'd', '--@end'].join(
+    '\n',
+  )
+
+  test('that are chosen stay without their marks, and those that are not go with all in them', () => {
+    expect(withParts(source, { one: true, two: true })).toBe('a\nb\nc\nd')
+    expect(withParts(source, { one: false, two: true })).toBe('a\nd')
+  })
+
+  test('that are not spoken of stay with their marks', () => {
+    expect(withParts(source, { two: false })).toBe('a\n--@when one\nb\n--@end')
+    expect(withParts(source, {})).toBe(source)
+  })
+})
+
 describe('kernels', () => {
   test('may speak of redis in comments and strings only', () => {
     expect(impurities('kernels/a', '-- no redis.call here\nlocal s = "redis" -- redis')).toEqual([])
@@ -102,7 +118,7 @@ describe('the generated module', () => {
   const source = 'local s = "`${x}` \\n \\\\ $ é"\nreturn s'
 
   test('holds each script exactly, with the sha1 of exactly that text', async () => {
-    const script = buildScript('shadow-ban', folder({ 'shadow-ban': source }))
+    const script = scriptOf('shadow-ban', source)
     const javascript = renderModule([script])
       .replace(/export interface [^}]*}/, '')
       .replace(': LuaScript', '')
@@ -110,29 +126,27 @@ describe('the generated module', () => {
 
     expect(module.shadowBanScript).toEqual({
       name: 'shadow-ban',
-      sha1: createHash('sha1').update(`${source}\n`).digest('hex'),
-      source: `${source}\n`,
+      sha1: createHash('sha1').update(source).digest('hex'),
+      source,
     })
   })
 
   test('is the same text for the same Lua', () => {
-    const render = () => renderModule([buildScript('a', folder({ a: source }))])
+    const render = () => renderModule([scriptOf('a', source)])
     expect(render()).toBe(render())
   })
 })
 
 describe('Redis', () => {
   test('accepts a script under the very sha1 that was computed, non-ASCII text included', async () => {
-    expect(await refusedByRedis([buildScript('good', folder({ good: 'return "é"' }))])).toEqual([])
+    expect(await refusedByRedis([scriptOf('good', 'return "é"')])).toEqual([])
   })
 
   test('refuses a script that does not compile, and the problem names it', async () => {
     const problems = await refusedByRedis([
-      buildScript('good', folder({ good: 'return 1' })),
-      buildScript('broken', folder({ broken: 'local function ( return end' })),
+      scriptOf('good', 'return 1'),
+      scriptOf('broken', 'local function ( return end'),
     ])
-    expect(problems).toEqual([
-      expect.stringMatching(/^lua\/broken\.lua: Redis says: .*compiling script.*expected near/s),
-    ])
+    expect(problems).toEqual([expect.stringMatching(/^broken: Redis says: .*compiling script.*expected near/s)])
   })
 })

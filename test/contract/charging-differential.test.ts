@@ -12,21 +12,15 @@ import {
   type Verdict,
 } from '@sluice/core'
 import fc from 'fast-check'
-import { Redis } from 'ioredis'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { insist } from '../support/outages.js'
-import { startRedis } from '../support/redis-server.js'
+import { redisForTests } from '../support/redis-for-tests.js'
 import { Clock, freshKey } from './store-under-test.js'
 import { said } from './traces.js'
 
 const RUNS = Number(process.env.SLUICE_RUNS ?? 150)
 
-const server = await startRedis()
-const client = new Redis(server.url)
-afterAll(async () => {
-  client.disconnect()
-  await server.stop()
-})
+const { client } = await redisForTests()
 
 /** Many limits that keep something, two that count bytes, in two tiers that have one limit in common. */
 function limiterOn(store: ReturnType<typeof memoryStore>) {

@@ -8,9 +8,8 @@ import {
   slidingLog,
   type Verdict,
 } from '@sluice/core'
-import { Redis } from 'ioredis'
-import { afterAll, expect, test } from 'vitest'
-import { startRedis } from '../support/redis-server.js'
+import { expect, test } from 'vitest'
+import { redisForTests } from '../support/redis-for-tests.js'
 import { POLICIES, randomFrom } from './policies.js'
 import { Clock } from './store-under-test.js'
 
@@ -20,12 +19,7 @@ const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 3
 /** How long a refusal may be told again. */
 const HOLD_MS = 1000
 
-const server = await startRedis()
-const client = new Redis(server.url)
-afterAll(async () => {
-  client.disconnect()
-  await server.stop()
-})
+const { client } = await redisForTests()
 
 /** An admitted request, and in which of the two processes. */
 interface Kept {

@@ -1,8 +1,7 @@
 import { createLimiter, type Limiter, memoryStore, redisStore, type Verdict } from '@sluice/core'
-import { Redis } from 'ioredis'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { insist } from '../support/outages.js'
-import { startRedis } from '../support/redis-server.js'
+import { redisForTests } from '../support/redis-for-tests.js'
 import { POLICIES, randomFrom, waysToDeny } from './policies.js'
 import { Clock } from './store-under-test.js'
 
@@ -10,12 +9,7 @@ import { Clock } from './store-under-test.js'
 const STEPS = Number(process.env.SLUICE_STEPS ?? 50_000)
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
 
-const server = await startRedis()
-const client = new Redis(server.url)
-afterAll(async () => {
-  client.disconnect()
-  await server.stop()
-})
+const { client } = await redisForTests()
 
 interface Kept {
   readonly key: string

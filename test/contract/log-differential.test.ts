@@ -1,7 +1,6 @@
 import { createLimiter, type Limiter, memoryStore, redisStore, slidingLog, type Verdict } from '@sluice/core'
-import { Redis } from 'ioredis'
-import { afterAll, describe, expect, test } from 'vitest'
-import { startRedis } from '../support/redis-server.js'
+import { describe, expect, test } from 'vitest'
+import { redisForTests } from '../support/redis-for-tests.js'
 import { randomFrom } from './policies.js'
 import { Clock, MIDNIGHT } from './store-under-test.js'
 
@@ -38,12 +37,7 @@ const WALKS = LOGS.map((pairs, i) => ({
   title: pairs.map(([limit, windowMs]) => `${limit} in ${windowMs} ms`).join(', '),
 }))
 
-const server = await startRedis()
-const client = new Redis(server.url)
-afterAll(async () => {
-  client.disconnect()
-  await server.stop()
-})
+const { client } = await redisForTests()
 
 /** Something admitted, and what each store said. */
 interface Kept {

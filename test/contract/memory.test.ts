@@ -3,6 +3,7 @@ import { agreementContract } from './agreement.js'
 import { chargingContract } from './charging.js'
 import { guaranteesContract } from './guarantees.js'
 import { propertiesContract } from './properties.js'
+import { refundsContract } from './refunds.js'
 import type { StoreUnderTest } from './store-under-test.js'
 import { vectorsContract } from './vectors.js'
 
@@ -17,4 +18,5 @@ vectorsContract(memory)
 agreementContract(memory)
 propertiesContract(memory)
 guaranteesContract(memory)
+refundsContract(memory)
 chargingContract(memory)

@@ -6,6 +6,7 @@ import { agreementContract } from './agreement.js'
 import { chargingContract } from './charging.js'
 import { guaranteesContract } from './guarantees.js'
 import { propertiesContract } from './properties.js'
+import { refundsContract } from './refunds.js'
 import type { StoreUnderTest } from './store-under-test.js'
 import { vectorsContract } from './vectors.js'
 
@@ -42,5 +43,6 @@ export async function contractsOnRedis(
   propertiesContract(redis)
   chargingContract(redis)
   guaranteesContract(redis)
+  refundsContract(redis)
   afterAll(() => redis.close())
 }

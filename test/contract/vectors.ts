@@ -56,16 +56,24 @@ async function runVector(vector: Vector, limits: readonly VectorLimit[], store: 
     key: (subject) => `${run}/${subject as string}`,
     onDeny: vector.onDeny ?? 'none',
   })
+  const given: Verdict[] = []
   for (const [i, step] of vector.steps.entries()) {
-    const verdicts = await runStep(limiter, step, clock)
+    const verdicts = await runStep(limiter, step, clock, given)
+    given.push(verdicts.at(-1) as Verdict)
     check(verdicts, step, `step ${i + 1}: ${step.why}`)
   }
 }
 
-async function runStep(limiter: Limiter<Subject>, step: VectorStep, clock: Clock): Promise<Verdict[]> {
+async function runStep(
+  limiter: Limiter<Subject>,
+  step: VectorStep,
+  clock: Clock,
+  given: readonly Verdict[],
+): Promise<Verdict[]> {
   const { atMs, op = 'consume', cost = 1, key = 'key', times = 1, everyMs } = step
-  const ask = () => limiter[op](key, { cost })
+  const ask = () => limiter[op === 'refund' ? 'peek' : op](key, { cost })
   clock.now = MIDNIGHT + atMs
+  if (op === 'refund') await limiter.refund(key, given[(step.of as number) - 1] as Verdict)
   if (everyMs === undefined) return Promise.all(Array.from({ length: times }, ask))
   const verdicts = []
   for (let i = 0; i < times; i++) {

@@ -57,8 +57,10 @@ async function consume(limiter: Leased, times: number): Promise<Verdict[]> {
 
 /** How often Redis was asked meanwhile. */
 async function callsDuring(run: () => Promise<unknown>): Promise<number> {
-  const calls = async () =>
-    Number(/cmdstat_evalsha:calls=(\d+)/.exec(String(await server.call('INFO', 'commandstats')))?.[1] ?? 0)
+  const calls = async () => {
+    const stats = String(await server.call('INFO', 'commandstats')).matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)
+    return [...stats].reduce((sum, [, count]) => sum + Number(count), 0)
+  }
   const before = await calls()
   await run()
   return (await calls()) - before

@@ -1,20 +1,14 @@
 import { createLimiter, type Limiter, redisStore, type Store, type Verdict } from '@sluice/core'
 import fc from 'fast-check'
-import { Redis } from 'ioredis'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { limitOf } from '../contract/limit-of.js'
 import { Clock, freshKey, MIDNIGHT } from '../contract/store-under-test.js'
 import { ALGORITHMS, always } from '../contract/traces.js'
 import { capacityOf, roomOf } from '../oracle/oracle.js'
 import type { Charge, LimitSpec } from '../oracle/spec.js'
-import { startRedis } from '../support/redis-server.js'
+import { redisForTests } from '../support/redis-for-tests.js'
 
-const server = await startRedis()
-const client = new Redis(server.url)
-afterAll(async () => {
-  client.disconnect()
-  await server.stop()
-})
+const { client } = await redisForTests()
 
 const PROCESSES = 3
 const redis = { name: 'redis', make: () => redisStore(client), close: async () => {} }

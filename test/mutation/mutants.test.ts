@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { randomFrom } from '../contract/policies.js'
 import { Lane } from './lane.js'
-import { allMutants, luaOf, type Mutant, mutantsOf } from './mutants.js'
+import { allMutants, luaOf, type Mutant, mutantsOf, scriptsWith } from './mutants.js'
 import { survivors } from './survivors.js'
 
 /** Which mutants are tried; `npm run mutate` tries all. On the build it is the same Lua: a few will do. */
@@ -52,6 +52,18 @@ describe('mutants that are known to survive', () => {
 })
 
 describe('mutants', () => {
+  test.each(['bucket', 'clock', 'counter', 'log', 'window'])(
+    'of kernels/%s are in the script that the store puts together, and in one that runs straight on',
+    (kernel) => {
+      const originals = scriptsWith()
+      const [mutant] = mutantsOf(`kernels/${kernel}`, luaOf(`kernels/${kernel}`) ?? '')
+      const changed = Object.entries(scriptsWith(mutant)).filter(([name, text]) => text !== originals[name])
+      expect(changed.map(([name]) => name)).toEqual(
+        expect.arrayContaining(['decide', expect.stringMatching(/^decide-/)]),
+      )
+    },
+  )
+
   const changes = (source: string) =>
     mutantsOf('a', source).map(({ change, source: changed }) => `${change}: ${changed.trim()}`)
 

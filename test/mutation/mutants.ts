@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { bundle } from '../../scripts/lib/lua.js'
+import { scriptsOf } from '../../scripts/lib/lua-scripts.js'
+import { straighten } from '../../scripts/lib/lua-straighten.js'
 import { type Token, tokensOf } from './tokens.js'
 
 const LUA = join(import.meta.dirname, '../../lua')
@@ -19,11 +20,8 @@ export interface Mutant {
   readonly source: string
 }
 
-/** The scripts as Redis gets them, before parts are left out. */
-export interface Scripts {
-  readonly decide: string
-  readonly block: string
-}
+/** The scripts as the build makes them, by name. */
+export type Scripts = Readonly<Record<string, string>>
 
 const files = new Map(
   readdirSync(LUA, { recursive: true, encoding: 'utf8' })
@@ -40,8 +38,16 @@ export function luaOf(file: string): string | undefined {
 /** The scripts with a mutant in them; without one, as they are. */
 export function scriptsWith(mutant?: Mutant): Scripts {
   const read = (name: string) => (name === mutant?.file ? mutant.source : luaOf(name))
-  return { decide: bundle('decide', read), block: bundle('block', read) }
+  return scriptsOf(read, (source, known) => {
+    const asked = JSON.stringify([source, known])
+    const text = unchanged.get(asked) ?? straighten(source, known)
+    if (!mutant) unchanged.set(asked, text)
+    return text
+  })
 }
+
+/** What was made of the Lua as it is: most mutants change a few of the scripts. */
+const unchanged = new Map<string, string>()
 
 /** A change of some tokens of a line: what stands from `from` to before `to` becomes `text`. */
 interface Edit {

@@ -1,39 +1,31 @@
 import { createHash } from 'node:crypto'
 import { Redis } from 'ioredis'
+import { withParts } from '../../scripts/lib/lua.js'
 import { type Mutant, type Scripts, scriptsWith } from './mutants.js'
 
 const sha1 = (source: string) => createHash('sha1').update(source).digest('hex')
 
-/** A script that the store may ask for: `block`, or the parts of `decide` that are chosen, one after the other. */
+/** A script that the store may ask for: of the build's, or `decide` and the parts of it that are chosen. */
 type Name = string
 
-const PART = /^--@when (\w+)$/
+const originals = scriptsWith()
+const PARTS = [...new Set((originals.decide as string).match(/(?<=^--@when )\w+$/gm))]
 
 /** The script of this name, as the store puts it together. */
-function scriptOf({ decide, block }: Scripts, name: Name): string {
-  if (name === 'block') return block
-  const chosen = name.split(' ')
-  const around: boolean[] = []
-  const lines = decide.split('\n').filter((line) => {
-    const part = PART.exec(line)?.[1]
-    if (part !== undefined) around.push(chosen.includes(part))
-    else if (line === '--@end') around.pop()
-    else return !around.includes(false)
-    return false
-  })
-  return lines.join('\n')
+function scriptOf(scripts: Scripts, name: Name): string {
+  const [script = '', ...chosen] = name.split(' ')
+  const choice = Object.fromEntries(PARTS.map((part) => [part, chosen.includes(part)]))
+  return withParts(scripts[script] as string, choice)
 }
 
-/** Every choice of the parts of `decide`, and `block`. */
-function namesOf({ decide }: Scripts): Name[] {
-  const parts = [...new Set(decide.split('\n').flatMap((line) => PART.exec(line)?.[1] ?? []))]
-  const choices = Array.from({ length: 1 << parts.length }, (_, choice) =>
-    parts.filter((_, i) => choice & (1 << i)).join(' '),
+/** Every script of the build, and every choice of the parts of `decide`. */
+function namesOf(scripts: Scripts): Name[] {
+  const choices = Array.from({ length: 1 << PARTS.length }, (_, choice) =>
+    ['decide', ...PARTS.filter((_, i) => choice & (1 << i))].join(' '),
   )
-  return ['block', ...choices]
+  return [...Object.keys(scripts), ...choices]
 }
 
-const originals = scriptsWith()
 const nameOf = new Map(namesOf(originals).map((name) => [sha1(scriptOf(originals, name)), name]))
 
 /**
@@ -100,13 +92,15 @@ export class MutatedRedis {
       duplicate: () => client,
       evalsha: () => {},
       disconnect: () => {},
-      callBuffer: (command: string, args: string[]) =>
-        command === 'EVALSHA' ? this.#run(args) : own.callBuffer(command, ...args),
+      callBuffer: (command: string, [script = '', ...args]: string[]) => {
+        if (command === 'EVALSHA') return this.#run(script, args)
+        return command === 'EVAL' ? this.#run(sha1(script), args) : own.callBuffer(command, script, ...args)
+      },
     }
     return client
   }
 
-  #run([sha = '', count = '', ...rest]: string[]): Promise<unknown> {
+  #run(sha: string, [count = '', ...rest]: string[]): Promise<unknown> {
     const name = nameOf.get(sha)
     if (name === undefined) throw new Error(`lua/ and the embedded scripts differ: no script has sha1 ${sha}`)
     this.ran.add(name)

@@ -2,7 +2,9 @@ import {
   concurrency,
   gcra,
   type Limit,
+  perHour,
   perMinute,
+  perSecond,
   slidingLog,
   slidingWindow,
   tokenBucket,
@@ -27,6 +29,13 @@ const MORE: Record<string, readonly Limit<string>[]> = {
   steps: [tokenBucket({ capacity: 3, refill: 5, every: '2s', style: 'interval' })],
   halves: [slidingWindow({ limit: 9, window: '10s', segments: 1 })],
   crowd: [concurrency({ limit: 30, ttl: '9s' })],
+  five: [
+    perSecond(3),
+    slidingLog({ limit: 5, window: '2s' }),
+    slidingLog({ limit: 8, window: '5s' }),
+    perMinute(12),
+    perHour(15),
+  ],
   months: [slidingLog({ limit: 5, window: '60d' }), slidingLog({ limit: 12, window: '400d' })],
 }
 const ALL = { ...POLICIES, ...MORE }
@@ -200,6 +209,26 @@ async function* batchWalks(): AsyncGenerator<Scenario> {
   }
 }
 
+/** Policies of one kind, several things asked in one batch, and nothing given back: what scripts of their own decide. */
+async function* alikeWalks(): AsyncGenerator<Scenario> {
+  const kinds = {
+    log: ['log', 'long'],
+    logs: ['logs', 'nested', 'five', 'months'],
+    counter: ['fixed', 'opened'],
+    segments: ['weighted', 'up', 'strict', 'dropped', 'wide'],
+    bucket: ['gcra', 'interval', 'queue'],
+    concurrency: ['places', 'crowd'],
+  }
+  for (const [kind, names] of Object.entries(kinds)) {
+    const policies = names.map((name, i): Policy => {
+      const limits = ALL[name] as readonly Limit<string>[]
+      return { name, limits, onDeny: i % 2 === 0 ? 'none' : 'charge' }
+    })
+    const options = { steps: 120, together: 7, onlyCharges: true, stepsBack: true }
+    yield await walk(`batches: alike, ${kind}`, policies, options, ['ann', 'bob', 'all'])
+  }
+}
+
 /** Limits and traces of any shape, as the oracles are asked about. */
 async function* randomTraces(): AsyncGenerator<Scenario> {
   for (const algorithm of ALGORITHMS) {
@@ -320,6 +349,7 @@ export function scenarios(): Promise<Scenario[]> {
       longWalks(),
       randomTraces(),
       batchWalks(),
+      alikeWalks(),
       forgetfulWalks(),
     ]) {
       for await (const scenario of some) all.push(scenario)

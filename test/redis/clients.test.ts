@@ -225,3 +225,19 @@ test('stores with different prefixes share nothing, stores with the same share e
   expect((await limiter(alsoA.store).consume('k')).remaining).toBe(0)
   for (const { close } of [a, b, alsoA]) await close()
 })
+
+test.each(namesOf(singleClients))('%s sends text of every alphabet as it is', async (name) => {
+  const { store, close } = await openStore(singleClients[name](server.port), { prefix: `сторож ${name}:` })
+  const redis = new Redis({ host: HOST, port: server.port })
+  try {
+    const limiter = createLimiter({ name: 'text', store, limit: 2, window: '1h' })
+    expect(await limiter.consume('ключ')).toMatchObject({ allowed: true, remaining: 1 })
+    await limiter.block('ключ', { for: '1h', reason: 'занят 🚧' })
+    expect(await limiter.consume('ключ')).toMatchObject({ reason: 'blocked', block: { reason: 'занят 🚧' } })
+    const keys = await redis.keys(`сторож ${name}:{${encodeURIComponent('ключ')}}:text:*`)
+    expect(keys).toHaveLength(2)
+  } finally {
+    redis.disconnect()
+    await close()
+  }
+})

@@ -15,38 +15,27 @@ import {
   slidingLog,
   type Verdict,
 } from '@sluice/core'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { Clock } from '../contract/store-under-test.js'
-import { type Owned, singleClients } from '../support/clients.js'
-import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { redisForTests } from '../support/redis-for-tests.js'
 
-let server: RedisServer
-let owned: Owned<unknown>
+const { server, client } = await redisForTests()
 let clock: Clock
 /** Two stores know no more of each other than two processes do. */
 let here: Store
 let there: Store
 /** By Redis's own clock. */
 let timed: Store
-beforeAll(async () => {
-  server = await startRedis()
-  owned = singleClients['ioredis 6'](server.port)
-  await owned.ready
-})
 beforeEach(async () => {
   await server.flush()
   clock = new Clock()
   const options = { clock: clock.read, timeoutMs: 5000 }
-  here = redisStore(owned.client, options)
-  there = redisStore(owned.client, options)
-  timed = redisStore(owned.client, { timeoutMs: 5000 })
+  here = redisStore(client, options)
+  there = redisStore(client, options)
+  timed = redisStore(client, { timeoutMs: 5000 })
   return async () => {
     for (const store of [here, there, timed]) await store.close()
   }
-})
-afterAll(async () => {
-  owned.close()
-  await server.stop()
 })
 
 /** How many scripts Redis runs meanwhile. */
@@ -143,7 +132,7 @@ describe('a flood of requests that are refused', () => {
   })
 
   test('asks every time where the cache is off', async () => {
-    const store = redisStore(owned.client, { clock: clock.read, timeoutMs: 5000, denyCache: false })
+    const store = redisStore(client, { clock: clock.read, timeoutMs: 5000, denyCache: false })
     const limiter = limiterOn(store, [perMinute(1)])
     await spend(limiter, 1)
     expect(
@@ -156,7 +145,7 @@ describe('a flood of requests that are refused', () => {
 })
 
 test('denyCache is true or false', () => {
-  expect(() => redisStore(owned.client, { denyCache: 'no' as never })).toThrow(
+  expect(() => redisStore(client, { denyCache: 'no' as never })).toThrow(
     'redisStore: denyCache: expected true or false, got "no"',
   )
 })

@@ -1,25 +1,12 @@
-import { createLimiter, type Limiter, redisStore, type Store, slidingLog } from '@sluice/core'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { singleClients } from '../support/clients.js'
+import { createLimiter, type Limiter, redisStore, slidingLog } from '@sluice/core'
+import { afterAll, beforeEach, expect, test } from 'vitest'
 import { insist } from '../support/outages.js'
-import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { redisForTests } from '../support/redis-for-tests.js'
 
-let server: RedisServer
-let store: Store
-let close: () => void
-beforeAll(async () => {
-  server = await startRedis()
-  const owned = singleClients['ioredis 6'](server.port)
-  await owned.ready
-  store = insist(redisStore(owned.client, { timeoutMs: 5000 }))
-  close = owned.close
-})
+const { server, client } = await redisForTests()
+const store = insist(redisStore(client, { timeoutMs: 5000 }))
 beforeEach(() => server.flush())
-afterAll(async () => {
-  await store.close()
-  close()
-  await server.stop()
-})
+afterAll(() => store.close())
 
 const long = 'x'.repeat(10_000)
 

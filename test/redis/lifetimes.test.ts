@@ -1,30 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { concurrency, createLimiter, type Limiter, redisStore, type Store, slidingLog } from '@sluice/core'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { algorithms } from '../support/algorithms.js'
-import { singleClients } from '../support/clients.js'
 import { insist } from '../support/outages.js'
-import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { redisForTests } from '../support/redis-for-tests.js'
 import { until } from '../support/until.js'
 
 const HOUR_MS = 3_600_000
 /** How much longer than needed a key may stay. */
 const SPARE_MS = 60_000
 
-let server: RedisServer
-let store: Store
-let timed: Store
+const { server, client } = await redisForTests()
+const store = insist(redisStore(client, { timeoutMs: 5000 }))
 /** The clock of `timed`; its keys' lives are real time all the same. */
 let now = 0
-let close: () => void
-beforeAll(async () => {
-  server = await startRedis()
-  const owned = singleClients['ioredis 6'](server.port)
-  await owned.ready
-  store = insist(redisStore(owned.client, { timeoutMs: 5000 }))
-  timed = insist(redisStore(owned.client, { timeoutMs: 5000, clock: () => now }))
-  close = owned.close
-})
+const timed = insist(redisStore(client, { timeoutMs: 5000, clock: () => now }))
 beforeEach(async () => {
   now = 500 * HOUR_MS
   await server.flush()
@@ -32,8 +22,6 @@ beforeEach(async () => {
 afterAll(async () => {
   await store.close()
   await timed.close()
-  close()
-  await server.stop()
 })
 
 /** Expects that every key ends by itself, and not much later than it has to. */

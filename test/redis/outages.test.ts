@@ -162,6 +162,31 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     expect((await decided(staying.peek('k'))).remaining).toBe(3)
   })
 
+  test('connections that are given up are closed, however often that happens at once', async () => {
+    const redis = await server({ settings: ['replica-serve-stale-data yes'] })
+    const connections = async () => Number((await redis.fields('INFO', 'clients')).connected_clients)
+    const outage = await connected(kind, redis.port, { batch: 1, denyCache: false })
+    const before = await connections()
+    // How soon is told elsewhere.
+    const again = () => until('decisions are by Redis', () => decided(outage.limiter.consume('back')))
+    const many = () => Promise.all(Array.from({ length: 20 }, (_, n) => outage.limiter.consume(`k${n}`)))
+    for (let n = 0; n < 3; n++) {
+      await redis.call('REPLICAOF', '127.0.0.1', 1)
+      await many()
+      await redis.call('REPLICAOF', 'NO', 'ONE')
+      await again()
+      redis.kill('SIGSTOP')
+      await many()
+      // As long as it takes to give up a connection, and the next one before it is greeted.
+      await sleep(2.5 * TIMEOUT_MS)
+      redis.kill('SIGCONT')
+      await again()
+    }
+    await until('none is left over', async () => (await connections()) === before)
+    await outage.store.close()
+    await until('that of the store is closed', async () => (await connections()) === before - 1)
+  }, 60_000)
+
   test('closing in an outage does not wait for it, and nothing goes on trying', async () => {
     const redis = await server()
     const outage = await connected(kind, redis.port)
@@ -326,4 +351,24 @@ test('a decision that outlasts its deadline once does not open anything', async 
     await until('the next is by Redis', () => decided(outage.limiter.consume('k')))
   }
   expect(outage.told).toEqual([])
+})
+
+test('every store keeps its own deadline, whichever was asked first', async () => {
+  const redis = await server()
+  const patient = await connected('ioredis 6', redis.port, { timeoutMs: 1200 })
+  const hasty = await connected('ioredis 6', redis.port, { timeoutMs: 50 })
+  redis.kill('SIGSTOP')
+  const done: string[] = []
+  const ask = async (name: string, { limiter }: Outage) => {
+    const { kind } = await limiter.consume('k')
+    done.push(`${name}: ${kind}`)
+  }
+  const first = ask('patient', patient)
+  await ask('hasty', hasty)
+  await ask('hasty', hasty)
+  const second = ask('patient', patient)
+  expect(done).toEqual(['hasty: unavailable', 'hasty: unavailable'])
+  redis.kill('SIGCONT')
+  await Promise.all([first, second])
+  expect(done.slice(2)).toEqual(['patient: decided', 'patient: decided'])
 })

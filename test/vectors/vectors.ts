@@ -23,8 +23,9 @@ export interface VectorLimit {
 export interface VectorStep {
   /** Milliseconds since midnight. */
   readonly atMs: number
-  /** @default 'consume' */
-  readonly op?: 'consume' | 'peek'
+  /** `refund` gives back what step `of` charged, the first being 1, and then looks. @default 'consume' */
+  readonly op?: 'consume' | 'peek' | 'refund'
+  readonly of?: number
   /** @default 1 */
   readonly cost?: number
   /** @default one key for the whole vector */

@@ -14,14 +14,23 @@ export class SluiceError extends Error {
 
 /** A short, safe rendering of any value for an error message. */
 export function show(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(cut(value))
+  if (typeof value === 'string') return quoted(value)
   if (typeof value === 'function') return 'a function'
   if (typeof value === 'object' && value !== null) return kindOf(value)
   return cut(String(value))
 }
 
+const MOST_SHOWN = 60
+
 function cut(text: string): string {
-  return text.length > 60 ? `${text.slice(0, 60)}…` : text
+  return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text
+}
+
+function quoted(text: string): string {
+  let shown = text.slice(0, MOST_SHOWN)
+  // Some characters are six when they are escaped.
+  while (JSON.stringify(shown).length > 2 * MOST_SHOWN) shown = shown.slice(0, -1)
+  return JSON.stringify(shown === text ? text : `${shown}…`)
 }
 
 function kindOf(value: object): string {

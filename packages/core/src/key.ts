@@ -8,6 +8,13 @@ const HASH_LENGTH = 23
 
 /** @throws SluiceError `INVALID_KEY` */
 export function checkedKey(where: string, key: unknown): string {
+  // Nearly every key can be told by its length to be kept as it is.
+  const length = typeof key === 'string' ? key.length : 0
+  if (length > 0 && length <= LONGEST_KEY && length !== HASH_LENGTH) return key as string
+  return identityOf(where, key)
+}
+
+function identityOf(where: string, key: unknown): string {
   if (typeof key === 'string' && key !== '') return bounded(key)
   if (typeof key === 'number' && Number.isFinite(key)) return String(key)
   if (typeof key === 'bigint') return bounded(String(key))

@@ -6,21 +6,16 @@ import { checkedKey } from './key.js'
 import { knownOptions } from './limits/checks.js'
 import { memoryStore } from './memory/store.js'
 import { pause } from './pause.js'
-import { POLICY_OPTIONS, type Policy, type PolicyChoice, type PolicyOptions, type ReadablePlan } from './policy.js'
-import { checkPriority } from './priority.js'
 import {
-  type Answer,
-  type Ask,
-  type Cell,
-  CHARGE,
-  CONSUME,
-  type Op,
-  PEEK,
-  REFUND,
-  RELEASE,
-  RENEW,
-  type Store,
-} from './store.js'
+  type Plain,
+  POLICY_OPTIONS,
+  Policy,
+  type PolicyChoice,
+  type PolicyOptions,
+  type ReadablePlan,
+} from './policy.js'
+import { checkPriority } from './priority.js'
+import { type Answer, type Ask, type Cell, type Op, PEEK, REFUND, RELEASE, RENEW, type Store } from './store.js'
 import { choosePolicy } from './tiers.js'
 import { isUnavailable, StandIn, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './unavailable.js'
 import { type Charge, checkActualCost, type DecidedBy, SETTLED_BYTES, SETTLED_COST, Verdict } from './verdict.js'
@@ -82,7 +77,9 @@ export class Limiter<Subject = string> {
   readonly #lines = new WaitingLines()
   readonly #ofRequests: boolean
   readonly #nobody: Nobody<Subject> | undefined
-  readonly #plain: DecidedBy
+  readonly #plain: Plain<Subject> | undefined
+  /** What nearly every verdict is told of its decision. */
+  readonly #from: DecidedBy
 
   /**
    * @internal Use `createLimiter`. `ofRequests`: its subjects are HTTP requests, so a string is a key.
@@ -101,7 +98,8 @@ export class Limiter<Subject = string> {
     this.#policy = policy
     this.#store = store
     this.#standIn = new StandIn(policy.where, store, unavailable)
-    this.#plain = { limiter: this, kind: 'decided', store, cost: 1, tier: undefined, priority: 0, kept: undefined }
+    this.#plain = policy instanceof Policy ? policy.plain : undefined
+    this.#from = { limiter: this, kind: 'decided', store, cost: 1, tier: undefined, priority: 0, kept: undefined }
     this.#ofRequests = ofRequests
     this.#nobody = nobody
   }
@@ -121,12 +119,18 @@ export class Limiter<Subject = string> {
    *
    * @throws SluiceError `INVALID_KEY`, `INVALID_COST`, `INVALID_POLICY` (a limit function's result)
    */
-  async consume(subject: Subject, options: CostOptions = {}): Promise<Verdict> {
-    return this.decide(subject, undefined, options.cost, undefined, options)
+  // Not `async`, which would pass a store's promise on three turns of the microtask queue later, and through two more.
+  consume(subject: Subject, options: CostOptions = NO_OPTIONS): Promise<Verdict> {
+    try {
+      const verdict = this.decide(subject, undefined, options.cost, undefined, options)
+      return verdict instanceof Promise ? verdict : Promise.resolve(verdict)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   /** What `consume` would answer now. Changes nothing. */
-  async peek(subject: Subject, options: CostOptions = {}): Promise<Verdict> {
+  async peek(subject: Subject, options: CostOptions = NO_OPTIONS): Promise<Verdict> {
     return this.decide(subject, undefined, options.cost, PEEK, options)
   }
 
@@ -138,6 +142,10 @@ export class Limiter<Subject = string> {
     op?: Op,
     options: AskOptions = NO_OPTIONS,
   ): Verdict | Promise<Verdict> {
+    const plain = this.#plain
+    if (plain && cost === 1 && options.tier === undefined && options.priority === undefined) {
+      return this.#decidePlainly(plain, subject, context, op, options)
+    }
     const units = checkCost(this.#policy.where, 'cost', cost)
     const policy = this.#policyOf(subject, context, options.tier)
     const identities = this.#identities(policy, subject, context)
@@ -152,10 +160,26 @@ export class Limiter<Subject = string> {
     options: AskOptions = NO_OPTIONS,
     op?: Op,
   ): Verdict | Promise<Verdict> | undefined {
+    const plain = this.#plain
+    if (plain && cost === 1 && !this.#nobody) return this.#decidePlainly(plain, request, context, op, options)
     const units = checkCost(this.#policy.where, 'cost', cost)
     const policy = this.#policy.of(request, context)
     const identities = this.#identitiesOfRequest(policy, request, context)
     return identities && this.#ask(policy, identities, request, context, units, op, options)
+  }
+
+  /** What `#ask` does where there is nothing to work out but the key: nearly every decision, so with as little as that takes. */
+  #decidePlainly(
+    { key, where, plan, consume }: Plain<Subject>,
+    subject: Subject,
+    context: HttpContext<Subject> | undefined,
+    op: Op = consume,
+    { fresh = false }: AskOptions,
+  ): Verdict | Promise<Verdict> {
+    // Key functions written for HTTP say so themselves when there is no request.
+    const given = key && !this.#isKey(subject) ? key(subject, context as HttpContext<Subject>) : subject
+    const identities = [checkedKey(where, given)]
+    return this.#decide({ op, plan, identities, costs: plan.ones, lease: '', fresh }, this.#from)
   }
 
   #ask(
@@ -176,7 +200,7 @@ export class Limiter<Subject = string> {
     const costs = cost === 1 && !plan.countsBytes ? plan.ones : costsOf(policy.where, plan, cost, options.bytes, op)
     const kept = plan.reserves && keptFor(plan, plan.reserves, priority)
     const charge: Ask = {
-      op: op ?? (costs !== plan.ones && takesNothing(costs) ? PEEK : policy.chargesRefusals ? CHARGE : CONSUME),
+      op: op ?? (costs !== plan.ones && takesNothing(costs) ? PEEK : policy.consume),
       plan,
       identities,
       costs,
@@ -184,9 +208,10 @@ export class Limiter<Subject = string> {
       fresh: options.fresh === true,
     }
     const ask = kept ? { ...charge, needs: needsOf(costs, kept) } : charge
-    // The same one for nearly every request.
-    const isPlain = cost === 1 && priority === 0 && !kept && policy.tier === undefined
-    const from = isPlain ? this.#plain : { ...this.#plain, cost, tier: policy.tier, priority, kept }
+    return this.#decide(ask, { ...this.#from, cost, tier: policy.tier, priority, kept })
+  }
+
+  #decide(ask: Ask, from: DecidedBy): Verdict | Promise<Verdict> {
     try {
       const answer = this.#store.decide(ask)
       return answer instanceof Promise ? this.#verdictLater(ask, answer, from) : Verdict.of(ask, answer, from)
@@ -195,7 +220,7 @@ export class Limiter<Subject = string> {
     }
   }
 
-  // Apart from `#ask`, which would else make room on the heap for what a closure sees, in every decision.
+  // Apart from `#decide`, which would else make room on the heap for what a closure sees, in every decision.
   #verdictLater(ask: Ask, answer: Promise<Answer>, from: DecidedBy): Promise<Verdict> {
     return answer.then(
       (late) => Verdict.of(ask, late, from),

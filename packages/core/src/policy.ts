@@ -8,7 +8,7 @@ import { checkLeases, leasedId, leasedWindow } from './limits/lease.js'
 import type { KeyFunction, Limit, OrFunction, Resolution } from './limits/limit.js'
 import { type ReserveStep, reserveSteps } from './limits/reserve.js'
 import { type PriorityFunction, type PriorityOption, priorityFor } from './priority.js'
-import type { Cell, LeaseTerms, Plan, ResolvedLimit } from './store.js'
+import { type Cell, CHARGE, CONSUME, type LeaseTerms, type Op, type Plan, type ResolvedLimit } from './store.js'
 import type { TierOf } from './tiers.js'
 
 export interface PolicyOptions<Subject> {
@@ -63,6 +63,8 @@ export interface ReadablePlan extends Plan {
   /** Where in an answer each limit of `resolved` stands. */
   readonly positions: readonly number[]
   readonly hasLeases: boolean
+  /** Whether it is one limit that nobody queues for: nearly every plan. */
+  readonly isSimple: boolean
   /** Costs of 1 for every cell: nearly every request's. */
   readonly ones: readonly number[]
   /** Which cell each limit of `resolved` is counted in. */
@@ -75,6 +77,14 @@ export interface ReadablePlan extends Plan {
   readonly definitions: readonly Limit[]
 }
 
+/** What a policy comes to where requests differ in nothing but their one key, and each takes one unit. */
+export interface Plain<Subject> {
+  readonly key: KeyFunction<Subject> | undefined
+  readonly where: string
+  readonly plan: ReadablePlan
+  readonly consume: Op
+}
+
 /** Plans kept per policy whose limits are functions of the request. */
 const MAX_PLANS = 1000
 
@@ -83,7 +93,10 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly name: string
   readonly where: string
   readonly limits: readonly Limit<Subject>[]
-  readonly chargesRefusals: boolean
+  /** What is asked of the store to charge a request. */
+  readonly consume: Op
+  /** Undefined where a request may differ from others in more than its key. */
+  readonly plain: Plain<Subject> | undefined
   /** The tier that it is the policy of. */
   readonly tier: string | undefined
   /** Undefined where all requests have priority 0. */
@@ -104,10 +117,11 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     const { where } = this
     optionalFunction(where, 'key', options.key)
     const { onDeny = 'none' } = options
-    this.chargesRefusals = oneOf(where, 'onDeny', onDeny, ['none', 'charge']) === 'charge'
+    const chargesRefusals = oneOf(where, 'onDeny', onDeny, ['none', 'charge']) === 'charge'
+    this.consume = chargesRefusals ? CHARGE : CONSUME
     this.priority = priorityFor(where, options.priority, this.tier)
     this.limits = limitsOf(where, options)
-    if (this.chargesRefusals && this.limits.some(({ reserve }) => reserve !== undefined)) {
+    if (chargesRefusals && this.limits.some(({ reserve }) => reserve !== undefined)) {
       throw new SluiceError('INVALID_POLICY', `${where}: reserve: expected none beside onDeny: "charge"`)
     }
     checkLeases(where, this.limits)
@@ -119,6 +133,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     const values = this.limits.map(({ limit, window }) => [limit, window])
     const fixed = values.flat().every((value) => typeof value === 'number')
     this.#static = fixed ? this.#makePlan(values as [number, number][]) : undefined
+    this.plain = this.#plainly()
   }
 
   get all(): readonly Policy<Subject>[] {
@@ -147,6 +162,13 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     return plan
   }
 
+  #plainly(): Plain<Subject> | undefined {
+    const plan = this.#static
+    const differ = this.tier !== undefined || this.priority !== undefined || this.keys.length > 1
+    if (!plan || differ || plan.hasLeases || plan.countsBytes || plan.reserves) return undefined
+    return { key: this.keys[0], where: this.where, plan, consume: this.consume }
+  }
+
   #makePlan(values: readonly (readonly [number, number])[]): ReadablePlan {
     const resolutions = this.limits.map((limit, i) => limit.resolve(this.where, ...(values[i] as [number, number])))
     const resolved = namesFor(this.name, this.limits, resolutions).map((name, i) =>
@@ -167,6 +189,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       reports: resolved.length,
       resolved,
       positions: resolved.map((limit) => inAnswer.indexOf(limit)),
+      isSimple: resolved.length === 1 && !resolved[0]?.queue,
       hasLeases: cells.some((cell) => cell.kernel === 'concurrency'),
       ones: cells.map(() => 1),
       cellOf,

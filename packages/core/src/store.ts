@@ -108,6 +108,8 @@ export interface Answer {
   readonly values: readonly number[]
   /** Where in `values` this answer starts. */
   readonly offset: number
+  /** Per cell, what its bucket had given back so far, in unit·ms; absent where none had. The other part of the receipt. */
+  readonly given?: readonly number[]
   /** Present when an identity is blocked; nothing was charged then. */
   readonly block?: BlockReport
 }

@@ -103,5 +103,5 @@ function decideLocally(store: Store, ask: Ask, from: DecidedBy): Verdict {
 function undecided(ask: Ask, from: DecidedBy, allowed: boolean): Verdict {
   const answer: Answer = { now: 0, allowed, values: [], offset: 0 }
   const by: DecidedBy = { ...from, kind: 'unavailable', store: undefined, tryAgainMs: allowed ? 0 : TRY_AGAIN_MS }
-  return new Verdict(ask.plan as ReadablePlan, ask, answer, false, by)
+  return Verdict.undecided(ask, answer, by)
 }

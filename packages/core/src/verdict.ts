@@ -7,7 +7,9 @@ import {
   type BlockReport,
   type Cell,
   PEEK,
+  type Plan,
   type QuotaUnit,
+  type ResolvedLimit,
   STRIDE,
   type Store,
 } from './store.js'
@@ -38,6 +40,9 @@ export interface LimitReport {
 /** Whether the store's state decided. */
 export type VerdictKind = 'decided' | 'unavailable'
 
+const INSPECT = Symbol.for('nodejs.util.inspect.custom')
+const Shown = { Verdict: class {} }
+
 /** The outcome of one decision. Never changes once handed out. */
 export class Verdict {
   /** Whether this request may proceed. */
@@ -60,8 +65,6 @@ export class Verdict {
   readonly resetAfterMs: number
   /** Milliseconds an admitted request has to wait for its turn in a queueing limit, else 0. */
   readonly delayMs: number
-  /** One report per limit, in the order they were written; none when blocked, or when nothing could decide. */
-  readonly limits: readonly LimitReport[]
   /** Why and how long, when `reason` is `blocked`. */
   readonly block: BlockReport | undefined
   /** Units charged to each limit that counts requests or places; 0 for a peek or a refusal. */
@@ -77,84 +80,31 @@ export class Verdict {
   readonly #ask: Ask
   readonly #answer: Answer
   readonly #from: DecidedBy
+  readonly #isCharged: boolean
   #charge: Charge | undefined
+  #limits: readonly LimitReport[] | undefined
 
-  /** @internal */
+  /** @internal Use `Verdict.of`. What all limits say together; `retryMs` is negative where it will never be admitted. */
   constructor(
-    plan: ReadablePlan,
     ask: Ask,
     answer: Answer,
-    charged: boolean,
     from: DecidedBy,
+    charged: boolean,
+    allowed: boolean,
+    remaining: number,
+    retryMs: number,
+    resetMs: number,
+    delayMs: number,
     marks: Marks = NO_MARKS,
   ) {
-    const { block, values, offset } = answer
-    // Behind a line nobody is admitted, whatever room there is.
-    const allowed = answer.allowed && marks.waitMs === undefined
-    let remaining = Number.MAX_SAFE_INTEGER
-    let retryAfterMs = 0
-    let resetAfterMs = 0
-    let delayMs = 0
-    let impossible = false
-    let limits: LimitReport[] = []
-    const { costs } = ask
-    let hasUnits = false
-
-    if (block) {
-      remaining = 0
-      retryAfterMs = block.remainingMs
-    } else if (from.tryAgainMs !== undefined) {
-      remaining = 0
-      retryAfterMs = from.tryAgainMs
-    } else {
-      limits = new Array(plan.resolved.length)
-      for (let i = 0; i < plan.resolved.length; i++) {
-        const limit = plan.resolved[i] as ReadablePlan['resolved'][number]
-        const at = offset + (plan.positions[i] as number) * STRIDE
-        const cell = plan.cellOf[i] as number
-        const cost = costs[cell] as number
-        // What is kept for others is not there for this request.
-        const left = from.kept
-          ? Math.max(0, (values[at] as number) - (from.kept[cell] as number))
-          : (values[at] as number)
-        const retry = values[at + 1] as number
-        const reset = values[at + 2] as number
-        // Bytes are no units of cost: they are told where there is nothing else.
-        const isUnits = limit.unit !== 'content-bytes'
-        if (isUnits && !hasUnits) {
-          hasUnits = true
-          remaining = left
-        } else if (isUnits === hasUnits && left < remaining) remaining = left
-        if (retry > retryAfterMs) retryAfterMs = retry
-        else if (retry < 0) impossible = true
-        if (reset > resetAfterMs) resetAfterMs = reset
-        // A peek put nothing into the bucket, so all that is in it comes first.
-        const own = charged ? cost : 0
-        if (limit.queue && allowed) delayMs = Math.max(delayMs, turnAfter(values[at + 3] as number, own, limit))
-        limits[i] = {
-          name: limit.name,
-          algorithm: limit.algorithm,
-          limit: limit.limit,
-          windowMs: limit.windowMs,
-          capacity: limit.capacity,
-          unit: limit.unit,
-          allowed: retry === 0,
-          remaining: left,
-          retryAfterMs: retry < 0 ? undefined : retry,
-          resetAfterMs: reset,
-        }
-      }
-    }
-
     this.allowed = allowed
     this.kind = from.kind
-    this.reason = allowed ? undefined : refusalReason(answer, impossible, from)
+    this.reason = allowed ? undefined : refusalReason(answer, retryMs < 0, from)
     this.remaining = remaining
-    this.retryAfterMs = impossible ? undefined : Math.max(retryAfterMs, marks.waitMs ?? 0)
-    this.resetAfterMs = resetAfterMs
+    this.retryAfterMs = retryMs < 0 ? undefined : retryMs
+    this.resetAfterMs = resetMs
     this.delayMs = delayMs
-    this.limits = limits
-    this.block = block
+    this.block = answer.block
     this.cost = charged ? from.cost : 0
     this.tier = from.tier
     this.priority = from.priority
@@ -163,9 +113,26 @@ export class Verdict {
     this.#ask = ask
     this.#answer = answer
     this.#from = from
-    this.#charge = charged
-      ? { ask, answer, limiter: from.limiter, store: from.store as Store, refunded: false, settled: 0 }
-      : undefined
+    this.#isCharged = charged
+  }
+
+  /**
+   * One report per limit, in the order they were written; none when blocked, or when nothing could decide.
+   * They are made when first asked for, so a copy by `{ ...verdict }` is without them; `toJSON()` is with them.
+   */
+  get limits(): readonly LimitReport[] {
+    this.#limits ??= reportsOf(this.#ask, this.#answer, this.#from)
+    return this.#limits
+  }
+
+  /** All that it says, as plain data. */
+  toJSON(): object {
+    return { ...this, limits: this.limits }
+  }
+
+  /** @internal What `console.log` shows: the same, under the name of this class. */
+  [INSPECT](): object {
+    return Object.assign(new Shown.Verdict(), this.toJSON())
   }
 
   /**
@@ -178,25 +145,45 @@ export class Verdict {
    * @throws SluiceError `INVALID_COST` for more than was charged
    */
   async settle(actualCost: number): Promise<boolean> {
-    if (this.#charge) return this.#charge.limiter.settle(this, actualCost)
+    if (Verdict.chargeOf(this)) return this.#from.limiter.settle(this, actualCost)
     checkActualCost('settle', actualCost, Verdict.mostToSettle(this))
     return false
   }
 
   /** @internal The verdict that a store's answer is: an allowed ask has charged, unless it was a peek. */
   static of(ask: Ask, answer: Answer, from: DecidedBy): Verdict {
-    return new Verdict(ask.plan as ReadablePlan, ask, answer, answer.allowed && ask.op !== PEEK, from)
+    const { allowed, values, offset, block } = answer
+    const charged = allowed && ask.op !== PEEK
+    if (!(ask.plan as ReadablePlan).isSimple || block || from.kept) return summed(ask, answer, from, charged, NO_MARKS)
+    // Nearly every one: what its only limit says.
+    const remaining = values[offset] as number
+    const retryMs = values[offset + 1] as number
+    const resetMs = values[offset + 2] as number
+    return new Verdict(ask, answer, from, charged, allowed, remaining, retryMs, resetMs, 0)
+  }
+
+  /** @internal The verdict where nothing decided: `from` says what becomes of the request. */
+  static undecided(ask: Ask, answer: Answer, from: DecidedBy): Verdict {
+    return summed(ask, answer, from, false, NO_MARKS)
   }
 
   /** @internal What a refund or release needs; undefined where nothing was charged. */
   static chargeOf(verdict: Verdict): Charge | undefined {
+    if (verdict.#charge || !verdict.#isCharged) return verdict.#charge
+    const store = verdict.#from.store as Store
+    verdict.#charge = { store, ask: verdict.#ask, answer: verdict.#answer, refunded: false, settled: 0 }
     return verdict.#charge
   }
 
   /** @internal What was charged; anything where nothing was, because it was refused or nothing could decide. */
   static mostToSettle(verdict: Verdict): number {
     const isDecided = verdict.#from.store !== undefined
-    return verdict.#charge || (verdict.allowed && isDecided) ? verdict.cost : Number.MAX_SAFE_INTEGER
+    return Verdict.chargeOf(verdict) || (verdict.allowed && isDecided) ? verdict.cost : Number.MAX_SAFE_INTEGER
+  }
+
+  /** @internal What it was decided by: the same for all verdicts with limits of the same names and sizes. */
+  static planOf(verdict: Verdict): Plan {
+    return verdict.#ask.plan
   }
 
   /** @internal The limits that decided, as they were made, in the order of `limits`. */
@@ -211,10 +198,9 @@ export class Verdict {
 
   /** @internal The same verdict, marked: one that was handed out never changes. Both share one charge, given back once. */
   static marked(verdict: Verdict, marks: Marks): Verdict {
-    const charge = verdict.#charge
-    const plan = verdict.#ask.plan as ReadablePlan
+    const charge = Verdict.chargeOf(verdict)
     const isCharged = charge !== undefined && !charge.refunded
-    const copy = new Verdict(plan, verdict.#ask, verdict.#answer, isCharged, verdict.#from, marks)
+    const copy = summed(verdict.#ask, verdict.#answer, verdict.#from, isCharged, marks)
     copy.#charge = charge
     return copy
   }
@@ -264,7 +250,7 @@ export interface Marks {
 const NO_MARKS: Marks = {}
 
 /** @internal */
-export interface Charge extends Pick<DecidedBy, 'limiter'> {
+export interface Charge {
   readonly store: Store
   readonly ask: Ask
   readonly answer: Answer
@@ -287,6 +273,72 @@ export function checkActualCost(where: string, actualCost: unknown, charged: num
     'INVALID_COST',
     `${where}: actual cost: expected a whole number ${range}, got ${show(actualCost)}`,
   )
+}
+
+/** What all limits say together, of whatever kind they are. */
+function summed(ask: Ask, answer: Answer, from: DecidedBy, charged: boolean, marks: Marks): Verdict {
+  const { block, values, offset } = answer
+  const untilMs = block?.remainingMs ?? from.tryAgainMs
+  // Behind a line nobody is admitted, whatever room there is.
+  const allowed = answer.allowed && marks.waitMs === undefined
+  const waitMs = marks.waitMs ?? 0
+  if (untilMs !== undefined) {
+    return new Verdict(ask, answer, from, charged, allowed, 0, Math.max(untilMs, waitMs), 0, 0, marks)
+  }
+
+  const { resolved, positions, cellOf } = ask.plan as ReadablePlan
+  let remaining = Number.MAX_SAFE_INTEGER
+  let retryMs = waitMs
+  let resetMs = 0
+  let delayMs = 0
+  let hasUnits = false
+  for (let i = 0; i < resolved.length; i++) {
+    const limit = resolved[i] as ResolvedLimit
+    const at = offset + (positions[i] as number) * STRIDE
+    const cell = cellOf[i] as number
+    const left = leftOf(values[at] as number, cell, from)
+    const retry = values[at + 1] as number
+    // Bytes are no units of cost: they are told where there is nothing else.
+    const isUnits = limit.unit !== 'content-bytes'
+    if (isUnits && !hasUnits) {
+      hasUnits = true
+      remaining = left
+    } else if (isUnits === hasUnits && left < remaining) remaining = left
+    // One limit that never has room is enough.
+    if (retry < 0 || retryMs < 0) retryMs = -1
+    else retryMs = Math.max(retryMs, retry)
+    resetMs = Math.max(resetMs, values[at + 2] as number)
+    // A peek put nothing into the bucket, so all that is in it comes first.
+    const own = charged ? (ask.costs[cell] as number) : 0
+    if (limit.queue && allowed) delayMs = Math.max(delayMs, turnAfter(values[at + 3] as number, own, limit))
+  }
+  return new Verdict(ask, answer, from, charged, allowed, remaining, retryMs, resetMs, delayMs, marks)
+}
+
+/** What is kept for others is not there for this request. */
+function leftOf(remaining: number, cell: number, { kept }: DecidedBy): number {
+  return kept ? Math.max(0, remaining - (kept[cell] as number)) : remaining
+}
+
+function reportsOf({ plan }: Ask, { block, values, offset }: Answer, from: DecidedBy): readonly LimitReport[] {
+  if (block || from.tryAgainMs !== undefined) return []
+  const { resolved, positions, cellOf } = plan as ReadablePlan
+  return resolved.map(({ name, algorithm, limit, windowMs, capacity, unit }, i) => {
+    const at = offset + (positions[i] as number) * STRIDE
+    const retry = values[at + 1] as number
+    return {
+      name,
+      algorithm,
+      limit,
+      windowMs,
+      capacity,
+      unit,
+      allowed: retry === 0,
+      remaining: leftOf(values[at] as number, cellOf[i] as number, from),
+      retryAfterMs: retry < 0 ? undefined : retry,
+      resetAfterMs: values[at + 2] as number,
+    }
+  })
 }
 
 function refusalReason({ block, allowed }: Answer, impossible: boolean, { tryAgainMs }: DecidedBy): RefusalReason {

@@ -26,13 +26,13 @@ export function rateLimit(options: ExpressRateLimitOptions): RateLimitHandler {
   const guard = createGuard(options)
 
   function rateLimit(req: Request, res: Response, next: NextFunction): void {
-    enforce(guard, new ExpressContext(req, res), (outcome) => write(req, res, outcome), next)
+    enforce(guard, new ExpressContext(req, res), write, next)
   }
 
   return Object.assign(rateLimit, { limiter: guard.limiter })
 }
 
-function write(req: Request, res: Response, { verdict, headers, reply }: Outcome): void {
+function write({ verdict, headers, reply }: Outcome, { request: req, response: res }: ExpressContext): void {
   if (verdict) req.rateLimit = verdict
   for (const [name, value] of headers) res.setHeader(name, value)
   if (!reply) return

@@ -3,15 +3,15 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** Fastify's answers to what the core asks of a request. */
 export class FastifyContext extends RequestContext<FastifyRequest> {
-  readonly #reply: FastifyReply
+  readonly reply: FastifyReply
 
   constructor(request: FastifyRequest, reply: FastifyReply) {
     super(request)
-    this.#reply = reply
+    this.reply = reply
   }
 
   get response() {
-    return this.#reply.raw
+    return this.reply.raw
   }
 
   /** By the app's `trustProxy` setting. */
@@ -32,7 +32,7 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
   }
 
   getResponseHeader(name: string): string | undefined {
-    return headerText(this.#reply.getHeader(name))
+    return headerText(this.reply.getHeader(name))
   }
 }
 

@@ -15,18 +15,13 @@ export function rateLimitHook(options: FastifyRateLimitOptions): RateLimitHook {
 
   // With a callback and not async: most requests are decided without waiting for anything.
   function rateLimit(request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
-    const context = new FastifyContext(request, reply)
-    enforce(guard, context, (outcome) => write(request, reply, outcome), done as (error?: unknown) => void)
+    enforce(guard, new FastifyContext(request, reply), write, done as (error?: unknown) => void)
   }
 
   return Object.assign(rateLimit, { limiter: guard.limiter })
 }
 
-function write(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { proceed, verdict, headers, reply: answer }: Outcome,
-): void {
+function write({ proceed, verdict, headers, reply: answer }: Outcome, { request, reply }: FastifyContext): void {
   if (verdict) request.rateLimit = verdict
   for (const [name, value] of headers) reply.header(name, value)
   if (answer) reply.code(answer.status).send(answer.body)

@@ -4,6 +4,7 @@ import { limiterOf, memoryStore, SluiceError } from '@sluice/core'
 import express from 'express'
 import request from 'supertest'
 import { describe, expect, test } from 'vitest'
+import { distantStore } from '../../support/outages.js'
 import { CONTROLLERS } from './apps.js'
 import type * as Fixtures from './fixtures/controllers.js'
 
@@ -84,6 +85,23 @@ describe.each(Object.entries(SHAPES))('%s', (_shape, fixtures) => {
         expect((await request(app.server).get('/list')).status).toBe(429)
         await limiter.unblock('127.0.0.1')
         expect((await request(app.server).get('/list')).status).toBe(200)
+      })
+
+      test('while the store is away, its limits hold here, or it is as onUnavailable says', async () => {
+        const store = distantStore(() => 1_000_000)
+        store.isAway = true
+        const statuses = async (options: object) => {
+          const app = await factory(fixtures, {
+            options: { store, ...pace, ...options },
+            fails: new Error('on purpose'),
+          })
+          const asked = [1, 2, 3].map(async () => (await request(app.server).get('/list')).status)
+          return (await Promise.all(asked)).sort()
+        }
+        expect(await statuses({})).toEqual([200, 200, 429])
+        expect(await statuses({ share: 0.5 })).toEqual([200, 429, 429])
+        expect(await statuses({ onUnavailable: 'allow' })).toEqual([200, 200, 200])
+        expect(await statuses({ onUnavailable: 'deny' })).toEqual([503, 503, 503])
       })
 
       if (framework.startsWith('Express')) {

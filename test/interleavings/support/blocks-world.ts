@@ -1,6 +1,7 @@
 import { createLimiter, type Limiter, redisStore, type Store, type Verdict } from '@sluice/core'
 import type { Redis } from 'ioredis'
 import { vi } from 'vitest'
+import { standIn } from '../../support/stand-in.js'
 import { type Step, settled, type World } from './explore.js'
 import { Network } from './network.js'
 
@@ -133,7 +134,7 @@ export class BlocksWorld implements World {
   /** Its commands wait until they are let through. */
   #client(i: number): unknown {
     const name = `store ${i + 1}`
-    return clientThat((command, args) => {
+    return standIn((command, args) => {
       const call = `command ${++this.#sent} of ${name}, ${command},`
       return this.#network.call(name, 'Redis', call, () => this.#run(command, args))
     })
@@ -207,15 +208,8 @@ export class BlocksWorld implements World {
   }
 
   #passing(): unknown {
-    return clientThat((command, args) => this.#redis.callBuffer(command, ...args))
+    return standIn((command, args) => this.#redis.callBuffer(command, ...args))
   }
-}
-
-/** What a store takes for an ioredis client: one that is connected, and sends its commands this way. */
-function clientThat(callBuffer: (command: string, args: readonly string[]) => Promise<unknown>): unknown {
-  const nothing = () => {}
-  const client = { status: 'ready', options: {}, evalsha: nothing, on: nothing, once: nothing, off: nothing }
-  return { ...client, duplicate: () => ({ ...client, callBuffer, disconnect: nothing }) }
 }
 
 function expectTrue({ name, always, never, told }: Decision): void {

@@ -7,31 +7,41 @@ import type { Guard, Outcome } from './guard.js'
  * response; then `next` is called if the handler is to run. Whatever goes wrong goes to `next`, which
  * is called once at most.
  */
-export function enforce<Request>(
+export function enforce<Request, Context extends HttpContext<Request>>(
   guard: Guard<Request>,
-  context: HttpContext<Request>,
-  write: (outcome: Outcome) => void,
-  next: (error?: unknown) => void,
+  context: Context,
+  write: Write<Context>,
+  next: Next,
 ): void {
-  const fail = (thrown: unknown): void => next(asFailure(thrown))
-  const settle = (outcome: Outcome): void => {
-    try {
-      write(outcome)
-    } catch (error) {
-      // Such as a response that something else has answered meanwhile.
-      fail(error)
-      return
-    }
-    if (outcome.proceed) next()
-  }
-
   let outcome: Outcome | Promise<Outcome>
   try {
     outcome = guard(context)
-  } catch (error) {
-    fail(error)
+  } catch (thrown) {
+    next(asFailure(thrown))
     return
   }
-  if (outcome instanceof Promise) outcome.then(settle, fail)
-  else settle(outcome)
+  if (outcome instanceof Promise) settleLater(outcome, context, write, next)
+  else settle(outcome, context, write, next)
+}
+
+type Write<Context> = (outcome: Outcome, context: Context) => void
+type Next = (error?: unknown) => void
+
+// Apart, so that what is decided at once makes no closures.
+function settleLater<Context>(outcome: Promise<Outcome>, context: Context, write: Write<Context>, next: Next): void {
+  outcome.then(
+    (late) => settle(late, context, write, next),
+    (thrown) => next(asFailure(thrown)),
+  )
+}
+
+function settle<Context>(outcome: Outcome, context: Context, write: Write<Context>, next: Next): void {
+  try {
+    write(outcome, context)
+  } catch (error) {
+    // Such as a response that something else has answered meanwhile.
+    next(asFailure(error))
+    return
+  }
+  if (outcome.proceed) next()
 }

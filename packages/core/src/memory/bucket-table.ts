@@ -1,11 +1,20 @@
 import * as bucket from '../kernels/bucket.js'
 import { instant, isAhead } from '../kernels/clock.js'
+import { STRIDE } from '../store.js'
 import { States, type Table } from './table.js'
 
 /** A state's cells: the debt, and as of when. */
 const DEBT = 0
 const AT = 1
-const CELLS = 2
+/** And where refunds have to be told from each other: what was given back, of charges from when on, and until when. */
+const GIVEN = 2
+const FROM = 3
+const UNTIL = 4
+
+/** The kinds of states, and how many cells each has. */
+const PLAIN = 0
+const COUNTED = 1
+const CELLS = [2, 5] as const
 
 export class BucketTable extends States implements Table {
   readonly #limit: number
@@ -15,6 +24,10 @@ export class BucketTable extends States implements Table {
 
   #debt = 0
   #at = 0
+  #kind: typeof PLAIN | typeof COUNTED = PLAIN
+  #from = 0
+  /** Until when what was given back has to be known: for as long as its charges would count. */
+  #until = 0
 
   constructor([limit, windowMs, capacity, stepMs]: readonly number[], graceMs: number) {
     super(graceMs)
@@ -27,7 +40,9 @@ export class BucketTable extends States implements Table {
   look(identity: string, now: number, need: number): number {
     this.#at = now
     this.#debt = 0
+    if (this.#kind === COUNTED) this.#forgetRefunds()
     if (this.find(identity, now, need)) {
+      if (this.kind === COUNTED) this.#readRefunds()
       const since = this.#storedAt
       this.#at = instant(since, now, this.#windowMs)
       this.#debt = this.#drained(Math.min(since, this.#at), this.#at)
@@ -40,18 +55,29 @@ export class BucketTable extends States implements Table {
     this.#write()
   }
 
-  refund(cost: number, receipt: number, chargedAt: number): void {
+  refund(cost: number, receipt: number, chargedAt: number, _lease: string, before: number): void {
     if (!this.isKept) return
-    this.#debt = bucket.refund(
+    const { debt, given, from } = bucket.refund(
       this.#debt,
+      this.given,
+      this.#from,
       this.#at,
       cost,
       receipt,
+      before,
       chargedAt,
       this.#limit,
       this.#windowMs,
+      this.#capacity,
       this.#stepMs,
     )
+    if (given !== this.given || from !== this.#from) {
+      this.#kind = COUNTED
+      this.#until = Math.max(this.#until, this.#paidOffAt())
+      this.given = given
+      this.#from = from
+    }
+    this.#debt = debt
     this.#write()
   }
 
@@ -59,14 +85,16 @@ export class BucketTable extends States implements Table {
     if (this.isKept && isAhead(this.#storedAt, this.now, this.#windowMs)) this.#write()
   }
 
-  report(values: number[], from: number, admitted: boolean): void {
+  report(values: number[], from: number, admitted: boolean): number {
     values[from] = bucket.remaining(this.#debt, this.#windowMs, this.#capacity)
     values[from + 1] = admitted ? 0 : this.#wait(this.need)
     values[from + 2] = this.#wait(this.#capacity)
     values[from + 3] = this.#debt
+    return from + STRIDE
   }
 
   protected end(): number {
+    if (this.kind === COUNTED) return this.cells[this.at + UNTIL] as number
     const at = this.#storedAt
     return at + this.#waitAt(this.cells[this.at + DEBT] as number, at, this.#capacity)
   }
@@ -94,10 +122,32 @@ export class BucketTable extends States implements Table {
     return bucket.waitFor(debt, at, cost, this.#limit, this.#windowMs, this.#capacity, this.#stepMs)
   }
 
+  #forgetRefunds(): void {
+    this.#kind = PLAIN
+    this.given = 0
+    this.#from = 0
+    this.#until = 0
+  }
+
+  #readRefunds(): void {
+    this.#kind = COUNTED
+    this.given = this.cells[this.at + GIVEN] as number
+    this.#from = this.cells[this.at + FROM] as number
+    this.#until = this.cells[this.at + UNTIL] as number
+  }
+
+  #paidOffAt(): number {
+    return this.#at + this.#waitAt(this.#debt, this.#at, this.#capacity)
+  }
+
   #write(): void {
-    if (this.#wait(this.#capacity) === 0) return this.drop()
-    if (!this.isKept) this.keep(0, CELLS)
+    if (this.#kind === PLAIN && this.#wait(this.#capacity) === 0) return this.drop()
+    if (!this.isKept || this.kind !== this.#kind) this.keep(this.#kind, CELLS[this.#kind])
     this.cells[this.at + DEBT] = this.#debt
     this.cells[this.at + AT] = this.#at
+    if (this.#kind === PLAIN) return
+    this.cells[this.at + GIVEN] = this.given
+    this.cells[this.at + FROM] = this.#from
+    this.cells[this.at + UNTIL] = Math.max(this.#until, this.#paidOffAt())
   }
 }

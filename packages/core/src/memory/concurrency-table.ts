@@ -1,4 +1,5 @@
 import * as concurrency from '../kernels/concurrency.js'
+import { STRIDE } from '../store.js'
 import { States, type Table } from './table.js'
 
 /** A state's only cell: when its last lease ends. */
@@ -64,12 +65,13 @@ export class ConcurrencyTable extends States implements Table {
     for (let i = ends.length - 1; i >= 0 && (ends[i] as number) > latest; i--) ends[i] = latest
   }
 
-  report(values: number[], from: number, admitted: boolean): void {
+  report(values: number[], from: number, admitted: boolean): number {
     const { ends } = this.#places
     values[from] = this.#limit - this.#held
     values[from + 1] = admitted ? 0 : this.#wait()
     values[from + 2] = this.#held === 0 ? 0 : Math.min((ends.at(-1) as number) - this.now, this.#ttlMs)
     values[from + 3] = 0
+    return from + STRIDE
   }
 
   protected end(): number {

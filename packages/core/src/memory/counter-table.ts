@@ -1,5 +1,6 @@
 import { instant, isAhead } from '../kernels/clock.js'
 import * as counter from '../kernels/counter.js'
+import { STRIDE } from '../store.js'
 import { States, type Table } from './table.js'
 
 /** A state's cells: when its window starts, and what has been counted in it. */
@@ -27,12 +28,24 @@ export class CounterTable extends States implements Table {
     this.#count = 0
     if (this.find(identity, now, need)) {
       const start = this.#storedStart
-      const at = instant(start, now, this.#windowMs)
-      const isOver = at >= start + this.#windowMs
-      if (!isOver) this.#count = this.cells[this.at + COUNT] as number
-      this.#start = !isOver && start <= at ? start : counter.startOf(at, this.#windowMs, this.#byClock)
+      // Nearly always: its window has begun and goes on.
+      if (start <= now && now < start + this.#windowMs) this.#read(start)
+      else this.#readOther(start, now)
     } else this.#start = counter.startOf(now, this.#windowMs, this.#byClock)
     return this.#wait(need)
+  }
+
+  #read(start: number): void {
+    this.#start = start
+    this.#count = this.cells[this.at + COUNT] as number
+  }
+
+  /** A window that is over, or one that has not begun for a clock that stepped back. */
+  #readOther(start: number, now: number): void {
+    const at = instant(start, now, this.#windowMs)
+    const isOver = at >= start + this.#windowMs
+    if (!isOver) this.#read(start)
+    if (isOver || start > at) this.#start = counter.startOf(at, this.#windowMs, this.#byClock)
   }
 
   charge(cost: number): void {
@@ -50,11 +63,12 @@ export class CounterTable extends States implements Table {
     if (this.isKept && isAhead(this.#storedStart, this.now, this.#windowMs)) this.#write()
   }
 
-  report(values: number[], from: number, admitted: boolean): void {
+  report(values: number[], from: number, admitted: boolean): number {
     values[from] = this.#limit - this.#count
     values[from + 1] = admitted ? 0 : this.#wait(this.need)
     values[from + 2] = this.#count === 0 ? 0 : this.#endsIn()
     values[from + 3] = this.#start
+    return from + STRIDE
   }
 
   protected end(): number {

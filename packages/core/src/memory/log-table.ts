@@ -20,6 +20,8 @@ export class LogTable extends States implements Table {
   readonly #longestMs: number
   /** Limit and window of each limit, flat. */
   readonly #pairs: readonly number[]
+  /** How many entries each kind has room for. */
+  readonly #rooms: readonly number[]
 
   /** The log at the decision's instant: `#entries` from `#first` up to `#last`, those that no longer count among them. */
   #entries: Float64Array = NO_ENTRIES
@@ -36,6 +38,7 @@ export class LogTable extends States implements Table {
     this.#most = most as number
     this.#longestMs = longestMs as number
     this.#pairs = pairs
+    this.#rooms = roomsFor(this.#most)
     this.#live = pairs.filter((_, i) => i % 2 === 0)
   }
 
@@ -87,13 +90,14 @@ export class LogTable extends States implements Table {
     if (this.isKept && this.#isAmended) this.#write(this.#entries)
   }
 
-  report(values: number[], from: number, admitted: boolean): void {
+  report(values: number[], from: number, admitted: boolean): number {
     for (let i = 0; i < this.#live.length; i++) {
       values[from++] = this.#limit(i) - (this.#live[i] as number)
       values[from++] = admitted ? 0 : this.#wait(this.need, i)
       values[from++] = this.#last === this.#first ? 0 : Math.max(0, this.#newest(0) + this.#windowMs(i) - this.now)
       values[from++] = this.#at
     }
+    return from
   }
 
   protected end(): number {
@@ -175,13 +179,22 @@ export class LogTable extends States implements Table {
   }
 
   #roomOf(kind: number): number {
-    return Math.min(2 ** kind, this.#most + (this.#most >>> 3))
+    return this.#rooms[kind] as number
   }
 
   /** The smallest kind in which an eighth stays free; the largest, if there is none. */
   #kindFor(count: number): number {
+    const largest = this.#rooms.length - 1
     let kind = 0
-    for (let room = 1; count > room - (room >>> 3) && room < this.#roomOf(kind + 1); room = this.#roomOf(kind)) kind++
+    while (kind < largest && count > this.#roomOf(kind) - (this.#roomOf(kind) >>> 3)) kind++
     return kind
   }
+}
+
+/** Rooms for 1, 2, 4, … entries, up to an eighth more than can count. */
+function roomsFor(most: number): number[] {
+  const largest = most + (most >>> 3)
+  const rooms: number[] = []
+  for (let room = 1; room < largest; room *= 2) rooms.push(room)
+  return [...rooms, largest]
 }

@@ -1,5 +1,6 @@
 import { instant, isAhead } from '../kernels/clock.js'
 import * as window from '../kernels/window.js'
+import { STRIDE } from '../store.js'
 import { States, type Table } from './table.js'
 
 /** A state's cells: the number of its newest segment; then the total and the counts, two to a cell if they fit. */
@@ -67,11 +68,12 @@ export class SegmentsTable extends States implements Table {
     if (this.isKept && isAhead(this.#storedSegment * this.#segmentMs, this.now, this.#windowMs)) this.#write()
   }
 
-  report(values: number[], from: number, admitted: boolean): void {
+  report(values: number[], from: number, admitted: boolean): number {
     values[from] = Math.max(0, this.#limit - this.#total - this.#edgeUnits())
     values[from + 1] = admitted ? 0 : this.#wait(this.need)
     values[from + 2] = this.#reset()
     values[from + 3] = this.#segment
+    return from + STRIDE
   }
 
   protected end(): number {
@@ -155,6 +157,7 @@ export class SegmentsTable extends States implements Table {
     const stored = this.#fitsInts ? this.ints : this.cells
     const total = this.#totalAt
     stored[total] = this.#total
-    stored.set(this.#counts, total + 1)
+    // Not by `set`, which takes longer where numbers become ints, and where they are few.
+    for (let k = 0; k <= this.#segments; k++) stored[total + 1 + k] = this.#counts[k] as number
   }
 }

@@ -10,7 +10,6 @@ import {
   PEEK,
   type Plan,
   REFUND,
-  RELEASE,
   RENEW,
   receiptsOf,
   STRIDE,
@@ -57,9 +56,11 @@ class MemoryStore implements Store {
   readonly #clock: () => number
   readonly #maxKeys: number
   readonly #graceMs: number
-  /** Tables by policy and cell; and found quickly by plan. */
+  /** Tables by policy and cell; and found quickly by plan, that of the last decision first. */
   readonly #tables = new Map<string, Table>()
   #byPlan = new WeakMap<Plan, readonly Table[]>()
+  #lastPlan: Plan | undefined
+  #lastTables: readonly Table[] = []
   readonly #blocks = new Map<string, { until: number; reason: string }>()
   #keys = 0
   #timer: NodeJS.Timeout | undefined
@@ -76,43 +77,71 @@ class MemoryStore implements Store {
 
   decide(ask: Ask): Answer {
     const now = this.#clock()
-    const tables = this.#byPlan.get(ask.plan) ?? this.#tablesFor(ask.plan)
-    if (ask.op === REFUND || ask.op === RELEASE || ask.op === RENEW) return this.#settle(ask, tables, now)
+    const { op, plan } = ask
+    const tables = plan === this.#lastPlan ? this.#lastTables : this.#tablesFor(plan)
+    if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#settle(ask, tables, now)
     const block = this.#blocks.size > 0 ? this.#blocked(ask, now) : undefined
     if (block) return { now, allowed: false, values: [], offset: 0, block }
+    return tables.length === 1 ? this.#decideOne(ask, tables[0] as Table, now) : this.#decideAll(ask, tables, now)
+  }
 
-    const { costs, needs = costs } = ask
+  /** `#decideAll` where that is one: nearly every decision, so with as little as it takes. */
+  #decideOne({ op, plan, identities, costs, needs = costs, lease }: Ask, table: Table, now: number): Answer {
+    const cost = costs[0] as number
+    const wait = table.look(identities[0] as string, now, needs[0] as number)
+    const allowed = wait === 0
+    const { isKept } = table
+    if (allowed && op !== PEEK) {
+      if (cost !== 0) table.charge(cost, lease)
+    } else if (op === CHARGE && wait > 0) chargeRefused(plan.cells[0] as Cell, table, cost, lease)
+    else if (op === CONSUME) table.heal()
+    const values = plan.reports === 1 ? [0, 0, 0, 0] : new Array<number>(STRIDE * plan.reports)
+    table.report(values, 0, allowed)
+    const { given } = table
+    if (table.isKept !== isKept) this.#resized(table, now)
+    if (this.#keys > this.#maxKeys) this.#makeRoom(now)
+    return given === 0 ? { now, allowed, values, offset: 0 } : { now, allowed, values, offset: 0, given: [given] }
+  }
+
+  #decideAll(
+    { op, plan, identities, costs, needs = costs, lease }: Ask,
+    tables: readonly Table[],
+    now: number,
+  ): Answer {
+    const { cells } = plan
     let allowed = true
     let possible = true
     for (let i = 0; i < tables.length; i++) {
-      const cell = ask.plan.cells[i] as Cell
-      const wait = (tables[i] as Table).look(ask.identities[cell.identity] as string, now, needs[i] as number)
+      const identity = identities[(cells[i] as Cell).identity] as string
+      const wait = (tables[i] as Table).look(identity, now, needs[i] as number)
       if (wait !== 0) allowed = false
       if (wait < 0) possible = false
     }
 
-    const charged = allowed ? ask.op !== PEEK : ask.op === CHARGE && possible
-    const values = new Array<number>(STRIDE * ask.plan.reports)
+    const values = new Array<number>(STRIDE * plan.reports)
+    let given: number[] | undefined
     for (let i = 0, at = 0; i < tables.length; i++) {
       const table = tables[i] as Table
-      const before = table.size
-      if (charged) {
-        // A refused request is not in flight: nobody would free the place it took.
-        const isTaken = allowed || ask.plan.cells[i]?.kernel !== 'concurrency'
-        if (costs[i] !== 0 && isTaken) table.charge(costs[i] as number, ask.lease)
-      } else if (ask.op === CONSUME) table.heal()
-      table.report(values, at, allowed)
-      at += STRIDE * (ask.plan.cells[i] as Cell).limits.length
-      if (table.size !== before) this.#resized(table, table.size - before, now)
+      const cost = costs[i] as number
+      const { isKept } = table
+      if (allowed && op !== PEEK) {
+        if (cost !== 0) table.charge(cost, lease)
+      } else if (op === CHARGE && possible) chargeRefused(cells[i] as Cell, table, cost, lease)
+      else if (op === CONSUME) table.heal()
+      at = table.report(values, at, allowed)
+      if (table.given !== 0) {
+        given ??= tables.map(() => 0)
+        given[i] = table.given
+      }
+      if (table.isKept !== isKept) this.#resized(table, now)
     }
     // Not before every table has written: a state that another one has in hand must not go.
     if (this.#keys > this.#maxKeys) this.#makeRoom(now)
-    return { now, allowed, values, offset: 0 }
+    return given ? { now, allowed, values, offset: 0, given } : { now, allowed, values, offset: 0 }
   }
 
   reset(plan: Plan, identities: readonly string[]): void {
-    const tables = this.#byPlan.get(plan) ?? this.#tablesFor(plan)
-    for (const [i, table] of tables.entries()) {
+    for (const [i, table] of this.#tablesFor(plan).entries()) {
       const before = table.size
       table.forget(identities[(plan.cells[i] as Cell).identity] as string)
       this.#keys += table.size - before
@@ -133,7 +162,7 @@ class MemoryStore implements Store {
     this.#timer = undefined
     this.#blocks.clear()
     this.#tables.clear()
-    this.#byPlan = new WeakMap()
+    this.#forgetPlans()
     this.#keys = 0
   }
 
@@ -150,11 +179,10 @@ class MemoryStore implements Store {
       if (ask.op === RENEW) {
         if (table instanceof ConcurrencyTable) table.renew(cost, ask.lease)
       } else if (ask.op === REFUND || cell.kernel === 'concurrency') {
-        table.refund(cost, receipts[i] as number, charge.now, ask.lease)
+        table.refund(cost, receipts[i] as number, charge.now, ask.lease, charge.given?.[i] ?? 0)
       }
       this.#keys += table.size - before
-      table.report(values, at, true)
-      at += STRIDE * cell.limits.length
+      at = table.report(values, at, true)
     }
     return { now, allowed: true, values, offset: 0 }
   }
@@ -168,21 +196,35 @@ class MemoryStore implements Store {
   }
 
   #tablesFor(plan: Plan): readonly Table[] {
-    const tables = plan.cells.map((cell) => {
-      const id = `${plan.policy}:${cell.id}`
-      let table = this.#tables.get(id)
-      if (!table) {
-        table = makeTable(cell, this.#graceMs)
-        this.#tables.set(id, table)
-      }
-      return table
-    })
-    this.#byPlan.set(plan, tables)
+    let tables = this.#byPlan.get(plan)
+    if (!tables) {
+      tables = plan.cells.map((cell) => this.#tableOf(`${plan.policy}:${cell.id}`, cell))
+      this.#byPlan.set(plan, tables)
+    }
+    this.#lastPlan = plan
+    this.#lastTables = tables
     return tables
   }
 
-  #resized(table: Table, by: number, now: number): void {
-    this.#keys += by
+  #tableOf(id: string, cell: Cell): Table {
+    let table = this.#tables.get(id)
+    if (!table) {
+      table = makeTable(cell, this.#graceMs)
+      this.#tables.set(id, table)
+    }
+    return table
+  }
+
+  /** Plans find their tables again, one and the same. */
+  #forgetPlans(): void {
+    this.#byPlan = new WeakMap()
+    this.#lastPlan = undefined
+    this.#lastTables = []
+  }
+
+  /** A decision has made or dropped a state of a table. */
+  #resized(table: Table, now: number): void {
+    this.#keys += table.isKept ? 1 : -1
     this.#keys -= table.sweep(now, SWEPT_PER_INSERT)
     this.#sweepLater()
   }
@@ -212,14 +254,19 @@ class MemoryStore implements Store {
       this.#tables.delete(id)
       isAnyEmpty = true
     }
-    // Limits that are functions of the request make tables without end. Plans find theirs again, one and the same.
-    if (isAnyEmpty) this.#byPlan = new WeakMap()
+    // Limits that are functions of the request make tables without end.
+    if (isAnyEmpty) this.#forgetPlans()
     for (const [id, { until }] of this.#blocks) if (until + this.#graceMs <= now) this.#blocks.delete(id)
     if (this.#keys === 0 && this.#blocks.size === 0) {
       clearInterval(this.#timer)
       this.#timer = undefined
     }
   }
+}
+
+/** A refused request is not in flight: nobody would free the place it took. */
+function chargeRefused({ kernel }: Cell, table: Table, cost: number, lease: string): void {
+  if (cost !== 0 && kernel !== 'concurrency') table.charge(cost, lease)
 }
 
 function makeTable({ kernel, params }: Cell, graceMs: number): Table {

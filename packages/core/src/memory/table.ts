@@ -7,16 +7,23 @@ import type { Rows } from './rows.js'
  */
 export interface Table {
   readonly size: number
+  /** Whether there is a state for what the last `look` was asked about. */
+  readonly isKept: boolean
   /** Milliseconds until `need` units have room in every limit of the cell: 0 now, -1 never. */
   look(identity: string, now: number, need: number): number
   /** Takes `cost`; as much of it as fits, if it does not. */
   charge(cost: number, lease: string): void
-  /** Gives back `cost` of the charge that answered with `receipt` at `chargedAt`. */
-  refund(cost: number, receipt: number, chargedAt: number, lease: string): void
+  /** What a bucket has given back so far, as far as that matters; 0 elsewhere. */
+  readonly given: number
+  /** Gives back `cost` of the charge that answered with `receipt` at `chargedAt`, `given` being `before` then. */
+  refund(cost: number, receipt: number, chargedAt: number, lease: string, before: number): void
   /** Writes down again at `now` a state from a future that cannot be. */
   heal(): void
-  /** Writes remaining, retry for what `look` was asked about (0 if `admitted`), reset and receipt of each limit. */
-  report(values: number[], from: number, admitted: boolean): void
+  /**
+   * Writes remaining, retry for what `look` was asked about (0 if `admitted`), reset and receipt of each limit, and
+   * returns where they end.
+   */
+  report(values: number[], from: number, admitted: boolean): number
   forget(identity: string): void
   /** Visits up to `most` states, forgets those that no longer matter, and returns how many those were. */
   sweep(now: number, most: number): number
@@ -28,7 +35,6 @@ export interface Table {
 const SAMPLE = 8
 
 const NO_CELLS = new Float64Array(0)
-const NO_INTS = new Int32Array(0)
 
 /**
  * Keeps states as rows by identity, and walks them in a circle, a few at a time: no timer per key.
@@ -36,14 +42,13 @@ const NO_INTS = new Int32Array(0)
  * another of the same table is made or removed.
  */
 export abstract class States {
+  given = 0
   /** What the last `look` was asked about, and whether it found a state. */
   protected identity = ''
   protected now = 0
   protected need = 0
-  protected isKept = false
+  isKept = false
   protected cells: Float64Array = NO_CELLS
-  /** The same memory, two to a cell: the state is `ints` from `2 * at` on. */
-  protected ints: Int32Array = NO_INTS
   protected at = 0
   #ref = NONE
   readonly #rows = new KeyedRows()
@@ -123,6 +128,12 @@ export abstract class States {
     return this.#ref & SHELF
   }
 
+  /** The same memory as `cells`, two to a cell: the state is `ints` from `2 * at` on. */
+  protected get ints(): Int32Array {
+    const rows = this.#rows.shelves[this.#ref & SHELF] as Rows
+    return rows.ints[(this.#ref >> SHELF_BITS) >>> rows.shift] as Int32Array
+  }
+
   protected drop(): void {
     if (this.isKept) this.#remove(this.#ref)
     this.isKept = false
@@ -148,7 +159,6 @@ export abstract class States {
     const row = ref >> SHELF_BITS
     this.#ref = ref
     this.cells = rows.cells[row >>> rows.shift] as Float64Array
-    this.ints = rows.ints[row >>> rows.shift] as Int32Array
     this.at = (row & rows.mask) * rows.width + 1
   }
 }

@@ -1,11 +1,11 @@
-import type { Answer, Ask, Plan } from '../store.js'
+import { type Answer, type Ask, type Plan, REFUND } from '../store.js'
 import type { Breaker } from './breaker.js'
 import type { Connection } from './connection.js'
 import { Answers } from './decode.js'
 import { encode, type PlanText, planText } from './encode.js'
 import { keyStart } from './keys.js'
 import { run } from './run.js'
-import { decideScriptFor } from './script.js'
+import { decideScriptFor, SETTLES } from './script.js'
 
 export interface BatchOptions {
   readonly prefix: string
@@ -30,6 +30,15 @@ interface Pending {
   readonly reject: (error: Error) => void
 }
 
+/** What is sent as one script run. */
+interface Batch {
+  readonly line: readonly Pending[]
+  readonly slot: number
+  readonly groups: ReadonlyMap<Plan, readonly Pending[]>
+  /** By the performance clock. */
+  readonly sentAt: number
+}
+
 /**
  * Collects the decisions of one turn of the event loop and sends them as one script run.
  * In a cluster there is one run per slot that is asked for.
@@ -49,7 +58,10 @@ export class Batches {
   /** What waits for the end of this turn, by slot (all in one where there are no slots). */
   #waiting = new Map<number, Pending[]>()
   #scheduled = false
-  readonly #inFlight = new Set<Promise<void>>()
+  /** How many batches are neither answered nor given up. */
+  #inFlight = 0
+  /** Who waits for there to be none. */
+  #drained: (() => void)[] = []
   /** By the performance clock. */
   #blockedUntil = 0
 
@@ -89,27 +101,20 @@ export class Batches {
   }
 
   /** Resolves when everything sent has been answered or given up. */
-  async drain(): Promise<void> {
+  drain(): Promise<void> {
     this.flush()
-    await Promise.all(this.#inFlight)
+    return new Promise((resolve) => {
+      if (this.#inFlight === 0) resolve()
+      else this.#drained.push(resolve)
+    })
   }
 
-  #send(line: Pending[], slot: number): void {
-    const sent = this.#run(line, slot).finally(() => this.#inFlight.delete(sent))
-    this.#inFlight.add(sent)
-  }
-
-  async #run(line: Pending[], slot: number): Promise<void> {
-    const { breaker, prefix } = this.#options
+  #send(line: readonly Pending[], slot: number): void {
     const sentAt = performance.now()
-    try {
-      const groups = byPlan(line)
-      this.#settle(groups, await this.#decided(groups, sentAt), slot, sentAt)
-      breaker.succeeded(slot)
-    } catch (error) {
-      breaker.failed(slot, error as Error, probeKey(prefix, line[0]?.ask.identities[0]))
-      for (const { reject } of line) reject(error as Error)
-    }
+    this.#inFlight++
+    const { timeoutMs, marker } = this.#options
+    const batch: Batch = { line, slot, groups: byPlan(line), sentAt }
+    this.#run(batch, timeoutMs, sentAt < this.#blockedUntil ? undefined : marker)
   }
 
   /**
@@ -120,25 +125,52 @@ export class Batches {
    * (`test/interleavings/blocks.test.ts`): while a block holds in Redis, no decision that reaches it is let
    * through, and each is charged at most once. That takes a marker that lives as long as any block.
    */
-  async #decided(groups: ReadonlyMap<Plan, readonly Pending[]>, sentAt: number): Promise<Answers> {
+  #run(batch: Batch, withinMs: number, marker: string | undefined): void {
+    const { groups } = batch
+    const { prefix, clock } = this.#options
     let parts = 0
-    for (const plan of groups.keys()) parts |= this.#textOf(plan).parts
-    const { prefix, timeoutMs, clock, marker } = this.#options
-    const send = async (withinMs: number, instead: string | undefined) =>
-      new Answers(
-        await run(this.#connection, withinMs, decideScriptFor(parts), () =>
-          encode(groups, this.#textOf, prefix, clock?.(), instead),
-        ),
-      )
-    if (sentAt < this.#blockedUntil) return send(timeoutMs, undefined)
-    const answers = await send(timeoutMs, marker)
-    if (!answers.isSomebodyBlocked) return answers
-    const now = performance.now()
-    this.#blockedUntil = now + ASSUME_BLOCKED_MS
-    return send(Math.max(1, timeoutMs - (now - sentAt)), undefined)
+    for (const [plan, group] of groups) {
+      parts |= this.#textOf(plan).parts
+      if (group.some(({ ask }) => ask.op >= REFUND)) parts |= SETTLES
+    }
+    const encoded = () => encode(groups, this.#textOf, prefix, clock?.(), marker)
+    run(this.#connection, withinMs, decideScriptFor(parts), encoded).then(
+      (reply) => this.#heard(batch, reply, marker !== undefined),
+      (error) => this.#failed(batch, error),
+    )
   }
 
-  #settle(groups: ReadonlyMap<Plan, readonly Pending[]>, answers: Answers, slot: number, sentAt: number): void {
+  #heard(batch: Batch, reply: unknown, mayBeEmpty: boolean): void {
+    try {
+      const answers = new Answers(reply)
+      if (mayBeEmpty && answers.isSomebodyBlocked) {
+        const now = performance.now()
+        this.#blockedUntil = now + ASSUME_BLOCKED_MS
+        this.#run(batch, Math.max(1, this.#options.timeoutMs - (now - batch.sentAt)), undefined)
+        return
+      }
+      this.#settle(batch, answers)
+    } catch (error) {
+      this.#failed(batch, error as Error)
+      return
+    }
+    this.#options.breaker.succeeded(batch.slot)
+    this.#over()
+  }
+
+  #failed({ line, slot }: Batch, error: Error): void {
+    const { breaker, prefix } = this.#options
+    breaker.failed(slot, error, probeKey(prefix, line[0]?.ask.identities[0]))
+    for (const { reject } of line) reject(error)
+    this.#over()
+  }
+
+  #over(): void {
+    if (--this.#inFlight > 0) return
+    for (const resolve of this.#drained.splice(0)) resolve()
+  }
+
+  #settle({ groups, slot, sentAt }: Batch, answers: Answers): void {
     const settled: Answer[] = []
     for (const [plan, group] of groups) {
       const { reports } = this.#textOf(plan)
@@ -162,7 +194,9 @@ export function probeKey(prefix: string, identity = ''): string {
   return `${keyStart(prefix, identity)}}:probe`
 }
 
-function byPlan(line: readonly Pending[]): Map<Plan, Pending[]> {
+function byPlan(line: readonly Pending[]): ReadonlyMap<Plan, readonly Pending[]> {
+  const plan = line[0]?.ask.plan as Plan
+  if (line.every(({ ask }) => ask.plan === plan)) return new Map([[plan, line]])
   const groups = new Map<Plan, Pending[]>()
   for (const pending of line) {
     const group = groups.get(pending.ask.plan)

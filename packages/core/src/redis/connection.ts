@@ -13,9 +13,10 @@ export interface Connection {
   nodeOf(slot: number): string
   /**
    * Sends once its node is connected, unless `isLate` by then; rejects if that is not possible. Strings come back as bytes.
-   * `key` decides the node in a cluster. Never sends twice.
+   * `key` decides the node in a cluster. Never sends twice. `command` is asked for at the very moment of sending, and
+   * told which scripts that node has been sent, to which it may add.
    */
-  send(key: string, command: readonly string[], isLate: () => boolean): Promise<unknown>
+  send(key: string, command: (sent: Set<string>) => readonly string[], isLate: () => boolean): Promise<unknown>
   /** The last thing that went wrong, for messages. */
   lastError(): Error | undefined
   close(): void
@@ -38,6 +39,21 @@ export function waitingRoom(isReady: () => boolean) {
       else waiting.add(callback)
       return () => waiting.delete(callback)
     },
+  }
+}
+
+/** The scripts that a client has sent since it last connected: whoever answers it now has heard them all. */
+export function scriptsSent(): (client: Client) => Set<string> {
+  const byClient = new WeakMap<Client, Set<string>>()
+  return (client) => {
+    const known = byClient.get(client)
+    if (known) return known
+    const sent = new Set<string>()
+    byClient.set(client, sent)
+    client.on('connect', () => sent.clear())
+    // Until then it refuses what it is given to send.
+    client.on('ready', () => sent.clear())
+    return sent
   }
 }
 

@@ -8,6 +8,8 @@ import { type Part, partOf } from './script.js'
 const REFUSED = 0
 const ADMITTED = 1
 const BLOCKED = 2
+/** Added where there comes after what a bucket says what it has given back, and of charges from when on. */
+const REFUNDS = 4
 
 /**
  * Appends to `values` what each limit of a cell reports; in a refusal, which has no receipt, the ms until there are
@@ -36,21 +38,28 @@ export class Answers {
     const values = this.#values
     const offset = values.length
     let allowed = false
+    let given: number[] | undefined
     for (let c = 0; c < reports.length; c++) {
-      const outcome = reply.uint8()
-      if (outcome === BLOCKED) {
+      const said = reply.uint8()
+      const outcome = said & ~REFUNDS
+      if (said === BLOCKED) {
         const remainingMs = reply.uint56()
         const reason = reply.text(reply.uint16())
         return { now, allowed: false, values, offset, block: { reason, remainingMs } }
       }
-      if (outcome !== ADMITTED && outcome !== REFUSED) throw unreadable(`expected an outcome, got ${outcome}`)
+      if (outcome !== ADMITTED && outcome !== REFUSED) throw unreadable(`expected an outcome, got ${said}`)
       // All or none.
       if (c > 0 && allowed !== (outcome === ADMITTED)) throw unreadable('expected one outcome of all limits')
       allowed = outcome === ADMITTED
       const report = reports[c] as Report
       report(reply, values, plan.cells[c] as Cell, now, allowed ? undefined : (needs[c] as number))
+      if (said !== outcome) {
+        given ??= reports.map(() => 0)
+        given[c] = reply.uint56()
+        reply.uint48()
+      }
     }
-    return { now, allowed, values, offset }
+    return given ? { now, allowed, values, offset, given } : { now, allowed, values, offset }
   }
 
   /** To be called after the last, and before anybody hears of any: a reply of another length is not to be trusted. */

@@ -2,7 +2,7 @@ import { type Answer, type Ask, type Cell, type Plan, REFUND, receiptsOf } from 
 import { areEqual } from './are-equal.js'
 import { reportsOf } from './decode.js'
 import { blockSuffix, cellSuffix, keyStart } from './keys.js'
-import { partNumber, SEVERAL } from './script.js'
+import { partNumber, partsFor } from './script.js'
 
 /** What the store says of a plan to `decide.lua`, worked out once per plan. */
 export interface PlanText {
@@ -28,7 +28,7 @@ export function planText(plan: Plan): PlanText {
     cellSuffixes: plan.cells.map((cell) => cellSuffix(plan.policy, cell)),
     blockSuffix: blockSuffix(plan.policy),
     takesPlaces: plan.cells.some((cell) => cell.kernel === 'concurrency'),
-    parts: plan.cells.reduce((parts, cell) => parts | (1 << partNumber(cell)), plan.cells.length > 1 ? SEVERAL : 0),
+    parts: partsFor(plan.cells),
     reports: reportsOf(plan.cells),
   }
 }
@@ -100,7 +100,9 @@ function isAlike(a: Ask, b: Ask): boolean {
 function pushReceipts(args: string[], { plan, charge }: Ask): void {
   const charged = charge as Answer
   args.push(String(charged.now))
-  for (const receipt of receiptsOf(plan, charged)) args.push(String(receipt))
+  for (const [c, receipt] of receiptsOf(plan, charged).entries()) {
+    args.push(String(receipt), String(charged.given?.[c] ?? 0))
+  }
 }
 
 function pushKeys(keys: string[], cellKeys: string[], ask: Ask, text: PlanText, prefix: string): void {

@@ -1,5 +1,6 @@
 import calculateSlot from 'cluster-key-slot'
-import { addressOf, type Client, type Connection, reconnectAfterMs, waitingRoom } from './connection.js'
+import { addressOf, type Client, type Connection, reconnectAfterMs, scriptsSent, waitingRoom } from './connection.js'
+import { commandMaker } from './ioredis-commands.js'
 
 const noResend = {
   // A command resent after a reconnect may charge a second time, and one that waits offline is
@@ -12,15 +13,21 @@ const noResend = {
   lazyConnect: false,
   keyPrefix: '',
   retryStrategy: reconnectAfterMs,
-  // A master demoted by a failover says READONLY: look for the new one, without sending again (that would be 2).
-  reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 1 : false),
 }
 
 export function ioredis(client: Client, silenceMs: number): Connection {
   const isCluster = client.isCluster === true
   // While a server loads its data it is asked again this often, not when it guesses to be done.
   const patience = { connectTimeout: silenceMs, socketTimeout: silenceMs, maxLoadingRetryTime: 500 }
-  const own = isCluster
+  let left: unknown
+  // A master demoted by a failover says READONLY, maybe often at once: look for the new one, without sending again (that
+  // would be 2).
+  const reconnectOnError = (error: Error) => {
+    if (!error.message.startsWith('READONLY') || left === own.stream) return false
+    left = own.stream
+    return 1
+  }
+  const own: Client = isCluster
     ? client.duplicate([], {
         enableOfflineQueue: false,
         enableAutoPipelining: false,
@@ -28,10 +35,10 @@ export function ioredis(client: Client, silenceMs: number): Connection {
         scaleReads: 'master',
         lazyConnect: false,
         keyPrefix: '',
-        clusterRetryStrategy: noResend.retryStrategy,
+        clusterRetryStrategy: reconnectAfterMs,
         redisOptions: { ...client.options.redisOptions, stringNumbers: false, keyPrefix: '', ...patience },
       })
-    : client.duplicate({ ...noResend, ...patience })
+    : client.duplicate({ ...noResend, ...patience, reconnectOnError })
   // Under Sentinel the master's address changes, its name does not.
   const address = own.options.sentinels ? String(own.options.name) : addressOf(own.options)
   let last: Error | undefined
@@ -41,6 +48,8 @@ export function ioredis(client: Client, silenceMs: number): Connection {
   const isReady = () => own.status === 'ready'
   const room = waitingRoom(isReady)
   own.on('ready', room.open)
+  const made = commandMaker(own)
+  const sentBy = scriptsSent()
   let isClosed = false
   const end = () => {
     isClosed = true
@@ -56,12 +65,16 @@ export function ioredis(client: Client, silenceMs: number): Connection {
       if (!isCluster) own.on('close', () => isClosed || callback(last))
     },
     nodeOf: (slot) => (isCluster ? (own.slots[slot]?.[0] ?? '') : address),
-    send: (key, [name, ...args], isLate) => {
-      const node = isCluster ? masterOf(own, key) : undefined
-      if (!node || node.status === 'ready') return own.callBuffer(name, args)
+    send: (key, command, isLate) => {
+      const node = isCluster ? masterOf(own, key) : own
+      const send = () => {
+        const parts = command(node ? sentBy(node) : new Set())
+        return made ? own.sendCommand(made(parts)) : own.callBuffer(parts[0], parts.slice(1))
+      }
+      if (!isCluster || !node || node.status === 'ready') return send()
       return nodeReady(node).then(() => {
         if (isLate()) throw new Error('its node was connected too late')
-        return own.callBuffer(name, args)
+        return send()
       })
     },
     lastError: () => last,

@@ -38,7 +38,7 @@ export class Lease {
   /** What is said of a decision made `sinceMs` after the answer. What others took meanwhile is not known here. */
   report(sinceMs: number): readonly number[] {
     const said = this.#values
-    const values = new Array<number>(said.length)
+    const values = said.length === STRIDE ? [0, 0, 0, 0] : new Array<number>(said.length)
     for (let i = 0; i < said.length; i += STRIDE) {
       values[i] = (said[i] as number) + this.left
       values[i + 1] = 0
@@ -59,20 +59,21 @@ export class Lease {
 }
 
 /**
- * The answer to a charge of which `units` are not given back yet, as a refund must see it: as if nothing else
- * had been in its buckets. A bucket gives back what of the debt that a charge left time has not paid off. But
- * with leases much of a bucket is given back again, so of that debt no more than the charge's own part is sure
- * to have been there: what it still stands for is what time has left of that. Whatever is given back in
- * whatever order then leaves no less in a bucket than what was spent.
+ * The answer to a charge of which `units` are not given back yet, as a refund must see it: as if nothing else had
+ * been in its buckets, then or since. A lease gives its charge back in parts, and of one charge no part may count
+ * twice: what is sure to be still in a bucket of it is what time has left of those units. Whatever is given back
+ * in whatever order then leaves no less in a bucket than what was spent.
  */
-export function standingAlone(plan: Plan, { now, allowed, values: given, offset }: Answer, units: number): Answer {
-  const values = given.slice(offset, offset + plan.reports * STRIDE)
+function standingAlone(plan: Plan, { now, allowed, values: said, offset }: Answer, units: number): Answer {
+  const values = said.slice(offset, offset + plan.reports * STRIDE)
   let at = STRIDE - 1
   for (const { kernel, params, limits } of plan.cells) {
     if (kernel === 'bucket') values[at] = Math.min(values[at] as number, units * (params[1] as number))
     at += STRIDE * limits.length
   }
-  return { now, allowed, values, offset: 0 }
+  // Nothing that is given back can have been any of it.
+  const given = plan.cells.map(() => Number.MAX_SAFE_INTEGER)
+  return { now, allowed, values, offset: 0, given }
 }
 
 /** The answer to an ask that was met from a lease. */

@@ -1,5 +1,5 @@
 import { type Answer, type Ask, CHARGE, CONSUME, PEEK, type Plan, REFUND, STRIDE } from '../store.js'
-import { Lease, Spent, standingAlone } from './lease.js'
+import { Lease, Spent } from './lease.js'
 import { LeaseClock } from './lease-clock.js'
 import { PlanPools, Pool, type Waiting } from './lease-pool.js'
 
@@ -179,12 +179,9 @@ export class Leases {
 
   /** What a verdict gives back: to its lease while that lives, else to the store, of what the lease was charged. */
   #takeBack(ask: Ask): Answer | Promise<Answer> {
-    const { plan, identities, charge } = ask
+    const { charge } = ask
+    if (!(charge instanceof Spent)) return this.#source.decide(ask)
     const units = ask.costs[0] as number
-    if (!(charge instanceof Spent)) {
-      if (!charge || !this.#isOneRun(identities)) return this.#source.decide(ask)
-      return this.#source.decide({ ...ask, charge: standingAlone(plan, charge, units) })
-    }
     const { lease } = charge
     if (lease.isOpen && this.#clock.since(lease.began) < lease.lifeMs) {
       lease.left += units

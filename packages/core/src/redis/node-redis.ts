@@ -1,5 +1,5 @@
 import calculateSlot from 'cluster-key-slot'
-import { addressOf, type Client, type Connection, reconnectAfterMs, waitingRoom } from './connection.js'
+import { addressOf, type Client, type Connection, reconnectAfterMs, scriptsSent, waitingRoom } from './connection.js'
 
 /**
  * Calls back when replies are due and none has come for `silenceMs`, for the clients' own timeouts count what they
@@ -7,18 +7,28 @@ import { addressOf, type Client, type Connection, reconnectAfterMs, waitingRoom 
  */
 function silenceWatch(silenceMs: number, onSilence: () => void, onError: (error: Error) => void = () => {}) {
   let due = 0
+  /** By the performance clock: when the last reply came, or what is due was asked for. */
+  let heardAt = 0
+  // Looks again and again, for a timer with every reply would cost more than the reply.
   let timer: NodeJS.Timeout | undefined
-  const restart = () => {
-    clearTimeout(timer)
-    timer = due > 0 ? setTimeout(onSilence, silenceMs).unref() : undefined
+  const lookIn = (ms: number) => {
+    timer = setTimeout(look, ms).unref()
+  }
+  const look = () => {
+    timer = undefined
+    if (due === 0) return
+    const leftMs = heardAt + silenceMs - performance.now()
+    if (leftMs > 0) lookIn(Math.ceil(leftMs))
+    else onSilence()
   }
   const heard = () => {
     due--
-    restart()
+    heardAt = performance.now()
   }
   return {
     heed(reply: Promise<unknown>): Promise<unknown> {
-      if (due++ === 0) restart()
+      if (due++ === 0) heardAt = performance.now()
+      if (!timer) lookIn(silenceMs)
       reply.then(heard, (error) => {
         heard()
         onError(error)
@@ -34,88 +44,138 @@ const PLAIN_REPLIES = { typeMapping: { ['$'.charCodeAt(0)]: Buffer } }
 /** The library counts from 0. */
 const reconnectStrategy = (attempt: number) => reconnectAfterMs(attempt + 1)
 
-/** Connects a client of `redis`, for as long as it takes; and anew, whatever becomes of the connection it had. */
-function keepConnected(client: Client, onConnected: () => void, onFailed: (error: Error) => void) {
-  let current = 0
+/** Connects a client of `redis`, for as long as it takes. Returns how to end that, and the client with it, for good. */
+function keepConnected(
+  client: Client,
+  destroy: () => void,
+  onConnected: () => void,
+  onFailed: (error: Error) => void,
+): () => void {
   let isEnded = false
   const connect = async () => {
-    const mine = ++current
     // A cluster's connect fails when no node answers, and does not try again by itself.
-    for (let attempt = 0; mine === current; attempt++) {
+    for (let attempt = 0; !isEnded; attempt++) {
       try {
         await client.connect()
-        // Ended while it was on its way: what is open now would keep the process.
-        if (isEnded) client.destroy()
-        else if (mine === current) onConnected()
+        if (!isEnded) onConnected()
         return
       } catch (error) {
-        if (mine === current) onFailed(error as Error)
+        if (isEnded) return
+        onFailed(error as Error)
         await new Promise((resolve) => setTimeout(resolve, reconnectStrategy(attempt)))
       }
     }
   }
-  const drop = () => {
-    current++
-    try {
-      client.destroy()
-    } catch {
-      // Not open, so there is nothing to end.
-    }
-  }
-  const end = () => {
-    isEnded = true
-    drop()
-  }
-  const restart = () => {
-    drop()
-    void connect()
-  }
   void connect()
-  return { end, restart }
+  return () => {
+    isEnded = true
+    destroy()
+  }
+}
+
+/**
+ * How to end a client that is about to be connected. To destroy it while it opens a socket leaves that behind: it is
+ * opened all the same, and keeps the process. So that is waited for, a `connectTimeout` at most.
+ */
+function destroyer(client: Client): () => void {
+  let isOpening = true
+  let isDoomed = false
+  const destroyIfDoomed = () => {
+    if (isDoomed && !isOpening) destroyNow(client)
+  }
+  const opened = () => {
+    isOpening = false
+    destroyIfDoomed()
+  }
+  client.on('reconnecting', () => {
+    isOpening = true
+  })
+  client.on('connect', opened)
+  client.on('error', opened)
+  return () => {
+    isDoomed = true
+    destroyIfDoomed()
+  }
+}
+
+/** Of the nodes of a cluster one cannot be told what it is about: what it opens yet is not to keep the process, nor to stay. */
+function destroyCluster(cluster: Client): void {
+  for (const node of [...(cluster.masters ?? []), ...(cluster.replicas ?? [])]) {
+    if (!node.client || node.client.isReady) continue
+    node.client.unref()
+    node.client.once('connect', () => destroyNow(node.client))
+  }
+  destroyNow(cluster)
+}
+
+function destroyNow(client: Client): void {
+  try {
+    client.destroy()
+  } catch {
+    // Not open, so there is nothing to end.
+  }
 }
 
 export function nodeRedis(client: Client, silenceMs: number): Connection {
-  const own = client.duplicate({
-    disableOfflineQueue: true,
-    socket: { ...client.options?.socket, reconnectStrategy, connectTimeout: silenceMs },
-  })
   let last: Error | undefined
   let isClosed = false
   let tellDown: (error: Error | undefined) => void = () => {}
+  const sentBy = scriptsSent()
+  const room = waitingRoom(() => current.client.isReady)
   const failed = (error: Error) => {
     last = error
-    if (!isClosed && !own.isReady) tellDown(error)
+    if (!isClosed && !current.client.isReady) tellDown(error)
   }
-  const room = waitingRoom(() => own.isReady)
-  let greeting: NodeJS.Timeout | undefined
-  own.on('error', (error: Error) => {
-    clearTimeout(greeting)
-    failed(error)
-  })
-  // A server that accepts a connection and says nothing: the client would wait for ever.
-  own.on('connect', () => {
-    clearTimeout(greeting)
-    greeting = setTimeout(silent, silenceMs).unref()
-  })
-  own.on('ready', () => {
-    clearTimeout(greeting)
-    room.open()
-  })
-  const connected = keepConnected(own, room.open, failed)
+  let current = start()
+
+  function start() {
+    const isCurrent = () => current === session && !isClosed
+    let greeting: NodeJS.Timeout | undefined
+    // Never connected again once it is given up: one that is, while it still opens a socket, opens two.
+    const own = client.duplicate({
+      disableOfflineQueue: true,
+      socket: { ...client.options?.socket, reconnectStrategy, connectTimeout: silenceMs },
+    })
+    own.on('error', (error: Error) => {
+      clearTimeout(greeting)
+      if (isCurrent()) failed(error)
+    })
+    // A server that accepts a connection and says nothing: the client would wait for ever.
+    own.on('connect', () => {
+      clearTimeout(greeting)
+      greeting = setTimeout(() => isCurrent() && silent(), silenceMs).unref()
+    })
+    own.on('ready', () => {
+      clearTimeout(greeting)
+      if (isCurrent()) room.open()
+    })
+    const end = keepConnected(
+      own,
+      destroyer(own),
+      () => isCurrent() && room.open(),
+      (error) => isCurrent() && failed(error),
+    )
+    const { heed } = silenceWatch(
+      silenceMs,
+      () => isCurrent() && silent(),
+      // A master demoted by a failover says READONLY: its name may lead to the new one by now.
+      ({ message }) => message.startsWith('READONLY') && isCurrent() && restart(),
+    )
+    const session = { client: own, end, heed }
+    return session
+  }
+  function restart(): void {
+    current.end()
+    current = start()
+  }
   function silent(): void {
-    if (isClosed) return
-    connected.restart()
+    restart()
     failed(new Error(`no reply for ${silenceMs} ms`))
   }
-  // A master demoted by a failover says READONLY: its name may lead to the new one by now.
-  const silence = silenceWatch(silenceMs, silent, ({ message }) => {
-    if (message.startsWith('READONLY') && !isClosed) connected.restart()
-  })
   const close = () => {
     if (isClosed) return
     isClosed = true
-    clearTimeout(greeting)
-    connected.end()
+    current.end()
   }
   client.once?.('end', close)
   return {
@@ -126,8 +186,9 @@ export function nodeRedis(client: Client, silenceMs: number): Connection {
     onDown: (callback) => {
       tellDown = callback
     },
-    nodeOf: () => addressOf(own.options?.socket ?? {}),
-    send: (_key, command) => silence.heed(own.sendCommand([...command], PLAIN_REPLIES)),
+    nodeOf: () => addressOf(current.client.options?.socket ?? {}),
+    send: (_key, command) =>
+      current.heed(current.client.sendCommand([...command(sentBy(current.client))], PLAIN_REPLIES)),
     lastError: () => last,
     close: () => {
       client.off?.('end', close)
@@ -138,12 +199,6 @@ export function nodeRedis(client: Client, silenceMs: number): Connection {
 
 export function nodeRedisCluster(client: Client, silenceMs: number): Connection {
   const defaults = client._self?._options?.defaults
-  const socket = { ...defaults?.socket, reconnectStrategy, connectTimeout: silenceMs }
-  // Each master is connected when first needed: one that hangs must not keep the others waiting.
-  const own = client.duplicate({
-    minimizeConnections: true,
-    defaults: { ...defaults, disableOfflineQueue: true, socket },
-  })
   let last: Error | undefined
   let isConnected = false
   let isClosed = false
@@ -155,9 +210,16 @@ export function nodeRedisCluster(client: Client, silenceMs: number): Connection 
     isConnected = !isClosed
     room.open()
   }
+  const socket = { ...defaults?.socket, reconnectStrategy, connectTimeout: silenceMs }
+  // Each master is connected when first needed: one that hangs must not keep the others waiting.
+  const own = client.duplicate({
+    minimizeConnections: true,
+    defaults: { ...defaults, disableOfflineQueue: true, socket },
+  })
   own.on('error', failed)
   own.on('node-error', failed)
-  const connected = keepConnected(own, ready, failed)
+  const end = keepConnected(own, () => destroyCluster(own), ready, failed)
+  const sentBy = scriptsSent()
   const watches = new WeakMap<Client, ReturnType<typeof silenceWatch>>()
   const watchOf = (node: Client) => {
     let watch = watches.get(node)
@@ -175,7 +237,7 @@ export function nodeRedisCluster(client: Client, silenceMs: number): Connection 
     if (isClosed) return
     isClosed = true
     isConnected = false
-    connected.end()
+    end()
   }
   client.once?.('end', close)
   return {
@@ -188,7 +250,8 @@ export function nodeRedisCluster(client: Client, silenceMs: number): Connection 
     send: (key, command, isLate) => {
       const master = masterAt(calculateSlot(key))
       const send = () => {
-        const reply = own.sendCommand(key, false, [...command], PLAIN_REPLIES)
+        const sent = master?.client ? sentBy(master.client) : new Set<string>()
+        const reply = own.sendCommand(key, false, [...command(sent)], PLAIN_REPLIES)
         return master?.client ? watchOf(master.client).heed(reply) : reply
       }
       if (!master || (master.client && !master.connectPromise)) return send()
@@ -207,10 +270,6 @@ export function nodeRedisCluster(client: Client, silenceMs: number): Connection 
 
 /** Gives one connection of a cluster up for dead; its client goes on trying by itself. */
 function reconnect(node: Client): void {
-  try {
-    node.destroy()
-  } catch {
-    // Not open: then it has only to be opened.
-  }
+  destroyNow(node)
   node.connect().catch(() => {})
 }

@@ -1,11 +1,18 @@
 import { SluiceError } from '../errors.js'
 import type { Connection } from './connection.js'
+import { Deadlines, Timed } from './deadlines.js'
 import type { Encoded } from './encode.js'
 import type { LuaScript } from './scripts.generated.js'
+
+/** Of all stores. */
+const deadlines = new Deadlines()
 
 /**
  * Runs a script once: waits until the connection is ready, encodes, sends, all within `timeoutMs`.
  * What could not be sent by then is never sent; what was sent and not answered may have run.
+ *
+ * A connection sends a script whole the first time, and by name from then on. So nothing is sent twice because a script
+ * is new to Redis, and nothing that was sent later, of a script that is not, overtakes it.
  *
  * @throws SluiceError `STORE_UNAVAILABLE`
  */
@@ -18,14 +25,26 @@ export function run(
   return within(connection, timeoutMs, async (isLate) => {
     const { keys, args } = encode()
     const command = ['EVALSHA', script.sha1, String(keys.length), ...keys, ...args]
+    const send = (isUnknown: boolean) =>
+      connection.send(
+        keys[0] as string,
+        (sent) => {
+          if (isUnknown) sent.clear()
+          if (!sent.has(script.sha1)) {
+            sent.add(script.sha1)
+            command[0] = 'EVAL'
+            command[1] = script.source
+          }
+          return command
+        },
+        isLate,
+      )
     try {
-      return await connection.send(keys[0] as string, command, isLate)
+      return await send(false)
     } catch (error) {
       // Only NOSCRIPT proves that nothing ran. Replaying a timeout could charge the client twice.
       if (isLate() || !isNoScript(error)) throw error
-      command[0] = 'EVAL'
-      command[1] = script.source
-      return await connection.send(keys[0] as string, command, isLate)
+      return await send(true)
     }
   })
 }
@@ -33,7 +52,7 @@ export function run(
 /** Deletes keys, each by itself: they may sit on different nodes. */
 export function deleteKeys(connection: Connection, timeoutMs: number, keys: readonly string[]): Promise<unknown> {
   return within(connection, timeoutMs, (isLate) =>
-    Promise.all(keys.map((key) => connection.send(key, ['DEL', key], isLate))),
+    Promise.all(keys.map((key) => connection.send(key, () => ['DEL', key], isLate))),
   )
 }
 
@@ -42,28 +61,61 @@ function within(
   timeoutMs: number,
   send: (isLate: () => boolean) => Promise<unknown>,
 ): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    let isLate = false
-    const fail = (why: string, cause: unknown) => {
-      reject(new SluiceError('STORE_UNAVAILABLE', `redis: ${why}`, { cause }))
-    }
-    if (connection.isClosed()) {
-      fail('the store is closed', undefined)
+  return new Promise((resolve, reject) => new Attempt(connection, timeoutMs, resolve, reject).start(send))
+}
+
+/** Something asked of Redis, until it is answered or its time is up. */
+class Attempt extends Timed {
+  readonly #connection: Connection
+  readonly #timeoutMs: number
+  readonly #resolve: (reply: unknown) => void
+  readonly #reject: (error: SluiceError) => void
+  #isLate = false
+  #callOff = () => {}
+
+  constructor(
+    connection: Connection,
+    timeoutMs: number,
+    resolve: (reply: unknown) => void,
+    reject: (error: SluiceError) => void,
+  ) {
+    super(performance.now() + timeoutMs)
+    this.#connection = connection
+    this.#timeoutMs = timeoutMs
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  start(send: (isLate: () => boolean) => Promise<unknown>): void {
+    if (this.#connection.isClosed()) {
+      this.#reject(unavailable('the store is closed', undefined))
       return
     }
-    const late = () => {
-      isLate = true
-      callOff()
-      fail(`no answer within ${timeoutMs} ms${because(connection.lastError())}`, connection.lastError())
-    }
-    // After a blocked event loop timers run before sockets are read: the answer may be here already.
-    const timer = setTimeout(() => setImmediate(late), timeoutMs)
-    const callOff = connection.whenReady(() => {
-      send(() => isLate)
-        .then(resolve, (error: Error) => fail(error.message, error))
-        .finally(() => clearTimeout(timer))
+    deadlines.start(this)
+    this.#callOff = this.#connection.whenReady(() => {
+      send(() => this.#isLate).then(
+        (reply) => {
+          deadlines.end(this)
+          this.#resolve(reply)
+        },
+        (error: Error) => {
+          deadlines.end(this)
+          this.#reject(unavailable(error.message, error))
+        },
+      )
     })
-  })
+  }
+
+  late(): void {
+    this.#isLate = true
+    this.#callOff()
+    const last = this.#connection.lastError()
+    this.#reject(unavailable(`no answer within ${this.#timeoutMs} ms${because(last)}`, last))
+  }
+}
+
+function unavailable(why: string, cause: unknown): SluiceError {
+  return new SluiceError('STORE_UNAVAILABLE', `redis: ${why}`, { cause })
 }
 
 function because(error: Error | undefined): string {

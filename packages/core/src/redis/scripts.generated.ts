@@ -27,788 +27,4089 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: 'ed6c27b9d6d9b5f993b35226bbd0dba2efa6e01a',
+  sha1: '6e01e97b6a05510e27977d77fcae219720a5a451',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
-local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
-local RESERVING = 8
-local REFUSED, ADMITTED, BLOCKED = 0, 1, 2
-local BUCKET, LOG, SEGMENTS, COUNTER, CONCURRENCY = 1, 2, 3, 4, 5
-local LINGER = 10000
-local now, slack = tonumber(ARGV[1]), 0
-if now then
-slack = 3600000
+local now
+local slack = 0
+if ARGV[1] ~= '' then
+ now, slack = ARGV[1] + 0, 3600000
 else
-local time = call('TIME')
-now = time[1] * 1000 + floor(time[2] / 1000)
+ local time = call('TIME')
+ now = time[1] * 1000 + floor(time[2] / 1000)
 end
-local out, n = { packBytes('>I6', now) }, 1
-local kernel, N, first, last = {}, {}, {}, {}
+local reply, more, pieces = packBytes('>I6', now), nil, 0
+local kernel, first, last = {}, {}, {}
+local costs, needs = {}, {}
 local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 --@when several
 local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 --@end
-local function clock_instant(at, now, horizonMs)
-if at > now and at <= now + horizonMs then return at end
-return now
-end
-local function clock_isAhead(at, now, horizonMs)
-return at > now + horizonMs
-end
 --@when bucket
 do
-local function bucket_drain(debt, since, at, limit, stepMs)
-local elapsed
-if stepMs == 1 then
-elapsed = at - since
-else
-elapsed = floor(at / stepMs) * stepMs - floor(since / stepMs) * stepMs
-end
-return max(0, debt - elapsed * limit)
-end
-local function bucket_waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)
-if cost > capacity then return -1 end
-local excess = debt + cost * windowMs - capacity * windowMs
-if excess <= 0 then return 0 end
-local steps = ceil(excess / (limit * stepMs))
-return (floor(at / stepMs) + steps) * stepMs - at
-end
-local function bucket_charge(debt, cost, windowMs, capacity)
-return min(capacity * windowMs, debt + cost * windowMs)
-end
-local function bucket_refund(debt, at, cost, receipt, chargedAt, limit, windowMs, stepMs)
-local outstanding = bucket_drain(receipt, min(chargedAt, at), at, limit, stepMs)
-return max(0, debt - min(cost * windowMs, outstanding))
-end
-local limit, windowMs, capacity, stepMs
-local debt, instant, since, expires
-open[BUCKET] = function(c)
-local p = first[c]
-limit, windowMs, capacity, stepMs = N[p], N[p + 1], N[p + 2], N[p + 3]
-end
+ local limit, windowMs, capacity, stepMs
+ local debt, instant, since, expires, refunds
+ open[1] = function(c)
+  local p = first[c]
+  limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
+ end
 --@when several
-keep[BUCKET] = function(c)
-A[c], B[c], C[c], D[c] = debt, instant, since, expires
-end
-recall[BUCKET] = function(c)
-debt, instant, since, expires = A[c], B[c], C[c], D[c]
-end
+ keep[1] = function(c)
+  A[c], B[c], C[c], D[c], E[c] = debt, instant, since, expires, refunds
+ end
+ recall[1] = function(c)
+  debt, instant, since, expires, refunds = A[c], B[c], C[c], D[c], E[c]
+ end
 --@end
-local function bucket_wait(cost)
-local wait = bucket_waitFor(debt, instant, cost, limit, windowMs, capacity, stepMs)
-if wait > 0 then return wait + instant - now end
-return wait
-end
-local function bucket_write(key)
-local life = bucket_wait(capacity)
-if life <= 0 then
-if since then call('DEL', key) end
-return
-end
-local ends = now + life
-if since and ends <= expires then
-call('SETRANGE', key, '0', packBytes('>I7I6', debt, instant))
-return
-end
-if since then ends = ends + min(LINGER, ceil(capacity * windowMs / limit)) end
-call('SET', key, packBytes('>I7I6I6', debt, instant, ends), 'PX', ends - now + slack)
-end
-look[BUCKET] = function(key, cost)
-local stored = tryCall('GET', key)
-if stored and #stored == 19 then
-debt, since, expires = unpackBytes('>I7I6I6', stored)
-instant = clock_instant(since, now, windowMs)
-debt = bucket_drain(debt, min(since, instant), instant, limit, stepMs)
-else
-debt, instant, since, expires = 0, now, nil, nil
-end
-return bucket_waitFor(debt, instant, cost, limit, windowMs, capacity, stepMs)
-end
-take[BUCKET] = function(key, cost)
-debt = bucket_charge(debt, cost, windowMs, capacity)
-bucket_write(key)
-end
-giveBack[BUCKET] = function(key, cost, receipt, chargedAt)
-if not since then return end
-debt = bucket_refund(debt, instant, cost, receipt, chargedAt, limit, windowMs, stepMs)
-bucket_write(key)
-end
-heal[BUCKET] = function(key)
-if since and clock_isAhead(since, now, windowMs) then bucket_write(key) end
-end
-report[BUCKET] = function(key, cost, outcome)
-n = n + 1
-out[n] = packBytes('>BI7I6', outcome, debt, instant)
-end
+ look[1] = function(key, cost)
+  local stored = tryCall('GET', key)
+  local bytes = stored and #stored
+  if bytes == 19 or bytes == 32 then
+   if bytes == 19 then
+    debt, since, expires = unpackBytes('>I7I6I6', stored)
+    refunds = ''
+   else
+    debt, since, expires, refunds = unpackBytes('>I7I6I6c13', stored)
+   end
+   if since > now and since <= now + windowMs then
+    instant = since
+   else
+    instant = now
+   end
+   local since_2 = since < instant and since or instant
+   local elapsed
+   if stepMs == 1 then
+    elapsed = instant - since_2
+   else
+    elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
+   end
+   debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
+  else
+   debt, instant, since, expires, refunds = 0, now, nil, nil, ''
+  end
+  if cost > capacity then
+   return -1
+  end
+  local excess = debt + cost * windowMs - capacity * windowMs
+  if excess <= 0 then
+   return 0
+  end
+  local steps = ceil(excess / (limit * stepMs))
+  return (floor(instant / stepMs) + steps) * stepMs - instant
+ end
+ take[1] = function(key, cost)
+  debt = capacity * windowMs < debt + cost * windowMs and capacity * windowMs or debt + cost * windowMs
+  local life
+  local wait
+  local excess = debt + capacity * windowMs - capacity * windowMs
+  if excess <= 0 then
+   wait = 0
+  else
+   local steps = ceil(excess / (limit * stepMs))
+   wait = (floor(instant / stepMs) + steps) * stepMs - instant
+  end
+  if wait > 0 then
+   life = wait + instant - now
+  else
+   life = wait
+  end
+  if life <= 0 and refunds == '' then
+   if since then
+    call('DEL', key)
+   end
+  else
+   local ends = now + life
+   if since and ends <= expires then
+    local state = packBytes('>I7I6', debt, instant)
+    if refunds ~= '' then
+     state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+    end
+    call('SETRANGE', key, '0', state)
+   else
+    if since then
+     ends = ends + min(10000, ceil(capacity * windowMs / limit))
+    end
+    call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
+   end
+  end
+ end
+ giveBack[1] = function(key, cost, receipt, chargedAt, _, before)
+  if not since then
+   return
+  end
+  local given, from = 0, 0
+  if refunds ~= '' then
+   given, from = unpackBytes('>I7I6', refunds)
+  end
+  local newGiven, newFrom
+  local since_2 = given - before
+  if chargedAt < from then
+   since_2 = capacity * windowMs
+  end
+  local own, paidFrom = cost * windowMs, chargedAt < instant and chargedAt or instant
+  local left
+  local elapsed
+  if stepMs == 1 then
+   elapsed = instant - paidFrom
+  else
+   elapsed = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
+  end
+  left = 0 > receipt - elapsed * limit and 0 or receipt - elapsed * limit
+  local bucket_drain_result
+  local elapsed_2
+  if stepMs == 1 then
+   elapsed_2 = instant - paidFrom
+  else
+   elapsed_2 = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
+  end
+  bucket_drain_result = 0 > own - elapsed_2 * limit and 0 or own - elapsed_2 * limit
+  local owed = min(debt, own, max(left - (0 > since_2 and 0 or since_2), bucket_drain_result))
+  if owed == 0 or since_2 == 0 and debt == left then
+   debt, newGiven, newFrom = debt - owed, given, from
+  else
+   if given + owed < 9007199254740991 then
+    debt, newGiven, newFrom = debt - owed, given + owed, from
+   else
+    debt, newGiven, newFrom = debt - owed, 0, instant + 1
+   end
+  end
+  if newGiven ~= given or newFrom ~= from then
+   refunds = packBytes('>I7I6', newGiven, newFrom)
+  end
+  local life
+  local wait
+  local excess = debt + capacity * windowMs - capacity * windowMs
+  if excess <= 0 then
+   wait = 0
+  else
+   local steps = ceil(excess / (limit * stepMs))
+   wait = (floor(instant / stepMs) + steps) * stepMs - instant
+  end
+  if wait > 0 then
+   life = wait + instant - now
+  else
+   life = wait
+  end
+  if life <= 0 and refunds == '' then
+   if since then
+    call('DEL', key)
+   end
+  else
+   local ends = now + life
+   if since and ends <= expires then
+    local state = packBytes('>I7I6', debt, instant)
+    if refunds ~= '' then
+     state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+    end
+    call('SETRANGE', key, '0', state)
+   else
+    if since then
+     ends = ends + min(10000, ceil(capacity * windowMs / limit))
+    end
+    call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
+   end
+  end
+ end
+ heal[1] = function(key)
+  if since and since > now + windowMs then
+   local life
+   local wait
+   local excess = debt + capacity * windowMs - capacity * windowMs
+   if excess <= 0 then
+    wait = 0
+   else
+    local steps = ceil(excess / (limit * stepMs))
+    wait = (floor(instant / stepMs) + steps) * stepMs - instant
+   end
+   if wait > 0 then
+    life = wait + instant - now
+   else
+    life = wait
+   end
+   if life <= 0 and refunds == '' then
+    if since then
+     call('DEL', key)
+    end
+   else
+    local ends = now + life
+    if since and ends <= expires then
+     local state = packBytes('>I7I6', debt, instant)
+     if refunds ~= '' then
+      state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+     end
+     call('SETRANGE', key, '0', state)
+    else
+     if since then
+      ends = ends + min(10000, ceil(capacity * windowMs / limit))
+     end
+     call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
+    end
+   end
+  end
+ end
+ report[1] = function(key, cost, outcome)
+  local said = outcome
+  if refunds ~= '' then
+   said = outcome + 4
+  end
+  local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
+  if pieces == 0 then
+   reply = reply .. piece
+  else
+   more = more or {}
+   more[pieces] = piece
+  end
+  pieces = pieces + 1
+ end
 end
 --@end
 --@when log
 do
-local function log_firstLive(entry, from, total, at, windowMs)
-local low, step = from, 1
-while low + step <= total and entry(low + step - 1) <= at - windowMs do
-low = low + step
-step = step * 2
-end
-local high = min(low + step, total)
-while low < high do
-local middle = floor((low + high) / 2)
-if entry(middle) > at - windowMs then high = middle else low = middle + 1 end
-end
-return low
-end
-local function log_waitFor(entry, total, live, at, cost, limit, windowMs)
-if cost > limit then return -1 end
-if live + cost <= limit then return 0 end
-return entry(total - (limit - cost + 1)) + windowMs - at
-end
-local NEAR, CHUNK = 4, 16
-local firstPair, lastPair, most, longestMs
-local W, F, S, R = {}, {}, {}, {}
-local H, K, Z = {}, {}, {}
-local base, headerEnd, width, entry, modulus, fixed, stride, limitFormat
-local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
-local source, chunk, chunkFrom
-prepare[LOG] = function(c)
-local p = first[c]
-if N[p + 1] <= 4294967296 then W[c], F[c] = 4, '>I4' else W[c], F[c] = 6, '>I6' end
-S[c] = 29 + NEAR * W[c] + (last[c] - 1) / 2 * (7 + NEAR * W[c])
-R[c] = tostring(S[c] - 1)
-end
-open[LOG] = function(c)
-local p = first[c]
-most, longestMs, firstPair, lastPair = N[p], N[p + 1], p + 2, p + last[c]
-base, headerEnd, width, entry = S[c], R[c], W[c], F[c]
-fixed, stride = 29 + NEAR * width, 7 + NEAR * width
-if width == 4 then modulus, limitFormat = 4294967296, '>I6BI4' else modulus, limitFormat = 281474976710656, '>I6BI6' end
-end
+ local params, limits, limitsAt, most, longestMs
+ local W, F, S, R = {}, {}, {}, {}
+ local H, K, Z = {}, {}, {}
+ local base, headerEnd, width, entry, modulus, fixed, stride, limitFormat
+ local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
+ local source, chunk, chunkFrom
+ prepare[2] = function(c)
+  local p = first[c]
+  if ARGV[p + 1] <= 4294967296 then
+   W[c], F[c] = 4, '>I4'
+  else
+   W[c], F[c] = 6, '>I6'
+  end
+  S[c] = 29 + 4 * W[c] + (last[c] - p - 1) / 2 * (7 + 4 * W[c])
+  R[c] = tostring(S[c] - 1)
+ end
+ open[2] = function(c)
+  params, limits, limitsAt = first[c], (last[c] - first[c] - 1) / 2, first[c]
+  most, longestMs = ARGV[params], ARGV[params + 1]
+  base, headerEnd, width, entry = S[c], R[c], W[c], F[c]
+  fixed, stride = 29 + 4 * width, 7 + 4 * width
+  if width == 4 then
+   modulus, limitFormat = 4294967296, '>I6BI4'
+  else
+   modulus, limitFormat = 281474976710656, '>I6BI6'
+  end
+ end
 --@when several
-keep[LOG] = function(c)
-A[c], B[c], C[c], D[c], E[c] = newest, expires, capacity, oldest, total
-G[c], L[c], M[c], O[c], Q[c] = instant, whole, moved, tail, header
-end
-recall[LOG] = function(c)
-newest, expires, capacity, oldest, total = A[c], B[c], C[c], D[c], E[c]
-instant, whole, moved, tail, header = G[c], L[c], M[c], O[c], Q[c]
-end
+ keep[2] = function(c)
+  A[c], B[c], C[c], D[c], E[c] = newest, expires, capacity, oldest, total
+  G[c], L[c], M[c], O[c], Q[c] = instant, whole, moved, tail, header
+ end
+ recall[2] = function(c)
+  newest, expires, capacity, oldest, total = A[c], B[c], C[c], D[c], E[c]
+  instant, whole, moved, tail, header = G[c], L[c], M[c], O[c], Q[c]
+ end
 --@end
-local function log_instant(entries, k)
-return newest - (newest - unpackBytes(entry, entries, k * width + 1)) % modulus
-end
-local function log_readRing(key, from, count)
-if count <= 0 then return '' end
-local slot = from % capacity
-local here = min(count, capacity - slot)
-local entries = call('GETRANGE', key, base + slot * width, base + (slot + here) * width - 1)
-if here < count then entries = entries .. call('GETRANGE', key, base, base + (count - here) * width - 1) end
-return entries
-end
-local function log_writeRing(key, from, entries)
-local slot = from % capacity
-local here = (capacity - slot) * width
-call('SETRANGE', key, base + slot * width, sub(entries, 1, here))
-if #entries > here then call('SETRANGE', key, base, sub(entries, here + 1)) end
-end
-local function log_read(key, from, to)
-local inRing = total - #tail / width
-local entries = log_readRing(key, from, min(to, inRing) - from)
-return entries .. sub(tail, max(0, from - inRing) * width + 1, max(0, to - inRing) * width)
-end
-local function log_known(pair)
-local known = K[pair]
-if not known then
-local at = fixed + (pair - firstPair) / 2 * stride + 7
-known = sub(header, at + 1, at + Z[pair] * width)
-K[pair] = known
-end
-return known
-end
-local function log_begin(key, pair)
-source = key
-if whole then chunk, chunkFrom = whole, oldest else chunk, chunkFrom = log_known(pair), H[pair] end
-end
-local function log_entry(i)
-local beyond = i - chunkFrom - #chunk / width
-if i < chunkFrom or beyond >= CHUNK then chunk, chunkFrom, beyond = '', i, 0 end
-if beyond >= 0 then chunk = chunk .. log_read(source, i - beyond, min(total, i + CHUNK)) end
-return log_instant(chunk, i - chunkFrom)
-end
-local function log_move(pair, head, known)
-H[pair], K[pair], moved = head, known, max(moved, pair)
-end
-local function log_advance(key, pair, from, at)
-log_begin(key, pair)
-local head = total
-if total > oldest and newest > at - N[pair + 1] then
-head = max(log_firstLive(log_entry, from, total, at, N[pair + 1]), total - N[pair])
-end
-local skip = (head - chunkFrom) * width
-log_move(pair, head, sub(chunk, skip + 1, skip + NEAR * width))
-end
-local function log_header()
-local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
-if moved == 0 then return text end
-text = text .. rep('\\0', NEAR * width - #tail)
-for pair = firstPair, moved, 2 do
-local known = log_known(pair)
-text = text .. packBytes('>I6B', H[pair], #known / width) .. known .. rep('\\0', NEAR * width - #known)
-end
-return text
-end
-local function log_rewrite(key, entries, linger)
-for pair = firstPair, lastPair, 2 do log_move(pair, H[pair] - oldest, log_known(pair)) end
-oldest, total, capacity, tail = 0, total - oldest, 0, entries
-if total > NEAR then capacity, tail = min(most, total + floor(total / 4) + 2), '' end
-expires = newest + longestMs + linger
-local value = log_header()
-if total > NEAR then value = value .. entries .. rep('\\0', (capacity - total) * width) end
-call('SET', key, value, 'PX', expires - now + slack)
-end
-local function log_advanceAll(key, at)
-for pair = firstPair, lastPair, 2 do log_advance(key, pair, oldest, at) end
-end
-local function log_replace(key, entries)
-whole, oldest, total = entries, 0, #entries / width
-newest = total > 0 and log_instant(entries, total - 1) or nil
-log_advanceAll(key, instant)
-end
-local function log_rewriteReplaced(key)
-if total == 0 or newest + longestMs + slack <= now then
-call('DEL', key)
-return
-end
-log_advanceAll(key, newest)
-log_rewrite(key, whole, 0)
-log_advanceAll(key, instant)
-end
-look[LOG] = function(key, cost)
-header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
-local unwritten
-if #header < base then
-expires = nil
-else
-newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
-local spare = expires - newest - longestMs
-if spare < 0 or spare > LINGER then expires = nil end
-end
-if not expires then
-newest, oldest, total, tail, instant = nil, 0, 0, '', now
-for pair = firstPair, lastPair, 2 do H[pair], K[pair] = 0, '' end
-else
-tail = sub(header, 30, 29 + unwritten * width)
-instant = clock_instant(newest, now, longestMs)
-local at = fixed + 1
-for pair = firstPair, lastPair, 2 do
-local head, known, low = unpackBytes(limitFormat, header, at)
-H[pair], K[pair], Z[pair] = head, nil, known
-at = at + stride
-if known == 0 or newest - (newest - low) % modulus <= instant - N[pair + 1] then
-log_advance(key, pair, head, instant)
-end
-end
-if clock_isAhead(newest, now, longestMs) then
-newest = now
-log_replace(key, rep(packBytes(entry, now % modulus), total - oldest))
-end
-end
-local wait = 0
-for pair = firstPair, lastPair, 2 do
-if cost > N[pair] then return -1 end
-if total - H[pair] + cost > N[pair] then wait = 1 end
-end
-return wait
-end
-local function log_append(key, added)
-local linger = min(LINGER, longestMs)
-local inRing, unwritten, ends = total - #tail / width, tail .. added, instant + longestMs
-local isNear, isLate, count = #unwritten <= NEAR * width, ends > expires, total - oldest + #added / width
-if (not isNear and count > capacity) or (isLate and 4 * count < capacity) then
-unwritten = log_read(key, oldest, total) .. added
-total, newest = oldest + count, instant
-log_rewrite(key, unwritten, linger)
-return
-end
-if not isNear then
-log_writeRing(key, inRing, unwritten)
-unwritten = ''
-end
-total, newest, tail = oldest + count, instant, unwritten
-if isLate then
-expires = ends + linger
-call('PEXPIRE', key, expires - now + slack)
-end
-call('SETRANGE', key, '0', log_header())
-end
-take[LOG] = function(key, cost)
-local added = rep(packBytes(entry, instant % modulus), cost)
-local kept = total
-for pair = firstPair, lastPair, 2 do
-local was, known = H[pair], K[pair] and #K[pair] / width or Z[pair]
-local head = max(was, total + cost - N[pair])
-if head > was or known < NEAR then
-local ahead = sub(log_known(pair), (head - was) * width + 1)
-if head + #ahead / width == total then ahead = sub(ahead .. added, 1, NEAR * width) end
-log_move(pair, head, ahead)
-end
-kept = min(kept, head)
-end
-tail = sub(tail, max(0, kept - (total - #tail / width)) * width + 1)
-if expires and not whole then
-oldest = kept
-log_append(key, added)
-return
-end
-oldest, total, newest = kept, total + cost, instant
-log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, 0)
-end
-giveBack[LOG] = function(key, cost, receipt)
-local entries = whole or log_read(key, oldest, total)
-local after = #entries / width
-while after > 0 and log_instant(entries, after - 1) > receipt do after = after - 1 end
-local from = after
-while from > 0 and after - from < cost and log_instant(entries, from - 1) == receipt do from = from - 1 end
-if from == after then return end
-log_replace(key, sub(entries, 1, from * width) .. sub(entries, after * width + 1))
-log_rewriteReplaced(key)
-end
-heal[LOG] = function(key)
-if whole then log_rewriteReplaced(key) end
-end
-report[LOG] = function(key, cost, outcome)
-local latest = newest and newest + 1 or 0
-n = n + 1
-if outcome == ADMITTED then
-out[n] = packBytes('>BI6I6I4', outcome, instant, latest, total - H[firstPair])
-for pair = firstPair + 2, lastPair, 2 do
-n = n + 1
-out[n] = packBytes('>I4', total - H[pair])
-end
-return
-end
-out[n] = packBytes('>BI6I6', outcome, instant, latest)
-for pair = firstPair, lastPair, 2 do
-log_begin(key, pair)
-local fewer = H[pair] < total and log_entry(H[pair]) + N[pair + 1] - now or -1
-local wait = log_waitFor(log_entry, total, total - H[pair], instant, cost, N[pair], N[pair + 1])
-if wait > 0 then wait = wait + instant - now end
-n = n + 1
-out[n] = packBytes('>I4I7I7', total - H[pair], wait + 1, fewer + 1)
-end
-end
+ local function log_read(key, from, to)
+  local inRing = total - #tail / width
+  local entries
+  local count = (to < inRing and to or inRing) - from
+  if count <= 0 then
+   entries = ''
+  else
+   local slot = from % capacity
+   local here = count < capacity - slot and count or capacity - slot
+   local entries_2 = call('GETRANGE', key, base + slot * width, base + (slot + here) * width - 1)
+   if here < count then
+    entries_2 = entries_2 .. call('GETRANGE', key, base, base + (count - here) * width - 1)
+   end
+   entries = entries_2
+  end
+  return entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+ end
+ local function log_rewrite(key, entries, linger)
+  for l = 1, limits do
+   local known
+   local known_2 = K[limitsAt + l]
+   if not known_2 then
+    local at = fixed + (l - 1) * stride + 7
+    known_2 = sub(header, at + 1, at + Z[limitsAt + l] * width)
+    K[limitsAt + l] = known_2
+   end
+   known = known_2
+   local head = H[limitsAt + l] - oldest
+   H[limitsAt + l], K[limitsAt + l], moved = head, known, moved > l and moved or l
+  end
+  oldest, total, capacity, tail = 0, total - oldest, 0, entries
+  if total > 4 then
+   capacity, tail = min(most, total + floor(total / 4) + 2), ''
+  end
+  expires = newest + longestMs + linger
+  local value
+  local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
+  if moved == 0 then
+   value = text
+  else
+   text = text .. rep('\\0', 4 * width - #tail)
+   for l = 1, limits do
+    if l <= moved then
+     local known
+     local known_2 = K[limitsAt + l]
+     if not known_2 then
+      local at = fixed + (l - 1) * stride + 7
+      known_2 = sub(header, at + 1, at + Z[limitsAt + l] * width)
+      K[limitsAt + l] = known_2
+     end
+     known = known_2
+     text = text .. packBytes('>I6B', H[limitsAt + l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+    end
+   end
+   value = text
+  end
+  if total > 4 then
+   value = value .. entries .. rep('\\0', (capacity - total) * width)
+  end
+  call('SET', key, value, 'PX', expires - now + slack)
+ end
+ local function log_advanceAll(key, at)
+  for l = 1, limits do
+   source = key
+   if whole then
+    chunk, chunkFrom = whole, oldest
+   else
+    local log_known_result
+    local known = K[limitsAt + l]
+    if not known then
+     local at_2 = fixed + (l - 1) * stride + 7
+     known = sub(header, at_2 + 1, at_2 + Z[limitsAt + l] * width)
+     K[limitsAt + l] = known
+    end
+    log_known_result = known
+    chunk, chunkFrom = log_known_result, H[limitsAt + l]
+   end
+   local head = total
+   if total > oldest and newest > at - ARGV[params + 2 * l + 1] then
+    local log_firstLive_result
+    local total_2, windowMs = total, ARGV[params + 2 * l + 1]
+    local low, high, step = oldest, total_2, 1
+    while low < high do
+     local probe = low + step - 1
+     if step == 0 or probe >= high then
+      probe, step = floor((low + high) / 2), 0
+     end
+     local log_entry_result
+     local beyond = probe - chunkFrom - #chunk / width
+     if probe < chunkFrom or beyond >= 16 then
+      chunk, chunkFrom, beyond = '', probe, 0
+     end
+     if beyond >= 0 then
+      local log_read_result
+      local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+      local inRing = total - #tail / width
+      local entries
+      local count = (to < inRing and to or inRing) - from
+      if count <= 0 then
+       entries = ''
+      else
+       local slot = from % capacity
+       local here = count < capacity - slot and count or capacity - slot
+       local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+       if here < count then
+        entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+       end
+       entries = entries_2
+      end
+      log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+      chunk = chunk .. log_read_result
+     end
+     log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+     if log_entry_result > at - windowMs then
+      high, step = probe, 0
+     else
+      low, step = probe + 1, step * 2
+     end
+    end
+    log_firstLive_result = low
+    head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+   end
+   local skip = (head - chunkFrom) * width
+   local known = sub(chunk, skip + 1, skip + 4 * width)
+   H[limitsAt + l], K[limitsAt + l], moved = head, known, moved > l and moved or l
+  end
+ end
+ look[2] = function(key, cost)
+  header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
+  local unwritten
+  if #header < base then
+   expires = nil
+  else
+   newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
+   local spare = expires - newest - longestMs
+   if spare < 0 or spare > 10000 then
+    expires = nil
+   end
+  end
+  if not expires then
+   newest, oldest, total, tail, instant = nil, 0, 0, '', now
+   for l = 1, limits do
+    H[limitsAt + l], K[limitsAt + l] = 0, ''
+   end
+  else
+   tail = sub(header, 30, 29 + unwritten * width)
+   if newest > now and newest <= now + longestMs then
+    instant = newest
+   else
+    instant = now
+   end
+   local at = fixed + 1
+   for l = 1, limits do
+    local head, known, low = unpackBytes(limitFormat, header, at)
+    H[limitsAt + l], K[limitsAt + l], Z[limitsAt + l] = head, nil, known
+    at = at + stride
+    if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
+     source = key
+     if whole then
+      chunk, chunkFrom = whole, oldest
+     else
+      local log_known_result
+      local known_2 = K[limitsAt + l]
+      if not known_2 then
+       local at_2 = fixed + (l - 1) * stride + 7
+       known_2 = sub(header, at_2 + 1, at_2 + Z[limitsAt + l] * width)
+       K[limitsAt + l] = known_2
+      end
+      log_known_result = known_2
+      chunk, chunkFrom = log_known_result, H[limitsAt + l]
+     end
+     local head_2 = total
+     if total > oldest and newest > instant - ARGV[params + 2 * l + 1] then
+      local log_firstLive_result
+      local total_2, windowMs = total, ARGV[params + 2 * l + 1]
+      local low_2, high, step = head, total_2, 1
+      while low_2 < high do
+       local probe = low_2 + step - 1
+       if step == 0 or probe >= high then
+        probe, step = floor((low_2 + high) / 2), 0
+       end
+       local log_entry_result
+       local beyond = probe - chunkFrom - #chunk / width
+       if probe < chunkFrom or beyond >= 16 then
+        chunk, chunkFrom, beyond = '', probe, 0
+       end
+       if beyond >= 0 then
+        local log_read_result
+        local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+        local inRing = total - #tail / width
+        local entries
+        local count = (to < inRing and to or inRing) - from
+        if count <= 0 then
+         entries = ''
+        else
+         local slot = from % capacity
+         local here = count < capacity - slot and count or capacity - slot
+         local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+         if here < count then
+          entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+         end
+         entries = entries_2
+        end
+        log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+        chunk = chunk .. log_read_result
+       end
+       log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+       if log_entry_result > instant - windowMs then
+        high, step = probe, 0
+       else
+        low_2, step = probe + 1, step * 2
+       end
+      end
+      log_firstLive_result = low_2
+      head_2 = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+     end
+     local skip = (head_2 - chunkFrom) * width
+     local known_2 = sub(chunk, skip + 1, skip + 4 * width)
+     H[limitsAt + l], K[limitsAt + l], moved = head_2, known_2, moved > l and moved or l
+    end
+   end
+   if newest > now + longestMs then
+    newest = now
+    local entries = rep(packBytes(entry, now % modulus), total - oldest)
+    whole, oldest, total = entries, 0, #entries / width
+    newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
+    log_advanceAll(key, instant)
+   end
+  end
+  local wait = 0
+  for l = 1, limits do
+   if cost > ARGV[params + 2 * l] then
+    wait = -1
+   end
+   if wait == 0 and total - H[limitsAt + l] + cost > ARGV[params + 2 * l] then
+    wait = 1
+   end
+  end
+  return wait
+ end
+ take[2] = function(key, cost)
+  local added = packBytes(entry, instant % modulus)
+  if cost > 1 then
+   added = rep(added, cost)
+  end
+  local kept = total
+  for l = 1, limits do
+   local was, known = H[limitsAt + l], K[limitsAt + l] and #K[limitsAt + l] / width or Z[limitsAt + l]
+   local head = total + cost - ARGV[params + 2 * l]
+   if head < was then
+    head = was
+   end
+   if head > was or known < 4 then
+    local log_known_result
+    local known_2 = K[limitsAt + l]
+    if not known_2 then
+     local at = fixed + (l - 1) * stride + 7
+     known_2 = sub(header, at + 1, at + Z[limitsAt + l] * width)
+     K[limitsAt + l] = known_2
+    end
+    log_known_result = known_2
+    local ahead = sub(log_known_result, (head - was) * width + 1)
+    if head + #ahead / width == total then
+     ahead = sub(ahead .. added, 1, 4 * width)
+    end
+    H[limitsAt + l], K[limitsAt + l], moved = head, ahead, moved > l and moved or l
+   end
+   kept = kept < head and kept or head
+  end
+  local lapsed = kept - (total - #tail / width)
+  if lapsed > 0 then
+   tail = sub(tail, lapsed * width + 1)
+  end
+  if expires and not whole then
+   oldest = kept
+   local added_2 = added
+   local linger = 10000 < longestMs and 10000 or longestMs
+   local inRing, unwritten, ends = total - #tail / width, tail .. added_2, instant + longestMs
+   local isNear, isLate, count = #unwritten <= 4 * width, ends > expires, total - oldest + #added_2 / width
+   if not isNear and count > capacity or isLate and 4 * count < capacity then
+    local log_read_result
+    local inRing_2 = total - #tail / width
+    local entries
+    local count_2 = (total < inRing_2 and total or inRing_2) - oldest
+    if count_2 <= 0 then
+     entries = ''
+    else
+     local slot = oldest % capacity
+     local here = count_2 < capacity - slot and count_2 or capacity - slot
+     local entries_2 = call('GETRANGE', key, base + slot * width, base + (slot + here) * width - 1)
+     if here < count_2 then
+      entries_2 = entries_2 .. call('GETRANGE', key, base, base + (count_2 - here) * width - 1)
+     end
+     entries = entries_2
+    end
+    log_read_result = entries .. sub(tail, (0 > oldest - inRing_2 and 0 or oldest - inRing_2) * width + 1, (0 > total - inRing_2 and 0 or total - inRing_2) * width)
+    unwritten = log_read_result .. added_2
+    total, newest = oldest + count, instant
+    log_rewrite(key, unwritten, linger)
+   else
+    if not isNear then
+     local slot = inRing % capacity
+     local here = (capacity - slot) * width
+     call('SETRANGE', key, base + slot * width, sub(unwritten, 1, here))
+     if #unwritten > here then
+      call('SETRANGE', key, base, sub(unwritten, here + 1))
+     end
+     unwritten = ''
+    end
+    total, newest, tail = oldest + count, instant, unwritten
+    if isLate then
+     expires = ends + linger
+     call('PEXPIRE', key, expires - now + slack)
+    end
+    local log_header_result
+    local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
+    if moved == 0 then
+     log_header_result = text
+    else
+     text = text .. rep('\\0', 4 * width - #tail)
+     for l = 1, limits do
+      if l <= moved then
+       local known
+       local known_2 = K[limitsAt + l]
+       if not known_2 then
+        local at = fixed + (l - 1) * stride + 7
+        known_2 = sub(header, at + 1, at + Z[limitsAt + l] * width)
+        K[limitsAt + l] = known_2
+       end
+       known = known_2
+       text = text .. packBytes('>I6B', H[limitsAt + l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+      end
+     end
+     log_header_result = text
+    end
+    call('SETRANGE', key, '0', log_header_result)
+   end
+   return
+  end
+  oldest, total, newest = kept, total + cost, instant
+  log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, 0)
+ end
+ giveBack[2] = function(key, cost, receipt)
+  local entries = whole or log_read(key, oldest, total)
+  local after = #entries / width
+  while after > 0 and newest - (newest - unpackBytes(entry, entries, (after - 1) * width + 1)) % modulus > receipt do
+   after = after - 1
+  end
+  local from = after
+  while from > 0 and after - from < cost and newest - (newest - unpackBytes(entry, entries, (from - 1) * width + 1)) % modulus == receipt do
+   from = from - 1
+  end
+  if from == after then
+   return
+  end
+  local entries_2 = sub(entries, 1, from * width) .. sub(entries, after * width + 1)
+  whole, oldest, total = entries_2, 0, #entries_2 / width
+  newest = total > 0 and newest - (newest - unpackBytes(entry, entries_2, (total - 1) * width + 1)) % modulus or nil
+  log_advanceAll(key, instant)
+  if total == 0 or newest + longestMs + slack <= now then
+   call('DEL', key)
+  else
+   log_advanceAll(key, newest)
+   log_rewrite(key, whole, 0)
+   log_advanceAll(key, instant)
+  end
+ end
+ heal[2] = function(key)
+  if whole then
+   if total == 0 or newest + longestMs + slack <= now then
+    call('DEL', key)
+   else
+    log_advanceAll(key, newest)
+    log_rewrite(key, whole, 0)
+    log_advanceAll(key, instant)
+   end
+  end
+ end
+ report[2] = function(key, cost, outcome)
+  local latest = newest and newest + 1 or 0
+  if outcome == 1 then
+   local piece = packBytes('>BI6I6I4', outcome, instant, latest, total - (H[limitsAt + 1] or total))
+   if pieces == 0 then
+    reply = reply .. piece
+   else
+    more = more or {}
+    more[pieces] = piece
+   end
+   pieces = pieces + 1
+   for l = 2, limits, 3 do
+    local counts = packBytes('>I4I4I4', total - (H[limitsAt + l] or total), total - (H[limitsAt + (l + 1)] or total), total - (H[limitsAt + (l + 2)] or total))
+    if limits < l + 2 then
+     counts = sub(counts, 1, (limits - l + 1) * 4)
+    end
+    if pieces == 0 then
+     reply = reply .. counts
+    else
+     more = more or {}
+     more[pieces] = counts
+    end
+    pieces = pieces + 1
+   end
+   return
+  end
+  local piece = packBytes('>BI6I6', outcome, instant, latest)
+  if pieces == 0 then
+   reply = reply .. piece
+  else
+   more = more or {}
+   more[pieces] = piece
+  end
+  pieces = pieces + 1
+  for l = 1, limits do
+   source = key
+   if whole then
+    chunk, chunkFrom = whole, oldest
+   else
+    local log_known_result
+    local known = K[limitsAt + l]
+    if not known then
+     local at = fixed + (l - 1) * stride + 7
+     known = sub(header, at + 1, at + Z[limitsAt + l] * width)
+     K[limitsAt + l] = known
+    end
+    log_known_result = known
+    chunk, chunkFrom = log_known_result, H[limitsAt + l]
+   end
+   local fewer = -1
+   if H[limitsAt + l] < total then
+    local log_entry_result
+    local i = H[limitsAt + l]
+    local beyond = i - chunkFrom - #chunk / width
+    if i < chunkFrom or beyond >= 16 then
+     chunk, chunkFrom, beyond = '', i, 0
+    end
+    if beyond >= 0 then
+     local log_read_result
+     local from, to = i - beyond, total < i + 16 and total or i + 16
+     local inRing = total - #tail / width
+     local entries
+     local count = (to < inRing and to or inRing) - from
+     if count <= 0 then
+      entries = ''
+     else
+      local slot = from % capacity
+      local here = count < capacity - slot and count or capacity - slot
+      local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+      if here < count then
+       entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+      end
+      entries = entries_2
+     end
+     log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+     chunk = chunk .. log_read_result
+    end
+    log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+    fewer = log_entry_result + ARGV[params + 2 * l + 1] - now
+   end
+   local wait
+   local total_2, live, at, limit, windowMs = total, total - H[limitsAt + l], instant, ARGV[params + 2 * l], ARGV[params + 2 * l + 1]
+   if cost > limit then
+    wait = -1
+   else
+    if live + cost <= limit then
+     wait = 0
+    else
+     local log_entry_result
+     local i = total_2 - (limit - cost + 1)
+     local beyond = i - chunkFrom - #chunk / width
+     if i < chunkFrom or beyond >= 16 then
+      chunk, chunkFrom, beyond = '', i, 0
+     end
+     if beyond >= 0 then
+      local log_read_result
+      local from, to = i - beyond, total < i + 16 and total or i + 16
+      local inRing = total - #tail / width
+      local entries
+      local count = (to < inRing and to or inRing) - from
+      if count <= 0 then
+       entries = ''
+      else
+       local slot = from % capacity
+       local here = count < capacity - slot and count or capacity - slot
+       local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+       if here < count then
+        entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+       end
+       entries = entries_2
+      end
+      log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+      chunk = chunk .. log_read_result
+     end
+     log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+     wait = log_entry_result + windowMs - at
+    end
+   end
+   if wait > 0 then
+    wait = wait + instant - now
+   end
+   local piece_2 = packBytes('>I4I7I7', total - (H[limitsAt + l] or total), wait + 1, fewer + 1)
+   if pieces == 0 then
+    reply = reply .. piece_2
+   else
+    more = more or {}
+    more[pieces] = piece_2
+   end
+   pieces = pieces + 1
+  end
+ end
 end
 --@end
 --@when segments
 do
-local STRICT, DROPPED, WEIGHTED_DOWN = 0, 1, 2
-local function window_nth(counts, k, width, format)
-return (unpackBytes(format, counts, k * width + 1))
-end
-local function window_leaving(counts, by, segments, width, format)
-local units = 0
-for k = max(0, segments - by), segments - 1 do units = units + window_nth(counts, k, width, format) end
-return units
-end
-local function window_edgeUnits(count, offset, segmentMs, edge)
-if edge == STRICT then return count end
-if edge == DROPPED then return 0 end
-local share = (count * (segmentMs - offset)) / segmentMs
-if edge == WEIGHTED_DOWN then return floor(share) end
-return ceil(share)
-end
-local function window_offsetFor(count, room, segmentMs, edge)
-if edge == DROPPED or count <= room then return 0 end
-if edge == STRICT then return segmentMs end
-if edge == WEIGHTED_DOWN then return floor((segmentMs * (count - room - 1)) / count) + 1 end
-return ceil((segmentMs * (count - room)) / count)
-end
-local function window_waitFor(counts, total, offset, cost, limit, segments, segmentMs, edge, width, format)
-if cost > limit then return -1 end
-local inside = total
-for by = 0, segments do
-if by > 0 then inside = inside - window_nth(counts, segments - by, width, format) end
-if inside + cost <= limit then
-local count = window_nth(counts, segments - by, width, format)
-local from = window_offsetFor(count, limit - cost - inside, segmentMs, edge)
-if from < segmentMs then return max(0, by * segmentMs + from - offset) end
-end
-end
-return (segments + 1) * segmentMs - offset
-end
-local function window_resetAfter(counts, offset, segments, segmentMs, edge, width, format)
-for k = 0, segments do
-local count = window_nth(counts, k, width, format)
-if count > 0 then
-return max(0, (segments - k) * segmentMs + window_offsetFor(count, 0, segmentMs, edge) - offset)
-end
-end
-return 0
-end
-local limit, windowMs, segments, edge, segmentMs, width, counter
-local W, F = {}, {}
-local counts, total, segment, offset, instant, newest
-prepare[SEGMENTS] = function(c)
-local bytes, top = 1, 256
-while top <= N[first[c]] do
-bytes = bytes + 1
-top = top * 256
-end
-W[c], F[c] = bytes, '>I' .. bytes
-end
-open[SEGMENTS] = function(c)
-local p = first[c]
-limit, windowMs, segments, edge = N[p], N[p + 1], N[p + 2], N[p + 3]
-segmentMs, width, counter = windowMs / segments, W[c], F[c]
-end
+ local limit, windowMs, segments, edge, segmentMs, width, counter
+ local W, F = {}, {}
+ local counts, total, segment, offset, instant, newest
+ prepare[3] = function(c)
+  local bytes, top = 1, 256
+  while top <= ARGV[first[c]] do
+   bytes = bytes + 1
+   top = top * 256
+  end
+  W[c], F[c] = bytes, '>I' .. bytes
+ end
+ open[3] = function(c)
+  local p = first[c]
+  limit, windowMs, segments, edge = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
+  segmentMs, width, counter = windowMs / segments, W[c], F[c]
+ end
 --@when several
-keep[SEGMENTS] = function(c)
-A[c], B[c], C[c], D[c], E[c], G[c] = counts, total, segment, offset, instant, newest
-end
-recall[SEGMENTS] = function(c)
-counts, total, segment, offset, instant, newest = A[c], B[c], C[c], D[c], E[c], G[c]
-end
+ keep[3] = function(c)
+  A[c], B[c], C[c], D[c], E[c], G[c] = counts, total, segment, offset, instant, newest
+ end
+ recall[3] = function(c)
+  counts, total, segment, offset, instant, newest = A[c], B[c], C[c], D[c], E[c], G[c]
+ end
 --@end
-local function segments_wait(cost)
-local wait = window_waitFor(counts, total, offset, cost, limit, segments, segmentMs, edge, width, counter)
-if wait > 0 then return wait + instant - now end
-return wait
-end
-local function segments_reset()
-local reset = window_resetAfter(counts, offset, segments, segmentMs, edge, width, counter)
-if reset > 0 then return reset + instant - now end
-return 0
-end
-local function segments_write(key)
-if segments_reset() == 0 then
-if newest then call('DEL', key) end
-return
-end
-local life = windowMs + segmentMs - offset + instant - now
-call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
-end
-local function segments_add(k, units)
-local count = packBytes(counter, window_nth(counts, k, width, counter) + units)
-counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
-if k < segments then total = total + units end
-end
-local function segments_room()
-return max(0, limit - total - window_edgeUnits(window_nth(counts, segments, width, counter), offset, segmentMs, edge))
-end
-local function segments_bringBack()
-if edge < WEIGHTED_DOWN then return end
-local units = window_nth(counts, segments, width, counter)
-counts = sub(counts, 1, segments * width) .. rep('\\0', width)
-segments_add(segments - 1, min(units, limit - total))
-end
-look[SEGMENTS] = function(key, cost)
-local stored = tryCall('GET', key)
-if stored and #stored ~= 6 + (segments + 2) * width then stored = false end
-newest, instant = nil, now
-if stored then
-newest = unpackBytes('>I6', stored)
-instant = clock_instant(newest * segmentMs, now, windowMs)
-end
-segment = floor(instant / segmentMs)
-offset = instant - segment * segmentMs
-local by = stored and max(0, segment - newest) or segments + 1
-if by > segments then
-total, counts = 0, rep('\\0', (segments + 1) * width)
-else
-total, counts = unpackBytes(counter, stored, 7), sub(stored, 7 + width)
-if by > 0 then
-total = total - window_leaving(counts, by, segments, width, counter)
-counts = rep('\\0', by * width) .. sub(counts, 1, (segments + 1 - by) * width)
-end
-end
-if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_bringBack() end
-return segments_wait(cost)
-end
-take[SEGMENTS] = function(key, cost)
-segments_add(0, min(cost, segments_room()))
-if newest == segment then
-call('SETRANGE', key, '6', packBytes(counter, total) .. sub(counts, 1, width))
-else
-segments_write(key)
-end
-end
-giveBack[SEGMENTS] = function(key, cost, receipt)
-local k = segment - receipt
-if not newest or k < 0 or k > segments then return end
-segments_add(k, -min(cost, window_nth(counts, k, width, counter)))
-segments_write(key)
-end
-heal[SEGMENTS] = function(key)
-if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_write(key) end
-end
-report[SEGMENTS] = function(key, cost, outcome)
-local room = segments_room()
-n = n + 1
-out[n] = packBytes('>BI7I7I6', outcome, room, segments_reset(), segment)
-if outcome == REFUSED then
-n = n + 1
-out[n] = packBytes('>I7I7', segments_wait(cost) + 1, segments_wait(room + 1) + 1)
-end
-end
+ look[3] = function(key, cost)
+  local stored = tryCall('GET', key)
+  if stored and #stored ~= 6 + (segments + 2) * width then
+   stored = false
+  end
+  newest, instant = nil, now
+  if stored then
+   newest = unpackBytes('>I6', stored)
+   local at = newest * segmentMs
+   if at > now and at <= now + windowMs then
+    instant = at
+   else
+    instant = now
+   end
+  end
+  segment = floor(instant / segmentMs)
+  offset = instant - segment * segmentMs
+  local by = stored and (0 > segment - newest and 0 or segment - newest) or segments + 1
+  if by > segments then
+   total, counts = 0, rep('\\0', (segments + 1) * width)
+  else
+   total, counts = unpackBytes(counter, stored, 7), sub(stored, 7 + width)
+   if by > 0 then
+    local window_leaving_result
+    local units = 0
+    for k = 0 > segments - by and 0 or segments - by, segments - 1 do
+     units = units + (unpackBytes(counter, counts, k * width + 1))
+    end
+    window_leaving_result = units
+    total = total - window_leaving_result
+    counts = rep('\\0', by * width) .. sub(counts, 1, (segments + 1 - by) * width)
+   end
+  end
+  if newest and newest * segmentMs > now + windowMs then
+   if edge < 2 then
+   else
+    local units = (unpackBytes(counter, counts, segments * width + 1))
+    counts = sub(counts, 1, segments * width) .. rep('\\0', width)
+    local k, units_2 = segments - 1, units < limit - total and units or limit - total
+    local count = packBytes(counter, (unpackBytes(counter, counts, k * width + 1)) + units_2)
+    counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
+    if k < segments then
+     total = total + units_2
+    end
+   end
+  end
+  local wait
+  if cost > limit then
+   wait = -1
+  else
+   local inside, wait_2 = total, (segments + 1) * segmentMs - offset
+   for by_2 = 0, segments do
+    if by_2 > 0 then
+     inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+    end
+    if inside + cost <= limit then
+     local count = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+     local from
+     local room = limit - cost - inside
+     if edge == 1 or count <= room then
+      from = 0
+     else
+      if edge == 0 then
+       from = segmentMs
+      else
+       if edge == 2 then
+        from = floor(segmentMs * (count - room - 1) / count) + 1
+       else
+        from = ceil(segmentMs * (count - room) / count)
+       end
+      end
+     end
+     if from < segmentMs then
+      wait_2 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
+      break
+     end
+    end
+   end
+   wait = wait_2
+  end
+  if wait > 0 then
+   return wait + instant - now
+  end
+  return wait
+ end
+ take[3] = function(key, cost)
+  local window_edgeUnits_result
+  local count = (unpackBytes(counter, counts, segments * width + 1))
+  if edge == 0 then
+   window_edgeUnits_result = count
+  else
+   if edge == 1 then
+    window_edgeUnits_result = 0
+   else
+    local share = count * (segmentMs - offset) / segmentMs
+    if edge == 2 then
+     window_edgeUnits_result = floor(share)
+    else
+     window_edgeUnits_result = ceil(share)
+    end
+   end
+  end
+  local units = min(cost, 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result)
+  local count_2 = packBytes(counter, (unpackBytes(counter, counts, 0 * width + 1)) + units)
+  counts = sub(counts, 1, 0 * width) .. count_2 .. sub(counts, 1 * width + 1)
+  if 0 < segments then
+   total = total + units
+  end
+  if newest == segment then
+   call('SETRANGE', key, '6', packBytes(counter, total) .. sub(counts, 1, width))
+  else
+   local segments_reset_result
+   local reset
+   local reset_2 = 0
+   for k = 0, segments do
+    local count_3 = (unpackBytes(counter, counts, k * width + 1))
+    if count_3 > 0 then
+     local window_offsetFor_result
+     if edge == 1 or count_3 <= 0 then
+      window_offsetFor_result = 0
+     else
+      if edge == 0 then
+       window_offsetFor_result = segmentMs
+      else
+       if edge == 2 then
+        window_offsetFor_result = floor(segmentMs * (count_3 - 1) / count_3) + 1
+       else
+        window_offsetFor_result = ceil(segmentMs * (count_3 - 0) / count_3)
+       end
+      end
+     end
+     reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+     break
+    end
+   end
+   reset = reset_2
+   if reset > 0 then
+    segments_reset_result = reset + instant - now
+   else
+    segments_reset_result = 0
+   end
+   if segments_reset_result == 0 then
+    if newest then
+     call('DEL', key)
+    end
+   else
+    local life = windowMs + segmentMs - offset + instant - now
+    call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
+   end
+  end
+ end
+ giveBack[3] = function(key, cost, receipt)
+  local k = segment - receipt
+  if not newest or k < 0 or k > segments then
+   return
+  end
+  local units = -min(cost, (unpackBytes(counter, counts, k * width + 1)))
+  local count = packBytes(counter, (unpackBytes(counter, counts, k * width + 1)) + units)
+  counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
+  if k < segments then
+   total = total + units
+  end
+  local segments_reset_result
+  local reset
+  local reset_2 = 0
+  for k_2 = 0, segments do
+   local count_2 = (unpackBytes(counter, counts, k_2 * width + 1))
+   if count_2 > 0 then
+    local window_offsetFor_result
+    if edge == 1 or count_2 <= 0 then
+     window_offsetFor_result = 0
+    else
+     if edge == 0 then
+      window_offsetFor_result = segmentMs
+     else
+      if edge == 2 then
+       window_offsetFor_result = floor(segmentMs * (count_2 - 1) / count_2) + 1
+      else
+       window_offsetFor_result = ceil(segmentMs * (count_2 - 0) / count_2)
+      end
+     end
+    end
+    reset_2 = 0 > (segments - k_2) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k_2) * segmentMs + window_offsetFor_result - offset
+    break
+   end
+  end
+  reset = reset_2
+  if reset > 0 then
+   segments_reset_result = reset + instant - now
+  else
+   segments_reset_result = 0
+  end
+  if segments_reset_result == 0 then
+   if newest then
+    call('DEL', key)
+   end
+  else
+   local life = windowMs + segmentMs - offset + instant - now
+   call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
+  end
+ end
+ heal[3] = function(key)
+  if newest and newest * segmentMs > now + windowMs then
+   local segments_reset_result
+   local reset
+   local reset_2 = 0
+   for k = 0, segments do
+    local count = (unpackBytes(counter, counts, k * width + 1))
+    if count > 0 then
+     local window_offsetFor_result
+     if edge == 1 or count <= 0 then
+      window_offsetFor_result = 0
+     else
+      if edge == 0 then
+       window_offsetFor_result = segmentMs
+      else
+       if edge == 2 then
+        window_offsetFor_result = floor(segmentMs * (count - 1) / count) + 1
+       else
+        window_offsetFor_result = ceil(segmentMs * (count - 0) / count)
+       end
+      end
+     end
+     reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+     break
+    end
+   end
+   reset = reset_2
+   if reset > 0 then
+    segments_reset_result = reset + instant - now
+   else
+    segments_reset_result = 0
+   end
+   if segments_reset_result == 0 then
+    if newest then
+     call('DEL', key)
+    end
+   else
+    local life = windowMs + segmentMs - offset + instant - now
+    call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
+   end
+  end
+ end
+ report[3] = function(key, cost, outcome)
+  local window_edgeUnits_result
+  local count = (unpackBytes(counter, counts, segments * width + 1))
+  if edge == 0 then
+   window_edgeUnits_result = count
+  else
+   if edge == 1 then
+    window_edgeUnits_result = 0
+   else
+    local share = count * (segmentMs - offset) / segmentMs
+    if edge == 2 then
+     window_edgeUnits_result = floor(share)
+    else
+     window_edgeUnits_result = ceil(share)
+    end
+   end
+  end
+  local room = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
+  local segments_reset_result
+  local reset
+  local reset_2 = 0
+  for k = 0, segments do
+   local count_2 = (unpackBytes(counter, counts, k * width + 1))
+   if count_2 > 0 then
+    local window_offsetFor_result
+    if edge == 1 or count_2 <= 0 then
+     window_offsetFor_result = 0
+    else
+     if edge == 0 then
+      window_offsetFor_result = segmentMs
+     else
+      if edge == 2 then
+       window_offsetFor_result = floor(segmentMs * (count_2 - 1) / count_2) + 1
+      else
+       window_offsetFor_result = ceil(segmentMs * (count_2 - 0) / count_2)
+      end
+     end
+    end
+    reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+    break
+   end
+  end
+  reset = reset_2
+  if reset > 0 then
+   segments_reset_result = reset + instant - now
+  else
+   segments_reset_result = 0
+  end
+  local piece = packBytes('>BI7I7I6', outcome, room, segments_reset_result, segment)
+  if pieces == 0 then
+   reply = reply .. piece
+  else
+   more = more or {}
+   more[pieces] = piece
+  end
+  pieces = pieces + 1
+  if outcome == 0 then
+   local segments_wait_result
+   local wait
+   if cost > limit then
+    wait = -1
+   else
+    local inside, wait_2 = total, (segments + 1) * segmentMs - offset
+    for by = 0, segments do
+     if by > 0 then
+      inside = inside - (unpackBytes(counter, counts, (segments - by) * width + 1))
+     end
+     if inside + cost <= limit then
+      local count_2 = (unpackBytes(counter, counts, (segments - by) * width + 1))
+      local from
+      local room_2 = limit - cost - inside
+      if edge == 1 or count_2 <= room_2 then
+       from = 0
+      else
+       if edge == 0 then
+        from = segmentMs
+       else
+        if edge == 2 then
+         from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
+        else
+         from = ceil(segmentMs * (count_2 - room_2) / count_2)
+        end
+       end
+      end
+      if from < segmentMs then
+       wait_2 = 0 > by * segmentMs + from - offset and 0 or by * segmentMs + from - offset
+       break
+      end
+     end
+    end
+    wait = wait_2
+   end
+   if wait > 0 then
+    segments_wait_result = wait + instant - now
+   else
+    segments_wait_result = wait
+   end
+   local segments_wait_result_2
+   local cost_2 = room + 1
+   local wait_2
+   if cost_2 > limit then
+    wait_2 = -1
+   else
+    local inside, wait_3 = total, (segments + 1) * segmentMs - offset
+    for by = 0, segments do
+     if by > 0 then
+      inside = inside - (unpackBytes(counter, counts, (segments - by) * width + 1))
+     end
+     if inside + cost_2 <= limit then
+      local count_2 = (unpackBytes(counter, counts, (segments - by) * width + 1))
+      local from
+      local room_2 = limit - cost_2 - inside
+      if edge == 1 or count_2 <= room_2 then
+       from = 0
+      else
+       if edge == 0 then
+        from = segmentMs
+       else
+        if edge == 2 then
+         from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
+        else
+         from = ceil(segmentMs * (count_2 - room_2) / count_2)
+        end
+       end
+      end
+      if from < segmentMs then
+       wait_3 = 0 > by * segmentMs + from - offset and 0 or by * segmentMs + from - offset
+       break
+      end
+     end
+    end
+    wait_2 = wait_3
+   end
+   if wait_2 > 0 then
+    segments_wait_result_2 = wait_2 + instant - now
+   else
+    segments_wait_result_2 = wait_2
+   end
+   local piece_2 = packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1)
+   if pieces == 0 then
+    reply = reply .. piece_2
+   else
+    more = more or {}
+    more[pieces] = piece_2
+   end
+   pieces = pieces + 1
+  end
+ end
 end
 --@end
 --@when counter
 do
-local function counter_startOf(at, windowMs, byClock)
-if byClock then return floor(at / windowMs) * windowMs end
-return at
-end
-local function counter_waitFor(count, endsIn, cost, limit)
-if cost > limit then return -1 end
-if count + cost <= limit then return 0 end
-return endsIn
-end
-local limit, windowMs, byClock
-local count, start, since
-open[COUNTER] = function(c)
-local p = first[c]
-limit, windowMs, byClock = N[p], N[p + 1], N[p + 3] == 1
-end
+ local limit, windowMs, byClock
+ local count, start, since
+ open[4] = function(c)
+  local p = first[c]
+  limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
+ end
 --@when several
-keep[COUNTER] = function(c)
-A[c], B[c], C[c] = count, start, since
-end
-recall[COUNTER] = function(c)
-count, start, since = A[c], B[c], C[c]
-end
+ keep[4] = function(c)
+  A[c], B[c], C[c] = count, start, since
+ end
+ recall[4] = function(c)
+  count, start, since = A[c], B[c], C[c]
+ end
 --@end
-local function counter_write(key)
-if count == 0 then
-call('DEL', key)
-elseif since == start then
-call('SETRANGE', key, '0', packBytes('>I7', count))
-else
-call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
-end
-end
-look[COUNTER] = function(key, cost)
-local stored = tryCall('GET', key)
-local instant, isOver = now, true
-if stored and #stored == 13 then
-count, since = unpackBytes('>I7I6', stored)
-instant = clock_instant(since, now, windowMs)
-isOver = instant >= since + windowMs
-else
-since = nil
-end
-if isOver then count = 0 end
-if not isOver and since <= instant then start = since else start = counter_startOf(instant, windowMs, byClock) end
-return counter_waitFor(count, start + windowMs - now, cost, limit)
-end
-take[COUNTER] = function(key, cost)
-count = min(limit, count + cost)
-counter_write(key)
-end
-giveBack[COUNTER] = function(key, cost, receipt)
-if not since or start ~= receipt then return end
-count = max(0, count - cost)
-counter_write(key)
-end
-heal[COUNTER] = function(key)
-if since and clock_isAhead(since, now, windowMs) then counter_write(key) end
-end
-report[COUNTER] = function(key, cost, outcome)
-n = n + 1
-out[n] = packBytes('>BI7I6', outcome, count, start)
-end
+ look[4] = function(key, cost)
+  local stored = tryCall('GET', key)
+  local instant, isOver = now, true
+  if stored and #stored == 13 then
+   count, since = unpackBytes('>I7I6', stored)
+   if since > now and since <= now + windowMs then
+    instant = since
+   else
+    instant = now
+   end
+   isOver = instant >= since + windowMs
+  else
+   since = nil
+  end
+  if isOver then
+   count = 0
+  end
+  if not isOver and since <= instant then
+   start = since
+  else
+   if byClock then
+    start = floor(instant / windowMs) * windowMs
+   else
+    start = instant
+   end
+  end
+  local endsIn = start + windowMs - now
+  if cost > limit then
+   return -1
+  end
+  if count + cost <= limit then
+   return 0
+  end
+  return endsIn
+ end
+ take[4] = function(key, cost)
+  count = limit < count + cost and limit or count + cost
+  if count == 0 then
+   call('DEL', key)
+  elseif since == start then
+   call('SETRANGE', key, '0', packBytes('>I7', count))
+  else
+   call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+  end
+ end
+ giveBack[4] = function(key, cost, receipt)
+  if not since or start ~= receipt then
+   return
+  end
+  count = 0 > count - cost and 0 or count - cost
+  if count == 0 then
+   call('DEL', key)
+  elseif since == start then
+   call('SETRANGE', key, '0', packBytes('>I7', count))
+  else
+   call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+  end
+ end
+ heal[4] = function(key)
+  if since and since > now + windowMs then
+   if count == 0 then
+    call('DEL', key)
+   elseif since == start then
+    call('SETRANGE', key, '0', packBytes('>I7', count))
+   else
+    call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+   end
+  end
+ end
+ report[4] = function(key, cost, outcome)
+  local piece = packBytes('>BI7I6', outcome, count, start)
+  if pieces == 0 then
+   reply = reply .. piece
+  else
+   more = more or {}
+   more[pieces] = piece
+  end
+  pieces = pieces + 1
+ end
 end
 --@end
 --@when concurrency
 do
+ local limit, ttlMs
+ local held, isForeign
+ local nowText = format('%.0f', now)
+ open[5] = function(c)
+  local p = first[c]
+  limit, ttlMs = ARGV[p], ARGV[p + 1]
+ end
+--@when several
+ keep[5] = function(c)
+  A[c], B[c] = held, isForeign
+ end
+ recall[5] = function(c)
+  held, isForeign = A[c], B[c]
+ end
+--@end
+ look[5] = function(key, cost)
+  local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
+  isForeign = type(count) == 'table'
+  held = isForeign and 0 or count
+  if cost > limit then
+   return -1
+  end
+  local missing = held + cost - limit
+  if cost == 0 or missing <= 0 then
+   return 0
+  end
+  local concurrency_endAt_result
+  local rank = missing - 1 - held
+  local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+  concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+  return concurrency_endAt_result - now
+ end
+ take[5] = function(key, cost, lease)
+  if isForeign then
+   call('DEL', key)
+  end
+  for place = 0, cost - 1 do
+   call('ZADD', key, now + ttlMs, lease .. '.' .. place)
+  end
+  held = held + cost
+  if call('ZCARD', key) > held then
+   call('ZREMRANGEBYSCORE', key, '-inf', nowText)
+  end
+  call('PEXPIRE', key, ttlMs + slack)
+ end
+ giveBack[5] = function(key, cost, receipt, chargedAt, lease)
+  if isForeign then
+   return
+  end
+  for place = 0, cost - 1 do
+   call('ZREM', key, lease .. '.' .. place)
+  end
+  local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
+  isForeign = type(count) == 'table'
+  held = isForeign and 0 or count
+ end
+ renew[5] = function(key, cost, lease)
+  if isForeign then
+   return
+  end
+  local latest = now + ttlMs
+  for place = 0, cost - 1 do
+   local name = lease .. '.' .. place
+   local ends = call('ZSCORE', key, name)
+   if ends and tonumber(ends) > now then
+    call('ZADD', key, latest, name)
+    call('PEXPIRE', key, latest - now + slack)
+   end
+  end
+ end
+ heal[5] = function(key)
+  if isForeign then
+   return
+  end
+  local latest = now + ttlMs
+  for _, lease in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
+   call('ZADD', key, latest, lease)
+  end
+ end
+ report[5] = function(key, cost, outcome)
+  local ends = now
+  if held > 0 then
+   local rank = -1
+   local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+   ends = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+  end
+  local piece = packBytes('>BI7I7', outcome, limit - held, ends - now)
+  if pieces == 0 then
+   reply = reply .. piece
+  else
+   more = more or {}
+   more[pieces] = piece
+  end
+  pieces = pieces + 1
+  if outcome == 0 then
+   local wait
+   if cost > limit then
+    wait = -1
+   else
+    local missing = held + cost - limit
+    if cost == 0 or missing <= 0 then
+     wait = 0
+    else
+     local concurrency_endAt_result
+     local rank = missing - 1 - held
+     local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+     concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+     wait = concurrency_endAt_result - now
+    end
+   end
+   local room = -1
+   if wait == 0 then
+    local cost_2 = limit - held + 1
+    if cost_2 > limit then
+     room = -1
+    else
+     local missing = held + cost_2 - limit
+     if cost_2 == 0 or missing <= 0 then
+      room = 0
+     else
+      local concurrency_endAt_result
+      local rank = missing - 1 - held
+      local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+      concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+      room = concurrency_endAt_result - now
+     end
+    end
+   end
+   local piece_2 = packBytes('>I7I7', wait + 1, room + 1)
+   if pieces == 0 then
+    reply = reply .. piece_2
+   else
+    more = more or {}
+    more[pieces] = piece_2
+   end
+   pieces = pieces + 1
+  end
+ end
+end
+--@end
+local blockKeys = ARGV[2] + 0
+if blockKeys < 0 then
+ if tryCall('GET', KEYS[1]) then
+  return ''
+ end
+end
+local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+for _ = 1, ARGV[3] + 0 do
+ local identities, cells = ARGV[a] + 0, ARGV[a + 1] + 0
+ a = a + 2
+ local takesPlaces = false
+ for c = 1, cells do
+  local kind, params = ARGV[a] + 0, ARGV[a + 1] + 0
+  kernel[c], first[c], last[c] = kind, a + 2, a + 1 + params
+  a = a + 2 + params
+  for p = first[c], last[c] do
+   ARGV[p] = ARGV[p] + 0
+  end
+  if prepare[kind] then
+   prepare[kind](c)
+  end
+  if cells == 1 then
+   open[kind](c)
+  end
+  if kind == 5 then
+   takesPlaces = true
+  end
+ end
+ local runs = ARGV[a] + 0
+ a = a + 1
+ for __2 = 1, runs do
+  local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+  for c = 1, cells do
+   costs[c] = ARGV[a + 1 + c] + 0
+   needs[c] = costs[c]
+  end
+  a = a + 2 + cells
+  if op >= 8 then
+   op = op - 8
+   for c = 1, cells do
+    needs[c] = ARGV[a - 1 + c] + 0
+   end
+   a = a + cells
+  end
+  for __3 = 1, decisions do
+   local lease
+   if takesPlaces then
+    lease = ARGV[a]
+    a = a + 1
+   end
+   local ends, reason
+   if anyBlocked and op <= 2 then
+    for b = block, block + identities - 1 do
+     local value = tryCall('GET', KEYS[b])
+     if type(value) == 'string' and not ends then
+      ends, reason = string.match(value, '^(%d+) (.*)$')
+     end
+     ends = ends and tonumber(ends) > now and ends
+    end
+   end
+   if op >= 3 then
+    local chargedAt = 0
+    if op == 3 then
+     chargedAt = ARGV[a] + 0
+     a = a + 1
+    end
+    for c = 1, cells do
+     local key, kind = KEYS[cell + c], kernel[c]
+     open[kind](c)
+     look[kind](key, 0)
+     if op == 3 then
+      giveBack[kind](key, costs[c], ARGV[a] + 0, chargedAt, lease, ARGV[a + 1] + 0)
+      a = a + 2
+     elseif kind == 5 then
+      if op == 4 then
+       giveBack[kind](key, costs[c], 0, 0, lease)
+      else
+       renew[kind](key, costs[c], lease)
+      end
+     end
+     report[kind](key, 0, 1)
+    end
+   end
+   if ends then
+    local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+    if pieces == 0 then
+     reply = reply .. piece
+    else
+     more = more or {}
+     more[pieces] = piece
+    end
+    pieces = pieces + 1
+   elseif op < 3 then
+    local allowed, possible = true, true
+    for c = 1, cells do
+     local kind = kernel[c]
+--@when several
+     if cells > 1 then
+      open[kind](c)
+     end
+--@end
+     local wait = look[kind](KEYS[cell + c], needs[c])
+     if wait ~= 0 then
+      allowed = false
+     end
+     if wait < 0 then
+      possible = false
+     end
+--@when several
+     if cells > 1 then
+      keep[kind](c)
+     end
+--@end
+    end
+    local charged = op ~= 1 and (allowed or op == 2 and possible)
+    for c = 1, cells do
+     local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
+--@when several
+     if cells > 1 then
+      open[kind](c)
+      recall[kind](c)
+     end
+--@end
+     if charged then
+      if cost > 0 and (allowed or kind ~= 5) then
+       take[kind](key, cost, lease)
+      end
+     elseif op == 0 then
+      heal[kind](key)
+     end
+     report[kind](key, needs[c], allowed and 1 or 0)
+    end
+   end
+   block = block + identities
+   cell = cell + cells
+  end
+ end
+end
+if more then
+ return reply .. concat(more)
+end
+return reply
+`,
+}
+
+export const decideBucketScript: LuaScript = {
+  name: 'decide-bucket',
+  sha1: 'ebeaa082dc5d9d486b93fc23e6a607c1c1d9673d',
+  source: `local ARGV, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
+local packBytes, unpackBytes = struct.pack, struct.unpack
+local concat = table.concat
+local now
+local slack = 0
+if ARGV[1] ~= '' then
+ now, slack = ARGV[1] + 0, 3600000
+else
+ local time = call('TIME')
+ now = time[1] * 1000 + floor(time[2] / 1000)
+end
+local reply, more, pieces = packBytes('>I6', now), nil, 0
+local first
+local last
+local costs
+local needs
+local limit, windowMs, capacity, stepMs
+local debt, instant, since, expires, refunds
+local blockKeys = ARGV[2] + 0
+if blockKeys < 0 then
+ if tryCall('GET', KEYS[1]) then
+  return ''
+ end
+end
+local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+for _ = 1, ARGV[3] + 0 do
+ local identities = ARGV[a] + 0
+ a = a + 2
+ local params = ARGV[a + 1] + 0
+ first, last = a + 2, a + 1 + params
+ a = a + 2 + params
+ for p = first, last do
+  ARGV[p] = ARGV[p] + 0
+ end
+ local p = first
+ limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
+ local runs = ARGV[a] + 0
+ a = a + 1
+ for __2 = 1, runs do
+  local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+  costs = ARGV[a + 2] + 0
+  needs = costs
+  a = a + 3
+  if op >= 8 then
+   op = op - 8
+   needs = ARGV[a + 0] + 0
+   a = a + 1
+  end
+  for __3 = 1, decisions do
+   local ends, reason
+   if anyBlocked and op <= 2 then
+    for b = block, block + identities - 1 do
+     local value = tryCall('GET', KEYS[b])
+     if type(value) == 'string' and not ends then
+      ends, reason = string.match(value, '^(%d+) (.*)$')
+     end
+     ends = ends and tonumber(ends) > now and ends
+    end
+   end
+   if ends then
+    local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+    if pieces == 0 then
+     reply = reply .. piece
+    else
+     more = more or {}
+     more[pieces] = piece
+    end
+    pieces = pieces + 1
+   elseif op < 3 then
+    local allowed, possible = true, true
+    local wait
+    local key, cost = KEYS[cell + 1], needs
+    local stored = tryCall('GET', key)
+    local bytes = stored and #stored
+    if bytes == 19 or bytes == 32 then
+     if bytes == 19 then
+      debt, since, expires = unpackBytes('>I7I6I6', stored)
+      refunds = ''
+     else
+      debt, since, expires, refunds = unpackBytes('>I7I6I6c13', stored)
+     end
+     if since > now and since <= now + windowMs then
+      instant = since
+     else
+      instant = now
+     end
+     local since_2 = since < instant and since or instant
+     local elapsed
+     if stepMs == 1 then
+      elapsed = instant - since_2
+     else
+      elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
+     end
+     debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
+    else
+     debt, instant, since, expires, refunds = 0, now, nil, nil, ''
+    end
+    if cost > capacity then
+     wait = -1
+    else
+     local excess = debt + cost * windowMs - capacity * windowMs
+     if excess <= 0 then
+      wait = 0
+     else
+      local steps = ceil(excess / (limit * stepMs))
+      wait = (floor(instant / stepMs) + steps) * stepMs - instant
+     end
+    end
+    if wait ~= 0 then
+     allowed = false
+    end
+    if wait < 0 then
+     possible = false
+    end
+    local charged = op ~= 1 and (allowed or op == 2 and possible)
+    local key_2, cost_2 = KEYS[cell + 1], costs
+    if charged then
+     if cost_2 > 0 then
+      debt = capacity * windowMs < debt + cost_2 * windowMs and capacity * windowMs or debt + cost_2 * windowMs
+      local life
+      local wait_2
+      local excess = debt + capacity * windowMs - capacity * windowMs
+      if excess <= 0 then
+       wait_2 = 0
+      else
+       local steps = ceil(excess / (limit * stepMs))
+       wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
+      end
+      if wait_2 > 0 then
+       life = wait_2 + instant - now
+      else
+       life = wait_2
+      end
+      if life <= 0 and refunds == '' then
+       if since then
+        call('DEL', key_2)
+       end
+      else
+       local ends_2 = now + life
+       if since and ends_2 <= expires then
+        local state = packBytes('>I7I6', debt, instant)
+        if refunds ~= '' then
+         state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+        end
+        call('SETRANGE', key_2, '0', state)
+       else
+        if since then
+         ends_2 = ends_2 + min(10000, ceil(capacity * windowMs / limit))
+        end
+        call('SET', key_2, packBytes('>I7I6I6', debt, instant, ends_2) .. refunds, 'PX', ends_2 - now + slack)
+       end
+      end
+     end
+    elseif op == 0 then
+     if since and since > now + windowMs then
+      local life
+      local wait_2
+      local excess = debt + capacity * windowMs - capacity * windowMs
+      if excess <= 0 then
+       wait_2 = 0
+      else
+       local steps = ceil(excess / (limit * stepMs))
+       wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
+      end
+      if wait_2 > 0 then
+       life = wait_2 + instant - now
+      else
+       life = wait_2
+      end
+      if life <= 0 and refunds == '' then
+       if since then
+        call('DEL', key_2)
+       end
+      else
+       local ends_2 = now + life
+       if since and ends_2 <= expires then
+        local state = packBytes('>I7I6', debt, instant)
+        if refunds ~= '' then
+         state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+        end
+        call('SETRANGE', key_2, '0', state)
+       else
+        if since then
+         ends_2 = ends_2 + min(10000, ceil(capacity * windowMs / limit))
+        end
+        call('SET', key_2, packBytes('>I7I6I6', debt, instant, ends_2) .. refunds, 'PX', ends_2 - now + slack)
+       end
+      end
+     end
+    end
+    local outcome = allowed and 1 or 0
+    local said = outcome
+    if refunds ~= '' then
+     said = outcome + 4
+    end
+    local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
+    if pieces == 0 then
+     reply = reply .. piece
+    else
+     more = more or {}
+     more[pieces] = piece
+    end
+    pieces = pieces + 1
+   end
+   block = block + identities
+   cell = cell + 1
+  end
+ end
+end
+if more then
+ return reply .. concat(more)
+end
+return reply
+`,
+}
+
+export const decideConcurrencyScript: LuaScript = {
+  name: 'decide-concurrency',
+  sha1: 'de83a307d13bd741174b5b2d3f813ed420da2bc4',
+  source: `local ARGV, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor, min = redis.call, math.floor, math.min
+local packBytes = struct.pack
+local format, concat = string.format, table.concat
+local now
+local slack = 0
+if ARGV[1] ~= '' then
+ now, slack = ARGV[1] + 0, 3600000
+else
+ local time = call('TIME')
+ now = time[1] * 1000 + floor(time[2] / 1000)
+end
+local reply, more, pieces = packBytes('>I6', now), nil, 0
+local first
+local last
+local costs
+local needs
 local limit, ttlMs
 local held, isForeign
 local nowText = format('%.0f', now)
-open[CONCURRENCY] = function(c)
-local p = first[c]
-limit, ttlMs = N[p], N[p + 1]
-end
---@when several
-keep[CONCURRENCY] = function(c)
-A[c], B[c] = held, isForeign
-end
-recall[CONCURRENCY] = function(c)
-held, isForeign = A[c], B[c]
-end
---@end
-local function concurrency_endAt(key, rank)
-local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-return lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
-end
-local function concurrency_waitFor(key, cost)
-if cost > limit then return -1 end
-local missing = held + cost - limit
-if cost == 0 or missing <= 0 then return 0 end
-return concurrency_endAt(key, missing - 1 - held) - now
-end
-local function concurrency_count(key)
-local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
-isForeign = type(count) == 'table'
-held = isForeign and 0 or count
-end
-look[CONCURRENCY] = function(key, cost)
-concurrency_count(key)
-return concurrency_waitFor(key, cost)
-end
-take[CONCURRENCY] = function(key, cost, lease)
-if isForeign then call('DEL', key) end
-for place = 0, cost - 1 do call('ZADD', key, now + ttlMs, lease .. '.' .. place) end
-held = held + cost
-if call('ZCARD', key) > held then call('ZREMRANGEBYSCORE', key, '-inf', nowText) end
-call('PEXPIRE', key, ttlMs + slack)
-end
-giveBack[CONCURRENCY] = function(key, cost, receipt, chargedAt, lease)
-if isForeign then return end
-for place = 0, cost - 1 do call('ZREM', key, lease .. '.' .. place) end
-concurrency_count(key)
-end
-renew[CONCURRENCY] = function(key, cost, lease)
-if isForeign then return end
-local latest = now + ttlMs
-for place = 0, cost - 1 do
-local name = lease .. '.' .. place
-local ends = call('ZSCORE', key, name)
-if ends and tonumber(ends) > now then
-call('ZADD', key, latest, name)
-call('PEXPIRE', key, latest - now + slack)
-end
-end
-end
-heal[CONCURRENCY] = function(key)
-if isForeign then return end
-local latest = now + ttlMs
-for _, lease in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
-call('ZADD', key, latest, lease)
-end
-end
-report[CONCURRENCY] = function(key, cost, outcome)
-local ends = held == 0 and now or concurrency_endAt(key, -1)
-n = n + 1
-out[n] = packBytes('>BI7I7', outcome, limit - held, ends - now)
-if outcome == REFUSED then
-local wait = concurrency_waitFor(key, cost)
-local more = wait == 0 and concurrency_waitFor(key, limit - held + 1) or -1
-n = n + 1
-out[n] = packBytes('>I7I7', wait + 1, more + 1)
-end
-end
-end
---@end
-local blockKeys = tonumber(ARGV[2])
+local blockKeys = ARGV[2] + 0
 if blockKeys < 0 then
-if tryCall('GET', KEYS[1]) then return '' end
+ if tryCall('GET', KEYS[1]) then
+  return ''
+ end
 end
 local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-local a, block, cell = 4, 1, max(blockKeys, -blockKeys)
-for _ = 1, tonumber(ARGV[3]) do
-local identities, cells = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
-a = a + 2
-local at, takesPlaces = 1, false
-for c = 1, cells do
-local k, params = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
-kernel[c], first[c], last[c] = k, at, params - 1
-for i = 0, params - 1 do N[at + i] = tonumber(ARGV[a + 2 + i]) end
-at = at + params
-a = a + 2 + params
-if prepare[k] then prepare[k](c) end
-if cells == 1 then open[k](c) end
-if k == CONCURRENCY then takesPlaces = true end
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+for _ = 1, ARGV[3] + 0 do
+ local identities = ARGV[a] + 0
+ a = a + 2
+ local takesPlaces = false
+ local params = ARGV[a + 1] + 0
+ first, last = a + 2, a + 1 + params
+ a = a + 2 + params
+ for p = first, last do
+  ARGV[p] = ARGV[p] + 0
+ end
+ local p = first
+ limit, ttlMs = ARGV[p], ARGV[p + 1]
+ takesPlaces = true
+ local runs = ARGV[a] + 0
+ a = a + 1
+ for __2 = 1, runs do
+  local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+  costs = ARGV[a + 2] + 0
+  needs = costs
+  a = a + 3
+  if op >= 8 then
+   op = op - 8
+   needs = ARGV[a + 0] + 0
+   a = a + 1
+  end
+  for __3 = 1, decisions do
+   local lease
+   if takesPlaces then
+    lease = ARGV[a]
+    a = a + 1
+   end
+   local ends, reason
+   if anyBlocked and op <= 2 then
+    for b = block, block + identities - 1 do
+     local value = tryCall('GET', KEYS[b])
+     if type(value) == 'string' and not ends then
+      ends, reason = string.match(value, '^(%d+) (.*)$')
+     end
+     ends = ends and tonumber(ends) > now and ends
+    end
+   end
+   if ends then
+    local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+    if pieces == 0 then
+     reply = reply .. piece
+    else
+     more = more or {}
+     more[pieces] = piece
+    end
+    pieces = pieces + 1
+   elseif op < 3 then
+    local allowed, possible = true, true
+    local wait
+    local key, cost = KEYS[cell + 1], needs
+    local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
+    isForeign = type(count) == 'table'
+    held = isForeign and 0 or count
+    if cost > limit then
+     wait = -1
+    else
+     local missing = held + cost - limit
+     if cost == 0 or missing <= 0 then
+      wait = 0
+     else
+      local concurrency_endAt_result
+      local rank = missing - 1 - held
+      local lease_2 = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+      concurrency_endAt_result = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
+      wait = concurrency_endAt_result - now
+     end
+    end
+    if wait ~= 0 then
+     allowed = false
+    end
+    if wait < 0 then
+     possible = false
+    end
+    local charged = op ~= 1 and (allowed or op == 2 and possible)
+    local key_2, cost_2 = KEYS[cell + 1], costs
+    if charged then
+     if cost_2 > 0 and allowed then
+      if isForeign then
+       call('DEL', key_2)
+      end
+      for place = 0, cost_2 - 1 do
+       call('ZADD', key_2, now + ttlMs, lease .. '.' .. place)
+      end
+      held = held + cost_2
+      if call('ZCARD', key_2) > held then
+       call('ZREMRANGEBYSCORE', key_2, '-inf', nowText)
+      end
+      call('PEXPIRE', key_2, ttlMs + slack)
+     end
+    elseif op == 0 then
+     if isForeign then
+     else
+      local latest = now + ttlMs
+      for __4, lease_2 in ipairs(call('ZRANGEBYSCORE', key_2, '(' .. format('%.0f', latest), '+inf')) do
+       call('ZADD', key_2, latest, lease_2)
+      end
+     end
+    end
+    local cost_3, outcome = needs, allowed and 1 or 0
+    local ends_2 = now
+    if held > 0 then
+     local rank = -1
+     local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
+     ends_2 = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
+    end
+    local piece = packBytes('>BI7I7', outcome, limit - held, ends_2 - now)
+    if pieces == 0 then
+     reply = reply .. piece
+    else
+     more = more or {}
+     more[pieces] = piece
+    end
+    pieces = pieces + 1
+    if outcome == 0 then
+     local wait_2
+     if cost_3 > limit then
+      wait_2 = -1
+     else
+      local missing = held + cost_3 - limit
+      if cost_3 == 0 or missing <= 0 then
+       wait_2 = 0
+      else
+       local concurrency_endAt_result
+       local rank = missing - 1 - held
+       local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
+       concurrency_endAt_result = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
+       wait_2 = concurrency_endAt_result - now
+      end
+     end
+     local room = -1
+     if wait_2 == 0 then
+      local cost_4 = limit - held + 1
+      if cost_4 > limit then
+       room = -1
+      else
+       local missing = held + cost_4 - limit
+       if cost_4 == 0 or missing <= 0 then
+        room = 0
+       else
+        local concurrency_endAt_result
+        local rank = missing - 1 - held
+        local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
+        concurrency_endAt_result = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
+        room = concurrency_endAt_result - now
+       end
+      end
+     end
+     local piece_2 = packBytes('>I7I7', wait_2 + 1, room + 1)
+     if pieces == 0 then
+      reply = reply .. piece_2
+     else
+      more = more or {}
+      more[pieces] = piece_2
+     end
+     pieces = pieces + 1
+    end
+   end
+   block = block + identities
+   cell = cell + 1
+  end
+ end
 end
-local runs = tonumber(ARGV[a])
-a = a + 1
-for _ = 1, runs do
-local op, decisions = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
-a = a + 1
-local costs = {}
-for c = 1, cells do costs[c] = tonumber(ARGV[a + c]) end
-a = a + cells + 1
-local needs = costs
-if op >= RESERVING then
-op, needs = op - RESERVING, {}
-for c = 1, cells do needs[c] = tonumber(ARGV[a + c - 1]) end
-a = a + cells
+if more then
+ return reply .. concat(more)
 end
-for _ = 1, decisions do
-local lease
-if takesPlaces then
-lease = ARGV[a]
-a = a + 1
-end
-local ends, reason
-if anyBlocked and op <= CHARGE then
-for b = block, block + identities - 1 do
-local value = tryCall('GET', KEYS[b])
-if type(value) == 'string' and not ends then ends, reason = string.match(value, '^(%d+) (.*)$') end
-ends = ends and tonumber(ends) > now and ends
-end
-end
-if op >= REFUND then
-local chargedAt = 0
-if op == REFUND then
-chargedAt = tonumber(ARGV[a])
-a = a + 1
-end
-for c = 1, cells do
-local key, k = KEYS[cell + c], kernel[c]
-open[k](c)
-look[k](key, 0)
-if op == REFUND then
-giveBack[k](key, costs[c], tonumber(ARGV[a]), chargedAt, lease)
-a = a + 1
-elseif k == CONCURRENCY then
-if op == RELEASE then
-giveBack[k](key, costs[c], 0, 0, lease)
+return reply
+`,
+}
+
+export const decideCounterScript: LuaScript = {
+  name: 'decide-counter',
+  sha1: '2e6bcd2d36d675258eb9386354cd48a4687fe5f8',
+  source: `local ARGV, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor = redis.call, math.floor
+local packBytes, unpackBytes = struct.pack, struct.unpack
+local concat = table.concat
+local now
+local slack = 0
+if ARGV[1] ~= '' then
+ now, slack = ARGV[1] + 0, 3600000
 else
-renew[k](key, costs[c], lease)
+ local time = call('TIME')
+ now = time[1] * 1000 + floor(time[2] / 1000)
 end
+local reply, more, pieces = packBytes('>I6', now), nil, 0
+local first
+local last
+local costs
+local needs
+local limit, windowMs, byClock
+local count, start, since
+local blockKeys = ARGV[2] + 0
+if blockKeys < 0 then
+ if tryCall('GET', KEYS[1]) then
+  return ''
+ end
 end
-report[k](key, 0, ADMITTED)
+local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+for _ = 1, ARGV[3] + 0 do
+ local identities = ARGV[a] + 0
+ a = a + 2
+ local params = ARGV[a + 1] + 0
+ first, last = a + 2, a + 1 + params
+ a = a + 2 + params
+ for p = first, last do
+  ARGV[p] = ARGV[p] + 0
+ end
+ local p = first
+ limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
+ local runs = ARGV[a] + 0
+ a = a + 1
+ for __2 = 1, runs do
+  local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+  costs = ARGV[a + 2] + 0
+  needs = costs
+  a = a + 3
+  if op >= 8 then
+   op = op - 8
+   needs = ARGV[a + 0] + 0
+   a = a + 1
+  end
+  for __3 = 1, decisions do
+   local ends, reason
+   if anyBlocked and op <= 2 then
+    for b = block, block + identities - 1 do
+     local value = tryCall('GET', KEYS[b])
+     if type(value) == 'string' and not ends then
+      ends, reason = string.match(value, '^(%d+) (.*)$')
+     end
+     ends = ends and tonumber(ends) > now and ends
+    end
+   end
+   if ends then
+    local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+    if pieces == 0 then
+     reply = reply .. piece
+    else
+     more = more or {}
+     more[pieces] = piece
+    end
+    pieces = pieces + 1
+   elseif op < 3 then
+    local allowed, possible = true, true
+    local wait
+    local key, cost = KEYS[cell + 1], needs
+    local stored = tryCall('GET', key)
+    local instant, isOver = now, true
+    if stored and #stored == 13 then
+     count, since = unpackBytes('>I7I6', stored)
+     if since > now and since <= now + windowMs then
+      instant = since
+     else
+      instant = now
+     end
+     isOver = instant >= since + windowMs
+    else
+     since = nil
+    end
+    if isOver then
+     count = 0
+    end
+    if not isOver and since <= instant then
+     start = since
+    else
+     if byClock then
+      start = floor(instant / windowMs) * windowMs
+     else
+      start = instant
+     end
+    end
+    local endsIn = start + windowMs - now
+    if cost > limit then
+     wait = -1
+    else
+     if count + cost <= limit then
+      wait = 0
+     else
+      wait = endsIn
+     end
+    end
+    if wait ~= 0 then
+     allowed = false
+    end
+    if wait < 0 then
+     possible = false
+    end
+    local charged = op ~= 1 and (allowed or op == 2 and possible)
+    local key_2, cost_2 = KEYS[cell + 1], costs
+    if charged then
+     if cost_2 > 0 then
+      count = limit < count + cost_2 and limit or count + cost_2
+      if count == 0 then
+       call('DEL', key_2)
+      elseif since == start then
+       call('SETRANGE', key_2, '0', packBytes('>I7', count))
+      else
+       call('SET', key_2, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+      end
+     end
+    elseif op == 0 then
+     if since and since > now + windowMs then
+      if count == 0 then
+       call('DEL', key_2)
+      elseif since == start then
+       call('SETRANGE', key_2, '0', packBytes('>I7', count))
+      else
+       call('SET', key_2, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+      end
+     end
+    end
+    local outcome = allowed and 1 or 0
+    local piece = packBytes('>BI7I6', outcome, count, start)
+    if pieces == 0 then
+     reply = reply .. piece
+    else
+     more = more or {}
+     more[pieces] = piece
+    end
+    pieces = pieces + 1
+   end
+   block = block + identities
+   cell = cell + 1
+  end
+ end
 end
+if more then
+ return reply .. concat(more)
 end
-if ends then
-n = n + 1
-out[n] = packBytes('>BI7I2', BLOCKED, tonumber(ends) - now, #reason) .. reason
-elseif op < REFUND then
-local allowed, possible = true, true
-for c = 1, cells do
-local k = kernel[c]
---@when several
-if cells > 1 then open[k](c) end
---@end
-local wait = look[k](KEYS[cell + c], needs[c])
-if wait ~= 0 then allowed = false end
-if wait < 0 then possible = false end
---@when several
-if cells > 1 then keep[k](c) end
---@end
+return reply
+`,
+}
+
+export const decideLogScript: LuaScript = {
+  name: 'decide-log',
+  sha1: 'c034dd66f2d9c73c19072644f44e8f9e09644f9d',
+  source: `local ARGV, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor, min = redis.call, math.floor, math.min
+local packBytes, unpackBytes = struct.pack, struct.unpack
+local sub, rep, concat = string.sub, string.rep, table.concat
+local now
+local slack = 0
+if ARGV[1] ~= '' then
+ now, slack = ARGV[1] + 0, 3600000
+else
+ local time = call('TIME')
+ now = time[1] * 1000 + floor(time[2] / 1000)
 end
-local charged = op ~= PEEK and (allowed or (op == CHARGE and possible))
-for c = 1, cells do
-local key, k, cost = KEYS[cell + c], kernel[c], costs[c]
---@when several
-if cells > 1 then
-open[k](c)
-recall[k](c)
+local reply, more, pieces = packBytes('>I6', now), nil, 0
+local first
+local last
+local costs
+local needs
+local params, most, longestMs
+local W
+local F
+local S
+local R
+local H = {}
+local K
+local Z
+local base, headerEnd, width, entry, modulus, fixed, stride, limitFormat
+local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
+local source, chunk, chunkFrom
+local blockKeys = ARGV[2] + 0
+if blockKeys < 0 then
+ if tryCall('GET', KEYS[1]) then
+  return ''
+ end
 end
---@end
-if charged then
-if cost > 0 and (allowed or k ~= CONCURRENCY) then take[k](key, cost, lease) end
-elseif op == CONSUME then
-heal[k](key)
+local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+for _ = 1, ARGV[3] + 0 do
+ local identities = ARGV[a] + 0
+ a = a + 2
+ local params_2 = ARGV[a + 1] + 0
+ first, last = a + 2, a + 1 + params_2
+ a = a + 2 + params_2
+ for p = first, last do
+  ARGV[p] = ARGV[p] + 0
+ end
+ local p = first
+ if ARGV[p + 1] <= 4294967296 then
+  W, F = 4, '>I4'
+ else
+  W, F = 6, '>I6'
+ end
+ S = 29 + 4 * W + (last - p - 1) / 2 * (7 + 4 * W)
+ R = tostring(S - 1)
+ params = first
+ most, longestMs = ARGV[params], ARGV[params + 1]
+ base, headerEnd, width, entry = S, R, W, F
+ fixed, stride = 29 + 4 * width, 7 + 4 * width
+ if width == 4 then
+  modulus, limitFormat = 4294967296, '>I6BI4'
+ else
+  modulus, limitFormat = 281474976710656, '>I6BI6'
+ end
+ local runs = ARGV[a] + 0
+ a = a + 1
+ for __2 = 1, runs do
+  local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+  costs = ARGV[a + 2] + 0
+  needs = costs
+  a = a + 3
+  if op >= 8 then
+   op = op - 8
+   needs = ARGV[a + 0] + 0
+   a = a + 1
+  end
+  for __3 = 1, decisions do
+   local ends, reason
+   if anyBlocked and op <= 2 then
+    for b = block, block + identities - 1 do
+     local value = tryCall('GET', KEYS[b])
+     if type(value) == 'string' and not ends then
+      ends, reason = string.match(value, '^(%d+) (.*)$')
+     end
+     ends = ends and tonumber(ends) > now and ends
+    end
+   end
+   if ends then
+    local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+    if pieces == 0 then
+     reply = reply .. piece
+    else
+     more = more or {}
+     more[pieces] = piece
+    end
+    pieces = pieces + 1
+   elseif op < 3 then
+    local allowed, possible = true, true
+    local wait
+    local key, cost = KEYS[cell + 1], needs
+    header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
+    local unwritten
+    if #header < base then
+     expires = nil
+    else
+     newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
+     local spare = expires - newest - longestMs
+     if spare < 0 or spare > 10000 then
+      expires = nil
+     end
+    end
+    if not expires then
+     newest, oldest, total, tail, instant = nil, 0, 0, '', now
+     H[1], K = 0, ''
+    else
+     tail = sub(header, 30, 29 + unwritten * width)
+     if newest > now and newest <= now + longestMs then
+      instant = newest
+     else
+      instant = now
+     end
+     local at = fixed + 1
+     local head, known, low = unpackBytes(limitFormat, header, at)
+     H[1], K, Z = head, nil, known
+     at = at + stride
+     if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 3] then
+      source = key
+      if whole then
+       chunk, chunkFrom = whole, oldest
+      else
+       local log_known_result
+       local known_2 = K
+       if not known_2 then
+        local at_2 = fixed + 0 * stride + 7
+        known_2 = sub(header, at_2 + 1, at_2 + Z * width)
+        K = known_2
+       end
+       log_known_result = known_2
+       chunk, chunkFrom = log_known_result, H[1]
+      end
+      local head_2 = total
+      if total > oldest and newest > instant - ARGV[params + 3] then
+       local log_firstLive_result
+       local total_2, windowMs = total, ARGV[params + 3]
+       local low_2, high, step = head, total_2, 1
+       while low_2 < high do
+        local probe = low_2 + step - 1
+        if step == 0 or probe >= high then
+         probe, step = floor((low_2 + high) / 2), 0
+        end
+        local log_entry_result
+        local beyond = probe - chunkFrom - #chunk / width
+        if probe < chunkFrom or beyond >= 16 then
+         chunk, chunkFrom, beyond = '', probe, 0
+        end
+        if beyond >= 0 then
+         local log_read_result
+         local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+         local inRing = total - #tail / width
+         local entries
+         local count = (to < inRing and to or inRing) - from
+         if count <= 0 then
+          entries = ''
+         else
+          local slot = from % capacity
+          local here = count < capacity - slot and count or capacity - slot
+          local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+          if here < count then
+           entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+          end
+          entries = entries_2
+         end
+         log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+         chunk = chunk .. log_read_result
+        end
+        log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+        if log_entry_result > instant - windowMs then
+         high, step = probe, 0
+        else
+         low_2, step = probe + 1, step * 2
+        end
+       end
+       log_firstLive_result = low_2
+       head_2 = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
+      end
+      local skip = (head_2 - chunkFrom) * width
+      local known_2 = sub(chunk, skip + 1, skip + 4 * width)
+      H[1], K, moved = head_2, known_2, moved > 1 and moved or 1
+     end
+     if newest > now + longestMs then
+      newest = now
+      local entries = rep(packBytes(entry, now % modulus), total - oldest)
+      whole, oldest, total = entries, 0, #entries / width
+      newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
+      local function log_advanceAll(key_2, at_2)
+       source = key_2
+       if whole then
+        chunk, chunkFrom = whole, oldest
+       else
+        local log_known_result
+        local known_2 = K
+        if not known_2 then
+         local at_3 = fixed + 0 * stride + 7
+         known_2 = sub(header, at_3 + 1, at_3 + Z * width)
+         K = known_2
+        end
+        log_known_result = known_2
+        chunk, chunkFrom = log_known_result, H[1]
+       end
+       local head_2 = total
+       if total > oldest and newest > at_2 - ARGV[params + 3] then
+        local log_firstLive_result
+        local total_2, windowMs = total, ARGV[params + 3]
+        local low_2, high, step = oldest, total_2, 1
+        while low_2 < high do
+         local probe = low_2 + step - 1
+         if step == 0 or probe >= high then
+          probe, step = floor((low_2 + high) / 2), 0
+         end
+         local log_entry_result
+         local beyond = probe - chunkFrom - #chunk / width
+         if probe < chunkFrom or beyond >= 16 then
+          chunk, chunkFrom, beyond = '', probe, 0
+         end
+         if beyond >= 0 then
+          local log_read_result
+          local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+          local inRing = total - #tail / width
+          local entries_2
+          local count = (to < inRing and to or inRing) - from
+          if count <= 0 then
+           entries_2 = ''
+          else
+           local slot = from % capacity
+           local here = count < capacity - slot and count or capacity - slot
+           local entries_3 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+           if here < count then
+            entries_3 = entries_3 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+           end
+           entries_2 = entries_3
+          end
+          log_read_result = entries_2 .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+          chunk = chunk .. log_read_result
+         end
+         log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+         if log_entry_result > at_2 - windowMs then
+          high, step = probe, 0
+         else
+          low_2, step = probe + 1, step * 2
+         end
+        end
+        log_firstLive_result = low_2
+        head_2 = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
+       end
+       local skip = (head_2 - chunkFrom) * width
+       local known_2 = sub(chunk, skip + 1, skip + 4 * width)
+       H[1], K, moved = head_2, known_2, moved > 1 and moved or 1
+      end
+      log_advanceAll(key, instant)
+     end
+    end
+    local wait_2 = 0
+    if cost > ARGV[params + 2] then
+     wait_2 = -1
+    end
+    if wait_2 == 0 and total - H[1] + cost > ARGV[params + 2] then
+     wait_2 = 1
+    end
+    wait = wait_2
+    if wait ~= 0 then
+     allowed = false
+    end
+    if wait < 0 then
+     possible = false
+    end
+    local charged = op ~= 1 and (allowed or op == 2 and possible)
+    local key_2, cost_2 = KEYS[cell + 1], costs
+    if charged then
+     if cost_2 > 0 then
+      local added = packBytes(entry, instant % modulus)
+      if cost_2 > 1 then
+       added = rep(added, cost_2)
+      end
+      local kept = total
+      local was, known = H[1], K and #K / width or Z
+      local head = total + cost_2 - ARGV[params + 2]
+      if head < was then
+       head = was
+      end
+      if head > was or known < 4 then
+       local log_known_result
+       local known_2 = K
+       if not known_2 then
+        local at = fixed + 0 * stride + 7
+        known_2 = sub(header, at + 1, at + Z * width)
+        K = known_2
+       end
+       log_known_result = known_2
+       local ahead = sub(log_known_result, (head - was) * width + 1)
+       if head + #ahead / width == total then
+        ahead = sub(ahead .. added, 1, 4 * width)
+       end
+       H[1], K, moved = head, ahead, moved > 1 and moved or 1
+      end
+      kept = kept < head and kept or head
+      local lapsed = kept - (total - #tail / width)
+      if lapsed > 0 then
+       tail = sub(tail, lapsed * width + 1)
+      end
+      if expires and not whole then
+       oldest = kept
+       local added_2 = added
+       local linger = 10000 < longestMs and 10000 or longestMs
+       local inRing, unwritten_2, ends_2 = total - #tail / width, tail .. added_2, instant + longestMs
+       local isNear, isLate, count = #unwritten_2 <= 4 * width, ends_2 > expires, total - oldest + #added_2 / width
+       if not isNear and count > capacity or isLate and 4 * count < capacity then
+        local log_read_result
+        local inRing_2 = total - #tail / width
+        local entries
+        local count_2 = (total < inRing_2 and total or inRing_2) - oldest
+        if count_2 <= 0 then
+         entries = ''
+        else
+         local slot = oldest % capacity
+         local here = count_2 < capacity - slot and count_2 or capacity - slot
+         local entries_2 = call('GETRANGE', key_2, base + slot * width, base + (slot + here) * width - 1)
+         if here < count_2 then
+          entries_2 = entries_2 .. call('GETRANGE', key_2, base, base + (count_2 - here) * width - 1)
+         end
+         entries = entries_2
+        end
+        log_read_result = entries .. sub(tail, (0 > oldest - inRing_2 and 0 or oldest - inRing_2) * width + 1, (0 > total - inRing_2 and 0 or total - inRing_2) * width)
+        unwritten_2 = log_read_result .. added_2
+        total, newest = oldest + count, instant
+        local function log_rewrite(key_3, entries_2, linger_2)
+         local known_2
+         local known_3 = K
+         if not known_3 then
+          local at = fixed + 0 * stride + 7
+          known_3 = sub(header, at + 1, at + Z * width)
+          K = known_3
+         end
+         known_2 = known_3
+         local head_2 = H[1] - oldest
+         H[1], K, moved = head_2, known_2, moved > 1 and moved or 1
+         oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
+         if total > 4 then
+          capacity, tail = min(most, total + floor(total / 4) + 2), ''
+         end
+         expires = newest + longestMs + linger_2
+         local value
+         local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
+         if moved == 0 then
+          value = text
+         else
+          text = text .. rep('\\0', 4 * width - #tail)
+          if 1 <= moved then
+           local known_4
+           local known_5 = K
+           if not known_5 then
+            local at = fixed + 0 * stride + 7
+            known_5 = sub(header, at + 1, at + Z * width)
+            K = known_5
+           end
+           known_4 = known_5
+           text = text .. packBytes('>I6B', H[1], #known_4 / width) .. known_4 .. rep('\\0', 4 * width - #known_4)
+          end
+          value = text
+         end
+         if total > 4 then
+          value = value .. entries_2 .. rep('\\0', (capacity - total) * width)
+         end
+         call('SET', key_3, value, 'PX', expires - now + slack)
+        end
+        log_rewrite(key_2, unwritten_2, linger)
+       else
+        if not isNear then
+         local slot = inRing % capacity
+         local here = (capacity - slot) * width
+         call('SETRANGE', key_2, base + slot * width, sub(unwritten_2, 1, here))
+         if #unwritten_2 > here then
+          call('SETRANGE', key_2, base, sub(unwritten_2, here + 1))
+         end
+         unwritten_2 = ''
+        end
+        total, newest, tail = oldest + count, instant, unwritten_2
+        if isLate then
+         expires = ends_2 + linger
+         call('PEXPIRE', key_2, expires - now + slack)
+        end
+        local log_header_result
+        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
+        if moved == 0 then
+         log_header_result = text
+        else
+         text = text .. rep('\\0', 4 * width - #tail)
+         if 1 <= moved then
+          local known_2
+          local known_3 = K
+          if not known_3 then
+           local at = fixed + 0 * stride + 7
+           known_3 = sub(header, at + 1, at + Z * width)
+           K = known_3
+          end
+          known_2 = known_3
+          text = text .. packBytes('>I6B', H[1], #known_2 / width) .. known_2 .. rep('\\0', 4 * width - #known_2)
+         end
+         log_header_result = text
+        end
+        call('SETRANGE', key_2, '0', log_header_result)
+       end
+      else
+       oldest, total, newest = kept, total + cost_2, instant
+       local function log_rewrite(key_3, entries, linger)
+        local known_2
+        local known_3 = K
+        if not known_3 then
+         local at = fixed + 0 * stride + 7
+         known_3 = sub(header, at + 1, at + Z * width)
+         K = known_3
+        end
+        known_2 = known_3
+        local head_2 = H[1] - oldest
+        H[1], K, moved = head_2, known_2, moved > 1 and moved or 1
+        oldest, total, capacity, tail = 0, total - oldest, 0, entries
+        if total > 4 then
+         capacity, tail = min(most, total + floor(total / 4) + 2), ''
+        end
+        expires = newest + longestMs + linger
+        local value
+        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
+        if moved == 0 then
+         value = text
+        else
+         text = text .. rep('\\0', 4 * width - #tail)
+         if 1 <= moved then
+          local known_4
+          local known_5 = K
+          if not known_5 then
+           local at = fixed + 0 * stride + 7
+           known_5 = sub(header, at + 1, at + Z * width)
+           K = known_5
+          end
+          known_4 = known_5
+          text = text .. packBytes('>I6B', H[1], #known_4 / width) .. known_4 .. rep('\\0', 4 * width - #known_4)
+         end
+         value = text
+        end
+        if total > 4 then
+         value = value .. entries .. rep('\\0', (capacity - total) * width)
+        end
+        call('SET', key_3, value, 'PX', expires - now + slack)
+       end
+       log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, 0)
+      end
+     end
+    elseif op == 0 then
+     if whole then
+      if total == 0 or newest + longestMs + slack <= now then
+       call('DEL', key_2)
+      else
+       local function log_advanceAll(key_3, at)
+        source = key_3
+        if whole then
+         chunk, chunkFrom = whole, oldest
+        else
+         local log_known_result
+         local known = K
+         if not known then
+          local at_2 = fixed + 0 * stride + 7
+          known = sub(header, at_2 + 1, at_2 + Z * width)
+          K = known
+         end
+         log_known_result = known
+         chunk, chunkFrom = log_known_result, H[1]
+        end
+        local head = total
+        if total > oldest and newest > at - ARGV[params + 3] then
+         local log_firstLive_result
+         local total_2, windowMs = total, ARGV[params + 3]
+         local low, high, step = oldest, total_2, 1
+         while low < high do
+          local probe = low + step - 1
+          if step == 0 or probe >= high then
+           probe, step = floor((low + high) / 2), 0
+          end
+          local log_entry_result
+          local beyond = probe - chunkFrom - #chunk / width
+          if probe < chunkFrom or beyond >= 16 then
+           chunk, chunkFrom, beyond = '', probe, 0
+          end
+          if beyond >= 0 then
+           local log_read_result
+           local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+           local inRing = total - #tail / width
+           local entries
+           local count = (to < inRing and to or inRing) - from
+           if count <= 0 then
+            entries = ''
+           else
+            local slot = from % capacity
+            local here = count < capacity - slot and count or capacity - slot
+            local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+            if here < count then
+             entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+            end
+            entries = entries_2
+           end
+           log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+           chunk = chunk .. log_read_result
+          end
+          log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+          if log_entry_result > at - windowMs then
+           high, step = probe, 0
+          else
+           low, step = probe + 1, step * 2
+          end
+         end
+         log_firstLive_result = low
+         head = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
+        end
+        local skip = (head - chunkFrom) * width
+        local known = sub(chunk, skip + 1, skip + 4 * width)
+        H[1], K, moved = head, known, moved > 1 and moved or 1
+       end
+       log_advanceAll(key_2, newest)
+       local function log_rewrite(key_3, entries, linger)
+        local known
+        local known_2 = K
+        if not known_2 then
+         local at = fixed + 0 * stride + 7
+         known_2 = sub(header, at + 1, at + Z * width)
+         K = known_2
+        end
+        known = known_2
+        local head = H[1] - oldest
+        H[1], K, moved = head, known, moved > 1 and moved or 1
+        oldest, total, capacity, tail = 0, total - oldest, 0, entries
+        if total > 4 then
+         capacity, tail = min(most, total + floor(total / 4) + 2), ''
+        end
+        expires = newest + longestMs + linger
+        local value
+        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
+        if moved == 0 then
+         value = text
+        else
+         text = text .. rep('\\0', 4 * width - #tail)
+         if 1 <= moved then
+          local known_3
+          local known_4 = K
+          if not known_4 then
+           local at = fixed + 0 * stride + 7
+           known_4 = sub(header, at + 1, at + Z * width)
+           K = known_4
+          end
+          known_3 = known_4
+          text = text .. packBytes('>I6B', H[1], #known_3 / width) .. known_3 .. rep('\\0', 4 * width - #known_3)
+         end
+         value = text
+        end
+        if total > 4 then
+         value = value .. entries .. rep('\\0', (capacity - total) * width)
+        end
+        call('SET', key_3, value, 'PX', expires - now + slack)
+       end
+       log_rewrite(key_2, whole, 0)
+       log_advanceAll(key_2, instant)
+      end
+     end
+    end
+    local cost_3, outcome = needs, allowed and 1 or 0
+    local latest = newest and newest + 1 or 0
+    if outcome == 1 then
+     local piece = packBytes('>BI6I6I4', outcome, instant, latest, total - (H[1] or total))
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
+     for l = 2, 1, 3 do
+      local counts = packBytes('>I4I4I4', total - (H[l] or total), total - (H[l + 1] or total), total - (H[l + 2] or total))
+      if 1 < l + 2 then
+       counts = sub(counts, 1, (1 - l + 1) * 4)
+      end
+      if pieces == 0 then
+       reply = reply .. counts
+      else
+       more = more or {}
+       more[pieces] = counts
+      end
+      pieces = pieces + 1
+     end
+    else
+     local piece = packBytes('>BI6I6', outcome, instant, latest)
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
+     source = key_2
+     if whole then
+      chunk, chunkFrom = whole, oldest
+     else
+      local log_known_result
+      local known = K
+      if not known then
+       local at = fixed + 0 * stride + 7
+       known = sub(header, at + 1, at + Z * width)
+       K = known
+      end
+      log_known_result = known
+      chunk, chunkFrom = log_known_result, H[1]
+     end
+     local fewer = -1
+     if H[1] < total then
+      local log_entry_result
+      local i = H[1]
+      local beyond = i - chunkFrom - #chunk / width
+      if i < chunkFrom or beyond >= 16 then
+       chunk, chunkFrom, beyond = '', i, 0
+      end
+      if beyond >= 0 then
+       local log_read_result
+       local from, to = i - beyond, total < i + 16 and total or i + 16
+       local inRing = total - #tail / width
+       local entries
+       local count = (to < inRing and to or inRing) - from
+       if count <= 0 then
+        entries = ''
+       else
+        local slot = from % capacity
+        local here = count < capacity - slot and count or capacity - slot
+        local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+        if here < count then
+         entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+        end
+        entries = entries_2
+       end
+       log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+       chunk = chunk .. log_read_result
+      end
+      log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+      fewer = log_entry_result + ARGV[params + 3] - now
+     end
+     local wait_3
+     local total_2, live, at, limit, windowMs = total, total - H[1], instant, ARGV[params + 2], ARGV[params + 3]
+     if cost_3 > limit then
+      wait_3 = -1
+     else
+      if live + cost_3 <= limit then
+       wait_3 = 0
+      else
+       local log_entry_result
+       local i = total_2 - (limit - cost_3 + 1)
+       local beyond = i - chunkFrom - #chunk / width
+       if i < chunkFrom or beyond >= 16 then
+        chunk, chunkFrom, beyond = '', i, 0
+       end
+       if beyond >= 0 then
+        local log_read_result
+        local from, to = i - beyond, total < i + 16 and total or i + 16
+        local inRing = total - #tail / width
+        local entries
+        local count = (to < inRing and to or inRing) - from
+        if count <= 0 then
+         entries = ''
+        else
+         local slot = from % capacity
+         local here = count < capacity - slot and count or capacity - slot
+         local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+         if here < count then
+          entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+         end
+         entries = entries_2
+        end
+        log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+        chunk = chunk .. log_read_result
+       end
+       log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+       wait_3 = log_entry_result + windowMs - at
+      end
+     end
+     if wait_3 > 0 then
+      wait_3 = wait_3 + instant - now
+     end
+     local piece_2 = packBytes('>I4I7I7', total - (H[1] or total), wait_3 + 1, fewer + 1)
+     if pieces == 0 then
+      reply = reply .. piece_2
+     else
+      more = more or {}
+      more[pieces] = piece_2
+     end
+     pieces = pieces + 1
+    end
+   end
+   block = block + identities
+   cell = cell + 1
+  end
+ end
 end
-report[k](key, needs[c], allowed and ADMITTED or REFUSED)
+if more then
+ return reply .. concat(more)
 end
+return reply
+`,
+}
+
+export const decideLogsScript: LuaScript = {
+  name: 'decide-logs',
+  sha1: '54ff498a8a55dfce16e5023ce7c9a29eecc93d89',
+  source: `local ARGV, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor, min = redis.call, math.floor, math.min
+local packBytes, unpackBytes = struct.pack, struct.unpack
+local sub, rep, concat = string.sub, string.rep, table.concat
+local now
+local slack = 0
+if ARGV[1] ~= '' then
+ now, slack = ARGV[1] + 0, 3600000
+else
+ local time = call('TIME')
+ now = time[1] * 1000 + floor(time[2] / 1000)
 end
-block = block + identities
-cell = cell + cells
+local reply, more, pieces = packBytes('>I6', now), nil, 0
+local first
+local last
+local costs
+local needs
+local params, limits, most, longestMs
+local W
+local F
+local S
+local R
+local H, K, Z = {}, {}, {}
+local base, headerEnd, width, entry, modulus, fixed, stride, limitFormat
+local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
+local source, chunk, chunkFrom
+local blockKeys = ARGV[2] + 0
+if blockKeys < 0 then
+ if tryCall('GET', KEYS[1]) then
+  return ''
+ end
 end
+local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+for _ = 1, ARGV[3] + 0 do
+ local identities = ARGV[a] + 0
+ a = a + 2
+ local params_2 = ARGV[a + 1] + 0
+ first, last = a + 2, a + 1 + params_2
+ a = a + 2 + params_2
+ for p = first, last do
+  ARGV[p] = ARGV[p] + 0
+ end
+ local p = first
+ if ARGV[p + 1] <= 4294967296 then
+  W, F = 4, '>I4'
+ else
+  W, F = 6, '>I6'
+ end
+ S = 29 + 4 * W + (last - p - 1) / 2 * (7 + 4 * W)
+ R = tostring(S - 1)
+ params, limits = first, (last - first - 1) / 2
+ most, longestMs = ARGV[params], ARGV[params + 1]
+ base, headerEnd, width, entry = S, R, W, F
+ fixed, stride = 29 + 4 * width, 7 + 4 * width
+ if width == 4 then
+  modulus, limitFormat = 4294967296, '>I6BI4'
+ else
+  modulus, limitFormat = 281474976710656, '>I6BI6'
+ end
+ local runs = ARGV[a] + 0
+ a = a + 1
+ for __2 = 1, runs do
+  local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+  costs = ARGV[a + 2] + 0
+  needs = costs
+  a = a + 3
+  if op >= 8 then
+   op = op - 8
+   needs = ARGV[a + 0] + 0
+   a = a + 1
+  end
+  for __3 = 1, decisions do
+   local ends, reason
+   if anyBlocked and op <= 2 then
+    for b = block, block + identities - 1 do
+     local value = tryCall('GET', KEYS[b])
+     if type(value) == 'string' and not ends then
+      ends, reason = string.match(value, '^(%d+) (.*)$')
+     end
+     ends = ends and tonumber(ends) > now and ends
+    end
+   end
+   if ends then
+    local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+    if pieces == 0 then
+     reply = reply .. piece
+    else
+     more = more or {}
+     more[pieces] = piece
+    end
+    pieces = pieces + 1
+   elseif op < 3 then
+    local allowed, possible = true, true
+    local wait
+    local key, cost = KEYS[cell + 1], needs
+    header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
+    local unwritten
+    if #header < base then
+     expires = nil
+    else
+     newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
+     local spare = expires - newest - longestMs
+     if spare < 0 or spare > 10000 then
+      expires = nil
+     end
+    end
+    if not expires then
+     newest, oldest, total, tail, instant = nil, 0, 0, '', now
+     for l = 1, limits do
+      H[l], K[l] = 0, ''
+     end
+    else
+     tail = sub(header, 30, 29 + unwritten * width)
+     if newest > now and newest <= now + longestMs then
+      instant = newest
+     else
+      instant = now
+     end
+     local at = fixed + 1
+     for l = 1, limits do
+      local head, known, low = unpackBytes(limitFormat, header, at)
+      H[l], K[l], Z[l] = head, nil, known
+      at = at + stride
+      if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
+       source = key
+       if whole then
+        chunk, chunkFrom = whole, oldest
+       else
+        local log_known_result
+        local known_2 = K[l]
+        if not known_2 then
+         local at_2 = fixed + (l - 1) * stride + 7
+         known_2 = sub(header, at_2 + 1, at_2 + Z[l] * width)
+         K[l] = known_2
+        end
+        log_known_result = known_2
+        chunk, chunkFrom = log_known_result, H[l]
+       end
+       local head_2 = total
+       if total > oldest and newest > instant - ARGV[params + 2 * l + 1] then
+        local log_firstLive_result
+        local total_2, windowMs = total, ARGV[params + 2 * l + 1]
+        local low_2, high, step = head, total_2, 1
+        while low_2 < high do
+         local probe = low_2 + step - 1
+         if step == 0 or probe >= high then
+          probe, step = floor((low_2 + high) / 2), 0
+         end
+         local log_entry_result
+         local beyond = probe - chunkFrom - #chunk / width
+         if probe < chunkFrom or beyond >= 16 then
+          chunk, chunkFrom, beyond = '', probe, 0
+         end
+         if beyond >= 0 then
+          local log_read_result
+          local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+          local inRing = total - #tail / width
+          local entries
+          local count = (to < inRing and to or inRing) - from
+          if count <= 0 then
+           entries = ''
+          else
+           local slot = from % capacity
+           local here = count < capacity - slot and count or capacity - slot
+           local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+           if here < count then
+            entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+           end
+           entries = entries_2
+          end
+          log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+          chunk = chunk .. log_read_result
+         end
+         log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+         if log_entry_result > instant - windowMs then
+          high, step = probe, 0
+         else
+          low_2, step = probe + 1, step * 2
+         end
+        end
+        log_firstLive_result = low_2
+        head_2 = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+       end
+       local skip = (head_2 - chunkFrom) * width
+       local known_2 = sub(chunk, skip + 1, skip + 4 * width)
+       H[l], K[l], moved = head_2, known_2, moved > l and moved or l
+      end
+     end
+     if newest > now + longestMs then
+      newest = now
+      local entries = rep(packBytes(entry, now % modulus), total - oldest)
+      whole, oldest, total = entries, 0, #entries / width
+      newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
+      local function log_advanceAll(key_2, at_2)
+       for l = 1, limits do
+        source = key_2
+        if whole then
+         chunk, chunkFrom = whole, oldest
+        else
+         local log_known_result
+         local known = K[l]
+         if not known then
+          local at_3 = fixed + (l - 1) * stride + 7
+          known = sub(header, at_3 + 1, at_3 + Z[l] * width)
+          K[l] = known
+         end
+         log_known_result = known
+         chunk, chunkFrom = log_known_result, H[l]
+        end
+        local head = total
+        if total > oldest and newest > at_2 - ARGV[params + 2 * l + 1] then
+         local log_firstLive_result
+         local total_2, windowMs = total, ARGV[params + 2 * l + 1]
+         local low, high, step = oldest, total_2, 1
+         while low < high do
+          local probe = low + step - 1
+          if step == 0 or probe >= high then
+           probe, step = floor((low + high) / 2), 0
+          end
+          local log_entry_result
+          local beyond = probe - chunkFrom - #chunk / width
+          if probe < chunkFrom or beyond >= 16 then
+           chunk, chunkFrom, beyond = '', probe, 0
+          end
+          if beyond >= 0 then
+           local log_read_result
+           local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+           local inRing = total - #tail / width
+           local entries_2
+           local count = (to < inRing and to or inRing) - from
+           if count <= 0 then
+            entries_2 = ''
+           else
+            local slot = from % capacity
+            local here = count < capacity - slot and count or capacity - slot
+            local entries_3 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+            if here < count then
+             entries_3 = entries_3 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+            end
+            entries_2 = entries_3
+           end
+           log_read_result = entries_2 .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+           chunk = chunk .. log_read_result
+          end
+          log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+          if log_entry_result > at_2 - windowMs then
+           high, step = probe, 0
+          else
+           low, step = probe + 1, step * 2
+          end
+         end
+         log_firstLive_result = low
+         head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+        end
+        local skip = (head - chunkFrom) * width
+        local known = sub(chunk, skip + 1, skip + 4 * width)
+        H[l], K[l], moved = head, known, moved > l and moved or l
+       end
+      end
+      log_advanceAll(key, instant)
+     end
+    end
+    local wait_2 = 0
+    for l = 1, limits do
+     if cost > ARGV[params + 2 * l] then
+      wait_2 = -1
+     end
+     if wait_2 == 0 and total - H[l] + cost > ARGV[params + 2 * l] then
+      wait_2 = 1
+     end
+    end
+    wait = wait_2
+    if wait ~= 0 then
+     allowed = false
+    end
+    if wait < 0 then
+     possible = false
+    end
+    local charged = op ~= 1 and (allowed or op == 2 and possible)
+    local key_2, cost_2 = KEYS[cell + 1], costs
+    if charged then
+     if cost_2 > 0 then
+      local added = packBytes(entry, instant % modulus)
+      if cost_2 > 1 then
+       added = rep(added, cost_2)
+      end
+      local kept = total
+      for l = 1, limits do
+       local was, known = H[l], K[l] and #K[l] / width or Z[l]
+       local head = total + cost_2 - ARGV[params + 2 * l]
+       if head < was then
+        head = was
+       end
+       if head > was or known < 4 then
+        local log_known_result
+        local known_2 = K[l]
+        if not known_2 then
+         local at = fixed + (l - 1) * stride + 7
+         known_2 = sub(header, at + 1, at + Z[l] * width)
+         K[l] = known_2
+        end
+        log_known_result = known_2
+        local ahead = sub(log_known_result, (head - was) * width + 1)
+        if head + #ahead / width == total then
+         ahead = sub(ahead .. added, 1, 4 * width)
+        end
+        H[l], K[l], moved = head, ahead, moved > l and moved or l
+       end
+       kept = kept < head and kept or head
+      end
+      local lapsed = kept - (total - #tail / width)
+      if lapsed > 0 then
+       tail = sub(tail, lapsed * width + 1)
+      end
+      if expires and not whole then
+       oldest = kept
+       local added_2 = added
+       local linger = 10000 < longestMs and 10000 or longestMs
+       local inRing, unwritten_2, ends_2 = total - #tail / width, tail .. added_2, instant + longestMs
+       local isNear, isLate, count = #unwritten_2 <= 4 * width, ends_2 > expires, total - oldest + #added_2 / width
+       if not isNear and count > capacity or isLate and 4 * count < capacity then
+        local log_read_result
+        local inRing_2 = total - #tail / width
+        local entries
+        local count_2 = (total < inRing_2 and total or inRing_2) - oldest
+        if count_2 <= 0 then
+         entries = ''
+        else
+         local slot = oldest % capacity
+         local here = count_2 < capacity - slot and count_2 or capacity - slot
+         local entries_2 = call('GETRANGE', key_2, base + slot * width, base + (slot + here) * width - 1)
+         if here < count_2 then
+          entries_2 = entries_2 .. call('GETRANGE', key_2, base, base + (count_2 - here) * width - 1)
+         end
+         entries = entries_2
+        end
+        log_read_result = entries .. sub(tail, (0 > oldest - inRing_2 and 0 or oldest - inRing_2) * width + 1, (0 > total - inRing_2 and 0 or total - inRing_2) * width)
+        unwritten_2 = log_read_result .. added_2
+        total, newest = oldest + count, instant
+        local function log_rewrite(key_3, entries_2, linger_2)
+         for l = 1, limits do
+          local known
+          local known_2 = K[l]
+          if not known_2 then
+           local at = fixed + (l - 1) * stride + 7
+           known_2 = sub(header, at + 1, at + Z[l] * width)
+           K[l] = known_2
+          end
+          known = known_2
+          local head = H[l] - oldest
+          H[l], K[l], moved = head, known, moved > l and moved or l
+         end
+         oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
+         if total > 4 then
+          capacity, tail = min(most, total + floor(total / 4) + 2), ''
+         end
+         expires = newest + longestMs + linger_2
+         local value
+         local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
+         if moved == 0 then
+          value = text
+         else
+          text = text .. rep('\\0', 4 * width - #tail)
+          for l = 1, limits do
+           if l <= moved then
+            local known
+            local known_2 = K[l]
+            if not known_2 then
+             local at = fixed + (l - 1) * stride + 7
+             known_2 = sub(header, at + 1, at + Z[l] * width)
+             K[l] = known_2
+            end
+            known = known_2
+            text = text .. packBytes('>I6B', H[l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+           end
+          end
+          value = text
+         end
+         if total > 4 then
+          value = value .. entries_2 .. rep('\\0', (capacity - total) * width)
+         end
+         call('SET', key_3, value, 'PX', expires - now + slack)
+        end
+        log_rewrite(key_2, unwritten_2, linger)
+       else
+        if not isNear then
+         local slot = inRing % capacity
+         local here = (capacity - slot) * width
+         call('SETRANGE', key_2, base + slot * width, sub(unwritten_2, 1, here))
+         if #unwritten_2 > here then
+          call('SETRANGE', key_2, base, sub(unwritten_2, here + 1))
+         end
+         unwritten_2 = ''
+        end
+        total, newest, tail = oldest + count, instant, unwritten_2
+        if isLate then
+         expires = ends_2 + linger
+         call('PEXPIRE', key_2, expires - now + slack)
+        end
+        local log_header_result
+        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
+        if moved == 0 then
+         log_header_result = text
+        else
+         text = text .. rep('\\0', 4 * width - #tail)
+         for l = 1, limits do
+          if l <= moved then
+           local known
+           local known_2 = K[l]
+           if not known_2 then
+            local at = fixed + (l - 1) * stride + 7
+            known_2 = sub(header, at + 1, at + Z[l] * width)
+            K[l] = known_2
+           end
+           known = known_2
+           text = text .. packBytes('>I6B', H[l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+          end
+         end
+         log_header_result = text
+        end
+        call('SETRANGE', key_2, '0', log_header_result)
+       end
+      else
+       oldest, total, newest = kept, total + cost_2, instant
+       local function log_rewrite(key_3, entries, linger)
+        for l = 1, limits do
+         local known
+         local known_2 = K[l]
+         if not known_2 then
+          local at = fixed + (l - 1) * stride + 7
+          known_2 = sub(header, at + 1, at + Z[l] * width)
+          K[l] = known_2
+         end
+         known = known_2
+         local head = H[l] - oldest
+         H[l], K[l], moved = head, known, moved > l and moved or l
+        end
+        oldest, total, capacity, tail = 0, total - oldest, 0, entries
+        if total > 4 then
+         capacity, tail = min(most, total + floor(total / 4) + 2), ''
+        end
+        expires = newest + longestMs + linger
+        local value
+        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
+        if moved == 0 then
+         value = text
+        else
+         text = text .. rep('\\0', 4 * width - #tail)
+         for l = 1, limits do
+          if l <= moved then
+           local known
+           local known_2 = K[l]
+           if not known_2 then
+            local at = fixed + (l - 1) * stride + 7
+            known_2 = sub(header, at + 1, at + Z[l] * width)
+            K[l] = known_2
+           end
+           known = known_2
+           text = text .. packBytes('>I6B', H[l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+          end
+         end
+         value = text
+        end
+        if total > 4 then
+         value = value .. entries .. rep('\\0', (capacity - total) * width)
+        end
+        call('SET', key_3, value, 'PX', expires - now + slack)
+       end
+       log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, 0)
+      end
+     end
+    elseif op == 0 then
+     if whole then
+      if total == 0 or newest + longestMs + slack <= now then
+       call('DEL', key_2)
+      else
+       local function log_advanceAll(key_3, at)
+        for l = 1, limits do
+         source = key_3
+         if whole then
+          chunk, chunkFrom = whole, oldest
+         else
+          local log_known_result
+          local known = K[l]
+          if not known then
+           local at_2 = fixed + (l - 1) * stride + 7
+           known = sub(header, at_2 + 1, at_2 + Z[l] * width)
+           K[l] = known
+          end
+          log_known_result = known
+          chunk, chunkFrom = log_known_result, H[l]
+         end
+         local head = total
+         if total > oldest and newest > at - ARGV[params + 2 * l + 1] then
+          local log_firstLive_result
+          local total_2, windowMs = total, ARGV[params + 2 * l + 1]
+          local low, high, step = oldest, total_2, 1
+          while low < high do
+           local probe = low + step - 1
+           if step == 0 or probe >= high then
+            probe, step = floor((low + high) / 2), 0
+           end
+           local log_entry_result
+           local beyond = probe - chunkFrom - #chunk / width
+           if probe < chunkFrom or beyond >= 16 then
+            chunk, chunkFrom, beyond = '', probe, 0
+           end
+           if beyond >= 0 then
+            local log_read_result
+            local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+            local inRing = total - #tail / width
+            local entries
+            local count = (to < inRing and to or inRing) - from
+            if count <= 0 then
+             entries = ''
+            else
+             local slot = from % capacity
+             local here = count < capacity - slot and count or capacity - slot
+             local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+             if here < count then
+              entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+             end
+             entries = entries_2
+            end
+            log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+            chunk = chunk .. log_read_result
+           end
+           log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+           if log_entry_result > at - windowMs then
+            high, step = probe, 0
+           else
+            low, step = probe + 1, step * 2
+           end
+          end
+          log_firstLive_result = low
+          head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+         end
+         local skip = (head - chunkFrom) * width
+         local known = sub(chunk, skip + 1, skip + 4 * width)
+         H[l], K[l], moved = head, known, moved > l and moved or l
+        end
+       end
+       log_advanceAll(key_2, newest)
+       local function log_rewrite(key_3, entries, linger)
+        for l = 1, limits do
+         local known
+         local known_2 = K[l]
+         if not known_2 then
+          local at = fixed + (l - 1) * stride + 7
+          known_2 = sub(header, at + 1, at + Z[l] * width)
+          K[l] = known_2
+         end
+         known = known_2
+         local head = H[l] - oldest
+         H[l], K[l], moved = head, known, moved > l and moved or l
+        end
+        oldest, total, capacity, tail = 0, total - oldest, 0, entries
+        if total > 4 then
+         capacity, tail = min(most, total + floor(total / 4) + 2), ''
+        end
+        expires = newest + longestMs + linger
+        local value
+        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
+        if moved == 0 then
+         value = text
+        else
+         text = text .. rep('\\0', 4 * width - #tail)
+         for l = 1, limits do
+          if l <= moved then
+           local known
+           local known_2 = K[l]
+           if not known_2 then
+            local at = fixed + (l - 1) * stride + 7
+            known_2 = sub(header, at + 1, at + Z[l] * width)
+            K[l] = known_2
+           end
+           known = known_2
+           text = text .. packBytes('>I6B', H[l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+          end
+         end
+         value = text
+        end
+        if total > 4 then
+         value = value .. entries .. rep('\\0', (capacity - total) * width)
+        end
+        call('SET', key_3, value, 'PX', expires - now + slack)
+       end
+       log_rewrite(key_2, whole, 0)
+       log_advanceAll(key_2, instant)
+      end
+     end
+    end
+    local cost_3, outcome = needs, allowed and 1 or 0
+    local latest = newest and newest + 1 or 0
+    if outcome == 1 then
+     local piece = packBytes('>BI6I6I4', outcome, instant, latest, total - (H[1] or total))
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
+     for l = 2, limits, 3 do
+      local counts = packBytes('>I4I4I4', total - (H[l] or total), total - (H[l + 1] or total), total - (H[l + 2] or total))
+      if limits < l + 2 then
+       counts = sub(counts, 1, (limits - l + 1) * 4)
+      end
+      if pieces == 0 then
+       reply = reply .. counts
+      else
+       more = more or {}
+       more[pieces] = counts
+      end
+      pieces = pieces + 1
+     end
+    else
+     local piece = packBytes('>BI6I6', outcome, instant, latest)
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
+     for l = 1, limits do
+      source = key_2
+      if whole then
+       chunk, chunkFrom = whole, oldest
+      else
+       local log_known_result
+       local known = K[l]
+       if not known then
+        local at = fixed + (l - 1) * stride + 7
+        known = sub(header, at + 1, at + Z[l] * width)
+        K[l] = known
+       end
+       log_known_result = known
+       chunk, chunkFrom = log_known_result, H[l]
+      end
+      local fewer = -1
+      if H[l] < total then
+       local log_entry_result
+       local i = H[l]
+       local beyond = i - chunkFrom - #chunk / width
+       if i < chunkFrom or beyond >= 16 then
+        chunk, chunkFrom, beyond = '', i, 0
+       end
+       if beyond >= 0 then
+        local log_read_result
+        local from, to = i - beyond, total < i + 16 and total or i + 16
+        local inRing = total - #tail / width
+        local entries
+        local count = (to < inRing and to or inRing) - from
+        if count <= 0 then
+         entries = ''
+        else
+         local slot = from % capacity
+         local here = count < capacity - slot and count or capacity - slot
+         local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+         if here < count then
+          entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+         end
+         entries = entries_2
+        end
+        log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+        chunk = chunk .. log_read_result
+       end
+       log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+       fewer = log_entry_result + ARGV[params + 2 * l + 1] - now
+      end
+      local wait_3
+      local total_2, live, at, limit, windowMs = total, total - H[l], instant, ARGV[params + 2 * l], ARGV[params + 2 * l + 1]
+      if cost_3 > limit then
+       wait_3 = -1
+      else
+       if live + cost_3 <= limit then
+        wait_3 = 0
+       else
+        local log_entry_result
+        local i = total_2 - (limit - cost_3 + 1)
+        local beyond = i - chunkFrom - #chunk / width
+        if i < chunkFrom or beyond >= 16 then
+         chunk, chunkFrom, beyond = '', i, 0
+        end
+        if beyond >= 0 then
+         local log_read_result
+         local from, to = i - beyond, total < i + 16 and total or i + 16
+         local inRing = total - #tail / width
+         local entries
+         local count = (to < inRing and to or inRing) - from
+         if count <= 0 then
+          entries = ''
+         else
+          local slot = from % capacity
+          local here = count < capacity - slot and count or capacity - slot
+          local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+          if here < count then
+           entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+          end
+          entries = entries_2
+         end
+         log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+         chunk = chunk .. log_read_result
+        end
+        log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+        wait_3 = log_entry_result + windowMs - at
+       end
+      end
+      if wait_3 > 0 then
+       wait_3 = wait_3 + instant - now
+      end
+      local piece_2 = packBytes('>I4I7I7', total - (H[l] or total), wait_3 + 1, fewer + 1)
+      if pieces == 0 then
+       reply = reply .. piece_2
+      else
+       more = more or {}
+       more[pieces] = piece_2
+      end
+      pieces = pieces + 1
+     end
+    end
+   end
+   block = block + identities
+   cell = cell + 1
+  end
+ end
 end
+if more then
+ return reply .. concat(more)
 end
-return concat(out)
+return reply
+`,
+}
+
+export const decideSegmentsScript: LuaScript = {
+  name: 'decide-segments',
+  sha1: '3b68af2f2d76f4b0bf5943352c0c1d28714a072a',
+  source: `local ARGV, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
+local packBytes, unpackBytes = struct.pack, struct.unpack
+local sub, rep, concat = string.sub, string.rep, table.concat
+local now
+local slack = 0
+if ARGV[1] ~= '' then
+ now, slack = ARGV[1] + 0, 3600000
+else
+ local time = call('TIME')
+ now = time[1] * 1000 + floor(time[2] / 1000)
+end
+local reply, more, pieces = packBytes('>I6', now), nil, 0
+local first
+local last
+local costs
+local needs
+local limit, windowMs, segments, edge, segmentMs, width, counter
+local W
+local F
+local counts, total, segment, offset, instant, newest
+local blockKeys = ARGV[2] + 0
+if blockKeys < 0 then
+ if tryCall('GET', KEYS[1]) then
+  return ''
+ end
+end
+local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+for _ = 1, ARGV[3] + 0 do
+ local identities = ARGV[a] + 0
+ a = a + 2
+ local params = ARGV[a + 1] + 0
+ first, last = a + 2, a + 1 + params
+ a = a + 2 + params
+ for p = first, last do
+  ARGV[p] = ARGV[p] + 0
+ end
+ local bytes, top = 1, 256
+ while top <= ARGV[first] do
+  bytes = bytes + 1
+  top = top * 256
+ end
+ W, F = bytes, '>I' .. bytes
+ local p = first
+ limit, windowMs, segments, edge = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
+ segmentMs, width, counter = windowMs / segments, W, F
+ local runs = ARGV[a] + 0
+ a = a + 1
+ for __2 = 1, runs do
+  local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+  costs = ARGV[a + 2] + 0
+  needs = costs
+  a = a + 3
+  if op >= 8 then
+   op = op - 8
+   needs = ARGV[a + 0] + 0
+   a = a + 1
+  end
+  for __3 = 1, decisions do
+   local ends, reason
+   if anyBlocked and op <= 2 then
+    for b = block, block + identities - 1 do
+     local value = tryCall('GET', KEYS[b])
+     if type(value) == 'string' and not ends then
+      ends, reason = string.match(value, '^(%d+) (.*)$')
+     end
+     ends = ends and tonumber(ends) > now and ends
+    end
+   end
+   if ends then
+    local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+    if pieces == 0 then
+     reply = reply .. piece
+    else
+     more = more or {}
+     more[pieces] = piece
+    end
+    pieces = pieces + 1
+   elseif op < 3 then
+    local allowed, possible = true, true
+    local wait
+    local key, cost = KEYS[cell + 1], needs
+    local stored = tryCall('GET', key)
+    if stored and #stored ~= 6 + (segments + 2) * width then
+     stored = false
+    end
+    newest, instant = nil, now
+    if stored then
+     newest = unpackBytes('>I6', stored)
+     local at = newest * segmentMs
+     if at > now and at <= now + windowMs then
+      instant = at
+     else
+      instant = now
+     end
+    end
+    segment = floor(instant / segmentMs)
+    offset = instant - segment * segmentMs
+    local by = stored and (0 > segment - newest and 0 or segment - newest) or segments + 1
+    if by > segments then
+     total, counts = 0, rep('\\0', (segments + 1) * width)
+    else
+     total, counts = unpackBytes(counter, stored, 7), sub(stored, 7 + width)
+     if by > 0 then
+      local window_leaving_result
+      local units = 0
+      for k = 0 > segments - by and 0 or segments - by, segments - 1 do
+       units = units + (unpackBytes(counter, counts, k * width + 1))
+      end
+      window_leaving_result = units
+      total = total - window_leaving_result
+      counts = rep('\\0', by * width) .. sub(counts, 1, (segments + 1 - by) * width)
+     end
+    end
+    if newest and newest * segmentMs > now + windowMs then
+     if edge < 2 then
+     else
+      local units = (unpackBytes(counter, counts, segments * width + 1))
+      counts = sub(counts, 1, segments * width) .. rep('\\0', width)
+      local k, units_2 = segments - 1, units < limit - total and units or limit - total
+      local count = packBytes(counter, (unpackBytes(counter, counts, k * width + 1)) + units_2)
+      counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
+      if k < segments then
+       total = total + units_2
+      end
+     end
+    end
+    local wait_2
+    if cost > limit then
+     wait_2 = -1
+    else
+     local inside, wait_3 = total, (segments + 1) * segmentMs - offset
+     for by_2 = 0, segments do
+      if by_2 > 0 then
+       inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+      end
+      if inside + cost <= limit then
+       local count = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+       local from
+       local room = limit - cost - inside
+       if edge == 1 or count <= room then
+        from = 0
+       else
+        if edge == 0 then
+         from = segmentMs
+        else
+         if edge == 2 then
+          from = floor(segmentMs * (count - room - 1) / count) + 1
+         else
+          from = ceil(segmentMs * (count - room) / count)
+         end
+        end
+       end
+       if from < segmentMs then
+        wait_3 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
+        break
+       end
+      end
+     end
+     wait_2 = wait_3
+    end
+    if wait_2 > 0 then
+     wait = wait_2 + instant - now
+    else
+     wait = wait_2
+    end
+    if wait ~= 0 then
+     allowed = false
+    end
+    if wait < 0 then
+     possible = false
+    end
+    local charged = op ~= 1 and (allowed or op == 2 and possible)
+    local key_2, cost_2 = KEYS[cell + 1], costs
+    if charged then
+     if cost_2 > 0 then
+      local window_edgeUnits_result
+      local count = (unpackBytes(counter, counts, segments * width + 1))
+      if edge == 0 then
+       window_edgeUnits_result = count
+      else
+       if edge == 1 then
+        window_edgeUnits_result = 0
+       else
+        local share = count * (segmentMs - offset) / segmentMs
+        if edge == 2 then
+         window_edgeUnits_result = floor(share)
+        else
+         window_edgeUnits_result = ceil(share)
+        end
+       end
+      end
+      local units = min(cost_2, 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result)
+      local count_2 = packBytes(counter, (unpackBytes(counter, counts, 0 * width + 1)) + units)
+      counts = sub(counts, 1, 0 * width) .. count_2 .. sub(counts, 1 * width + 1)
+      if 0 < segments then
+       total = total + units
+      end
+      if newest == segment then
+       call('SETRANGE', key_2, '6', packBytes(counter, total) .. sub(counts, 1, width))
+      else
+       local segments_reset_result
+       local reset
+       local reset_2 = 0
+       for k = 0, segments do
+        local count_3 = (unpackBytes(counter, counts, k * width + 1))
+        if count_3 > 0 then
+         local window_offsetFor_result
+         if edge == 1 or count_3 <= 0 then
+          window_offsetFor_result = 0
+         else
+          if edge == 0 then
+           window_offsetFor_result = segmentMs
+          else
+           if edge == 2 then
+            window_offsetFor_result = floor(segmentMs * (count_3 - 1) / count_3) + 1
+           else
+            window_offsetFor_result = ceil(segmentMs * (count_3 - 0) / count_3)
+           end
+          end
+         end
+         reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+         break
+        end
+       end
+       reset = reset_2
+       if reset > 0 then
+        segments_reset_result = reset + instant - now
+       else
+        segments_reset_result = 0
+       end
+       if segments_reset_result == 0 then
+        if newest then
+         call('DEL', key_2)
+        end
+       else
+        local life = windowMs + segmentMs - offset + instant - now
+        call('SET', key_2, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
+       end
+      end
+     end
+    elseif op == 0 then
+     if newest and newest * segmentMs > now + windowMs then
+      local segments_reset_result
+      local reset
+      local reset_2 = 0
+      for k = 0, segments do
+       local count = (unpackBytes(counter, counts, k * width + 1))
+       if count > 0 then
+        local window_offsetFor_result
+        if edge == 1 or count <= 0 then
+         window_offsetFor_result = 0
+        else
+         if edge == 0 then
+          window_offsetFor_result = segmentMs
+         else
+          if edge == 2 then
+           window_offsetFor_result = floor(segmentMs * (count - 1) / count) + 1
+          else
+           window_offsetFor_result = ceil(segmentMs * (count - 0) / count)
+          end
+         end
+        end
+        reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+        break
+       end
+      end
+      reset = reset_2
+      if reset > 0 then
+       segments_reset_result = reset + instant - now
+      else
+       segments_reset_result = 0
+      end
+      if segments_reset_result == 0 then
+       if newest then
+        call('DEL', key_2)
+       end
+      else
+       local life = windowMs + segmentMs - offset + instant - now
+       call('SET', key_2, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
+      end
+     end
+    end
+    local cost_3, outcome = needs, allowed and 1 or 0
+    local window_edgeUnits_result
+    local count = (unpackBytes(counter, counts, segments * width + 1))
+    if edge == 0 then
+     window_edgeUnits_result = count
+    else
+     if edge == 1 then
+      window_edgeUnits_result = 0
+     else
+      local share = count * (segmentMs - offset) / segmentMs
+      if edge == 2 then
+       window_edgeUnits_result = floor(share)
+      else
+       window_edgeUnits_result = ceil(share)
+      end
+     end
+    end
+    local room = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
+    local segments_reset_result
+    local reset
+    local reset_2 = 0
+    for k = 0, segments do
+     local count_2 = (unpackBytes(counter, counts, k * width + 1))
+     if count_2 > 0 then
+      local window_offsetFor_result
+      if edge == 1 or count_2 <= 0 then
+       window_offsetFor_result = 0
+      else
+       if edge == 0 then
+        window_offsetFor_result = segmentMs
+       else
+        if edge == 2 then
+         window_offsetFor_result = floor(segmentMs * (count_2 - 1) / count_2) + 1
+        else
+         window_offsetFor_result = ceil(segmentMs * (count_2 - 0) / count_2)
+        end
+       end
+      end
+      reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+      break
+     end
+    end
+    reset = reset_2
+    if reset > 0 then
+     segments_reset_result = reset + instant - now
+    else
+     segments_reset_result = 0
+    end
+    local piece = packBytes('>BI7I7I6', outcome, room, segments_reset_result, segment)
+    if pieces == 0 then
+     reply = reply .. piece
+    else
+     more = more or {}
+     more[pieces] = piece
+    end
+    pieces = pieces + 1
+    if outcome == 0 then
+     local segments_wait_result
+     local wait_3
+     if cost_3 > limit then
+      wait_3 = -1
+     else
+      local inside, wait_4 = total, (segments + 1) * segmentMs - offset
+      for by_2 = 0, segments do
+       if by_2 > 0 then
+        inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+       end
+       if inside + cost_3 <= limit then
+        local count_2 = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+        local from
+        local room_2 = limit - cost_3 - inside
+        if edge == 1 or count_2 <= room_2 then
+         from = 0
+        else
+         if edge == 0 then
+          from = segmentMs
+         else
+          if edge == 2 then
+           from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
+          else
+           from = ceil(segmentMs * (count_2 - room_2) / count_2)
+          end
+         end
+        end
+        if from < segmentMs then
+         wait_4 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
+         break
+        end
+       end
+      end
+      wait_3 = wait_4
+     end
+     if wait_3 > 0 then
+      segments_wait_result = wait_3 + instant - now
+     else
+      segments_wait_result = wait_3
+     end
+     local segments_wait_result_2
+     local cost_4 = room + 1
+     local wait_4
+     if cost_4 > limit then
+      wait_4 = -1
+     else
+      local inside, wait_5 = total, (segments + 1) * segmentMs - offset
+      for by_2 = 0, segments do
+       if by_2 > 0 then
+        inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+       end
+       if inside + cost_4 <= limit then
+        local count_2 = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+        local from
+        local room_2 = limit - cost_4 - inside
+        if edge == 1 or count_2 <= room_2 then
+         from = 0
+        else
+         if edge == 0 then
+          from = segmentMs
+         else
+          if edge == 2 then
+           from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
+          else
+           from = ceil(segmentMs * (count_2 - room_2) / count_2)
+          end
+         end
+        end
+        if from < segmentMs then
+         wait_5 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
+         break
+        end
+       end
+      end
+      wait_4 = wait_5
+     end
+     if wait_4 > 0 then
+      segments_wait_result_2 = wait_4 + instant - now
+     else
+      segments_wait_result_2 = wait_4
+     end
+     local piece_2 = packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1)
+     if pieces == 0 then
+      reply = reply .. piece_2
+     else
+      more = more or {}
+      more[pieces] = piece_2
+     end
+     pieces = pieces + 1
+    end
+   end
+   block = block + identities
+   cell = cell + 1
+  end
+ end
+end
+if more then
+ return reply .. concat(more)
+end
+return reply
 `,
 }

@@ -1,5 +1,14 @@
 import type { LimitReport, Verdict } from '../../verdict.js'
-import { appended, binding, type HeaderWriter, integer, quota, retryAfterSeconds, seconds } from './writer.js'
+import {
+  appended,
+  binding,
+  type HeaderWriter,
+  integer,
+  oncePerPlan,
+  quota,
+  retryAfterSeconds,
+  seconds,
+} from './writer.js'
 
 /** Names are of letters, digits, `_` and `-` by construction, so quoting them is all their serialization takes. */
 function policyMember(limit: LimitReport): string {
@@ -7,6 +16,8 @@ function policyMember(limit: LimitReport): string {
   const unit = limit.unit === 'requests' ? '' : `;qu="${limit.unit}"`
   return `"${limit.name}";q=${q}${unit}${w === undefined ? '' : `;w=${w}`}`
 }
+
+const policies = oncePerPlan((limits) => limits.map(policyMember).join(', '))
 
 /**
  * Both fields as Lists of Strings with parameters: drafts 8 and later, which differ in what `t` is.
@@ -17,14 +28,12 @@ function listWriter(timeOf: (limit: LimitReport, isBinding: boolean) => number |
     fields: ['RateLimit-Policy', 'RateLimit'],
     write(verdict: Verdict, present, out) {
       const bound = binding(verdict)
-      let policies = ''
       let states = ''
       for (const limit of verdict.limits) {
         const t = timeOf(limit, limit === bound)
-        policies += `${policies && ', '}${policyMember(limit)}`
         states += `${states && ', '}"${limit.name}";r=${integer(limit.remaining)}${t === undefined ? '' : `;t=${t}`}`
       }
-      out.push(['RateLimit-Policy', appended(present('RateLimit-Policy'), policies)])
+      out.push(['RateLimit-Policy', appended(present('RateLimit-Policy'), policies(verdict))])
       out.push(['RateLimit', appended(present('RateLimit'), states)])
     },
   }

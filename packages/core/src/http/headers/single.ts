@@ -1,18 +1,26 @@
 import type { LimitReport } from '../../verdict.js'
-import { appended, type HeaderWriter, integer, quota, type ReadField, seconds, tightest } from './writer.js'
+import {
+  appended,
+  type HeaderWriter,
+  integer,
+  oncePerPlan,
+  quota,
+  type ReadField,
+  seconds,
+  tightest,
+} from './writer.js'
 
 /** What `Reset` counts: seconds or milliseconds since 1970, or seconds from now. */
 export type LegacyReset = 'epoch-seconds' | 'epoch-ms' | 'delta-seconds'
 
 /** Quotas as bare numbers, `100;w=60`. */
-function policies(limits: readonly LimitReport[]): string {
-  return limits
-    .map((limit) => {
-      const { q, w } = quota(limit)
-      return w === undefined ? `${q}` : `${q};w=${w}`
-    })
-    .join(', ')
-}
+const policies = oncePerPlan((limits) => {
+  const members = limits.map((limit) => {
+    const { q, w } = quota(limit)
+    return w === undefined ? `${q}` : `${q};w=${w}`
+  })
+  return members.join(', ')
+})
 
 /** These forms have room for one limit, so of several limiters on a route the tightest is shown. */
 function isTighter(limit: LimitReport, allowed: boolean, shown: string | undefined): boolean {
@@ -23,7 +31,7 @@ function isTighter(limit: LimitReport, allowed: boolean, shown: string | undefin
 export const draft7: HeaderWriter = {
   fields: ['RateLimit-Policy', 'RateLimit'],
   write(verdict, present, out) {
-    out.push(['RateLimit-Policy', appended(present('RateLimit-Policy'), policies(verdict.limits))])
+    out.push(['RateLimit-Policy', appended(present('RateLimit-Policy'), policies(verdict))])
     const limit = tightest(verdict)
     const [, shown] = /\bremaining=(\d+)/.exec(present('RateLimit') ?? '') ?? []
     if (!isTighter(limit, verdict.allowed, shown)) return
@@ -36,7 +44,7 @@ export const draft7: HeaderWriter = {
 export const draft6: HeaderWriter = {
   fields: ['RateLimit-Policy', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'],
   write(verdict, present, out) {
-    out.push(['RateLimit-Policy', appended(present('RateLimit-Policy'), policies(verdict.limits))])
+    out.push(['RateLimit-Policy', appended(present('RateLimit-Policy'), policies(verdict))])
     const limit = tightest(verdict)
     if (!isTighter(limit, verdict.allowed, present('RateLimit-Remaining'))) return
     out.push(['RateLimit-Limit', String(quota(limit).q)])

@@ -1,4 +1,5 @@
-import type { LimitReport, Verdict } from '../../verdict.js'
+import type { Plan } from '../../store.js'
+import { type LimitReport, Verdict } from '../../verdict.js'
 
 export type HeaderField = readonly [name: string, value: string]
 
@@ -63,4 +64,18 @@ export function tightest(verdict: Verdict): LimitReport {
 /** A list field with `members` behind those of another limiter on the route. */
 export function appended(present: string | undefined, members: string): string {
   return present ? `${present}, ${members}` : members
+}
+
+/** A text about limits that does not change with what is left of them: made once per plan, not per request. */
+export function oncePerPlan(textOf: (limits: readonly LimitReport[]) => string): (verdict: Verdict) => string {
+  const texts = new WeakMap<Plan, string>()
+  return (verdict) => {
+    const plan = Verdict.planOf(verdict)
+    let text = texts.get(plan)
+    if (text === undefined) {
+      text = textOf(verdict.limits)
+      texts.set(plan, text)
+    }
+    return text
+  }
 }

@@ -1,0 +1,85 @@
+import { firstMs } from './first-ms.js'
+import { capacityOf } from './oracle.js'
+import type { LimitSpec } from './spec.js'
+
+export type BucketSpec = Extract<LimitSpec, { algorithm: 'gcra' | 'tokenBucket' | 'leakyBucket' }>
+
+/** What a charge has put into a bucket, less what has been given back of it: in unit·ms. */
+export interface Kept {
+  readonly at: number
+  amount: bigint
+}
+
+const positive = (a: bigint) => (a > 0n ? a : 0n)
+
+/**
+ * A bucket that remembers each of its charges. What is given back of one was never charged: all that came after is
+ * worked out anew without it. Slow, and simple enough to be believed.
+ */
+export class RememberingBucket {
+  readonly #unit: bigint
+  readonly #full: bigint
+  readonly #paidOff: (from: number, to: number) => bigint
+  #charges: Kept[] = []
+  #now = 0
+  #at = 0
+  #changedAt = 0
+
+  constructor(spec: BucketSpec) {
+    const { limit, window } = spec
+    const stepMs = spec.algorithm === 'tokenBucket' && spec.style === 'interval' ? window : 1
+    this.#unit = BigInt(window)
+    this.#full = BigInt(capacityOf(spec)) * this.#unit
+    this.#paidOff = (from, to) =>
+      BigInt(limit) * BigInt(stepMs) * BigInt(Math.floor(to / stepMs) - Math.floor(from / stepMs))
+  }
+
+  /** Where the clock stepped back, time stands still until it is again when the bucket last changed, unless it is empty. */
+  goTo(now: number, isEmpty: boolean): void {
+    if (isEmpty) this.#charges = []
+    this.#now = now
+    this.#at = isEmpty ? now : Math.max(this.#changedAt, now)
+  }
+
+  charge(cost: number): Kept {
+    return this.#add(BigInt(cost) * this.#unit)
+  }
+
+  /** Charges what room there is, if not more is in it than will be paid off after so many ms. */
+  fill(paidOffAfterMs: number): void {
+    this.#add(positive(this.#full - this.#paidOff(this.#at, this.#now + paidOffAfterMs)))
+  }
+
+  /** Gives back, and tells how much less there is now, in unit·ms. */
+  giveBack(kept: Kept, cost: number): bigint {
+    const before = this.#debt(this.#at)
+    this.#changedAt = this.#at
+    kept.amount = positive(kept.amount - BigInt(cost) * this.#unit)
+    return before - this.#debt(this.#at)
+  }
+
+  get room(): number {
+    return Number((this.#full - this.#debt(this.#at)) / this.#unit)
+  }
+
+  get emptyInMs(): number {
+    return firstMs((ms) => this.#debt(this.#at + ms) === 0n)
+  }
+
+  #add(amount: bigint): Kept {
+    const kept = { at: this.#at, amount }
+    this.#charges.push(kept)
+    this.#changedAt = this.#at
+    return kept
+  }
+
+  #debt(now: number): bigint {
+    let debt = 0n
+    let last = 0
+    for (const { at, amount } of this.#charges) {
+      debt = positive(debt - this.#paidOff(last, at)) + amount
+      last = at
+    }
+    return positive(debt - this.#paidOff(last, now))
+  }
+}

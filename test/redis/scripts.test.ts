@@ -1,0 +1,100 @@
+import { concurrency, createLimiter, fixedWindow, gcra, type Limiter, slidingLog, slidingWindow } from '@sluice/core'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { clusterClients, namesOf, type Owned, singleClients } from '../support/clients.js'
+import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
+import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { type OpenStore, openStore } from '../support/stores.js'
+import { until } from '../support/until.js'
+
+let server: RedisServer
+let cluster: RedisCluster
+beforeAll(async () => {
+  ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
+})
+afterAll(() => Promise.all([server.stop(), cluster.stop()]))
+
+const kinds: [string, () => { owned: Owned<unknown>; servers: readonly Pick<RedisServer, 'call' | 'fields'>[] }][] = [
+  ...namesOf(singleClients).map((name): (typeof kinds)[number] => [
+    name,
+    () => ({ owned: singleClients[name](server.port), servers: [server] }),
+  ]),
+  ...namesOf(clusterClients).map((name): (typeof kinds)[number] => [
+    name,
+    () => ({ owned: clusterClients[name](cluster), servers: cluster.masters }),
+  ]),
+]
+
+const places = concurrency({ limit: 1, ttl: '1m' })
+const policies = {
+  places: [places],
+  bucket: [gcra({ limit: 100, window: '1m' })],
+  log: [slidingLog({ limit: 100, window: '1m' })],
+  logs: [slidingLog({ limit: 100, window: '1m' }), slidingLog({ limit: 200, window: '1h' })],
+  counter: [fixedWindow({ limit: 100, window: '1m' })],
+  segments: [slidingWindow({ limit: 100, window: '1m' })],
+  both: [gcra({ limit: 100, window: '1m' }), places],
+}
+
+/** With scripts that Redis has never seen, whatever ran before. */
+describe.each(kinds)('%s', (_, make) => {
+  let servers: ReturnType<typeof make>['servers']
+  let open: OpenStore
+  let limiters: Limiter[]
+  beforeEach(async () => {
+    const made = make()
+    servers = made.servers
+    await everywhere('FLUSHALL')
+    await everywhere('SCRIPT', 'FLUSH')
+    await everywhere('CONFIG', 'RESETSTAT')
+    // Each decision is a batch of its own.
+    open = await openStore(made.owned, { batch: 1 })
+    limiters = Object.entries(policies).map(([name, limits]) => createLimiter({ name, store: open.store, limits }))
+    return () => open.close()
+  })
+
+  async function everywhere(command: string, ...args: string[]): Promise<void> {
+    await Promise.all(servers.map((each) => each.call(command, ...args)))
+  }
+
+  /** How often a script was asked for that was not there. */
+  async function misses(): Promise<number> {
+    const stats = await Promise.all(servers.map((each) => each.fields('INFO', 'errorstats')))
+    return stats.reduce((sum, { errorstat_NOSCRIPT = 'count=0' }) => sum + Number(errorstat_NOSCRIPT.split('=')[1]), 0)
+  }
+
+  test('no script is asked for before it was sent', async () => {
+    for (const limiter of limiters) {
+      const verdict = await limiter.consume('k')
+      await limiter.peek('k')
+      await limiter.refund('k', verdict)
+      await limiter.release(verdict)
+    }
+    expect(await misses()).toBe(0)
+  })
+
+  test('a connection made anew is sent every script anew', async () => {
+    await Promise.all(limiters.map((limiter) => limiter.peek('k')))
+    await everywhere('SCRIPT', 'FLUSH')
+    await everywhere('CLIENT', 'KILL', 'TYPE', 'normal')
+    await until('decisions go on', () => limiters[0]?.peek('k'))
+    await Promise.all(limiters.map((limiter) => limiter.peek('k')))
+    expect(await misses()).toBe(0)
+  })
+
+  test('Redis may lose its scripts: they are sent again, and each decision is charged once', async () => {
+    const [, bucket] = limiters as [Limiter, Limiter]
+    await bucket.consume('k')
+    await everywhere('SCRIPT', 'FLUSH')
+    const verdicts = await Promise.all([bucket.consume('k'), bucket.consume('k')])
+    expect(verdicts.map(({ remaining }) => remaining).sort()).toEqual([97, 98])
+    expect(await misses()).toBeGreaterThan(0)
+  })
+
+  test('a place is freed before it is asked for again, though the script that frees is new to Redis', async () => {
+    const [place] = limiters as [Limiter]
+    const first = await place.consume('k')
+    expect((await place.consume('k')).allowed).toBe(false)
+    const [, second] = await Promise.all([place.release(first), place.consume('k')])
+    expect(second.allowed).toBe(true)
+  })
+})
