@@ -1,9 +1,9 @@
 // One small server per framework: bare, with us, and with the framework's own rate limiter. All count by the same
-// header, in a minute, at a limit nobody reaches, and send their headers.
+// header, in a minute, at a limit nobody reaches, and send their headers. And floors: what it costs to wait at all.
 import { Redis } from 'ioredis'
 
 /** @typedef {'Express' | 'Koa' | 'Fastify'} Framework */
-/** @typedef {'bare' | 'sluice' | 'peer'} Limiter */
+/** @typedef {keyof typeof waits | 'bare' | 'sluice' | 'peer'} Limiter */
 
 export const CLIENT_HEADER = 'x-client'
 const LIMIT = 1000
@@ -31,6 +31,36 @@ export function serve({ framework, limiter, redisPort, limit = LIMIT }) {
 const servers = { Express: express, Koa: koa, Fastify: fastify }
 
 /**
+ * What a request waits for in the place of a limiter that decides nothing and tells nothing, one wait for all requests
+ * of a turn of the event loop: for its end, or for the cheapest answer that Redis can give, asked for then.
+ */
+const waits = {
+  turn: () => sharedByTurn(() => undefined),
+  ping: (/** @type {Redis | undefined} */ redis) => sharedByTurn(() => redis?.ping()),
+}
+
+/**
+ * @param {() => unknown} atItsEnd
+ * @returns {() => Promise<unknown>}
+ */
+function sharedByTurn(atItsEnd) {
+  /** @type {Promise<unknown> | undefined} */
+  let turn
+  return () => {
+    turn ??= new Promise((resolve) => {
+      setImmediate(() => {
+        turn = undefined
+        resolve(atItsEnd())
+      })
+    })
+    return turn
+  }
+}
+
+/** @param {Limiter} limiter @param {Redis | undefined} redis */
+const waitOf = (limiter, redis) => (limiter === 'turn' || limiter === 'ping' ? waits[limiter](redis) : undefined)
+
+/**
  * @param {typeof import('@sluice/core')} core
  * @param {Redis | undefined} redis
  * @param {number} limit
@@ -51,6 +81,8 @@ const clientOf = ({ headers }) => String(headers[CLIENT_HEADER])
 async function express(limiter, redis, limit) {
   const { default: express } = await import('express')
   const app = express()
+  const wait = waitOf(limiter, redis)
+  if (wait) app.use((_req, _res, next) => void wait().then(() => next(), next))
   if (limiter === 'sluice') {
     const core = await import('@sluice/express')
     app.use(core.rateLimit(ourOptions(core, redis, limit)))
@@ -85,6 +117,8 @@ async function express(limiter, redis, limit) {
 async function koa(limiter, redis, limit) {
   const { default: Koa } = await import('koa')
   const app = new Koa()
+  const wait = waitOf(limiter, redis)
+  if (wait) app.use((_ctx, next) => wait().then(next))
   if (limiter === 'sluice') {
     const core = await import('@sluice/koa')
     const { key, ...options } = ourOptions(core, redis, limit)
@@ -109,6 +143,8 @@ async function koa(limiter, redis, limit) {
 async function fastify(limiter, redis, limit) {
   const { default: fastify } = await import('fastify')
   const app = fastify()
+  const wait = waitOf(limiter, redis)
+  if (wait) app.addHook('onRequest', (_request, _reply, done) => void wait().then(() => done(), done))
   if (limiter === 'sluice') {
     const core = await import('@sluice/fastify')
     await app.register(core.rateLimit, ourOptions(core, redis, limit))

@@ -53,7 +53,7 @@ export async function joinAll(keep, names, server, rule) {
  * Decisions by one or several players at once, and what each cost.
  *
  * @param {readonly Joined[]} players on the same servers
- * @param {{ count: number, inFlight: number, keys: number, step?: number }} load for each
+ * @param {Parameters<typeof import('./keep-in-flight.js').keepInFlight>[0]} load for each
  */
 export async function decide(players, load) {
   const servers = players[0]?.servers ?? []

@@ -23,7 +23,7 @@ export const measure = ({ rounds, size }) =>
     /** @type {Map<number, Map<string, Turns>>} */
     const byLoad = new Map()
     for (const inFlight of IN_FLIGHT) {
-      const count = size(inFlight === 1 ? 1500 : inFlight === 10 ? 5000 : 10_000, 200)
+      const count = size(inFlight === 1 ? 1500 : inFlight === 10 ? 5000 : 40_000, 200)
       const turns = await takeTurns(joined, rounds(5), async (player) => {
         await flush([server])
         const load = SLOW.has(player.label) ? Math.ceil(count / 10) : count

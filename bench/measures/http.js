@@ -13,11 +13,18 @@ const FRAMEWORKS = ['Fastify', 'Koa', 'Express']
 /** @type {{ limiter: import('../contestants/http.js').Limiter, where?: 'memory' | 'redis' }[]} */
 const KINDS = [
   { limiter: 'bare' },
+  { limiter: 'turn' },
+  { limiter: 'ping', where: 'redis' },
   { limiter: 'sluice', where: 'memory' },
   { limiter: 'peer', where: 'memory' },
   { limiter: 'sluice', where: 'redis' },
   { limiter: 'peer', where: 'redis' },
 ]
+
+/** What it costs to wait at all, by the cheapest means there are. */
+const FLOORS = { turn: 'floor: the end of the turn', ping: 'floor: one PING per turn' }
+/** @param {Kind} kind */
+const isFloor = ({ limiter }) => limiter === 'bare' || limiter in FLOORS
 
 /** @typedef {Record<'perSecond' | 'cpuUs' | 'p50' | 'p99' | 'p999', number[]>} Figures */
 
@@ -28,7 +35,7 @@ export const measure = ({ rounds, size }) =>
     const loader = keep(startChild(new URL('../players/http-load.js', import.meta.url)))
     const load = { connections: size(100, 10), amount: size(0, 100) }
     const kinds = FRAMEWORKS.flatMap((framework) => KINDS.map((kind) => ({ framework, ...kind })))
-    for (const kind of kinds) if (kind.limiter !== 'bare') await checkThatItCounts(askFor(kind, redis.port))
+    for (const kind of kinds) if (!isFloor(kind)) await checkThatItCounts(askFor(kind, redis.port))
 
     /** @type {Map<string, Parameters<typeof report>[0][number]>} */
     const rows = new Map()
@@ -89,8 +96,14 @@ async function startServer(keep, kind, redisPort) {
   const { framework, limiter, where } = kind
   const child = keep(startChild(SERVER))
   const port = await child.call('serve', askFor(kind, redisPort))
+  return { framework, limiter, where, child, port: Number(port), name: nameOf(kind) }
+}
+
+/** @param {Kind} kind */
+function nameOf({ framework, limiter, where }) {
+  if (limiter === 'turn' || limiter === 'ping') return FLOORS[limiter]
   const who = limiter === 'peer' && where ? peers[framework][where] : limiter
-  return { framework, limiter, where, child, port: Number(port), name: where ? `${who}, ${where}` : who }
+  return where ? `${who}, ${where}` : who
 }
 
 const SERVER = new URL('../players/http-server.js', import.meta.url)
@@ -126,12 +139,18 @@ function report(rows) {
     const ours = find(framework, 'sluice', 'redis')
     const bare = find(framework, 'bare', '')
     const peer = find(framework, 'peer', 'redis')
+    const ping = find(framework, 'ping', 'redis')
     const byClock = percent(ratio(ours.perSecond, bare.perSecond))
     const peerByClock = ratio(ours.perSecond, peer.perSecond)
     return [
       [
         `http-${framework}`,
-        { ...percent(ratio(bare.cpuUs, ours.cpuUs)), note: `by the clock ${withSpread(byClock, ' %')}` },
+        {
+          ...percent(ratio(bare.cpuUs, ours.cpuUs)),
+          note:
+            `by the clock ${withSpread(byClock, ' %')}; ` +
+            `one PING per turn and no limiter: ${withSpread(percent(ratio(bare.cpuUs, ping.cpuUs)), ' %')}`,
+        },
       ],
       [
         `http-${framework}-peer`,
@@ -145,7 +164,9 @@ function report(rows) {
       'A route that answers with a little JSON, 100 connections, 1,000 clients; server, load (autocannon) and Redis are ' +
         'processes of their own on one machine and in each other’s way. So what counts is the CPU of the server per ' +
         'request: on a machine that leaves it a core of its own, throughput is one second by that. Every limiter counts by the same header, 1,000 per minute, and sends headers: ' +
-        'we draft 11, our default, over the exact log, our default; express-rate-limit draft 8; the others their own.',
+        'we draft 11, our default, over the exact log, our default; express-rate-limit draft 8; the others their own. ' +
+        'The floors are the bare server with a middleware that tells nothing and decides nothing: it waits for the end of ' +
+        'the turn of the event loop, or for the answer to a PING, of which each turn sends one for all its requests.',
     ],
     tables: FRAMEWORKS.map((framework) => ({
       caption: framework,

@@ -5,6 +5,9 @@ import { answer } from '../lib/child.js'
 /** @type {import('../contestants/memory.js').Contestant} */
 let contestant
 
+/** @type {{ names: string[], next: number, decide: import('../contestants/memory.js').Player['decide'] }} */
+let filled
+
 answer({
   /** @param {{ name: string }} params */
   async join({ name }) {
@@ -12,14 +15,22 @@ answer({
     await checkThatItCounts(contestant)
   },
 
-  /** Decides, with a state of its own each time. @param {{ count: number, keys: number, limit: number }} load */
-  async decide({ count, keys, limit }) {
+  /** Decides once on each of so many keys, with a state of its own each time. @param {{ keys: number, limit: number }} load */
+  async fill({ keys, limit }) {
+    // What was there before is in nobody's way any more.
+    filled = { names: [], next: 0, decide: () => undefined }
     const { decide } = await contestant.join({ limit, windowMs: 600_000, maxKeys: keys })
-    const names = Array.from({ length: keys }, (_, i) => `user:${i}`)
-    for (const name of names) await decide(name)
+    filled = { names: Array.from({ length: keys }, (_, i) => `user:${i}`), next: 0, decide }
+    for (const name of filled.names) await decide(name)
+  },
+
+  /** Decides on the keys it was filled with, going on where it was, in an order that jumps about. @param {{ count: number }} load */
+  async decide({ count }) {
+    const { names, next, decide } = filled
+    filled.next += count
     const cpu = process.cpuUsage()
     const startedMs = performance.now()
-    for (let i = 0; i < count; i++) await decide(/** @type {string} */ (names[(i * 7919) % keys]))
+    for (let i = next; i < next + count; i++) await decide(/** @type {string} */ (names[(i * 7919) % names.length]))
     const seconds = (performance.now() - startedMs) / 1000
     const { user, system } = process.cpuUsage(cpu)
     return { perSecond: count / seconds, nodeUs: (user + system) / count }

@@ -21,6 +21,8 @@ export function render(results) {
     '## Targets',
     '',
     ...targetTable(results),
+    '',
+    'Where the time goes in what is missed, and what stands in the way: [what-is-left.md](what-is-left.md).',
     ...results.flatMap(([name, result]) => section(name, result)),
   ].join('\n')}\n`
 }

@@ -1,8 +1,7 @@
 // Bars and lines as SVG that reads well on white and on black.
-import { element, label, path } from '../../scripts/plots/svg.js'
+import { element, label, path, picture, TEXT } from '../../scripts/plots/svg.js'
 import { figure } from './text.js'
 
-const TEXT = '#76818d'
 /** Ours first; told apart without seeing red and green as different, too. */
 const COLOURS = ['#2f81d6', '#e07b16', '#d1305b', '#7a5cc6', '#2a9d8f', '#9aa3ad']
 const WIDTH = 900
@@ -25,8 +24,7 @@ export function barPlot(title, bars) {
   const most = Math.max(...bars.map(({ value }) => value))
   const colours = { ours: COLOURS[0], peer: COLOURS[1], floor: COLOURS[5] }
   return picture(
-    title,
-    top + bars.length * step + 12,
+    { title, width: WIDTH, height: top + bars.length * step + 12 },
     ...bars.flatMap(({ name, value, side }, i) => {
       const y = top + i * step
       const width = ((right - left) * value) / most
@@ -58,8 +56,7 @@ export function linePlot(title, { x: xName, logY = false }, lines) {
     ? powersOfTen(Math.min(...ys), Math.max(...ys))
     : [0, 0.25, 0.5, 0.75, 1].map((s) => s * Math.max(...ys))
   return picture(
-    title,
-    bottom + 52,
+    { title, width: WIDTH, height: bottom + 52 },
     ...marks.flatMap((value) => [
       element('path', {
         d: path([
@@ -86,33 +83,6 @@ export function linePlot(title, { x: xName, logY = false }, lines) {
       ]
     }),
   )
-}
-
-/**
- * @param {string} title
- * @param {number} height
- * @param {...string} content
- */
-function picture(title, height, ...content) {
-  const style = {
-    'font-family': 'system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif',
-    'font-size': 13,
-    fill: TEXT,
-  }
-  return `${element(
-    'svg',
-    {
-      xmlns: 'http://www.w3.org/2000/svg',
-      width: WIDTH,
-      height,
-      viewBox: `0 0 ${WIDTH} ${height}`,
-      ...style,
-      role: 'img',
-      'aria-label': title,
-    },
-    label(16, 26, title, { 'font-size': 16, 'font-weight': 600 }),
-    ...content,
-  )}\n`
 }
 
 /**
