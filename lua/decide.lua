@@ -8,17 +8,20 @@
 --          how many identities, how many cells; for each cell: kernel, number of params, params;
 --          how many runs follow; for each run of decisions that are alike:
 --            op, how many decisions, and per cell its cost;
+--            if op is TOGETHER more: these are decisions on one and the same key, which is in KEYS once;
 --            if op is RESERVING more than an op: per cell the units that must have room;
 --            if the plan takes places: per decision the name of its lease;
 --            if op is REFUND: when it was charged, and per cell the receipt and, for buckets, what had been given back
 --            before (such a run is one decision).
 -- A part between `@when` and `@end` is left out of scripts that do not need it, by kernel, where no plan has several
--- cells (`several`), and where nothing is given back or renewed (`settle`): Redis makes every function and table anew on
--- every run. And of batches whose plans have one cell each, all of one kind, the build makes scripts that run straight on.
+-- cells (`several`), where nothing is given back or renewed (`settle`), and where nothing of one key is decided at once
+-- (`together`): Redis makes every function and table anew on every run. And of batches whose plans have one cell each, all of one kind, the build makes scripts that run straight on.
 -- Returns one string: the time in ms (6 bytes), then for each decision and each of its cells whether the decision
 -- was admitted (1 byte: 0 or 1) and what the cell says, as its `report` writes it. Mostly that is its state: what
 -- follows from a state, the store works out by the same kernels, and not here, where everybody waits for it. With 4
 -- added to that byte, there comes after it what a bucket has given back (7), of charges from when on (6).
+-- Decisions that were made together are the byte 8, how many they are (2), how many of them, the first, were admitted (2);
+-- then, if any were, what the cell says after the last of these, and if any were not, what it says to those.
 -- A blocked decision is the byte 2, the ms until the block ends (7), the length of the reason (2), the reason.
 -- With the marker there, nothing is decided, and the string is empty.
 
@@ -31,9 +34,9 @@ local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
 
 local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
--- Added to the op of a run that needs more room than it charges.
-local RESERVING = 8
-local REFUSED, ADMITTED, BLOCKED, REFUNDS = 0, 1, 2, 4
+-- Added to the op of a run that needs more room than it charges, and of one whose decisions are all on one key.
+local RESERVING, TOGETHER = 8, 16
+local REFUSED, ADMITTED, BLOCKED, REFUNDS, EQUALS = 0, 1, 2, 4, 8
 local BUCKET, LOG, SEGMENTS, COUNTER, CONCURRENCY = 1, 2, 3, 4, 5
 
 -- How much longer than it must a key may live, in ms, where that saves setting its expiry again.
@@ -74,8 +77,12 @@ local costs, needs = {}, {}
 
 -- What a kind of cell can do, by kernel. There is one cell at hand: `open` names its params, `look` finds its state,
 -- brings it to the present and returns whether a cost has room (0 now, -1 never, else later); the others act on what it
--- found. Where a decision has several cells, `keep` puts that aside, and `recall` brings it back.
+-- found; `room` is for how many units there is room. Where a decision has several cells, `keep` puts what was found aside,
+-- and `recall` brings it back.
 local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+--- @when together
+local room = {}
+--- @end
 --- @when several
 -- What is put aside, by cell; each kind of cell says what where.
 local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
@@ -136,6 +143,12 @@ for _ = 1, number(3) do
   a = a + 1
   for _ = 1, runs do
     local op, decisions = number(a), number(a + 1)
+--- @when together
+    -- Of decisions that are equal, on one key and at one instant, the first are admitted, as many as have room. So they are
+    -- one: the key is looked at once, and what all of them take is taken at once. Plans of one cell alone.
+    local equals = 1
+    if op >= TOGETHER then op, equals, decisions = op - TOGETHER, decisions, 1 end
+--- @end
     for c = 1, cells do
       costs[c] = number(a + 1 + c)
       needs[c] = costs[c]
@@ -187,9 +200,15 @@ for _ = 1, number(3) do
       end
 --- @end
       if ends then
+--- @when together
+        if equals > 1 then say(packBytes('>BI2I2', EQUALS, equals, 0)) end
+--- @end
         say(packBytes('>BI7I2', BLOCKED, tonumber(ends) - now, #reason) .. reason)
       elseif op < REFUND then
         local allowed, possible = true, true
+--- @when together
+        local admitted = 1
+--- @end
         for c = 1, cells do
           local kind = kernel[c]
 --- @when several
@@ -198,6 +217,16 @@ for _ = 1, number(3) do
           local wait = look[kind](KEYS[cell + c], needs[c])
           if wait ~= 0 then allowed = false end
           if wait < 0 then possible = false end
+--- @when together
+          if equals > 1 then
+            admitted = allowed and equals or 0
+            if allowed and costs[c] > 0 then
+              local units = room[kind]()
+              admitted = min(equals, floor((units - needs[c]) / costs[c]) + 1)
+            end
+            say(packBytes('>BI2I2', EQUALS, equals, admitted))
+          end
+--- @end
 --- @when several
           if cells > 1 then keep[kind](c) end
 --- @end
@@ -205,6 +234,9 @@ for _ = 1, number(3) do
         local charged = op ~= PEEK and (allowed or (op == CHARGE and possible))
         for c = 1, cells do
           local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
+--- @when together
+          cost = cost * admitted
+--- @end
 --- @when several
           if cells > 1 then
             open[kind](c)
@@ -217,7 +249,14 @@ for _ = 1, number(3) do
           elseif op == CONSUME then
             heal[kind](key)
           end
-          report[kind](key, needs[c], allowed and ADMITTED or REFUSED)
+          local outcome = allowed and ADMITTED or REFUSED
+--- @when together
+          for outcome = outcome, admitted < equals and REFUSED or outcome, -1 do
+--- @end
+          report[kind](key, needs[c], outcome)
+--- @when together
+          end
+--- @end
         end
       end
       block = block + identities

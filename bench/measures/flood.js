@@ -42,8 +42,8 @@ export const measure = ({ rounds, size }) =>
       title: 'A client hammering at ten times its limit',
       text: [
         'One client, a limit of 1,000 per hour, 10,000 decisions, 100 in flight: the first 1,000 are admitted, the others ' +
-          'refused. Whatever a cache knows, those 1,000 and the refusals that are on their way by then have to reach Redis: ' +
-          'a tenth of all, so that no cache can make this cheaper than a tenth of what such a decision costs. ' +
+          'refused. Whatever a cache knows, those 1,000 and the refusals that are on their way by then have to reach Redis; ' +
+          'there those of one batch are decided at once, as they ask for the same. ' +
           'rolling-rate-limiter is stopped after 1,500: it writes down refusals too and reads everything back.',
       ],
       tables: [

@@ -65,6 +65,12 @@ look[BUCKET] = function(key, cost)
   return bucket_waitFor(debt, instant, cost, limit, windowMs, capacity, stepMs)
 end
 
+--- @when together
+room[BUCKET] = function()
+  return bucket_remaining(debt, windowMs, capacity)
+end
+--- @end
+
 take[BUCKET] = function(key, cost)
   debt = bucket_charge(debt, cost, windowMs, capacity)
   bucket_write(key)

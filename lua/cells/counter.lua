@@ -46,6 +46,12 @@ look[COUNTER] = function(key, cost)
   return counter_waitFor(count, start + windowMs - now, cost, limit)
 end
 
+--- @when together
+room[COUNTER] = function()
+  return limit - count
+end
+--- @end
+
 take[COUNTER] = function(key, cost)
   count = min(limit, count + cost)
   counter_write(key)

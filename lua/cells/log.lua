@@ -223,6 +223,22 @@ look[LOG] = function(key, cost)
   return wait
 end
 
+--- How many entries count for a limit; 0 where there is no such limit.
+local function log_count(l)
+  return total - (H[limitsAt + l] or total)
+end
+
+--- @when together
+room[LOG] = function()
+  local units = most
+  for l = 1, limits do
+    local taken = log_count(l)
+    units = min(units, log_limit(l) - taken)
+  end
+  return units
+end
+--- @end
+
 local function log_append(key, added)
   local linger = min(LINGER, longestMs)
   local inRing, unwritten, ends = total - #tail / width, tail .. added, instant + longestMs
@@ -286,11 +302,6 @@ end
 
 heal[LOG] = function(key)
   if whole then log_rewriteReplaced(key) end
-end
-
---- How many entries count for a limit; 0 where there is no such limit.
-local function log_count(l)
-  return total - (H[limitsAt + l] or total)
 end
 
 --- The decision's instant (6 bytes), one more than the newest entry, or 0 (6); for each limit how many entries

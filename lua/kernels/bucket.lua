@@ -27,6 +27,11 @@ local function bucket_charge(debt, cost, windowMs, capacity)
   return min(capacity * windowMs, debt + cost * windowMs)
 end
 
+--- Whole units that have room.
+local function bucket_remaining(debt, windowMs, capacity)
+  return floor((capacity * windowMs - debt) / windowMs)
+end
+
 --- The debt, and what is counted as given back (of charges from when on), after giving back `cost` units of a charge that
 -- left the debt `receipt` at `chargedAt`, when `before` was counted.
 local function bucket_refund(debt, given, from, at, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs)

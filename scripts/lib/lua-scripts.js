@@ -15,6 +15,9 @@ const ALIKE = {
   'decide-segments': { kind: 'segments' },
 }
 
+/** Kinds of which equal decisions on one key are made at once. */
+const TOGETHER = ['bucket', 'log', 'counter']
+
 /**
  * The text of every script, by name.
  *
@@ -25,13 +28,14 @@ const ALIKE = {
 export function scriptsOf(read, straightened = straighten) {
   const decide = bundle('decide', read)
   const alike = Object.entries(ALIKE).map(([name, { kind, ...known }]) => {
-    const parts = { several: false, settle: false, ...Object.fromEntries(KINDS.map((each) => [each, each === kind])) }
+    const together = TOGETHER.includes(kind)
+    const parts = { several: false, settle: false, together, ...Object.fromEntries(KINDS.map((each) => [each, each === kind])) }
     return [name, straightened(withParts(decide, parts), { cells: 1, kind: KINDS.indexOf(kind) + 1, ...known })]
   })
   return {
     block: bundle('block', read),
-    // What gives back is in all that the store puts together of its parts.
-    decide: straightened(withParts(decide, { settle: true })),
+    // What gives back, and what is decided at once, is in all that the store puts together of its parts.
+    decide: straightened(withParts(decide, { settle: true, together: true })),
     ...Object.fromEntries(alike),
   }
 }

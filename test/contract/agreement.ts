@@ -33,6 +33,30 @@ export function agreementContract(under: StoreUnderTest): void {
         }))
     }
 
+    for (const algorithm of ALGORITHMS) {
+      test(`on equal decisions of one ${algorithm.title}, asked at once`, () => {
+        const input = fc.record({
+          case: specAndTrace(algorithm),
+          crowds: fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 24, maxLength: 24 }),
+        })
+        return always(under, input, async ({ case: { spec, trace }, crowds }) => {
+          const limiter = createLimiter({ store: asking, limits: [limitOf(spec)] })
+          const oracle = new Oracle([spec])
+          const key = freshKey()
+          await play(clock, trace, async (cost, step) => {
+            const asked = Array.from({ length: crowds[step] as number }, () => limiter.consume(key, { cost }))
+            const verdicts = await Promise.all(asked)
+            const expected = verdicts.map(() => {
+              const { receipt: _, ...one } = oracle.consume(clock.now, cost, [key])
+              return one
+            })
+            expect(verdicts.map(said)).toEqual(expected)
+            return verdicts.at(-1) as Verdict
+          })
+        })
+      })
+    }
+
     for (const onDeny of ['none', 'charge'] as const) {
       test(`on several limits over several keys, ${onDeny === 'none' ? 'all or none' : 'refusals charged'}`, () => {
         const input = fc

@@ -99,9 +99,9 @@ for (const [name, limits] of one) {
         const told = `seed ${SEED}, step ${step}, at ${clock.now}`
         const what = random(100)
         const back = what < 12 ? charged[random(charged.length + 1)] : undefined
-        const asks = Array.from({ length: random(4) === 0 ? 1 + random(5) : 1 }, () => {
-          return { key: `key-${random(3)}`, cost: random(4), priority: random(3), peeks: random(9) === 0 }
-        })
+        const one = () => ({ key: `key-${random(3)}`, cost: random(4), priority: random(3), peeks: random(9) === 0 })
+        const asks = Array.from({ length: random(4) === 0 ? 1 + random(5) : 1 }, one)
+        if (random(4) === 0) asks.fill(asks[0] as ReturnType<typeof one>, random(asks.length))
         if (what === 98) await spoil(`key-${random(3)}`)
         const which = random(2)
         const answers = await Promise.all(

@@ -44,8 +44,9 @@ interface WalkOptions {
   readonly steps: number
   readonly stepsBack?: boolean
   readonly forgets?: boolean
-  /** Most things asked at one instant, in one batch. */
+  /** Most things asked at one instant, in one batch; and how often at most each charge, one after the other. */
   readonly together?: number
+  readonly equals?: number
   /** The instant at which it begins. */
   readonly start?: number
   /** Nothing is given back, freed or renewed. */
@@ -63,7 +64,7 @@ interface Kept {
 
 /** A long walk: charges, looks, refunds, releases, renewals, resets and blocks, at instants of all kinds. */
 async function walk(name: string, policies: readonly Policy[], options: WalkOptions, keys: readonly string[]) {
-  const { steps, stepsBack = false, forgets = false, together = 1, start, onlyCharges = false } = options
+  const { steps, stepsBack = false, forgets = false, together = 1, equals = 1, start, onlyCharges = false } = options
   const random = randomFrom(SEED + name.length + 31 * steps)
   const recorder = new Recorder(policies)
   if (start !== undefined) recorder.clock.now = start
@@ -132,10 +133,11 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
     if (what < 32) return recorder.ask((all) => at(all, limiter).block(key, { for: '2s', reason: `step ${step}` }))
     if (what < 33) return recorder.ask((all) => at(all, limiter).unblock(key))
     if (what < 39) return recorder.ask((all) => at(all, limiter).peek(key, { cost, bytes, priority }))
-    const verdict = (await recorder.ask((all) => at(all, limiter).consume(key, { cost, bytes, priority }))) as Verdict
-    if (verdict.allowed && !onlyCharges) opened.push({ limiter, key, cost, bytes, of: recorder.answers.length - 1 })
-    last = verdict
-    return verdict
+    for (let n = 1 + random(equals); n > 0; n--) {
+      last = (await recorder.ask((all) => at(all, limiter).consume(key, { cost, bytes, priority }))) as Verdict
+      if (last.allowed && !onlyCharges) opened.push({ limiter, key, cost, bytes, of: recorder.answers.length - 1 })
+    }
+    return last
   }
   let opened: Kept[] = []
   for (let step = 0; step < steps; step++) {
@@ -205,7 +207,8 @@ async function* batchWalks(): AsyncGenerator<Scenario> {
       return { name, limits, onDeny: (j === 1 && waysToDeny(own)[1]) || 'none' }
     })
     const title = `batches: ${names.slice(i, i + 4).join(', ')}`
-    yield await walk(title, policies, { steps: 90, together: 7, stepsBack: i % 2 === 0 }, ['ann', 'bob', 'all'])
+    const options = { steps: 90, together: 7, equals: 3, stepsBack: i % 2 === 0 }
+    yield await walk(title, policies, options, ['ann', 'bob', 'all'])
   }
 }
 
@@ -224,7 +227,7 @@ async function* alikeWalks(): AsyncGenerator<Scenario> {
       const limits = ALL[name] as readonly Limit<string>[]
       return { name, limits, onDeny: i % 2 === 0 ? 'none' : 'charge' }
     })
-    const options = { steps: 120, together: 7, onlyCharges: true, stepsBack: true }
+    const options = { steps: 120, together: 7, equals: 3, onlyCharges: true, stepsBack: true }
     yield await walk(`batches: alike, ${kind}`, policies, options, ['ann', 'bob', 'all'])
   }
 }

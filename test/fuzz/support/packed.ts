@@ -76,7 +76,7 @@ export function packed(cells: readonly Form[], decisions: number): fc.Arbitrary<
       return packedAs(all).map((numbers) => [bigEndian(said, 1), ...numbers])
     })
   const all = (outcome: fc.Arbitrary<number>) => fc.tuple(...cells.map((cell) => cellOf(cell, outcome)))
-  const decision = fc.oneof(
+  const single = fc.oneof(
     { weight: 9, arbitrary: all(fc.constant(1)) },
     { weight: 9, arbitrary: all(fc.constant(0)) },
     { weight: 1, arbitrary: all(fc.constantFrom(0, 1, 3, 6, 255)) },
@@ -84,6 +84,15 @@ export function packed(cells: readonly Form[], decisions: number): fc.Arbitrary<
     { weight: 2, arbitrary: all(fc.constant(5)) },
     { weight: 2, arbitrary: blocked.map((bytes) => [bytes]) },
   )
+  // So many, of which so many were admitted, and what either are told.
+  const equals = fc
+    .tuple(likely(fc.constant(decisions)), units, single, fc.option(single))
+    .map(([many, admitted, first, second]) => [
+      [bigEndian(8, 1), bigEndian(many % 65_536, 2), bigEndian(admitted % 65_536, 2)],
+      ...first,
+      ...(second ?? []),
+    ])
+  const decision = fc.oneof({ weight: 4, arbitrary: single }, { weight: 1, arbitrary: equals })
   return fc
     .tuple(likely(fc.constant(NOW)), fc.array(decision, { minLength: decisions, maxLength: decisions }))
     .map(([at, said]) => Buffer.concat([bigEndian(at, 6), ...said.flat(2)]))

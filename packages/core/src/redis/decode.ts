@@ -10,12 +10,32 @@ const ADMITTED = 1
 const BLOCKED = 2
 /** Added where there comes after what a bucket says what it has given back, and of charges from when on. */
 const REFUNDS = 4
+/** Stands before decisions that were made at once, of equal asks. */
+const EQUALS = 8
+
+/** Equal asks that were decided at once, until each has its answer. */
+interface Equals {
+  /** How many are still to be answered, and how many of them were admitted. */
+  left: number
+  admitted: number
+  /** Where in the reply it stands what the admitted are told, and what the others are. */
+  readonly admittedAt: number
+  refusedAt: number
+}
 
 /**
  * Appends to `values` what each limit of a cell reports; in a refusal, which has no receipt, the ms until there are
- * more units instead (-1 never). `need`: what was asked about, in units; undefined where it was admitted.
+ * more units instead (-1 never). `need`: what was asked about, in units; undefined where it was admitted. `later`: how many
+ * of the units that the state has were charged after the decision, at the same instant.
  */
-type Report = (reply: ReplyReader, values: number[], cell: Cell, now: number, need: number | undefined) => void
+type Report = (
+  reply: ReplyReader,
+  values: number[],
+  cell: Cell,
+  now: number,
+  need: number | undefined,
+  later: number,
+) => void
 
 /** Reads the reply to a batch, one answer after the other, in the order in which its asks were encoded. */
 export class Answers {
@@ -25,6 +45,7 @@ export class Answers {
   readonly #now: number
   /** Of all answers: one array per batch. */
   readonly #values: number[] = []
+  #equals: Equals | undefined
 
   constructor(reply: unknown) {
     this.#reply = new ReplyReader(reply)
@@ -32,7 +53,32 @@ export class Answers {
     this.#now = this.#reply.uint48()
   }
 
-  next({ plan, costs, needs = costs }: Ask, reports: readonly Report[]): Answer {
+  next(ask: Ask, reports: readonly Report[]): Answer {
+    if (this.#equals) return this.#nextOfEquals(this.#equals, ask, reports)
+    const outcome = this.#reply.uint8()
+    if (outcome !== EQUALS) return this.#read(outcome, ask, reports, 0)
+    const left = this.#reply.uint16()
+    const admitted = this.#reply.uint16()
+    if (left < 2 || admitted > left) throw unreadable('expected some decisions that were made at once')
+    const at = this.#reply.at
+    this.#equals = { left, admitted, admittedAt: at, refusedAt: at }
+    return this.#nextOfEquals(this.#equals, ask, reports)
+  }
+
+  /** Each is told what it would have been told if they had been decided one after the other. */
+  #nextOfEquals(equals: Equals, ask: Ask, reports: readonly Report[]): Answer {
+    const reply = this.#reply
+    const isAdmitted = equals.admitted > 0
+    if (isAdmitted) equals.admitted--
+    reply.at = isAdmitted ? equals.admittedAt : equals.refusedAt
+    const answer = this.#read(reply.uint8(), ask, reports, equals.admitted * (ask.costs[0] as number))
+    if (answer.allowed !== isAdmitted) throw unreadable('expected as many to be admitted as it says')
+    if (isAdmitted) equals.refusedAt = reply.at
+    if (--equals.left === 0) this.#equals = undefined
+    return answer
+  }
+
+  #read(first: number, { plan, costs, needs = costs }: Ask, reports: readonly Report[], later: number): Answer {
     const now = this.#now
     const reply = this.#reply
     const values = this.#values
@@ -40,7 +86,7 @@ export class Answers {
     let allowed = false
     let given: number[] | undefined
     for (let c = 0; c < reports.length; c++) {
-      const said = reply.uint8()
+      const said = c === 0 ? first : reply.uint8()
       const outcome = said & ~REFUNDS
       if (said === BLOCKED) {
         const remainingMs = reply.uint56()
@@ -52,7 +98,7 @@ export class Answers {
       if (c > 0 && allowed !== (outcome === ADMITTED)) throw unreadable('expected one outcome of all limits')
       allowed = outcome === ADMITTED
       const report = reports[c] as Report
-      report(reply, values, plan.cells[c] as Cell, now, allowed ? undefined : (needs[c] as number))
+      report(reply, values, plan.cells[c] as Cell, now, allowed ? undefined : (needs[c] as number), later)
       if (said !== outcome) {
         given ??= reports.map(() => 0)
         given[c] = reply.uint56()
@@ -64,6 +110,7 @@ export class Answers {
 
   /** To be called after the last, and before anybody hears of any: a reply of another length is not to be trusted. */
   end(): void {
+    if (this.#equals) throw unreadable('expected no more decisions than were asked for')
     this.#reply.end()
   }
 }
@@ -74,9 +121,9 @@ export function reportsOf(cells: readonly Cell[]): readonly Report[] {
 }
 
 const REPORTS: Readonly<Record<Part, Report>> = {
-  bucket(reply, values, { params }, now, need) {
+  bucket(reply, values, { params }, now, need, later) {
     const [limit, windowMs, capacity, stepMs] = params as [number, number, number, number]
-    const debt = reply.uint56()
+    const debt = atLeastNone(reply.uint56() - later * windowMs)
     const at = reply.uint48()
     if (at < now) throw unreadable('expected no state older than the decision')
     // While the clock catches up with the state, its waits count from the state's instant.
@@ -89,9 +136,9 @@ const REPORTS: Readonly<Record<Part, Report>> = {
     else values.push(remaining, wait(need), wait(capacity), wait(remaining + 1))
   },
 
-  counter(reply, values, { params }, now, need) {
+  counter(reply, values, { params }, now, need, later) {
     const [limit, windowMs] = params as [number, number]
-    const count = reply.uint56()
+    const count = atLeastNone(reply.uint56() - later)
     const start = reply.uint48()
     const endsIn = start + windowMs - now
     if (endsIn <= 0) throw unreadable('expected a window that has not ended')
@@ -102,12 +149,13 @@ const REPORTS: Readonly<Record<Part, Report>> = {
     else values.push(remaining, wait(need), reset, wait(remaining + 1))
   },
 
-  log(reply, values, { params }, now, need) {
+  log(reply, values, { params }, now, need, later) {
     const at = reply.uint48()
     const newest = reply.uint48() - 1
     // After the most entries and the longest window, each limit and its window.
     for (let i = 2; i < params.length; i += 2) {
-      const remaining = atLeastNone((params[i] as number) - reply.uint32())
+      const count = atLeastNone(reply.uint32() - later)
+      const remaining = atLeastNone((params[i] as number) - count)
       const windowMs = params[i + 1] as number
       const reset = newest < 0 ? 0 : Math.max(0, newest + windowMs - now)
       if (need === undefined) values.push(remaining, 0, reset, at)
@@ -132,7 +180,7 @@ const REPORTS: Readonly<Record<Part, Report>> = {
   },
 }
 
-function atLeastNone(remaining: number): number {
-  if (remaining < 0) throw unreadable('expected no more to be taken than the limit')
-  return remaining
+function atLeastNone(units: number): number {
+  if (units < 0) throw unreadable('expected no more to be taken than the limit, and no less than none')
+  return units
 }

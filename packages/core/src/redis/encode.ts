@@ -1,8 +1,8 @@
-import { type Answer, type Ask, type Cell, type Plan, REFUND, receiptsOf } from '../store.js'
+import { type Answer, type Ask, type Cell, CONSUME, type Plan, REFUND, receiptsOf } from '../store.js'
 import { areEqual } from './are-equal.js'
 import { reportsOf } from './decode.js'
 import { blockSuffix, cellSuffix, keyStart } from './keys.js'
-import { partNumber, partsFor } from './script.js'
+import { type Part, partNumber, partOf, partsFor } from './script.js'
 
 /** What the store says of a plan to `decide.lua`, worked out once per plan. */
 export interface PlanText {
@@ -12,6 +12,8 @@ export interface PlanText {
   readonly cellSuffixes: readonly string[]
   readonly blockSuffix: string
   readonly takesPlaces: boolean
+  /** Whether equal decisions on one key are made at once. */
+  readonly goesTogether: boolean
   /** Which parts of the script it needs, for `decideScriptFor`. */
   readonly parts: number
   /** How the reply tells of each cell. */
@@ -28,13 +30,24 @@ export function planText(plan: Plan): PlanText {
     cellSuffixes: plan.cells.map((cell) => cellSuffix(plan.policy, cell)),
     blockSuffix: blockSuffix(plan.policy),
     takesPlaces: plan.cells.some((cell) => cell.kernel === 'concurrency'),
+    goesTogether: plan.cells.length === 1 && TOGETHER_PARTS.has(partOf(plan.cells[0] as Cell)),
     parts: partsFor(plan.cells),
     reports: reportsOf(plan.cells),
   }
 }
 
+/** Those of which a state after some charges tells what it was after each of them. */
+const TOGETHER_PARTS: ReadonlySet<Part> = new Set<Part>(['bucket', 'log', 'counter'])
+
 /** Added to the op of asks with `needs`. */
 const RESERVING = 8
+/** Added to the op of decisions that are made at once. */
+const TOGETHER = 16
+
+/** What waits for its decision. */
+interface Pending {
+  readonly ask: Ask
+}
 
 /** A batch as `decide.lua` takes it. */
 export interface Encoded {
@@ -43,11 +56,12 @@ export interface Encoded {
 }
 
 /**
- * Asks grouped by plan, in order within each: equal neighbours form one run, so that a batch of
- * equal decisions costs one key each and nothing else. Without `marker`, each brings its block keys.
+ * Asks grouped by plan, in order within each: neighbours that are alike form one run, so that a batch of
+ * such costs one key each and nothing else. Neighbours that are alike and on one key are decided at once, and
+ * cost that key. Without `marker`, each key brings its block keys.
  */
 export function encode(
-  groups: ReadonlyMap<Plan, readonly { readonly ask: Ask }[]>,
+  groups: ReadonlyMap<Plan, readonly Pending[]>,
   textOf: (plan: Plan) => PlanText,
   prefix: string,
   now: number | undefined,
@@ -64,18 +78,22 @@ export function encode(
     let sizeAt = -1
     let size = 0
     let previous: Ask | undefined
-    for (const { ask } of group) {
-      if (previous && isAlike(previous, ask)) size++
+    for (let i = 0; i < group.length; ) {
+      const { ask } = group[i] as Pending
+      const equals = text.goesTogether ? equalsFrom(group, i) : 1
+      i += equals
+      if (equals === 1 && previous && isAlike(previous, ask)) size++
       else {
         if (sizeAt >= 0) args[sizeAt] = String(size)
         runCount++
-        size = 1
-        args.push(String(ask.needs ? ask.op + RESERVING : ask.op))
+        size = equals
+        const op = ask.needs ? ask.op + RESERVING : ask.op
+        args.push(String(equals === 1 ? op : op + TOGETHER))
         sizeAt = args.push('') - 1
         for (const cost of ask.costs) args.push(String(cost))
         if (ask.needs) for (const need of ask.needs) args.push(String(need))
       }
-      previous = ask
+      previous = equals === 1 ? ask : undefined
       if (text.takesPlaces) args.push(ask.lease)
       if (ask.op === REFUND) pushReceipts(args, ask)
       pushKeys(keys, cellKeys, ask, text, prefix)
@@ -90,6 +108,18 @@ export function encode(
   args[1] = String(keys.length)
   for (const key of cellKeys) keys.push(key)
   return { keys, args }
+}
+
+/** How many asks from the `first` on are equal, on one key: 1 where the next is another. */
+function equalsFrom(group: readonly Pending[], first: number): number {
+  const { ask } = group[first] as Pending
+  if (ask.op !== CONSUME) return 1
+  let next = first + 1
+  for (; next < group.length; next++) {
+    const other = (group[next] as Pending).ask
+    if (other.identities[0] !== ask.identities[0] || !isAlike(ask, other)) break
+  }
+  return next - first
 }
 
 function isAlike(a: Ask, b: Ask): boolean {

@@ -43,6 +43,15 @@ export class ReplyReader {
     return this.#bytes.toString('utf8', from, this.#at)
   }
 
+  /** Where it is, in bytes from the start: set to go back to what was read before. */
+  get at(): number {
+    return this.#at
+  }
+
+  set at(at: number) {
+    this.#at = at
+  }
+
   get length(): number {
     return this.#bytes.length
   }

@@ -27,7 +27,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: '6e01e97b6a05510e27977d77fcae219720a5a451',
+  sha1: 'b4c90b3ba8e5adbda36ea828f056586b853a71a3',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -45,6 +45,7 @@ local reply, more, pieces = packBytes('>I6', now), nil, 0
 local kernel, first, last = {}, {}, {}
 local costs, needs = {}, {}
 local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+local room = {}
 --@when several
 local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 --@end
@@ -99,6 +100,9 @@ do
   end
   local steps = ceil(excess / (limit * stepMs))
   return (floor(instant / stepMs) + steps) * stepMs - instant
+ end
+ room[1] = function()
+  return floor((capacity * windowMs - debt) / windowMs)
  end
  take[1] = function(key, cost)
   debt = capacity * windowMs < debt + cost * windowMs and capacity * windowMs or debt + cost * windowMs
@@ -545,6 +549,14 @@ do
   end
   return wait
  end
+ room[2] = function()
+  local units = most
+  for l = 1, limits do
+   local taken = total - (H[limitsAt + l] or total)
+   units = units < ARGV[params + 2 * l] - taken and units or ARGV[params + 2 * l] - taken
+  end
+  return units
+ end
  take[2] = function(key, cost)
   local added = packBytes(entry, instant % modulus)
   if cost > 1 then
@@ -900,17 +912,17 @@ do
     if inside + cost <= limit then
      local count = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
      local from
-     local room = limit - cost - inside
-     if edge == 1 or count <= room then
+     local room_2 = limit - cost - inside
+     if edge == 1 or count <= room_2 then
       from = 0
      else
       if edge == 0 then
        from = segmentMs
       else
        if edge == 2 then
-        from = floor(segmentMs * (count - room - 1) / count) + 1
+        from = floor(segmentMs * (count - room_2 - 1) / count) + 1
        else
-        from = ceil(segmentMs * (count - room) / count)
+        from = ceil(segmentMs * (count - room_2) / count)
        end
       end
      end
@@ -1102,7 +1114,7 @@ do
     end
    end
   end
-  local room = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
+  local room_2 = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
   local segments_reset_result
   local reset
   local reset_2 = 0
@@ -1133,7 +1145,7 @@ do
   else
    segments_reset_result = 0
   end
-  local piece = packBytes('>BI7I7I6', outcome, room, segments_reset_result, segment)
+  local piece = packBytes('>BI7I7I6', outcome, room_2, segments_reset_result, segment)
   if pieces == 0 then
    reply = reply .. piece
   else
@@ -1155,17 +1167,17 @@ do
      if inside + cost <= limit then
       local count_2 = (unpackBytes(counter, counts, (segments - by) * width + 1))
       local from
-      local room_2 = limit - cost - inside
-      if edge == 1 or count_2 <= room_2 then
+      local room_3 = limit - cost - inside
+      if edge == 1 or count_2 <= room_3 then
        from = 0
       else
        if edge == 0 then
         from = segmentMs
        else
         if edge == 2 then
-         from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
+         from = floor(segmentMs * (count_2 - room_3 - 1) / count_2) + 1
         else
-         from = ceil(segmentMs * (count_2 - room_2) / count_2)
+         from = ceil(segmentMs * (count_2 - room_3) / count_2)
         end
        end
       end
@@ -1183,7 +1195,7 @@ do
     segments_wait_result = wait
    end
    local segments_wait_result_2
-   local cost_2 = room + 1
+   local cost_2 = room_2 + 1
    local wait_2
    if cost_2 > limit then
     wait_2 = -1
@@ -1196,17 +1208,17 @@ do
      if inside + cost_2 <= limit then
       local count_2 = (unpackBytes(counter, counts, (segments - by) * width + 1))
       local from
-      local room_2 = limit - cost_2 - inside
-      if edge == 1 or count_2 <= room_2 then
+      local room_3 = limit - cost_2 - inside
+      if edge == 1 or count_2 <= room_3 then
        from = 0
       else
        if edge == 0 then
         from = segmentMs
        else
         if edge == 2 then
-         from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
+         from = floor(segmentMs * (count_2 - room_3 - 1) / count_2) + 1
         else
-         from = ceil(segmentMs * (count_2 - room_2) / count_2)
+         from = ceil(segmentMs * (count_2 - room_3) / count_2)
         end
        end
       end
@@ -1285,6 +1297,9 @@ do
    return 0
   end
   return endsIn
+ end
+ room[4] = function()
+  return limit - count
  end
  take[4] = function(key, cost)
   count = limit < count + cost and limit or count + cost
@@ -1444,25 +1459,25 @@ do
      wait = concurrency_endAt_result - now
     end
    end
-   local room = -1
+   local room_2 = -1
    if wait == 0 then
     local cost_2 = limit - held + 1
     if cost_2 > limit then
-     room = -1
+     room_2 = -1
     else
      local missing = held + cost_2 - limit
      if cost_2 == 0 or missing <= 0 then
-      room = 0
+      room_2 = 0
      else
       local concurrency_endAt_result
       local rank = missing - 1 - held
       local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
       concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
-      room = concurrency_endAt_result - now
+      room_2 = concurrency_endAt_result - now
      end
     end
    end
-   local piece_2 = packBytes('>I7I7', wait + 1, room + 1)
+   local piece_2 = packBytes('>I7I7', wait + 1, room_2 + 1)
    if pieces == 0 then
     reply = reply .. piece_2
    else
@@ -1507,6 +1522,10 @@ for _ = 1, ARGV[3] + 0 do
  a = a + 1
  for __2 = 1, runs do
   local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+  local equals = 1
+  if op >= 16 then
+   op, equals, decisions = op - 16, decisions, 1
+  end
   for c = 1, cells do
    costs[c] = ARGV[a + 1 + c] + 0
    needs[c] = costs[c]
@@ -1559,6 +1578,16 @@ for _ = 1, ARGV[3] + 0 do
     end
    end
    if ends then
+    if equals > 1 then
+     local piece = packBytes('>BI2I2', 8, equals, 0)
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
+    end
     local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
     if pieces == 0 then
      reply = reply .. piece
@@ -1569,6 +1598,7 @@ for _ = 1, ARGV[3] + 0 do
     pieces = pieces + 1
    elseif op < 3 then
     local allowed, possible = true, true
+    local admitted = 1
     for c = 1, cells do
      local kind = kernel[c]
 --@when several
@@ -1583,6 +1613,21 @@ for _ = 1, ARGV[3] + 0 do
      if wait < 0 then
       possible = false
      end
+     if equals > 1 then
+      admitted = allowed and equals or 0
+      if allowed and costs[c] > 0 then
+       local units = room[kind]()
+       admitted = min(equals, floor((units - needs[c]) / costs[c]) + 1)
+      end
+      local piece = packBytes('>BI2I2', 8, equals, admitted)
+      if pieces == 0 then
+       reply = reply .. piece
+      else
+       more = more or {}
+       more[pieces] = piece
+      end
+      pieces = pieces + 1
+     end
 --@when several
      if cells > 1 then
       keep[kind](c)
@@ -1592,6 +1637,7 @@ for _ = 1, ARGV[3] + 0 do
     local charged = op ~= 1 and (allowed or op == 2 and possible)
     for c = 1, cells do
      local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
+     cost = cost * admitted
 --@when several
      if cells > 1 then
       open[kind](c)
@@ -1605,7 +1651,10 @@ for _ = 1, ARGV[3] + 0 do
      elseif op == 0 then
       heal[kind](key)
      end
-     report[kind](key, needs[c], allowed and 1 or 0)
+     local outcome = allowed and 1 or 0
+     for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+      report[kind](key, needs[c], outcome_2)
+     end
     end
    end
    block = block + identities
@@ -1622,7 +1671,7 @@ return reply
 
 export const decideBucketScript: LuaScript = {
   name: 'decide-bucket',
-  sha1: 'ebeaa082dc5d9d486b93fc23e6a607c1c1d9673d',
+  sha1: '6a145a2214ef5657d2328328d0fee8a1dda718f9',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
@@ -1666,6 +1715,10 @@ for _ = 1, ARGV[3] + 0 do
  a = a + 1
  for __2 = 1, runs do
   local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+  local equals = 1
+  if op >= 16 then
+   op, equals, decisions = op - 16, decisions, 1
+  end
   costs = ARGV[a + 2] + 0
   needs = costs
   a = a + 3
@@ -1686,6 +1739,16 @@ for _ = 1, ARGV[3] + 0 do
     end
    end
    if ends then
+    if equals > 1 then
+     local piece = packBytes('>BI2I2', 8, equals, 0)
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
+    end
     local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
     if pieces == 0 then
      reply = reply .. piece
@@ -1696,6 +1759,7 @@ for _ = 1, ARGV[3] + 0 do
     pieces = pieces + 1
    elseif op < 3 then
     local allowed, possible = true, true
+    local admitted = 1
     local wait
     local key, cost = KEYS[cell + 1], needs
     local stored = tryCall('GET', key)
@@ -1740,8 +1804,24 @@ for _ = 1, ARGV[3] + 0 do
     if wait < 0 then
      possible = false
     end
+    if equals > 1 then
+     admitted = allowed and equals or 0
+     if allowed and costs > 0 then
+      local units = floor((capacity * windowMs - debt) / windowMs)
+      admitted = min(equals, floor((units - needs) / costs) + 1)
+     end
+     local piece = packBytes('>BI2I2', 8, equals, admitted)
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
+    end
     local charged = op ~= 1 and (allowed or op == 2 and possible)
     local key_2, cost_2 = KEYS[cell + 1], costs
+    cost_2 = cost_2 * admitted
     if charged then
      if cost_2 > 0 then
       debt = capacity * windowMs < debt + cost_2 * windowMs and capacity * windowMs or debt + cost_2 * windowMs
@@ -1817,18 +1897,20 @@ for _ = 1, ARGV[3] + 0 do
      end
     end
     local outcome = allowed and 1 or 0
-    local said = outcome
-    if refunds ~= '' then
-     said = outcome + 4
+    for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+     local said = outcome_2
+     if refunds ~= '' then
+      said = outcome_2 + 4
+     end
+     local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
     end
-    local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
-    if pieces == 0 then
-     reply = reply .. piece
-    else
-     more = more or {}
-     more[pieces] = piece
-    end
-    pieces = pieces + 1
    end
    block = block + identities
    cell = cell + 1
@@ -1844,7 +1926,7 @@ return reply
 
 export const decideConcurrencyScript: LuaScript = {
   name: 'decide-concurrency',
-  sha1: 'de83a307d13bd741174b5b2d3f813ed420da2bc4',
+  sha1: '89d576de33b5757af21496d294c122143acd7e98',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
@@ -1976,7 +2058,8 @@ for _ = 1, ARGV[3] + 0 do
       end
      end
     end
-    local cost_3, outcome = needs, allowed and 1 or 0
+    local outcome = allowed and 1 or 0
+    local cost_3 = needs
     local ends_2 = now
     if held > 0 then
      local rank = -1
@@ -2049,10 +2132,10 @@ return reply
 
 export const decideCounterScript: LuaScript = {
   name: 'decide-counter',
-  sha1: '2e6bcd2d36d675258eb9386354cd48a4687fe5f8',
+  sha1: '23baae63f873abe2fbbf4adcaa66f1d52fe799ab',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor = redis.call, math.floor
+local call, floor, min = redis.call, math.floor, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local concat = table.concat
 local now
@@ -2093,6 +2176,10 @@ for _ = 1, ARGV[3] + 0 do
  a = a + 1
  for __2 = 1, runs do
   local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+  local equals = 1
+  if op >= 16 then
+   op, equals, decisions = op - 16, decisions, 1
+  end
   costs = ARGV[a + 2] + 0
   needs = costs
   a = a + 3
@@ -2113,6 +2200,16 @@ for _ = 1, ARGV[3] + 0 do
     end
    end
    if ends then
+    if equals > 1 then
+     local piece = packBytes('>BI2I2', 8, equals, 0)
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
+    end
     local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
     if pieces == 0 then
      reply = reply .. piece
@@ -2123,6 +2220,7 @@ for _ = 1, ARGV[3] + 0 do
     pieces = pieces + 1
    elseif op < 3 then
     local allowed, possible = true, true
+    local admitted = 1
     local wait
     local key, cost = KEYS[cell + 1], needs
     local stored = tryCall('GET', key)
@@ -2166,8 +2264,24 @@ for _ = 1, ARGV[3] + 0 do
     if wait < 0 then
      possible = false
     end
+    if equals > 1 then
+     admitted = allowed and equals or 0
+     if allowed and costs > 0 then
+      local units = limit - count
+      admitted = min(equals, floor((units - needs) / costs) + 1)
+     end
+     local piece = packBytes('>BI2I2', 8, equals, admitted)
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
+    end
     local charged = op ~= 1 and (allowed or op == 2 and possible)
     local key_2, cost_2 = KEYS[cell + 1], costs
+    cost_2 = cost_2 * admitted
     if charged then
      if cost_2 > 0 then
       count = limit < count + cost_2 and limit or count + cost_2
@@ -2191,14 +2305,16 @@ for _ = 1, ARGV[3] + 0 do
      end
     end
     local outcome = allowed and 1 or 0
-    local piece = packBytes('>BI7I6', outcome, count, start)
-    if pieces == 0 then
-     reply = reply .. piece
-    else
-     more = more or {}
-     more[pieces] = piece
+    for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+     local piece = packBytes('>BI7I6', outcome_2, count, start)
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
     end
-    pieces = pieces + 1
    end
    block = block + identities
    cell = cell + 1
@@ -2214,7 +2330,7 @@ return reply
 
 export const decideLogScript: LuaScript = {
   name: 'decide-log',
-  sha1: 'c034dd66f2d9c73c19072644f44e8f9e09644f9d',
+  sha1: 'bfc0e73f555e908388384c246d6af5cddbe3d700',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
@@ -2282,6 +2398,10 @@ for _ = 1, ARGV[3] + 0 do
  a = a + 1
  for __2 = 1, runs do
   local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+  local equals = 1
+  if op >= 16 then
+   op, equals, decisions = op - 16, decisions, 1
+  end
   costs = ARGV[a + 2] + 0
   needs = costs
   a = a + 3
@@ -2302,6 +2422,16 @@ for _ = 1, ARGV[3] + 0 do
     end
    end
    if ends then
+    if equals > 1 then
+     local piece = packBytes('>BI2I2', 8, equals, 0)
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
+    end
     local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
     if pieces == 0 then
      reply = reply .. piece
@@ -2312,6 +2442,7 @@ for _ = 1, ARGV[3] + 0 do
     pieces = pieces + 1
    elseif op < 3 then
     local allowed, possible = true, true
+    local admitted = 1
     local wait
     local key, cost = KEYS[cell + 1], needs
     header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
@@ -2489,17 +2620,38 @@ for _ = 1, ARGV[3] + 0 do
     if wait < 0 then
      possible = false
     end
+    if equals > 1 then
+     admitted = allowed and equals or 0
+     if allowed and costs > 0 then
+      local units
+      local units_2 = most
+      local taken = total - (H[1] or total)
+      units_2 = units_2 < ARGV[params + 2] - taken and units_2 or ARGV[params + 2] - taken
+      units = units_2
+      admitted = min(equals, floor((units - needs) / costs) + 1)
+     end
+     local piece = packBytes('>BI2I2', 8, equals, admitted)
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
+    end
     local charged = op ~= 1 and (allowed or op == 2 and possible)
     local key_2, cost_2 = KEYS[cell + 1], costs
+    cost_2 = cost_2 * admitted
     if charged then
      if cost_2 > 0 then
+      local cost_3 = cost_2
       local added = packBytes(entry, instant % modulus)
-      if cost_2 > 1 then
-       added = rep(added, cost_2)
+      if cost_3 > 1 then
+       added = rep(added, cost_3)
       end
       local kept = total
       local was, known = H[1], K and #K / width or Z
-      local head = total + cost_2 - ARGV[params + 2]
+      local head = total + cost_3 - ARGV[params + 2]
       if head < was then
        head = was
       end
@@ -2626,7 +2778,7 @@ for _ = 1, ARGV[3] + 0 do
         call('SETRANGE', key_2, '0', log_header_result)
        end
       else
-       oldest, total, newest = kept, total + cost_2, instant
+       oldest, total, newest = kept, total + cost_3, instant
        local function log_rewrite(key_3, entries, linger)
         local known_2
         local known_3 = K
@@ -2785,94 +2937,59 @@ for _ = 1, ARGV[3] + 0 do
       end
      end
     end
-    local cost_3, outcome = needs, allowed and 1 or 0
-    local latest = newest and newest + 1 or 0
-    if outcome == 1 then
-     local piece = packBytes('>BI6I6I4', outcome, instant, latest, total - (H[1] or total))
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-     for l = 2, 1, 3 do
-      local counts = packBytes('>I4I4I4', total - (H[l] or total), total - (H[l + 1] or total), total - (H[l + 2] or total))
-      if 1 < l + 2 then
-       counts = sub(counts, 1, (1 - l + 1) * 4)
-      end
+    local outcome = allowed and 1 or 0
+    for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+     local cost_3 = needs
+     local latest = newest and newest + 1 or 0
+     if outcome_2 == 1 then
+      local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H[1] or total))
       if pieces == 0 then
-       reply = reply .. counts
+       reply = reply .. piece
       else
        more = more or {}
-       more[pieces] = counts
+       more[pieces] = piece
       end
       pieces = pieces + 1
-     end
-    else
-     local piece = packBytes('>BI6I6', outcome, instant, latest)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-     source = key_2
-     if whole then
-      chunk, chunkFrom = whole, oldest
-     else
-      local log_known_result
-      local known = K
-      if not known then
-       local at = fixed + 0 * stride + 7
-       known = sub(header, at + 1, at + Z * width)
-       K = known
-      end
-      log_known_result = known
-      chunk, chunkFrom = log_known_result, H[1]
-     end
-     local fewer = -1
-     if H[1] < total then
-      local log_entry_result
-      local i = H[1]
-      local beyond = i - chunkFrom - #chunk / width
-      if i < chunkFrom or beyond >= 16 then
-       chunk, chunkFrom, beyond = '', i, 0
-      end
-      if beyond >= 0 then
-       local log_read_result
-       local from, to = i - beyond, total < i + 16 and total or i + 16
-       local inRing = total - #tail / width
-       local entries
-       local count = (to < inRing and to or inRing) - from
-       if count <= 0 then
-        entries = ''
-       else
-        local slot = from % capacity
-        local here = count < capacity - slot and count or capacity - slot
-        local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-        if here < count then
-         entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-        end
-        entries = entries_2
+      for l = 2, 1, 3 do
+       local counts = packBytes('>I4I4I4', total - (H[l] or total), total - (H[l + 1] or total), total - (H[l + 2] or total))
+       if 1 < l + 2 then
+        counts = sub(counts, 1, (1 - l + 1) * 4)
        end
-       log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-       chunk = chunk .. log_read_result
+       if pieces == 0 then
+        reply = reply .. counts
+       else
+        more = more or {}
+        more[pieces] = counts
+       end
+       pieces = pieces + 1
       end
-      log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
-      fewer = log_entry_result + ARGV[params + 3] - now
-     end
-     local wait_3
-     local total_2, live, at, limit, windowMs = total, total - H[1], instant, ARGV[params + 2], ARGV[params + 3]
-     if cost_3 > limit then
-      wait_3 = -1
      else
-      if live + cost_3 <= limit then
-       wait_3 = 0
+      local piece = packBytes('>BI6I6', outcome_2, instant, latest)
+      if pieces == 0 then
+       reply = reply .. piece
       else
+       more = more or {}
+       more[pieces] = piece
+      end
+      pieces = pieces + 1
+      source = key_2
+      if whole then
+       chunk, chunkFrom = whole, oldest
+      else
+       local log_known_result
+       local known = K
+       if not known then
+        local at = fixed + 0 * stride + 7
+        known = sub(header, at + 1, at + Z * width)
+        K = known
+       end
+       log_known_result = known
+       chunk, chunkFrom = log_known_result, H[1]
+      end
+      local fewer = -1
+      if H[1] < total then
        local log_entry_result
-       local i = total_2 - (limit - cost_3 + 1)
+       local i = H[1]
        local beyond = i - chunkFrom - #chunk / width
        if i < chunkFrom or beyond >= 16 then
         chunk, chunkFrom, beyond = '', i, 0
@@ -2898,20 +3015,58 @@ for _ = 1, ARGV[3] + 0 do
         chunk = chunk .. log_read_result
        end
        log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
-       wait_3 = log_entry_result + windowMs - at
+       fewer = log_entry_result + ARGV[params + 3] - now
       end
+      local wait_3
+      local total_2, live, at, limit, windowMs = total, total - H[1], instant, ARGV[params + 2], ARGV[params + 3]
+      if cost_3 > limit then
+       wait_3 = -1
+      else
+       if live + cost_3 <= limit then
+        wait_3 = 0
+       else
+        local log_entry_result
+        local i = total_2 - (limit - cost_3 + 1)
+        local beyond = i - chunkFrom - #chunk / width
+        if i < chunkFrom or beyond >= 16 then
+         chunk, chunkFrom, beyond = '', i, 0
+        end
+        if beyond >= 0 then
+         local log_read_result
+         local from, to = i - beyond, total < i + 16 and total or i + 16
+         local inRing = total - #tail / width
+         local entries
+         local count = (to < inRing and to or inRing) - from
+         if count <= 0 then
+          entries = ''
+         else
+          local slot = from % capacity
+          local here = count < capacity - slot and count or capacity - slot
+          local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+          if here < count then
+           entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+          end
+          entries = entries_2
+         end
+         log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+         chunk = chunk .. log_read_result
+        end
+        log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+        wait_3 = log_entry_result + windowMs - at
+       end
+      end
+      if wait_3 > 0 then
+       wait_3 = wait_3 + instant - now
+      end
+      local piece_2 = packBytes('>I4I7I7', total - (H[1] or total), wait_3 + 1, fewer + 1)
+      if pieces == 0 then
+       reply = reply .. piece_2
+      else
+       more = more or {}
+       more[pieces] = piece_2
+      end
+      pieces = pieces + 1
      end
-     if wait_3 > 0 then
-      wait_3 = wait_3 + instant - now
-     end
-     local piece_2 = packBytes('>I4I7I7', total - (H[1] or total), wait_3 + 1, fewer + 1)
-     if pieces == 0 then
-      reply = reply .. piece_2
-     else
-      more = more or {}
-      more[pieces] = piece_2
-     end
-     pieces = pieces + 1
     end
    end
    block = block + identities
@@ -2928,7 +3083,7 @@ return reply
 
 export const decideLogsScript: LuaScript = {
   name: 'decide-logs',
-  sha1: '54ff498a8a55dfce16e5023ce7c9a29eecc93d89',
+  sha1: '86f1d324fd4b7ae3552cbed61fd403a2ee8cbd2e',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
@@ -2994,6 +3149,10 @@ for _ = 1, ARGV[3] + 0 do
  a = a + 1
  for __2 = 1, runs do
   local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+  local equals = 1
+  if op >= 16 then
+   op, equals, decisions = op - 16, decisions, 1
+  end
   costs = ARGV[a + 2] + 0
   needs = costs
   a = a + 3
@@ -3014,6 +3173,16 @@ for _ = 1, ARGV[3] + 0 do
     end
    end
    if ends then
+    if equals > 1 then
+     local piece = packBytes('>BI2I2', 8, equals, 0)
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
+    end
     local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
     if pieces == 0 then
      reply = reply .. piece
@@ -3024,6 +3193,7 @@ for _ = 1, ARGV[3] + 0 do
     pieces = pieces + 1
    elseif op < 3 then
     local allowed, possible = true, true
+    local admitted = 1
     local wait
     local key, cost = KEYS[cell + 1], needs
     header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
@@ -3209,18 +3379,41 @@ for _ = 1, ARGV[3] + 0 do
     if wait < 0 then
      possible = false
     end
+    if equals > 1 then
+     admitted = allowed and equals or 0
+     if allowed and costs > 0 then
+      local units
+      local units_2 = most
+      for l = 1, limits do
+       local taken = total - (H[l] or total)
+       units_2 = units_2 < ARGV[params + 2 * l] - taken and units_2 or ARGV[params + 2 * l] - taken
+      end
+      units = units_2
+      admitted = min(equals, floor((units - needs) / costs) + 1)
+     end
+     local piece = packBytes('>BI2I2', 8, equals, admitted)
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
+    end
     local charged = op ~= 1 and (allowed or op == 2 and possible)
     local key_2, cost_2 = KEYS[cell + 1], costs
+    cost_2 = cost_2 * admitted
     if charged then
      if cost_2 > 0 then
+      local cost_3 = cost_2
       local added = packBytes(entry, instant % modulus)
-      if cost_2 > 1 then
-       added = rep(added, cost_2)
+      if cost_3 > 1 then
+       added = rep(added, cost_3)
       end
       local kept = total
       for l = 1, limits do
        local was, known = H[l], K[l] and #K[l] / width or Z[l]
-       local head = total + cost_2 - ARGV[params + 2 * l]
+       local head = total + cost_3 - ARGV[params + 2 * l]
        if head < was then
         head = was
        end
@@ -3354,7 +3547,7 @@ for _ = 1, ARGV[3] + 0 do
         call('SETRANGE', key_2, '0', log_header_result)
        end
       else
-       oldest, total, newest = kept, total + cost_2, instant
+       oldest, total, newest = kept, total + cost_3, instant
        local function log_rewrite(key_3, entries, linger)
         for l = 1, limits do
          local known
@@ -3523,95 +3716,60 @@ for _ = 1, ARGV[3] + 0 do
       end
      end
     end
-    local cost_3, outcome = needs, allowed and 1 or 0
-    local latest = newest and newest + 1 or 0
-    if outcome == 1 then
-     local piece = packBytes('>BI6I6I4', outcome, instant, latest, total - (H[1] or total))
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-     for l = 2, limits, 3 do
-      local counts = packBytes('>I4I4I4', total - (H[l] or total), total - (H[l + 1] or total), total - (H[l + 2] or total))
-      if limits < l + 2 then
-       counts = sub(counts, 1, (limits - l + 1) * 4)
-      end
+    local outcome = allowed and 1 or 0
+    for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+     local cost_3 = needs
+     local latest = newest and newest + 1 or 0
+     if outcome_2 == 1 then
+      local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H[1] or total))
       if pieces == 0 then
-       reply = reply .. counts
+       reply = reply .. piece
       else
        more = more or {}
-       more[pieces] = counts
+       more[pieces] = piece
       end
       pieces = pieces + 1
-     end
-    else
-     local piece = packBytes('>BI6I6', outcome, instant, latest)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-     for l = 1, limits do
-      source = key_2
-      if whole then
-       chunk, chunkFrom = whole, oldest
-      else
-       local log_known_result
-       local known = K[l]
-       if not known then
-        local at = fixed + (l - 1) * stride + 7
-        known = sub(header, at + 1, at + Z[l] * width)
-        K[l] = known
+      for l = 2, limits, 3 do
+       local counts = packBytes('>I4I4I4', total - (H[l] or total), total - (H[l + 1] or total), total - (H[l + 2] or total))
+       if limits < l + 2 then
+        counts = sub(counts, 1, (limits - l + 1) * 4)
        end
-       log_known_result = known
-       chunk, chunkFrom = log_known_result, H[l]
-      end
-      local fewer = -1
-      if H[l] < total then
-       local log_entry_result
-       local i = H[l]
-       local beyond = i - chunkFrom - #chunk / width
-       if i < chunkFrom or beyond >= 16 then
-        chunk, chunkFrom, beyond = '', i, 0
-       end
-       if beyond >= 0 then
-        local log_read_result
-        local from, to = i - beyond, total < i + 16 and total or i + 16
-        local inRing = total - #tail / width
-        local entries
-        local count = (to < inRing and to or inRing) - from
-        if count <= 0 then
-         entries = ''
-        else
-         local slot = from % capacity
-         local here = count < capacity - slot and count or capacity - slot
-         local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-         if here < count then
-          entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-         end
-         entries = entries_2
-        end
-        log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-        chunk = chunk .. log_read_result
-       end
-       log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
-       fewer = log_entry_result + ARGV[params + 2 * l + 1] - now
-      end
-      local wait_3
-      local total_2, live, at, limit, windowMs = total, total - H[l], instant, ARGV[params + 2 * l], ARGV[params + 2 * l + 1]
-      if cost_3 > limit then
-       wait_3 = -1
-      else
-       if live + cost_3 <= limit then
-        wait_3 = 0
+       if pieces == 0 then
+        reply = reply .. counts
        else
+        more = more or {}
+        more[pieces] = counts
+       end
+       pieces = pieces + 1
+      end
+     else
+      local piece = packBytes('>BI6I6', outcome_2, instant, latest)
+      if pieces == 0 then
+       reply = reply .. piece
+      else
+       more = more or {}
+       more[pieces] = piece
+      end
+      pieces = pieces + 1
+      for l = 1, limits do
+       source = key_2
+       if whole then
+        chunk, chunkFrom = whole, oldest
+       else
+        local log_known_result
+        local known = K[l]
+        if not known then
+         local at = fixed + (l - 1) * stride + 7
+         known = sub(header, at + 1, at + Z[l] * width)
+         K[l] = known
+        end
+        log_known_result = known
+        chunk, chunkFrom = log_known_result, H[l]
+       end
+       local fewer = -1
+       if H[l] < total then
         local log_entry_result
-        local i = total_2 - (limit - cost_3 + 1)
+        local i = H[l]
         local beyond = i - chunkFrom - #chunk / width
         if i < chunkFrom or beyond >= 16 then
          chunk, chunkFrom, beyond = '', i, 0
@@ -3637,20 +3795,58 @@ for _ = 1, ARGV[3] + 0 do
          chunk = chunk .. log_read_result
         end
         log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
-        wait_3 = log_entry_result + windowMs - at
+        fewer = log_entry_result + ARGV[params + 2 * l + 1] - now
        end
+       local wait_3
+       local total_2, live, at, limit, windowMs = total, total - H[l], instant, ARGV[params + 2 * l], ARGV[params + 2 * l + 1]
+       if cost_3 > limit then
+        wait_3 = -1
+       else
+        if live + cost_3 <= limit then
+         wait_3 = 0
+        else
+         local log_entry_result
+         local i = total_2 - (limit - cost_3 + 1)
+         local beyond = i - chunkFrom - #chunk / width
+         if i < chunkFrom or beyond >= 16 then
+          chunk, chunkFrom, beyond = '', i, 0
+         end
+         if beyond >= 0 then
+          local log_read_result
+          local from, to = i - beyond, total < i + 16 and total or i + 16
+          local inRing = total - #tail / width
+          local entries
+          local count = (to < inRing and to or inRing) - from
+          if count <= 0 then
+           entries = ''
+          else
+           local slot = from % capacity
+           local here = count < capacity - slot and count or capacity - slot
+           local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+           if here < count then
+            entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+           end
+           entries = entries_2
+          end
+          log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+          chunk = chunk .. log_read_result
+         end
+         log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+         wait_3 = log_entry_result + windowMs - at
+        end
+       end
+       if wait_3 > 0 then
+        wait_3 = wait_3 + instant - now
+       end
+       local piece_2 = packBytes('>I4I7I7', total - (H[l] or total), wait_3 + 1, fewer + 1)
+       if pieces == 0 then
+        reply = reply .. piece_2
+       else
+        more = more or {}
+        more[pieces] = piece_2
+       end
+       pieces = pieces + 1
       end
-      if wait_3 > 0 then
-       wait_3 = wait_3 + instant - now
-      end
-      local piece_2 = packBytes('>I4I7I7', total - (H[l] or total), wait_3 + 1, fewer + 1)
-      if pieces == 0 then
-       reply = reply .. piece_2
-      else
-       more = more or {}
-       more[pieces] = piece_2
-      end
-      pieces = pieces + 1
      end
     end
    end
@@ -3668,7 +3864,7 @@ return reply
 
 export const decideSegmentsScript: LuaScript = {
   name: 'decide-segments',
-  sha1: '3b68af2f2d76f4b0bf5943352c0c1d28714a072a',
+  sha1: '426b630b7fd7841f852911bbb8e4618b926e2b05',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
@@ -3954,7 +4150,8 @@ for _ = 1, ARGV[3] + 0 do
       end
      end
     end
-    local cost_3, outcome = needs, allowed and 1 or 0
+    local outcome = allowed and 1 or 0
+    local cost_3 = needs
     local window_edgeUnits_result
     local count = (unpackBytes(counter, counts, segments * width + 1))
     if edge == 0 then

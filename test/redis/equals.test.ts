@@ -1,0 +1,45 @@
+import { createLimiter, fixedWindow, gcra, perMinute, perSecond, redisStore, slidingLog } from '@sluice/core'
+import { afterAll, beforeEach, expect, test } from 'vitest'
+import { insist } from '../support/outages.js'
+import { redisForTests } from '../support/redis-for-tests.js'
+
+const { server, client } = await redisForTests()
+const store = insist(redisStore(client, { timeoutMs: 5000 }))
+beforeEach(() => server.flush())
+afterAll(() => store.close())
+
+/** How many commands Redis runs meanwhile, by name; without what it is asked for here. */
+async function commandsOf(work: () => Promise<unknown>): Promise<Record<string, number>> {
+  await server.call('CONFIG', 'RESETSTAT')
+  await work()
+  const stats = Object.entries(await server.fields('INFO', 'commandstats'))
+  const counts = stats.map(([name, stat]) => [name.replace('cmdstat_', ''), Number(/calls=(\d+)/.exec(stat)?.[1])])
+  return Object.fromEntries(counts.filter(([name]) => name !== 'config|resetstat' && name !== 'info'))
+}
+
+test.for([
+  ['one log', [slidingLog({ limit: 60, window: '1m' })]],
+  ['logs of one key', [perSecond(60), perMinute(80)]],
+  ['a fixed window', [fixedWindow({ limit: 60, window: '1h' })]],
+  ['gcra', [gcra({ limit: 60, window: '1m' })]],
+] as const)('a crowd that asks for the same at once costs Redis as much as two: %s', async ([, limits]) => {
+  const limiter = createLimiter({ store, limits })
+  const crowd = (key: string, size: number) => () =>
+    Promise.all(Array.from({ length: size }, () => limiter.consume(key)))
+  await crowd('first', 2)()
+  const ofTwo = await commandsOf(crowd('two', 2))
+  const ofMany = await commandsOf(crowd('many', 50))
+  expect(ofMany).toEqual(ofTwo)
+  expect((await limiter.peek('many')).remaining).toBe(10)
+})
+
+test('a crowd of which only some have room is refused in the order in which it asked', async () => {
+  const limiter = createLimiter({ store, limits: [fixedWindow({ limit: 10, window: '1h' })] })
+  const verdicts = await Promise.all(Array.from({ length: 8 }, () => limiter.consume('k', { cost: 3 })))
+  expect(verdicts.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
+    [true, 7],
+    [true, 4],
+    [true, 1],
+    ...Array.from({ length: 5 }, () => [false, 1]),
+  ])
+})
