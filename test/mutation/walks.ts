@@ -1,5 +1,6 @@
 import {
   concurrency,
+  fixedWindow,
   gcra,
   type Limit,
   perHour,
@@ -232,6 +233,35 @@ async function* alikeWalks(): AsyncGenerator<Scenario> {
   }
 }
 
+/** Crowds that ask for the same at once: with room for some, for none, or for what costs nothing; and where room is kept. */
+async function* crowds(): AsyncGenerator<Scenario> {
+  for (const [name, limits] of Object.entries({
+    log: [slidingLog({ limit: 5, window: '9s', reserve: 1 })],
+    logs: [slidingLog({ limit: 5, window: '9s' }), slidingLog({ limit: 8, window: '20s' })],
+    fixed: [fixedWindow({ limit: 5, window: '9s', reserve: 1 })],
+    gcra: [gcra({ limit: 5, window: '9s', reserve: 1 })],
+  })) {
+    const recorder = new Recorder([{ name, limits }])
+    for (const [afterMs, size, cost, priority] of [
+      [0, 2, 2, 0],
+      [0, 3, 0, 1],
+      [0, 4, 1, 0],
+      [0, 3, 0, 0],
+      [0, 2, 1, 1],
+      [0, 3, 3, 0],
+      [0, 3, 0, 1],
+      [5000, 3, 1, 1],
+      [6000, 9, 1, 0],
+      [2000, 2, 9, 0],
+    ] as const) {
+      recorder.clock.now += afterMs
+      recorder.step()
+      for (let n = 0; n < size; n++) await recorder.ask((all) => at(all, 0).consume('k', { cost, priority }))
+    }
+    yield recorder.scenario(`crowds: ${name}`)
+  }
+}
+
 /** Limits and traces of any shape, as the oracles are asked about. */
 async function* randomTraces(): AsyncGenerator<Scenario> {
   for (const algorithm of ALGORITHMS) {
@@ -345,6 +375,7 @@ export function scenarios(): Promise<Scenario[]> {
   recorded ??= (async () => {
     const all = []
     for (const some of [
+      crowds(),
       lateRefunds(),
       cornerCases(),
       chargedFromAhead(),
