@@ -1,14 +1,34 @@
 /**
- * Makes `count` calls, so many of them at any time, over `keys` keys in turn.
+ * @typedef {object} Load
+ * @property {number} count calls
+ * @property {number} inFlight so many of them at any time
+ * @property {number} keys taken in turn
+ * @property {number} [step] from one key to the next
+ * @property {number} [first] how many calls have been made before
+ * @property {boolean} [prepared] whether keys are made before the first call, not one for each
+ */
+
+/**
+ * Gets ready to make calls; what it returns makes them, and resolves when the last is done.
  *
- * @param {{ count: number, inFlight: number, keys: number, step?: number, first?: number }} load `step`: from one key to
- *   the next; `first`: how many calls have been made before
+ * @param {Load} load
  * @param {(key: string) => unknown} call
  */
-export async function keepInFlight({ count, inFlight, keys, step = 1, first = 0 }, call) {
+export function inFlight({ count, inFlight, keys, step = 1, first = 0, prepared = false }, call) {
+  const make = (/** @type {number} */ i) => `user:${(i * step) % keys}`
+  const names = prepared ? Array.from({ length: keys }, (_, i) => make(i)) : []
+  const nameOf = prepared ? (/** @type {number} */ i) => /** @type {string} */ (names[i % keys]) : make
   let made = 0
   const one = async () => {
-    while (made < count) await call(`user:${((first + made++) * step) % keys}`)
+    while (made < count) await call(nameOf(first + made++))
   }
-  await Promise.all(Array.from({ length: inFlight }, one))
+  return () => Promise.all(Array.from({ length: inFlight }, one))
 }
+
+/**
+ * The same, without a break.
+ *
+ * @param {Load} load
+ * @param {(key: string) => unknown} call
+ */
+export const keepInFlight = (load, call) => inFlight(load, call)()

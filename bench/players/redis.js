@@ -3,7 +3,7 @@ import * as core from '@sluice/core'
 import { Cluster, Redis } from 'ioredis'
 import { checkThatItCounts, contestants, ours } from '../contestants/redis.js'
 import { answer } from '../lib/child.js'
-import { keepInFlight } from '../lib/keep-in-flight.js'
+import { inFlight, keepInFlight } from '../lib/keep-in-flight.js'
 import { median } from '../lib/stats.js'
 
 /**
@@ -28,9 +28,10 @@ answer({
 
   /** @param {Parameters<typeof keepInFlight>[0]} load */
   async decide(load) {
+    const makeCalls = inFlight(load, player.decide)
     const cpu = process.cpuUsage()
     const startedMs = performance.now()
-    await keepInFlight(load, player.decide)
+    await makeCalls()
     const seconds = (performance.now() - startedMs) / 1000
     const { user, system } = process.cpuUsage(cpu)
     return { seconds, cpuUs: user + system }

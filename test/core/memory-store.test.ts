@@ -335,3 +335,14 @@ test('limits that differ with every request leave nothing behind once their stat
   expect((await limiter.consume({ key: 'k', limit: 1 })).allowed).toBe(false)
   vi.useRealTimers()
 })
+
+test('without a clock of its own, a store goes by the clock that a test has put in the place of the real one', async () => {
+  vi.useFakeTimers()
+  const limiter = createLimiter({ store: memoryStore(), limit: 1, window: '1m' })
+  await limiter.consume('key')
+  vi.advanceTimersByTime(59_999)
+  expect((await limiter.consume('key')).retryAfterMs).toBe(1)
+  vi.advanceTimersByTime(1)
+  expect((await limiter.consume('key')).allowed).toBe(true)
+  vi.useRealTimers()
+})

@@ -16,7 +16,7 @@ import {
   type Store,
 } from '../store.js'
 import { BucketTable } from './bucket-table.js'
-import { monotonicNow } from './clock.js'
+import { monotonicClock } from './clock.js'
 import { ConcurrencyTable } from './concurrency-table.js'
 import { CounterTable } from './counter-table.js'
 import { LogTable } from './log-table.js'
@@ -68,7 +68,7 @@ class MemoryStore implements Store {
   constructor(options: MemoryStoreOptions) {
     knownOptions('memoryStore', options, ['clock', 'maxKeys'])
     optionalFunction('memoryStore', 'clock', options.clock)
-    this.#clock = options.clock ?? monotonicNow
+    this.#clock = options.clock ?? monotonicClock()
     this.#graceMs = options.clock ? STRANGE_CLOCK_GRACE_MS : 0
     const { maxKeys = 100_000 } = options
     this.#maxKeys = wholeNumber('memoryStore', 'maxKeys', maxKeys, 1)

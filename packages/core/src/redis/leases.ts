@@ -26,6 +26,9 @@ export class Leases {
   readonly #source: LeaseSource
   readonly #clock: LeaseClock
   readonly #byPlan = new Map<Plan, PlanPools>()
+  /** The plan of the last decision, and its pools if it has any. */
+  #lastPlan: Plan | undefined
+  #lastPools: PlanPools | undefined
   readonly #underWay = new Set<Promise<void>>()
   #pools = 0
   #isClosed = false
@@ -37,9 +40,10 @@ export class Leases {
   }
 
   decide(ask: Ask): Answer | Promise<Answer> {
-    const { op } = ask
+    const { op, plan } = ask
     if (op === REFUND) return this.#takeBack(ask)
-    const pool = this.#byPlan.get(ask.plan)?.get(nameOf(ask.identities))
+    const pools = plan === this.#lastPlan ? this.#lastPools : this.#poolsOf(plan)
+    const pool = pools?.get(nameOf(ask.identities))
     if (op === PEEK) return this.#peek(pool, ask)
     if (op !== CONSUME && op !== CHARGE) return this.#source.decide(ask)
     const lease = pool?.lease
@@ -71,6 +75,7 @@ export class Leases {
     this.#timer = undefined
     for (const pools of this.#byPlan.values()) for (const [, pool] of pools) this.#shut(pool)
     this.#byPlan.clear()
+    this.#lastPlan = undefined
     this.#pools = 0
     await Promise.all(this.#underWay)
   }
@@ -216,6 +221,12 @@ export class Leases {
     return lease && this.#clock.since(lease.began) < lease.lifeMs ? lease.left : 0
   }
 
+  #poolsOf(plan: Plan): PlanPools | undefined {
+    this.#lastPlan = plan
+    this.#lastPools = this.#byPlan.get(plan)
+    return this.#lastPools
+  }
+
   #isOneRun(identities: readonly string[]): boolean {
     return identities.length === 1 || this.#source.isOneRun(identities)
   }
@@ -231,6 +242,7 @@ export class Leases {
     if (!pools) {
       pools = new PlanPools()
       this.#byPlan.set(plan, pools)
+      this.#lastPlan = undefined
     }
     const pool = new Pool(ask, this.#clock)
     pools.set(nameOf(identities), pool)
@@ -267,6 +279,7 @@ export class Leases {
       }
       if (pools.size === 0) this.#byPlan.delete(plan)
     }
+    this.#lastPlan = undefined
     if (this.#pools > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
