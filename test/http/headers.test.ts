@@ -32,6 +32,7 @@ function headersOf(
 }
 
 function context(present: Record<string, string>): HttpContext<unknown> {
+  const fields = new Headers(present)
   return {
     request: {},
     response: new EventEmitter(),
@@ -40,7 +41,7 @@ function context(present: Record<string, string>): HttpContext<unknown> {
     path: '/',
     route: undefined,
     header: () => undefined,
-    getResponseHeader: (name) => present[name],
+    getResponseHeader: (name) => fields.get(name) ?? undefined,
   }
 }
 

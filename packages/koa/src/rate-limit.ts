@@ -16,24 +16,38 @@ export type RateLimitMiddleware = Middleware & Pick<Guard<Context>, 'limiter'>
 export function rateLimit(options: KoaRateLimitOptions): RateLimitMiddleware {
   const guard = createGuard(options)
 
-  async function rateLimit(ctx: Context, next: Next): Promise<void> {
-    let outcome: Outcome
+  // Not `async`: what is decided at once goes on at once, and what is not makes no more promises than it takes.
+  function rateLimit(ctx: Context, next: Next): Promise<void> | undefined {
+    let outcome: Outcome | Promise<Outcome>
     try {
-      const decided = guard(new KoaContext(ctx))
-      outcome = decided instanceof Promise ? await decided : decided
+      outcome = guard(new KoaContext(ctx))
     } catch (thrown) {
-      throw asFailure(thrown)
+      return fail(thrown)
     }
-    const { proceed, verdict, headers, reply } = outcome
-    if (verdict) ctx.state.rateLimit = verdict
-    // Before the body, for which Koa would guess a content type.
-    for (const [name, value] of headers) ctx.set(name, value)
-    if (reply) {
-      ctx.status = reply.status
-      ctx.body = reply.body instanceof Uint8Array ? Buffer.from(reply.body) : reply.body
-    }
-    if (proceed) await next()
+    return outcome instanceof Promise ? goOnLater(outcome, ctx, next) : goOn(outcome, ctx, next)
   }
 
   return Object.assign(rateLimit, { limiter: guard.limiter })
+}
+
+// Apart, so that what is decided at once makes no closure.
+function goOnLater(outcome: Promise<Outcome>, ctx: Context, next: Next): Promise<void> {
+  return outcome.then((late) => goOn(late, ctx, next), fail)
+}
+
+function fail(thrown: unknown): never {
+  throw asFailure(thrown)
+}
+
+/** Puts an outcome on the response, and runs what comes next if it is to run. */
+function goOn({ proceed, verdict, headers, reply }: Outcome, ctx: Context, next: Next): Promise<void> | undefined {
+  const { res } = ctx
+  if (verdict) ctx.state.rateLimit = verdict
+  // As `ctx.set` does, which looks for other types of values first. Before the body, for which Koa would guess a type.
+  if (!res.headersSent) for (const [name, value] of headers) res.setHeader(name, value)
+  if (reply) {
+    ctx.status = reply.status
+    ctx.body = reply.body instanceof Uint8Array ? Buffer.from(reply.body) : reply.body
+  }
+  return proceed ? next() : undefined
 }

@@ -5,7 +5,7 @@ import { memoryStore } from '../memory/store.js'
 import { PEEK } from '../store.js'
 import { choosePolicy } from '../tiers.js'
 import { Verdict } from '../verdict.js'
-import { type ChargingOptions, chargingFor } from './charging.js'
+import { type Charging, type ChargingOptions, chargingFor } from './charging.js'
 import type { HttpContext } from './context.js'
 import { Enforcement } from './enforcement.js'
 import { retryAfter } from './headers/retry-after.js'
@@ -75,9 +75,15 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   // Whoever may have to wait for room, or for the outcome of others, goes by nothing that was said a moment ago.
   const fresh = responders.linesUp || options.count !== undefined
 
+  // Closures over a request are made in functions of their own, apart from the way that nearly every request takes: a
+  // function with one in it makes room on the heap for what that sees whenever it is called.
+
   function guard(context: HttpContext<Request>): Outcome | Promise<Outcome> {
     tellOfLeaving(context.response)
-    const skipped = skip ? skip(context.request, context) : false
+    return skip ? unlessSkipped(context, skip(context.request, context)) : receive(context)
+  }
+
+  function unlessSkipped(context: HttpContext<Request>, skipped: unknown): Outcome | Promise<Outcome> {
     // Any thenable: one taken for an answer would be truthy, and skip every request.
     if (isThenable(skipped)) return Promise.resolve(skipped).then((late) => (late ? SKIPPED : receive(context)))
     return skipped ? SKIPPED : receive(context)
@@ -90,15 +96,20 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   }
 
   function price(context: HttpContext<Request>): Outcome | Promise<Outcome> {
-    const units = typeof cost === 'function' ? cost(context.request, context) : cost
+    return typeof cost === 'function' ? askFor(context, cost(context.request, context)) : ask(context, cost)
+  }
+
+  function askFor(context: HttpContext<Request>, units: number | Promise<number>): Outcome | Promise<Outcome> {
     return isThenable(units) ? Promise.resolve(units).then((late) => ask(context, late)) : ask(context, units)
   }
 
   function ask(context: HttpContext<Request>, units: number): Outcome | Promise<Outcome> {
     const verdict = decide(context, units)
-    return verdict instanceof Promise
-      ? verdict.then((late) => weigh(context, units, late, late?.kind === 'decided'))
-      : weigh(context, units, verdict, false)
+    return verdict instanceof Promise ? weighLater(context, units, verdict) : weigh(context, units, verdict, false)
+  }
+
+  function weighLater(context: HttpContext<Request>, units: number, verdict: Promise<Verdict | undefined>) {
+    return verdict.then((late) => weigh(context, units, late, late?.kind === 'decided'))
   }
 
   /** Acts on a verdict, unless it may change by the outcome of other requests. */
@@ -109,9 +120,19 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     isShared: boolean,
   ): Outcome | Promise<Outcome> {
     if (!verdict) return SKIPPED
+    const mayChange = charging !== undefined && !verdict.allowed && enforcement.covers(verdict)
+    return mayChange ? reweigh(charging, context, units, verdict, isShared) : act(context, units, verdict)
+  }
+
+  function reweigh(
+    charging: Charging<Request>,
+    context: HttpContext<Request>,
+    units: number,
+    verdict: Verdict,
+    isShared: boolean,
+  ): Outcome | Promise<Outcome> {
     const again = () => decide(context, units) as Verdict | Promise<Verdict>
-    const mayChange = !verdict.allowed && enforcement.covers(verdict)
-    const late = mayChange ? charging?.reconsider(context, verdict, again, isShared) : undefined
+    const late = charging.reconsider(context, verdict, again, isShared)
     return late
       ? late.then((last) => (last ? act(context, units, last) : outcome(context, verdict, 'gone')))
       : act(context, units, verdict)
@@ -144,7 +165,10 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
 
   function act(context: HttpContext<Request>, units: number, verdict: Verdict): Outcome | Promise<Outcome> {
     if (!enforcement.covers(verdict)) return report(context, verdict)
-    if (verdict.allowed) return admit(context, verdict, responders.slowness(verdict))
+    return verdict.allowed ? admit(context, verdict, responders.slowness(verdict)) : respondTo(context, units, verdict)
+  }
+
+  function respondTo(context: HttpContext<Request>, units: number, verdict: Verdict): Outcome | Promise<Outcome> {
     const arrivedAt = performance.now()
     const action = responders.for(verdict)({
       context,
@@ -208,7 +232,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     }
     const fields = ending.tellsQuota ? quotaHeaders(writers, context, verdict) : []
     if (ending.tellsQuota && verdict.retryAfterMs !== undefined) {
-      retryAfter(verdict.retryAfterMs, (name) => context.getResponseHeader(name), fields)
+      retryAfter(verdict.retryAfterMs, context, fields)
     }
     return { proceed: false, verdict, headers: [...fields, ...sizedHeaders(ending)], reply: ending }
   }
@@ -221,11 +245,10 @@ function quotaHeaders<Request>(
   context: HttpContext<Request>,
   verdict: Verdict,
 ): HeaderField[] {
-  const present = (name: string) => context.getResponseHeader(name)
   const fields: HeaderField[] = []
   // No reports, no quota to tell: the client is blocked. And what this process counts alone is not the quota.
   if (verdict.limits.length > 0 && verdict.kind === 'decided')
-    for (const writer of writers) writer.write(verdict, present, fields)
+    for (const writer of writers) writer.write(verdict, context, fields)
   return fields
 }
 

@@ -33,8 +33,8 @@ function listWriter(timeOf: (limit: LimitReport, isBinding: boolean) => number |
         const t = timeOf(limit, limit === bound)
         states += `${states && ', '}"${limit.name}";r=${integer(limit.remaining)}${t === undefined ? '' : `;t=${t}`}`
       }
-      out.push(['RateLimit-Policy', appended(present('RateLimit-Policy'), policies(verdict))])
-      out.push(['RateLimit', appended(present('RateLimit'), states)])
+      out.push(['RateLimit-Policy', appended(present.getResponseHeader('ratelimit-policy'), policies(verdict))])
+      out.push(['RateLimit', appended(present.getResponseHeader('ratelimit'), states)])
     },
   }
 }

@@ -1,9 +1,9 @@
-import { type HeaderField, type ReadField, retryAfterSeconds } from './writer.js'
+import { type HeaderField, type Present, retryAfterSeconds } from './writer.js'
 
 /** `Retry-After`, unless what is there already asks for as long a wait: it is only ever raised. */
-export function retryAfter(retryAfterMs: number, present: ReadField, out: HeaderField[]): void {
+export function retryAfter(retryAfterMs: number, present: Present, out: HeaderField[]): void {
   const wait = retryAfterSeconds(retryAfterMs)
-  const there = present('Retry-After')
+  const there = present.getResponseHeader('retry-after')
   if (there !== undefined && presentSeconds(there) >= wait) return
   out.push(['Retry-After', String(wait)])
 }

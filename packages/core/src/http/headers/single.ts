@@ -1,14 +1,5 @@
 import type { LimitReport } from '../../verdict.js'
-import {
-  appended,
-  type HeaderWriter,
-  integer,
-  oncePerPlan,
-  quota,
-  type ReadField,
-  seconds,
-  tightest,
-} from './writer.js'
+import { appended, type HeaderWriter, integer, oncePerPlan, type Present, quota, seconds, tightest } from './writer.js'
 
 /** What `Reset` counts: seconds or milliseconds since 1970, or seconds from now. */
 export type LegacyReset = 'epoch-seconds' | 'epoch-ms' | 'delta-seconds'
@@ -31,9 +22,9 @@ function isTighter(limit: LimitReport, allowed: boolean, shown: string | undefin
 export const draft7: HeaderWriter = {
   fields: ['RateLimit-Policy', 'RateLimit'],
   write(verdict, present, out) {
-    out.push(['RateLimit-Policy', appended(present('RateLimit-Policy'), policies(verdict))])
+    out.push(['RateLimit-Policy', appended(present.getResponseHeader('ratelimit-policy'), policies(verdict))])
     const limit = tightest(verdict)
-    const [, shown] = /\bremaining=(\d+)/.exec(present('RateLimit') ?? '') ?? []
+    const [, shown] = /\bremaining=(\d+)/.exec(present.getResponseHeader('ratelimit') ?? '') ?? []
     if (!isTighter(limit, verdict.allowed, shown)) return
     const reset = seconds(limit.resetAfterMs)
     out.push(['RateLimit', `limit=${quota(limit).q}, remaining=${integer(limit.remaining)}, reset=${reset}`])
@@ -44,9 +35,9 @@ export const draft7: HeaderWriter = {
 export const draft6: HeaderWriter = {
   fields: ['RateLimit-Policy', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'],
   write(verdict, present, out) {
-    out.push(['RateLimit-Policy', appended(present('RateLimit-Policy'), policies(verdict))])
+    out.push(['RateLimit-Policy', appended(present.getResponseHeader('ratelimit-policy'), policies(verdict))])
     const limit = tightest(verdict)
-    if (!isTighter(limit, verdict.allowed, present('RateLimit-Remaining'))) return
+    if (!isTighter(limit, verdict.allowed, present.getResponseHeader('ratelimit-remaining'))) return
     out.push(['RateLimit-Limit', String(quota(limit).q)])
     out.push(['RateLimit-Remaining', String(integer(limit.remaining))])
     out.push(['RateLimit-Reset', String(seconds(limit.resetAfterMs))])
@@ -65,9 +56,9 @@ export const LEGACY_RESETS = Object.keys(RESET) as LegacyReset[]
 export function legacy(reset: LegacyReset): HeaderWriter {
   return {
     fields: ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
-    write(verdict, present: ReadField, out) {
+    write(verdict, present: Present, out) {
       const limit = tightest(verdict)
-      if (!isTighter(limit, verdict.allowed, present('X-RateLimit-Remaining'))) return
+      if (!isTighter(limit, verdict.allowed, present.getResponseHeader('x-ratelimit-remaining'))) return
       out.push(['X-RateLimit-Limit', String(quota(limit).q)])
       out.push(['X-RateLimit-Remaining', String(integer(limit.remaining))])
       out.push(['X-RateLimit-Reset', String(RESET[reset](limit.resetAfterMs))])

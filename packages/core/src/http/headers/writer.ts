@@ -1,16 +1,17 @@
 import type { Plan } from '../../store.js'
 import { type LimitReport, Verdict } from '../../verdict.js'
+import type { HttpContext } from '../context.js'
 
 export type HeaderField = readonly [name: string, value: string]
 
-/** Reads a field that is already on the response. */
-export type ReadField = (name: string) => string | undefined
+/** What is on the response already. */
+export type Present = Pick<HttpContext, 'getResponseHeader'>
 
 /** One wire form of the quota: which fields it owns, and their values for a verdict. */
 export interface HeaderWriter {
   readonly fields: readonly string[]
   /** Adds fields that replace what is on the response, with what was there merged in. */
-  write(verdict: Verdict, present: ReadField, out: HeaderField[]): void
+  write(verdict: Verdict, present: Present, out: HeaderField[]): void
 }
 
 /** Structured fields (RFC 9651 §3.3.1) know no larger integer. */
