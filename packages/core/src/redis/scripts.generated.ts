@@ -2330,7 +2330,7 @@ return reply
 
 export const decideLogScript: LuaScript = {
   name: 'decide-log',
-  sha1: 'bfc0e73f555e908388384c246d6af5cddbe3d700',
+  sha1: 'b3bcc8d14271cb5d7172bf1325de4050a17e20f5',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
@@ -2354,7 +2354,7 @@ local W
 local F
 local S
 local R
-local H = {}
+local H
 local K
 local Z
 local base, headerEnd, width, entry, modulus, fixed, stride, limitFormat
@@ -2458,7 +2458,7 @@ for _ = 1, ARGV[3] + 0 do
     end
     if not expires then
      newest, oldest, total, tail, instant = nil, 0, 0, '', now
-     H[1], K = 0, ''
+     H, K = 0, ''
     else
      tail = sub(header, 30, 29 + unwritten * width)
      if newest > now and newest <= now + longestMs then
@@ -2468,7 +2468,7 @@ for _ = 1, ARGV[3] + 0 do
      end
      local at = fixed + 1
      local head, known, low = unpackBytes(limitFormat, header, at)
-     H[1], K, Z = head, nil, known
+     H, K, Z = head, nil, known
      at = at + stride
      if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 3] then
       source = key
@@ -2483,7 +2483,7 @@ for _ = 1, ARGV[3] + 0 do
         K = known_2
        end
        log_known_result = known_2
-       chunk, chunkFrom = log_known_result, H[1]
+       chunk, chunkFrom = log_known_result, H
       end
       local head_2 = total
       if total > oldest and newest > instant - ARGV[params + 3] then
@@ -2532,7 +2532,7 @@ for _ = 1, ARGV[3] + 0 do
       end
       local skip = (head_2 - chunkFrom) * width
       local known_2 = sub(chunk, skip + 1, skip + 4 * width)
-      H[1], K, moved = head_2, known_2, moved > 1 and moved or 1
+      H, K, moved = head_2, known_2, moved > 1 and moved or 1
      end
      if newest > now + longestMs then
       newest = now
@@ -2552,7 +2552,7 @@ for _ = 1, ARGV[3] + 0 do
          K = known_2
         end
         log_known_result = known_2
-        chunk, chunkFrom = log_known_result, H[1]
+        chunk, chunkFrom = log_known_result, H
        end
        local head_2 = total
        if total > oldest and newest > at_2 - ARGV[params + 3] then
@@ -2601,7 +2601,7 @@ for _ = 1, ARGV[3] + 0 do
        end
        local skip = (head_2 - chunkFrom) * width
        local known_2 = sub(chunk, skip + 1, skip + 4 * width)
-       H[1], K, moved = head_2, known_2, moved > 1 and moved or 1
+       H, K, moved = head_2, known_2, moved > 1 and moved or 1
       end
       log_advanceAll(key, instant)
      end
@@ -2610,7 +2610,7 @@ for _ = 1, ARGV[3] + 0 do
     if cost > ARGV[params + 2] then
      wait_2 = -1
     end
-    if wait_2 == 0 and total - H[1] + cost > ARGV[params + 2] then
+    if wait_2 == 0 and total - H + cost > ARGV[params + 2] then
      wait_2 = 1
     end
     wait = wait_2
@@ -2625,7 +2625,7 @@ for _ = 1, ARGV[3] + 0 do
      if allowed and costs > 0 then
       local units
       local units_2 = most
-      local taken = total - (H[1] or total)
+      local taken = total - (H or total)
       units_2 = units_2 < ARGV[params + 2] - taken and units_2 or ARGV[params + 2] - taken
       units = units_2
       admitted = min(equals, floor((units - needs) / costs) + 1)
@@ -2650,7 +2650,7 @@ for _ = 1, ARGV[3] + 0 do
        added = rep(added, cost_3)
       end
       local kept = total
-      local was, known = H[1], K and #K / width or Z
+      local was, known = H, K and #K / width or Z
       local head = total + cost_3 - ARGV[params + 2]
       if head < was then
        head = was
@@ -2668,7 +2668,7 @@ for _ = 1, ARGV[3] + 0 do
        if head + #ahead / width == total then
         ahead = sub(ahead .. added, 1, 4 * width)
        end
-       H[1], K, moved = head, ahead, moved > 1 and moved or 1
+       H, K, moved = head, ahead, moved > 1 and moved or 1
       end
       kept = kept < head and kept or head
       local lapsed = kept - (total - #tail / width)
@@ -2709,8 +2709,8 @@ for _ = 1, ARGV[3] + 0 do
           K = known_3
          end
          known_2 = known_3
-         local head_2 = H[1] - oldest
-         H[1], K, moved = head_2, known_2, moved > 1 and moved or 1
+         local head_2 = H - oldest
+         H, K, moved = head_2, known_2, moved > 1 and moved or 1
          oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
          if total > 4 then
           capacity, tail = min(most, total + floor(total / 4) + 2), ''
@@ -2731,7 +2731,7 @@ for _ = 1, ARGV[3] + 0 do
             K = known_5
            end
            known_4 = known_5
-           text = text .. packBytes('>I6B', H[1], #known_4 / width) .. known_4 .. rep('\\0', 4 * width - #known_4)
+           text = text .. packBytes('>I6B', H, #known_4 / width) .. known_4 .. rep('\\0', 4 * width - #known_4)
           end
           value = text
          end
@@ -2771,7 +2771,7 @@ for _ = 1, ARGV[3] + 0 do
            K = known_3
           end
           known_2 = known_3
-          text = text .. packBytes('>I6B', H[1], #known_2 / width) .. known_2 .. rep('\\0', 4 * width - #known_2)
+          text = text .. packBytes('>I6B', H, #known_2 / width) .. known_2 .. rep('\\0', 4 * width - #known_2)
          end
          log_header_result = text
         end
@@ -2788,8 +2788,8 @@ for _ = 1, ARGV[3] + 0 do
          K = known_3
         end
         known_2 = known_3
-        local head_2 = H[1] - oldest
-        H[1], K, moved = head_2, known_2, moved > 1 and moved or 1
+        local head_2 = H - oldest
+        H, K, moved = head_2, known_2, moved > 1 and moved or 1
         oldest, total, capacity, tail = 0, total - oldest, 0, entries
         if total > 4 then
          capacity, tail = min(most, total + floor(total / 4) + 2), ''
@@ -2810,7 +2810,7 @@ for _ = 1, ARGV[3] + 0 do
            K = known_5
           end
           known_4 = known_5
-          text = text .. packBytes('>I6B', H[1], #known_4 / width) .. known_4 .. rep('\\0', 4 * width - #known_4)
+          text = text .. packBytes('>I6B', H, #known_4 / width) .. known_4 .. rep('\\0', 4 * width - #known_4)
          end
          value = text
         end
@@ -2840,7 +2840,7 @@ for _ = 1, ARGV[3] + 0 do
           K = known
          end
          log_known_result = known
-         chunk, chunkFrom = log_known_result, H[1]
+         chunk, chunkFrom = log_known_result, H
         end
         local head = total
         if total > oldest and newest > at - ARGV[params + 3] then
@@ -2889,7 +2889,7 @@ for _ = 1, ARGV[3] + 0 do
         end
         local skip = (head - chunkFrom) * width
         local known = sub(chunk, skip + 1, skip + 4 * width)
-        H[1], K, moved = head, known, moved > 1 and moved or 1
+        H, K, moved = head, known, moved > 1 and moved or 1
        end
        log_advanceAll(key_2, newest)
        local function log_rewrite(key_3, entries, linger)
@@ -2901,8 +2901,8 @@ for _ = 1, ARGV[3] + 0 do
          K = known_2
         end
         known = known_2
-        local head = H[1] - oldest
-        H[1], K, moved = head, known, moved > 1 and moved or 1
+        local head = H - oldest
+        H, K, moved = head, known, moved > 1 and moved or 1
         oldest, total, capacity, tail = 0, total - oldest, 0, entries
         if total > 4 then
          capacity, tail = min(most, total + floor(total / 4) + 2), ''
@@ -2923,7 +2923,7 @@ for _ = 1, ARGV[3] + 0 do
            K = known_4
           end
           known_3 = known_4
-          text = text .. packBytes('>I6B', H[1], #known_3 / width) .. known_3 .. rep('\\0', 4 * width - #known_3)
+          text = text .. packBytes('>I6B', H, #known_3 / width) .. known_3 .. rep('\\0', 4 * width - #known_3)
          end
          value = text
         end
@@ -2942,7 +2942,7 @@ for _ = 1, ARGV[3] + 0 do
      local cost_3 = needs
      local latest = newest and newest + 1 or 0
      if outcome_2 == 1 then
-      local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H[1] or total))
+      local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H or total))
       if pieces == 0 then
        reply = reply .. piece
       else
@@ -2950,19 +2950,6 @@ for _ = 1, ARGV[3] + 0 do
        more[pieces] = piece
       end
       pieces = pieces + 1
-      for l = 2, 1, 3 do
-       local counts = packBytes('>I4I4I4', total - (H[l] or total), total - (H[l + 1] or total), total - (H[l + 2] or total))
-       if 1 < l + 2 then
-        counts = sub(counts, 1, (1 - l + 1) * 4)
-       end
-       if pieces == 0 then
-        reply = reply .. counts
-       else
-        more = more or {}
-        more[pieces] = counts
-       end
-       pieces = pieces + 1
-      end
      else
       local piece = packBytes('>BI6I6', outcome_2, instant, latest)
       if pieces == 0 then
@@ -2984,12 +2971,12 @@ for _ = 1, ARGV[3] + 0 do
         K = known
        end
        log_known_result = known
-       chunk, chunkFrom = log_known_result, H[1]
+       chunk, chunkFrom = log_known_result, H
       end
       local fewer = -1
-      if H[1] < total then
+      if H < total then
        local log_entry_result
-       local i = H[1]
+       local i = H
        local beyond = i - chunkFrom - #chunk / width
        if i < chunkFrom or beyond >= 16 then
         chunk, chunkFrom, beyond = '', i, 0
@@ -3018,7 +3005,7 @@ for _ = 1, ARGV[3] + 0 do
        fewer = log_entry_result + ARGV[params + 3] - now
       end
       local wait_3
-      local total_2, live, at, limit, windowMs = total, total - H[1], instant, ARGV[params + 2], ARGV[params + 3]
+      local total_2, live, at, limit, windowMs = total, total - H, instant, ARGV[params + 2], ARGV[params + 3]
       if cost_3 > limit then
        wait_3 = -1
       else
@@ -3058,7 +3045,7 @@ for _ = 1, ARGV[3] + 0 do
       if wait_3 > 0 then
        wait_3 = wait_3 + instant - now
       end
-      local piece_2 = packBytes('>I4I7I7', total - (H[1] or total), wait_3 + 1, fewer + 1)
+      local piece_2 = packBytes('>I4I7I7', total - (H or total), wait_3 + 1, fewer + 1)
       if pieces == 0 then
        reply = reply .. piece_2
       else
