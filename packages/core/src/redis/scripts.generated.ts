@@ -27,7 +27,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: 'b4c90b3ba8e5adbda36ea828f056586b853a71a3',
+  sha1: 'd79628a7248673f69d40186a658679fb9c7100a3',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -273,11 +273,13 @@ end
 --@when log
 do
  local params, limits, limitsAt, most, longestMs
+ local linger
  local W, F, S, R = {}, {}, {}, {}
  local H, K, Z = {}, {}, {}
- local base, headerEnd, width, entry, modulus, fixed, stride, limitFormat
+ local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
  local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
  local source, chunk, chunkFrom
+ local stampedAt, stamp = nil, ''
  prepare[2] = function(c)
   local p = first[c]
   if ARGV[p + 1] <= 4294967296 then
@@ -285,14 +287,16 @@ do
   else
    W[c], F[c] = 6, '>I6'
   end
-  S[c] = 29 + 4 * W[c] + (last[c] - p - 1) / 2 * (7 + 4 * W[c])
-  R[c] = tostring(S[c] - 1)
+  S[c] = 23 + 4 * W[c] + (last[c] - p - 1) / 2 * (7 + 4 * W[c])
+  R[c] = format('%d', S[c] - 1)
  end
  open[2] = function(c)
   params, limits, limitsAt = first[c], (last[c] - first[c] - 1) / 2, first[c]
   most, longestMs = ARGV[params], ARGV[params + 1]
+  linger = 10000 < longestMs and 10000 or longestMs
   base, headerEnd, width, entry = S[c], R[c], W[c], F[c]
-  fixed, stride = 29 + 4 * width, 7 + 4 * width
+  near = 4 * width
+  fixed, stride = 23 + near, 7 + near
   if width == 4 then
    modulus, limitFormat = 4294967296, '>I6BI4'
   else
@@ -326,7 +330,7 @@ do
   end
   return entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
  end
- local function log_rewrite(key, entries, linger)
+ local function log_rewrite(key, entries, longer)
   for l = 1, limits do
    local known
    local known_2 = K[limitsAt + l]
@@ -341,34 +345,46 @@ do
   end
   oldest, total, capacity, tail = 0, total - oldest, 0, entries
   if total > 4 then
-   capacity, tail = min(most, total + floor(total / 4) + 2), ''
+   capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
   end
-  expires = newest + longestMs + linger
+  if longer then
+   expires = newest + longestMs + longer
+  end
   local value
-  local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
   if moved == 0 then
-   value = text
+   value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
   else
-   text = text .. rep('\\0', 4 * width - #tail)
-   for l = 1, limits do
+   local known
+   local known_2 = K[limitsAt + 1]
+   if not known_2 then
+    local at = fixed + 0 * stride + 7
+    known_2 = sub(header, at + 1, at + Z[limitsAt + 1] * width)
+    K[limitsAt + 1] = known_2
+   end
+   known = known_2
+   local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[limitsAt + 1], #known / width, known, rep('\\0', near - #known))
+   for l = 2, limits do
     if l <= moved then
-     local known
-     local known_2 = K[limitsAt + l]
-     if not known_2 then
+     local known_3 = K[limitsAt + l]
+     if not known_3 then
       local at = fixed + (l - 1) * stride + 7
-      known_2 = sub(header, at + 1, at + Z[limitsAt + l] * width)
-      K[limitsAt + l] = known_2
+      known_3 = sub(header, at + 1, at + Z[limitsAt + l] * width)
+      K[limitsAt + l] = known_3
      end
-     known = known_2
-     text = text .. packBytes('>I6B', H[limitsAt + l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+     known = known_3
+     text = packBytes('>c0I6Bc0c0', text, H[limitsAt + l], #known / width, known, rep('\\0', near - #known))
     end
    end
    value = text
   end
   if total > 4 then
-   value = value .. entries .. rep('\\0', (capacity - total) * width)
+   value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
   end
-  call('SET', key, value, 'PX', expires - now + slack)
+  if longer then
+   call('SET', key, value, 'PX', expires - now + slack)
+  else
+   call('SET', key, value, 'KEEPTTL')
+  end
  end
  local function log_advanceAll(key, at)
   for l = 1, limits do
@@ -432,7 +448,7 @@ do
     head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
    end
    local skip = (head - chunkFrom) * width
-   local known = sub(chunk, skip + 1, skip + 4 * width)
+   local known = sub(chunk, skip + 1, skip + near)
    H[limitsAt + l], K[limitsAt + l], moved = head, known, moved > l and moved or l
   end
  end
@@ -442,9 +458,9 @@ do
   if #header < base then
    expires = nil
   else
-   newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
+   newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
    local spare = expires - newest - longestMs
-   if spare < 0 or spare > 10000 then
+   if spare < 0 or spare > linger then
     expires = nil
    end
   end
@@ -454,17 +470,19 @@ do
     H[limitsAt + l], K[limitsAt + l] = 0, ''
    end
   else
-   tail = sub(header, 30, 29 + unwritten * width)
+   tail = sub(header, 24, 23 + unwritten * width)
    if newest > now and newest <= now + longestMs then
     instant = newest
    else
     instant = now
    end
+   oldest = total
    local at = fixed + 1
    for l = 1, limits do
     local head, known, low = unpackBytes(limitFormat, header, at)
     H[limitsAt + l], K[limitsAt + l], Z[limitsAt + l] = head, nil, known
     at = at + stride
+    oldest = oldest < head and oldest or head
     if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
      source = key
      if whole then
@@ -526,7 +544,7 @@ do
       head_2 = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
      end
      local skip = (head_2 - chunkFrom) * width
-     local known_2 = sub(chunk, skip + 1, skip + 4 * width)
+     local known_2 = sub(chunk, skip + 1, skip + near)
      H[limitsAt + l], K[limitsAt + l], moved = head_2, known_2, moved > l and moved or l
     end
    end
@@ -558,7 +576,10 @@ do
   return units
  end
  take[2] = function(key, cost)
-  local added = packBytes(entry, instant % modulus)
+  if instant ~= stampedAt or #stamp ~= width then
+   stamp, stampedAt = packBytes(entry, instant % modulus), instant
+  end
+  local added = stamp
   if cost > 1 then
    added = rep(added, cost)
   end
@@ -580,27 +601,29 @@ do
     log_known_result = known_2
     local ahead = sub(log_known_result, (head - was) * width + 1)
     if head + #ahead / width == total then
-     ahead = sub(ahead .. added, 1, 4 * width)
+     ahead = sub(ahead .. added, 1, near)
     end
     H[limitsAt + l], K[limitsAt + l], moved = head, ahead, moved > l and moved or l
    end
    kept = kept < head and kept or head
   end
-  local lapsed = kept - (total - #tail / width)
-  if lapsed > 0 then
-   tail = sub(tail, lapsed * width + 1)
+  if kept > oldest then
+   local lapsed = kept - (total - #tail / width)
+   if lapsed > 0 then
+    tail = sub(tail, lapsed * width + 1)
+   end
   end
   if expires and not whole then
    oldest = kept
    local added_2 = added
-   local linger = 10000 < longestMs and 10000 or longestMs
-   local inRing, unwritten, ends = total - #tail / width, tail .. added_2, instant + longestMs
-   local isNear, isLate, count = #unwritten <= 4 * width, ends > expires, total - oldest + #added_2 / width
-   if not isNear and count > capacity or isLate and 4 * count < capacity then
+   tail, total, newest = tail .. added_2, total + cost, instant
+   local ends, count = newest + longestMs, total - oldest
+   local isLate = ends > expires
+   if #tail > near and count > capacity or isLate and 4 * count < capacity then
     local log_read_result
-    local inRing_2 = total - #tail / width
+    local inRing = total - #tail / width
     local entries
-    local count_2 = (total < inRing_2 and total or inRing_2) - oldest
+    local count_2 = (total < inRing and total or inRing) - oldest
     if count_2 <= 0 then
      entries = ''
     else
@@ -612,42 +635,46 @@ do
      end
      entries = entries_2
     end
-    log_read_result = entries .. sub(tail, (0 > oldest - inRing_2 and 0 or oldest - inRing_2) * width + 1, (0 > total - inRing_2 and 0 or total - inRing_2) * width)
-    unwritten = log_read_result .. added_2
-    total, newest = oldest + count, instant
-    log_rewrite(key, unwritten, linger)
+    log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
+    log_rewrite(key, log_read_result, isLate and linger)
    else
-    if not isNear then
-     local slot = inRing % capacity
+    if #tail > near then
+     local from = total - #tail / width
+     local slot = from % capacity
      local here = (capacity - slot) * width
-     call('SETRANGE', key, base + slot * width, sub(unwritten, 1, here))
-     if #unwritten > here then
-      call('SETRANGE', key, base, sub(unwritten, here + 1))
+     call('SETRANGE', key, base + slot * width, sub(tail, 1, here))
+     if #tail > here then
+      call('SETRANGE', key, base, sub(tail, here + 1))
      end
-     unwritten = ''
+     tail = ''
     end
-    total, newest, tail = oldest + count, instant, unwritten
     if isLate then
      expires = ends + linger
      call('PEXPIRE', key, expires - now + slack)
     end
     local log_header_result
-    local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
     if moved == 0 then
-     log_header_result = text
+     log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
     else
-     text = text .. rep('\\0', 4 * width - #tail)
-     for l = 1, limits do
+     local known
+     local known_2 = K[limitsAt + 1]
+     if not known_2 then
+      local at = fixed + 0 * stride + 7
+      known_2 = sub(header, at + 1, at + Z[limitsAt + 1] * width)
+      K[limitsAt + 1] = known_2
+     end
+     known = known_2
+     local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[limitsAt + 1], #known / width, known, rep('\\0', near - #known))
+     for l = 2, limits do
       if l <= moved then
-       local known
-       local known_2 = K[limitsAt + l]
-       if not known_2 then
+       local known_3 = K[limitsAt + l]
+       if not known_3 then
         local at = fixed + (l - 1) * stride + 7
-        known_2 = sub(header, at + 1, at + Z[limitsAt + l] * width)
-        K[limitsAt + l] = known_2
+        known_3 = sub(header, at + 1, at + Z[limitsAt + l] * width)
+        K[limitsAt + l] = known_3
        end
-       known = known_2
-       text = text .. packBytes('>I6B', H[limitsAt + l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+       known = known_3
+       text = packBytes('>c0I6Bc0c0', text, H[limitsAt + l], #known / width, known, rep('\\0', near - #known))
       end
      end
      log_header_result = text
@@ -2330,12 +2357,12 @@ return reply
 
 export const decideLogScript: LuaScript = {
   name: 'decide-log',
-  sha1: 'b3bcc8d14271cb5d7172bf1325de4050a17e20f5',
+  sha1: '42750be10cb1afd615004ff271852700f66e6343',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor, min = redis.call, math.floor, math.min
+local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
-local sub, rep, concat = string.sub, string.rep, table.concat
+local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -2350,6 +2377,7 @@ local last
 local costs
 local needs
 local params, most, longestMs
+local linger
 local W
 local F
 local S
@@ -2357,9 +2385,10 @@ local R
 local H
 local K
 local Z
-local base, headerEnd, width, entry, modulus, fixed, stride, limitFormat
+local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
+local stampedAt, stamp = nil, ''
 local blockKeys = ARGV[2] + 0
 if blockKeys < 0 then
  if tryCall('GET', KEYS[1]) then
@@ -2383,12 +2412,14 @@ for _ = 1, ARGV[3] + 0 do
  else
   W, F = 6, '>I6'
  end
- S = 29 + 4 * W + (last - p - 1) / 2 * (7 + 4 * W)
- R = tostring(S - 1)
+ S = 23 + 4 * W + (last - p - 1) / 2 * (7 + 4 * W)
+ R = format('%d', S - 1)
  params = first
  most, longestMs = ARGV[params], ARGV[params + 1]
+ linger = 10000 < longestMs and 10000 or longestMs
  base, headerEnd, width, entry = S, R, W, F
- fixed, stride = 29 + 4 * width, 7 + 4 * width
+ near = 4 * width
+ fixed, stride = 23 + near, 7 + near
  if width == 4 then
   modulus, limitFormat = 4294967296, '>I6BI4'
  else
@@ -2450,9 +2481,9 @@ for _ = 1, ARGV[3] + 0 do
     if #header < base then
      expires = nil
     else
-     newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
+     newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
      local spare = expires - newest - longestMs
-     if spare < 0 or spare > 10000 then
+     if spare < 0 or spare > linger then
       expires = nil
      end
     end
@@ -2460,16 +2491,18 @@ for _ = 1, ARGV[3] + 0 do
      newest, oldest, total, tail, instant = nil, 0, 0, '', now
      H, K = 0, ''
     else
-     tail = sub(header, 30, 29 + unwritten * width)
+     tail = sub(header, 24, 23 + unwritten * width)
      if newest > now and newest <= now + longestMs then
       instant = newest
      else
       instant = now
      end
+     oldest = total
      local at = fixed + 1
      local head, known, low = unpackBytes(limitFormat, header, at)
      H, K, Z = head, nil, known
      at = at + stride
+     oldest = oldest < head and oldest or head
      if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 3] then
       source = key
       if whole then
@@ -2531,7 +2564,7 @@ for _ = 1, ARGV[3] + 0 do
        head_2 = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
       end
       local skip = (head_2 - chunkFrom) * width
-      local known_2 = sub(chunk, skip + 1, skip + 4 * width)
+      local known_2 = sub(chunk, skip + 1, skip + near)
       H, K, moved = head_2, known_2, moved > 1 and moved or 1
      end
      if newest > now + longestMs then
@@ -2600,7 +2633,7 @@ for _ = 1, ARGV[3] + 0 do
         head_2 = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
        end
        local skip = (head_2 - chunkFrom) * width
-       local known_2 = sub(chunk, skip + 1, skip + 4 * width)
+       local known_2 = sub(chunk, skip + 1, skip + near)
        H, K, moved = head_2, known_2, moved > 1 and moved or 1
       end
       log_advanceAll(key, instant)
@@ -2645,7 +2678,10 @@ for _ = 1, ARGV[3] + 0 do
     if charged then
      if cost_2 > 0 then
       local cost_3 = cost_2
-      local added = packBytes(entry, instant % modulus)
+      if instant ~= stampedAt or #stamp ~= width then
+       stamp, stampedAt = packBytes(entry, instant % modulus), instant
+      end
+      local added = stamp
       if cost_3 > 1 then
        added = rep(added, cost_3)
       end
@@ -2666,26 +2702,28 @@ for _ = 1, ARGV[3] + 0 do
        log_known_result = known_2
        local ahead = sub(log_known_result, (head - was) * width + 1)
        if head + #ahead / width == total then
-        ahead = sub(ahead .. added, 1, 4 * width)
+        ahead = sub(ahead .. added, 1, near)
        end
        H, K, moved = head, ahead, moved > 1 and moved or 1
       end
       kept = kept < head and kept or head
-      local lapsed = kept - (total - #tail / width)
-      if lapsed > 0 then
-       tail = sub(tail, lapsed * width + 1)
+      if kept > oldest then
+       local lapsed = kept - (total - #tail / width)
+       if lapsed > 0 then
+        tail = sub(tail, lapsed * width + 1)
+       end
       end
       if expires and not whole then
        oldest = kept
        local added_2 = added
-       local linger = 10000 < longestMs and 10000 or longestMs
-       local inRing, unwritten_2, ends_2 = total - #tail / width, tail .. added_2, instant + longestMs
-       local isNear, isLate, count = #unwritten_2 <= 4 * width, ends_2 > expires, total - oldest + #added_2 / width
-       if not isNear and count > capacity or isLate and 4 * count < capacity then
+       tail, total, newest = tail .. added_2, total + cost_3, instant
+       local ends_2, count = newest + longestMs, total - oldest
+       local isLate = ends_2 > expires
+       if #tail > near and count > capacity or isLate and 4 * count < capacity then
         local log_read_result
-        local inRing_2 = total - #tail / width
+        local inRing = total - #tail / width
         local entries
-        local count_2 = (total < inRing_2 and total or inRing_2) - oldest
+        local count_2 = (total < inRing and total or inRing) - oldest
         if count_2 <= 0 then
          entries = ''
         else
@@ -2697,10 +2735,8 @@ for _ = 1, ARGV[3] + 0 do
          end
          entries = entries_2
         end
-        log_read_result = entries .. sub(tail, (0 > oldest - inRing_2 and 0 or oldest - inRing_2) * width + 1, (0 > total - inRing_2 and 0 or total - inRing_2) * width)
-        unwritten_2 = log_read_result .. added_2
-        total, newest = oldest + count, instant
-        local function log_rewrite(key_3, entries_2, linger_2)
+        log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
+        local function log_rewrite(key_3, entries_2, longer)
          local known_2
          local known_3 = K
          if not known_3 then
@@ -2713,73 +2749,71 @@ for _ = 1, ARGV[3] + 0 do
          H, K, moved = head_2, known_2, moved > 1 and moved or 1
          oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
          if total > 4 then
-          capacity, tail = min(most, total + floor(total / 4) + 2), ''
+          capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
          end
-         expires = newest + longestMs + linger_2
+         if longer then
+          expires = newest + longestMs + longer
+         end
          local value
-         local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
          if moved == 0 then
-          value = text
+          value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
          else
-          text = text .. rep('\\0', 4 * width - #tail)
-          if 1 <= moved then
-           local known_4
-           local known_5 = K
-           if not known_5 then
-            local at = fixed + 0 * stride + 7
-            known_5 = sub(header, at + 1, at + Z * width)
-            K = known_5
-           end
-           known_4 = known_5
-           text = text .. packBytes('>I6B', H, #known_4 / width) .. known_4 .. rep('\\0', 4 * width - #known_4)
+          local known_4
+          local known_5 = K
+          if not known_5 then
+           local at = fixed + 0 * stride + 7
+           known_5 = sub(header, at + 1, at + Z * width)
+           K = known_5
           end
+          known_4 = known_5
+          local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_4 / width, known_4, rep('\\0', near - #known_4))
           value = text
          end
          if total > 4 then
-          value = value .. entries_2 .. rep('\\0', (capacity - total) * width)
+          value = packBytes('c0c0c0', value, entries_2, rep('\\0', (capacity - total) * width))
          end
-         call('SET', key_3, value, 'PX', expires - now + slack)
+         if longer then
+          call('SET', key_3, value, 'PX', expires - now + slack)
+         else
+          call('SET', key_3, value, 'KEEPTTL')
+         end
         end
-        log_rewrite(key_2, unwritten_2, linger)
+        log_rewrite(key_2, log_read_result, isLate and linger)
        else
-        if not isNear then
-         local slot = inRing % capacity
+        if #tail > near then
+         local from = total - #tail / width
+         local slot = from % capacity
          local here = (capacity - slot) * width
-         call('SETRANGE', key_2, base + slot * width, sub(unwritten_2, 1, here))
-         if #unwritten_2 > here then
-          call('SETRANGE', key_2, base, sub(unwritten_2, here + 1))
+         call('SETRANGE', key_2, base + slot * width, sub(tail, 1, here))
+         if #tail > here then
+          call('SETRANGE', key_2, base, sub(tail, here + 1))
          end
-         unwritten_2 = ''
+         tail = ''
         end
-        total, newest, tail = oldest + count, instant, unwritten_2
         if isLate then
          expires = ends_2 + linger
          call('PEXPIRE', key_2, expires - now + slack)
         end
         local log_header_result
-        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
         if moved == 0 then
-         log_header_result = text
+         log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
         else
-         text = text .. rep('\\0', 4 * width - #tail)
-         if 1 <= moved then
-          local known_2
-          local known_3 = K
-          if not known_3 then
-           local at = fixed + 0 * stride + 7
-           known_3 = sub(header, at + 1, at + Z * width)
-           K = known_3
-          end
-          known_2 = known_3
-          text = text .. packBytes('>I6B', H, #known_2 / width) .. known_2 .. rep('\\0', 4 * width - #known_2)
+         local known_2
+         local known_3 = K
+         if not known_3 then
+          local at = fixed + 0 * stride + 7
+          known_3 = sub(header, at + 1, at + Z * width)
+          K = known_3
          end
+         known_2 = known_3
+         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_2 / width, known_2, rep('\\0', near - #known_2))
          log_header_result = text
         end
         call('SETRANGE', key_2, '0', log_header_result)
        end
       else
        oldest, total, newest = kept, total + cost_3, instant
-       local function log_rewrite(key_3, entries, linger)
+       local function log_rewrite(key_3, entries, longer)
         local known_2
         local known_3 = K
         if not known_3 then
@@ -2792,32 +2826,34 @@ for _ = 1, ARGV[3] + 0 do
         H, K, moved = head_2, known_2, moved > 1 and moved or 1
         oldest, total, capacity, tail = 0, total - oldest, 0, entries
         if total > 4 then
-         capacity, tail = min(most, total + floor(total / 4) + 2), ''
+         capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
         end
-        expires = newest + longestMs + linger
+        if longer then
+         expires = newest + longestMs + longer
+        end
         local value
-        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
         if moved == 0 then
-         value = text
+         value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
         else
-         text = text .. rep('\\0', 4 * width - #tail)
-         if 1 <= moved then
-          local known_4
-          local known_5 = K
-          if not known_5 then
-           local at = fixed + 0 * stride + 7
-           known_5 = sub(header, at + 1, at + Z * width)
-           K = known_5
-          end
-          known_4 = known_5
-          text = text .. packBytes('>I6B', H, #known_4 / width) .. known_4 .. rep('\\0', 4 * width - #known_4)
+         local known_4
+         local known_5 = K
+         if not known_5 then
+          local at = fixed + 0 * stride + 7
+          known_5 = sub(header, at + 1, at + Z * width)
+          K = known_5
          end
+         known_4 = known_5
+         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_4 / width, known_4, rep('\\0', near - #known_4))
          value = text
         end
         if total > 4 then
-         value = value .. entries .. rep('\\0', (capacity - total) * width)
+         value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
         end
-        call('SET', key_3, value, 'PX', expires - now + slack)
+        if longer then
+         call('SET', key_3, value, 'PX', expires - now + slack)
+        else
+         call('SET', key_3, value, 'KEEPTTL')
+        end
        end
        log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, 0)
       end
@@ -2888,11 +2924,11 @@ for _ = 1, ARGV[3] + 0 do
          head = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
         end
         local skip = (head - chunkFrom) * width
-        local known = sub(chunk, skip + 1, skip + 4 * width)
+        local known = sub(chunk, skip + 1, skip + near)
         H, K, moved = head, known, moved > 1 and moved or 1
        end
        log_advanceAll(key_2, newest)
-       local function log_rewrite(key_3, entries, linger)
+       local function log_rewrite(key_3, entries, longer)
         local known
         local known_2 = K
         if not known_2 then
@@ -2905,32 +2941,34 @@ for _ = 1, ARGV[3] + 0 do
         H, K, moved = head, known, moved > 1 and moved or 1
         oldest, total, capacity, tail = 0, total - oldest, 0, entries
         if total > 4 then
-         capacity, tail = min(most, total + floor(total / 4) + 2), ''
+         capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
         end
-        expires = newest + longestMs + linger
+        if longer then
+         expires = newest + longestMs + longer
+        end
         local value
-        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
         if moved == 0 then
-         value = text
+         value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
         else
-         text = text .. rep('\\0', 4 * width - #tail)
-         if 1 <= moved then
-          local known_3
-          local known_4 = K
-          if not known_4 then
-           local at = fixed + 0 * stride + 7
-           known_4 = sub(header, at + 1, at + Z * width)
-           K = known_4
-          end
-          known_3 = known_4
-          text = text .. packBytes('>I6B', H, #known_3 / width) .. known_3 .. rep('\\0', 4 * width - #known_3)
+         local known_3
+         local known_4 = K
+         if not known_4 then
+          local at = fixed + 0 * stride + 7
+          known_4 = sub(header, at + 1, at + Z * width)
+          K = known_4
          end
+         known_3 = known_4
+         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_3 / width, known_3, rep('\\0', near - #known_3))
          value = text
         end
         if total > 4 then
-         value = value .. entries .. rep('\\0', (capacity - total) * width)
+         value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
         end
-        call('SET', key_3, value, 'PX', expires - now + slack)
+        if longer then
+         call('SET', key_3, value, 'PX', expires - now + slack)
+        else
+         call('SET', key_3, value, 'KEEPTTL')
+        end
        end
        log_rewrite(key_2, whole, 0)
        log_advanceAll(key_2, instant)
@@ -3070,12 +3108,12 @@ return reply
 
 export const decideLogsScript: LuaScript = {
   name: 'decide-logs',
-  sha1: '86f1d324fd4b7ae3552cbed61fd403a2ee8cbd2e',
+  sha1: '71bd4ab2e6f5cb097724529dce53d325a77e240a',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor, min = redis.call, math.floor, math.min
+local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
-local sub, rep, concat = string.sub, string.rep, table.concat
+local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -3090,14 +3128,16 @@ local last
 local costs
 local needs
 local params, limits, most, longestMs
+local linger
 local W
 local F
 local S
 local R
 local H, K, Z = {}, {}, {}
-local base, headerEnd, width, entry, modulus, fixed, stride, limitFormat
+local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
+local stampedAt, stamp = nil, ''
 local blockKeys = ARGV[2] + 0
 if blockKeys < 0 then
  if tryCall('GET', KEYS[1]) then
@@ -3121,12 +3161,14 @@ for _ = 1, ARGV[3] + 0 do
  else
   W, F = 6, '>I6'
  end
- S = 29 + 4 * W + (last - p - 1) / 2 * (7 + 4 * W)
- R = tostring(S - 1)
+ S = 23 + 4 * W + (last - p - 1) / 2 * (7 + 4 * W)
+ R = format('%d', S - 1)
  params, limits = first, (last - first - 1) / 2
  most, longestMs = ARGV[params], ARGV[params + 1]
+ linger = 10000 < longestMs and 10000 or longestMs
  base, headerEnd, width, entry = S, R, W, F
- fixed, stride = 29 + 4 * width, 7 + 4 * width
+ near = 4 * width
+ fixed, stride = 23 + near, 7 + near
  if width == 4 then
   modulus, limitFormat = 4294967296, '>I6BI4'
  else
@@ -3188,9 +3230,9 @@ for _ = 1, ARGV[3] + 0 do
     if #header < base then
      expires = nil
     else
-     newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
+     newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
      local spare = expires - newest - longestMs
-     if spare < 0 or spare > 10000 then
+     if spare < 0 or spare > linger then
       expires = nil
      end
     end
@@ -3200,17 +3242,19 @@ for _ = 1, ARGV[3] + 0 do
       H[l], K[l] = 0, ''
      end
     else
-     tail = sub(header, 30, 29 + unwritten * width)
+     tail = sub(header, 24, 23 + unwritten * width)
      if newest > now and newest <= now + longestMs then
       instant = newest
      else
       instant = now
      end
+     oldest = total
      local at = fixed + 1
      for l = 1, limits do
       local head, known, low = unpackBytes(limitFormat, header, at)
       H[l], K[l], Z[l] = head, nil, known
       at = at + stride
+      oldest = oldest < head and oldest or head
       if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
        source = key
        if whole then
@@ -3272,7 +3316,7 @@ for _ = 1, ARGV[3] + 0 do
         head_2 = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
        end
        local skip = (head_2 - chunkFrom) * width
-       local known_2 = sub(chunk, skip + 1, skip + 4 * width)
+       local known_2 = sub(chunk, skip + 1, skip + near)
        H[l], K[l], moved = head_2, known_2, moved > l and moved or l
       end
      end
@@ -3343,7 +3387,7 @@ for _ = 1, ARGV[3] + 0 do
          head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
         end
         local skip = (head - chunkFrom) * width
-        local known = sub(chunk, skip + 1, skip + 4 * width)
+        local known = sub(chunk, skip + 1, skip + near)
         H[l], K[l], moved = head, known, moved > l and moved or l
        end
       end
@@ -3393,7 +3437,10 @@ for _ = 1, ARGV[3] + 0 do
     if charged then
      if cost_2 > 0 then
       local cost_3 = cost_2
-      local added = packBytes(entry, instant % modulus)
+      if instant ~= stampedAt or #stamp ~= width then
+       stamp, stampedAt = packBytes(entry, instant % modulus), instant
+      end
+      local added = stamp
       if cost_3 > 1 then
        added = rep(added, cost_3)
       end
@@ -3415,27 +3462,29 @@ for _ = 1, ARGV[3] + 0 do
         log_known_result = known_2
         local ahead = sub(log_known_result, (head - was) * width + 1)
         if head + #ahead / width == total then
-         ahead = sub(ahead .. added, 1, 4 * width)
+         ahead = sub(ahead .. added, 1, near)
         end
         H[l], K[l], moved = head, ahead, moved > l and moved or l
        end
        kept = kept < head and kept or head
       end
-      local lapsed = kept - (total - #tail / width)
-      if lapsed > 0 then
-       tail = sub(tail, lapsed * width + 1)
+      if kept > oldest then
+       local lapsed = kept - (total - #tail / width)
+       if lapsed > 0 then
+        tail = sub(tail, lapsed * width + 1)
+       end
       end
       if expires and not whole then
        oldest = kept
        local added_2 = added
-       local linger = 10000 < longestMs and 10000 or longestMs
-       local inRing, unwritten_2, ends_2 = total - #tail / width, tail .. added_2, instant + longestMs
-       local isNear, isLate, count = #unwritten_2 <= 4 * width, ends_2 > expires, total - oldest + #added_2 / width
-       if not isNear and count > capacity or isLate and 4 * count < capacity then
+       tail, total, newest = tail .. added_2, total + cost_3, instant
+       local ends_2, count = newest + longestMs, total - oldest
+       local isLate = ends_2 > expires
+       if #tail > near and count > capacity or isLate and 4 * count < capacity then
         local log_read_result
-        local inRing_2 = total - #tail / width
+        local inRing = total - #tail / width
         local entries
-        local count_2 = (total < inRing_2 and total or inRing_2) - oldest
+        local count_2 = (total < inRing and total or inRing) - oldest
         if count_2 <= 0 then
          entries = ''
         else
@@ -3447,10 +3496,8 @@ for _ = 1, ARGV[3] + 0 do
          end
          entries = entries_2
         end
-        log_read_result = entries .. sub(tail, (0 > oldest - inRing_2 and 0 or oldest - inRing_2) * width + 1, (0 > total - inRing_2 and 0 or total - inRing_2) * width)
-        unwritten_2 = log_read_result .. added_2
-        total, newest = oldest + count, instant
-        local function log_rewrite(key_3, entries_2, linger_2)
+        log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
+        local function log_rewrite(key_3, entries_2, longer)
          for l = 1, limits do
           local known
           local known_2 = K[l]
@@ -3465,68 +3512,86 @@ for _ = 1, ARGV[3] + 0 do
          end
          oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
          if total > 4 then
-          capacity, tail = min(most, total + floor(total / 4) + 2), ''
+          capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
          end
-         expires = newest + longestMs + linger_2
+         if longer then
+          expires = newest + longestMs + longer
+         end
          local value
-         local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
          if moved == 0 then
-          value = text
+          value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
          else
-          text = text .. rep('\\0', 4 * width - #tail)
-          for l = 1, limits do
+          local known
+          local known_2 = K[1]
+          if not known_2 then
+           local at = fixed + 0 * stride + 7
+           known_2 = sub(header, at + 1, at + Z[1] * width)
+           K[1] = known_2
+          end
+          known = known_2
+          local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+          for l = 2, limits do
            if l <= moved then
-            local known
-            local known_2 = K[l]
-            if not known_2 then
+            local known_3 = K[l]
+            if not known_3 then
              local at = fixed + (l - 1) * stride + 7
-             known_2 = sub(header, at + 1, at + Z[l] * width)
-             K[l] = known_2
+             known_3 = sub(header, at + 1, at + Z[l] * width)
+             K[l] = known_3
             end
-            known = known_2
-            text = text .. packBytes('>I6B', H[l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+            known = known_3
+            text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
            end
           end
           value = text
          end
          if total > 4 then
-          value = value .. entries_2 .. rep('\\0', (capacity - total) * width)
+          value = packBytes('c0c0c0', value, entries_2, rep('\\0', (capacity - total) * width))
          end
-         call('SET', key_3, value, 'PX', expires - now + slack)
+         if longer then
+          call('SET', key_3, value, 'PX', expires - now + slack)
+         else
+          call('SET', key_3, value, 'KEEPTTL')
+         end
         end
-        log_rewrite(key_2, unwritten_2, linger)
+        log_rewrite(key_2, log_read_result, isLate and linger)
        else
-        if not isNear then
-         local slot = inRing % capacity
+        if #tail > near then
+         local from = total - #tail / width
+         local slot = from % capacity
          local here = (capacity - slot) * width
-         call('SETRANGE', key_2, base + slot * width, sub(unwritten_2, 1, here))
-         if #unwritten_2 > here then
-          call('SETRANGE', key_2, base, sub(unwritten_2, here + 1))
+         call('SETRANGE', key_2, base + slot * width, sub(tail, 1, here))
+         if #tail > here then
+          call('SETRANGE', key_2, base, sub(tail, here + 1))
          end
-         unwritten_2 = ''
+         tail = ''
         end
-        total, newest, tail = oldest + count, instant, unwritten_2
         if isLate then
          expires = ends_2 + linger
          call('PEXPIRE', key_2, expires - now + slack)
         end
         local log_header_result
-        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
         if moved == 0 then
-         log_header_result = text
+         log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
         else
-         text = text .. rep('\\0', 4 * width - #tail)
-         for l = 1, limits do
+         local known
+         local known_2 = K[1]
+         if not known_2 then
+          local at = fixed + 0 * stride + 7
+          known_2 = sub(header, at + 1, at + Z[1] * width)
+          K[1] = known_2
+         end
+         known = known_2
+         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+         for l = 2, limits do
           if l <= moved then
-           local known
-           local known_2 = K[l]
-           if not known_2 then
+           local known_3 = K[l]
+           if not known_3 then
             local at = fixed + (l - 1) * stride + 7
-            known_2 = sub(header, at + 1, at + Z[l] * width)
-            K[l] = known_2
+            known_3 = sub(header, at + 1, at + Z[l] * width)
+            K[l] = known_3
            end
-           known = known_2
-           text = text .. packBytes('>I6B', H[l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+           known = known_3
+           text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
           end
          end
          log_header_result = text
@@ -3535,7 +3600,7 @@ for _ = 1, ARGV[3] + 0 do
        end
       else
        oldest, total, newest = kept, total + cost_3, instant
-       local function log_rewrite(key_3, entries, linger)
+       local function log_rewrite(key_3, entries, longer)
         for l = 1, limits do
          local known
          local known_2 = K[l]
@@ -3550,34 +3615,46 @@ for _ = 1, ARGV[3] + 0 do
         end
         oldest, total, capacity, tail = 0, total - oldest, 0, entries
         if total > 4 then
-         capacity, tail = min(most, total + floor(total / 4) + 2), ''
+         capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
         end
-        expires = newest + longestMs + linger
+        if longer then
+         expires = newest + longestMs + longer
+        end
         local value
-        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
         if moved == 0 then
-         value = text
+         value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
         else
-         text = text .. rep('\\0', 4 * width - #tail)
-         for l = 1, limits do
+         local known
+         local known_2 = K[1]
+         if not known_2 then
+          local at = fixed + 0 * stride + 7
+          known_2 = sub(header, at + 1, at + Z[1] * width)
+          K[1] = known_2
+         end
+         known = known_2
+         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+         for l = 2, limits do
           if l <= moved then
-           local known
-           local known_2 = K[l]
-           if not known_2 then
+           local known_3 = K[l]
+           if not known_3 then
             local at = fixed + (l - 1) * stride + 7
-            known_2 = sub(header, at + 1, at + Z[l] * width)
-            K[l] = known_2
+            known_3 = sub(header, at + 1, at + Z[l] * width)
+            K[l] = known_3
            end
-           known = known_2
-           text = text .. packBytes('>I6B', H[l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+           known = known_3
+           text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
           end
          end
          value = text
         end
         if total > 4 then
-         value = value .. entries .. rep('\\0', (capacity - total) * width)
+         value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
         end
-        call('SET', key_3, value, 'PX', expires - now + slack)
+        if longer then
+         call('SET', key_3, value, 'PX', expires - now + slack)
+        else
+         call('SET', key_3, value, 'KEEPTTL')
+        end
        end
        log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, 0)
       end
@@ -3649,12 +3726,12 @@ for _ = 1, ARGV[3] + 0 do
           head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
          end
          local skip = (head - chunkFrom) * width
-         local known = sub(chunk, skip + 1, skip + 4 * width)
+         local known = sub(chunk, skip + 1, skip + near)
          H[l], K[l], moved = head, known, moved > l and moved or l
         end
        end
        log_advanceAll(key_2, newest)
-       local function log_rewrite(key_3, entries, linger)
+       local function log_rewrite(key_3, entries, longer)
         for l = 1, limits do
          local known
          local known_2 = K[l]
@@ -3669,34 +3746,46 @@ for _ = 1, ARGV[3] + 0 do
         end
         oldest, total, capacity, tail = 0, total - oldest, 0, entries
         if total > 4 then
-         capacity, tail = min(most, total + floor(total / 4) + 2), ''
+         capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
         end
-        expires = newest + longestMs + linger
+        if longer then
+         expires = newest + longestMs + longer
+        end
         local value
-        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
         if moved == 0 then
-         value = text
+         value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
         else
-         text = text .. rep('\\0', 4 * width - #tail)
-         for l = 1, limits do
+         local known
+         local known_2 = K[1]
+         if not known_2 then
+          local at = fixed + 0 * stride + 7
+          known_2 = sub(header, at + 1, at + Z[1] * width)
+          K[1] = known_2
+         end
+         known = known_2
+         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+         for l = 2, limits do
           if l <= moved then
-           local known
-           local known_2 = K[l]
-           if not known_2 then
+           local known_3 = K[l]
+           if not known_3 then
             local at = fixed + (l - 1) * stride + 7
-            known_2 = sub(header, at + 1, at + Z[l] * width)
-            K[l] = known_2
+            known_3 = sub(header, at + 1, at + Z[l] * width)
+            K[l] = known_3
            end
-           known = known_2
-           text = text .. packBytes('>I6B', H[l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+           known = known_3
+           text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
           end
          end
          value = text
         end
         if total > 4 then
-         value = value .. entries .. rep('\\0', (capacity - total) * width)
+         value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
         end
-        call('SET', key_3, value, 'PX', expires - now + slack)
+        if longer then
+         call('SET', key_3, value, 'PX', expires - now + slack)
+        else
+         call('SET', key_3, value, 'KEEPTTL')
+        end
        end
        log_rewrite(key_2, whole, 0)
        log_advanceAll(key_2, instant)
