@@ -14,8 +14,9 @@ local NEAR, CHUNK = 4, 16
 
 -- Where in ARGV its params begin; how many limits it has, and after which entry they are in the tables by limit.
 local params, limits, limitsAt, most, longestMs
--- How much longer than it must the key of a log in use lives, in ms.
-local linger
+-- How much longer than it must the key lives, in ms: one that is new, so that mostly the next charges need not touch its
+-- expiry, and one in use.
+local firstLinger, linger
 -- By cell: the bytes of an entry, its format, the bytes of the header, the index of its last as text.
 local W, F, S, R = {}, {}, {}, {}
 -- By limit: the first entry that counts, what is known from there on, how many those are in the header.
@@ -41,7 +42,8 @@ end
 open[LOG] = function(c)
   params, limits, limitsAt = first[c], (last[c] - first[c] - 1) / 2, first[c]
   most, longestMs = ARGV[params], ARGV[params + 1]
-  linger = min(LINGER, longestMs)
+  firstLinger = floor(longestMs / 10)
+  linger = max(firstLinger, min(LINGER, longestMs))
   base, headerEnd, width, entry = S[c], R[c], W[c], F[c]
   near = NEAR * width
   fixed, stride = 23 + near, 7 + near
@@ -298,7 +300,7 @@ take[LOG] = function(key, cost)
   end
   -- Numbered from 0, as all that was read whole.
   oldest, total, newest = kept, total + cost, instant
-  log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, 0)
+  log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
 end
 
 giveBack[LOG] = function(key, cost, receipt)

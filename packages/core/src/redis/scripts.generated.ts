@@ -27,7 +27,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: 'd79628a7248673f69d40186a658679fb9c7100a3',
+  sha1: 'a381a0a7cbb135fbfaf4ba14230d7355b1b3d82e',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -273,7 +273,7 @@ end
 --@when log
 do
  local params, limits, limitsAt, most, longestMs
- local linger
+ local firstLinger, linger
  local W, F, S, R = {}, {}, {}, {}
  local H, K, Z = {}, {}, {}
  local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
@@ -293,7 +293,8 @@ do
  open[2] = function(c)
   params, limits, limitsAt = first[c], (last[c] - first[c] - 1) / 2, first[c]
   most, longestMs = ARGV[params], ARGV[params + 1]
-  linger = 10000 < longestMs and 10000 or longestMs
+  firstLinger = floor(longestMs / 10)
+  linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
   base, headerEnd, width, entry = S[c], R[c], W[c], F[c]
   near = 4 * width
   fixed, stride = 23 + near, 7 + near
@@ -684,7 +685,7 @@ do
    return
   end
   oldest, total, newest = kept, total + cost, instant
-  log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, 0)
+  log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
  end
  giveBack[2] = function(key, cost, receipt)
   local entries = whole or log_read(key, oldest, total)
@@ -2357,10 +2358,10 @@ return reply
 
 export const decideLogScript: LuaScript = {
   name: 'decide-log',
-  sha1: '42750be10cb1afd615004ff271852700f66e6343',
+  sha1: 'b233acaf0ecf527ee2f8ba92bd170805137d0325',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
+local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
 local now
@@ -2377,7 +2378,7 @@ local last
 local costs
 local needs
 local params, most, longestMs
-local linger
+local firstLinger, linger
 local W
 local F
 local S
@@ -2416,7 +2417,8 @@ for _ = 1, ARGV[3] + 0 do
  R = format('%d', S - 1)
  params = first
  most, longestMs = ARGV[params], ARGV[params + 1]
- linger = 10000 < longestMs and 10000 or longestMs
+ firstLinger = floor(longestMs / 10)
+ linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
  base, headerEnd, width, entry = S, R, W, F
  near = 4 * width
  fixed, stride = 23 + near, 7 + near
@@ -2855,7 +2857,7 @@ for _ = 1, ARGV[3] + 0 do
          call('SET', key_3, value, 'KEEPTTL')
         end
        end
-       log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, 0)
+       log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
       end
      end
     elseif op == 0 then
@@ -3108,10 +3110,10 @@ return reply
 
 export const decideLogsScript: LuaScript = {
   name: 'decide-logs',
-  sha1: '71bd4ab2e6f5cb097724529dce53d325a77e240a',
+  sha1: '107b41586c1c424e80931934fc68c759d1ea8a44',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
+local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
 local now
@@ -3128,7 +3130,7 @@ local last
 local costs
 local needs
 local params, limits, most, longestMs
-local linger
+local firstLinger, linger
 local W
 local F
 local S
@@ -3165,7 +3167,8 @@ for _ = 1, ARGV[3] + 0 do
  R = format('%d', S - 1)
  params, limits = first, (last - first - 1) / 2
  most, longestMs = ARGV[params], ARGV[params + 1]
- linger = 10000 < longestMs and 10000 or longestMs
+ firstLinger = floor(longestMs / 10)
+ linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
  base, headerEnd, width, entry = S, R, W, F
  near = 4 * width
  fixed, stride = 23 + near, 7 + near
@@ -3656,7 +3659,7 @@ for _ = 1, ARGV[3] + 0 do
          call('SET', key_3, value, 'KEEPTTL')
         end
        end
-       log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, 0)
+       log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
       end
      end
     elseif op == 0 then
