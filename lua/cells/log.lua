@@ -4,41 +4,49 @@
 -- An entry is the low 4 bytes of its instant in ms, or 6 where a window is longer than those can tell; it lies less
 -- than the longest window before the newest, which is known in full. Entries are numbered as they come, from 0 when
 -- the log is written whole; entry i is in slot i modulo the ring's capacity.
--- Header: the newest entry (6 bytes), when the key expires (6), the ring's capacity (4), the number of the oldest
--- entry (6) and of the next to come (6), how many entries, the newest, are not in the ring yet (1), those (NEAR);
--- and for each limit: the number of the first entry that counts (6), how many entries from there on are known here
--- (1), those (NEAR). So a decision reads and writes the header, and the ring only every few times; what it costs
--- does not grow with the limit.
+-- Header: the newest entry (6 bytes), when the key expires (6), the ring's capacity (4), the number of the next entry
+-- to come (6), how many entries, the newest, are not in the ring yet (1), those (NEAR); and for each limit: the number
+-- of the first entry that counts (6), how many entries from there on are known here (1), those (NEAR). The oldest entry
+-- is the first that counts for any limit. So a decision reads and writes the header, and the ring only every few times;
+-- what it costs does not grow with the limit.
 -- params { most, longestMs, and for each limit: limit, windowMs }
 local NEAR, CHUNK = 4, 16
 
 -- Where in ARGV its params begin; how many limits it has, and after which entry they are in the tables by limit.
 local params, limits, limitsAt, most, longestMs
+-- How much longer than it must the key lives, in ms: one that is new, so that mostly the next charges need not touch its
+-- expiry, and one in use.
+local firstLinger, linger
 -- By cell: the bytes of an entry, its format, the bytes of the header, the index of its last as text.
 local W, F, S, R = {}, {}, {}, {}
 -- By limit: the first entry that counts, what is known from there on, how many those are in the header.
 local H, K, Z = {}, {}, {}
--- Bytes of the header, and the index of its last as text; bytes of an entry, its format, how many it can tell apart;
--- bytes of the header before the first limit, and what a limit has there: its bytes, its format with one entry.
-local base, headerEnd, width, entry, modulus, fixed, stride, limitFormat
+-- Bytes of the header, and the index of its last as text; bytes of an entry, of NEAR, its format, how many it can tell
+-- apart; bytes of the header before the first limit, and what a limit has there: its bytes, its format with one entry.
+local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 -- `newest` and `expires` are nil for a key without a state; `whole`: all entries, where they had to be read; `moved`:
 -- the last limit whose part of the header is not as in `header` any more.
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 -- What `log_entry` reads: entries from number `chunkFrom` on.
 local source, chunk, chunkFrom
+-- An instant as an entry: decisions of one batch mostly share theirs.
+local stampedAt, stamp = nil, ''
 
 prepare[LOG] = function(c)
   local p = first[c]
   if ARGV[p + 1] <= 4294967296 then W[c], F[c] = 4, '>I4' else W[c], F[c] = 6, '>I6' end
-  S[c] = 29 + NEAR * W[c] + (last[c] - p - 1) / 2 * (7 + NEAR * W[c])
-  R[c] = tostring(S[c] - 1)
+  S[c] = 23 + NEAR * W[c] + (last[c] - p - 1) / 2 * (7 + NEAR * W[c])
+  R[c] = format('%d', S[c] - 1)
 end
 
 open[LOG] = function(c)
   params, limits, limitsAt = first[c], (last[c] - first[c] - 1) / 2, first[c]
   most, longestMs = ARGV[params], ARGV[params + 1]
+  firstLinger = floor(longestMs / 10)
+  linger = max(firstLinger, min(LINGER, longestMs))
   base, headerEnd, width, entry = S[c], R[c], W[c], F[c]
-  fixed, stride = 29 + NEAR * width, 7 + NEAR * width
+  near = NEAR * width
+  fixed, stride = 23 + near, 7 + near
   if width == 4 then modulus, limitFormat = 4294967296, '>I6BI4' else modulus, limitFormat = 281474976710656, '>I6BI6' end
 end
 
@@ -128,35 +136,39 @@ local function log_advance(key, l, from, at)
   end
   -- What was read last begins no later than there.
   local skip = (head - chunkFrom) * width
-  log_move(l, head, sub(chunk, skip + 1, skip + NEAR * width))
+  log_move(l, head, sub(chunk, skip + 1, skip + near))
 end
 
 --- The header, or as much of its start as has changed.
 local function log_header()
-  local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
-  if moved == 0 then return text end
-  text = text .. rep('\0', NEAR * width - #tail)
-  for l = 1, limits do
+  if moved == 0 then return packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail) end
+  local known = log_known(1)
+  local text = packBytes(
+    '>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\0', near - #tail),
+    H[limitsAt + 1], #known / width, known, rep('\0', near - #known)
+  )
+  for l = 2, limits do
     if l <= moved then
-      local known = log_known(l)
-      text = text .. packBytes('>I6B', H[limitsAt + l], #known / width) .. known .. rep('\0', NEAR * width - #known)
+      known = log_known(l)
+      text = packBytes('>c0I6Bc0c0', text, H[limitsAt + l], #known / width, known, rep('\0', near - #known))
     end
   end
   return text
 end
 
---- Writes the whole log down, with some room for more; its entries are `entries`.
-local function log_rewrite(key, entries, linger)
+--- Writes the whole log down, with room for a quarter more, in steps of what mostly goes into the ring at a time; its
+-- entries are `entries`. The key lives `longer` than it must, in ms, or if that is not given, as long as it did.
+local function log_rewrite(key, entries, longer)
   for l = 1, limits do
     local known = log_known(l)
     log_move(l, H[limitsAt + l] - oldest, known)
   end
   oldest, total, capacity, tail = 0, total - oldest, 0, entries
-  if total > NEAR then capacity, tail = min(most, total + floor(total / 4) + 2), '' end
-  expires = newest + longestMs + linger
+  if total > NEAR then capacity, tail = min(most, total + (NEAR + 1) * ceil(total / (4 * NEAR + 4))), '' end
+  if longer then expires = newest + longestMs + longer end
   local value = log_header()
-  if total > NEAR then value = value .. entries .. rep('\0', (capacity - total) * width) end
-  call('SET', key, value, 'PX', expires - now + slack)
+  if total > NEAR then value = packBytes('c0c0c0', value, entries, rep('\0', (capacity - total) * width)) end
+  if longer then call('SET', key, value, 'PX', expires - now + slack) else call('SET', key, value, 'KEEPTTL') end
 end
 
 --- Moves all limits of a log that had to be read to what counts at `at`.
@@ -189,22 +201,24 @@ look[LOG] = function(key, cost)
   if #header < base then
     expires = nil
   else
-    newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
+    newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
     local spare = expires - newest - longestMs
     -- Of a log this is what its key lives longer than it must. By chance it is hardly ever that of another value.
-    if spare < 0 or spare > LINGER then expires = nil end
+    if spare < 0 or spare > linger then expires = nil end
   end
   if not expires then
     newest, oldest, total, tail, instant = nil, 0, 0, '', now
     for l = 1, limits do H[limitsAt + l], K[limitsAt + l] = 0, '' end
   else
-    tail = sub(header, 30, 29 + unwritten * width)
+    tail = sub(header, 24, 23 + unwritten * width)
     instant = clock_instant(newest, now, longestMs)
+    oldest = total
     local at = fixed + 1
     for l = 1, limits do
       local head, known, low = unpackBytes(limitFormat, header, at)
       H[limitsAt + l], K[limitsAt + l], Z[limitsAt + l] = head, nil, known
       at = at + stride
+      oldest = min(oldest, head)
       if known == 0 or newest - (newest - low) % modulus <= instant - log_window(l) then
         log_advance(key, l, head, instant)
       end
@@ -239,21 +253,18 @@ room[LOG] = function()
 end
 --- @end
 
-local function log_append(key, added)
-  local linger = min(LINGER, longestMs)
-  local inRing, unwritten, ends = total - #tail / width, tail .. added, instant + longestMs
-  local isNear, isLate, count = #unwritten <= NEAR * width, ends > expires, total - oldest + #added / width
-  if (not isNear and count > capacity) or (isLate and 4 * count < capacity) then
-    unwritten = log_read(key, oldest, total) .. added
-    total, newest = oldest + count, instant
-    log_rewrite(key, unwritten, linger)
+local function log_append(key, added, cost)
+  tail, total, newest = tail .. added, total + cost, instant
+  local ends, count = newest + longestMs, total - oldest
+  local isLate = ends > expires
+  if (#tail > near and count > capacity) or (isLate and 4 * count < capacity) then
+    log_rewrite(key, log_read(key, oldest, total), isLate and linger)
     return
   end
-  if not isNear then
-    log_writeRing(key, inRing, unwritten)
-    unwritten = ''
+  if #tail > near then
+    log_writeRing(key, total - #tail / width, tail)
+    tail = ''
   end
-  total, newest, tail = oldest + count, instant, unwritten
   if isLate then
     expires = ends + linger
     call('PEXPIRE', key, expires - now + slack)
@@ -262,7 +273,8 @@ local function log_append(key, added)
 end
 
 take[LOG] = function(key, cost)
-  local added = packBytes(entry, instant % modulus)
+  if instant ~= stampedAt or #stamp ~= width then stamp, stampedAt = packBytes(entry, instant % modulus), instant end
+  local added = stamp
   if cost > 1 then added = rep(added, cost) end
   local kept = total
   for l = 1, limits do
@@ -271,22 +283,24 @@ take[LOG] = function(key, cost)
     if head < was then head = was end
     if head > was or known < NEAR then
       local ahead = sub(log_known(l), (head - was) * width + 1)
-      if head + #ahead / width == total then ahead = sub(ahead .. added, 1, NEAR * width) end
+      if head + #ahead / width == total then ahead = sub(ahead .. added, 1, near) end
       log_move(l, head, ahead)
     end
     kept = min(kept, head)
   end
   -- What counts for no limit any more makes room.
-  local lapsed = kept - (total - #tail / width)
-  if lapsed > 0 then tail = sub(tail, lapsed * width + 1) end
+  if kept > oldest then
+    local lapsed = kept - (total - #tail / width)
+    if lapsed > 0 then tail = sub(tail, lapsed * width + 1) end
+  end
   if expires and not whole then
     oldest = kept
-    log_append(key, added)
+    log_append(key, added, cost)
     return
   end
   -- Numbered from 0, as all that was read whole.
   oldest, total, newest = kept, total + cost, instant
-  log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, 0)
+  log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
 end
 
 giveBack[LOG] = function(key, cost, receipt)

@@ -35,7 +35,7 @@ const COMPUTE = {
   '~=': (a, b) => a !== b,
 }
 
-/** Works out what can be: operators between literals, conditions that are settled, loops that run once. @param {Node} chunk */
+/** Works out what can be: operators between literals, conditions that are settled, loops that run once or never. @param {Node} chunk */
 export function foldConstants(chunk) {
   const tables = functionTables(chunk)
   const targets = targetsIn(chunk)
@@ -56,7 +56,7 @@ export function foldConstants(chunk) {
       case 'IfStatement':
         return decided(node, (condition) => (functionIn(tables, condition) ? boolean(true) : condition))
       case 'ForNumericStatement':
-        return runOnce(node)
+        return atMostOnce(node)
       default:
         return node
     }
@@ -136,11 +136,13 @@ function asCondition(node) {
 }
 
 /** @param {Node} node @returns {Node | Node[]} */
-function runOnce(node) {
+function atMostOnce(node) {
   const { start, end, step, variable, body } = node
-  if (step || start.type !== 'NumericLiteral' || end.type !== 'NumericLiteral') return node
+  if (start.type !== 'NumericLiteral' || end.type !== 'NumericLiteral') return node
+  // Steps down are a minus before a literal.
+  if (step && step.type !== 'NumericLiteral') return node
   if (start.value > end.value) return []
-  if (start.value < end.value || breaksOut(body)) return node
+  if (step || start.value < end.value || breaksOut(body)) return node
   return block([declaration([variable.local], [start]), ...body])
 }
 

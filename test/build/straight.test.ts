@@ -144,6 +144,13 @@ describe('what is known', () => {
     expect(() => straighten('return 1', { cells: 1 })).toThrow('lua: there is no cells to be known')
   })
 
+  test('drops loops that never run, by steps of any size', () => {
+    const source = 'local n = 0\nfor i = 2, 1, 3 do n = n + i end\nreturn n'
+    expect(straight(source)).toEqual(['return 0'])
+    for (const steps of ['1, 2, 3', '2, 1, -1'])
+      expect(straight(source.replace('2, 1, 3', steps)).join('\n')).toMatch(/^local n = 0\nfor i = /)
+  })
+
   test('leaves loops alone that may end early', () => {
     const source = 'local n = 0\nfor i = 1, 1 do\nif ARGV[1] then break end\nn = n + 1\nend\nreturn n'
     expect(straight(source)).toContain('for i = 1, 1 do')

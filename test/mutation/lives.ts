@@ -25,7 +25,7 @@ function longestLife(key: string, now: number): number {
     }
     case 'log': {
       const longest = Math.max(...numbers.filter((_, i) => i % 2 === 1).map(Number))
-      return longest + Math.min(LINGER_MS, longest)
+      return longest + Math.max(longest / 10, Math.min(LINGER_MS, longest))
     }
     case 'fixed':
       return windowMs - (now % windowMs)

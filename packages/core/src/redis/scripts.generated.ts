@@ -27,7 +27,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: 'b4c90b3ba8e5adbda36ea828f056586b853a71a3',
+  sha1: 'a381a0a7cbb135fbfaf4ba14230d7355b1b3d82e',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -273,11 +273,13 @@ end
 --@when log
 do
  local params, limits, limitsAt, most, longestMs
+ local firstLinger, linger
  local W, F, S, R = {}, {}, {}, {}
  local H, K, Z = {}, {}, {}
- local base, headerEnd, width, entry, modulus, fixed, stride, limitFormat
+ local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
  local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
  local source, chunk, chunkFrom
+ local stampedAt, stamp = nil, ''
  prepare[2] = function(c)
   local p = first[c]
   if ARGV[p + 1] <= 4294967296 then
@@ -285,14 +287,17 @@ do
   else
    W[c], F[c] = 6, '>I6'
   end
-  S[c] = 29 + 4 * W[c] + (last[c] - p - 1) / 2 * (7 + 4 * W[c])
-  R[c] = tostring(S[c] - 1)
+  S[c] = 23 + 4 * W[c] + (last[c] - p - 1) / 2 * (7 + 4 * W[c])
+  R[c] = format('%d', S[c] - 1)
  end
  open[2] = function(c)
   params, limits, limitsAt = first[c], (last[c] - first[c] - 1) / 2, first[c]
   most, longestMs = ARGV[params], ARGV[params + 1]
+  firstLinger = floor(longestMs / 10)
+  linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
   base, headerEnd, width, entry = S[c], R[c], W[c], F[c]
-  fixed, stride = 29 + 4 * width, 7 + 4 * width
+  near = 4 * width
+  fixed, stride = 23 + near, 7 + near
   if width == 4 then
    modulus, limitFormat = 4294967296, '>I6BI4'
   else
@@ -326,7 +331,7 @@ do
   end
   return entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
  end
- local function log_rewrite(key, entries, linger)
+ local function log_rewrite(key, entries, longer)
   for l = 1, limits do
    local known
    local known_2 = K[limitsAt + l]
@@ -341,34 +346,46 @@ do
   end
   oldest, total, capacity, tail = 0, total - oldest, 0, entries
   if total > 4 then
-   capacity, tail = min(most, total + floor(total / 4) + 2), ''
+   capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
   end
-  expires = newest + longestMs + linger
+  if longer then
+   expires = newest + longestMs + longer
+  end
   local value
-  local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
   if moved == 0 then
-   value = text
+   value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
   else
-   text = text .. rep('\\0', 4 * width - #tail)
-   for l = 1, limits do
+   local known
+   local known_2 = K[limitsAt + 1]
+   if not known_2 then
+    local at = fixed + 0 * stride + 7
+    known_2 = sub(header, at + 1, at + Z[limitsAt + 1] * width)
+    K[limitsAt + 1] = known_2
+   end
+   known = known_2
+   local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[limitsAt + 1], #known / width, known, rep('\\0', near - #known))
+   for l = 2, limits do
     if l <= moved then
-     local known
-     local known_2 = K[limitsAt + l]
-     if not known_2 then
+     local known_3 = K[limitsAt + l]
+     if not known_3 then
       local at = fixed + (l - 1) * stride + 7
-      known_2 = sub(header, at + 1, at + Z[limitsAt + l] * width)
-      K[limitsAt + l] = known_2
+      known_3 = sub(header, at + 1, at + Z[limitsAt + l] * width)
+      K[limitsAt + l] = known_3
      end
-     known = known_2
-     text = text .. packBytes('>I6B', H[limitsAt + l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+     known = known_3
+     text = packBytes('>c0I6Bc0c0', text, H[limitsAt + l], #known / width, known, rep('\\0', near - #known))
     end
    end
    value = text
   end
   if total > 4 then
-   value = value .. entries .. rep('\\0', (capacity - total) * width)
+   value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
   end
-  call('SET', key, value, 'PX', expires - now + slack)
+  if longer then
+   call('SET', key, value, 'PX', expires - now + slack)
+  else
+   call('SET', key, value, 'KEEPTTL')
+  end
  end
  local function log_advanceAll(key, at)
   for l = 1, limits do
@@ -432,7 +449,7 @@ do
     head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
    end
    local skip = (head - chunkFrom) * width
-   local known = sub(chunk, skip + 1, skip + 4 * width)
+   local known = sub(chunk, skip + 1, skip + near)
    H[limitsAt + l], K[limitsAt + l], moved = head, known, moved > l and moved or l
   end
  end
@@ -442,9 +459,9 @@ do
   if #header < base then
    expires = nil
   else
-   newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
+   newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
    local spare = expires - newest - longestMs
-   if spare < 0 or spare > 10000 then
+   if spare < 0 or spare > linger then
     expires = nil
    end
   end
@@ -454,17 +471,19 @@ do
     H[limitsAt + l], K[limitsAt + l] = 0, ''
    end
   else
-   tail = sub(header, 30, 29 + unwritten * width)
+   tail = sub(header, 24, 23 + unwritten * width)
    if newest > now and newest <= now + longestMs then
     instant = newest
    else
     instant = now
    end
+   oldest = total
    local at = fixed + 1
    for l = 1, limits do
     local head, known, low = unpackBytes(limitFormat, header, at)
     H[limitsAt + l], K[limitsAt + l], Z[limitsAt + l] = head, nil, known
     at = at + stride
+    oldest = oldest < head and oldest or head
     if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
      source = key
      if whole then
@@ -526,7 +545,7 @@ do
       head_2 = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
      end
      local skip = (head_2 - chunkFrom) * width
-     local known_2 = sub(chunk, skip + 1, skip + 4 * width)
+     local known_2 = sub(chunk, skip + 1, skip + near)
      H[limitsAt + l], K[limitsAt + l], moved = head_2, known_2, moved > l and moved or l
     end
    end
@@ -558,7 +577,10 @@ do
   return units
  end
  take[2] = function(key, cost)
-  local added = packBytes(entry, instant % modulus)
+  if instant ~= stampedAt or #stamp ~= width then
+   stamp, stampedAt = packBytes(entry, instant % modulus), instant
+  end
+  local added = stamp
   if cost > 1 then
    added = rep(added, cost)
   end
@@ -580,27 +602,29 @@ do
     log_known_result = known_2
     local ahead = sub(log_known_result, (head - was) * width + 1)
     if head + #ahead / width == total then
-     ahead = sub(ahead .. added, 1, 4 * width)
+     ahead = sub(ahead .. added, 1, near)
     end
     H[limitsAt + l], K[limitsAt + l], moved = head, ahead, moved > l and moved or l
    end
    kept = kept < head and kept or head
   end
-  local lapsed = kept - (total - #tail / width)
-  if lapsed > 0 then
-   tail = sub(tail, lapsed * width + 1)
+  if kept > oldest then
+   local lapsed = kept - (total - #tail / width)
+   if lapsed > 0 then
+    tail = sub(tail, lapsed * width + 1)
+   end
   end
   if expires and not whole then
    oldest = kept
    local added_2 = added
-   local linger = 10000 < longestMs and 10000 or longestMs
-   local inRing, unwritten, ends = total - #tail / width, tail .. added_2, instant + longestMs
-   local isNear, isLate, count = #unwritten <= 4 * width, ends > expires, total - oldest + #added_2 / width
-   if not isNear and count > capacity or isLate and 4 * count < capacity then
+   tail, total, newest = tail .. added_2, total + cost, instant
+   local ends, count = newest + longestMs, total - oldest
+   local isLate = ends > expires
+   if #tail > near and count > capacity or isLate and 4 * count < capacity then
     local log_read_result
-    local inRing_2 = total - #tail / width
+    local inRing = total - #tail / width
     local entries
-    local count_2 = (total < inRing_2 and total or inRing_2) - oldest
+    local count_2 = (total < inRing and total or inRing) - oldest
     if count_2 <= 0 then
      entries = ''
     else
@@ -612,42 +636,46 @@ do
      end
      entries = entries_2
     end
-    log_read_result = entries .. sub(tail, (0 > oldest - inRing_2 and 0 or oldest - inRing_2) * width + 1, (0 > total - inRing_2 and 0 or total - inRing_2) * width)
-    unwritten = log_read_result .. added_2
-    total, newest = oldest + count, instant
-    log_rewrite(key, unwritten, linger)
+    log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
+    log_rewrite(key, log_read_result, isLate and linger)
    else
-    if not isNear then
-     local slot = inRing % capacity
+    if #tail > near then
+     local from = total - #tail / width
+     local slot = from % capacity
      local here = (capacity - slot) * width
-     call('SETRANGE', key, base + slot * width, sub(unwritten, 1, here))
-     if #unwritten > here then
-      call('SETRANGE', key, base, sub(unwritten, here + 1))
+     call('SETRANGE', key, base + slot * width, sub(tail, 1, here))
+     if #tail > here then
+      call('SETRANGE', key, base, sub(tail, here + 1))
      end
-     unwritten = ''
+     tail = ''
     end
-    total, newest, tail = oldest + count, instant, unwritten
     if isLate then
      expires = ends + linger
      call('PEXPIRE', key, expires - now + slack)
     end
     local log_header_result
-    local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
     if moved == 0 then
-     log_header_result = text
+     log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
     else
-     text = text .. rep('\\0', 4 * width - #tail)
-     for l = 1, limits do
+     local known
+     local known_2 = K[limitsAt + 1]
+     if not known_2 then
+      local at = fixed + 0 * stride + 7
+      known_2 = sub(header, at + 1, at + Z[limitsAt + 1] * width)
+      K[limitsAt + 1] = known_2
+     end
+     known = known_2
+     local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[limitsAt + 1], #known / width, known, rep('\\0', near - #known))
+     for l = 2, limits do
       if l <= moved then
-       local known
-       local known_2 = K[limitsAt + l]
-       if not known_2 then
+       local known_3 = K[limitsAt + l]
+       if not known_3 then
         local at = fixed + (l - 1) * stride + 7
-        known_2 = sub(header, at + 1, at + Z[limitsAt + l] * width)
-        K[limitsAt + l] = known_2
+        known_3 = sub(header, at + 1, at + Z[limitsAt + l] * width)
+        K[limitsAt + l] = known_3
        end
-       known = known_2
-       text = text .. packBytes('>I6B', H[limitsAt + l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+       known = known_3
+       text = packBytes('>c0I6Bc0c0', text, H[limitsAt + l], #known / width, known, rep('\\0', near - #known))
       end
      end
      log_header_result = text
@@ -657,7 +685,7 @@ do
    return
   end
   oldest, total, newest = kept, total + cost, instant
-  log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, 0)
+  log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
  end
  giveBack[2] = function(key, cost, receipt)
   local entries = whole or log_read(key, oldest, total)
@@ -2330,12 +2358,12 @@ return reply
 
 export const decideLogScript: LuaScript = {
   name: 'decide-log',
-  sha1: 'bfc0e73f555e908388384c246d6af5cddbe3d700',
+  sha1: 'b233acaf0ecf527ee2f8ba92bd170805137d0325',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor, min = redis.call, math.floor, math.min
+local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
-local sub, rep, concat = string.sub, string.rep, table.concat
+local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -2350,16 +2378,18 @@ local last
 local costs
 local needs
 local params, most, longestMs
+local firstLinger, linger
 local W
 local F
 local S
 local R
-local H = {}
+local H
 local K
 local Z
-local base, headerEnd, width, entry, modulus, fixed, stride, limitFormat
+local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
+local stampedAt, stamp = nil, ''
 local blockKeys = ARGV[2] + 0
 if blockKeys < 0 then
  if tryCall('GET', KEYS[1]) then
@@ -2383,12 +2413,15 @@ for _ = 1, ARGV[3] + 0 do
  else
   W, F = 6, '>I6'
  end
- S = 29 + 4 * W + (last - p - 1) / 2 * (7 + 4 * W)
- R = tostring(S - 1)
+ S = 23 + 4 * W + (last - p - 1) / 2 * (7 + 4 * W)
+ R = format('%d', S - 1)
  params = first
  most, longestMs = ARGV[params], ARGV[params + 1]
+ firstLinger = floor(longestMs / 10)
+ linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
  base, headerEnd, width, entry = S, R, W, F
- fixed, stride = 29 + 4 * width, 7 + 4 * width
+ near = 4 * width
+ fixed, stride = 23 + near, 7 + near
  if width == 4 then
   modulus, limitFormat = 4294967296, '>I6BI4'
  else
@@ -2450,26 +2483,28 @@ for _ = 1, ARGV[3] + 0 do
     if #header < base then
      expires = nil
     else
-     newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
+     newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
      local spare = expires - newest - longestMs
-     if spare < 0 or spare > 10000 then
+     if spare < 0 or spare > linger then
       expires = nil
      end
     end
     if not expires then
      newest, oldest, total, tail, instant = nil, 0, 0, '', now
-     H[1], K = 0, ''
+     H, K = 0, ''
     else
-     tail = sub(header, 30, 29 + unwritten * width)
+     tail = sub(header, 24, 23 + unwritten * width)
      if newest > now and newest <= now + longestMs then
       instant = newest
      else
       instant = now
      end
+     oldest = total
      local at = fixed + 1
      local head, known, low = unpackBytes(limitFormat, header, at)
-     H[1], K, Z = head, nil, known
+     H, K, Z = head, nil, known
      at = at + stride
+     oldest = oldest < head and oldest or head
      if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 3] then
       source = key
       if whole then
@@ -2483,7 +2518,7 @@ for _ = 1, ARGV[3] + 0 do
         K = known_2
        end
        log_known_result = known_2
-       chunk, chunkFrom = log_known_result, H[1]
+       chunk, chunkFrom = log_known_result, H
       end
       local head_2 = total
       if total > oldest and newest > instant - ARGV[params + 3] then
@@ -2531,8 +2566,8 @@ for _ = 1, ARGV[3] + 0 do
        head_2 = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
       end
       local skip = (head_2 - chunkFrom) * width
-      local known_2 = sub(chunk, skip + 1, skip + 4 * width)
-      H[1], K, moved = head_2, known_2, moved > 1 and moved or 1
+      local known_2 = sub(chunk, skip + 1, skip + near)
+      H, K, moved = head_2, known_2, moved > 1 and moved or 1
      end
      if newest > now + longestMs then
       newest = now
@@ -2552,7 +2587,7 @@ for _ = 1, ARGV[3] + 0 do
          K = known_2
         end
         log_known_result = known_2
-        chunk, chunkFrom = log_known_result, H[1]
+        chunk, chunkFrom = log_known_result, H
        end
        local head_2 = total
        if total > oldest and newest > at_2 - ARGV[params + 3] then
@@ -2600,8 +2635,8 @@ for _ = 1, ARGV[3] + 0 do
         head_2 = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
        end
        local skip = (head_2 - chunkFrom) * width
-       local known_2 = sub(chunk, skip + 1, skip + 4 * width)
-       H[1], K, moved = head_2, known_2, moved > 1 and moved or 1
+       local known_2 = sub(chunk, skip + 1, skip + near)
+       H, K, moved = head_2, known_2, moved > 1 and moved or 1
       end
       log_advanceAll(key, instant)
      end
@@ -2610,7 +2645,7 @@ for _ = 1, ARGV[3] + 0 do
     if cost > ARGV[params + 2] then
      wait_2 = -1
     end
-    if wait_2 == 0 and total - H[1] + cost > ARGV[params + 2] then
+    if wait_2 == 0 and total - H + cost > ARGV[params + 2] then
      wait_2 = 1
     end
     wait = wait_2
@@ -2625,7 +2660,7 @@ for _ = 1, ARGV[3] + 0 do
      if allowed and costs > 0 then
       local units
       local units_2 = most
-      local taken = total - (H[1] or total)
+      local taken = total - (H or total)
       units_2 = units_2 < ARGV[params + 2] - taken and units_2 or ARGV[params + 2] - taken
       units = units_2
       admitted = min(equals, floor((units - needs) / costs) + 1)
@@ -2645,12 +2680,15 @@ for _ = 1, ARGV[3] + 0 do
     if charged then
      if cost_2 > 0 then
       local cost_3 = cost_2
-      local added = packBytes(entry, instant % modulus)
+      if instant ~= stampedAt or #stamp ~= width then
+       stamp, stampedAt = packBytes(entry, instant % modulus), instant
+      end
+      local added = stamp
       if cost_3 > 1 then
        added = rep(added, cost_3)
       end
       local kept = total
-      local was, known = H[1], K and #K / width or Z
+      local was, known = H, K and #K / width or Z
       local head = total + cost_3 - ARGV[params + 2]
       if head < was then
        head = was
@@ -2666,26 +2704,28 @@ for _ = 1, ARGV[3] + 0 do
        log_known_result = known_2
        local ahead = sub(log_known_result, (head - was) * width + 1)
        if head + #ahead / width == total then
-        ahead = sub(ahead .. added, 1, 4 * width)
+        ahead = sub(ahead .. added, 1, near)
        end
-       H[1], K, moved = head, ahead, moved > 1 and moved or 1
+       H, K, moved = head, ahead, moved > 1 and moved or 1
       end
       kept = kept < head and kept or head
-      local lapsed = kept - (total - #tail / width)
-      if lapsed > 0 then
-       tail = sub(tail, lapsed * width + 1)
+      if kept > oldest then
+       local lapsed = kept - (total - #tail / width)
+       if lapsed > 0 then
+        tail = sub(tail, lapsed * width + 1)
+       end
       end
       if expires and not whole then
        oldest = kept
        local added_2 = added
-       local linger = 10000 < longestMs and 10000 or longestMs
-       local inRing, unwritten_2, ends_2 = total - #tail / width, tail .. added_2, instant + longestMs
-       local isNear, isLate, count = #unwritten_2 <= 4 * width, ends_2 > expires, total - oldest + #added_2 / width
-       if not isNear and count > capacity or isLate and 4 * count < capacity then
+       tail, total, newest = tail .. added_2, total + cost_3, instant
+       local ends_2, count = newest + longestMs, total - oldest
+       local isLate = ends_2 > expires
+       if #tail > near and count > capacity or isLate and 4 * count < capacity then
         local log_read_result
-        local inRing_2 = total - #tail / width
+        local inRing = total - #tail / width
         local entries
-        local count_2 = (total < inRing_2 and total or inRing_2) - oldest
+        local count_2 = (total < inRing and total or inRing) - oldest
         if count_2 <= 0 then
          entries = ''
         else
@@ -2697,10 +2737,8 @@ for _ = 1, ARGV[3] + 0 do
          end
          entries = entries_2
         end
-        log_read_result = entries .. sub(tail, (0 > oldest - inRing_2 and 0 or oldest - inRing_2) * width + 1, (0 > total - inRing_2 and 0 or total - inRing_2) * width)
-        unwritten_2 = log_read_result .. added_2
-        total, newest = oldest + count, instant
-        local function log_rewrite(key_3, entries_2, linger_2)
+        log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
+        local function log_rewrite(key_3, entries_2, longer)
          local known_2
          local known_3 = K
          if not known_3 then
@@ -2709,99 +2747,19 @@ for _ = 1, ARGV[3] + 0 do
           K = known_3
          end
          known_2 = known_3
-         local head_2 = H[1] - oldest
-         H[1], K, moved = head_2, known_2, moved > 1 and moved or 1
+         local head_2 = H - oldest
+         H, K, moved = head_2, known_2, moved > 1 and moved or 1
          oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
          if total > 4 then
-          capacity, tail = min(most, total + floor(total / 4) + 2), ''
+          capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
          end
-         expires = newest + longestMs + linger_2
+         if longer then
+          expires = newest + longestMs + longer
+         end
          local value
-         local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
          if moved == 0 then
-          value = text
+          value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
          else
-          text = text .. rep('\\0', 4 * width - #tail)
-          if 1 <= moved then
-           local known_4
-           local known_5 = K
-           if not known_5 then
-            local at = fixed + 0 * stride + 7
-            known_5 = sub(header, at + 1, at + Z * width)
-            K = known_5
-           end
-           known_4 = known_5
-           text = text .. packBytes('>I6B', H[1], #known_4 / width) .. known_4 .. rep('\\0', 4 * width - #known_4)
-          end
-          value = text
-         end
-         if total > 4 then
-          value = value .. entries_2 .. rep('\\0', (capacity - total) * width)
-         end
-         call('SET', key_3, value, 'PX', expires - now + slack)
-        end
-        log_rewrite(key_2, unwritten_2, linger)
-       else
-        if not isNear then
-         local slot = inRing % capacity
-         local here = (capacity - slot) * width
-         call('SETRANGE', key_2, base + slot * width, sub(unwritten_2, 1, here))
-         if #unwritten_2 > here then
-          call('SETRANGE', key_2, base, sub(unwritten_2, here + 1))
-         end
-         unwritten_2 = ''
-        end
-        total, newest, tail = oldest + count, instant, unwritten_2
-        if isLate then
-         expires = ends_2 + linger
-         call('PEXPIRE', key_2, expires - now + slack)
-        end
-        local log_header_result
-        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
-        if moved == 0 then
-         log_header_result = text
-        else
-         text = text .. rep('\\0', 4 * width - #tail)
-         if 1 <= moved then
-          local known_2
-          local known_3 = K
-          if not known_3 then
-           local at = fixed + 0 * stride + 7
-           known_3 = sub(header, at + 1, at + Z * width)
-           K = known_3
-          end
-          known_2 = known_3
-          text = text .. packBytes('>I6B', H[1], #known_2 / width) .. known_2 .. rep('\\0', 4 * width - #known_2)
-         end
-         log_header_result = text
-        end
-        call('SETRANGE', key_2, '0', log_header_result)
-       end
-      else
-       oldest, total, newest = kept, total + cost_3, instant
-       local function log_rewrite(key_3, entries, linger)
-        local known_2
-        local known_3 = K
-        if not known_3 then
-         local at = fixed + 0 * stride + 7
-         known_3 = sub(header, at + 1, at + Z * width)
-         K = known_3
-        end
-        known_2 = known_3
-        local head_2 = H[1] - oldest
-        H[1], K, moved = head_2, known_2, moved > 1 and moved or 1
-        oldest, total, capacity, tail = 0, total - oldest, 0, entries
-        if total > 4 then
-         capacity, tail = min(most, total + floor(total / 4) + 2), ''
-        end
-        expires = newest + longestMs + linger
-        local value
-        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
-        if moved == 0 then
-         value = text
-        else
-         text = text .. rep('\\0', 4 * width - #tail)
-         if 1 <= moved then
           local known_4
           local known_5 = K
           if not known_5 then
@@ -2810,16 +2768,96 @@ for _ = 1, ARGV[3] + 0 do
            K = known_5
           end
           known_4 = known_5
-          text = text .. packBytes('>I6B', H[1], #known_4 / width) .. known_4 .. rep('\\0', 4 * width - #known_4)
+          local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_4 / width, known_4, rep('\\0', near - #known_4))
+          value = text
          end
+         if total > 4 then
+          value = packBytes('c0c0c0', value, entries_2, rep('\\0', (capacity - total) * width))
+         end
+         if longer then
+          call('SET', key_3, value, 'PX', expires - now + slack)
+         else
+          call('SET', key_3, value, 'KEEPTTL')
+         end
+        end
+        log_rewrite(key_2, log_read_result, isLate and linger)
+       else
+        if #tail > near then
+         local from = total - #tail / width
+         local slot = from % capacity
+         local here = (capacity - slot) * width
+         call('SETRANGE', key_2, base + slot * width, sub(tail, 1, here))
+         if #tail > here then
+          call('SETRANGE', key_2, base, sub(tail, here + 1))
+         end
+         tail = ''
+        end
+        if isLate then
+         expires = ends_2 + linger
+         call('PEXPIRE', key_2, expires - now + slack)
+        end
+        local log_header_result
+        if moved == 0 then
+         log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+        else
+         local known_2
+         local known_3 = K
+         if not known_3 then
+          local at = fixed + 0 * stride + 7
+          known_3 = sub(header, at + 1, at + Z * width)
+          K = known_3
+         end
+         known_2 = known_3
+         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_2 / width, known_2, rep('\\0', near - #known_2))
+         log_header_result = text
+        end
+        call('SETRANGE', key_2, '0', log_header_result)
+       end
+      else
+       oldest, total, newest = kept, total + cost_3, instant
+       local function log_rewrite(key_3, entries, longer)
+        local known_2
+        local known_3 = K
+        if not known_3 then
+         local at = fixed + 0 * stride + 7
+         known_3 = sub(header, at + 1, at + Z * width)
+         K = known_3
+        end
+        known_2 = known_3
+        local head_2 = H - oldest
+        H, K, moved = head_2, known_2, moved > 1 and moved or 1
+        oldest, total, capacity, tail = 0, total - oldest, 0, entries
+        if total > 4 then
+         capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+        end
+        if longer then
+         expires = newest + longestMs + longer
+        end
+        local value
+        if moved == 0 then
+         value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+        else
+         local known_4
+         local known_5 = K
+         if not known_5 then
+          local at = fixed + 0 * stride + 7
+          known_5 = sub(header, at + 1, at + Z * width)
+          K = known_5
+         end
+         known_4 = known_5
+         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_4 / width, known_4, rep('\\0', near - #known_4))
          value = text
         end
         if total > 4 then
-         value = value .. entries .. rep('\\0', (capacity - total) * width)
+         value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
         end
-        call('SET', key_3, value, 'PX', expires - now + slack)
+        if longer then
+         call('SET', key_3, value, 'PX', expires - now + slack)
+        else
+         call('SET', key_3, value, 'KEEPTTL')
+        end
        end
-       log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, 0)
+       log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
       end
      end
     elseif op == 0 then
@@ -2840,7 +2878,7 @@ for _ = 1, ARGV[3] + 0 do
           K = known
          end
          log_known_result = known
-         chunk, chunkFrom = log_known_result, H[1]
+         chunk, chunkFrom = log_known_result, H
         end
         local head = total
         if total > oldest and newest > at - ARGV[params + 3] then
@@ -2888,11 +2926,11 @@ for _ = 1, ARGV[3] + 0 do
          head = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
         end
         local skip = (head - chunkFrom) * width
-        local known = sub(chunk, skip + 1, skip + 4 * width)
-        H[1], K, moved = head, known, moved > 1 and moved or 1
+        local known = sub(chunk, skip + 1, skip + near)
+        H, K, moved = head, known, moved > 1 and moved or 1
        end
        log_advanceAll(key_2, newest)
-       local function log_rewrite(key_3, entries, linger)
+       local function log_rewrite(key_3, entries, longer)
         local known
         local known_2 = K
         if not known_2 then
@@ -2901,36 +2939,38 @@ for _ = 1, ARGV[3] + 0 do
          K = known_2
         end
         known = known_2
-        local head = H[1] - oldest
-        H[1], K, moved = head, known, moved > 1 and moved or 1
+        local head = H - oldest
+        H, K, moved = head, known, moved > 1 and moved or 1
         oldest, total, capacity, tail = 0, total - oldest, 0, entries
         if total > 4 then
-         capacity, tail = min(most, total + floor(total / 4) + 2), ''
+         capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
         end
-        expires = newest + longestMs + linger
+        if longer then
+         expires = newest + longestMs + longer
+        end
         local value
-        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
         if moved == 0 then
-         value = text
+         value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
         else
-         text = text .. rep('\\0', 4 * width - #tail)
-         if 1 <= moved then
-          local known_3
-          local known_4 = K
-          if not known_4 then
-           local at = fixed + 0 * stride + 7
-           known_4 = sub(header, at + 1, at + Z * width)
-           K = known_4
-          end
-          known_3 = known_4
-          text = text .. packBytes('>I6B', H[1], #known_3 / width) .. known_3 .. rep('\\0', 4 * width - #known_3)
+         local known_3
+         local known_4 = K
+         if not known_4 then
+          local at = fixed + 0 * stride + 7
+          known_4 = sub(header, at + 1, at + Z * width)
+          K = known_4
          end
+         known_3 = known_4
+         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_3 / width, known_3, rep('\\0', near - #known_3))
          value = text
         end
         if total > 4 then
-         value = value .. entries .. rep('\\0', (capacity - total) * width)
+         value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
         end
-        call('SET', key_3, value, 'PX', expires - now + slack)
+        if longer then
+         call('SET', key_3, value, 'PX', expires - now + slack)
+        else
+         call('SET', key_3, value, 'KEEPTTL')
+        end
        end
        log_rewrite(key_2, whole, 0)
        log_advanceAll(key_2, instant)
@@ -2942,7 +2982,7 @@ for _ = 1, ARGV[3] + 0 do
      local cost_3 = needs
      local latest = newest and newest + 1 or 0
      if outcome_2 == 1 then
-      local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H[1] or total))
+      local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H or total))
       if pieces == 0 then
        reply = reply .. piece
       else
@@ -2950,19 +2990,6 @@ for _ = 1, ARGV[3] + 0 do
        more[pieces] = piece
       end
       pieces = pieces + 1
-      for l = 2, 1, 3 do
-       local counts = packBytes('>I4I4I4', total - (H[l] or total), total - (H[l + 1] or total), total - (H[l + 2] or total))
-       if 1 < l + 2 then
-        counts = sub(counts, 1, (1 - l + 1) * 4)
-       end
-       if pieces == 0 then
-        reply = reply .. counts
-       else
-        more = more or {}
-        more[pieces] = counts
-       end
-       pieces = pieces + 1
-      end
      else
       local piece = packBytes('>BI6I6', outcome_2, instant, latest)
       if pieces == 0 then
@@ -2984,12 +3011,12 @@ for _ = 1, ARGV[3] + 0 do
         K = known
        end
        log_known_result = known
-       chunk, chunkFrom = log_known_result, H[1]
+       chunk, chunkFrom = log_known_result, H
       end
       local fewer = -1
-      if H[1] < total then
+      if H < total then
        local log_entry_result
-       local i = H[1]
+       local i = H
        local beyond = i - chunkFrom - #chunk / width
        if i < chunkFrom or beyond >= 16 then
         chunk, chunkFrom, beyond = '', i, 0
@@ -3018,7 +3045,7 @@ for _ = 1, ARGV[3] + 0 do
        fewer = log_entry_result + ARGV[params + 3] - now
       end
       local wait_3
-      local total_2, live, at, limit, windowMs = total, total - H[1], instant, ARGV[params + 2], ARGV[params + 3]
+      local total_2, live, at, limit, windowMs = total, total - H, instant, ARGV[params + 2], ARGV[params + 3]
       if cost_3 > limit then
        wait_3 = -1
       else
@@ -3058,7 +3085,7 @@ for _ = 1, ARGV[3] + 0 do
       if wait_3 > 0 then
        wait_3 = wait_3 + instant - now
       end
-      local piece_2 = packBytes('>I4I7I7', total - (H[1] or total), wait_3 + 1, fewer + 1)
+      local piece_2 = packBytes('>I4I7I7', total - (H or total), wait_3 + 1, fewer + 1)
       if pieces == 0 then
        reply = reply .. piece_2
       else
@@ -3083,12 +3110,12 @@ return reply
 
 export const decideLogsScript: LuaScript = {
   name: 'decide-logs',
-  sha1: '86f1d324fd4b7ae3552cbed61fd403a2ee8cbd2e',
+  sha1: '107b41586c1c424e80931934fc68c759d1ea8a44',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor, min = redis.call, math.floor, math.min
+local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
-local sub, rep, concat = string.sub, string.rep, table.concat
+local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -3103,14 +3130,16 @@ local last
 local costs
 local needs
 local params, limits, most, longestMs
+local firstLinger, linger
 local W
 local F
 local S
 local R
 local H, K, Z = {}, {}, {}
-local base, headerEnd, width, entry, modulus, fixed, stride, limitFormat
+local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
+local stampedAt, stamp = nil, ''
 local blockKeys = ARGV[2] + 0
 if blockKeys < 0 then
  if tryCall('GET', KEYS[1]) then
@@ -3134,12 +3163,15 @@ for _ = 1, ARGV[3] + 0 do
  else
   W, F = 6, '>I6'
  end
- S = 29 + 4 * W + (last - p - 1) / 2 * (7 + 4 * W)
- R = tostring(S - 1)
+ S = 23 + 4 * W + (last - p - 1) / 2 * (7 + 4 * W)
+ R = format('%d', S - 1)
  params, limits = first, (last - first - 1) / 2
  most, longestMs = ARGV[params], ARGV[params + 1]
+ firstLinger = floor(longestMs / 10)
+ linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
  base, headerEnd, width, entry = S, R, W, F
- fixed, stride = 29 + 4 * width, 7 + 4 * width
+ near = 4 * width
+ fixed, stride = 23 + near, 7 + near
  if width == 4 then
   modulus, limitFormat = 4294967296, '>I6BI4'
  else
@@ -3201,9 +3233,9 @@ for _ = 1, ARGV[3] + 0 do
     if #header < base then
      expires = nil
     else
-     newest, expires, capacity, oldest, total, unwritten = unpackBytes('>I6I6I4I6I6B', header)
+     newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
      local spare = expires - newest - longestMs
-     if spare < 0 or spare > 10000 then
+     if spare < 0 or spare > linger then
       expires = nil
      end
     end
@@ -3213,17 +3245,19 @@ for _ = 1, ARGV[3] + 0 do
       H[l], K[l] = 0, ''
      end
     else
-     tail = sub(header, 30, 29 + unwritten * width)
+     tail = sub(header, 24, 23 + unwritten * width)
      if newest > now and newest <= now + longestMs then
       instant = newest
      else
       instant = now
      end
+     oldest = total
      local at = fixed + 1
      for l = 1, limits do
       local head, known, low = unpackBytes(limitFormat, header, at)
       H[l], K[l], Z[l] = head, nil, known
       at = at + stride
+      oldest = oldest < head and oldest or head
       if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
        source = key
        if whole then
@@ -3285,7 +3319,7 @@ for _ = 1, ARGV[3] + 0 do
         head_2 = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
        end
        local skip = (head_2 - chunkFrom) * width
-       local known_2 = sub(chunk, skip + 1, skip + 4 * width)
+       local known_2 = sub(chunk, skip + 1, skip + near)
        H[l], K[l], moved = head_2, known_2, moved > l and moved or l
       end
      end
@@ -3356,7 +3390,7 @@ for _ = 1, ARGV[3] + 0 do
          head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
         end
         local skip = (head - chunkFrom) * width
-        local known = sub(chunk, skip + 1, skip + 4 * width)
+        local known = sub(chunk, skip + 1, skip + near)
         H[l], K[l], moved = head, known, moved > l and moved or l
        end
       end
@@ -3406,7 +3440,10 @@ for _ = 1, ARGV[3] + 0 do
     if charged then
      if cost_2 > 0 then
       local cost_3 = cost_2
-      local added = packBytes(entry, instant % modulus)
+      if instant ~= stampedAt or #stamp ~= width then
+       stamp, stampedAt = packBytes(entry, instant % modulus), instant
+      end
+      local added = stamp
       if cost_3 > 1 then
        added = rep(added, cost_3)
       end
@@ -3428,27 +3465,29 @@ for _ = 1, ARGV[3] + 0 do
         log_known_result = known_2
         local ahead = sub(log_known_result, (head - was) * width + 1)
         if head + #ahead / width == total then
-         ahead = sub(ahead .. added, 1, 4 * width)
+         ahead = sub(ahead .. added, 1, near)
         end
         H[l], K[l], moved = head, ahead, moved > l and moved or l
        end
        kept = kept < head and kept or head
       end
-      local lapsed = kept - (total - #tail / width)
-      if lapsed > 0 then
-       tail = sub(tail, lapsed * width + 1)
+      if kept > oldest then
+       local lapsed = kept - (total - #tail / width)
+       if lapsed > 0 then
+        tail = sub(tail, lapsed * width + 1)
+       end
       end
       if expires and not whole then
        oldest = kept
        local added_2 = added
-       local linger = 10000 < longestMs and 10000 or longestMs
-       local inRing, unwritten_2, ends_2 = total - #tail / width, tail .. added_2, instant + longestMs
-       local isNear, isLate, count = #unwritten_2 <= 4 * width, ends_2 > expires, total - oldest + #added_2 / width
-       if not isNear and count > capacity or isLate and 4 * count < capacity then
+       tail, total, newest = tail .. added_2, total + cost_3, instant
+       local ends_2, count = newest + longestMs, total - oldest
+       local isLate = ends_2 > expires
+       if #tail > near and count > capacity or isLate and 4 * count < capacity then
         local log_read_result
-        local inRing_2 = total - #tail / width
+        local inRing = total - #tail / width
         local entries
-        local count_2 = (total < inRing_2 and total or inRing_2) - oldest
+        local count_2 = (total < inRing and total or inRing) - oldest
         if count_2 <= 0 then
          entries = ''
         else
@@ -3460,10 +3499,8 @@ for _ = 1, ARGV[3] + 0 do
          end
          entries = entries_2
         end
-        log_read_result = entries .. sub(tail, (0 > oldest - inRing_2 and 0 or oldest - inRing_2) * width + 1, (0 > total - inRing_2 and 0 or total - inRing_2) * width)
-        unwritten_2 = log_read_result .. added_2
-        total, newest = oldest + count, instant
-        local function log_rewrite(key_3, entries_2, linger_2)
+        log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
+        local function log_rewrite(key_3, entries_2, longer)
          for l = 1, limits do
           local known
           local known_2 = K[l]
@@ -3478,68 +3515,86 @@ for _ = 1, ARGV[3] + 0 do
          end
          oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
          if total > 4 then
-          capacity, tail = min(most, total + floor(total / 4) + 2), ''
+          capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
          end
-         expires = newest + longestMs + linger_2
+         if longer then
+          expires = newest + longestMs + longer
+         end
          local value
-         local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
          if moved == 0 then
-          value = text
+          value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
          else
-          text = text .. rep('\\0', 4 * width - #tail)
-          for l = 1, limits do
+          local known
+          local known_2 = K[1]
+          if not known_2 then
+           local at = fixed + 0 * stride + 7
+           known_2 = sub(header, at + 1, at + Z[1] * width)
+           K[1] = known_2
+          end
+          known = known_2
+          local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+          for l = 2, limits do
            if l <= moved then
-            local known
-            local known_2 = K[l]
-            if not known_2 then
+            local known_3 = K[l]
+            if not known_3 then
              local at = fixed + (l - 1) * stride + 7
-             known_2 = sub(header, at + 1, at + Z[l] * width)
-             K[l] = known_2
+             known_3 = sub(header, at + 1, at + Z[l] * width)
+             K[l] = known_3
             end
-            known = known_2
-            text = text .. packBytes('>I6B', H[l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+            known = known_3
+            text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
            end
           end
           value = text
          end
          if total > 4 then
-          value = value .. entries_2 .. rep('\\0', (capacity - total) * width)
+          value = packBytes('c0c0c0', value, entries_2, rep('\\0', (capacity - total) * width))
          end
-         call('SET', key_3, value, 'PX', expires - now + slack)
+         if longer then
+          call('SET', key_3, value, 'PX', expires - now + slack)
+         else
+          call('SET', key_3, value, 'KEEPTTL')
+         end
         end
-        log_rewrite(key_2, unwritten_2, linger)
+        log_rewrite(key_2, log_read_result, isLate and linger)
        else
-        if not isNear then
-         local slot = inRing % capacity
+        if #tail > near then
+         local from = total - #tail / width
+         local slot = from % capacity
          local here = (capacity - slot) * width
-         call('SETRANGE', key_2, base + slot * width, sub(unwritten_2, 1, here))
-         if #unwritten_2 > here then
-          call('SETRANGE', key_2, base, sub(unwritten_2, here + 1))
+         call('SETRANGE', key_2, base + slot * width, sub(tail, 1, here))
+         if #tail > here then
+          call('SETRANGE', key_2, base, sub(tail, here + 1))
          end
-         unwritten_2 = ''
+         tail = ''
         end
-        total, newest, tail = oldest + count, instant, unwritten_2
         if isLate then
          expires = ends_2 + linger
          call('PEXPIRE', key_2, expires - now + slack)
         end
         local log_header_result
-        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
         if moved == 0 then
-         log_header_result = text
+         log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
         else
-         text = text .. rep('\\0', 4 * width - #tail)
-         for l = 1, limits do
+         local known
+         local known_2 = K[1]
+         if not known_2 then
+          local at = fixed + 0 * stride + 7
+          known_2 = sub(header, at + 1, at + Z[1] * width)
+          K[1] = known_2
+         end
+         known = known_2
+         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+         for l = 2, limits do
           if l <= moved then
-           local known
-           local known_2 = K[l]
-           if not known_2 then
+           local known_3 = K[l]
+           if not known_3 then
             local at = fixed + (l - 1) * stride + 7
-            known_2 = sub(header, at + 1, at + Z[l] * width)
-            K[l] = known_2
+            known_3 = sub(header, at + 1, at + Z[l] * width)
+            K[l] = known_3
            end
-           known = known_2
-           text = text .. packBytes('>I6B', H[l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+           known = known_3
+           text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
           end
          end
          log_header_result = text
@@ -3548,7 +3603,7 @@ for _ = 1, ARGV[3] + 0 do
        end
       else
        oldest, total, newest = kept, total + cost_3, instant
-       local function log_rewrite(key_3, entries, linger)
+       local function log_rewrite(key_3, entries, longer)
         for l = 1, limits do
          local known
          local known_2 = K[l]
@@ -3563,36 +3618,48 @@ for _ = 1, ARGV[3] + 0 do
         end
         oldest, total, capacity, tail = 0, total - oldest, 0, entries
         if total > 4 then
-         capacity, tail = min(most, total + floor(total / 4) + 2), ''
+         capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
         end
-        expires = newest + longestMs + linger
+        if longer then
+         expires = newest + longestMs + longer
+        end
         local value
-        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
         if moved == 0 then
-         value = text
+         value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
         else
-         text = text .. rep('\\0', 4 * width - #tail)
-         for l = 1, limits do
+         local known
+         local known_2 = K[1]
+         if not known_2 then
+          local at = fixed + 0 * stride + 7
+          known_2 = sub(header, at + 1, at + Z[1] * width)
+          K[1] = known_2
+         end
+         known = known_2
+         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+         for l = 2, limits do
           if l <= moved then
-           local known
-           local known_2 = K[l]
-           if not known_2 then
+           local known_3 = K[l]
+           if not known_3 then
             local at = fixed + (l - 1) * stride + 7
-            known_2 = sub(header, at + 1, at + Z[l] * width)
-            K[l] = known_2
+            known_3 = sub(header, at + 1, at + Z[l] * width)
+            K[l] = known_3
            end
-           known = known_2
-           text = text .. packBytes('>I6B', H[l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+           known = known_3
+           text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
           end
          end
          value = text
         end
         if total > 4 then
-         value = value .. entries .. rep('\\0', (capacity - total) * width)
+         value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
         end
-        call('SET', key_3, value, 'PX', expires - now + slack)
+        if longer then
+         call('SET', key_3, value, 'PX', expires - now + slack)
+        else
+         call('SET', key_3, value, 'KEEPTTL')
+        end
        end
-       log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, 0)
+       log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
       end
      end
     elseif op == 0 then
@@ -3662,12 +3729,12 @@ for _ = 1, ARGV[3] + 0 do
           head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
          end
          local skip = (head - chunkFrom) * width
-         local known = sub(chunk, skip + 1, skip + 4 * width)
+         local known = sub(chunk, skip + 1, skip + near)
          H[l], K[l], moved = head, known, moved > l and moved or l
         end
        end
        log_advanceAll(key_2, newest)
-       local function log_rewrite(key_3, entries, linger)
+       local function log_rewrite(key_3, entries, longer)
         for l = 1, limits do
          local known
          local known_2 = K[l]
@@ -3682,34 +3749,46 @@ for _ = 1, ARGV[3] + 0 do
         end
         oldest, total, capacity, tail = 0, total - oldest, 0, entries
         if total > 4 then
-         capacity, tail = min(most, total + floor(total / 4) + 2), ''
+         capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
         end
-        expires = newest + longestMs + linger
+        if longer then
+         expires = newest + longestMs + longer
+        end
         local value
-        local text = packBytes('>I6I6I4I6I6B', newest, expires, capacity, oldest, total, #tail / width) .. tail
         if moved == 0 then
-         value = text
+         value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
         else
-         text = text .. rep('\\0', 4 * width - #tail)
-         for l = 1, limits do
+         local known
+         local known_2 = K[1]
+         if not known_2 then
+          local at = fixed + 0 * stride + 7
+          known_2 = sub(header, at + 1, at + Z[1] * width)
+          K[1] = known_2
+         end
+         known = known_2
+         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+         for l = 2, limits do
           if l <= moved then
-           local known
-           local known_2 = K[l]
-           if not known_2 then
+           local known_3 = K[l]
+           if not known_3 then
             local at = fixed + (l - 1) * stride + 7
-            known_2 = sub(header, at + 1, at + Z[l] * width)
-            K[l] = known_2
+            known_3 = sub(header, at + 1, at + Z[l] * width)
+            K[l] = known_3
            end
-           known = known_2
-           text = text .. packBytes('>I6B', H[l], #known / width) .. known .. rep('\\0', 4 * width - #known)
+           known = known_3
+           text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
           end
          end
          value = text
         end
         if total > 4 then
-         value = value .. entries .. rep('\\0', (capacity - total) * width)
+         value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
         end
-        call('SET', key_3, value, 'PX', expires - now + slack)
+        if longer then
+         call('SET', key_3, value, 'PX', expires - now + slack)
+        else
+         call('SET', key_3, value, 'KEEPTTL')
+        end
        end
        log_rewrite(key_2, whole, 0)
        log_advanceAll(key_2, instant)
