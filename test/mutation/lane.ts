@@ -66,10 +66,11 @@ export class Lane {
 
   async #run(check: Check, mutant: Mutant): Promise<string | undefined> {
     const told = await failureOf(check, this.#venue)
-    if (told === undefined || !/no answer within|closed|ready/i.test(told)) return told
-    // After a script that does not end there is no talking to that server any more.
+    if (told === undefined || !/not available|no answer within|closed|ready/i.test(told)) return told
+    // A store that replies made give up would refuse what the next mutant is asked, too.
     await closeVenue(this.#venue)
-    await this.#server.restart()
+    // After a script that does not end there is no talking to that server any more.
+    if (/no answer within|closed|ready/i.test(told)) await this.#server.restart()
     this.#venue = makeVenue(this.#server)
     this.#venue.redis.load(mutant)
     return told
