@@ -29,7 +29,12 @@ export function scriptsOf(read, straightened = straighten) {
   const decide = bundle('decide', read)
   const alike = Object.entries(ALIKE).map(([name, { kind, ...known }]) => {
     const together = TOGETHER.includes(kind)
-    const parts = { several: false, settle: false, together, ...Object.fromEntries(KINDS.map((each) => [each, each === kind])) }
+    const parts = {
+      several: false,
+      settle: false,
+      together,
+      ...Object.fromEntries(KINDS.map((each) => [each, each === kind])),
+    }
     return [name, straightened(withParts(decide, parts), { cells: 1, kind: KINDS.indexOf(kind) + 1, ...known })]
   })
   return {
