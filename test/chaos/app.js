@@ -2,7 +2,7 @@
 // writes down each verdict at once, so that nothing is lost when the process is killed:
 // `limiter key kind allowed from to late`, from and to by the clock that all processes of the machine share, in ms;
 // late is how long this process did not get to run meanwhile.
-import { openSync, writeSync } from 'node:fs'
+import { openSync, readSync, writeSync } from 'node:fs'
 import { concurrency, createLimiter, fixedWindow, gcra, redisStore, slidingLog } from '@sluice/core'
 import * as ioredis from 'ioredis'
 import * as redis from 'redis'
@@ -11,7 +11,7 @@ import { BURST, LEASE, LEDGER, LIMIT, PLACES, PLACES_TTL_MS, TIMEOUT_MS, WINDOW_
 /**
  * @typedef {'ioredis' | 'redis'} Kind
  * @typedef {{ kind: Kind, ports: number[], how: 'single' | 'cluster' | 'sentinel', name?: string }} Way
- * @typedef {{ file: string, way: Way, everyMs: number, keys: string[], share: number, clock: boolean }} Setup
+ * @typedef {{ file: string, way: Way, everyMs: number, keys: string[], share: number, clock?: string }} Setup
  */
 
 /** @type {Setup} */
@@ -21,11 +21,17 @@ const now = () => Number(process.hrtime.bigint()) / 1e6
 
 const client = connect(way)
 client.on('error', () => {})
-let shiftMs = 0
-const store = redisStore(client, {
-  timeoutMs: TIMEOUT_MS,
-  ...(clock && { clock: () => Math.floor(now()) + 1e12 + shiftMs }),
-})
+const store = redisStore(client, { timeoutMs: TIMEOUT_MS, ...(clock && { clock: steppedClock(clock) }) })
+
+/** The clock that all processes share, which a file says how far is ahead. @param {string} file */
+function steppedClock(file) {
+  const shift = openSync(file, 'r')
+  const ms = new Float64Array(1)
+  return () => {
+    readSync(shift, ms, 0, ms.byteLength, 0)
+    return Math.floor(now()) + 1e12 + /** @type {number} */ (ms[0])
+  }
+}
 
 const limits = {
   log: slidingLog({ limit: LIMIT, window: WINDOW_MS }),
@@ -65,6 +71,7 @@ let asked = 0
 let answered = 0
 let lateMs = 0
 let held = 0
+let isResting = false
 
 /** @param {keyof typeof limiters} name @param {number} key */
 async function ask(name, key) {
@@ -113,22 +120,20 @@ function noteLate(at) {
     lastTick = at - everyMs
   }
 }
-const load = setInterval(() => {
+setInterval(() => {
   const at = now()
   noteLate(at)
   lastTick = at
+  if (isResting) return
   const key = next++ % keys.length
   for (const name of LOADED) void ask(name, key)
   if (held < 3) void ask('places', key)
-}, everyMs)
+}, everyMs).unref()
 
 /** @type {Record<string, (message: any) => unknown>} */
 const orders = {
   /** Whether each key is decided by the store, asked now. */
   probe: () => Promise.all(keys.map((_, key) => ask('ledger', key))),
-  clock: ({ ms }) => {
-    shiftMs += ms
-  },
   memory: () => {
     global.gc?.()
     const { heapUsed, external } = process.memoryUsage()
@@ -136,10 +141,13 @@ const orders = {
   },
   /** Asks no more, and waits for what is in flight. */
   async rest() {
-    clearInterval(load)
+    isResting = true
     const until = now() + 5000
-    while ((answered < asked || held > 0) && now() < until) await new Promise((resolve) => setTimeout(resolve, 10))
+    while ((answered < asked || held > 0) && now() < until) await new Promise((resolve) => setTimeout(resolve, 5))
     return { asked, unanswered: asked - answered, faults }
+  },
+  goOn: () => {
+    isResting = false
   },
   /** What the store has counted in each key's ledger, and how many places are free. */
   counts: () =>

@@ -67,11 +67,6 @@ export class App {
     return this.#order('memory')
   }
 
-  /** Steps the clock that it gives its store. */
-  async stepClock(ms: number): Promise<void> {
-    await this.#order('clock', { ms })
-  }
-
   async kill(): Promise<void> {
     const exit = once(this.#child, 'exit')
     this.killedAt = commonNow()
@@ -83,6 +78,11 @@ export class App {
   /** Ends its load, and waits for what it has begun. */
   rest(): Promise<Rest> {
     return this.#order('rest')
+  }
+
+  /** Takes its load up again. */
+  goOn(): Promise<void> {
+    return this.#order('goOn')
   }
 
   /** For each key. */
@@ -108,11 +108,11 @@ export class App {
     this.#child.kill('SIGKILL')
   }
 
-  #order<Answer>(order: string, more: object = {}): Promise<Answer> {
+  #order<Answer>(order: string): Promise<Answer> {
     const id = this.#orders++
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject })
-      this.#child.send({ order, id, ...more })
+      this.#child.send({ order, id })
     })
   }
 }

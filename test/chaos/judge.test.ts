@@ -1,5 +1,10 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type Entry, mostAtOnce, mostBeyond, type Stay } from './judge.js'
+import type { App } from './apps.js'
+import { type Entry, judge, type Loss, mostAtOnce, mostBeyond, type Stay } from './judge.js'
+import { LEASE, LIMIT } from './limits.js'
 
 const at = (from: number, tookMs = 1): Entry => {
   return { limiter: 'log', key: '0', isStores: true, allowed: true, from, to: from + tookMs, late: 0 }
@@ -25,4 +30,19 @@ test('the judge notices a place too many at one instant', () => {
   const stays: Stay[] = Array.from({ length: 6 }, (_, n) => ({ key: '0', from: n, to: 10 }))
   expect(mostAtOnce(stays, [])).toBe(1)
   expect(mostAtOnce([...stays.slice(0, 5), { key: '0', from: 10, to: 12 }], [])).toBe(0)
+})
+
+test('the judge says which limit was passed, and that units leased before a loss are spent after it', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'sluice-judge-'))
+  const file = join(dir, 'app')
+  const lines = ['log', 'leased'].flatMap((limiter) =>
+    Array.from({ length: LIMIT + 2 }, (_, n) => `${limiter} 0 decided 1 ${10 + n} ${11 + n} 0\n`),
+  )
+  writeFileSync(file, lines.join(''))
+  const excesses = (...losses: Loss[]) => judge([{ file } as App], losses, 1).excesses
+  expect(excesses()).toEqual(['log 0: 2', 'leased 0: 2'])
+  expect(excesses([8, 9])).toEqual(['log 0: 2'])
+  expect(excesses([8 - LEASE.ttl, 9 - LEASE.ttl])).toEqual(['log 0: 2', 'leased 0: 2'])
+  expect(excesses([11, 12])).toEqual([])
+  rmSync(dir, { recursive: true })
 })

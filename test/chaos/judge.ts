@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { App } from './apps.js'
-import { BURST, DEADLINES_MS, LIMIT, PLACES, PLACES_TTL_MS, WINDOW_MS } from './limits.js'
+import { BURST, DEADLINES_MS, LEASE, LIMIT, PLACES, PLACES_TTL_MS, WINDOW_MS } from './limits.js'
 
 /** One verdict as a process has written it down; it was decided between `from` and `to`. */
 export interface Entry {
@@ -31,6 +31,8 @@ export interface Judgement {
   readonly refused: number
   /** The most units beyond what a limit and known losses allow, of what the store admitted, in any window; over all limits. */
   readonly overByStore: number
+  /** The same for each limiter and key of which there are any. */
+  readonly excesses: readonly string[]
   /** The same of what each process admitted alone. */
   readonly overLocally: number
   /** The most units beyond the limit in any window, where losses are no excuse. */
@@ -47,14 +49,20 @@ export function judge(apps: readonly App[], losses: readonly Loss[], share: numb
   const entries = logs.flatMap((log) => log.entries)
   const admitted = entries.filter(({ allowed }) => allowed)
   const byStore = admitted.filter(({ isStores }) => isStores)
-  const over = (forgiven: readonly Loss[]) =>
-    Math.max(
-      0,
+  const excesses = (forgiven: readonly Loss[]) =>
+    [
       ...Object.entries(MOST).flatMap(([limiter, most]) =>
-        byKey(byStore.filter((entry) => entry.limiter === limiter)).map((some) => mostBeyond(some, most, forgiven)),
+        byKey(byStore.filter((entry) => entry.limiter === limiter)).map((some) => ({
+          of: `${limiter} ${some[0]?.key}`,
+          units: mostBeyond(some, most, limiter === 'leased' ? forgiven.map(whileLeased) : forgiven),
+        })),
       ),
-      ...byKey(logs.flatMap(({ stays }) => stays)).map((stays) => mostAtOnce(stays, forgiven)),
-    )
+      ...byKey(logs.flatMap(({ stays }) => stays)).map((stays) => ({
+        of: `places ${stays[0]?.key}`,
+        units: mostAtOnce(stays, forgiven),
+      })),
+    ].filter(({ units }) => units > 0)
+  const unforgiven = excesses(losses)
   const own = logs.flatMap((log) =>
     Object.keys(MOST).flatMap((limiter) =>
       byKey(log.entries.filter((entry) => entry.limiter === limiter && entry.allowed && !entry.isStores)).map((some) =>
@@ -71,9 +79,10 @@ export function judge(apps: readonly App[], losses: readonly Loss[], share: numb
     byStore: entries.filter(({ isStores }) => isStores).length,
     locally: entries.filter(({ isStores }) => !isStores).length,
     refused: entries.filter(({ allowed }) => !allowed).length,
-    overByStore: over(losses),
+    overByStore: highest(unforgiven, ({ units }) => units, 0),
+    excesses: unforgiven.map(({ of, units }) => `${of}: ${units}`),
     overLocally: Math.max(0, ...own),
-    afterLosses: over([]),
+    afterLosses: highest(excesses([]), ({ units }) => units, 0),
     longestMs: highest(entries, ({ from, to }) => to - from),
     beyondDeadlineMs: highest(
       entries,
@@ -131,6 +140,11 @@ export function mostAtOnce(stays: readonly Stay[], losses: readonly Loss[]): num
   return most
 }
 
+/** Units that were leased before a loss are spent after it: as long as a lease lives, it is the same loss. */
+function whileLeased([from, to]: Loss): Loss {
+  return [from, to + LEASE.ttl]
+}
+
 function lossesIn(from: number, to: number, losses: readonly Loss[]): number {
   return losses.filter((loss) => loss[0] <= to && loss[1] >= from).length
 }
@@ -145,8 +159,8 @@ function byKey<T extends { readonly key: string }>(all: readonly T[]): T[][] {
   return [...groups.values()]
 }
 
-function highest<T>(all: readonly T[], value: (one: T) => number): number {
-  let most = Number.NEGATIVE_INFINITY
+function highest<T>(all: readonly T[], value: (one: T) => number, least = Number.NEGATIVE_INFINITY): number {
+  let most = least
   for (const one of all) most = Math.max(most, value(one))
   return most
 }

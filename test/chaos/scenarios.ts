@@ -202,12 +202,9 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     title: 'the clock of the store steps forward and back',
     world: { clock: true },
     trouble: async (world, random) => {
-      const step = (ms: number) => Promise.all(world.apps.map((app) => app.stepClock(ms)))
-      // Forward, units come back early, once. Back, nothing is given away; but processes are stepped one after the other,
-      // and until the last is, some are ahead of what the others have written.
-      await world.losing(() => step(1000 + random(10_000)))
+      await world.stepClock(1000 + random(10_000))
       await sleep(300)
-      await world.losing(() => step(-1000 - random(10_000)))
+      await world.stepClock(-1000 - random(10_000))
       await sleep(300 + random(300))
       await world.isBack()
     },

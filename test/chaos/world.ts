@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -22,7 +22,7 @@ export interface WorldOptions {
   readonly settings?: readonly string[]
   /** How many processes, by turns on `ioredis` and on `redis`. */
   readonly apps: number
-  /** Whether the store goes by a clock that `stepClock` steps. */
+  /** Whether the store goes by a clock that `stepClock` steps, one for all processes, as it has to be. */
   readonly clock?: boolean
   /** Between two rounds of requests of a process. @default 5 */
   readonly everyMs?: number
@@ -60,6 +60,7 @@ export class World {
   readonly #options: WorldOptions
   readonly #everyone: App[] = []
   readonly #dir = mkdtempSync(join(tmpdir(), 'sluice-chaos-'))
+  readonly #clock: SharedClock | undefined
   readonly #losses: Loss[] = []
   readonly #returns: number[] = []
   readonly #keysForEver = new Set<string>()
@@ -74,6 +75,7 @@ export class World {
     parts: { servers: readonly RedisServer[]; cluster?: RedisCluster; sentinels?: RedisSentinels; wire?: Wire },
   ) {
     this.#options = options
+    if (options.clock) this.#clock = new SharedClock(join(this.#dir, 'clock'))
     this.servers = parts.servers
     this.cluster = parts.cluster
     this.sentinels = parts.sentinels
@@ -102,8 +104,8 @@ export class World {
 
   async startApp(): Promise<App> {
     const n = this.#started++
-    const { apps, everyMs = ASKED_EVERY_MS, clock = false } = this.#options
-    const setup = { everyMs, clock, keys: [...this.identities], share: 1 / apps }
+    const { apps, everyMs = ASKED_EVERY_MS } = this.#options
+    const setup = { everyMs, clock: this.#clock?.file, keys: [...this.identities], share: 1 / apps }
     const app = await App.start({ ...setup, file: join(this.#dir, String(n)), way: this.#way(n) })
     this.#everyone.push(app)
     this.apps.push(app)
@@ -114,6 +116,15 @@ export class World {
     this.apps.splice(this.apps.indexOf(app), 1)
     this.#kills++
     await app.kill()
+  }
+
+  /** Steps the one clock that all processes give the store. What went by the old time must not come after the new. */
+  async stepClock(ms: number): Promise<void> {
+    await Promise.all(this.apps.map((app) => app.rest()))
+    const step = async () => this.#clock?.step(ms)
+    // Forward, units come back early, once. Back, nothing is given away.
+    await (ms > 0 ? this.losing(step) : step())
+    await Promise.all(this.apps.map((app) => app.goOn()))
   }
 
   /** Does what makes the store forget, or may do so: once more than its limits may be admitted around it. */
@@ -219,6 +230,22 @@ export class World {
       this.#keysSeen++
       if (leftMs < 0) this.#keysForEver.add(key)
     }
+  }
+}
+
+/** How far the clock of all processes is ahead, in a file that they read it from. */
+class SharedClock {
+  readonly file: string
+  readonly #aheadMs = new Float64Array(1)
+
+  constructor(file: string) {
+    this.file = file
+    this.step(0)
+  }
+
+  step(ms: number): void {
+    this.#aheadMs[0] = (this.#aheadMs[0] as number) + ms
+    writeFileSync(this.file, this.#aheadMs)
   }
 }
 
