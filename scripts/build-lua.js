@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { impurities } from './lib/lua.js'
-import { scriptsOf } from './lib/lua-scripts.js'
+import { KINDS, scriptsOf, TOGETHER } from './lib/lua-scripts.js'
 import { root } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
 import { withThrowawayRedis } from './lib/throwaway-redis.js'
@@ -15,7 +15,7 @@ const luaFolder = join(root, 'lua')
 const target = join(root, 'packages/core/src/redis/scripts.generated.ts')
 
 /**
- * The TypeScript module that holds the scripts.
+ * The TypeScript module that holds the scripts, and what the store has to know of how they are made.
  *
  * @param {Script[]} scripts
  * @returns {string}
@@ -31,8 +31,21 @@ export function renderModule(scripts) {
     '  readonly sha1: string',
     '  readonly source: string',
     '}',
+    '',
+    ...list('KINDS', KINDS, 'Kinds of cells, in the order of the numbers by which decide.lua knows them, from 1.'),
+    '',
+    ...list('TOGETHER_KINDS', TOGETHER, 'Those of which equal decisions on one key are made at once.'),
   ].join('\n')
   return `${[header, ...scripts.map(renderScript)].join('\n\n')}\n`
+}
+
+/**
+ * @param {string} constant
+ * @param {readonly string[]} words
+ * @param {string} comment
+ */
+function list(constant, words, comment) {
+  return [`/** ${comment} */`, `export const ${constant} = [${words.map((word) => `'${word}'`).join(', ')}] as const`]
 }
 
 /** @param {Script} script */

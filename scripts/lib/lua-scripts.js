@@ -3,7 +3,7 @@ import { bundle, withParts } from './lua.js'
 import { straighten } from './lua-straighten.js'
 
 /** Kinds of cells, in the order of the numbers by which decide.lua knows them, from 1. */
-const KINDS = ['bucket', 'log', 'segments', 'counter', 'concurrency']
+export const KINDS = ['bucket', 'log', 'segments', 'counter', 'concurrency']
 
 /** The scripts for batches of plans of one cell each, all alike, which give nothing back: of which kind, and what else is known. */
 const ALIKE = {
@@ -15,8 +15,8 @@ const ALIKE = {
   'decide-segments': { kind: 'segments' },
 }
 
-/** Kinds of which equal decisions on one key are made at once. */
-const TOGETHER = ['bucket', 'log', 'counter']
+/** Kinds of which equal decisions on one key are made at once: a state after some charges tells what it was after each of them. */
+export const TOGETHER = ['bucket', 'log', 'counter']
 
 /**
  * The text of every script, by name.

@@ -122,6 +122,7 @@ describe('the generated module', () => {
     const javascript = renderModule([script])
       .replace(/export interface [^}]*}/, '')
       .replace(': LuaScript', '')
+      .replaceAll(' as const', '')
     const module = await import(`data:text/javascript,${encodeURIComponent(javascript)}`)
 
     expect(module.shadowBanScript).toEqual({

@@ -2,7 +2,7 @@ import * as bucket from '../kernels/bucket.js'
 import * as counter from '../kernels/counter.js'
 import type { Answer, Ask, Cell } from '../store.js'
 import { ReplyReader, unreadable } from './reply-reader.js'
-import { type Part, partOf } from './script.js'
+import { type Kind, kindOf } from './script.js'
 
 /** What stands first of each cell of a decision. */
 const REFUSED = 0
@@ -56,7 +56,10 @@ export class Answers {
   next(ask: Ask, reports: readonly Report[]): Answer {
     if (this.#equals) return this.#nextOfEquals(this.#equals, ask, reports)
     const outcome = this.#reply.uint8()
-    if (outcome !== EQUALS) return this.#read(outcome, ask, reports, 0)
+    if (outcome !== EQUALS) {
+      this.#reply.at--
+      return this.#read(ask, reports, 0)
+    }
     const left = this.#reply.uint16()
     const admitted = this.#reply.uint16()
     if (left < 2 || admitted > left) throw unreadable('expected some decisions that were made at once')
@@ -71,14 +74,14 @@ export class Answers {
     const isAdmitted = equals.admitted > 0
     if (isAdmitted) equals.admitted--
     reply.at = isAdmitted ? equals.admittedAt : equals.refusedAt
-    const answer = this.#read(reply.uint8(), ask, reports, equals.admitted * (ask.costs[0] as number))
+    const answer = this.#read(ask, reports, equals.admitted * (ask.costs[0] as number))
     if (answer.allowed !== isAdmitted) throw unreadable('expected as many to be admitted as it says')
     if (isAdmitted) equals.refusedAt = reply.at
     if (--equals.left === 0) this.#equals = undefined
     return answer
   }
 
-  #read(first: number, { plan, costs, needs = costs }: Ask, reports: readonly Report[], later: number): Answer {
+  #read({ plan, costs, needs = costs }: Ask, reports: readonly Report[], later: number): Answer {
     const now = this.#now
     const reply = this.#reply
     const values = this.#values
@@ -86,7 +89,7 @@ export class Answers {
     let allowed = false
     let given: number[] | undefined
     for (let c = 0; c < reports.length; c++) {
-      const said = c === 0 ? first : reply.uint8()
+      const said = reply.uint8()
       const outcome = said & ~REFUNDS
       if (said === BLOCKED) {
         const remainingMs = reply.uint56()
@@ -117,10 +120,10 @@ export class Answers {
 
 /** How the cells of a plan report. */
 export function reportsOf(cells: readonly Cell[]): readonly Report[] {
-  return cells.map((cell) => REPORTS[partOf(cell)])
+  return cells.map((cell) => REPORTS[kindOf(cell)])
 }
 
-const REPORTS: Readonly<Record<Part, Report>> = {
+const REPORTS: Readonly<Record<Kind, Report>> = {
   bucket(reply, values, { params }, now, need, later) {
     const [limit, windowMs, capacity, stepMs] = params as [number, number, number, number]
     const debt = atLeastNone(reply.uint56() - later * windowMs)

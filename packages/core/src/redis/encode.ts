@@ -2,7 +2,8 @@ import { type Answer, type Ask, type Cell, CONSUME, type Plan, REFUND, receiptsO
 import { areEqual } from './are-equal.js'
 import { reportsOf } from './decode.js'
 import { blockSuffix, cellSuffix, keyStart } from './keys.js'
-import { type Part, partNumber, partOf, partsFor } from './script.js'
+import { type Kind, kindNumber, kindOf, partsFor } from './script.js'
+import { TOGETHER_KINDS } from './scripts.generated.js'
 
 /** What the store says of a plan to `decide.lua`, worked out once per plan. */
 export interface PlanText {
@@ -23,21 +24,19 @@ export interface PlanText {
 export function planText(plan: Plan): PlanText {
   const header = [String(plan.identities), String(plan.cells.length)]
   for (const cell of plan.cells) {
-    header.push(String(partNumber(cell)), String(cell.params.length), ...cell.params.map(String))
+    header.push(String(kindNumber(cell)), String(cell.params.length), ...cell.params.map(String))
   }
   return {
     header,
     cellSuffixes: plan.cells.map((cell) => cellSuffix(plan.policy, cell)),
     blockSuffix: blockSuffix(plan.policy),
     takesPlaces: plan.cells.some((cell) => cell.kernel === 'concurrency'),
-    goesTogether: plan.cells.length === 1 && TOGETHER_PARTS.has(partOf(plan.cells[0] as Cell)),
+    goesTogether:
+      plan.cells.length === 1 && (TOGETHER_KINDS as readonly Kind[]).includes(kindOf(plan.cells[0] as Cell)),
     parts: partsFor(plan.cells),
     reports: reportsOf(plan.cells),
   }
 }
-
-/** Those of which a state after some charges tells what it was after each of them. */
-const TOGETHER_PARTS: ReadonlySet<Part> = new Set<Part>(['bucket', 'log', 'counter'])
 
 /** Added to the op of asks with `needs`. */
 const RESERVING = 8

@@ -8,22 +8,20 @@ import {
   decideLogsScript,
   decideScript,
   decideSegmentsScript,
+  KINDS,
   type LuaScript,
 } from './scripts.generated.js'
 
-/** The parts of decide.lua, in the order of the numbers by which it knows the kernels, from 1. */
-const PARTS = ['bucket', 'log', 'segments', 'counter', 'concurrency'] as const
+/** Which of the kinds of cells that decide.lua knows. */
+export type Kind = (typeof KINDS)[number]
 
-export type Part = (typeof PARTS)[number]
-
-/** What of decide.lua a cell needs. */
-export function partOf({ kernel, params }: Cell): Part {
+export function kindOf({ kernel, params }: Cell): Kind {
   return kernel === 'window' ? (params[2] === 0 ? 'counter' : 'segments') : kernel
 }
 
 /** The number by which decide.lua knows it. */
-export function partNumber(cell: Cell): number {
-  return PARTS.indexOf(partOf(cell)) + 1
+export function kindNumber(cell: Cell): number {
+  return KINDS.indexOf(kindOf(cell)) + 1
 }
 
 /** Where a plan has several cells. */
@@ -33,10 +31,10 @@ const SHARED = 1 << 7
 /** Where something is given back or renewed. */
 export const SETTLES = 1 << 8
 
-const bitOf = (part: Part) => 1 << (PARTS.indexOf(part) + 1)
+const bitOf = (kind: Kind) => 1 << (KINDS.indexOf(kind) + 1)
 
 const BITS: Readonly<Record<string, number>> = {
-  ...Object.fromEntries(PARTS.map((part) => [part, bitOf(part)])),
+  ...Object.fromEntries(KINDS.map((kind) => [kind, bitOf(kind)])),
   several: SEVERAL,
 }
 
@@ -44,7 +42,7 @@ const BITS: Readonly<Record<string, number>> = {
 export function partsFor(cells: readonly Cell[]): number {
   let parts = cells.length > 1 ? SEVERAL : 0
   for (const cell of cells) {
-    parts |= bitOf(partOf(cell))
+    parts |= bitOf(kindOf(cell))
     if (cell.kernel === 'log' && cell.limits.length > 1) parts |= SHARED
   }
   return parts

@@ -8,6 +8,12 @@ export interface LuaScript {
   readonly source: string
 }
 
+/** Kinds of cells, in the order of the numbers by which decide.lua knows them, from 1. */
+export const KINDS = ['bucket', 'log', 'segments', 'counter', 'concurrency'] as const
+
+/** Those of which equal decisions on one key are made at once. */
+export const TOGETHER_KINDS = ['bucket', 'log', 'counter'] as const
+
 export const blockScript: LuaScript = {
   name: 'block',
   sha1: '00b0d91e5418bc2a9a7e1a6b359a13e0121a61bf',
