@@ -15,8 +15,9 @@ export default defineConfig({
   test: {
     include: ['**/*.test.ts'],
     exclude: [...configDefaults.exclude, ...(subject === 'built' ? atLength.map((folder) => `${folder}/**`) : [])],
-    // Many tests start servers and measure deadlines: more of them at once than cores would make them fail by turns.
-    maxWorkers: 2,
+    // Most tests wait for most of their time, so that two cores do for three; more at once would make those fail by turns that
+    // measure deadlines.
+    maxWorkers: 3,
     testTimeout: 20_000,
     hookTimeout: 60_000,
     // scripts/test-report.js adds these up.

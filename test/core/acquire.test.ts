@@ -124,9 +124,9 @@ describe('waiting', () => {
   test('works on real time', async () => {
     vi.useRealTimers()
     const limiter = createLimiter({ limits: [gcra({ limit: 1, window: 25 })] })
-    const times: number[] = []
-    await Promise.all(Array.from({ length: 4 }, () => limiter.acquire('key').then(() => times.push(performance.now()))))
-    expect((times[3] as number) - (times[0] as number)).toBeGreaterThan(70)
+    const before = performance.now()
+    await Promise.all(Array.from({ length: 4 }, () => limiter.acquire('key')))
+    expect(performance.now() - before).toBeGreaterThan(70)
     vi.useFakeTimers()
   })
 })

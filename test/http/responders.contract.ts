@@ -276,13 +276,13 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
       test('from some units on, admitted requests are slowed down, by more and more', async () => {
         const app = await start({
           store: frozen(),
-          limits: [gcra({ limit: 4, window: '10s', respond: delay({ from: 2, by: 200 }) })],
+          limits: [gcra({ limit: 4, window: '10s', respond: delay({ from: 2, by: 300 }) })],
         })
         const took: number[] = []
         for (let n = 0; n < 4; n++) took.push(await (await rawRequest(app.port)).took)
-        for (const [i, least] of [0, 0, 200, 400].entries()) {
+        for (const [i, least] of [0, 0, 300, 600].entries()) {
           expect(took[i]).toBeGreaterThan(least - 3)
-          expect(took[i]).toBeLessThan(least + 190)
+          expect(took[i]).toBeLessThan(least + 290)
         }
         expect(app.ran).toHaveLength(4)
       })
