@@ -125,13 +125,15 @@ function scenarioTable() {
     ),
     '',
     '- **over-admitted**: units the store admitted beyond a limit in any window, beyond a limit once more for each loss',
-    '  of data in it (or step of the clock forward). **Where data was lost**: the same with no such excuse.',
+    '  of data in it (or step of the clock forward), or of leases up to their life before it. **Where data was lost**: the',
+    '  same with no such excuse.',
     '- **ledger**: charges that the store holds less those that clients were told of. Above 0: charged, and answered too',
     '  late. Below 0: lost with the data; with Sentinel, the writes of the replication lag.',
     '- **longest decision**: a decision has 100 ms, one that waits for leases up to 300; a process that does not get to run',
     '  adds to it. **Beyond its deadline** leaves that out.',
     '- **slowest return**: from the store being back to a decision by it, over all processes and times.',
-    '- The clock that steps is the one given to the store (`clock`), in all processes at nearly the same time.',
+    "- The clock that steps is one that all processes give to the store (`clock`): Debian's redis-server does not start under its",
+    '  libfaketime, which waits for the allocator that waits for it.',
   ]
 }
 
