@@ -62,6 +62,16 @@ describe('tiers', () => {
     expect([(await limiter.peek(free)).reason, (await limiter.peek(pro)).reason]).toEqual(['blocked', 'blocked'])
   })
 
+  test('a key as text is reset in every tier', async () => {
+    let tier = 'free'
+    const limiter = createLimiter({ tiers: { free: [perMinute(2)], pro: [perMinute(9)] }, tier: () => tier })
+    await limiter.consume('ann', { cost: 2 })
+    tier = 'pro'
+    await limiter.reset('ann')
+    tier = 'free'
+    expect((await limiter.peek('ann')).remaining).toBe(2)
+  })
+
   test.each(['gold', '', 'constructor', undefined, null, 5, Promise.resolve('free')])(
     'a tier of %s is an error that names those there are',
     async (plan) => {

@@ -414,6 +414,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         const { status, head, body } = await ask(app)
         expect(status).toBe(503)
         expect(head).toMatch(/retry-after: 6/i)
+        expect(head).toMatch(/ratelimit: "[^"]+";r=0;t=6/i)
         expect(body).toContain('#temporary-reduced-capacity')
         // A place comes free when a client leaves.
         waiting[0]?.socket.destroy()

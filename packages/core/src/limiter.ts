@@ -372,8 +372,8 @@ export class Limiter<Subject = string> {
    * @throws SluiceError `STORE_UNAVAILABLE`
    */
   async reset(subject: Subject): Promise<void> {
-    // A key as text may be of any tier.
-    const policies = this.#isKey(subject) ? this.#policy.all : [this.#policyOf(subject, undefined)]
+    // A key as text may have been of any tier.
+    const policies = typeof subject === 'string' ? this.#policy.all : [this.#policyOf(subject, undefined)]
     for (const policy of policies) {
       const plan = policy.plan(subject, undefined as never)
       const identities = this.#identities(policy, subject, undefined)

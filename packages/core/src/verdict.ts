@@ -19,9 +19,13 @@ export type RefusalReason = 'limited' | 'impossible' | 'blocked' | 'unavailable'
 
 /** What one limit said. */
 export interface LimitReport {
+  /** As given to the limit; else the policy's name, or that and the window where a policy has several limits. */
   readonly name: string
+  /** The factory that makes such limits, such as `'slidingLog'`. */
   readonly algorithm: string
+  /** Units in `windowMs`; places in flight for `concurrency`. */
   readonly limit: number
+  /** Milliseconds; for `concurrency` how long a place is held at most, its `ttl`. */
   readonly windowMs: number
   /** Most units that can be admitted at one instant. */
   readonly capacity: number
@@ -35,6 +39,19 @@ export interface LimitReport {
   readonly retryAfterMs: number | undefined
   /** Milliseconds until the limit is as good as new. */
   readonly resetAfterMs: number
+}
+
+/** Which limit refuses for longest, never being longest and the first of equals; -1 if none refuses. */
+export function longestRefusal(limits: readonly LimitReport[]): number {
+  let longest = -1
+  let found = -1
+  for (let i = 0; i < limits.length; i++) {
+    const { allowed, retryAfterMs = Number.POSITIVE_INFINITY } = limits[i] as LimitReport
+    if (allowed || retryAfterMs <= longest) continue
+    longest = retryAfterMs
+    found = i
+  }
+  return found
 }
 
 /** Whether the store's state decided. */

@@ -3,7 +3,7 @@ import { invalidPolicy, SluiceError } from './errors.js'
 import { knownOptions } from './limits/checks.js'
 import { pause } from './pause.js'
 import { CONSUME, type Op, PEEK } from './store.js'
-import type { LimitReport, Verdict } from './verdict.js'
+import { longestRefusal, type Verdict } from './verdict.js'
 
 export interface AcquireOptions {
   /** Units: whole, 0 or more. @default 1 */
@@ -234,19 +234,6 @@ function foreseen(verdict: Verdict): number {
 function lineOf({ lines }: Asker, { limits }: Verdict): string | undefined {
   const i = longestRefusal(limits)
   return i < 0 ? undefined : lines[i]
-}
-
-/** Which limit refuses for longest, never being longest and the first of equals; -1 if none refuses. */
-export function longestRefusal(limits: readonly LimitReport[]): number {
-  let longest = -1
-  let found = -1
-  for (let i = 0; i < limits.length; i++) {
-    const { allowed, retryAfterMs = Number.POSITIVE_INFINITY } = limits[i] as LimitReport
-    if (allowed || retryAfterMs <= longest) continue
-    longest = retryAfterMs
-    found = i
-  }
-  return found
 }
 
 /** When the last of `units` in a line would be admitted if they were asked for one after the other, from now. */

@@ -21,16 +21,16 @@ const policies = oncePerPlan((limits) => limits.map(policyMember).join(', '))
 
 /**
  * Both fields as Lists of Strings with parameters: drafts 8 and later, which differ in what `t` is.
- * `timeOf` is that, in seconds; undefined where it cannot be said.
+ * `timeOf` is that, in seconds; undefined where it cannot be said. `waitMs`: `Retry-After` of the limit that it is of.
  */
-function listWriter(timeOf: (limit: LimitReport, isBinding: boolean) => number | undefined): HeaderWriter {
+function listWriter(timeOf: (limit: LimitReport, waitMs: number | undefined) => number | undefined): HeaderWriter {
   return {
     fields: ['RateLimit-Policy', 'RateLimit'],
     write(verdict: Verdict, present, out) {
       const bound = binding(verdict)
       let states = ''
       for (const limit of verdict.limits) {
-        const t = timeOf(limit, limit === bound)
+        const t = timeOf(limit, limit === bound ? verdict.retryAfterMs : undefined)
         states += `${states && ', '}"${limit.name}";r=${integer(limit.remaining)}${t === undefined ? '' : `;t=${t}`}`
       }
       out.push(['RateLimit-Policy', appended(present.getResponseHeader('ratelimit-policy'), policies(verdict))])
@@ -39,9 +39,12 @@ function listWriter(timeOf: (limit: LimitReport, isBinding: boolean) => number |
   }
 }
 
-/** `t` is the effective window: the time in which no more than `r` can be used. */
-export const draft11 = listWriter((limit, isBinding) => {
-  if (isBinding) return retryAfterSeconds(limit.retryAfterMs as number)
+/**
+ * `t` is the effective window, in which whoever uses no more than `r` is not refused: until all is as good as new. Where units
+ * come back one by one more can be used in it; when the next does is not known of a log without reading it.
+ */
+export const draft11 = listWriter((limit, waitMs) => {
+  if (waitMs !== undefined) return retryAfterSeconds(waitMs)
   return limit.algorithm === 'concurrency' ? undefined : seconds(limit.resetAfterMs)
 })
 

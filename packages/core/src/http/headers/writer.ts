@@ -1,5 +1,5 @@
 import type { Plan } from '../../store.js'
-import { type LimitReport, Verdict } from '../../verdict.js'
+import { type LimitReport, longestRefusal, Verdict } from '../../verdict.js'
 import type { HttpContext } from '../context.js'
 
 export type HeaderField = readonly [name: string, value: string]
@@ -44,10 +44,10 @@ export function quota({ algorithm, limit, windowMs, capacity }: LimitReport): { 
   return { q: integer(q), w: algorithm === 'concurrency' || ms < 1000 ? undefined : seconds(ms) }
 }
 
-/** The limit that keeps a refused request waiting longest. */
+/** The limit that keeps a refused request waiting longest; undefined where no wait helps, and where only others are before it. */
 export function binding({ allowed, retryAfterMs, limits }: Verdict): LimitReport | undefined {
   if (allowed || retryAfterMs === undefined) return undefined
-  return limits.find((limit) => !limit.allowed && limit.retryAfterMs === retryAfterMs)
+  return limits[longestRefusal(limits)]
 }
 
 /** The limit that forms with room for one show: what refused, else what has the fewest units left. */

@@ -1,7 +1,6 @@
 import { invalidPolicy } from '../../errors.js'
 import type { Limit } from '../../limits/limit.js'
-import { type LimitReport, Verdict } from '../../verdict.js'
-import { longestRefusal } from '../../waiting-lines.js'
+import { type LimitReport, longestRefusal, Verdict } from '../../verdict.js'
 import type { HttpContext } from '../context.js'
 import { reject } from './reject.js'
 import type { Responder } from './responder.js'
