@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   degrade,
   delay,
@@ -121,6 +122,25 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
       const app = await start({ limit: 1, window: '1m', onUnavailable: 'deny', respond })
       const { status, text } = await ask(app)
       expect([responder, status, text, app.ran]).toEqual([responder, 503, REDUCED, []])
+    }
+  })
+
+  test('nor is who was in line when it began', async () => {
+    const redis = await startRedis({ port })
+    open.push(() => redis.stop())
+    const otherwise = degrade()
+    for (const respond of [delay({ max: '1h', otherwise }), queue({ maxWait: '1h', otherwise })]) {
+      await redis.restart()
+      const app = await start({ limits: [gcra({ limit: 1, window: 400 })], onUnavailable: 'deny', respond })
+      await until('Redis decides', async () => (await ask(app)).status === 200)
+      const inLine = [ask(app), ask(app)].map((response) => response.then(({ status, text }) => [status, text]))
+      await sleep(100)
+      redis.kill('SIGKILL')
+      expect(await Promise.all(inLine)).toEqual([
+        [503, REDUCED],
+        [503, REDUCED],
+      ])
+      expect(app.ran).toHaveLength(1)
     }
   })
 

@@ -327,7 +327,7 @@ export class Limiter<Subject = string> {
   async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
     const line = acquireOptions(this.#policy.where, options)
     const cost = checkCost(this.#policy.where, 'cost', line.cost)
-    const verdict = await this.lineUp(subject, undefined, { ...line, cost })
+    const verdict = await this.lineUp(subject, undefined, { ...line, cost, waitsForStore: true })
     if (verdict.delayMs > 0) {
       try {
         await pause(verdict.delayMs, line.signal)

@@ -25,6 +25,8 @@ export interface LineOptions {
   readonly headStartMs?: number
   /** Most that may wait in the line, this one included. @default no bound */
   readonly size?: number
+  /** Whether it waits where nothing can decide, until something can; else it is over then. @default false */
+  readonly waitsForStore?: boolean
   /** What was just said to the same question, if it was refused. */
   readonly refusal?: Verdict | undefined
 }
@@ -110,11 +112,13 @@ export class WaitingLines {
    * @throws WaitExceeded at once where that is foreseen; the signal's reason when aborted, with nothing charged
    */
   async admission(where: string, asker: Asker, options: LineOptions): Promise<Verdict> {
-    const { cost, maxWaitMs, signal, headStartMs = 0, size = Number.POSITIVE_INFINITY } = options
+    const { cost, maxWaitMs, signal, headStartMs = 0, size = Number.POSITIVE_INFINITY, waitsForStore = false } = options
     const deadline = performance.now() + maxWaitMs
     const left = () => deadline - performance.now()
     const tooLong = (refusal: Verdict | undefined, waitMs?: number) =>
       new WaitExceeded(`${where}: acquire: ${whyTooLong(refusal, maxWaitMs)}`, waitMs, refusal)
+    // Never is too long even for those who would wait for ever.
+    const isHopeless = ({ reason }: Verdict) => reason === 'impossible' || (reason === 'unavailable' && !waitsForStore)
     signal?.throwIfAborted()
 
     let { refusal } = options
@@ -141,7 +145,7 @@ export class WaitingLines {
           if (hasJoined) {
             hasJoined = false
             const last = refusal ?? (await asker.decide(cost, PEEK))
-            if (last.reason === 'impossible') throw tooLong(last)
+            if (isHopeless(last)) throw tooLong(last)
             const units = unitsOf(line.slice(0, line.indexOf(turn) + 1))
             const waitMs = await expectedWait(asker, last, id, units)
             if (waitMs > left()) throw tooLong(last, waitMs)
@@ -169,8 +173,7 @@ export class WaitingLines {
         // A refusal that was on its way when something was given back may know nothing of it.
         if (askedAfter !== this.#givenBack) continue
         const wait = foreseen(verdict)
-        // Never is too long even for those who would wait for ever.
-        if (verdict.reason === 'impossible' || wait > left() || left() <= 0) throw tooLong(verdict)
+        if (isHopeless(verdict) || wait > left() || left() <= 0) throw tooLong(verdict)
         const next = lineOf(asker, verdict)
         if (next !== undefined && next !== id) {
           refusal = verdict

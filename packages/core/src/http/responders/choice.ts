@@ -2,8 +2,7 @@ import { invalidPolicy } from '../../errors.js'
 import type { Limit } from '../../limits/limit.js'
 import { type LimitReport, longestRefusal, Verdict } from '../../verdict.js'
 import type { HttpContext } from '../context.js'
-import { reject } from './reject.js'
-import type { Responder } from './responder.js'
+import { type Responder, whenUnavailableOf } from './responder.js'
 
 /**
  * The responders of one limiter: its own, and those that single limits bring. Where several limits
@@ -24,7 +23,7 @@ export class Responders<Request> {
   constructor(where: string, own: Responder<Request>, limits: readonly Limit<Request>[]) {
     if (typeof own !== 'function') invalidPolicy(where, 'respond', 'a responder such as reject()', own)
     this.#own = own
-    this.#whenUnavailable = own.whenUnavailable ?? reject<Request>()
+    this.#whenUnavailable = whenUnavailableOf(own)
     this.#all = [...new Set([own, ...limits.flatMap(({ respond }) => respond ?? [])])]
     this.linesUp = this.#all.some(({ linesUp }) => linesUp === true)
     this.#slows = this.#all.some(({ slowness }) => slowness !== undefined)

@@ -3,6 +3,7 @@ import type { LimitReport, Verdict } from '../../verdict.js'
 import type { HttpContext } from '../context.js'
 import type { HeaderField } from '../headers/writer.js'
 import type { LinedUp, TurnOptions } from '../line-up.js'
+import { reject } from './reject.js'
 
 /** A request that a limit or a block refused, handed to a responder. */
 export interface Refused<Request> {
@@ -75,13 +76,19 @@ export function withTraits<Request>(
   return Object.assign(responder, { linesUp, hidesQuota, whenUnavailable, onAdmitted, slowness, ...traits })
 }
 
+/** Who answers for a responder where nothing could decide. */
+export function whenUnavailableOf<Request>({ whenUnavailable }: Responder<Request>): Responder<Request> {
+  return whenUnavailable ?? reject<Request>()
+}
+
 /** Answers with another responder, under another verdict. */
 export async function answerWith<Request>(
   responder: Responder<Request>,
   refused: Refused<Request>,
   verdict: Verdict,
 ): Promise<Action> {
-  const action = await responder({ ...refused, verdict })
+  const answering = verdict.reason === 'unavailable' ? whenUnavailableOf(responder) : responder
+  const action = await answering({ ...refused, verdict })
   return isLater(action) || verdict === refused.verdict ? action : { verdict, ending: action }
 }
 
