@@ -97,6 +97,22 @@ export function guaranteesContract(under: StoreUnderTest): void {
       })
     }
 
+    for (const { title, specs } of ALGORITHMS) {
+      test(`what was charged before a reset is not given back after it, when others have charged: ${title}`, async () => {
+        const [sample] = fc.sample(specs, { seed: 1, numRuns: 1 }) as [LimitSpec]
+        const limiter = createLimiter({ store, limits: [limitOf({ ...sample, limit: 4, window: 3_600_000 })] })
+        const [key, other] = [freshKey(), freshKey()]
+        clock.now = MIDNIGHT
+        const [before, elsewhere] = [await limiter.consume(key, { cost: 2 }), await limiter.consume(other, { cost: 2 })]
+        await limiter.reset(key)
+        const since = await limiter.consume(key, { cost: 2 })
+        await limiter.refund(key, before)
+        expect((await limiter.peek(key)).remaining).toBe(since.remaining)
+        expect([await limiter.refund(key, since), await limiter.refund(other, elsewhere)]).toEqual([true, true])
+        for (const each of [key, other]) expect((await limiter.peek(each)).resetAfterMs).toBe(0)
+      })
+    }
+
     test('of several refunds of a bucket none gives back again what another gave back', async () => {
       const limiter = createLimiter({ store, limits: [gcra({ limit: 10, window: '10s' })] })
       const key = freshKey()

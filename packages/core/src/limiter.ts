@@ -15,6 +15,7 @@ import {
   type ReadablePlan,
 } from './policy.js'
 import { checkPriority } from './priority.js'
+import { Resets } from './resets.js'
 import { type Answer, type Ask, type Cell, type Op, PEEK, REFUND, RELEASE, RENEW, type Store } from './store.js'
 import { choosePolicy } from './tiers.js'
 import { isUnavailable, StandIn, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './unavailable.js'
@@ -78,8 +79,9 @@ export class Limiter<Subject = string> {
   readonly #ofRequests: boolean
   readonly #nobody: Nobody<Subject> | undefined
   readonly #plain: Plain<Subject> | undefined
+  readonly #resets = new Resets()
   /** What nearly every verdict is told of its decision. */
-  readonly #from: DecidedBy
+  #from: DecidedBy
 
   /**
    * @internal Use `createLimiter`. `ofRequests`: its subjects are HTTP requests, so a string is a key.
@@ -99,7 +101,16 @@ export class Limiter<Subject = string> {
     this.#store = store
     this.#standIn = new StandIn(policy.where, store, unavailable)
     this.#plain = policy instanceof Policy ? policy.plain : undefined
-    this.#from = { limiter: this, kind: 'decided', store, cost: 1, tier: undefined, priority: 0, kept: undefined }
+    this.#from = {
+      limiter: this,
+      kind: 'decided',
+      store,
+      cost: 1,
+      tier: undefined,
+      priority: 0,
+      kept: undefined,
+      resets: 0,
+    }
     this.#ofRequests = ofRequests
     this.#nobody = nobody
   }
@@ -280,9 +291,14 @@ export class Limiter<Subject = string> {
     charge.settled |= units
     const { ask } = charge
     const { countsBytes } = ask.plan as ReadablePlan
-    const costs = ask.costs.map((charged, c) =>
-      open & (countsBytes?.[c] ? SETTLED_BYTES : SETTLED_COST) ? charged - actual(charged) : 0,
-    )
+    const costs = ask.costs.map((charged, c) => {
+      if ((open & (countsBytes?.[c] ? SETTLED_BYTES : SETTLED_COST)) === 0) return 0
+      const { kernel, identity } = ask.plan.cells[c] as Cell
+      // A place is known by its name, whatever was reset.
+      const isGone =
+        kernel !== 'concurrency' && this.#resets.isSince(charge.resets, charge.tier, ask.identities[identity] as string)
+      return isGone ? 0 : charged - actual(charged)
+    })
     if (takesNothing(costs)) return false
     if (!(await this.#tell(charge, { ...ask, op: REFUND, costs }))) return false
     this.#lines.wake()
@@ -367,7 +383,9 @@ export class Limiter<Subject = string> {
   }
 
   /**
-   * Forgets what was charged on a key, in every tier if it is given as text. Blocks stay.
+   * Forgets what was charged on a key, in every tier if it is given as text. Blocks stay. What was charged before is
+   * not given back any more by `refund`, `settle` or `count` of this limiter; others, also of other processes, do not hear
+   * of it.
    *
    * @throws SluiceError `STORE_UNAVAILABLE`
    */
@@ -377,10 +395,18 @@ export class Limiter<Subject = string> {
     for (const policy of policies) {
       const plan = policy.plan(subject, undefined as never)
       const identities = this.#identities(policy, subject, undefined)
+      // What is on its way was charged before, or after: nobody can tell, so it is not given back.
+      this.#noteReset(policy, identities)
       this.#standIn.reset(plan, identities)
       await this.#store.reset(plan, identities)
+      this.#noteReset(policy, identities)
     }
     this.#lines.wake()
+  }
+
+  #noteReset({ tier }: Policy<Subject>, identities: readonly string[]): void {
+    this.#resets.note(tier, identities)
+    this.#from = { ...this.#from, resets: this.#resets.count }
   }
 
   /**

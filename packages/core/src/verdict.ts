@@ -188,7 +188,8 @@ export class Verdict {
   static chargeOf(verdict: Verdict): Charge | undefined {
     if (verdict.#charge || !verdict.#isCharged) return verdict.#charge
     const store = verdict.#from.store as Store
-    verdict.#charge = { store, ask: verdict.#ask, answer: verdict.#answer, refunded: false, settled: 0 }
+    const { tier, resets } = verdict.#from
+    verdict.#charge = { store, ask: verdict.#ask, answer: verdict.#answer, tier, resets, refunded: false, settled: 0 }
     return verdict.#charge
   }
 
@@ -254,6 +255,8 @@ export interface DecidedBy {
   readonly priority: number
   /** Units per cell that are kept for higher priorities. */
   readonly kept: readonly number[] | undefined
+  /** How many resets of its limiter there had been when it was asked for. */
+  readonly resets: number
 }
 
 /** @internal What the way of a request adds to what the store has said. */
@@ -271,6 +274,9 @@ export interface Charge {
   readonly store: Store
   readonly ask: Ask
   readonly answer: Answer
+  readonly tier: string | undefined
+  /** How many resets of the limiter there had been before. */
+  readonly resets: number
   /** Set by the first refund, so that there is no second. */
   refunded: boolean
   /** Which cells have been settled, so that they are not again: the sum of `SETTLED_COST` and `SETTLED_BYTES`. */
