@@ -1,6 +1,13 @@
-import { everyone, memoryStore, rateLimit } from '@sluice/fastify'
+import {
+  everyone,
+  type FastifyRateLimitOptions,
+  memoryStore,
+  type RateLimitPluginOptions,
+  rateLimit,
+} from '@sluice/fastify'
 import fastify from 'fastify'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { distantStore } from '../support/outages.js'
 
 const statuses = async (
   app: ReturnType<typeof fastify>,
@@ -124,4 +131,62 @@ test('the global limiter can be reached, to block and to look', async () => {
   expect((await app.rateLimit.limiter?.peek('127.0.0.1'))?.remaining).toBe(1)
   await app.rateLimit.limiter?.block('127.0.0.1', { for: '1h' })
   expect(await statuses(app, '/', 1)).toEqual([429])
+})
+
+const ok = async () => 'ok'
+const own = (options: FastifyRateLimitOptions | false) => ({ config: { rateLimit: options } })
+
+describe('a route does not inherit what its own options exclude', () => {
+  const limit = { name: 'own', limit: 1, window: '1m' } as const
+  const counts = (status: number) => status !== 304
+  const away = () =>
+    Object.assign(
+      distantStore(() => 1_000_000),
+      { isAway: true },
+    )
+
+  test.each<[string, FastifyRateLimitOptions | RateLimitPluginOptions, Partial<FastifyRateLimitOptions>]>([
+    ['a share beside onUnavailable: "deny"', { share: 0.25 }, { onUnavailable: 'deny' }],
+    ['a share beside onUnavailable: "allow"', { share: 0.25 }, { onUnavailable: 'allow' }],
+    ['onUnavailable beside a share', { onUnavailable: 'deny' }, { share: 0.25 }],
+    ['a percentage beside mode: "report"', { enforcePercent: 100 }, { mode: 'report' }],
+    ['mode: "report" beside a percentage', { mode: 'report' }, { enforcePercent: 100 }],
+    ['a longest wait beside no count', { count: counts, maxWait: '1s' }, { count: undefined } as never],
+  ])('%s', async (_what, plugin, route) => {
+    const app = fastify()
+    await app.register(rateLimit, { limit: 9, window: '1m', ...plugin })
+    app.get('/', own({ ...limit, ...route }), ok)
+    app.get('/hook', { onRequest: app.rateLimit({ ...limit, ...route }) }, ok)
+    const second = route.mode === 'report' ? 200 : 429
+    expect(await statuses(app, '/', 2)).toEqual([200, second])
+    expect(await statuses(app, '/hook', 2)).toEqual([200, second])
+  })
+
+  test('but the default in its place', async () => {
+    const app = fastify()
+    await app.register(rateLimit, { limit: 9, window: '1m', store: away(), onUnavailable: 'deny' })
+    app.get('/local', own({ limit: 4, window: '1m', share: 0.25 }), ok)
+    app.get('/deny', own({ limit: 4, window: '1m' }), ok)
+    expect(await statuses(app, '/local', 2)).toEqual([200, 429])
+    expect(await statuses(app, '/deny', 1)).toEqual([503])
+  })
+
+  test('and does inherit what goes with them', async () => {
+    const app = fastify()
+    const inherited = { share: 0.25, enforcePercent: 0, count: counts }
+    await app.register(rateLimit, { limit: 9, window: '1m', store: away(), ...inherited })
+    const route = own({ limit: 4, window: '1m', onUnavailable: 'local', mode: 'enforce', maxWait: '1s' })
+    app.get('/', route, async ({ rateLimit }) => [rateLimit?.allowed, rateLimit?.reported])
+    expect((await app.inject('/')).json()).toEqual([true, true])
+    expect((await app.inject('/')).json()).toEqual([false, true])
+  })
+
+  test('and is refused for what it names itself', async () => {
+    const app = fastify()
+    await app.register(rateLimit, { limit: 9, window: '1m', share: 0.25, mode: 'report' })
+    const add = (options: Partial<FastifyRateLimitOptions>) => () => app.get('/', own({ ...limit, ...options }), ok)
+    expect(add({ onUnavailable: 'deny', share: 0.5 })).toThrow(/share: expected none beside onUnavailable "deny"/)
+    expect(add({ mode: 'report', enforcePercent: 10 })).toThrow(/enforcePercent: expected none beside mode "report"/)
+    expect(add({ maxWait: '1s' })).toThrow(/maxWait: expected none without count/)
+  })
 })

@@ -2,6 +2,7 @@ import { SluiceError, type Verdict } from '@sluice/core'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import { type FastifyRateLimitOptions, type RateLimitHook, rateLimitHook } from './hook.js'
+import { inherit } from './inherit.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -34,7 +35,8 @@ export interface RateLimitDecorator {
 
 /**
  * Limits every route of a Fastify app, unknown paths too, except where a route has its own `config.rateLimit`.
- * Limiters of routes use this one's options where they name none, except those that say what the limits are.
+ * Limiters of routes use this one's options where they name none, except those that say what the limits are, and
+ * those that an option of their own excludes.
  *
  * @example await app.register(rateLimit, { limit: 100, window: '1m' })
  * @throws SluiceError `INVALID_POLICY` when registered, or when a route is added
@@ -66,9 +68,10 @@ function decorate(
   const hooks = new Map<object, RateLimitHook>()
   const names = new Map<string, number>()
   const hookFor = (own: FastifyRateLimitOptions, where: string) => {
+    const merged = inherit(defaults, own)
     // Limiters of one name on one store may be one limiter, so on the shared store each has a name of its own.
     const isAlone = own.store !== undefined || defaults.store === undefined
-    if (own.name !== undefined || isAlone) return rateLimitHook({ ...defaults, ...own })
+    if (own.name !== undefined || isAlone) return rateLimitHook(merged)
     const base =
       where
         .replace(/^\/|\/$/g, '')
@@ -76,7 +79,7 @@ function decorate(
         .slice(0, 56) || 'root'
     const n = (names.get(base) ?? 0) + 1
     names.set(base, n)
-    return rateLimitHook({ ...defaults, ...own, name: n === 1 ? base : `${base}-${n}` })
+    return rateLimitHook({ ...merged, name: n === 1 ? base : `${base}-${n}` })
   }
 
   app.decorateRequest('rateLimit', undefined)
