@@ -5,7 +5,7 @@ import {
   type RateLimitPluginOptions,
   rateLimit,
 } from '@sluice/fastify'
-import fastify from 'fastify'
+import fastify, { type FastifyInstance } from 'fastify'
 import { describe, expect, test } from 'vitest'
 import { distantStore } from '../support/outages.js'
 
@@ -135,6 +135,85 @@ test('the global limiter can be reached, to block and to look', async () => {
 
 const ok = async () => 'ok'
 const own = (options: FastifyRateLimitOptions | false) => ({ config: { rateLimit: options } })
+
+describe.each([
+  [
+    'a registration that nobody awaits',
+    (app: FastifyInstance, options: RateLimitPluginOptions) => void app.register(rateLimit, options),
+  ],
+  ['a route before the registration', undefined],
+])('%s', (_when, early) => {
+  async function serverWith(options: RateLimitPluginOptions, addRoutes: (app: FastifyInstance) => void) {
+    const app = fastify()
+    early?.(app, options)
+    addRoutes(app)
+    if (!early) await app.register(rateLimit, options)
+    return app
+  }
+
+  test('leaves a route its own limit, the global one, or none', async () => {
+    const app = await serverWith({ name: 'all', limit: 2, window: '1m' }, (app) => {
+      app.get('/own', own({ name: 'own', limit: 1, window: '1m' }), ok)
+      app.get('/global', ok)
+      app.get('/none', own(false), ok)
+    })
+    expect(await statuses(app, '/own', 2)).toEqual([200, 429])
+    expect(await statuses(app, '/own', 1, 'HEAD')).toEqual([429])
+    expect((await app.inject('/own')).headers['ratelimit-policy']).toBe('"own";q=1;w=60')
+    expect(await statuses(app, '/none', 4)).toEqual([200, 200, 200, 200])
+    expect(await statuses(app, '/global', 3)).toEqual([200, 200, 429])
+  })
+
+  test('leaves a limiter to the routes that share its options, with the options of the plugin', async () => {
+    const shared = { limit: 2, window: '1m' } as const
+    const app = await serverWith({ global: false, key: everyone(), headers: 'legacy' }, (app) => {
+      app.get('/a', own(shared), ok)
+      app.get('/b', own(shared), ok)
+    })
+    expect(await statuses(app, '/a', 1, 'HEAD')).toEqual([200])
+    expect(await statuses(app, '/b', 2)).toEqual([200, 429])
+    expect((await app.inject('/a')).headers).toMatchObject({ 'x-ratelimit-limit': '2' })
+  })
+
+  test('hands a mistake in the limiter of a route to the error handler, and never runs the route', async () => {
+    let runs = 0
+    const app = await serverWith({ store: memoryStore(), limit: 9, window: '1m' }, (app) => {
+      app.setErrorHandler((error, _request, reply) => reply.code(500).send({ message: (error as Error).message }))
+      app.get('/wrong', own({ limit: -1, window: '1m' }), async () => ++runs)
+    })
+    for (let n = 0; n < 2; n++) {
+      const { statusCode, json } = await app.inject('/wrong')
+      expect(statusCode).toBe(500)
+      expect(json().message).toMatch(/^policy "wrong_GET": limit: expected a whole number/)
+    }
+    expect(runs).toBe(0)
+  })
+
+  test('leaves each route a limiter by itself, whichever is asked first in which process', async () => {
+    const store = memoryStore()
+    const process = () =>
+      serverWith({ global: false, store, key: everyone() }, (app) => {
+        app.get('/users', own({ limit: 1, window: '1m' }), ok)
+        app.post('/users', own({ limit: 1, window: '1m' }), ok)
+      })
+    const [one, other] = [await process(), await process()]
+    const status = async (app: FastifyInstance, method: 'GET' | 'HEAD' | 'POST') =>
+      (await app.inject({ method, url: '/users' })).statusCode
+    expect(await status(one, 'HEAD')).toBe(200)
+    expect(await status(other, 'POST')).toBe(200)
+    expect([await status(one, 'GET'), await status(one, 'POST')]).toEqual([429, 429])
+    expect([await status(other, 'GET'), await status(other, 'POST')]).toEqual([429, 429])
+  })
+})
+
+test('a registration that nobody awaits checks the routes of plugins after it at the start', async () => {
+  const app = fastify()
+  app.register(rateLimit, { global: false })
+  app.register(async (child) => {
+    child.get('/', own({ limit: -1, window: '1m' }), ok)
+  })
+  await expect(app.ready()).rejects.toMatchObject({ code: 'INVALID_POLICY' })
+})
 
 describe('a route does not inherit what its own options exclude', () => {
   const limit = { name: 'own', limit: 1, window: '1m' } as const
