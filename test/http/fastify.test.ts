@@ -1,6 +1,13 @@
-import { everyone, memoryStore, rateLimit } from '@sluice/fastify'
-import fastify from 'fastify'
-import { expect, test } from 'vitest'
+import {
+  everyone,
+  type FastifyRateLimitOptions,
+  memoryStore,
+  type RateLimitPluginOptions,
+  rateLimit,
+} from '@sluice/fastify'
+import fastify, { type FastifyInstance } from 'fastify'
+import { describe, expect, test } from 'vitest'
+import { distantStore } from '../support/outages.js'
 
 const statuses = async (
   app: ReturnType<typeof fastify>,
@@ -124,4 +131,141 @@ test('the global limiter can be reached, to block and to look', async () => {
   expect((await app.rateLimit.limiter?.peek('127.0.0.1'))?.remaining).toBe(1)
   await app.rateLimit.limiter?.block('127.0.0.1', { for: '1h' })
   expect(await statuses(app, '/', 1)).toEqual([429])
+})
+
+const ok = async () => 'ok'
+const own = (options: FastifyRateLimitOptions | false) => ({ config: { rateLimit: options } })
+
+describe.each([
+  [
+    'a registration that nobody awaits',
+    (app: FastifyInstance, options: RateLimitPluginOptions) => void app.register(rateLimit, options),
+  ],
+  ['a route before the registration', undefined],
+])('%s', (_when, early) => {
+  async function serverWith(options: RateLimitPluginOptions, addRoutes: (app: FastifyInstance) => void) {
+    const app = fastify()
+    early?.(app, options)
+    addRoutes(app)
+    if (!early) await app.register(rateLimit, options)
+    return app
+  }
+
+  test('leaves a route its own limit, the global one, or none', async () => {
+    const app = await serverWith({ name: 'all', limit: 2, window: '1m' }, (app) => {
+      app.get('/own', own({ name: 'own', limit: 1, window: '1m' }), ok)
+      app.get('/global', ok)
+      app.get('/none', own(false), ok)
+    })
+    expect(await statuses(app, '/own', 2)).toEqual([200, 429])
+    expect(await statuses(app, '/own', 1, 'HEAD')).toEqual([429])
+    expect((await app.inject('/own')).headers['ratelimit-policy']).toBe('"own";q=1;w=60')
+    expect(await statuses(app, '/none', 4)).toEqual([200, 200, 200, 200])
+    expect(await statuses(app, '/global', 3)).toEqual([200, 200, 429])
+  })
+
+  test('leaves a limiter to the routes that share its options, with the options of the plugin', async () => {
+    const shared = { limit: 2, window: '1m' } as const
+    const app = await serverWith({ global: false, key: everyone(), headers: 'legacy' }, (app) => {
+      app.get('/a', own(shared), ok)
+      app.get('/b', own(shared), ok)
+    })
+    expect(await statuses(app, '/a', 1, 'HEAD')).toEqual([200])
+    expect(await statuses(app, '/b', 2)).toEqual([200, 429])
+    expect((await app.inject('/a')).headers).toMatchObject({ 'x-ratelimit-limit': '2' })
+  })
+
+  test('hands a mistake in the limiter of a route to the error handler, and never runs the route', async () => {
+    let runs = 0
+    const app = await serverWith({ store: memoryStore(), limit: 9, window: '1m' }, (app) => {
+      app.setErrorHandler((error, _request, reply) => reply.code(500).send({ message: (error as Error).message }))
+      app.get('/wrong', own({ limit: -1, window: '1m' }), async () => ++runs)
+    })
+    for (let n = 0; n < 2; n++) {
+      const { statusCode, json } = await app.inject('/wrong')
+      expect(statusCode).toBe(500)
+      expect(json().message).toMatch(/^policy "wrong_GET": limit: expected a whole number/)
+    }
+    expect(runs).toBe(0)
+  })
+
+  test('leaves each route a limiter by itself, whichever is asked first in which process', async () => {
+    const store = memoryStore()
+    const process = () =>
+      serverWith({ global: false, store, key: everyone() }, (app) => {
+        app.get('/users', own({ limit: 1, window: '1m' }), ok)
+        app.post('/users', own({ limit: 1, window: '1m' }), ok)
+      })
+    const [one, other] = [await process(), await process()]
+    const status = async (app: FastifyInstance, method: 'GET' | 'HEAD' | 'POST') =>
+      (await app.inject({ method, url: '/users' })).statusCode
+    expect(await status(one, 'HEAD')).toBe(200)
+    expect(await status(other, 'POST')).toBe(200)
+    expect([await status(one, 'GET'), await status(one, 'POST')]).toEqual([429, 429])
+    expect([await status(other, 'GET'), await status(other, 'POST')]).toEqual([429, 429])
+  })
+})
+
+test('a registration that nobody awaits checks the routes of plugins after it at the start', async () => {
+  const app = fastify()
+  app.register(rateLimit, { global: false })
+  app.register(async (child) => {
+    child.get('/', own({ limit: -1, window: '1m' }), ok)
+  })
+  await expect(app.ready()).rejects.toMatchObject({ code: 'INVALID_POLICY' })
+})
+
+describe('a route does not inherit what its own options exclude', () => {
+  const limit = { name: 'own', limit: 1, window: '1m' } as const
+  const counts = (status: number) => status !== 304
+  const away = () =>
+    Object.assign(
+      distantStore(() => 1_000_000),
+      { isAway: true },
+    )
+
+  test.each<[string, FastifyRateLimitOptions | RateLimitPluginOptions, Partial<FastifyRateLimitOptions>]>([
+    ['a share beside onUnavailable: "deny"', { share: 0.25 }, { onUnavailable: 'deny' }],
+    ['a share beside onUnavailable: "allow"', { share: 0.25 }, { onUnavailable: 'allow' }],
+    ['onUnavailable beside a share', { onUnavailable: 'deny' }, { share: 0.25 }],
+    ['a percentage beside mode: "report"', { enforcePercent: 100 }, { mode: 'report' }],
+    ['mode: "report" beside a percentage', { mode: 'report' }, { enforcePercent: 100 }],
+    ['a longest wait beside no count', { count: counts, maxWait: '1s' }, { count: undefined } as never],
+  ])('%s', async (_what, plugin, route) => {
+    const app = fastify()
+    await app.register(rateLimit, { limit: 9, window: '1m', ...plugin })
+    app.get('/', own({ ...limit, ...route }), ok)
+    app.get('/hook', { onRequest: app.rateLimit({ ...limit, ...route }) }, ok)
+    const second = route.mode === 'report' ? 200 : 429
+    expect(await statuses(app, '/', 2)).toEqual([200, second])
+    expect(await statuses(app, '/hook', 2)).toEqual([200, second])
+  })
+
+  test('but the default in its place', async () => {
+    const app = fastify()
+    await app.register(rateLimit, { limit: 9, window: '1m', store: away(), onUnavailable: 'deny' })
+    app.get('/local', own({ limit: 4, window: '1m', share: 0.25 }), ok)
+    app.get('/deny', own({ limit: 4, window: '1m' }), ok)
+    expect(await statuses(app, '/local', 2)).toEqual([200, 429])
+    expect(await statuses(app, '/deny', 1)).toEqual([503])
+  })
+
+  test('and does inherit what goes with them', async () => {
+    const app = fastify()
+    const inherited = { share: 0.25, enforcePercent: 0, count: counts }
+    await app.register(rateLimit, { limit: 9, window: '1m', store: away(), ...inherited })
+    const route = own({ limit: 4, window: '1m', onUnavailable: 'local', mode: 'enforce', maxWait: '1s' })
+    app.get('/', route, async ({ rateLimit }) => [rateLimit?.allowed, rateLimit?.reported])
+    expect((await app.inject('/')).json()).toEqual([true, true])
+    expect((await app.inject('/')).json()).toEqual([false, true])
+  })
+
+  test('and is refused for what it names itself', async () => {
+    const app = fastify()
+    await app.register(rateLimit, { limit: 9, window: '1m', share: 0.25, mode: 'report' })
+    const add = (options: Partial<FastifyRateLimitOptions>) => () => app.get('/', own({ ...limit, ...options }), ok)
+    expect(add({ onUnavailable: 'deny', share: 0.5 })).toThrow(/share: expected none beside onUnavailable "deny"/)
+    expect(add({ mode: 'report', enforcePercent: 10 })).toThrow(/enforcePercent: expected none beside mode "report"/)
+    expect(add({ maxWait: '1s' })).toThrow(/maxWait: expected none without count/)
+  })
 })

@@ -1,7 +1,8 @@
 import { SluiceError, type Verdict } from '@sluice/core'
-import type { FastifyInstance, RouteOptions } from 'fastify'
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import { type FastifyRateLimitOptions, type RateLimitHook, rateLimitHook } from './hook.js'
+import { inherit } from './inherit.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -34,10 +35,15 @@ export interface RateLimitDecorator {
 
 /**
  * Limits every route of a Fastify app, unknown paths too, except where a route has its own `config.rateLimit`.
- * Limiters of routes use this one's options where they name none, except those that say what the limits are.
+ * Limiters of routes use this one's options where they name none, except those that say what the limits are, and
+ * those that an option of their own excludes.
+ *
+ * Awaited before routes are added, it checks their options at once. A route that was there before it has loaded gets
+ * its limiter at its first request. Plugins that were there before it are out of its reach, as with every hook.
  *
  * @example await app.register(rateLimit, { limit: 100, window: '1m' })
- * @throws SluiceError `INVALID_POLICY` when registered, or when a route is added
+ * @throws SluiceError `INVALID_POLICY` when registered, or when a route is added; of a route that was there before,
+ * to Fastify's error handler at each of its requests
  */
 export const rateLimit = fp(plugin, { name: '@sluice/fastify', fastify: '5.x' })
 
@@ -49,34 +55,44 @@ async function plugin(app: FastifyInstance, { global = true, ...options }: RateL
 
   app.addHook('onRequest', function rateLimit(request, reply, done) {
     const config = request.routeOptions.config.rateLimit
-    const chosen = config === undefined ? hook : config === false ? undefined : own?.get(config)
+    const chosen = config === undefined ? hook : config ? own?.(config, request) : undefined
     if (chosen) chosen(request, reply, done)
     else done()
   })
 }
 
-/** Adds what routes use, and makes their limiters as they are added, so that mistakes show before traffic does. */
+/**
+ * Adds what routes use, and makes their limiters as they are added, so that mistakes show before traffic does.
+ * Returns what finds the limiter of a route's own by its options.
+ */
 function decorate(
   app: FastifyInstance,
   options: FastifyRateLimitOptions,
   limiter: RateLimitHook['limiter'] | undefined,
-): Map<object, RateLimitHook> {
+): (own: FastifyRateLimitOptions, request: FastifyRequest) => RateLimitHook {
   const { name: _name, limit: _limit, window: _window, limits: _limits, onDeny: _onDeny, ...others } = options
   const { tiers: _tiers, tier: _tier, priority: _priority, ...defaults } = others
   const hooks = new Map<object, RateLimitHook>()
   const names = new Map<string, number>()
   const hookFor = (own: FastifyRateLimitOptions, where: string) => {
+    const merged = inherit(defaults, own)
     // Limiters of one name on one store may be one limiter, so on the shared store each has a name of its own.
     const isAlone = own.store !== undefined || defaults.store === undefined
-    if (own.name !== undefined || isAlone) return rateLimitHook({ ...defaults, ...own })
+    if (own.name !== undefined || isAlone) return rateLimitHook(merged)
     const base =
       where
         .replace(/^\/|\/$/g, '')
         .replace(/[^A-Za-z0-9_-]+/g, '_')
         .slice(0, 56) || 'root'
     const n = (names.get(base) ?? 0) + 1
+    const hook = rateLimitHook({ ...merged, name: n === 1 ? base : `${base}-${n}` })
     names.set(base, n)
-    return rateLimitHook({ ...defaults, ...own, name: n === 1 ? base : `${base}-${n}` })
+    return hook
+  }
+  const addHookOf = (own: FastifyRateLimitOptions, where: string) => {
+    const hook = hookFor(own, where)
+    hooks.set(own, hook)
+    return hook
   }
 
   app.decorateRequest('rateLimit', undefined)
@@ -85,7 +101,14 @@ function decorate(
   app.addHook('onRoute', (route: RouteOptions) => {
     const own = route.config?.rateLimit
     // The HEAD route that Fastify adds beside GET brings the same object, and so the same limiter.
-    if (own && !hooks.has(own)) hooks.set(own, hookFor(own, route.url))
+    if (own && !hooks.has(own)) addHookOf(own, route.url)
   })
-  return hooks
+  // Fastify tells nobody of routes that were added before, so those show with their first request.
+  return (own, request) => hooks.get(own) ?? addHookOf(own, routeName(request))
+}
+
+/** Of one route alone: requests come in another order in each process, where a number would be another route's. */
+function routeName({ routeOptions: { url = '', method } }: FastifyRequest): string {
+  const methods = [method].flat().map((each) => (each === 'HEAD' ? 'GET' : each))
+  return [url, ...new Set(methods)].join(' ')
 }
