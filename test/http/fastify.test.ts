@@ -215,6 +215,19 @@ test('a registration that nobody awaits checks the routes of plugins after it at
   await expect(app.ready()).rejects.toMatchObject({ code: 'INVALID_POLICY' })
 })
 
+test('no route is given the name of the global limiter, or of another route', async () => {
+  const app = fastify()
+  await app.register(rateLimit, { store: memoryStore(), limit: 9, window: '1m', key: everyone() })
+  const one = () => own({ limit: 1, window: '1m' })
+  app.get('/default', one(), ok)
+  app.get('/a', one(), ok)
+  app.post('/a', one(), ok)
+  app.get('/a-2', one(), ok)
+  app.get('/', ok)
+  for (const url of ['/', '/default', '/a', '/a-2']) expect(await statuses(app, url, 1)).toEqual([200])
+  expect((await app.inject({ method: 'POST', url: '/a' })).statusCode).toBe(200)
+})
+
 describe('a route does not inherit what its own options exclude', () => {
   const limit = { name: 'own', limit: 1, window: '1m' } as const
   const counts = (status: number) => status !== 304

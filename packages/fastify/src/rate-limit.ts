@@ -70,10 +70,10 @@ function decorate(
   options: FastifyRateLimitOptions,
   limiter: RateLimitHook['limiter'] | undefined,
 ): (own: FastifyRateLimitOptions, request: FastifyRequest) => RateLimitHook {
-  const { name: _name, limit: _limit, window: _window, limits: _limits, onDeny: _onDeny, ...others } = options
+  const { name = 'default', limit: _limit, window: _window, limits: _limits, onDeny: _onDeny, ...others } = options
   const { tiers: _tiers, tier: _tier, priority: _priority, ...defaults } = others
   const hooks = new Map<object, RateLimitHook>()
-  const names = new Map<string, number>()
+  const taken = new Set([name])
   const hookFor = (own: FastifyRateLimitOptions, where: string) => {
     const merged = inherit(defaults, own)
     // Limiters of one name on one store may be one limiter, so on the shared store each has a name of its own.
@@ -84,9 +84,10 @@ function decorate(
         .replace(/^\/|\/$/g, '')
         .replace(/[^A-Za-z0-9_-]+/g, '_')
         .slice(0, 56) || 'root'
-    const n = (names.get(base) ?? 0) + 1
-    const hook = rateLimitHook({ ...merged, name: n === 1 ? base : `${base}-${n}` })
-    names.set(base, n)
+    let free = base
+    for (let n = 2; taken.has(free); n++) free = `${base}-${n}`
+    const hook = rateLimitHook({ ...merged, name: free })
+    taken.add(free)
     return hook
   }
   const addHookOf = (own: FastifyRateLimitOptions, where: string) => {
