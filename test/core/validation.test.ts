@@ -12,6 +12,7 @@ import {
   tokenBucket,
 } from '@sluice/core'
 import { describe, expect, test } from 'vitest'
+import { unhandledDuring } from '../support/process-events.js'
 
 /** What a JavaScript user, or one whose types lie, may pass. */
 // biome-ignore lint/suspicious/noExplicitAny: the point is what types forbid
@@ -432,6 +433,26 @@ describe('limit and window as functions of the request', () => {
       window: '1m',
     })
     await expect(limiter.consume('key')).rejects.toBe(oops)
+  })
+})
+
+describe('a function that answers later is an error that says so, and its rejection ends nothing', () => {
+  const later = (() => Promise.reject(new Error('no database'))) as Anything
+  test.each<[string, Anything]>([
+    ['key', { limit: 5, window: '1m', key: later }],
+    ['limit', { limit: later, window: '1m' }],
+    ['window', { limit: 5, window: later }],
+    ['priority', { limit: 5, window: '1m', priority: later }],
+    ['tier', { tiers: { free: [perMinute(5)] }, tier: later }],
+  ])('%s', async (field, options) => {
+    const limiter = createLimiter({ name: 'api', ...options })
+    const unhandled = await unhandledDuring(async () => {
+      for (const method of ['consume', 'peek', 'acquire'] as const) {
+        const message = expect.stringMatching(new RegExp(`^policy "api": ${field}: expected .*, got a promise$`))
+        await expect(limiter[method]('key')).rejects.toMatchObject({ name: 'SluiceError', message })
+      }
+    })
+    expect(unhandled).toEqual([])
   })
 })
 

@@ -1,5 +1,6 @@
 import { invalidPolicy } from '../../errors.js'
 import type { Limit } from '../../limits/limit.js'
+import { heed } from '../../listeners.js'
 import { type LimitReport, Verdict } from '../../verdict.js'
 import { longestRefusal } from '../../waiting-lines.js'
 import type { HttpContext } from '../context.js'
@@ -41,7 +42,7 @@ export class Responders<Request> {
   }
 
   admitted(context: HttpContext<Request>): void {
-    for (const { onAdmitted } of this.#all) onAdmitted?.(context)
+    for (const { onAdmitted } of this.#all) heed('onAdmitted', onAdmitted?.(context))
   }
 
   /** Milliseconds by which to put off a request that was just admitted. */
