@@ -152,7 +152,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         const app = await start({
           ...limit,
           store: frozen(),
-          respond: shadow({ body: async () => ({ at: 'x' }), headers: () => ({ 'X-Id': '5' }) }),
+          respond: shadow({ body: async () => ({ at: 'x' }), headers: async () => ({ 'X-Id': '5' }) }),
         })
         await app.limiter.block('everyone', { for: '1h' })
         const { status, head, body } = await ask(app)
