@@ -167,6 +167,39 @@ describe('an option that nobody reads is refused, not ignored', () => {
     })
     expect((await limiter.peek('key')).remaining).toBe(5)
   })
+
+  test.each<[string, Anything, string]>([
+    ['a number, as others take it', 3, 'options: expected an object, got 3'],
+    ['null', null, 'options: expected an object, got null'],
+    ['an array', [3], 'options: expected an object, got an array'],
+    [
+      'a misspelt option',
+      { costs: 3 },
+      'costs: expected no such option (there are cost, bytes, priority, tier), got 3',
+    ],
+    [
+      'one beside those there are',
+      { cost: 2, fresh: true },
+      'fresh: expected no such option (there are cost, bytes, priority, tier), got true',
+    ],
+  ])('%s in place of the options of consume or peek rejects and charges nothing', async (_, options, message) => {
+    const limiter = createLimiter({ name: 'api', limit: 5, window: '1m' })
+    for (const method of ['consume', 'peek'] as const) {
+      await expect(limiter[method]('key', options)).rejects.toMatchObject({
+        name: 'SluiceError',
+        code: 'INVALID_POLICY',
+        message: `policy "api": ${method}: ${message}`,
+      })
+    }
+    expect((await limiter.peek('key')).remaining).toBe(5)
+  })
+
+  test('options that say nothing are none, and what an object inherits is no option', async () => {
+    const limiter = createLimiter({ limit: 5, window: '1m' })
+    for (const options of [undefined, {}, { cost: undefined, tier: undefined }, Object.create({ costs: 3 })]) {
+      expect((await limiter.consume('key', options)).cost).toBe(1)
+    }
+  })
 })
 
 describe('durations', () => {

@@ -117,11 +117,12 @@ export class Limiter<Subject = string> {
    * Decides, and charges every limit if all have room. Never rejects for a refusal, nor because the
    * store is away: then `onUnavailable` decides.
    *
-   * @throws SluiceError `INVALID_KEY`, `INVALID_COST`, `INVALID_POLICY` (a limit function's result)
+   * @throws SluiceError `INVALID_KEY`, `INVALID_COST`, `INVALID_POLICY` (options, or a limit function's result)
    */
   // Not `async`, which would pass a store's promise on three turns of the microtask queue later, and through two more.
   consume(subject: Subject, options: CostOptions = NO_OPTIONS): Promise<Verdict> {
     try {
+      if (options !== NO_OPTIONS && !isCostOptions(options)) this.#checkOptions('consume', options)
       const verdict = this.decide(subject, undefined, options.cost, undefined, options)
       return verdict instanceof Promise ? verdict : Promise.resolve(verdict)
     } catch (error) {
@@ -131,7 +132,12 @@ export class Limiter<Subject = string> {
 
   /** What `consume` would answer now. Changes nothing. */
   async peek(subject: Subject, options: CostOptions = NO_OPTIONS): Promise<Verdict> {
+    if (options !== NO_OPTIONS && !isCostOptions(options)) this.#checkOptions('peek', options)
     return this.decide(subject, undefined, options.cost, PEEK, options)
+  }
+
+  #checkOptions(method: string, options: CostOptions): void {
+    knownOptions(`${this.#policy.where}: ${method}`, options, COST_OPTIONS)
   }
 
   /** @internal `consume` for a request that may have an HTTP context; answers at once where the store can. */
@@ -490,3 +496,13 @@ function linesOf({ cells, cellOf }: ReadablePlan, identities: readonly string[])
 }
 
 const NO_OPTIONS: AskOptions = Object.freeze({})
+const COST_OPTIONS = ['cost', 'bytes', 'priority', 'tier'] as const
+
+/** What `knownOptions` would say, nearly free for the few options that are made anew for each decision. */
+function isCostOptions(options: unknown): boolean {
+  if (typeof options !== 'object' || options === null) return false
+  for (const field in options) {
+    if (field !== 'cost' && field !== 'bytes' && field !== 'priority' && field !== 'tier') return false
+  }
+  return !Array.isArray(options)
+}
