@@ -60,6 +60,46 @@ describe('messages name who, which field, what was expected and what came', () =
       'gcra: limit: expected a whole number of at least 0, got -1',
     ],
     [
+      'a duration of nothing',
+      () => createLimiter({ name: 'login', limit: 5, window: 0 }),
+      'policy "login": window: expected whole milliseconds or a duration such as "30s", from 1 ms to 100 years (36500d), got 0',
+    ],
+    [
+      'a duration beyond all bounds',
+      () => createLimiter({ name: 'login', limit: 5, window: '40000d' }),
+      'policy "login": window: expected whole milliseconds or a duration such as "30s", from 1 ms to 100 years (36500d), got "40000d"',
+    ],
+    [
+      'a refill that is missing',
+      () => tokenBucket({ every: '1m' }),
+      'tokenBucket: refill: expected a whole number of at least 0, got undefined',
+    ],
+    [
+      'a misspelt time to refill in',
+      () => tokenBucket({ refill: 5, every: '1 min' }),
+      'tokenBucket: every: expected whole milliseconds or a duration such as "30s", got "1 min"',
+    ],
+    [
+      'a leak that is missing',
+      () => leakyBucket({ every: '1m' }),
+      'leakyBucket: leak: expected a whole number of at least 0, got undefined',
+    ],
+    [
+      'a refill too large to count exactly',
+      () => tokenBucket({ refill: 2 ** 50, every: '1m', capacity: 1 }),
+      `tokenBucket: refill: expected units times window in ms to stay below 2^53, got ${2 ** 50} * 60000`,
+    ],
+    [
+      'a bucket whose limit and window are called so',
+      () => tokenBucket({ limit: 5, window: '1 min' }),
+      'tokenBucket: window: expected whole milliseconds or a duration such as "30s", got "1 min"',
+    ],
+    [
+      'a bucket whose limit is called so',
+      () => leakyBucket({ limit: -5, every: '1m' }),
+      'leakyBucket: limit: expected a whole number of at least 0, got -5',
+    ],
+    [
       'a burst of nothing',
       () => gcra({ limit: 5, window: '1m', burst: 0 }),
       'gcra: burst: expected a whole number of at least 1, got 0',
@@ -244,7 +284,9 @@ describe('durations', () => {
   ])('%s is none', (_, window) => {
     const { code, message } = errorOf(() => windowMs(window))
     expect(code).toBe('INVALID_POLICY')
-    expect(message).toMatch(/^policy "default": window: expected whole milliseconds or a duration such as "30s", got /)
+    expect(message).toMatch(
+      /^policy "default": window: expected whole milliseconds or a duration such as "30s"(, from 1 ms to .*)?, got /,
+    )
   })
 })
 

@@ -2,7 +2,7 @@ import { checkCost, costsOf, keptFor, needsOf, takesNothing } from './costs.js'
 import { type Duration, durationMs } from './duration.js'
 import { invalidPolicy, SluiceError } from './errors.js'
 import type { HttpContext } from './http/context.js'
-import { checkedKey } from './key.js'
+import { checkedKey, isMissing } from './key.js'
 import { knownOptions } from './limits/checks.js'
 import { memoryStore } from './memory/store.js'
 import { pause } from './pause.js'
@@ -184,7 +184,7 @@ export class Limiter<Subject = string> {
   ): Verdict | Promise<Verdict> {
     // Key functions written for HTTP say so themselves when there is no request.
     const given = key && !this.#isKey(subject) ? key(subject, context as HttpContext<Subject>) : subject
-    const identities = [checkedKey(where, given)]
+    const identities = [checkedKey(where, given, context !== undefined)]
     return this.#decide({ op, plan, identities, costs: plan.ones, lease: '', fresh }, this.#from)
   }
 
@@ -430,7 +430,8 @@ export class Limiter<Subject = string> {
     const identities = new Array<string>(keys.length)
     for (let i = 0; i < keys.length; i++) {
       const key = named ? undefined : keys[i]
-      identities[i] = checkedKey(where, key ? key(subject, context as HttpContext<Subject>) : subject)
+      const given = key ? key(subject, context as HttpContext<Subject>) : subject
+      identities[i] = checkedKey(where, given, context !== undefined)
     }
     return identities
   }
@@ -451,11 +452,11 @@ export class Limiter<Subject = string> {
     const identities: string[] = []
     for (const key of policy.keys) {
       const given = key ? key(request, context) : request
-      const isMissing = given === undefined || given === null || given === ''
-      const identity = isMissing ? this.#nobody?.identify(request, context) : given
+      const isNobodys = isMissing(given)
+      const identity = isNobodys ? this.#nobody?.identify(request, context) : given
       if (identity === undefined) return undefined
       const checked = checkedKey(policy.where, identity)
-      if (!isMissing && this.#nobody?.isTheirs(checked)) {
+      if (!isNobodys && this.#nobody?.isTheirs(checked)) {
         throw new SluiceError('INVALID_KEY', `${policy.where}: key: expected none that reads as an anonymous client's`)
       }
       identities.push(checked)
