@@ -12,6 +12,7 @@ import {
   tokenBucket,
 } from '@sluice/core'
 import { describe, expect, test } from 'vitest'
+import { unhandledDuring } from '../support/process-events.js'
 
 /** What a JavaScript user, or one whose types lie, may pass. */
 // biome-ignore lint/suspicious/noExplicitAny: the point is what types forbid
@@ -57,6 +58,46 @@ describe('messages name who, which field, what was expected and what came', () =
       'a negative limit in a constructor',
       () => gcra({ limit: -1, window: '1m' }),
       'gcra: limit: expected a whole number of at least 0, got -1',
+    ],
+    [
+      'a duration of nothing',
+      () => createLimiter({ name: 'login', limit: 5, window: 0 }),
+      'policy "login": window: expected whole milliseconds or a duration such as "30s", from 1 ms to 100 years (36500d), got 0',
+    ],
+    [
+      'a duration beyond all bounds',
+      () => createLimiter({ name: 'login', limit: 5, window: '40000d' }),
+      'policy "login": window: expected whole milliseconds or a duration such as "30s", from 1 ms to 100 years (36500d), got "40000d"',
+    ],
+    [
+      'a refill that is missing',
+      () => tokenBucket({ every: '1m' }),
+      'tokenBucket: refill: expected a whole number of at least 0, got undefined',
+    ],
+    [
+      'a misspelt time to refill in',
+      () => tokenBucket({ refill: 5, every: '1 min' }),
+      'tokenBucket: every: expected whole milliseconds or a duration such as "30s", got "1 min"',
+    ],
+    [
+      'a leak that is missing',
+      () => leakyBucket({ every: '1m' }),
+      'leakyBucket: leak: expected a whole number of at least 0, got undefined',
+    ],
+    [
+      'a refill too large to count exactly',
+      () => tokenBucket({ refill: 2 ** 50, every: '1m', capacity: 1 }),
+      `tokenBucket: refill: expected units times window in ms to stay below 2^53, got ${2 ** 50} * 60000`,
+    ],
+    [
+      'a bucket whose limit and window are called so',
+      () => tokenBucket({ limit: 5, window: '1 min' }),
+      'tokenBucket: window: expected whole milliseconds or a duration such as "30s", got "1 min"',
+    ],
+    [
+      'a bucket whose limit is called so',
+      () => leakyBucket({ limit: -5, every: '1m' }),
+      'leakyBucket: limit: expected a whole number of at least 0, got -5',
     ],
     [
       'a burst of nothing',
@@ -166,6 +207,39 @@ describe('an option that nobody reads is refused, not ignored', () => {
     })
     expect((await limiter.peek('key')).remaining).toBe(5)
   })
+
+  test.each<[string, Anything, string]>([
+    ['a number, as others take it', 3, 'options: expected an object, got 3'],
+    ['null', null, 'options: expected an object, got null'],
+    ['an array', [3], 'options: expected an object, got an array'],
+    [
+      'a misspelt option',
+      { costs: 3 },
+      'costs: expected no such option (there are cost, bytes, priority, tier), got 3',
+    ],
+    [
+      'one beside those there are',
+      { cost: 2, fresh: true },
+      'fresh: expected no such option (there are cost, bytes, priority, tier), got true',
+    ],
+  ])('%s in place of the options of consume or peek rejects and charges nothing', async (_, options, message) => {
+    const limiter = createLimiter({ name: 'api', limit: 5, window: '1m' })
+    for (const method of ['consume', 'peek'] as const) {
+      await expect(limiter[method]('key', options)).rejects.toMatchObject({
+        name: 'SluiceError',
+        code: 'INVALID_POLICY',
+        message: `policy "api": ${method}: ${message}`,
+      })
+    }
+    expect((await limiter.peek('key')).remaining).toBe(5)
+  })
+
+  test('options that say nothing are none, and what an object inherits is no option', async () => {
+    const limiter = createLimiter({ limit: 5, window: '1m' })
+    for (const options of [undefined, {}, { cost: undefined, tier: undefined }, Object.create({ costs: 3 })]) {
+      expect((await limiter.consume('key', options)).cost).toBe(1)
+    }
+  })
 })
 
 describe('durations', () => {
@@ -210,7 +284,9 @@ describe('durations', () => {
   ])('%s is none', (_, window) => {
     const { code, message } = errorOf(() => windowMs(window))
     expect(code).toBe('INVALID_POLICY')
-    expect(message).toMatch(/^policy "default": window: expected whole milliseconds or a duration such as "30s", got /)
+    expect(message).toMatch(
+      /^policy "default": window: expected whole milliseconds or a duration such as "30s"(, from 1 ms to .*)?, got /,
+    )
   })
 })
 
@@ -432,6 +508,26 @@ describe('limit and window as functions of the request', () => {
       window: '1m',
     })
     await expect(limiter.consume('key')).rejects.toBe(oops)
+  })
+})
+
+describe('a function that answers later is an error that says so, and its rejection ends nothing', () => {
+  const later = (() => Promise.reject(new Error('no database'))) as Anything
+  test.each<[string, Anything]>([
+    ['key', { limit: 5, window: '1m', key: later }],
+    ['limit', { limit: later, window: '1m' }],
+    ['window', { limit: 5, window: later }],
+    ['priority', { limit: 5, window: '1m', priority: later }],
+    ['tier', { tiers: { free: [perMinute(5)] }, tier: later }],
+  ])('%s', async (field, options) => {
+    const limiter = createLimiter({ name: 'api', ...options })
+    const unhandled = await unhandledDuring(async () => {
+      for (const method of ['consume', 'peek', 'acquire'] as const) {
+        const message = expect.stringMatching(new RegExp(`^policy "api": ${field}: expected .*, got a promise$`))
+        await expect(limiter[method]('key')).rejects.toMatchObject({ name: 'SluiceError', message })
+      }
+    })
+    expect(unhandled).toEqual([])
   })
 })
 

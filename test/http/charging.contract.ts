@@ -3,6 +3,7 @@ import { type IncomingMessage, request as send } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { byHeader, everyone, fixedWindow, gcra, memoryStore, type Store, type Verdict } from '@sluice/core'
 import { afterEach, describe, expect, test } from 'vitest'
+import { unhandledDuring, warningsDuring } from '../support/process-events.js'
 import type { AnyOptions } from './support/app.js'
 import type { Answering, BodyApp, BodyAppFactory } from './support/body-apps.js'
 
@@ -152,17 +153,22 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         expect(await left(app)).toBe(1)
       })
 
-      test('a count that fails counts, and says so', async () => {
-        const warnings: Error[] = []
-        const listen = (warning: Error) => warnings.push(warning)
-        process.on('warning', listen)
-        const broken = { ...login(), count: (async () => false) as never }
-        const app = await start(broken)
-        expect((await fetch(app.url)).status).toBe(200)
-        await pause(20)
-        process.removeListener('warning', listen)
-        expect(await left(app)).toBe(1)
-        expect(warnings).toMatchObject([{ code: 'SLUICE_COUNT_FAILED', name: 'SluiceWarning' }])
+      test.each<[string, () => unknown, string]>([
+        ['gives a promise', async () => false, 'expected true or false, got a promise'],
+        ['rejects', () => Promise.reject(new Error('no table')), 'expected true or false, got a promise'],
+        ['gives a text', () => 'yes', 'expected true or false, got "yes"'],
+      ])('a count that %s counts, and says so', async (_how, count, what) => {
+        let warnings: Error[] = []
+        const unhandled = await unhandledDuring(async () => {
+          warnings = await warningsDuring(async () => {
+            const app = await start({ ...login(), count: count as never })
+            expect((await fetch(app.url)).status).toBe(200)
+            await pause(20)
+            expect(await left(app)).toBe(1)
+          })
+        })
+        expect(unhandled).toEqual([])
+        expect(warnings).toMatchObject([{ code: 'SLUICE_COUNT_FAILED', message: `count: ${what}; the request counts` }])
       })
 
       test('count is told the status and the verdict', async () => {

@@ -22,6 +22,7 @@ import {
   type Verdict,
 } from '@sluice/core'
 import { afterAll, describe, expect, test } from 'vitest'
+import { unhandledDuring, warningsDuring } from '../support/process-events.js'
 import type { AnsweringApp, AnsweringFactory, Handler } from './support/answers.js'
 import type { AnyOptions } from './support/app.js'
 import { type RawRequest, rawRequest } from './support/raw.js'
@@ -151,7 +152,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         const app = await start({
           ...limit,
           store: frozen(),
-          respond: shadow({ body: async () => ({ at: 'x' }), headers: () => ({ 'X-Id': '5' }) }),
+          respond: shadow({ body: async () => ({ at: 'x' }), headers: async () => ({ 'X-Id': '5' }) }),
         })
         await app.limiter.block('everyone', { for: '1h' })
         const { status, head, body } = await ask(app)
@@ -791,6 +792,68 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
       expect(app.errors).toHaveLength(1)
       expect(app.ran).toEqual([])
       expect((await app.limiter.peek('everyone')).remaining).toBe(0)
+    })
+
+    const noLog = new Error('no audit log')
+    test.each([
+      ['rejects', () => Promise.reject(noLog)],
+      // biome-ignore lint/suspicious/noThenProperty: a promise of another library
+      ['rejects in a way of its own', () => ({ then: (_: unknown, fail: (why: Error) => void) => fail(noLog) })],
+    ])('an onVerdict that %s later disturbs nothing but is warned of', async (how, onVerdict) => {
+      const policy = `${name}-${how}`.replace(/\W/g, '-')
+      let warnings: Error[] = []
+      const unhandled = await unhandledDuring(async () => {
+        warnings = await warningsDuring(async () => {
+          const app = await start({ store: frozen(), name: policy, limit: 1, window: '10s', onVerdict })
+          expect([(await ask(app)).status, (await ask(app)).status]).toEqual([200, 429])
+          expect(app.errors).toEqual([])
+        })
+      })
+      expect(unhandled).toEqual([])
+      const warning = { code: 'SLUICE_LISTENER_FAILED', message: `policy "${policy}": onVerdict: no audit log` }
+      expect(warnings.filter(({ message }) => message.includes(`"${policy}"`))).toMatchObject([warning, warning])
+    })
+
+    test('nobody waits for an onVerdict', async () => {
+      const app = await start({ store: frozen(), limit: 1, window: '10s', onVerdict: () => new Promise(() => {}) })
+      expect([(await ask(app)).status, (await ask(app)).status]).toEqual([200, 429])
+    })
+
+    test('nobody waits for what a responder does about admitted requests, and what fails there is warned of', async () => {
+      const failed = `${name}: no list of the admitted`
+      const onAdmitted = () => Promise.reject(new Error(failed)) as never
+      let warnings: Error[] = []
+      const unhandled = await unhandledDuring(async () => {
+        warnings = await warningsDuring(async () => {
+          const app = await start({ limit: 1, window: '10s', respond: Object.assign(reject(), { onAdmitted }) })
+          expect((await ask(app)).status).toBe(200)
+        })
+      })
+      expect(unhandled).toEqual([])
+      expect(warnings.map(({ message }) => message)).toContain(`onAdmitted: ${failed}`)
+    })
+
+    test.each([
+      [undefined, 'undefined'],
+      [null, 'null'],
+      ['', '""'],
+    ])('a request whose key is %j is an error that says what to do about it', async (missing, shown) => {
+      const app = await start({ limit: 1, window: '10s', key: () => missing })
+      expect((await ask(app)).status).toBe(500)
+      const message =
+        `policy "default": key: expected a non-empty string or a number, got ${shown} ` +
+        '(with the option anonymous, "by-ip" or "skip", a request may have none)'
+      expect(app.errors).toMatchObject([{ code: 'INVALID_KEY', message }])
+    })
+
+    test('a key that a promise stands for is an error, which tells of it, and its rejection ends nothing', async () => {
+      const key = () => Promise.reject(new Error('no sessions')) as never
+      const unhandled = await unhandledDuring(async () => {
+        const app = await start({ limit: 1, window: '10s', key })
+        expect((await ask(app)).status).toBe(500)
+        expect(app.errors).toMatchObject([{ code: 'INVALID_KEY', message: expect.stringMatching(/got a promise$/) }])
+      })
+      expect(unhandled).toEqual([])
     })
 
     test('what is skipped is neither told of nor delayed', async () => {

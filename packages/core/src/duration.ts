@@ -15,10 +15,10 @@ export const MAX_DURATION_MS = 100 * 365 * 86_400_000
  */
 export function durationMs(where: string, field: string, value: unknown): number {
   const ms = typeof value === 'string' ? parse(value) : value
-  if (typeof ms !== 'number' || !Number.isInteger(ms) || ms < 1 || ms > MAX_DURATION_MS) {
-    invalidPolicy(where, field, 'whole milliseconds or a duration such as "30s"', value)
-  }
-  return ms
+  if (typeof ms === 'number' && Number.isInteger(ms) && ms >= 1 && ms <= MAX_DURATION_MS) return ms
+  const isOutOfRange = typeof ms === 'number' && (ms < 1 || ms > MAX_DURATION_MS)
+  const range = isOutOfRange ? ', from 1 ms to 100 years (36500d)' : ''
+  return invalidPolicy(where, field, `whole milliseconds or a duration such as "30s"${range}`, value)
 }
 
 function parse(text: string): number {

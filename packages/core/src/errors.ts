@@ -12,7 +12,10 @@ export class SluiceError extends Error {
   }
 }
 
-/** A short, safe rendering of any value for an error message. */
+/**
+ * A short, safe rendering of any value for an error message. Nobody waits for a promise that came in place of a value:
+ * the error tells of it, so that its rejection, should there be one, is nothing to end the process for.
+ */
 export function show(value: unknown): string {
   if (typeof value === 'string') return quoted(value)
   if (typeof value === 'function') return 'a function'
@@ -35,7 +38,9 @@ function quoted(text: string): string {
 
 function kindOf(value: object): string {
   try {
-    return value instanceof Promise ? 'a promise' : Array.isArray(value) ? 'an array' : 'an object'
+    if (!(value instanceof Promise)) return Array.isArray(value) ? 'an array' : 'an object'
+    value.catch(() => {})
+    return 'a promise'
   } catch {
     // A proxy that does not let itself be looked at must not become the error.
     return 'an object'

@@ -2,7 +2,7 @@ import { checkCost, costsOf, keptFor, needsOf, takesNothing } from './costs.js'
 import { type Duration, durationMs } from './duration.js'
 import { invalidPolicy, SluiceError } from './errors.js'
 import type { HttpContext } from './http/context.js'
-import { checkedKey } from './key.js'
+import { checkedKey, isMissing } from './key.js'
 import { knownOptions } from './limits/checks.js'
 import { memoryStore } from './memory/store.js'
 import { pause } from './pause.js'
@@ -128,11 +128,12 @@ export class Limiter<Subject = string> {
    * Decides, and charges every limit if all have room. Never rejects for a refusal, nor because the
    * store is away: then `onUnavailable` decides.
    *
-   * @throws SluiceError `INVALID_KEY`, `INVALID_COST`, `INVALID_POLICY` (a limit function's result)
+   * @throws SluiceError `INVALID_KEY`, `INVALID_COST`, `INVALID_POLICY` (options, or a limit function's result)
    */
   // Not `async`, which would pass a store's promise on three turns of the microtask queue later, and through two more.
   consume(subject: Subject, options: CostOptions = NO_OPTIONS): Promise<Verdict> {
     try {
+      if (options !== NO_OPTIONS && !isCostOptions(options)) this.#checkOptions('consume', options)
       const verdict = this.decide(subject, undefined, options.cost, undefined, options)
       return verdict instanceof Promise ? verdict : Promise.resolve(verdict)
     } catch (error) {
@@ -142,7 +143,12 @@ export class Limiter<Subject = string> {
 
   /** What `consume` would answer now. Changes nothing. */
   async peek(subject: Subject, options: CostOptions = NO_OPTIONS): Promise<Verdict> {
+    if (options !== NO_OPTIONS && !isCostOptions(options)) this.#checkOptions('peek', options)
     return this.decide(subject, undefined, options.cost, PEEK, options)
+  }
+
+  #checkOptions(method: string, options: CostOptions): void {
+    knownOptions(`${this.#policy.where}: ${method}`, options, COST_OPTIONS)
   }
 
   /** @internal `consume` for a request that may have an HTTP context; answers at once where the store can. */
@@ -189,7 +195,7 @@ export class Limiter<Subject = string> {
   ): Verdict | Promise<Verdict> {
     // Key functions written for HTTP say so themselves when there is no request.
     const given = key && !this.#isKey(subject) ? key(subject, context as HttpContext<Subject>) : subject
-    const identities = [checkedKey(where, given)]
+    const identities = [checkedKey(where, given, context !== undefined)]
     return this.#decide({ op, plan, identities, costs: plan.ones, lease: '', fresh }, this.#from)
   }
 
@@ -450,7 +456,8 @@ export class Limiter<Subject = string> {
     const identities = new Array<string>(keys.length)
     for (let i = 0; i < keys.length; i++) {
       const key = named ? undefined : keys[i]
-      identities[i] = checkedKey(where, key ? key(subject, context as HttpContext<Subject>) : subject)
+      const given = key ? key(subject, context as HttpContext<Subject>) : subject
+      identities[i] = checkedKey(where, given, context !== undefined)
     }
     return identities
   }
@@ -471,11 +478,11 @@ export class Limiter<Subject = string> {
     const identities: string[] = []
     for (const key of policy.keys) {
       const given = key ? key(request, context) : request
-      const isMissing = given === undefined || given === null || given === ''
-      const identity = isMissing ? this.#nobody?.identify(request, context) : given
+      const isNobodys = isMissing(given)
+      const identity = isNobodys ? this.#nobody?.identify(request, context) : given
       if (identity === undefined) return undefined
       const checked = checkedKey(policy.where, identity)
-      if (!isMissing && this.#nobody?.isTheirs(checked)) {
+      if (!isNobodys && this.#nobody?.isTheirs(checked)) {
         throw new SluiceError('INVALID_KEY', `${policy.where}: key: expected none that reads as an anonymous client's`)
       }
       identities.push(checked)
@@ -516,3 +523,13 @@ function linesOf({ cells, cellOf }: ReadablePlan, identities: readonly string[])
 }
 
 const NO_OPTIONS: AskOptions = Object.freeze({})
+const COST_OPTIONS = ['cost', 'bytes', 'priority', 'tier'] as const
+
+/** What `knownOptions` would say, nearly free for the few options that are made anew for each decision. */
+function isCostOptions(options: unknown): boolean {
+  if (typeof options !== 'object' || options === null) return false
+  for (const field in options) {
+    if (field !== 'cost' && field !== 'bytes' && field !== 'priority' && field !== 'tier') return false
+  }
+  return !Array.isArray(options)
+}

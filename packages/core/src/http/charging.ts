@@ -1,5 +1,5 @@
 import { durationMs } from '../duration.js'
-import { invalidPolicy, SluiceError } from '../errors.js'
+import { invalidPolicy, SluiceError, show } from '../errors.js'
 import type { Limiter } from '../limiter.js'
 import { optionalFunction, wholeNumber } from '../limits/checks.js'
 import type { Store } from '../store.js'
@@ -154,7 +154,7 @@ function outcome(count: NonNullable<ChargingOptions['count']>, response: RawResp
   try {
     const counts: unknown = count(response.statusCode, verdict)
     if (typeof counts === 'boolean') return counts
-    warn(`expected true or false, got ${typeof counts}`)
+    warn(`expected true or false, got ${show(counts)}`)
   } catch (error) {
     warn(error instanceof Error ? error.message : String(error))
   }

@@ -1,8 +1,10 @@
 import { invalidPolicy, SluiceError, show } from '../errors.js'
 import { type AskOptions, Limiter } from '../limiter.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
+import { heed } from '../listeners.js'
 import { memoryStore } from '../memory/store.js'
 import { PEEK } from '../store.js'
+import { isThenable } from '../thenable.js'
 import { choosePolicy } from '../tiers.js'
 import { Verdict } from '../verdict.js'
 import { type Charging, type ChargingOptions, chargingFor } from './charging.js'
@@ -20,7 +22,6 @@ import { Places } from './places.js'
 import { Responders } from './responders/choice.js'
 import { reject } from './responders/reject.js'
 import { type Action, type Ending, isLater, type Reply } from './responders/responder.js'
-import { isThenable } from './thenable.js'
 import { waitWithClient } from './wait.js'
 
 /** What an adapter does with a request. */
@@ -63,6 +64,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   if (typeof cost !== 'function') wholeNumber(where, 'cost', cost, 0)
   optionalFunction(where, 'skip', skip)
   optionalFunction(where, 'onVerdict', onVerdict)
+  const onVerdictName = `${where}: onVerdict`
   const responders = new Responders(where, respond, policy.limits)
   const enforcement = new Enforcement(where, policy.name, options)
   const writers = headerWriters(where, headers)
@@ -222,7 +224,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
 
   function outcome(context: HttpContext<Request>, verdict: Verdict, ending: Ending): Outcome {
     if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
-    onVerdict?.(context.request, verdict, context)
+    if (onVerdict) heed(onVerdictName, onVerdict(context.request, verdict, context))
     if (ending === 'gone' || charging?.isCutOff(context, verdict))
       return { proceed: false, verdict, headers: [], reply: undefined }
     if (ending === 'proceed') {

@@ -45,9 +45,10 @@ export interface RateLimitOptions<Request> extends PolicyOptions<Request>, Enfor
   /**
    * Told once of every request that a verdict was given for, so neither of skipped ones nor of those answered
    * 413 before they were decided on: the verdict that settled what became of it, before
-   * anything is sent. What it throws reaches the framework's error handler; what was charged stays charged.
+   * anything is sent. What it throws reaches the framework's error handler; what was charged stays charged. No
+   * promise is waited for: one that rejects is warned of (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`).
    */
-  readonly onVerdict?: (request: Request, verdict: Verdict, context: HttpContext<Request>) => void
+  readonly onVerdict?: (request: Request, verdict: Verdict, context: HttpContext<Request>) => unknown
 }
 
 export const RATE_LIMIT_OPTIONS = [

@@ -1,7 +1,7 @@
 import { SluiceError } from '../errors.js'
 import type { ResolvedLimit } from '../store.js'
 import { exactProduct, oneOf, wholeNumber } from './checks.js'
-import { makeLimit, type RateOptions } from './common.js'
+import { makeLimit, type RateNames, type RateOptions } from './common.js'
 import type { LeasableOptions } from './lease.js'
 import type { CommonOptions, Limit, OrFunction, Resolution, UnitOptions } from './limit.js'
 
@@ -20,7 +20,7 @@ export function gcra<Subject>(options: GcraOptions<Subject>): Limit<Subject> {
   const { burst, ...rate } = options ?? {}
   if (burst !== undefined) wholeNumber('gcra', 'burst', burst, 1)
   return makeLimit('gcra', rate as RateOptions<Subject>, ['burst', 'unit', 'lease'], (where, limit, windowMs) =>
-    bucket(where, 'gcra', 'burst', limit, windowMs, burst ?? limit, 1, false),
+    bucket(where, 'gcra', 'limit', 'burst', limit, windowMs, burst ?? limit, 1, false),
   )
 }
 
@@ -49,7 +49,7 @@ export function tokenBucket<Subject>(options: TokenBucketOptions<Subject>): Limi
   const { capacity, style = 'greedy', ...rest } = options ?? {}
   oneOf('tokenBucket', 'style', style, ['greedy', 'interval'])
   if (capacity !== undefined) wholeNumber('tokenBucket', 'capacity', capacity, 1)
-  const rate = renamed('tokenBucket', rest, 'refill')
+  const { rate, names } = renamed('tokenBucket', rest, 'refill')
   return makeLimit(
     'tokenBucket',
     rate,
@@ -58,6 +58,7 @@ export function tokenBucket<Subject>(options: TokenBucketOptions<Subject>): Limi
       bucket(
         where,
         'tokenBucket',
+        names.limit,
         'capacity',
         limit,
         windowMs,
@@ -65,6 +66,7 @@ export function tokenBucket<Subject>(options: TokenBucketOptions<Subject>): Limi
         style === 'interval' ? windowMs : 1,
         false,
       ),
+    names,
   )
 }
 
@@ -98,21 +100,28 @@ export function leakyBucket<Subject>(options: LeakyBucketOptions<Subject>): Limi
     throw new SluiceError('INVALID_POLICY', 'leakyBucket: lease: expected none beside queue')
   }
   if (capacity !== undefined) wholeNumber('leakyBucket', 'capacity', capacity, 1)
-  const rate = renamed('leakyBucket', rest, 'leak')
+  const { rate, names } = renamed('leakyBucket', rest, 'leak')
   return makeLimit(
     'leakyBucket',
     rate,
     ['capacity', 'leak', 'every', 'queue', 'unit', 'lease'],
-    (where, limit, windowMs) => bucket(where, 'leakyBucket', 'capacity', limit, windowMs, capacity ?? limit, 1, queue),
+    (where, limit, windowMs) =>
+      bucket(where, 'leakyBucket', names.limit, 'capacity', limit, windowMs, capacity ?? limit, 1, queue),
+    names,
   )
 }
 
-/** `refill`/`leak` and `every` are what the field calls a bucket's limit and window. */
-function renamed(where: string, options: object, unitsName: string): RateOptions<unknown> {
+/** `refill`/`leak` and `every` are what the field calls a bucket's limit and window; errors call them as they were given. */
+function renamed(where: string, options: object, unitsName: string): { rate: RateOptions<unknown>; names: RateNames } {
   const { [unitsName]: units, every, ...rest } = options as Record<string, unknown>
   if (units !== undefined && rest.limit !== undefined) twice(where, unitsName, 'limit')
   if (every !== undefined && rest.window !== undefined) twice(where, 'every', 'window')
-  return { ...rest, limit: units ?? rest.limit, window: every ?? rest.window } as RateOptions<unknown>
+  const names = {
+    limit: units === undefined && 'limit' in rest ? 'limit' : unitsName,
+    window: every === undefined && 'window' in rest ? 'window' : 'every',
+  }
+  const rate = { ...rest, limit: units ?? rest.limit, window: every ?? rest.window }
+  return { rate: rate as RateOptions<unknown>, names }
 }
 
 function twice(where: string, field: string, other: string): never {
@@ -122,6 +131,7 @@ function twice(where: string, field: string, other: string): never {
 function bucket(
   where: string,
   algorithm: ResolvedLimit['algorithm'],
+  limitName: string,
   capacityName: string,
   limit: number,
   windowMs: number,
@@ -129,7 +139,7 @@ function bucket(
   stepMs: number,
   queue: boolean,
 ): Resolution {
-  exactProduct(where, 'limit', limit, windowMs)
+  exactProduct(where, limitName, limit, windowMs)
   exactProduct(where, capacityName, capacity, windowMs)
   // A limit of 0 lets nothing back, so its burst must be 0 too: it refuses everything.
   const size = limit === 0 ? 0 : capacity

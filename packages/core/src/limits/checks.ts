@@ -41,12 +41,12 @@ export function oneOf<T extends string>(where: string, field: string, value: unk
 }
 
 /** Checks a limit option that may be a function; a plain value is returned ready to use. */
-export function limitOption<F>(where: string, value: number | F): number | F {
-  return typeof value === 'function' ? value : wholeNumber(where, 'limit', value, 0)
+export function limitOption<F>(where: string, field: string, value: number | F): number | F {
+  return typeof value === 'function' ? value : wholeNumber(where, field, value, 0)
 }
 
-export function windowOption<F>(where: string, value: unknown): number | F {
-  return typeof value === 'function' ? (value as F) : durationMs(where, 'window', value)
+export function windowOption<F>(where: string, field: string, value: unknown): number | F {
+  return typeof value === 'function' ? (value as F) : durationMs(where, field, value)
 }
 
 export function optionalFunction(where: string, field: string, value: unknown): void {

@@ -11,15 +11,24 @@ export interface RateOptions<Subject> extends CommonOptions<Subject> {
   readonly window: OrFunction<number | string, Subject>
 }
 
+/** What a limit's user calls its limit and its window. */
+export interface RateNames {
+  readonly limit: string
+  readonly window: string
+}
+
+const USUAL_NAMES: RateNames = { limit: 'limit', window: 'window' }
+
 /** The part that all constructors share: checks what is common, and freezes. */
 export function makeLimit<Subject>(
   algorithm: Algorithm,
   options: RateOptions<Subject>,
   extraOptions: readonly string[],
   resolveUnleased: (where: string, limit: number, windowMs: number) => Resolution,
+  names: RateNames = USUAL_NAMES,
 ): Limit<Subject> {
   knownOptions(algorithm, options, ['name', 'limit', 'window', 'key', 'respond', 'reserve', ...extraOptions])
-  const { limit, window } = checkCommon(algorithm, options)
+  const { limit, window } = checkCommon(algorithm, options, names)
   const { lease: leaseOptions } = options as LeasableOptions
   const lease = leaseOptions === undefined ? undefined : leaseOf(algorithm, leaseOptions)
   const resolve: typeof resolveUnleased = (where, limit, windowMs) => {
@@ -54,13 +63,14 @@ export function makeLimit<Subject>(
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function checkCommon<Subject>(where: string, options: RateOptions<Subject>) {
+export function checkCommon<Subject>(where: string, options: RateOptions<Subject>, names: RateNames = USUAL_NAMES) {
   optionalFunction(where, 'key', options.key)
   if (options.respond !== undefined && typeof options.respond !== 'function') {
     invalidPolicy(where, 'respond', 'a responder such as reject()', options.respond)
   }
   if (options.name !== undefined) headerName(where, 'name', options.name)
-  const limit = limitOption(where, options.limit)
-  const window = windowOption<Extract<typeof options.window, (...args: never) => unknown>>(where, options.window)
+  type WindowFunction = Extract<typeof options.window, (...args: never) => unknown>
+  const limit = limitOption(where, names.limit, options.limit)
+  const window = windowOption<WindowFunction>(where, names.window, options.window)
   return { limit, window }
 }

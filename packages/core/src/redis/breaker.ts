@@ -1,4 +1,5 @@
 import { SluiceError } from '../errors.js'
+import { warnOfListener } from '../listeners.js'
 
 /** Whether decisions are asked of Redis (a closed breaker) or not (an open one). */
 export type StoreState = 'available' | 'unavailable'
@@ -118,7 +119,7 @@ export class Breaker {
     if (onStateChange)
       Promise.resolve()
         .then(() => onStateChange(state, cause, node))
-        .catch(warn)
+        .catch((error) => warnOfListener('onStateChange', error))
   }
 }
 
@@ -137,9 +138,4 @@ interface Ailing {
  */
 function isAboutOneKey({ message }: Error): boolean {
   return /^redis: (WRONGTYPE|ERR)\b(?!.*-(OOM|READONLY|MISCONF|NOREPLICAS)\b)/.test(message)
-}
-
-function warn(error: unknown): void {
-  const what = error instanceof Error ? error.message : String(error)
-  process.emitWarning(`onStateChange: ${what}`, { type: 'SluiceWarning', code: 'SLUICE_LISTENER_FAILED' })
 }

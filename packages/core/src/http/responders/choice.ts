@@ -1,5 +1,6 @@
 import { invalidPolicy } from '../../errors.js'
 import type { Limit } from '../../limits/limit.js'
+import { heed } from '../../listeners.js'
 import { type LimitReport, longestRefusal, Verdict } from '../../verdict.js'
 import type { HttpContext } from '../context.js'
 import { type Responder, whenUnavailableOf } from './responder.js'
@@ -39,7 +40,7 @@ export class Responders<Request> {
   }
 
   admitted(context: HttpContext<Request>): void {
-    for (const { onAdmitted } of this.#all) onAdmitted?.(context)
+    for (const { onAdmitted } of this.#all) heed('onAdmitted', onAdmitted?.(context))
   }
 
   /** Milliseconds by which to put off a request that was just admitted. */

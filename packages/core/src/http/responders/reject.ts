@@ -1,8 +1,8 @@
 import { invalidPolicy, SluiceError, show } from '../../errors.js'
 import { knownOptions } from '../../limits/checks.js'
+import { isThenable } from '../../thenable.js'
 import type { Verdict } from '../../verdict.js'
 import { prefersJson } from '../negotiate.js'
-import { isThenable } from '../thenable.js'
 import { plainProblem, problem, type RefusalStatus } from './problem.js'
 import type { Refused, Reply, Responder } from './responder.js'
 

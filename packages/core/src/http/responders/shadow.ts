@@ -18,7 +18,7 @@ export interface ShadowOptions<Request> {
   /** @default that of the sample, else by `body`: JSON for an object, text for a text */
   readonly contentType?: string
   /** Beside those of the sample, or in their place: what the handler sets for each response anew. */
-  readonly headers?: Fields | ((request: Request) => Fields)
+  readonly headers?: Fields | ((request: Request) => Fields | Promise<Fields>)
   /**
    * Whether to look on at successes of the same method and route, or path where no route is known yet (2xx, up to 64 KiB, at most one in
    * 10 s), and to answer like the last: its status, headers and body. That hands one client's answer
@@ -68,7 +68,7 @@ export function shadow<Request>(options: ShadowOptions<Request> = {}): Responder
   async function shadow({ context }: Parameters<Responder<Request>>[0]): Promise<Action> {
     const sample = samples.get(sampleKey(context))
     const own = typeof body === 'function' ? checkedBody(await body(context.request)) : body
-    const extra = typeof headers === 'function' ? checkedHeaders(headers(context.request)) : headers
+    const extra = typeof headers === 'function' ? checkedHeaders(await headers(context.request)) : headers
     const reply = compose(context, sample, { status, body: own, contentType, headers: extra })
     if (delayLike && sample && !(await waitWithClient(context.response, sample.tookMs))) return 'gone'
     return reply
