@@ -255,6 +255,11 @@ const REFUSALS: Record<string, Refusal> = {
     begin: (redis) => redis.call('ACL', 'SETUSER', 'default', '-evalsha', '-eval'),
     end: (redis) => redis.call('ACL', 'SETUSER', 'default', '+@all'),
   },
+  'does not tell scripts the time': {
+    reply: 'ERR (The user executing|ACL failure)|NOPERM',
+    begin: (redis) => redis.call('ACL', 'SETUSER', 'default', '-time'),
+    end: (redis) => redis.call('ACL', 'SETUSER', 'default', '+@all'),
+  },
   'is busy with a script of someone else': {
     reply: 'BUSY|no answer',
     settings: ['busy-reply-threshold 20'],
@@ -302,6 +307,16 @@ describe.each(['ioredis 6', 'redis 6'] as const)('a Redis that answers, over %s,
     },
     20_000,
   )
+})
+
+test('a Redis without scripts is told of, not taken for well', async () => {
+  const redis = await server({ settings: ['rename-command EVAL ""'] })
+  const outage = await watched('ioredis 6', redis.port)
+  await untilOpen(outage)
+  expect((await outage.limiter.consume('k')).kind).toBe('unavailable')
+  await until('it is told of', () => outage.told.length > 0)
+  await sleep(500)
+  expect(outage.told).toEqual([expect.stringMatching(/^unavailable: .*ERR unknown command/)])
 })
 
 test.each([

@@ -132,11 +132,19 @@ interface Ailing {
 }
 
 /**
- * Whether Redis refused what it was asked, not that it was asked: such as a foreign value under a key. Scripts of
- * Redis 6 put `ERR` before what befell them.
+ * What a script says of a value that it found: of another type (`WRONGTYPE`), or not to be calculated with, by Lua or by
+ * a command. Redis 6 puts before it where that was.
+ */
+const OF_A_VALUE =
+  /^redis: (ERR (Error running script \(call to \w+\): )?(@?user_script: ?\d+: )*)?(WRONGTYPE|attempt to (?!call)|bad argument|value is not|offset is out|string exceeds)\b/
+
+/**
+ * Whether it can be the trouble of one key alone, which must not take the others from Redis. Only a value can: what is
+ * refused besides, such as a command that is unknown or not permitted, whatever else it is called, befalls every run.
+ * In doubt it is no key's: that is over with the next probe, while an outage not taken for one would go on unnoticed.
  */
 function isAboutOneKey({ message }: Error): boolean {
-  return /^redis: (WRONGTYPE|ERR)\b(?!.*-(OOM|READONLY|MISCONF|NOREPLICAS)\b)/.test(message)
+  return OF_A_VALUE.test(message)
 }
 
 function warn(error: unknown): void {
