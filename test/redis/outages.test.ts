@@ -319,6 +319,25 @@ test('a Redis without scripts is told of, not taken for well', async () => {
   expect(outage.told).toEqual([expect.stringMatching(/^unavailable: .*ERR unknown command/)])
 })
 
+test('what runs meet and probes do not is told of a few times a second at most', async () => {
+  const redis = await server()
+  const { store, told } = await connected('ioredis 6', redis.port)
+  const places = createLimiter({ name: 'places', store, limits: [concurrency({ limit: 4 })] })
+  await decided(places.consume('k'))
+  await redis.call('ACL', 'SETUSER', 'default', '-zadd')
+  const end = performance.now() + 1500
+  while (performance.now() < end) {
+    expect((await places.consume('k')).kind).toBe('unavailable')
+    await sleep(1)
+  }
+  const times = told.filter((what) => what.includes('unavailable')).length
+  expect(times).toBeGreaterThan(1)
+  // No sooner than a fifth of a second after another, but for the first.
+  expect(times).toBeLessThanOrEqual(2 + 1500 / 200)
+  await redis.call('ACL', 'SETUSER', 'default', '+@all')
+  await until('places are Redis’s again', () => decided(places.consume('other')), RECOVERY)
+})
+
 test.each([
   [
     'throws',
