@@ -266,6 +266,22 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
       expect(await left(limiter, user)).toEqual([2, 3])
     })
 
+    test('a store that is closed meanwhile gives back first what a refused request was charged', async () => {
+      const limits = pairs.slidingLog(5, 1)
+      const limiter = createLimiter({ name: 'across', store: open.store, limits })
+      const [ann, bob] = spread() as [string, string]
+      expect((await limiter.consume(ann)).allowed).toBe(true)
+      for (const denyCache of [true, false]) {
+        const store = redisStore(open.client, { timeoutMs: 5000, denyCache })
+        const leaving = createLimiter({ name: 'across', store, limits })
+        await decided(leaving.peek(bob))
+        const underWay = leaving.consume(bob)
+        await store.close()
+        expect(await underWay).toMatchObject({ kind: 'decided', allowed: false })
+        expect(await left(limiter, bob)).toEqual([5, 0])
+      }
+    })
+
     test('gives back what the reachable slot charged when the other one hangs', async () => {
       const store = redisStore(open.client, { timeoutMs: 200 })
       const hung = cluster.masterOf(slotOf('everyone'))

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createLimiter, gcra, type Limiter, perHour, type RedisStore, redisStore } from '@sluice/core'
+import { createLimiter, gcra, type Limiter, perHour, type RedisStore, redisStore, slidingLog } from '@sluice/core'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { clusterClients, namesOf } from '../support/clients.js'
 import { decided } from '../support/decided.js'
@@ -90,6 +90,41 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     }
     await until('both are asked', () => decided(both.consume(user)), RECOVERY)
   }, 20_000)
+
+  test('what one master refused stays refused, though another does not hear that it is given back', async () => {
+    const { client, ready, close } = clusterClients[kind](cluster)
+    open.push(close)
+    await ready
+    // Asked for the time just before each run is sent.
+    let beforeRun = () => {}
+    const clock = () => {
+      beforeRun()
+      return Date.now()
+    }
+    const store = redisStore(client, { timeoutMs: 300, denyCache: false, clock })
+    open.push(() => store.close())
+    const charged = cluster.masters[0] as RedisCluster['masters'][number]
+    const names = kind.replaceAll(' ', '-')
+    const user = cluster.identityOn(0, `charged-${names}`)
+    const full = cluster.identityOn(1, `full-${names}`)
+    const limits = [
+      slidingLog<string>({ limit: 9, window: '1h' }),
+      slidingLog<string>({ limit: 1, window: '1h', key: () => full }),
+    ]
+    const limiter = createLimiter({ name: 'both', store, limits })
+    await until('both are asked', () => decided(limiter.peek(user)), RECOVERY)
+    expect((await limiter.consume(user)).allowed).toBe(true)
+    let runs = 0
+    beforeRun = () => {
+      if (++runs === 3) charged.kill('SIGSTOP')
+    }
+    try {
+      expect(await limiter.consume(user)).toMatchObject({ kind: 'decided', allowed: false, reason: 'limited' })
+      expect(runs).toBe(3)
+    } finally {
+      charged.kill('SIGCONT')
+    }
+  })
 
   test('made while a master hangs, it answers by itself where it has to, and decides on all once that one wakes', async () => {
     const [hung] = cluster.masters as [RedisCluster['masters'][number]]

@@ -197,6 +197,21 @@ describe('the explorer notices', () => {
     await expect(exploreSlots(log, { ...two, decide, faults: 1 })).rejects.toThrow()
   })
 
+  test('a refusal that is forgotten when what it charged could not be given back', async () => {
+    const decide: typeof decideAcrossSlots = async (ask, slots, decide) => {
+      const lost: unknown[] = []
+      const answer = await decideAcrossSlots(ask, slots, (part, slot) =>
+        decide(part, slot).catch((error) => {
+          lost.push(error)
+          throw error
+        }),
+      )
+      if (lost.length > 0) throw lost[0]
+      return answer
+    }
+    await expect(exploreSlots(log, { ...two, decide, faults: 1 })).rejects.toThrow(/failed.*though all slots decided/)
+  })
+
   test('and tells the schedule, which can be repeated by itself', async () => {
     const decide: typeof decideAcrossSlots = async (ask, slots, decide) => ({
       ...(await decideAcrossSlots(ask, slots, decide)),

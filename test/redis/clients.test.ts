@@ -1,7 +1,7 @@
 import { concurrency, createLimiter, gcra, redisStore, type Store, slidingLog, slidingWindow } from '@sluice/core'
 import { Cluster, Redis } from 'ioredis'
-import { createClient, createCluster, RESP_TYPES } from 'redis'
-import { createClient as createClient5 } from 'redis5'
+import { createClient, createClientPool, createCluster, createSentinel, RESP_TYPES } from 'redis'
+import { createClient as createClient5, createSentinel as createSentinel5 } from 'redis5'
 import { beforeAll, describe, expect, test } from 'vitest'
 import {
   clusterClients,
@@ -214,6 +214,23 @@ test.each(['a string', {}, undefined, null, { duplicate: () => {} }])(
     expect(() => redisStore(client)).toThrow(expect.objectContaining({ code: 'INVALID_POLICY' }))
   },
 )
+
+const sentinelRoots = () => ({
+  name: sentinels.name,
+  sentinelRootNodes: sentinels.sentinels.map(({ port }) => ({ host: HOST, port })),
+})
+
+test.each<[string, () => unknown]>([
+  ['nothing', () => undefined],
+  ['an address', () => 'redis://localhost'],
+  ['redis 6 by Sentinel', () => createSentinel(sentinelRoots())],
+  ['redis 5 by Sentinel', () => createSentinel5(sentinelRoots())],
+  ['a pool of redis 6', () => createClientPool({ url: server.url })],
+])('a store is not made of %s', (_, make) => {
+  expect(() => redisStore(make())).toThrow(
+    /^redisStore: client: expected a client of ioredis \(single, Sentinel or Cluster; 5 or later\) or of redis \(single or cluster; 5 or later\), got /,
+  )
+})
 
 test('stores with different prefixes share nothing, stores with the same share everything', async () => {
   const a = await openStore(singleClients['ioredis 6'](server.port), { prefix: 'a:' })

@@ -255,6 +255,11 @@ const REFUSALS: Record<string, Refusal> = {
     begin: (redis) => redis.call('ACL', 'SETUSER', 'default', '-evalsha', '-eval'),
     end: (redis) => redis.call('ACL', 'SETUSER', 'default', '+@all'),
   },
+  'does not tell scripts the time': {
+    reply: 'ERR (The user executing|ACL failure)|NOPERM',
+    begin: (redis) => redis.call('ACL', 'SETUSER', 'default', '-time'),
+    end: (redis) => redis.call('ACL', 'SETUSER', 'default', '+@all'),
+  },
   'is busy with a script of someone else': {
     reply: 'BUSY|no answer',
     settings: ['busy-reply-threshold 20'],
@@ -302,6 +307,35 @@ describe.each(['ioredis 6', 'redis 6'] as const)('a Redis that answers, over %s,
     },
     20_000,
   )
+})
+
+test('a Redis without scripts is told of, not taken for well', async () => {
+  const redis = await server({ settings: ['rename-command EVAL ""'] })
+  const outage = await watched('ioredis 6', redis.port)
+  await untilOpen(outage)
+  expect((await outage.limiter.consume('k')).kind).toBe('unavailable')
+  await until('it is told of', () => outage.told.length > 0)
+  await sleep(500)
+  expect(outage.told).toEqual([expect.stringMatching(/^unavailable: .*ERR unknown command/)])
+})
+
+test('what runs meet and probes do not is told of a few times a second at most', async () => {
+  const redis = await server()
+  const { store, told } = await connected('ioredis 6', redis.port)
+  const places = createLimiter({ name: 'places', store, limits: [concurrency({ limit: 4 })] })
+  await decided(places.consume('k'))
+  await redis.call('ACL', 'SETUSER', 'default', '-zadd')
+  const end = performance.now() + 1500
+  while (performance.now() < end) {
+    expect((await places.consume('k')).kind).toBe('unavailable')
+    await sleep(1)
+  }
+  const times = told.filter((what) => what.includes('unavailable')).length
+  expect(times).toBeGreaterThan(1)
+  // No sooner than a fifth of a second after another, but for the first.
+  expect(times).toBeLessThanOrEqual(2 + 1500 / 200)
+  await redis.call('ACL', 'SETUSER', 'default', '+@all')
+  await until('places are Redis’s again', () => decided(places.consume('other')), RECOVERY)
 })
 
 test.each([

@@ -1,4 +1,5 @@
 import type * as acrossSlots from '../../../packages/core/src/redis/across-slots.js'
+import type * as inBreaker from '../../../packages/core/src/redis/breaker.js'
 import type * as inLeases from '../../../packages/core/src/redis/leases.js'
 import type * as port from '../../../packages/core/src/store.js'
 
@@ -12,5 +13,6 @@ async function inside<Module>(path: string): Promise<Module> {
 const extension = from === 'dist' ? 'js' : 'ts'
 
 export const { decideAcrossSlots } = await inside<typeof acrossSlots>(`redis/across-slots.${extension}`)
+export const { Breaker } = await inside<typeof inBreaker>(`redis/breaker.${extension}`)
 export const { Leases } = await inside<typeof inLeases>(`redis/leases.${extension}`)
 export const { CONSUME, PEEK, CHARGE, REFUND, RELEASE, RENEW } = await inside<typeof port>(`store.${extension}`)

@@ -11,7 +11,7 @@ import {
 import { expect } from 'vitest'
 import type { Step, World } from './explore.js'
 import { CHARGE, CONSUME, decideAcrossSlots, REFUND, RELEASE } from './inside.js'
-import { Network } from './network.js'
+import { type Fate, Network } from './network.js'
 
 const OPS = ['consume', 'peek', 'charge', 'refund', 'release', 'renew']
 
@@ -149,10 +149,11 @@ export class SlotsWorld implements World {
       const told = `${asked.name}, which is ${asked.outcome}, on slot ${slot + 1}`
       expect(asked.outcome, told).not.toBe('waits')
       if (wasBlocked) expect(asked.outcome, told).not.toBe('admitted')
+      // Whatever then goes wrong, its refusal is known.
+      if (this.#isDecided(asked)) expect(asked.outcome, `${told}, though all slots decided`).not.toBe('failed')
       if (this.#isUncertain(stay)) continue
       const stays = this.#isIn(asked, slot)
-      // What fails when it is known to be refused is a charged refusal all the same.
-      const isKept = this.#options.onDeny === 'charge' && this.#isKnownToBeRefused(asked)
+      const isKept = this.#options.onDeny === 'charge' && this.#isRefusedByLimits(asked)
       const isPlaces = this.#isPlaces(slot)
       if (stays || (isKept && !isPlaces)) expect(stay.isGivenBack, `${told} gave back`).toBe(false)
       else expect(stay.isGivenBack ? 0 : stay.taken, `${told} is charged`).toBe(0)
@@ -180,9 +181,18 @@ export class SlotsWorld implements World {
     return this.#options.limits[slot]?.algorithm === 'concurrency'
   }
 
-  #isKnownToBeRefused({ name, outcome }: Asked): boolean {
-    const fates = this.#stores.map((_, slot) => this.#network.fate(`${name}: consume on slot ${slot + 1}`))
-    return outcome !== 'admitted' && fates.every((fate) => fate?.failed === false && !(fate.answer as Answer).block)
+  /** Whether every slot was heard of. */
+  #isDecided(asked: Asked): boolean {
+    return this.#firstFates(asked).every((fate) => fate?.failed === false)
+  }
+
+  #isRefusedByLimits(asked: Asked): boolean {
+    const isBlocked = this.#firstFates(asked).some((fate) => (fate?.answer as Answer | undefined)?.block)
+    return asked.outcome !== 'admitted' && this.#isDecided(asked) && !isBlocked
+  }
+
+  #firstFates({ name }: Asked): (Fate | undefined)[] {
+    return this.#stores.map((_, slot) => this.#network.fate(`${name}: consume on slot ${slot + 1}`))
   }
 
   /** What the slots hold is what was taken and not given back, no more and no less. */

@@ -20,6 +20,7 @@ interface Part {
  * - At no instant more is admitted than any limit has room for: who is admitted is charged on every slot.
  * - What is refused, blocked or failed is charged nowhere in the end, and is given back once. Except that a call
  *   whose answer is lost may have run: where it was a charge, or was to give back, its slot stays charged.
+ * - What a slot has refused, when all have answered, is refused: whether the others hear of it or not.
  * - A refusal that is to be charged (`CHARGE`) is charged on every slot, when all have answered; it holds no places.
  *
  * For the moment between the two phases a part is charged for a request that ends up refused, so another
@@ -45,9 +46,8 @@ export async function decideAcrossSlots(given: Ask, slots: readonly number[], de
       else if (first.allowed) answers[i] = { ...(await again(REFUND)), allowed: true }
     })
     const all = Promise.allSettled(seconds)
-    // What could not be decided is not kept waiting for what is given back.
-    const failed = failure ?? (await all).find((result) => result.status === 'rejected')
-    if (failed) throw failed.reason
+    // What could not be decided is not kept waiting for what is given back. What was refused stays so, however that goes.
+    if (!failure) await all
   }
   if (failure) throw failure.reason
   const answer = whole(ask, parts, answers as Answer[], allowed)

@@ -32,7 +32,7 @@ export interface BreakerOptions {
  */
 export class Breaker {
   readonly #options: BreakerOptions
-  /** Masters with failures behind them; none while all is well. */
+  /** Masters with failures behind them that no run has yet made up for; none while all is well. */
   readonly #ailing = new Map<string, Ailing>()
   #isEnded = false
 
@@ -61,7 +61,7 @@ export class Breaker {
   failed(slot: number, error: Error, probeKey: string): void {
     if (this.#isEnded || isAboutOneKey(error)) return
     const node = this.#options.nodeOf(slot)
-    const ailing = this.#ailing.get(node) ?? { failures: 0, cause: undefined, last: undefined, stop: () => {} }
+    const ailing = this.#ailing.get(node) ?? sound()
     this.#ailing.set(node, ailing)
     ailing.failures++
     ailing.last = error
@@ -73,7 +73,7 @@ export class Breaker {
     const node = this.#options.nodeOf(0)
     const before = this.#ailing.get(node)
     if (this.#isEnded || before?.cause) return
-    const ailing: Ailing = { failures: FAILURES, cause: undefined, last: undefined, stop: () => {} }
+    const ailing = sound()
     this.#ailing.set(node, ailing)
     // What was replied before it was given up says more than that it was.
     const why = before?.last ?? error
@@ -89,7 +89,9 @@ export class Breaker {
   #open(node: string, ailing: Ailing, error: Error, probeKey: string): void {
     // One error for all decisions until it closes: a stack for each would cost more than the decision.
     ailing.cause = new SluiceError('STORE_UNAVAILABLE', `redis: away: ${error.message}`, { cause: error })
-    this.#probe(node, ailing, probeKey)
+    // What probes do not meet would open and close it as fast as runs can fail.
+    if (ailing.isOnTrial) this.#probeLater(node, ailing, probeKey)
+    else this.#probe(node, ailing, probeKey)
     this.#tell('unavailable', error, node)
   }
 
@@ -100,17 +102,20 @@ export class Breaker {
       probe(key).then(
         () => {
           if (this.#isEnded) return
-          this.#ailing.delete(node)
+          this.#ailing.set(node, { ...sound(), isOnTrial: true })
           this.#tell('available', undefined, node)
         },
         () => {
-          if (this.#isEnded) return
-          const timer = setTimeout(() => this.#probe(node, ailing, key), PROBE_EVERY_MS * (0.8 + 0.4 * Math.random()))
-          timer.unref()
-          ailing.stop = () => clearTimeout(timer)
+          if (!this.#isEnded) this.#probeLater(node, ailing, key)
         },
       )
     })
+  }
+
+  #probeLater(node: string, ailing: Ailing, key: string): void {
+    const timer = setTimeout(() => this.#probe(node, ailing, key), PROBE_EVERY_MS * (0.8 + 0.4 * Math.random()))
+    timer.unref()
+    ailing.stop = () => clearTimeout(timer)
   }
 
   #tell(state: StoreState, cause: Error | undefined, node: string): void {
@@ -128,14 +133,28 @@ interface Ailing {
   /** Set while it is open. */
   cause: SluiceError | undefined
   last: Error | undefined
+  /** Closed by a probe, and no run has succeeded since. */
+  readonly isOnTrial: boolean
   /** Ends what waits to probe. */
   stop: () => void
 }
 
+function sound(): Ailing {
+  return { failures: 0, cause: undefined, last: undefined, isOnTrial: false, stop: () => {} }
+}
+
 /**
- * Whether Redis refused what it was asked, not that it was asked: such as a foreign value under a key. Scripts of
- * Redis 6 put `ERR` before what befell them.
+ * What a script says of a value that it found: of another type (`WRONGTYPE`), or not to be calculated with, by Lua or by
+ * a command. Redis 6 puts before it where that was.
+ */
+const OF_A_VALUE =
+  /^redis: (ERR (Error running script \(call to \w+\): )?(@?user_script: ?\d+: )*)?(WRONGTYPE|attempt to (?!call)|bad argument|value is not|offset is out|string exceeds)\b/
+
+/**
+ * Whether it can be the trouble of one key alone, which must not take the others from Redis. Only a value can: what is
+ * refused besides, such as a command that is unknown or not permitted, whatever else it is called, befalls every run.
+ * In doubt it is no key's: that is over with the next probe, while an outage not taken for one would go on unnoticed.
  */
 function isAboutOneKey({ message }: Error): boolean {
-  return /^redis: (WRONGTYPE|ERR)\b(?!.*-(OOM|READONLY|MISCONF|NOREPLICAS)\b)/.test(message)
+  return OF_A_VALUE.test(message)
 }

@@ -12,13 +12,16 @@ export function connect(client: Client, timeoutMs: number): Connection {
   const silenceMs = Math.max(1000, timeoutMs + 500)
   if (typeof client?.duplicate === 'function') {
     if (typeof client.evalsha === 'function' && typeof client.status === 'string') return ioredis(client, silenceMs)
-    if (typeof client.sendCommand === 'function' && typeof client.connect === 'function')
-      return 'slots' in client ? nodeRedisCluster(client, silenceMs) : nodeRedis(client, silenceMs)
+    // What ends them is new in 5. Its client by Sentinel has a `sendCommand`, too, of other parameters.
+    if (typeof client.sendCommand === 'function' && typeof client.destroy === 'function') {
+      if ('slots' in client) return nodeRedisCluster(client, silenceMs)
+      if ('options' in client) return nodeRedis(client, silenceMs)
+    }
   }
   return invalidPolicy(
     'redisStore',
     'client',
-    'a client or cluster of ioredis (5 or later) or redis (5 or later)',
+    'a client of ioredis (single, Sentinel or Cluster; 5 or later) or of redis (single or cluster; 5 or later)',
     client,
   )
 }

@@ -1,6 +1,6 @@
 import calculateSlot from 'cluster-key-slot'
 import { durationMs } from '../duration.js'
-import { invalidPolicy } from '../errors.js'
+import { invalidPolicy, SluiceError } from '../errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
 import { type Answer, type Ask, type Cell, type Plan, REFUND, RELEASE, type Store } from '../store.js'
 import { decideAcrossSlots } from './across-slots.js'
@@ -85,7 +85,11 @@ export class RedisStore implements Store {
   readonly #prefix: string
   readonly #timeoutMs: number
   readonly #marker: string | undefined
+  /** Decisions across slots that are under way: between their two phases nothing of them is with the batches. */
+  readonly #acrossSlots = new Set<Promise<Answer>>()
   #closing: Promise<void> | undefined
+  /** What decisions fail with from `close` on. One error for all: a stack for each would cost more than the decision. */
+  #closed: SluiceError | undefined
 
   /** @internal Use `redisStore`. */
   constructor(
@@ -131,6 +135,8 @@ export class RedisStore implements Store {
 
   /** What is leased is spent here, what was refused a moment ago is refused here, and Redis is asked the rest. */
   decide(ask: Ask): Answer | Promise<Answer> {
+    // What gives back still goes out, as long as there is a connection: there is no more of it than was admitted before.
+    if (this.#closed && ask.op !== REFUND && ask.op !== RELEASE) throw this.#closed
     return ask.plan.cells[0]?.lease ? this.#leases.decide(ask) : this.#decideShared(ask)
   }
 
@@ -152,7 +158,14 @@ export class RedisStore implements Store {
     for (const slot of slots) this.#refuseIfAway(slot)
     if (isOne(slots)) return this.#batches.decide(ask, slots[0] as number)
     const decide = () => decideAcrossSlots(ask, slots, (part, slot) => this.#batches.decide(part, slot))
-    return this.#denials ? this.#denials.hearWhole(ask, decide) : decide()
+    return this.#noted(this.#denials ? this.#denials.hearWhole(ask, decide) : decide())
+  }
+
+  #noted(decision: Promise<Answer>): Promise<Answer> {
+    this.#acrossSlots.add(decision)
+    const over = () => this.#acrossSlots.delete(decision)
+    decision.then(over, over)
+    return decision
   }
 
   /** At once, without a promise: nobody waits for a Redis that is known to be away. */
@@ -203,7 +216,7 @@ export class RedisStore implements Store {
 
   /**
    * Gives back leases, waits for what is in flight, frees the places that this process holds, and ends the store's own
-   * connections and timers. Decisions that come later are those of an outage.
+   * connections and timers. Decisions that come after this call are those of an outage.
    */
   close(): Promise<void> {
     this.#closing ??= this.#close()
@@ -211,7 +224,9 @@ export class RedisStore implements Store {
   }
 
   async #close(): Promise<void> {
+    this.#closed = new SluiceError('STORE_UNAVAILABLE', 'redis: the store is closed')
     await this.#leases.close()
+    await Promise.allSettled(this.#acrossSlots)
     await this.#batches.drain()
     await this.#freePlaces()
     this.#breaker.end()

@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Breaker } from '../interleavings/support/inside.js'
+import { redisForTests } from '../support/redis-for-tests.js'
+
+const { server } = await redisForTests()
+beforeAll(async () => {
+  await server.call('RPUSH', 'list', 'a')
+  await server.call('SET', 'text', 'hello')
+  await server.call('ACL', 'SETUSER', 'default', '-hset')
+})
+afterAll(() => server.call('ACL', 'SETUSER', 'default', '+@all'))
+
+/** What Redis replies to a script that fails. */
+async function replyTo(script: string): Promise<string> {
+  const error = await server.call('EVAL', script, 2, 'list', 'text').catch((error: Error) => error)
+  return (error as Error).message
+}
+
+/** How Redis 6 told of it, in which the script's own line says where that was. */
+const asOfRedis6 = (reply: string) =>
+  `ERR Error running script (call to f_c0ffee): @user_script:7: ${reply.replace(/^ERR /, '').replace(/ script: .*/, '')}`
+
+/** The state after a Redis has replied nothing else, while a probe would not come back. */
+function stateAfter(reply: string): string {
+  const breaker = new Breaker({
+    nodeOf: () => 'here',
+    probe: () => new Promise(() => {}),
+    whenReady: () => () => {},
+    onStateChange: undefined,
+  })
+  for (let run = 0; run < 10; run++) breaker.failed(0, new Error(`redis: ${reply}`), 'probe')
+  breaker.end()
+  return breaker.state
+}
+
+describe('the trouble of one key leaves the others to Redis', () => {
+  test.each([
+    ['a value of another type', "return redis.call('GET', KEYS[1])"],
+    ['a value that is no number to Lua', "return 1 + redis.call('GET', KEYS[2])"],
+    ['a value that does not compare', "return redis.call('GET', KEYS[2]) < 3"],
+    ['a value that is too short', "return struct.unpack('>I7I6', redis.call('GET', KEYS[2]))"],
+    ['a value that is no number to a command', "return redis.call('INCR', KEYS[2])"],
+    ['a place beyond the longest value', "return redis.call('SETRANGE', KEYS[2], '900000000', 'x')"],
+  ])('%s', async (_, script) => {
+    const reply = await replyTo(script)
+    expect(stateAfter(reply), reply).toBe('available')
+    expect(stateAfter(asOfRedis6(reply)), asOfRedis6(reply)).toBe('available')
+  })
+})
+
+describe('what befalls every run is an outage', () => {
+  test.each([
+    ['a command that is not permitted', "return redis.call('HSET', KEYS[1], 'a', 'b')"],
+    ['a command that is not there', "return redis.call('NOSUCH', KEYS[1])"],
+    ['a command that scripts may not run', "return redis.call('SUBSCRIBE', KEYS[1])"],
+    ['a function that is not there', "return cjson.nosuch('WRONGTYPE')"],
+    ['a script that cannot be read', 'return ='],
+  ])('%s', async (_, script) => {
+    const reply = await replyTo(script)
+    expect(stateAfter(reply), reply).toBe('unavailable')
+    expect(stateAfter(asOfRedis6(reply)), asOfRedis6(reply)).toBe('unavailable')
+  })
+
+  test('also where a key is repeated in the reply', async () => {
+    const reply = await server.call('EVALX', 'WRONGTYPE', 'ERR value is not').catch(({ message }: Error) => message)
+    expect(reply).toMatch(/^ERR unknown command .*WRONGTYPE/)
+    expect(stateAfter(String(reply))).toBe('unavailable')
+  })
+
+  test.each([
+    'ERR Protocol error: invalid bulk length',
+    'ERR Error running script (call to f_c0ffee): @user_script:7: -OOM command not allowed',
+    "ERR ACL failure in script: User app has no permissions to run the 'time' command",
+  ])('%s', (reply) => {
+    expect(stateAfter(reply)).toBe('unavailable')
+  })
+})
