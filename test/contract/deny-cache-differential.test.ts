@@ -39,7 +39,8 @@ for (const [name, limits] of Object.entries({ ...POLICIES, shared: ON_TWO_KEYS }
     const clock = new Clock()
     const random = randomFrom(SEED)
     const memory = memoryStore({ clock: clock.read })
-    const oracle = createLimiter({ name, store: memory, limits })
+    // As many as there are processes, as each knows only of its own resets.
+    const oracles = [0, 1].map(() => createLimiter({ name, store: memory, limits })) as [Limiter, Limiter]
     const stores = [0, 1].map(() => redisStore(client, { clock: clock.read, timeoutMs: 5000 }))
     const processes = stores.map((store) => createLimiter({ name, store, limits })) as [Limiter, Limiter]
     const isShared = limits === ON_TWO_KEYS
@@ -51,7 +52,7 @@ for (const [name, limits] of Object.entries({ ...POLICIES, shared: ON_TWO_KEYS }
     for (let step = 0; step < steps; step++) {
       if (random(2) === 0) clock.now += random(random(10) === 0 ? 5000 : 400)
       const at = random(2)
-      const limiter = processes[at] as Limiter
+      const [limiter, oracle] = [processes[at] as Limiter, oracles[at] as Limiter]
       const key = `key-${random(3)}`
       const what = random(100)
       const pair = kept[random(kept.length + 1)]

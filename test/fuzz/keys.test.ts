@@ -65,7 +65,7 @@ const sent: string[] = []
 const unwilling = standIn((_name, [, keys, ...args]) => {
   sent.push(...args.slice(0, Number(keys)))
   // Of one key, so that the store goes on asking.
-  throw new Error('ERR only looking')
+  throw new Error('WRONGTYPE only looking')
 })
 const onRedis = createLimiter({
   name: 'fuzz',

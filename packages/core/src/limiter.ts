@@ -401,18 +401,13 @@ export class Limiter<Subject = string> {
     for (const policy of policies) {
       const plan = policy.plan(subject, undefined as never)
       const identities = this.#identities(policy, subject, undefined)
-      // What is on its way was charged before, or after: nobody can tell, so it is not given back.
-      this.#noteReset(policy, identities)
+      // Stores take what is asked in the order in which it is: what was before this is forgotten, what comes after stays.
+      this.#resets.note(policy.tier, identities)
+      this.#from = { ...this.#from, resets: this.#resets.count }
       this.#standIn.reset(plan, identities)
       await this.#store.reset(plan, identities)
-      this.#noteReset(policy, identities)
     }
     this.#lines.wake()
-  }
-
-  #noteReset({ tier }: Policy<Subject>, identities: readonly string[]): void {
-    this.#resets.note(tier, identities)
-    this.#from = { ...this.#from, resets: this.#resets.count }
   }
 
   /**
