@@ -113,6 +113,19 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     expect(outage.told.filter((what) => what === 'available')).toHaveLength(2)
   }, 20_000)
 
+  test('a Redis that is started anew with replies outstanding is back once, and its connection stays', async () => {
+    const redis = await server()
+    const outage = await connected(kind, redis.port)
+    redis.kill('SIGSTOP')
+    expect((await outage.limiter.consume('k')).kind).toBe('unavailable')
+    redis.kill('SIGKILL')
+    await redis.restart()
+    await back(outage)
+    // Beyond the time after which replies that never came would have had their connection given up.
+    await sleep(1500)
+    expect(outage.told).toEqual([expect.stringMatching(/^unavailable/), 'available'])
+  })
+
   test('a network that swallows everything is given up, and found again when it is whole', async () => {
     const redis = await server()
     const proxy = await startProxy(redis.port)

@@ -45,6 +45,12 @@ export function ioredis(client: Client, silenceMs: number): Connection {
   own.on('error', (error: Error) => {
     last = error
   })
+  // ioredis 5 leaves the timer for replies running when a connection closes, and with it ends the one that came after.
+  // Nodes of a cluster are made anew instead.
+  own.on('close', () => {
+    clearTimeout(own.socketTimeoutTimer)
+    own.socketTimeoutTimer = undefined
+  })
   const isReady = () => own.status === 'ready'
   const room = waitingRoom(isReady)
   own.on('ready', room.open)
