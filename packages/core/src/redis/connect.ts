@@ -18,7 +18,7 @@ export function connect(client: Client, timeoutMs: number): Connection {
   return invalidPolicy(
     'redisStore',
     'client',
-    'a client or cluster of ioredis (5 or later) or redis (5 or later)',
+    'a client or cluster of ioredis (5.4 or later) or redis (5 or later)',
     client,
   )
 }
