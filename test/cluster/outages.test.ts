@@ -91,6 +91,20 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     await until('both are asked', () => decided(both.consume(user)), RECOVERY)
   }, 20_000)
 
+  test('a client that its user closes takes the connections of the store with it', async () => {
+    const connections = async () => Math.max(...(await Promise.all(cluster.masters.map((each) => each.connections()))))
+    await until('nobody is connected any more', async () => (await connections()) === 0)
+    const { client, ready, close } = clusterClients[kind](cluster)
+    await ready
+    const store = redisStore(client)
+    const limiter = createLimiter({ name: 'closing', store, limits: [perHour(1000)] })
+    await everywhere(limiter)
+    close()
+    await until('nobody is connected', async () => (await connections()) === 0)
+    for (const key of keys()) expect((await limiter.consume(key)).kind).toBe('unavailable')
+    await store.close()
+  })
+
   test('made while a master hangs, it answers by itself where it has to, and decides on all once that one wakes', async () => {
     const [hung] = cluster.masters as [RedisCluster['masters'][number]]
     const first = await watched()

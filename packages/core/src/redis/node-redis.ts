@@ -239,7 +239,8 @@ export function nodeRedisCluster(client: Client, silenceMs: number): Connection 
     isConnected = false
     end()
   }
-  client.once?.('end', close)
+  // It says nothing of an end, as a client does.
+  client.once?.('disconnect', close)
   return {
     isCluster: true,
     keyPrefix: '',
@@ -262,7 +263,7 @@ export function nodeRedisCluster(client: Client, silenceMs: number): Connection 
     },
     lastError: () => last,
     close: () => {
-      client.off?.('end', close)
+      client.off?.('disconnect', close)
       close()
     },
   }
