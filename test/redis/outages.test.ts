@@ -317,6 +317,24 @@ describe.each(['ioredis 6', 'redis 6'] as const)('a Redis that answers, over %s,
   )
 })
 
+describe.each(['redis 6', 'redis 5'] as const)('%s', (kind) => {
+  test.each([
+    ['a command was written', 2],
+    ['a command is to be written', 1],
+  ])('an event loop that is blocked after %s is not taken for a Redis that says nothing', async (_when, turns) => {
+    const redis = await server()
+    const outage = await connected(kind, redis.port)
+    const asked = outage.limiter.consume('k')
+    for (let n = 0; n < turns; n++) await new Promise((resolve) => setImmediate(resolve))
+    const awakeAt = performance.now() + 1500
+    while (performance.now() < awakeAt);
+    await asked
+    await sleep(100)
+    expect(outage.told).toEqual([])
+    expect((await decided(outage.limiter.consume('k'))).remaining).toBe(998)
+  })
+})
+
 test.each([
   [
     'throws',

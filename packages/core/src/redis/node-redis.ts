@@ -1,34 +1,36 @@
 import calculateSlot from 'cluster-key-slot'
 import { addressOf, type Client, type Connection, reconnectAfterMs, scriptsSent, waitingRoom } from './connection.js'
 
+/** Silence is as many looks in a row, after a first one, since which nothing was heard. */
+const LOOKS = 5
+
 /**
- * Calls back when replies are due and none has come for `silenceMs`, for the clients' own timeouts count what they
- * write; and about every error that is replied.
+ * Calls back when replies are due and none has come for `silenceMs`, or up to a fifth longer, for the clients' own
+ * timeouts count what they write; and about every error that is replied.
  */
 function silenceWatch(silenceMs: number, onSilence: () => void, onError: (error: Error) => void = () => {}) {
   let due = 0
-  /** By the performance clock: when the last reply came, or what is due was asked for. */
-  let heardAt = 0
+  // Looks are counted, not time: while the event loop is blocked nothing can be heard, nor even be sent.
+  let unheard = 0
   // Looks again and again, for a timer with every reply would cost more than the reply.
   let timer: NodeJS.Timeout | undefined
-  const lookIn = (ms: number) => {
-    timer = setTimeout(look, ms).unref()
+  const lookAgain = () => {
+    timer = setTimeout(look, silenceMs / LOOKS).unref()
   }
   const look = () => {
     timer = undefined
     if (due === 0) return
-    const leftMs = heardAt + silenceMs - performance.now()
-    if (leftMs > 0) lookIn(Math.ceil(leftMs))
+    if (unheard++ < LOOKS) lookAgain()
     else onSilence()
   }
   const heard = () => {
     due--
-    heardAt = performance.now()
+    unheard = 0
   }
   return {
     heed(reply: Promise<unknown>): Promise<unknown> {
-      if (due++ === 0) heardAt = performance.now()
-      if (!timer) lookIn(silenceMs)
+      if (due++ === 0) unheard = 0
+      if (!timer) lookAgain()
       reply.then(heard, (error) => {
         heard()
         onError(error)
