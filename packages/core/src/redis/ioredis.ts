@@ -1,5 +1,13 @@
 import calculateSlot from 'cluster-key-slot'
-import { addressOf, type Client, type Connection, reconnectAfterMs, scriptsSent, waitingRoom } from './connection.js'
+import {
+  addressOf,
+  type Client,
+  type Connection,
+  nextOf,
+  reconnectAfterMs,
+  scriptsSent,
+  waitingRoom,
+} from './connection.js'
 import { commandMaker } from './ioredis-commands.js'
 
 const noResend = {
@@ -78,7 +86,9 @@ export function ioredis(client: Client, silenceMs: number): Connection {
         return made ? own.sendCommand(made(parts)) : own.callBuffer(parts[0], parts.slice(1))
       }
       if (!isCluster || !node || node.status === 'ready') return send()
-      return nodeReady(node).then(() => {
+      // Each node is connected when it is first needed, and refuses what comes meanwhile.
+      if (node.status === 'wait') node.connect().catch(() => {})
+      return nextOf(node, ['ready', 'end']).then(() => {
         if (isLate()) throw new Error('its node was connected too late')
         return send()
       })
@@ -95,29 +105,4 @@ export function ioredis(client: Client, silenceMs: number): Connection {
 function masterOf(cluster: Client, key: string): Client {
   const address = cluster.slots[calculateSlot(key)]?.[0]
   return cluster.nodes('master').find(({ options }: Client) => addressOf(options) === address)
-}
-
-const waitsByNode = new WeakMap<Client, Promise<void>>()
-
-/**
- * A cluster connects to each node when it first needs it, and refuses what comes meanwhile. One wait for
- * all that do: a burst at the start must not hang a listener each on the node.
- */
-function nodeReady(node: Client): Promise<void> {
-  let ready = waitsByNode.get(node)
-  if (!ready) {
-    if (node.status === 'wait') node.connect().catch(() => {})
-    ready = new Promise<void>((resolve) => {
-      const settle = () => {
-        waitsByNode.delete(node)
-        node.off('ready', settle)
-        node.off('end', settle)
-        resolve()
-      }
-      node.on('ready', settle)
-      node.on('end', settle)
-    })
-    waitsByNode.set(node, ready)
-  }
-  return ready
 }
