@@ -40,6 +40,7 @@ export function ioredis(client: Client, silenceMs: number): Connection {
         enableOfflineQueue: false,
         enableAutoPipelining: false,
         retryDelayOnFailover: 0,
+        retryDelayOnMoved: 0,
         scaleReads: 'master',
         lazyConnect: false,
         keyPrefix: '',
@@ -83,7 +84,9 @@ export function ioredis(client: Client, silenceMs: number): Connection {
       const node = isCluster ? masterOf(own, key) : own
       const send = () => {
         const parts = command(node ? sentBy(node) : new Set())
-        return made ? own.sendCommand(made(parts)) : own.callBuffer(parts[0], parts.slice(1))
+        if (!made) return own.callBuffer(parts[0], parts.slice(1))
+        const sent = made(parts)
+        return isCluster ? sendToCluster(own, sent, isLate) : own.sendCommand(sent)
       }
       if (!isCluster || !node || node.status === 'ready') return send()
       // Each node is connected when it is first needed, and refuses what comes meanwhile.
@@ -99,6 +102,23 @@ export function ioredis(client: Client, silenceMs: number): Connection {
       end()
     },
   }
+}
+
+/**
+ * A cluster sends again what is refused, and later, however long nobody has waited for it any more. Where a command
+ * belongs is the only reason to: at once, and not once it is late.
+ */
+function sendToCluster(cluster: Client, command: Client, isLate: () => boolean): Promise<unknown> {
+  const { reject } = command
+  const reply = cluster.sendCommand(command)
+  const sendAgain = command.reject
+  command.reject = (error: Error) => {
+    // A master that lost touch with the others says this for as long as it is asked: another may have its slots.
+    if (error.message.startsWith('CLUSTERDOWN')) cluster.refreshSlotsCache()
+    const isElsewhere = /^(MOVED|ASK) /.test(error.message)
+    return (isElsewhere && !isLate() ? sendAgain : reject).call(command, error)
+  }
+  return reply
 }
 
 /** The connection of a cluster to the master of this key, if it has one. */
