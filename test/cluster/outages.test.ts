@@ -3,7 +3,7 @@ import { createLimiter, gcra, type Limiter, perHour, type RedisStore, redisStore
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { clusterClients, namesOf } from '../support/clients.js'
 import { decided } from '../support/decided.js'
-import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
+import { type RedisCluster, startCluster, startWiredMaster } from '../support/redis-cluster.js'
 import { slotOf } from '../support/slots.js'
 import { until } from '../support/until.js'
 
@@ -21,8 +21,10 @@ afterEach(async () => {
 const RECOVERY = { withinMs: 2000 }
 
 describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
-  async function watched(): Promise<{ store: RedisStore; limiter: Limiter; told: string[] }> {
-    const { client, ready, close } = clusterClients[kind](cluster)
+  async function watched(
+    reached: Parameters<(typeof clusterClients)[typeof kind]>[0] = cluster,
+  ): Promise<{ store: RedisStore; limiter: Limiter; told: string[] }> {
+    const { client, ready, close } = clusterClients[kind](reached)
     open.push(close)
     await ready
     const told: string[] = []
@@ -124,6 +126,58 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     } finally {
       charged.kill('SIGCONT')
     }
+  })
+
+  test('a master that accepts connections and says nothing is asked again over new ones, whether it was known or not', async () => {
+    const { wire, stop } = await startWiredMaster()
+    open.push(stop)
+    const known = await watched({ masters: [wire] })
+    await until('it decides', () => decided(known.limiter.consume('k')))
+    const fresh = await watched({ masters: [wire] })
+    // It asks for the slots meanwhile, and connects to their masters when they are needed.
+    await sleep(200)
+    wire.toServer.hold()
+    // Connections are given up that are open, and then those that were opened meanwhile.
+    for (let n = 0; n < 25; n++) {
+      for (const { limiter } of [known, fresh]) expect((await limiter.consume('k')).kind).toBe('unavailable')
+      await sleep(100)
+    }
+    // Whatever is open by now stays silent for good.
+    wire.silence()
+    wire.toServer.pass()
+    for (const { limiter } of [known, fresh]) await until('it decides', () => decided(limiter.consume('k')), RECOVERY)
+  }, 20_000)
+
+  test('what is decided here while its slot moves to another master is not charged there later', async () => {
+    const { limiter } = await watched()
+    await everywhere(limiter)
+    const [from, to] = cluster.masters as [RedisCluster['masters'][number], RedisCluster['masters'][number]]
+    const key = cluster.identityOn(0, `moving-${kind.replaceAll(' ', '-')}`)
+    const slot = slotOf(key)
+    await to.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', String(await from.call('CLUSTER', 'MYID')))
+    await from.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', String(await to.call('CLUSTER', 'MYID')))
+    try {
+      expect((await limiter.consume(key)).kind).toBe('unavailable')
+    } finally {
+      for (const master of [to, from]) await master.call('CLUSTER', 'SETSLOT', slot, 'STABLE')
+    }
+    // As long as it would take to send it again.
+    await sleep(300)
+    expect((await decided(limiter.peek(key))).remaining).toBe(1000)
+  })
+
+  test('a client that its user closes takes the connections of the store with it', async () => {
+    const { wire, stop } = await startWiredMaster()
+    open.push(stop)
+    const { client, ready, close } = clusterClients[kind]({ masters: [wire] })
+    await ready
+    const store = redisStore(client)
+    const limiter = createLimiter({ name: 'closing', store, limits: [perHour(1000)] })
+    await until('it decides', () => decided(limiter.consume('k')))
+    close()
+    await until('nobody is connected', () => wire.connections === 0)
+    expect((await limiter.consume('k')).kind).toBe('unavailable')
+    await store.close()
   })
 
   test('made while a master hangs, it answers by itself where it has to, and decides on all once that one wakes', async () => {

@@ -228,7 +228,7 @@ test.each<[string, () => unknown]>([
   ['a pool of redis 6', () => createClientPool({ url: server.url })],
 ])('a store is not made of %s', (_, make) => {
   expect(() => redisStore(make())).toThrow(
-    /^redisStore: client: expected a client of ioredis \(single, Sentinel or Cluster; 5 or later\) or of redis \(single or cluster; 5 or later\), got /,
+    /^redisStore: client: expected a client of ioredis \(single, Sentinel or Cluster; 5.4 or later\) or of redis \(single or cluster; 5 or later\), got /,
   )
 })
 

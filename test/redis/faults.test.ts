@@ -278,20 +278,20 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     const { client, ready, close } = singleClients[kind](redis.port)
     open.push(close)
     await ready
-    const before = await connections(redis)
+    const before = await redis.connections()
     const store = redisStore(client, { timeoutMs: 5000 })
     const limiter = createLimiter({ name: 'closing', store, limit: 10, window: '1h' })
     await limiter.consume('k')
-    expect(await connections(redis)).toBeGreaterThan(before)
+    expect(await redis.connections()).toBeGreaterThan(before)
 
     const underWay = [limiter.consume('k'), limiter.consume('k')]
     await store.close()
     expect((await Promise.all(underWay)).map(({ remaining }) => remaining)).toEqual([8, 7])
-    await until('its connections are gone', async () => (await connections(redis)) === before)
+    await until('its connections are gone', async () => (await redis.connections()) === before)
     await expectOutage(limiter.consume('k'))
     await store.close()
     expect(await (client as { ping(): Promise<unknown> }).ping()).toBe('PONG')
-    expect(await connections(redis)).toBe(before)
+    expect(await redis.connections()).toBe(before)
   })
 
   test('a store is closed soon though it goes on being asked; what gives back is still heard', async () => {
@@ -331,7 +331,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     const limiter = createLimiter({ name: 'closing', store, limit: 10, window: '1h' })
     await until('the store is connected', () => decided(limiter.consume('k')))
     close()
-    await until('nobody is connected', async () => (await connections(redis)) === 0)
+    await until('nobody is connected', async () => (await redis.connections()) === 0)
     await expectOutage(limiter.consume('k'))
     await store.close()
   })
@@ -348,18 +348,9 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     const late = await server(port)
     await sleep(700)
     // The user's own client is back; nothing of the store is.
-    expect(await connections(late)).toBeLessThanOrEqual(1)
+    expect(await late.connections()).toBeLessThanOrEqual(1)
   })
 })
-
-/** How many clients are connected, without the harness's own. */
-async function connections(redis: RedisServer): Promise<number> {
-  const own = await redis.call('CLIENT', 'ID')
-  const list = String(await redis.call('CLIENT', 'LIST'))
-    .trim()
-    .split('\n')
-  return list.filter((line) => !line.startsWith(`id=${own} `)).length
-}
 
 /** Mulberry32: the same numbers in every run. */
 function seeded(seed: number): () => number {

@@ -113,6 +113,19 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     expect(outage.told.filter((what) => what === 'available')).toHaveLength(2)
   }, 20_000)
 
+  test('a Redis that is started anew with replies outstanding is back once, and its connection stays', async () => {
+    const redis = await server()
+    const outage = await connected(kind, redis.port)
+    redis.kill('SIGSTOP')
+    expect((await outage.limiter.consume('k')).kind).toBe('unavailable')
+    redis.kill('SIGKILL')
+    await redis.restart()
+    await back(outage)
+    // Beyond the time after which replies that never came would have had their connection given up.
+    await sleep(1500)
+    expect(outage.told).toEqual([expect.stringMatching(/^unavailable/), 'available'])
+  })
+
   test('a network that swallows everything is given up, and found again when it is whole', async () => {
     const redis = await server()
     const proxy = await startProxy(redis.port)
@@ -336,6 +349,24 @@ test('what runs meet and probes do not is told of a few times a second at most',
   expect(times).toBeLessThanOrEqual(2 + 1500 / 200)
   await redis.call('ACL', 'SETUSER', 'default', '+@all')
   await until('places are Redis’s again', () => decided(places.consume('other')), RECOVERY)
+})
+
+describe.each(['redis 6', 'redis 5'] as const)('%s', (kind) => {
+  test.each([
+    ['a command was written', 2],
+    ['a command is to be written', 1],
+  ])('an event loop that is blocked after %s is not taken for a Redis that says nothing', async (_when, turns) => {
+    const redis = await server()
+    const outage = await connected(kind, redis.port)
+    const asked = outage.limiter.consume('k')
+    for (let n = 0; n < turns; n++) await new Promise((resolve) => setImmediate(resolve))
+    const awakeAt = performance.now() + 1500
+    while (performance.now() < awakeAt);
+    await asked
+    await sleep(100)
+    expect(outage.told).toEqual([])
+    expect((await decided(outage.limiter.consume('k'))).remaining).toBe(998)
+  })
 })
 
 test.each([

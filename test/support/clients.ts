@@ -2,7 +2,6 @@ import { Cluster, Redis } from 'ioredis'
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5'
 import { createClient, createCluster } from 'redis'
 import { createClient as createClient5, createCluster as createCluster5 } from 'redis5'
-import type { RedisCluster } from './redis-cluster.js'
 import type { RedisSentinels } from './redis-sentinel.js'
 import { HOST } from './redis-server.js'
 
@@ -23,11 +22,16 @@ export const singleClients = {
   'redis 5': (port: number) => ownedNodeRedis(createClient5({ socket: { host: HOST, port } })),
 }
 
+/** Where masters of a cluster are reached. */
+interface Reached {
+  readonly masters: readonly { readonly port: number }[]
+}
+
 export const clusterClients = {
-  'ioredis 6 Cluster': (cluster: RedisCluster) => ownedIoredis(new Cluster(nodesOf(cluster))),
-  'ioredis 5 Cluster': (cluster: RedisCluster) => ownedIoredis(new Cluster5(nodesOf(cluster))),
-  'redis 6 cluster': (cluster: RedisCluster) => ownedNodeRedis(createCluster({ rootNodes: urlsOf(cluster) })),
-  'redis 5 cluster': (cluster: RedisCluster) => ownedNodeRedis(createCluster5({ rootNodes: urlsOf(cluster) })),
+  'ioredis 6 Cluster': (cluster: Reached) => ownedIoredis(new Cluster(nodesOf(cluster))),
+  'ioredis 5 Cluster': (cluster: Reached) => ownedIoredis(new Cluster5(nodesOf(cluster))),
+  'redis 6 cluster': (cluster: Reached) => ownedNodeRedis(createCluster({ rootNodes: urlsOf(cluster) })),
+  'redis 5 cluster': (cluster: Reached) => ownedNodeRedis(createCluster5({ rootNodes: urlsOf(cluster) })),
 }
 
 export const sentinelClients = {
@@ -67,11 +71,11 @@ function quiet(client: { on(event: 'error', listener: (error: unknown) => void):
   client.on('error', () => {})
 }
 
-function nodesOf(servers: RedisCluster | RedisSentinels): { host: string; port: number }[] {
+function nodesOf(servers: Reached | RedisSentinels): { host: string; port: number }[] {
   const listed = 'sentinels' in servers ? servers.sentinels : servers.masters
   return listed.map(({ port }) => ({ host: HOST, port }))
 }
 
-function urlsOf({ masters }: RedisCluster): { url: string }[] {
-  return masters.map(({ url }) => ({ url }))
+function urlsOf({ masters }: Reached): { url: string }[] {
+  return masters.map(({ port }) => ({ url: `redis://${HOST}:${port}` }))
 }

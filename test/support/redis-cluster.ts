@@ -1,5 +1,6 @@
 import { freePort } from './ports.js'
-import { type RedisServer, startRedis } from './redis-server.js'
+import { startProxy, type Wire } from './proxy.js'
+import { HOST, type RedisServer, startRedis } from './redis-server.js'
 import { SLOTS, slotOf } from './slots.js'
 import { until } from './until.js'
 
@@ -49,6 +50,23 @@ export async function startCluster(): Promise<RedisCluster> {
   } catch (error) {
     await cluster.stop()
     throw error
+  }
+}
+
+/** Starts a cluster of one master that is reached over a wire, for its clients follow the address that it tells. */
+export async function startWiredMaster(): Promise<{ wire: Wire; stop(): Promise<void> }> {
+  const master = await startMaster()
+  const wire = await startProxy(master.port)
+  await master.call('CONFIG', 'SET', 'cluster-announce-ip', HOST)
+  await master.call('CONFIG', 'SET', 'cluster-announce-port', wire.port)
+  await master.call('CLUSTER', 'ADDSLOTSRANGE', 0, SLOTS - 1)
+  await until('it is a cluster', async () => (await master.fields('CLUSTER', 'INFO')).cluster_state === 'ok')
+  return {
+    wire,
+    stop: async () => {
+      await wire.stop()
+      await master.stop()
+    },
   }
 }
 

@@ -78,6 +78,15 @@ export class RedisServer {
     return found
   }
 
+  /** How many clients are connected, without the harness's own. */
+  async connections(): Promise<number> {
+    const own = await this.call('CLIENT', 'ID')
+    const list = String(await this.call('CLIENT', 'LIST'))
+      .trim()
+      .split('\n')
+    return list.filter((line) => !line.startsWith(`id=${own} `)).length
+  }
+
   /** Forgets all data; scripts stay loaded. */
   async flush(): Promise<void> {
     await this.call('FLUSHALL')

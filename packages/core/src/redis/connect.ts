@@ -21,7 +21,7 @@ export function connect(client: Client, timeoutMs: number): Connection {
   return invalidPolicy(
     'redisStore',
     'client',
-    'a client of ioredis (single, Sentinel or Cluster; 5 or later) or of redis (single or cluster; 5 or later)',
+    'a client of ioredis (single, Sentinel or Cluster; 5.4 or later) or of redis (single or cluster; 5 or later)',
     client,
   )
 }

@@ -42,6 +42,28 @@ export function waitingRoom(isReady: () => boolean) {
   }
 }
 
+const waits = new WeakMap<Client, Promise<void>>()
+
+/**
+ * Resolves at the next of these events of a client, the same ones whenever it is asked. One wait for all: a burst at the
+ * start must not hang a listener each on it.
+ */
+export function nextOf(client: Client, events: readonly string[]): Promise<void> {
+  let wait = waits.get(client)
+  if (!wait) {
+    wait = new Promise<void>((resolve) => {
+      const settle = () => {
+        waits.delete(client)
+        for (const event of events) client.off(event, settle)
+        resolve()
+      }
+      for (const event of events) client.on(event, settle)
+    })
+    waits.set(client, wait)
+  }
+  return wait
+}
+
 /** The scripts that a client has sent since it last connected: whoever answers it now has heard them all. */
 export function scriptsSent(): (client: Client) => Set<string> {
   const byClient = new WeakMap<Client, Set<string>>()

@@ -1,5 +1,13 @@
 import calculateSlot from 'cluster-key-slot'
-import { addressOf, type Client, type Connection, reconnectAfterMs, scriptsSent, waitingRoom } from './connection.js'
+import {
+  addressOf,
+  type Client,
+  type Connection,
+  nextOf,
+  reconnectAfterMs,
+  scriptsSent,
+  waitingRoom,
+} from './connection.js'
 import { commandMaker } from './ioredis-commands.js'
 
 const noResend = {
@@ -32,6 +40,7 @@ export function ioredis(client: Client, silenceMs: number): Connection {
         enableOfflineQueue: false,
         enableAutoPipelining: false,
         retryDelayOnFailover: 0,
+        retryDelayOnMoved: 0,
         scaleReads: 'master',
         lazyConnect: false,
         keyPrefix: '',
@@ -44,6 +53,12 @@ export function ioredis(client: Client, silenceMs: number): Connection {
   let last: Error | undefined
   own.on('error', (error: Error) => {
     last = error
+  })
+  // ioredis 5 leaves the timer for replies running when a connection closes, and with it ends the one that came after.
+  // Nodes of a cluster are made anew instead.
+  own.on('close', () => {
+    clearTimeout(own.socketTimeoutTimer)
+    own.socketTimeoutTimer = undefined
   })
   const isReady = () => own.status === 'ready'
   const room = waitingRoom(isReady)
@@ -69,10 +84,14 @@ export function ioredis(client: Client, silenceMs: number): Connection {
       const node = isCluster ? masterOf(own, key) : own
       const send = () => {
         const parts = command(node ? sentBy(node) : new Set())
-        return made ? own.sendCommand(made(parts)) : own.callBuffer(parts[0], parts.slice(1))
+        if (!made) return own.callBuffer(parts[0], parts.slice(1))
+        const sent = made(parts)
+        return isCluster ? sendToCluster(own, sent, isLate) : own.sendCommand(sent)
       }
       if (!isCluster || !node || node.status === 'ready') return send()
-      return nodeReady(node).then(() => {
+      // Each node is connected when it is first needed, and refuses what comes meanwhile.
+      if (node.status === 'wait') node.connect().catch(() => {})
+      return nextOf(node, ['ready', 'end']).then(() => {
         if (isLate()) throw new Error('its node was connected too late')
         return send()
       })
@@ -85,33 +104,25 @@ export function ioredis(client: Client, silenceMs: number): Connection {
   }
 }
 
+/**
+ * A cluster sends again what is refused, and later, however long nobody has waited for it any more. Where a command
+ * belongs is the only reason to: at once, and not once it is late.
+ */
+function sendToCluster(cluster: Client, command: Client, isLate: () => boolean): Promise<unknown> {
+  const { reject } = command
+  const reply = cluster.sendCommand(command)
+  const sendAgain = command.reject
+  command.reject = (error: Error) => {
+    // A master that lost touch with the others says this for as long as it is asked: another may have its slots.
+    if (error.message.startsWith('CLUSTERDOWN')) cluster.refreshSlotsCache()
+    const isElsewhere = /^(MOVED|ASK) /.test(error.message)
+    return (isElsewhere && !isLate() ? sendAgain : reject).call(command, error)
+  }
+  return reply
+}
+
 /** The connection of a cluster to the master of this key, if it has one. */
 function masterOf(cluster: Client, key: string): Client {
   const address = cluster.slots[calculateSlot(key)]?.[0]
   return cluster.nodes('master').find(({ options }: Client) => addressOf(options) === address)
-}
-
-const waitsByNode = new WeakMap<Client, Promise<void>>()
-
-/**
- * A cluster connects to each node when it first needs it, and refuses what comes meanwhile. One wait for
- * all that do: a burst at the start must not hang a listener each on the node.
- */
-function nodeReady(node: Client): Promise<void> {
-  let ready = waitsByNode.get(node)
-  if (!ready) {
-    if (node.status === 'wait') node.connect().catch(() => {})
-    ready = new Promise<void>((resolve) => {
-      const settle = () => {
-        waitsByNode.delete(node)
-        node.off('ready', settle)
-        node.off('end', settle)
-        resolve()
-      }
-      node.on('ready', settle)
-      node.on('end', settle)
-    })
-    waitsByNode.set(node, ready)
-  }
-  return ready
 }

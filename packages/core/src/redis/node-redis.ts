@@ -1,41 +1,60 @@
 import calculateSlot from 'cluster-key-slot'
-import { addressOf, type Client, type Connection, reconnectAfterMs, scriptsSent, waitingRoom } from './connection.js'
+import {
+  addressOf,
+  type Client,
+  type Connection,
+  nextOf,
+  reconnectAfterMs,
+  scriptsSent,
+  waitingRoom,
+} from './connection.js'
+
+/** Silence is as many looks in a row, after a first one, since which nothing was heard. */
+const LOOKS = 5
+
+/** Resolves when a client that connects is ready, or an attempt has failed: it goes on trying by itself. */
+const attempt = (client: Client) => nextOf(client, ['ready', 'error', 'end'])
 
 /**
- * Calls back when replies are due and none has come for `silenceMs`, for the clients' own timeouts count what they
- * write; and about every error that is replied.
+ * Calls back when replies are due and none has come for `silenceMs`, or up to a fifth longer, for the clients' own
+ * timeouts count what they write; and about every error that is replied. Due is a greeting, too: a server may accept a
+ * connection and say nothing.
  */
-function silenceWatch(silenceMs: number, onSilence: () => void, onError: (error: Error) => void = () => {}) {
+function silenceWatch(
+  client: Client,
+  silenceMs: number,
+  onSilence: () => void,
+  onError: (error: Error) => void = () => {},
+) {
   let due = 0
-  /** By the performance clock: when the last reply came, or what is due was asked for. */
-  let heardAt = 0
+  // Looks are counted, not time: while the event loop is blocked nothing can be heard, nor even be sent.
+  let unheard = 0
   // Looks again and again, for a timer with every reply would cost more than the reply.
   let timer: NodeJS.Timeout | undefined
-  const lookIn = (ms: number) => {
-    timer = setTimeout(look, ms).unref()
+  const lookAgain = () => {
+    timer = setTimeout(look, silenceMs / LOOKS).unref()
   }
   const look = () => {
     timer = undefined
     if (due === 0) return
-    const leftMs = heardAt + silenceMs - performance.now()
-    if (leftMs > 0) lookIn(Math.ceil(leftMs))
+    if (unheard++ < LOOKS) lookAgain()
     else onSilence()
   }
   const heard = () => {
     due--
-    heardAt = performance.now()
+    unheard = 0
   }
-  return {
-    heed(reply: Promise<unknown>): Promise<unknown> {
-      if (due++ === 0) heardAt = performance.now()
-      if (!timer) lookIn(silenceMs)
-      reply.then(heard, (error) => {
-        heard()
-        onError(error)
-      })
-      return reply
-    },
+  const heed = (reply: Promise<unknown>): Promise<unknown> => {
+    if (due++ === 0) unheard = 0
+    if (!timer) lookAgain()
+    reply.then(heard, (error) => {
+      heard()
+      onError(error)
+    })
+    return reply
   }
+  client.on('connect', () => heed(attempt(client)))
+  return { heed }
 }
 
 /** A duplicate inherits what its user wants numbers and texts turned into. By RESP type: `$` is a bulk string. */
@@ -130,23 +149,15 @@ export function nodeRedis(client: Client, silenceMs: number): Connection {
 
   function start() {
     const isCurrent = () => current === session && !isClosed
-    let greeting: NodeJS.Timeout | undefined
     // Never connected again once it is given up: one that is, while it still opens a socket, opens two.
     const own = client.duplicate({
       disableOfflineQueue: true,
       socket: { ...client.options?.socket, reconnectStrategy, connectTimeout: silenceMs },
     })
     own.on('error', (error: Error) => {
-      clearTimeout(greeting)
       if (isCurrent()) failed(error)
     })
-    // A server that accepts a connection and says nothing: the client would wait for ever.
-    own.on('connect', () => {
-      clearTimeout(greeting)
-      greeting = setTimeout(() => isCurrent() && silent(), silenceMs).unref()
-    })
     own.on('ready', () => {
-      clearTimeout(greeting)
       if (isCurrent()) room.open()
     })
     const end = keepConnected(
@@ -156,6 +167,7 @@ export function nodeRedis(client: Client, silenceMs: number): Connection {
       (error) => isCurrent() && failed(error),
     )
     const { heed } = silenceWatch(
+      own,
       silenceMs,
       () => isCurrent() && silent(),
       // A master demoted by a failover says READONLY: its name may lead to the new one by now.
@@ -221,25 +233,35 @@ export function nodeRedisCluster(client: Client, silenceMs: number): Connection 
   const end = keepConnected(own, () => destroyCluster(own), ready, failed)
   const sentBy = scriptsSent()
   const watches = new WeakMap<Client, ReturnType<typeof silenceWatch>>()
-  const watchOf = (node: Client) => {
+  const watchOf = (master: Client) => {
+    const node = master.client
     let watch = watches.get(node)
     if (!watch) {
-      watch = silenceWatch(silenceMs, () => {
+      watch = silenceWatch(node, silenceMs, () => {
         failed(new Error(`no reply for ${silenceMs} ms`))
-        if (!isClosed) reconnect(node)
+        if (!isClosed) giveUp(master, node)
       })
       watches.set(node, watch)
     }
     return watch
   }
   const masterAt = (slot: number) => own.slots[slot]?.master
+  /** Waits for one attempt to connect a master that never was; for one that is lost nothing waits. */
+  const connected = async (master: Client) => {
+    if (!master.client) own.nodeClient(master).catch(() => {})
+    const node = master.client
+    // The promise itself stays open until there is a connection, and keeps all that wait for it.
+    if (master.connectPromise) await watchOf(master).heed(attempt(node))
+    if (!node.isReady) throw new Error(`its node was not connected${last ? `: ${last.message}` : ''}`)
+  }
   const close = () => {
     if (isClosed) return
     isClosed = true
     isConnected = false
     end()
   }
-  client.once?.('end', close)
+  // It says nothing of an end, as a client does.
+  client.once?.('disconnect', close)
   return {
     isCluster: true,
     keyPrefix: '',
@@ -252,24 +274,34 @@ export function nodeRedisCluster(client: Client, silenceMs: number): Connection 
       const send = () => {
         const sent = master?.client ? sentBy(master.client) : new Set<string>()
         const reply = own.sendCommand(key, false, [...command(sent)], PLAIN_REPLIES)
-        return master?.client ? watchOf(master.client).heed(reply) : reply
+        return master?.client ? watchOf(master).heed(reply) : reply
       }
-      if (!master || (master.client && !master.connectPromise)) return send()
-      return own.nodeClient(master).then(() => {
+      if (!master || master.client?.isReady) return send()
+      return connected(master).then(() => {
         if (isLate()) throw new Error('its node was connected too late')
         return send()
       })
     },
     lastError: () => last,
     close: () => {
-      client.off?.('end', close)
+      client.off?.('disconnect', close)
       close()
     },
   }
 }
 
-/** Gives one connection of a cluster up for dead; its client goes on trying by itself. */
-function reconnect(node: Client): void {
+/**
+ * Gives one connection of a cluster up for dead; its client connects anew. One that was about to would come to do so
+ * twice: its master gets another client, when it is next needed.
+ */
+function giveUp(master: Client, node: Client): void {
+  const wasReady = node.isReady
   destroyNow(node)
-  node.connect().catch(() => {})
+  if (master.client !== node) return
+  if (wasReady) {
+    node.connect().catch(() => {})
+  } else {
+    master.client = undefined
+    master.connectPromise = undefined
+  }
 }

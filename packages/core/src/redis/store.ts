@@ -44,7 +44,7 @@ export interface RedisStoreOptions {
 /**
  * A store in Redis, shared by every process and machine that uses the same server or cluster.
  *
- * Takes a client of `ioredis` (single, Sentinel or Cluster; 5 or later) or of `redis` (single or cluster;
+ * Takes a client of `ioredis` (single, Sentinel or Cluster; 5.4 or later) or of `redis` (single or cluster;
  * 5 or later) and opens a connection of its own beside it, which ends with `close()` or with the client.
  * All decisions of one turn of the event loop go in one EVALSHA. Needs Redis 6.2 or later.
  *
