@@ -1,7 +1,6 @@
 // The Redis servers under the contestants, and what they have cost so far.
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { Redis } from 'ioredis'
+import { freePort } from '../../scripts/lib/ports.js'
 import { startThrowawayRedis } from '../../scripts/lib/throwaway-redis.js'
 
 /**
@@ -104,13 +103,4 @@ async function costOf(admin) {
  */
 function numberIn(info, field) {
   return Number(new RegExp(`^${field}:([\\d.]+)`, 'm').exec(info)?.[1])
-}
-
-export async function freePort() {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (probe.address())
-  probe.close()
-  await once(probe, 'close')
-  return port
 }

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { freePort } from '../../scripts/lib/ports.js'
 import type { Program } from '../http/support/program.js'
 import { getFrom, type Nginx, startNginx } from '../support/nginx.js'
-import { freePort } from '../support/ports.js'
 import { startOnPorts } from './programs.js'
 
 const SETTINGS = readFileSync(new URL('../../examples/behind-nginx/nginx.conf', import.meta.url), 'utf8')

@@ -1,5 +1,5 @@
+import { freePort } from '../../scripts/lib/ports.js'
 import { type Program, startExample } from '../http/support/program.js'
-import { freePort } from '../support/ports.js'
 
 export interface Running {
   readonly program: Program

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { freePort } from '../support/ports.js'
+import { freePort } from '../../scripts/lib/ports.js'
 import { startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 import { type Program, startExample } from './support/program.js'

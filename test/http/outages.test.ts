@@ -16,7 +16,7 @@ import {
 import { Redis } from 'ioredis'
 import request, { type Response } from 'supertest'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { freePort } from '../support/ports.js'
+import { freePort } from '../../scripts/lib/ports.js'
 import { startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 import { type AnyOptions, type RunningApp, run } from './support/app.js'

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
+import { freePort } from '../../scripts/lib/ports.js'
 import { type Program, startExample } from '../http/support/program.js'
-import { freePort } from '../support/ports.js'
 import { fencesOf } from './markdown.js'
 
 const README = readFileSync(fileURLToPath(new URL('../../README.md', import.meta.url)), 'utf8')

@@ -14,9 +14,9 @@ import {
   redisStore,
 } from '@sluice/core'
 import { afterEach, describe, expect, test } from 'vitest'
+import { freePort } from '../../scripts/lib/ports.js'
 import { namesOf, singleClients } from '../support/clients.js'
 import { decided } from '../support/decided.js'
-import { freePort } from '../support/ports.js'
 import { startProxy } from '../support/proxy.js'
 import { HOST, type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'

@@ -1,4 +1,4 @@
-import { freePort } from './ports.js'
+import { freePort } from '../../scripts/lib/ports.js'
 import { startProxy, type Wire } from './proxy.js'
 import { HOST, type RedisServer, startRedis } from './redis-server.js'
 import { SLOTS, slotOf } from './slots.js'

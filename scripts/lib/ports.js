@@ -4,8 +4,12 @@ import { createServer } from 'node:net'
 const FIRST = 12_000
 const LAST = 32_000
 
-/** A port on 127.0.0.1 that nobody listens on now. */
-export async function freePort(): Promise<number> {
+/**
+ * A port on 127.0.0.1 that nobody listens on now.
+ *
+ * @returns {Promise<number>}
+ */
+export async function freePort() {
   for (let tries = 0; tries < 100; tries++) {
     const port = FIRST + Math.floor(Math.random() * (LAST - FIRST))
     if (await isFree(port)) return port
@@ -13,7 +17,11 @@ export async function freePort(): Promise<number> {
   throw new Error(`no free port found between ${FIRST} and ${LAST} on 127.0.0.1`)
 }
 
-function isFree(port: number): Promise<boolean> {
+/**
+ * @param {number} port
+ * @returns {Promise<boolean>}
+ */
+function isFree(port) {
   return new Promise((resolve) => {
     const server = createServer()
       .once('error', () => resolve(false))
