@@ -1,32 +1,27 @@
 import { setImmediate } from 'node:timers/promises'
 
 /** The reasons of rejections that nobody handled while something ran: each would have ended the process. */
-export async function unhandledDuring(run: () => unknown): Promise<unknown[]> {
-  const reasons: unknown[] = []
-  const listen = (reason: unknown) => void reasons.push(reason)
-  process.on('unhandledRejection', listen)
-  try {
-    await run()
-    // They are told of once nothing is left to run at once.
-    await setImmediate()
-  } finally {
-    process.off('unhandledRejection', listen)
-  }
-  return reasons
+export function unhandledDuring(run: () => unknown): Promise<unknown[]> {
+  return toldDuring('unhandledRejection', run)
 }
 
 /** The warnings of this project's while something ran. */
 export async function warningsDuring(run: () => unknown): Promise<Error[]> {
-  const warnings: Error[] = []
-  const listen = (warning: Error) => {
-    if (warning.name === 'SluiceWarning') warnings.push(warning)
-  }
-  process.on('warning', listen)
+  const warnings = (await toldDuring('warning', run)) as Error[]
+  return warnings.filter(({ name }) => name === 'SluiceWarning')
+}
+
+/** What the listeners of an event of the process were told while something ran. */
+async function toldDuring(event: string, run: () => unknown): Promise<unknown[]> {
+  const told: unknown[] = []
+  const listen = (what: unknown) => void told.push(what)
+  process.on(event, listen)
   try {
     await run()
+    // They are told once nothing is left to run at once.
     await setImmediate()
   } finally {
-    process.off('warning', listen)
+    process.off(event, listen)
   }
-  return warnings
+  return told
 }
