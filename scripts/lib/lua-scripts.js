@@ -42,5 +42,6 @@ export function scriptsOf(read, straightened = straighten) {
     // What gives back, and what is decided at once, is in all that the store puts together of its parts.
     decide: straightened(withParts(decide, { settle: true, together: true })),
     ...Object.fromEntries(alike),
+    probe: bundle('probe', read),
   }
 }

@@ -5,7 +5,7 @@ import { Answers } from './decode.js'
 import { encode, type PlanText, planText } from './encode.js'
 import { keyStart } from './keys.js'
 import { run } from './run.js'
-import { decideScriptFor, SETTLES } from './script.js'
+import { decideScriptFor, type Kind, kindOf, SETTLES } from './script.js'
 
 export interface BatchOptions {
   readonly prefix: string
@@ -46,12 +46,15 @@ interface Batch {
 export class Batches {
   readonly #connection: Connection
   readonly #options: BatchOptions
+  /** The kinds of cells that decisions have had so far. */
+  readonly kinds = new Set<Kind>()
   readonly #texts = new WeakMap<Plan, PlanText>()
   readonly #textOf = (plan: Plan): PlanText => {
     let text = this.#texts.get(plan)
     if (!text) {
       text = planText(plan)
       this.#texts.set(plan, text)
+      for (const cell of plan.cells) this.kinds.add(kindOf(cell))
     }
     return text
   }

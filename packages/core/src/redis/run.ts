@@ -49,6 +49,25 @@ export function run(
   })
 }
 
+/**
+ * Runs a script by EVAL and by EVALSHA: a connection needs both, one after the other. Sent together, so that both take
+ * no longer than one decision.
+ *
+ * @throws SluiceError `STORE_UNAVAILABLE`
+ */
+export async function tryScript(
+  connection: Connection,
+  timeoutMs: number,
+  script: LuaScript,
+  { keys, args }: Encoded,
+): Promise<void> {
+  const rest = [String(keys.length), ...keys, ...args]
+  await within(connection, timeoutMs, (isLate) => {
+    const send = (...command: string[]) => connection.send(keys[0] as string, () => [...command, ...rest], isLate)
+    return Promise.all([send('EVAL', script.source), send('EVALSHA', script.sha1)])
+  })
+}
+
 /** Deletes keys, each by itself: they may sit on different nodes. */
 export function deleteKeys(connection: Connection, timeoutMs: number, keys: readonly string[]): Promise<unknown> {
   return within(connection, timeoutMs, (isLate) =>

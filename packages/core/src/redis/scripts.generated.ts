@@ -4395,3 +4395,10 @@ end
 return reply
 `,
 }
+
+export const probeScript: LuaScript = {
+  name: 'probe',
+  sha1: 'bcddce2aa234d84a76e27e04454aa0142516aff5',
+  source: `for _, command in ipairs(ARGV) do redis.call(unpack(cjson.decode(command))) end
+`,
+}

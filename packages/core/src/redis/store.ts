@@ -12,6 +12,7 @@ import { DenyCache } from './deny-cache.js'
 import { HeldPlaces } from './held-places.js'
 import { blockSuffix, cellSuffix, keyStart } from './keys.js'
 import { Leases } from './leases.js'
+import { probe } from './probe.js'
 import { deleteKeys, run } from './run.js'
 import { blockScript } from './scripts.generated.js'
 
@@ -70,9 +71,6 @@ const PREFIX = /^[^{}]*(\{[^{}]+\}[^{}]*)?$/
 
 /** Lua can hand no more than some thousand keys to one command. */
 const MOST_IN_BATCH = 1000
-
-/** A probe's key ends by itself, however it goes. */
-const PROBE_LIFE_MS = 1
 
 export class RedisStore implements Store {
   readonly clock: (() => number) | undefined
@@ -174,12 +172,14 @@ export class RedisStore implements Store {
     if (cause) throw cause
   }
 
-  /** Of all scripts, the one that blocks is the shortest that has to write, which a Redis that is full or read-only cannot. */
-  #probe(key: string): Promise<unknown> {
-    return run(this.#connection, this.#timeoutMs, blockScript, () => ({
-      keys: [key],
-      args: ['', String(PROBE_LIFE_MS), ''],
-    }))
+  #probe(key: string): Promise<void> {
+    return probe(this.#connection, {
+      key,
+      marker: this.#marker,
+      timeoutMs: this.#timeoutMs,
+      asksTime: this.clock === undefined,
+      kinds: this.#batches.kinds,
+    })
   }
 
   async reset(plan: Plan, identities: readonly string[]): Promise<void> {
