@@ -47,6 +47,12 @@ local function number(i)
   return ARGV[i] + 0
 end
 
+--- Fails the run for what a first read was refused, such as a command that is not permitted: if that counted as no state,
+-- every limit would be as good as new. A value of another type does count as none.
+local function requireRead(value)
+  if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then error(value.err) end
+end
+
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -169,6 +175,7 @@ for _ = 1, number(3) do
       if anyBlocked and op <= CHARGE then
         for b = block, block + identities - 1 do
           local value = tryCall('GET', KEYS[b])
+          requireRead(value)
           if type(value) == 'string' and not ends then ends, reason = string.match(value, '^(%d+) (.*)$') end
           ends = ends and tonumber(ends) > now and ends
         end

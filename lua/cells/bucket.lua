@@ -60,6 +60,7 @@ look[BUCKET] = function(key, cost)
     instant = clock_instant(since, now, windowMs)
     debt = bucket_drain(debt, min(since, instant), instant, limit, stepMs)
   else
+    requireRead(stored)
     debt, instant, since, expires, refunds = 0, now, nil, nil, ''
   end
   return bucket_waitFor(debt, instant, cost, limit, windowMs, capacity, stepMs)

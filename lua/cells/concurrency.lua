@@ -38,6 +38,7 @@ end
 
 local function concurrency_count(key)
   local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
+  requireRead(count)
   isForeign = type(count) == 'table'
   held = isForeign and 0 or count
 end

@@ -39,6 +39,7 @@ look[COUNTER] = function(key, cost)
     instant = clock_instant(since, now, windowMs)
     isOver = instant >= since + windowMs
   else
+    requireRead(stored)
     since = nil
   end
   if isOver then count = 0 end

@@ -199,6 +199,7 @@ look[LOG] = function(key, cost)
   header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
   local unwritten
   if #header < base then
+    requireRead(header)
     expires = nil
   else
     newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)

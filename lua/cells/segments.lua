@@ -77,7 +77,10 @@ end
 
 look[SEGMENTS] = function(key, cost)
   local stored = tryCall('GET', key)
-  if stored and #stored ~= 6 + (segments + 2) * width then stored = false end
+  if stored and #stored ~= 6 + (segments + 2) * width then
+    requireRead(stored)
+    stored = false
+  end
   newest, instant = nil, now
   if stored then
     newest = unpackBytes('>I6', stored)

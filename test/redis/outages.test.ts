@@ -13,6 +13,7 @@ import {
   type RedisStoreOptions,
   redisStore,
   slidingLog,
+  slidingWindow,
 } from '@sluice/core'
 import { afterEach, describe, expect, test } from 'vitest'
 import { freePort } from '../../scripts/lib/ports.js'
@@ -334,6 +335,9 @@ test('a Redis without scripts is told of, not taken for well', async () => {
 })
 
 test.each([
+  ['only blocks and states need', 'get', () => slidingWindow({ limit: 100, window: '1h' })],
+  ['only logs are read by', 'getrange', () => slidingLog({ limit: 100, window: '1h' })],
+  ['only places are counted by', 'zcount', () => concurrency({ limit: 4 })],
   ['only places need', 'zadd', () => concurrency({ limit: 4 })],
   ['only later charges of a log need', 'setrange', () => slidingLog({ limit: 100, window: '1h' })],
   ['scripts that Redis knows need', 'evalsha', () => slidingLog({ limit: 100, window: '1h' })],

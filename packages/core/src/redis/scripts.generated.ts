@@ -33,7 +33,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: 'a381a0a7cbb135fbfaf4ba14230d7355b1b3d82e',
+  sha1: 'ee8b8574b596a3181ac5c8da3920c16bf2fceea4',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -95,6 +95,9 @@ do
    end
    debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
   else
+   if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+    error(stored.err)
+   end
    debt, instant, since, expires, refunds = 0, now, nil, nil, ''
   end
   if cost > capacity then
@@ -463,6 +466,9 @@ do
   header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
   local unwritten
   if #header < base then
+   if type(header) == 'table' and not string.match(header.err, '^WRONGTYPE') then
+    error(header.err)
+   end
    expires = nil
   else
    newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
@@ -891,6 +897,9 @@ do
  look[3] = function(key, cost)
   local stored = tryCall('GET', key)
   if stored and #stored ~= 6 + (segments + 2) * width then
+   if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+    error(stored.err)
+   end
    stored = false
   end
   newest, instant = nil, now
@@ -1309,6 +1318,9 @@ do
    end
    isOver = instant >= since + windowMs
   else
+   if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+    error(stored.err)
+   end
    since = nil
   end
   if isOver then
@@ -1400,6 +1412,9 @@ do
 --@end
  look[5] = function(key, cost)
   local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
+  if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
+   error(count.err)
+  end
   isForeign = type(count) == 'table'
   held = isForeign and 0 or count
   if cost > limit then
@@ -1436,6 +1451,9 @@ do
    call('ZREM', key, lease .. '.' .. place)
   end
   local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
+  if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
+   error(count.err)
+  end
   isForeign = type(count) == 'table'
   held = isForeign and 0 or count
  end
@@ -1582,6 +1600,9 @@ for _ = 1, ARGV[3] + 0 do
    if anyBlocked and op <= 2 then
     for b = block, block + identities - 1 do
      local value = tryCall('GET', KEYS[b])
+     if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+      error(value.err)
+     end
      if type(value) == 'string' and not ends then
       ends, reason = string.match(value, '^(%d+) (.*)$')
      end
@@ -1705,7 +1726,7 @@ return reply
 
 export const decideBucketScript: LuaScript = {
   name: 'decide-bucket',
-  sha1: '6a145a2214ef5657d2328328d0fee8a1dda718f9',
+  sha1: '107c04b81b7b17f12af59b6f585b5820647e27f1',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
@@ -1766,6 +1787,9 @@ for _ = 1, ARGV[3] + 0 do
    if anyBlocked and op <= 2 then
     for b = block, block + identities - 1 do
      local value = tryCall('GET', KEYS[b])
+     if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+      error(value.err)
+     end
      if type(value) == 'string' and not ends then
       ends, reason = string.match(value, '^(%d+) (.*)$')
      end
@@ -1819,6 +1843,9 @@ for _ = 1, ARGV[3] + 0 do
      end
      debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
     else
+     if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+      error(stored.err)
+     end
      debt, instant, since, expires, refunds = 0, now, nil, nil, ''
     end
     if cost > capacity then
@@ -1960,7 +1987,7 @@ return reply
 
 export const decideConcurrencyScript: LuaScript = {
   name: 'decide-concurrency',
-  sha1: '89d576de33b5757af21496d294c122143acd7e98',
+  sha1: 'e3f5ff25078b05cd86c6c1723c3fc7e40c88887b',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
@@ -2025,6 +2052,9 @@ for _ = 1, ARGV[3] + 0 do
    if anyBlocked and op <= 2 then
     for b = block, block + identities - 1 do
      local value = tryCall('GET', KEYS[b])
+     if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+      error(value.err)
+     end
      if type(value) == 'string' and not ends then
       ends, reason = string.match(value, '^(%d+) (.*)$')
      end
@@ -2045,6 +2075,9 @@ for _ = 1, ARGV[3] + 0 do
     local wait
     local key, cost = KEYS[cell + 1], needs
     local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
+    if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
+     error(count.err)
+    end
     isForeign = type(count) == 'table'
     held = isForeign and 0 or count
     if cost > limit then
@@ -2166,7 +2199,7 @@ return reply
 
 export const decideCounterScript: LuaScript = {
   name: 'decide-counter',
-  sha1: '23baae63f873abe2fbbf4adcaa66f1d52fe799ab',
+  sha1: '840eb7ef5a1833d3ac7b3b08f4f82e50955281ff',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
@@ -2227,6 +2260,9 @@ for _ = 1, ARGV[3] + 0 do
    if anyBlocked and op <= 2 then
     for b = block, block + identities - 1 do
      local value = tryCall('GET', KEYS[b])
+     if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+      error(value.err)
+     end
      if type(value) == 'string' and not ends then
       ends, reason = string.match(value, '^(%d+) (.*)$')
      end
@@ -2268,6 +2304,9 @@ for _ = 1, ARGV[3] + 0 do
      end
      isOver = instant >= since + windowMs
     else
+     if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+      error(stored.err)
+     end
      since = nil
     end
     if isOver then
@@ -2364,7 +2403,7 @@ return reply
 
 export const decideLogScript: LuaScript = {
   name: 'decide-log',
-  sha1: 'b233acaf0ecf527ee2f8ba92bd170805137d0325',
+  sha1: '73d91d2108e72eb678524e8cbfe9c0a41343e0f7',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -2454,6 +2493,9 @@ for _ = 1, ARGV[3] + 0 do
    if anyBlocked and op <= 2 then
     for b = block, block + identities - 1 do
      local value = tryCall('GET', KEYS[b])
+     if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+      error(value.err)
+     end
      if type(value) == 'string' and not ends then
       ends, reason = string.match(value, '^(%d+) (.*)$')
      end
@@ -2487,6 +2529,9 @@ for _ = 1, ARGV[3] + 0 do
     header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
     local unwritten
     if #header < base then
+     if type(header) == 'table' and not string.match(header.err, '^WRONGTYPE') then
+      error(header.err)
+     end
      expires = nil
     else
      newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
@@ -3116,7 +3161,7 @@ return reply
 
 export const decideLogsScript: LuaScript = {
   name: 'decide-logs',
-  sha1: '107b41586c1c424e80931934fc68c759d1ea8a44',
+  sha1: 'b7c44c81a15a1eac411c0ba6f6a64014047aecaf',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -3204,6 +3249,9 @@ for _ = 1, ARGV[3] + 0 do
    if anyBlocked and op <= 2 then
     for b = block, block + identities - 1 do
      local value = tryCall('GET', KEYS[b])
+     if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+      error(value.err)
+     end
      if type(value) == 'string' and not ends then
       ends, reason = string.match(value, '^(%d+) (.*)$')
      end
@@ -3237,6 +3285,9 @@ for _ = 1, ARGV[3] + 0 do
     header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
     local unwritten
     if #header < base then
+     if type(header) == 'table' and not string.match(header.err, '^WRONGTYPE') then
+      error(header.err)
+     end
      expires = nil
     else
      newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
@@ -3949,7 +4000,7 @@ return reply
 
 export const decideSegmentsScript: LuaScript = {
   name: 'decide-segments',
-  sha1: '426b630b7fd7841f852911bbb8e4618b926e2b05',
+  sha1: '30fcd2b863e16353c645429805d484e67ad3c45a',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
@@ -4015,6 +4066,9 @@ for _ = 1, ARGV[3] + 0 do
    if anyBlocked and op <= 2 then
     for b = block, block + identities - 1 do
      local value = tryCall('GET', KEYS[b])
+     if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+      error(value.err)
+     end
      if type(value) == 'string' and not ends then
       ends, reason = string.match(value, '^(%d+) (.*)$')
      end
@@ -4036,6 +4090,9 @@ for _ = 1, ARGV[3] + 0 do
     local key, cost = KEYS[cell + 1], needs
     local stored = tryCall('GET', key)
     if stored and #stored ~= 6 + (segments + 2) * width then
+     if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+      error(stored.err)
+     end
      stored = false
     end
     newest, instant = nil, now
