@@ -1,6 +1,7 @@
 import type * as acrossSlots from '../../../packages/core/src/redis/across-slots.js'
 import type * as inBreaker from '../../../packages/core/src/redis/breaker.js'
 import type * as inLeases from '../../../packages/core/src/redis/leases.js'
+import type * as inWarnings from '../../../packages/core/src/redis/outage-warnings.js'
 import type * as port from '../../../packages/core/src/store.js'
 
 /** Parts that users cannot import, of the packages' source or, with SLUICE_TEST=built, of the build. */
@@ -14,5 +15,6 @@ const extension = from === 'dist' ? 'js' : 'ts'
 
 export const { decideAcrossSlots } = await inside<typeof acrossSlots>(`redis/across-slots.${extension}`)
 export const { Breaker } = await inside<typeof inBreaker>(`redis/breaker.${extension}`)
+export const { OutageWarnings } = await inside<typeof inWarnings>(`redis/outage-warnings.${extension}`)
 export const { Leases } = await inside<typeof inLeases>(`redis/leases.${extension}`)
 export const { CONSUME, PEEK, CHARGE, REFUND, RELEASE, RENEW } = await inside<typeof port>(`store.${extension}`)

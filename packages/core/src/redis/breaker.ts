@@ -1,5 +1,6 @@
 import { SluiceError } from '../errors.js'
 import { warnOfListener } from '../listeners.js'
+import { OutageWarnings } from './outage-warnings.js'
 
 /** Whether decisions are asked of Redis (a closed breaker) or not (an open one). */
 export type StoreState = 'available' | 'unavailable'
@@ -34,6 +35,7 @@ export class Breaker {
   readonly #options: BreakerOptions
   /** Masters with failures behind them that no run has yet made up for; none while all is well. */
   readonly #ailing = new Map<string, Ailing>()
+  readonly #warnings = new OutageWarnings()
   #isEnded = false
 
   constructor(options: BreakerOptions) {
@@ -72,7 +74,11 @@ export class Breaker {
   lost(error: Error | undefined, probeKey: string): void {
     const node = this.#options.nodeOf(0)
     const before = this.#ailing.get(node)
-    if (this.#isEnded || before?.cause) return
+    if (this.#isEnded) return
+    if (before?.cause) {
+      if (error) this.#warnings.failed(node, error)
+      return
+    }
     const ailing = sound()
     this.#ailing.set(node, ailing)
     // What was replied before it was given up says more than that it was.
@@ -92,6 +98,7 @@ export class Breaker {
     // What probes do not meet would open and close it as fast as runs can fail.
     if (ailing.isOnTrial) this.#probeLater(node, ailing, probeKey)
     else this.#probe(node, ailing, probeKey)
+    this.#warnings.failed(node, error)
     this.#tell('unavailable', error, node)
   }
 
@@ -103,10 +110,13 @@ export class Breaker {
         () => {
           if (this.#isEnded) return
           this.#ailing.set(node, { ...sound(), isOnTrial: true })
+          if (this.state === 'available') this.#warnings.ended()
           this.#tell('available', undefined, node)
         },
-        () => {
-          if (!this.#isEnded) this.#probeLater(node, ailing, key)
+        (error: Error) => {
+          if (this.#isEnded) return
+          this.#warnings.failed(node, error)
+          this.#probeLater(node, ailing, key)
         },
       )
     })

@@ -9,6 +9,11 @@ export interface Connection {
   whenReady(callback: () => void): () => void
   /** Calls back whenever the connection is found to be down, the first attempt included. Never of a cluster, which may be down in part. */
   onDown(callback: (error: Error | undefined) => void): void
+  /**
+   * Calls back whenever a master is connected, in a cluster one that decisions need: with its address, and what asks it for
+   * a section of INFO.
+   */
+  onMaster(callback: MasterListener): void
   /** The address of the master that keeps a slot, as far as it is known; always the same without a cluster. */
   nodeOf(slot: number): string
   /**
@@ -21,6 +26,8 @@ export interface Connection {
   lastError(): Error | undefined
   close(): void
 }
+
+export type MasterListener = (node: string, info: (section: string) => Promise<unknown>) => void
 
 // biome-ignore lint/suspicious/noExplicitAny: structural types of clients that are not dependencies
 export type Client = any

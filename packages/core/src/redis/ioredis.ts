@@ -79,6 +79,18 @@ export function ioredis(client: Client, silenceMs: number): Connection {
     onDown: (callback) => {
       if (!isCluster) own.on('close', () => isClosed || callback(last))
     },
+    onMaster: (callback) => {
+      const watch = (node: Client, nodeAddress: string, isMaster: () => boolean) =>
+        node.on('ready', () => {
+          if (isMaster()) callback(nodeAddress, (section) => node.call('INFO', section))
+        })
+      if (!isCluster) watch(own, address, () => true)
+      else {
+        own.on('+node', (node: Client) => {
+          watch(node, addressOf(node.options), () => own.nodes('master').includes(node))
+        })
+      }
+    },
     nodeOf: (slot) => (isCluster ? (own.slots[slot]?.[0] ?? '') : address),
     send: (key, command, isLate) => {
       const node = isCluster ? masterOf(own, key) : own

@@ -3,6 +3,7 @@ import {
   addressOf,
   type Client,
   type Connection,
+  type MasterListener,
   nextOf,
   reconnectAfterMs,
   scriptsSent,
@@ -139,6 +140,7 @@ export function nodeRedis(client: Client, silenceMs: number): Connection {
   let last: Error | undefined
   let isClosed = false
   let tellDown: (error: Error | undefined) => void = () => {}
+  let tellMaster: MasterListener = () => {}
   const sentBy = scriptsSent()
   const room = waitingRoom(() => current.client.isReady)
   const failed = (error: Error) => {
@@ -158,7 +160,9 @@ export function nodeRedis(client: Client, silenceMs: number): Connection {
       if (isCurrent()) failed(error)
     })
     own.on('ready', () => {
-      if (isCurrent()) room.open()
+      if (!isCurrent()) return
+      room.open()
+      tellMaster(addressOf(own.options?.socket ?? {}), (section) => own.sendCommand(['INFO', section]))
     })
     const end = keepConnected(
       own,
@@ -198,6 +202,9 @@ export function nodeRedis(client: Client, silenceMs: number): Connection {
     onDown: (callback) => {
       tellDown = callback
     },
+    onMaster: (callback) => {
+      tellMaster = callback
+    },
     nodeOf: () => addressOf(current.client.options?.socket ?? {}),
     send: (_key, command) =>
       current.heed(current.client.sendCommand([...command(sentBy(current.client))], PLAIN_REPLIES)),
@@ -217,6 +224,7 @@ export function nodeRedisCluster(client: Client, silenceMs: number): Connection 
   const failed = (error: Error) => {
     last = error
   }
+  let tellMaster: MasterListener = () => {}
   const room = waitingRoom(() => isConnected)
   const ready = () => {
     isConnected = !isClosed
@@ -242,6 +250,9 @@ export function nodeRedisCluster(client: Client, silenceMs: number): Connection 
         if (!isClosed) giveUp(master, node)
       })
       watches.set(node, watch)
+      const connected = () => tellMaster(master.address, (section) => node.sendCommand(['INFO', section]))
+      node.on('ready', connected)
+      if (node.isReady) connected()
     }
     return watch
   }
@@ -268,6 +279,9 @@ export function nodeRedisCluster(client: Client, silenceMs: number): Connection 
     isClosed: () => isClosed,
     whenReady: room.whenReady,
     onDown: () => {},
+    onMaster: (callback) => {
+      tellMaster = callback
+    },
     nodeOf: (slot) => masterAt(slot)?.address ?? '',
     send: (key, command, isLate) => {
       const master = masterAt(calculateSlot(key))

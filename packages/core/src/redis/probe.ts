@@ -20,7 +20,10 @@ export interface ProbeOptions {
  * call (`test/redis/acl.test.ts` compares the list with `lua/`), the keys, and writing. A probe that tried less would
  * report a Redis that is full, read-only or forbids a command as available, again and again. Leaves no key behind.
  */
-export function probe(connection: Connection, { key, marker, timeoutMs, asksTime, kinds }: ProbeOptions): Promise<void> {
+export function probe(
+  connection: Connection,
+  { key, marker, timeoutMs, asksTime, kinds }: ProbeOptions,
+): Promise<void> {
   const keys = marker === undefined ? [key] : [key, marker]
   const commands = [...(asksTime ? [['TIME']] : []), ['EXISTS', ...keys], ...commandsFor(key, kinds)]
   return tryScript(connection, timeoutMs, probeScript, {

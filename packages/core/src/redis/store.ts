@@ -9,6 +9,7 @@ import { Breaker, type StateListener, type StoreState } from './breaker.js'
 import { connect } from './connect.js'
 import type { Connection } from './connection.js'
 import { DenyCache } from './deny-cache.js'
+import { EvictionWarning } from './eviction-warning.js'
 import { HeldPlaces } from './held-places.js'
 import { blockSuffix, cellSuffix, keyStart } from './keys.js'
 import { Leases } from './leases.js'
@@ -106,6 +107,9 @@ export class RedisStore implements Store {
       onStateChange: options.onStateChange,
     })
     connection.onDown((error) => this.#breaker.lost(error, probeKey(this.#prefix)))
+    const eviction = new EvictionWarning()
+    // After the decisions that waited for the connection.
+    connection.onMaster((node, info) => setImmediate(() => eviction.connected(node, info)))
     this.#batches = new Batches(connection, {
       prefix: this.#prefix,
       timeoutMs: options.timeoutMs,

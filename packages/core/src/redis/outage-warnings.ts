@@ -1,0 +1,140 @@
+/** Least time between two warnings of one store about the same cause, in ms: a Redis that comes and goes stays readable in a log. */
+const EVERY_MS = 60_000
+
+/** How deep errors are looked for in each other. */
+const MOST_CAUSES = 5
+
+interface Reason {
+  /** How errors of this kind read, up to the first quote: what comes after may be a key or a name. */
+  readonly pattern: RegExp
+  readonly what: string
+  readonly remedy: string
+  /** Whether it can pass without a change of settings, as a lost connection can. */
+  readonly passes?: boolean
+}
+
+const REASONS: readonly Reason[] = [
+  {
+    pattern: /\bunknown command/i,
+    what: 'it does not know a command that Sluice sends',
+    remedy: 'Do not rename or disable the commands that SECURITY.md lists',
+  },
+  {
+    // Scripts of Redis 6.2 and 7.0, of later ones, and commands.
+    pattern: /The user executing the script can|ACL failure|NOPERM/,
+    what: 'NOPERM, its user may not run a command or touch a key that Sluice needs',
+    remedy: 'Grant the user what SECURITY.md lists',
+  },
+  {
+    pattern: /WRONGPASS|ERR invalid password/,
+    what: 'WRONGPASS, it refuses the user name or the password',
+    remedy: 'Check the credentials of the client, and that the user is on',
+  },
+  {
+    pattern: /NOAUTH|unauthenticated/,
+    what: 'NOAUTH, it asks for a password',
+    remedy: 'Give the client a password',
+  },
+  {
+    pattern: /READONLY/,
+    what: 'READONLY, it is a replica',
+    remedy: 'Connect to the master, or by Sentinel or Cluster, which find it',
+  },
+  {
+    pattern: /\bOOM\b/,
+    what: 'OOM, it is full and evicts nothing',
+    remedy: 'Raise maxmemory, or remove what else is stored there',
+  },
+  {
+    pattern: /MISCONF/,
+    what: 'MISCONF, it cannot save and therefore refuses writes',
+    remedy: 'Look for the cause in its log: mostly a full disk, or a folder that it may not write to',
+  },
+  {
+    pattern: /NOREPLICAS/,
+    what: 'NOREPLICAS, it misses replicas and therefore refuses writes',
+    remedy: 'Start its replicas, or lower min-replicas-to-write',
+  },
+  {
+    pattern: /max number of clients/,
+    what: 'it has as many clients as maxclients allows',
+    remedy: 'Raise maxclients, or close connections: each store opens one',
+  },
+  {
+    pattern: /ECONNREFUSED/,
+    what: 'ECONNREFUSED, nothing listens at its address',
+    remedy: 'Check that Redis is started, and the host and port of the client',
+    passes: true,
+  },
+  {
+    pattern: /ENOTFOUND|EAI_AGAIN/,
+    what: 'its host name does not resolve',
+    remedy: 'Check the host of the client, and DNS',
+    passes: true,
+  },
+  {
+    pattern: /LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN/,
+    what: 'it answers, but is loading, busy or not in a state to decide',
+    remedy: 'It comes back by itself; look into its log if it does not',
+    passes: true,
+  },
+  {
+    pattern: /no (answer|reply) (within|for)|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ECONNRESET|EPIPE|not connected/,
+    what: 'it does not answer in time, or the connection broke',
+    remedy: 'Check that Redis runs, that the network lets through, and that timeoutMs suits the distance',
+    passes: true,
+  },
+]
+
+/**
+ * Says on the process's warnings that a store is away, with the cause and what to do, once per outage. A cause that only a
+ * change of settings ends is said even if another was said before: a Redis that was not started may turn out to refuse the
+ * password. No cause is repeated within a minute. Texts of Redis are never passed on past the first quote, since keys of
+ * clients may follow.
+ */
+export class OutageWarnings {
+  readonly #now: () => number
+  /** What was said of this outage. */
+  readonly #said = new Set<Reason | undefined>()
+  readonly #saidAt = new Map<Reason | undefined, number>()
+
+  /** `now` in ms, by any clock that goes forward. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now
+  }
+
+  /** An outage began, or goes on, for this error. */
+  failed(node: string, error: Error): void {
+    const texts = textsOf(error)
+    const reason = REASONS.find(({ pattern }) => texts.some((text) => pattern.test(text)))
+    if (this.#said.has(reason) || (this.#said.size > 0 && (!reason || reason.passes))) return
+    this.#said.add(reason)
+    const now = this.#now()
+    if (now - (this.#saidAt.get(reason) ?? Number.NEGATIVE_INFINITY) < EVERY_MS) return
+    this.#saidAt.set(reason, now)
+    const what = reason?.what ?? texts.find((text) => text !== '') ?? 'the cause is not known'
+    const remedy = reason?.remedy ?? 'onStateChange gets the error itself'
+    process.emitWarning(
+      `the rate limit store on Redis${node && ` (${node})`} is unavailable: ${what}. ${remedy}. ` +
+        'Until it answers, limiters decide by their onUnavailable option',
+      { type: 'SluiceWarning', code: 'SLUICE_STORE_UNAVAILABLE' },
+    )
+  }
+
+  /** The outage is over. */
+  ended(): void {
+    this.#said.clear()
+  }
+}
+
+/** What an error and its causes say, from the root on, without what may be of clients. */
+function textsOf(error: Error): string[] {
+  const texts: string[] = []
+  let at: unknown = error
+  for (let depth = 0; at instanceof Error && depth < MOST_CAUSES; depth++, at = at.cause) {
+    const { code } = at as NodeJS.ErrnoException
+    const [text = ''] = at.message.split(/['"`]/, 1)
+    texts.unshift(text.slice(0, 120).trim() || String(code ?? ''))
+  }
+  return texts
+}

@@ -1,0 +1,186 @@
+import { createLimiter, type RedisStoreOptions, redisStore, slidingLog } from '@sluice/core'
+import { Redis } from 'ioredis'
+import { Redis as Redis5 } from 'ioredis5'
+import { createClient } from 'redis'
+import { createClient as createClient5 } from 'redis5'
+import { afterEach, describe, expect, test } from 'vitest'
+import { freePort } from '../../scripts/lib/ports.js'
+import { OutageWarnings } from '../interleavings/support/inside.js'
+import { namesOf, type Owned, ownedIoredis, ownedNodeRedis, singleClients } from '../support/clients.js'
+import { decided } from '../support/decided.js'
+import { warningsDuring } from '../support/process-events.js'
+import { HOST, type RedisServer, startRedis } from '../support/redis-server.js'
+import { until } from '../support/until.js'
+
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close()
+})
+
+async function server(options = {}): Promise<RedisServer> {
+  const started = await startRedis(options)
+  open.push(() => started.stop())
+  return started
+}
+
+function limiterOn({ client, close }: Owned<unknown>, options: RedisStoreOptions = {}) {
+  open.push(close)
+  const store = redisStore(client, { timeoutMs: 500, denyCache: false, ...options })
+  open.push(() => store.close())
+  return {
+    store,
+    limiter: createLimiter({ name: 'warned', store, limits: [slidingLog({ limit: 1000, window: '1h' })] }),
+  }
+}
+type Warned = ReturnType<typeof limiterOn>
+
+/** Decides until the store is away, and then for some time on: some probes fail meanwhile. */
+async function outageOf({ store, limiter }: Warned): Promise<void> {
+  await until('the store is away', async () => {
+    await limiter.consume('client-key')
+    return store.state === 'unavailable'
+  })
+  const end = performance.now() + 320
+  while (performance.now() < end) {
+    await Promise.all(Array.from({ length: 20 }, () => limiter.consume('client-key')))
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+const back = ({ limiter }: Warned) => until('Redis decides', () => decided(limiter.consume('client-key')))
+
+/** Every cause of an outage that Redis tells by a reply, and what the warning says about it. */
+const REPLIES: Record<string, { begin(redis: RedisServer): Promise<unknown>; says: RegExp }> = {
+  'a command is not permitted': {
+    begin: (redis) => redis.call('ACL', 'SETUSER', 'default', '-setrange'),
+    says: /NOPERM.* Grant the user what SECURITY\.md lists/,
+  },
+  'a key is not permitted': {
+    begin: (redis) => redis.call('ACL', 'SETUSER', 'default', 'resetkeys', '~other:*'),
+    says: /NOPERM.* Grant the user what SECURITY\.md lists/,
+  },
+  'it is full': {
+    begin: (redis) => redis.call('CONFIG', 'SET', 'maxmemory', 1),
+    says: /OOM.* Raise maxmemory/,
+  },
+  'it is a replica': {
+    begin: (redis) => redis.call('REPLICAOF', HOST, 1),
+    says: /READONLY.* Connect to the master/,
+  },
+  'it misses replicas': {
+    begin: (redis) => redis.call('CONFIG', 'SET', 'min-replicas-to-write', 1),
+    says: /NOREPLICAS/,
+  },
+}
+
+describe.each(['ioredis 6', 'redis 6'] as const)('over %s', (kind) => {
+  test.each(Object.entries(REPLIES))('where %s, one warning says so and what to do', async (_, { begin, says }) => {
+    const redis = await server()
+    const warned = limiterOn(singleClients[kind](redis.port))
+    await back(warned)
+    const warnings = await warningsDuring(async () => {
+      await begin(redis)
+      await outageOf(warned)
+    })
+    expect(warnings).toEqual([
+      expect.objectContaining({ code: 'SLUICE_STORE_UNAVAILABLE', message: expect.stringMatching(says) }),
+    ])
+    expect(warnings[0]?.message).toContain(`:${redis.port}`)
+    expect(warnings[0]?.message).not.toContain('client-key')
+  })
+})
+
+/** Clients with a user name and a password. */
+const credentialed = {
+  'ioredis 6': (port: number, username: string, password: string) =>
+    ownedIoredis(new Redis({ host: HOST, port, username, password })),
+  'ioredis 5': (port: number, username: string, password: string) =>
+    ownedIoredis(new Redis5({ host: HOST, port, username, password })),
+  'redis 6': (port: number, username: string, password: string) =>
+    ownedNodeRedis(createClient({ socket: { host: HOST, port }, username, password })),
+  'redis 5': (port: number, username: string, password: string) =>
+    ownedNodeRedis(createClient5({ socket: { host: HOST, port }, username, password })),
+}
+
+describe.each(namesOf(credentialed))('over %s', (kind) => {
+  test('wrong credentials are named, and never shown', async () => {
+    const redis = await server()
+    await redis.call('ACL', 'SETUSER', 'app', 'on', '>right-password', '~*', '+@all')
+    const warnings = await warningsDuring(() =>
+      outageOf(limiterOn(credentialed[kind](redis.port, 'app-user', 'wrong-password'))),
+    )
+    const messages = warnings.map(({ message }) => message)
+    expect(messages).toEqual([expect.stringMatching(/WRONGPASS.* Check the credentials/)])
+    expect(messages.join()).not.toMatch(/wrong-password|app-user/)
+  })
+
+  test('a password that the client does not have is named', async () => {
+    const redis = await server()
+    await redis.call('CONFIG', 'SET', 'requirepass', 'secret')
+    const warnings = await warningsDuring(() => outageOf(limiterOn(singleClients[kind](redis.port))))
+    expect(warnings.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/NOAUTH.* Give the client a password/),
+    ])
+  })
+
+  test('an address where nothing listens is named, once, however many decisions are taken alone', async () => {
+    const port = await freePort()
+    const warnings = await warningsDuring(() => outageOf(limiterOn(singleClients[kind](port))))
+    expect(warnings.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/ECONNREFUSED.* Check that Redis is started/),
+    ])
+  })
+
+  test('a Redis that is started later and then permits nothing is warned of twice: no permission does not pass by itself', async () => {
+    const port = await freePort()
+    const warned = limiterOn(singleClients[kind](port))
+    let heard = 0
+    const hear = () => void heard++
+    process.on('warning', hear)
+    open.push(() => process.off('warning', hear))
+    const warnings = await warningsDuring(async () => {
+      await outageOf(warned)
+      await server({ port, settings: ['user default on nopass ~* &* +@all -evalsha'] })
+      await until('it is warned of again', () => heard === 2)
+    })
+    expect(warnings.map(({ message }) => /E?[A-Z]{5,}/.exec(message)?.[0])).toEqual(['ECONNREFUSED', 'NOPERM'])
+  })
+})
+
+test('one outage after the other is warned of once a minute for each cause', async () => {
+  let now = 0
+  const warnings = new OutageWarnings(() => now)
+  const outage = (message: string) => {
+    warnings.failed('here', new Error(message))
+    warnings.failed('here', new Error(message))
+    warnings.ended()
+  }
+  const said = await warningsDuring(() => {
+    for (; now < 180_000; now += 1000) {
+      outage('redis: no answer within 100 ms')
+      outage("redis: READONLY You can't write against a read only replica.")
+    }
+  })
+  expect(said.filter(({ message }) => message.includes('READONLY'))).toHaveLength(3)
+  expect(said).toHaveLength(6)
+})
+
+test('of an error that is not known only what stands before the first quote is shown, and no cause is lost', async () => {
+  const said = await warningsDuring(() => {
+    const cause = new Error('ERR something odd about \'sluice:{client-key}\' and "secret"')
+    new OutageWarnings().failed('', new Error('redis: ERR something odd', { cause }))
+    new OutageWarnings().failed('', Object.assign(new Error(''), { code: 'ESOMETHING' }))
+  })
+  expect(said.map(({ message }) => message)).toEqual([
+    expect.stringMatching(/^the rate limit store on Redis is unavailable: ERR something odd about\. /),
+    expect.stringMatching(/unavailable: ESOMETHING\. /),
+  ])
+})
+
+test('in a cluster, masters that go away one after the other are one outage of the store', async () => {
+  const warnings = new OutageWarnings()
+  const said = await warningsDuring(() => {
+    for (const node of ['a:1', 'b:2', 'c:3']) warnings.failed(node, new Error('connect ECONNREFUSED'))
+  })
+  expect(said).toHaveLength(1)
+})
