@@ -1,0 +1,218 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { createLimiter, gcra, redisStore } from '@sluice/core'
+import { Cluster, Redis } from 'ioredis'
+import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5'
+import { createClient, createCluster } from 'redis'
+import { createClient as createClient5, createCluster as createCluster5 } from 'redis5'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { namesOf, type Owned, ownedIoredis, ownedNodeRedis } from '../support/clients.js'
+import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
+import { type RedisSentinels, startSentinels } from '../support/redis-sentinel.js'
+import { HOST, type RedisServer, startRedis } from '../support/redis-server.js'
+import { useEveryFeature } from '../support/store-features.js'
+
+/** The lines of SECURITY.md to paste, by the comment that says where; the first has none. */
+const LINES = new Map(
+  [
+    ...readFileSync(new URL('../../SECURITY.md', import.meta.url), 'utf8').matchAll(
+      /^ACL SETUSER sluice ([^#\n]*?) *(?:# (.*))?$/gm,
+    ),
+  ].map(([, rules = '', where = '']) => [where, rules.split(' ')]),
+)
+const rulesFor = (where: string): string[] => {
+  const rules = LINES.get(where)
+  if (!rules) throw new Error(`SECURITY.md has no line for "${where}"`)
+  return rules
+}
+const BASE = rulesFor('')
+
+const auth = { username: 'sluice', password: 'choose-a-password' }
+
+async function grant(servers: readonly RedisServer[], ...rules: readonly string[]): Promise<void> {
+  for (const server of servers) {
+    await server.call('ACL', 'SETUSER', 'sluice', 'reset', ...rules)
+    await server.call('ACL', 'LOG', 'RESET')
+  }
+}
+
+/** Everything that was refused since the user was made. */
+async function refused(servers: readonly RedisServer[]): Promise<string[]> {
+  const logs = await Promise.all(servers.map((server) => server.call('ACL', 'LOG') as Promise<string[][]>))
+  return [...new Set(logs.flat().map((entry) => entry[entry.indexOf('object') + 1] as string))]
+}
+
+async function useAll(owned: Owned<unknown>, servers: readonly RedisServer[], keys: readonly string[]): Promise<void> {
+  const setAll = (value: number) =>
+    Promise.all(servers.map((server) => server.call('CONFIG', 'SET', 'min-replicas-to-write', value)))
+  try {
+    await Promise.all(servers.map((server) => server.flush()))
+    await owned.ready
+    await useEveryFeature(owned.client, keys, {
+      flushScripts: () => Promise.all(servers.map((server) => server.call('SCRIPT', 'FLUSH'))),
+      outage: async (during) => {
+        await setAll(9)
+        await during()
+        await setAll(0)
+      },
+    })
+  } finally {
+    owned.close()
+  }
+}
+
+/** The commands that are called in a file: in Lua, or as words of the probe. */
+function commandsIn(file: string, pattern: RegExp): string[] {
+  const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')
+  return [...text.matchAll(pattern)].map(([, name = '']) => `+${name.toLowerCase()}`)
+}
+
+test('the documented permissions, and the probe of an outage, are those that the scripts need', () => {
+  const decisions = readdirSync(new URL('../../lua/cells', import.meta.url))
+    .map((file) => `lua/cells/${file}`)
+    .concat('lua/decide.lua')
+    .flatMap((file) => commandsIn(file, /\b(?:call|tryCall)\('([A-Z]+)'/g))
+  const blocks = commandsIn('lua/block.lua', /redis\.call\('([A-Z]+)'/g)
+  const documented = BASE.filter((rule) => rule.startsWith('+'))
+  expect(documented.sort()).toEqual([...new Set(['+eval', '+evalsha', '+info', ...decisions, ...blocks])].sort())
+  const probed = commandsIn('packages/core/src/redis/probe.ts', /\['([A-Z]+)'/g)
+  expect([...new Set(probed)].sort()).toEqual([...new Set(decisions)].sort())
+})
+
+describe('a single server', () => {
+  let server: RedisServer
+  beforeAll(async () => {
+    server = await startRedis()
+  })
+  afterAll(() => server.stop())
+
+  const own = {
+    'ioredis 6': (more = {}) => ownedIoredis(new Redis({ host: HOST, port: server.port, ...auth, ...more })),
+    'ioredis 5': (more = {}) => ownedIoredis(new Redis5({ host: HOST, port: server.port, ...auth, ...more })),
+    'redis 6': ({ db, connectionName }: { db?: number; connectionName?: string } = {}) =>
+      ownedNodeRedis(
+        createClient({
+          socket: { host: HOST, port: server.port },
+          ...auth,
+          ...(db === undefined ? {} : { database: db }),
+          ...(connectionName === undefined ? {} : { name: connectionName }),
+        }),
+      ),
+    'redis 5': ({ db, connectionName }: { db?: number; connectionName?: string } = {}) =>
+      ownedNodeRedis(
+        createClient5({
+          socket: { host: HOST, port: server.port },
+          ...auth,
+          ...(db === undefined ? {} : { database: db }),
+          ...(connectionName === undefined ? {} : { name: connectionName }),
+        }),
+      ),
+  }
+
+  test.each(namesOf(own))('gets by with the documented permissions for everything, over %s', async (kind) => {
+    await grant([server], ...BASE)
+    await useAll(own[kind](), [server], ['a'])
+    expect(await refused([server])).toEqual([])
+  })
+
+  test.each(namesOf(own))('gets by with those for a database and a name, over %s', async (kind) => {
+    await grant([server], ...BASE, ...rulesFor('a database other than 0'), ...rulesFor('a name of the connection'))
+    await useAll(own[kind]({ db: 1, connectionName: 'limits' }), [server], ['a'])
+    expect(await refused([server])).toEqual([])
+  })
+
+  test.each(BASE.filter((rule) => rule.startsWith('+') && rule !== '+info'))('needs %s', async (rule) => {
+    await grant([server], ...BASE)
+    await server.call('ACL', 'SETUSER', 'sluice', rule.replace('+', '-'))
+    // Some are asked for where nobody waits for what comes of it.
+    await useAll(own['redis 6'](), [server], ['a']).catch(() => {})
+    // What scripts are refused is logged as a command, too.
+    expect(await refused([server])).toContain(rule.slice(1))
+    await server.call('CONFIG', 'SET', 'min-replicas-to-write', 0)
+  })
+
+  test.each(['+select', '+client|setname'])('asks for %s where its client has such an option', async (rule) => {
+    await grant([server], ...BASE, '+select', '+client|setname')
+    await server.call('ACL', 'SETUSER', 'sluice', rule.replace('+', '-'))
+    const { client, ready, close } = own['ioredis 6']({ db: 1, connectionName: 'limits' })
+    await ready
+    await (client as Redis).get('sluice:')
+    expect(await refused([server])).toContain(rule.slice(1))
+    close()
+  })
+
+  test('needs the whole prefix: with the counts alone, without the marker of blocks, nothing is decided', async () => {
+    await grant([server], ...BASE.map((rule) => (rule.startsWith('~') ? '~sluice:{*' : rule)))
+    const { client, ready, close } = own['ioredis 6']()
+    await ready
+    const store = redisStore(client, { timeoutMs: 2000 })
+    const limiter = createLimiter({ store, limits: [gcra({ limit: 5, window: '1m' })] })
+    for (let n = 0; n < 5; n++) expect((await limiter.consume('k')).kind).toBe('unavailable')
+    expect(store.state).toBe('unavailable')
+    await store.close()
+    close()
+  })
+})
+
+describe('a cluster', () => {
+  let cluster: RedisCluster
+  beforeAll(async () => {
+    cluster = await startCluster()
+  })
+  afterAll(() => cluster.stop())
+
+  const nodes = () => cluster.masters.map(({ port }) => ({ host: HOST, port }))
+  const rootNodes = () => cluster.masters.map(({ port }) => ({ url: `redis://${HOST}:${port}` }))
+  const own = {
+    'ioredis 6 Cluster': () => ownedIoredis(new Cluster(nodes(), { redisOptions: auth })),
+    'ioredis 5 Cluster': () => ownedIoredis(new Cluster5(nodes(), { redisOptions: auth })),
+    'redis 6 cluster': () => ownedNodeRedis(createCluster({ rootNodes: rootNodes(), defaults: auth })),
+    'redis 5 cluster': () => ownedNodeRedis(createCluster5({ rootNodes: rootNodes(), defaults: auth })),
+  }
+  const linesOf = (kind: string) => rulesFor(kind.replace(/ \d/, ''))
+
+  test.each(namesOf(own))('gets by with the documented permissions for everything, over %s', async (kind) => {
+    await grant(cluster.masters, ...BASE, ...linesOf(kind))
+    const keys = cluster.masters.map((_, i) => cluster.identityOn(i))
+    await useAll(own[kind](), cluster.masters, keys)
+    expect((await refused(cluster.masters)).filter((command) => command !== 'client|setname')).toEqual([])
+  })
+
+  test.each(namesOf(own).flatMap((kind) => linesOf(kind).map((rule) => [kind, rule] as const)))(
+    'over %s needs %s',
+    async (kind, rule) => {
+      await grant(cluster.masters, ...BASE, ...linesOf(kind))
+      for (const master of cluster.masters) await master.call('ACL', 'SETUSER', 'sluice', rule.replace('+', '-'))
+      const { client, ready, close } = own[kind]()
+      ready.catch(() => {})
+      const store = redisStore(client, { timeoutMs: 300 })
+      const limiter = createLimiter({ store, limit: 5, window: '1m' })
+      expect((await limiter.consume('k')).kind).toBe('unavailable')
+      expect(await refused(cluster.masters)).toContain(rule.slice(1))
+      await store.close()
+      close()
+    },
+  )
+})
+
+describe('by Sentinel', () => {
+  let all: RedisSentinels
+  beforeAll(async () => {
+    all = await startSentinels()
+  })
+  afterAll(() => all.stop())
+
+  const options = () => ({
+    name: all.name,
+    sentinels: all.sentinels.map(({ port }) => ({ host: HOST, port })),
+    ...auth,
+  })
+  const own = {
+    'ioredis 6': () => ownedIoredis(new Redis(options())),
+    'ioredis 5': () => ownedIoredis(new Redis5(options())),
+  }
+  test.each(namesOf(own))('gets by with the documented permissions for everything, over %s', async (kind) => {
+    await grant(all.servers, ...BASE)
+    await useAll(own[kind](), all.servers.slice(0, 1), ['a'])
+    expect(await refused(all.servers)).toEqual([])
+  })
+})

@@ -1,0 +1,82 @@
+import { concurrency, createLimiter, gcra, type Limit, type RedisStore, redisStore, slidingLog } from '@sluice/core'
+import { algorithms } from './algorithms.js'
+import { decided } from './decided.js'
+import { until } from './until.js'
+
+const HOUR_MS = 3_600_000
+
+/**
+ * Uses whatever a store can do, on these keys, and fails at the first that is not done in Redis. `outage` makes Redis
+ * refuse writes while what it is given runs.
+ */
+export async function useEveryFeature(
+  client: unknown,
+  keys: readonly string[],
+  server: { flushScripts(): Promise<unknown>; outage(during: () => Promise<unknown>): Promise<unknown> },
+): Promise<void> {
+  const store = redisStore(client, { timeoutMs: 2000, denyCache: false })
+  try {
+    for (const key of keys) {
+      for (const [name, algorithm] of Object.entries(algorithms))
+        await useAlgorithm(store, name, algorithm(4, HOUR_MS), key)
+      await usePlaces(store, key)
+      await useBlocks(store, key)
+      await useLeases(store, key)
+    }
+    const limiter = createLimiter({ name: 'scripts', store, limit: 100, window: '1m' })
+    for (const key of keys) await decided(limiter.consume(key))
+    await server.flushScripts()
+    for (const key of keys) await decided(limiter.consume(key))
+    await server.outage(() =>
+      until('an outage is noticed', async () => {
+        await limiter.consume(keys[0] as string)
+        return store.state === 'unavailable'
+      }),
+    )
+    await until('it is over', () => decided(limiter.consume(keys[0] as string)), { withinMs: 2000 })
+  } finally {
+    await store.close()
+  }
+}
+
+async function useAlgorithm(store: RedisStore, name: string, limit: Limit<string>, key: string): Promise<void> {
+  const limiter = createLimiter({ name: name.replaceAll(' ', '-'), store, limits: [limit] })
+  await decided(limiter.peek(key))
+  const verdict = await decided(limiter.consume(key))
+  await decided(limiter.consume(key))
+  if (!(await limiter.refund(key, verdict)) && name !== 'concurrency')
+    throw new Error(`${name}: the refund is without effect`)
+  await decided(limiter.consume(key, { cost: 4 }))
+  await limiter.reset(key)
+  if ((await decided(limiter.peek(key))).remaining !== 4) throw new Error(`${name}: the reset is without effect`)
+}
+
+async function usePlaces(store: RedisStore, key: string): Promise<void> {
+  const limiter = createLimiter({ name: 'places', store, limits: [concurrency({ limit: 4, ttl: 80 })] })
+  await decided(limiter.consume(key))
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  const held = await decided(limiter.consume(key))
+  await limiter.renew(held)
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  // The first has lapsed and is removed.
+  await decided(limiter.consume(key, { cost: 2 }))
+  await decided(limiter.consume(key, { cost: 3 }))
+  await limiter.release(held)
+  await limiter.reset(key)
+}
+
+async function useBlocks(store: RedisStore, key: string): Promise<void> {
+  for (const limit of [slidingLog({ limit: 4, window: '1h' }), concurrency({ limit: 4 })]) {
+    const limiter = createLimiter({ name: 'blocks', store, limits: [limit] })
+    await limiter.block(key, { for: '1h', reason: 'a test' })
+    if ((await decided(limiter.consume(key))).reason !== 'blocked') throw new Error('the block does not hold')
+    await limiter.unblock(key)
+    if (!(await decided(limiter.consume(key))).allowed) throw new Error('the block stays')
+  }
+}
+
+async function useLeases(store: RedisStore, key: string): Promise<void> {
+  const limits = [gcra({ limit: 100, window: '1m', lease: { size: 10, ttl: '10s' } })]
+  const limiter = createLimiter({ name: 'leases', store, limits })
+  for (let n = 0; n < 12; n++) await decided(limiter.consume(key))
+}
