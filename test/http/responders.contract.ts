@@ -656,6 +656,26 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         expect(made).toBe(then)
       })
 
+      test('slows so many responses at once, refuses others, and frees its place when one ends or its client leaves', async () => {
+        const respond = throttle({ bytesPerSecond: 2000, maxConnections: 2, otherwise: reject({ status: 503 }) })
+        // Of a limit that is never out of reach, so that 503 is the responder's to choose.
+        const app = await start({ store: frozen(), limit: 1, window: '1s', headers: false, respond }, () => ({
+          body: 'x'.repeat(1000),
+        }))
+        await ask(app)
+        const ending = await rawRequest(app.port)
+        const leaving = await rawRequest(app.port)
+        await expect.poll(() => app.ran.length).toBe(3)
+        expect((await ask(app)).status).toBe(503)
+        expect((await ask(app, 'HEAD')).status).toBe(200)
+        leaving.socket.destroy()
+        await leaving.response
+        await expect.poll(async () => (await ask(app)).status).toBe(200)
+        expect((await ending.response).status).toBe(200)
+        const both = await Promise.all([ask(app), ask(app)])
+        expect(both.map(({ status }) => status)).toEqual([200, 200])
+      })
+
       test('answers HEAD, and responses without a body, as ever', async () => {
         const app = await start({ ...slowed, respond: throttle({ bytesPerSecond: 1 }) }, () => ({ status: 204 }))
         expect((await ask(app)).status).toBe(204)
@@ -861,6 +881,48 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         expect(some?.length).toBeLessThan(30)
         expect(more).toEqual(expect.arrayContaining(some as number[]))
         expect(all).toHaveLength(60)
+      })
+    })
+
+    describe('enforceSalt', () => {
+      const enforced = async (name: string, enforceSalt: string) => {
+        const key = (_request: unknown, context: HttpContext) => context.header('x-user')
+        const app = await start({ name, limit: 0, window: '10s', enforcePercent: 50, enforceSalt, key })
+        const users = Array.from({ length: 24 }, (_, user) => `user-${user}`)
+        const statuses = await Promise.all(
+          users.map(async (user) => (await ask(app, 'GET', { 'X-User': user })).status),
+        )
+        return users.filter((_, i) => statuses[i] === 429)
+      }
+
+      test('says which keys are enforced, the same over policies, and others for another salt', async () => {
+        const [one, again, other] = [
+          await enforced('first', 'a secret'),
+          await enforced('second', 'a secret'),
+          await enforced('first', 'another secret'),
+        ]
+        expect(one).toEqual(again)
+        expect(one).not.toEqual(other)
+        for (const users of [one, other]) {
+          expect(users?.length).toBeGreaterThan(5)
+          expect(users?.length).toBeLessThan(19)
+        }
+      })
+    })
+
+    describe('Accept of a refused request', () => {
+      const far = (last: string) => `${'image/a;q=0.1, '.repeat(40)}${last}`
+      test.each<[string, string, RegExp]>([
+        ['within reach', 'text/html, application/json', /problem\+json/],
+        ['beyond the first 32 entries', far('application/json'), /text\/plain/],
+        ['beyond the first 1,000 characters', `a/${'a'.repeat(1000)}, application/json`, /text\/plain/],
+        ['cut by the end of those', `${'a/'.padEnd(990, 'a')}, application/json`, /text\/plain/],
+        ['of 15 kB', far('').repeat(24), /text\/plain/],
+      ])('is read as far as is said: %s', async (_what, accept, type) => {
+        const app = await start({ limit: 0, window: '10s' })
+        const { status, head } = await ask(app, 'GET', { Accept: accept })
+        expect(status).toBe(429)
+        expect(head).toMatch(type)
       })
     })
 
