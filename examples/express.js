@@ -3,9 +3,9 @@
 //
 //   node express.js
 //   curl -i localhost:3000/                                              # RateLimit tells what is left
-//   curl -i -H 'x-api-key: k' 'localhost:3000/export?pages=6'            # the second time is refused
-//   curl -i -H 'x-api-key: k' 'localhost:3000/export?pages=4'            # while this still fits
-import { byHeader, everyone, gcra, rateLimit } from '@sluice/express'
+//   curl -i -H 'x-api-key: key-of-ann' 'localhost:3000/export?pages=6'   # the second time is refused
+//   curl -i -H 'x-api-key: key-of-ann' 'localhost:3000/export?pages=4'   # while this still fits
+import { byUser, everyone, gcra, rateLimit } from '@sluice/express'
 import express from 'express'
 
 const app = express()
@@ -13,14 +13,23 @@ const app = express()
 // Everything: 100 requests a minute per IP address, exact.
 app.use(rateLimit({ name: 'all', limit: 100, window: '1m' }))
 
-// One route: by API key and over all keys, all or none; a page of the export is a unit.
-const byKey = gcra({ limit: 50, window: '1h', burst: 10, key: byHeader('x-api-key') })
+// Only keys that are known get as far as the next limiter: each made-up one would have a quota of its own.
+const users = new Map([['key-of-ann', 'ann']])
+/** @param {express.Request} req */
+const userOf = (req) => users.get(req.get('x-api-key') ?? '')
+
+/** How many pages are exported: what is charged is what is sent, and never less than one. @param {express.Request} req */
+const pagesOf = (req) => Math.min(10, Math.max(1, Math.trunc(Number(req.query.pages)) || 1))
+
+// One route: by user and over all users, all or none; a page of the export is a unit.
+const byAccount = gcra({ limit: 50, window: '1h', burst: 10, key: byUser(userOf) })
 const overall = gcra({ limit: 5000, window: '1h', key: everyone() })
 app.get(
   '/export',
-  rateLimit({ name: 'export', limits: [byKey, overall], cost: (req) => Number(req.query.pages ?? 1) }),
+  (req, res, next) => (userOf(req) ? next() : res.sendStatus(401)),
+  rateLimit({ name: 'export', limits: [byAccount, overall], cost: pagesOf }),
   (req, res) => {
-    res.json({ exported: true, remaining: req.rateLimit?.remaining })
+    res.json({ exported: pagesOf(req), remaining: req.rateLimit?.remaining })
   },
 )
 

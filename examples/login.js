@@ -17,26 +17,39 @@ const passwords = new Map([
   ['bob', hash('bob', 'battery staple')],
 ])
 
-/** The account that a request is about, however it is written. @param {express.Request} req */
-const accountOf = (req) => String(req.body?.account ?? '').toLowerCase()
+/**
+ * Reads a login once, so that limiter and handler see the same account, however it is written; what is none is answered 400.
+ *
+ * @type {express.RequestHandler}
+ */
+const readLogin = (req, res, next) => {
+  const { account, password } = req.body ?? {}
+  if (typeof account !== 'string' || typeof password !== 'string' || account.trim() === '') {
+    res.status(400).json({ error: 'expected account and password' })
+    return
+  }
+  req.body = { account: account.trim().toLowerCase(), password }
+  next()
+}
 
 const app = express()
 
 app.post(
   '/login',
   express.json({ limit: '1kb' }),
+  readLogin,
   rateLimit({
     name: 'login',
     limits: [
       // Also for accounts that do not exist, so that the answers do not tell which do.
-      slidingLog({ name: 'account', limit: 3, window: '15m', key: (req) => hashedKey(accountOf(req) || 'none') }),
+      slidingLog({ name: 'account', limit: 3, window: '15m', key: (req) => hashedKey(req.body.account) }),
       slidingLog({ name: 'address', limit: 6, window: '15m', key: byIp() }),
     ],
-    count: (status) => status === 401,
+    count: 'failure',
   }),
   (req, res) => {
-    const account = accountOf(req)
-    const given = hash(account, String(req.body?.password ?? ''))
+    const { account, password } = req.body
+    const given = hash(account, password)
     const isRight = timingSafeEqual(given, passwords.get(account) ?? Buffer.alloc(32))
     res.status(isRight ? 200 : 401).json(isRight ? { welcome: account } : { error: 'wrong account or password' })
   },

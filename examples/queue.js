@@ -7,6 +7,7 @@
 import { everyone, gcra, queue, rateLimit } from '@sluice/fastify'
 import fastify from 'fastify'
 
+// Keys of paying customers, as your database has them: nobody gets in first by saying so.
 const paying = new Set(['gold'])
 
 const app = fastify()

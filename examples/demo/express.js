@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { rateLimit } from '@sluice/express'
 import express from 'express'
 import { help } from './help.js'
-import { answer, BUSY_MS, download, failure, limitsFor, loginAnswer, openAnswer } from './limits.js'
+import { answer, BUSY_MS, download, limitsFor, loginAnswer, openAnswer, unitsOf } from './limits.js'
 
 /**
  * @param {import('@sluice/core').Store} store
@@ -23,7 +23,7 @@ export async function expressServer(store, port, ports) {
   app.get('/open', (_req, res) => void res.json(openAnswer('express')))
   app.get('/limited', rateLimit(limited), (req, res) => void res.json(answer('express', req.rateLimit)))
   app.get('/several', rateLimit(several), (req, res) => void res.json(answer('express', req.rateLimit)))
-  app.get('/costly', rateLimit({ ...costly, cost: (req) => Number(req.query.units ?? 1) }), (req, res) => {
+  app.get('/costly', rateLimit({ ...costly, cost: (req) => unitsOf(req.query.units) }), (req, res) => {
     res.json(answer('express', req.rateLimit))
   })
   app.get('/together', rateLimit(together), (req, res) => void res.json(answer('express', req.rateLimit)))
@@ -41,12 +41,5 @@ export async function expressServer(store, port, ports) {
     logins++
     res.json(loginAnswer)
   })
-
-  /** @type {import('express').ErrorRequestHandler} */
-  const onError = (error, _req, res, _next) => {
-    const { status, body } = failure(error)
-    res.status(status).json(body)
-  }
-  app.use(onError)
   return createServer(app)
 }

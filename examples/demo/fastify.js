@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { rateLimit } from '@sluice/fastify'
 import fastify from 'fastify'
 import { help } from './help.js'
-import { answer, BUSY_MS, download, failure, limitsFor, loginAnswer, openAnswer } from './limits.js'
+import { answer, BUSY_MS, download, limitsFor, loginAnswer, openAnswer, unitsOf } from './limits.js'
 
 /**
  * @param {import('@sluice/core').Store} store
@@ -19,15 +19,10 @@ export async function fastifyServer(store, port, ports) {
   let logins = 0
   await app.register(rateLimit, { global: false })
 
-  app.setErrorHandler((error, _request, reply) => {
-    const { status, body } = failure(error)
-    reply.code(status).send(body)
-  })
-
   /** @param {import('fastify').FastifyRequest} request */
   const show = async (request) => answer('fastify', request.rateLimit)
   /** @param {import('fastify').FastifyRequest} request */
-  const units = (request) => Number(/** @type {{ units?: string }} */ (request.query).units ?? 1)
+  const units = (request) => unitsOf(/** @type {{ units?: string }} */ (request.query).units)
 
   app.get('/', async () => help('Fastify', port, ports))
   app.get('/open', async () => openAnswer('fastify'))

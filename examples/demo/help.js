@@ -20,11 +20,10 @@ export const help = (server, port, ports) => {
   # 2 per second and 10 per minute, all or none: what one limit refuses, the other is not charged for
   for i in 1 2 3; do curl -si ${url}/several; echo; done
 
-  # each request charges its units, of 20 per minute; 21 can never fit; 0 only looks
+  # each request charges its units, 1 or more, of 20 per minute; 21 can never fit
   curl -i '${url}/costly?units=15'
   curl -i '${url}/costly?units=6'
   curl -i '${url}/costly?units=21'
-  curl -i '${url}/costly?units=0'
 
   # one limit, 10 per 10 s, for all three servers together
   for i in 1 2 3 4; do for port in ${ports.join(' ')}; do curl -s http://localhost:$port/together; echo; done; done
@@ -32,9 +31,9 @@ export const help = (server, port, ports) => {
   # 2 at once, then one every 5 s: delayed, not refused
   for i in 1 2 3; do curl -s -w ' after %{time_total} s\\n' ${url}/slow; done
 
-  # 2 per second; the others wait in line, and who says high is let in first
+  # 2 per second; the others wait in line, and a key of a paying customer is let in first
   for i in 1 2 3 4 5 6; do curl -so /dev/null -w 'low, after %{time_total} s\\n' ${url}/queue & done; \\
-    sleep 0.1; curl -so /dev/null -w 'high, after %{time_total} s\\n' -H 'x-priority: high' ${url}/queue; wait
+    sleep 0.1; curl -so /dev/null -w 'gold, after %{time_total} s\\n' -H 'x-api-key: gold' ${url}/queue; wait
 
   # 1 MiB: 256 KiB at once, the rest at 256 KiB per second
   curl -so /dev/null -w '%{size_download} bytes in %{time_total} s\\n' ${url}/download
@@ -48,7 +47,7 @@ export const help = (server, port, ports) => {
   # where state is in Redis: stop it, and this goes on, of kind "unavailable" and without quota, until it is back
   for i in 1 2 3; do curl -si ${url}/limited; echo; done
 
-  # 2 per 10 s for each account: the third looks like the others, but the handler did not run
-  for i in 1 2 3; do curl -si -X POST -H 'x-account: ann' ${url}/login; echo; done; curl -s ${url}/login
+  # 2 per 10 s: the third looks like the others, but the handler did not run
+  for i in 1 2 3; do curl -si -X POST ${url}/login; echo; done; curl -s ${url}/login
 `
 }

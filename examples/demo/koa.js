@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { rateLimit } from '@sluice/koa'
 import Koa from 'koa'
 import { help } from './help.js'
-import { answer, BUSY_MS, download, failure, limitsFor, loginAnswer, openAnswer } from './limits.js'
+import { answer, BUSY_MS, download, limitsFor, loginAnswer, openAnswer, unitsOf } from './limits.js'
 
 /**
  * @param {import('@sluice/core').Store} store
@@ -15,14 +15,6 @@ export async function koaServer(store, port, ports) {
   const { limited, several, costly, together, slow, queued, slowed, busy, reported, login } = limitsFor('koa', store)
   const app = new Koa()
   let logins = 0
-
-  app.use(async (ctx, next) => {
-    try {
-      await next()
-    } catch (error) {
-      Object.assign(ctx, failure(error))
-    }
-  })
 
   /**
    * A route, where a router would be used in earnest: a limiter is a middleware like any other.
@@ -54,7 +46,7 @@ export async function koaServer(store, port, ports) {
   })
   get('/limited', rateLimit(limited), show)
   get('/several', rateLimit(several), show)
-  get('/costly', rateLimit({ ...costly, cost: (ctx) => Number(ctx.query.units ?? 1) }), show)
+  get('/costly', rateLimit({ ...costly, cost: (ctx) => unitsOf(ctx.query.units) }), show)
   get('/together', rateLimit(together), show)
   get('/slow', rateLimit(slow), show)
   get('/queue', rateLimit(queued), show)

@@ -1,16 +1,5 @@
 // @ts-check
-import {
-  byHeader,
-  concurrency,
-  delay,
-  everyone,
-  gcra,
-  perMinute,
-  perSecond,
-  queue,
-  shadow,
-  throttle,
-} from '@sluice/core'
+import { concurrency, delay, everyone, gcra, perMinute, perSecond, queue, shadow, throttle } from '@sluice/core'
 
 const KIB = 1024
 
@@ -42,7 +31,7 @@ export const limitsFor = (server, store) => ({
     store,
     limits: [perSecond(2)],
     key: everyone(),
-    respond: queue({ maxWait: '30s', priority: isImportant }),
+    respond: queue({ maxWait: '30s', priority: isPaying }),
   },
   // A limit of nothing, so that every download is over it and slowed down.
   slowed: {
@@ -59,18 +48,30 @@ export const limitsFor = (server, store) => ({
     store,
     limit: 2,
     window: '10s',
-    key: byHeader('x-account'),
     respond: shadow({ body: loginAnswer }),
   },
 })
 
+/** Keys of paying customers, as a database would have them. */
+const PAYING = new Set(['gold'])
+
 /**
+ * Whom the server knows to pay: a header that claims it would be everybody's.
+ *
  * @param {unknown} _request
  * @param {import('@sluice/core').HttpContext<any>} context
  */
-function isImportant(_request, context) {
-  return context.header('x-priority') === 'high' ? 1 : 0
+function isPaying(_request, context) {
+  return PAYING.has(context.header('x-api-key') ?? '') ? 1 : 0
 }
+
+/**
+ * What `/costly` takes, to try costs out. In earnest a cost is the server's to know, such as by route or by the size of what
+ * it is about to do: a client that may name it names the least.
+ *
+ * @param {unknown} asked
+ */
+export const unitsOf = (asked) => Math.max(1, Math.trunc(Number(asked)) || 1)
 
 /**
  * What every limited route answers: the verdict, readable.
@@ -96,21 +97,3 @@ export const answer = (server, verdict) => ({
 
 /** @param {string} server */
 export const openAnswer = (server) => ({ server, hint: 'This route is not limited: no charge, no headers.' })
-
-/** @type {Record<string, string>} */
-const HINTS = {
-  INVALID_COST: 'units is a whole number, 0 or more; 0 only looks.',
-  INVALID_KEY: 'Say who you are: -H "x-account: ann".',
-}
-
-/**
- * A client's mistake, such as `?units=-1`, is not the server's.
- *
- * @param {unknown} error
- * @returns {{ status: number, body: object }}
- */
-export const failure = (error) => {
-  const { code, message } = /** @type {{ code?: string, message?: string }} */ (error ?? {})
-  const hint = code && HINTS[code]
-  return hint ? { status: 400, body: { error: message, hint } } : { status: 500, body: { error: message } }
-}

@@ -75,6 +75,35 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         if (failed < 2) expect(statuses).toEqual(asked)
       })
 
+      test.each<['success' | 'failure', readonly number[]]>([
+        ['success', [200, 206, 304]],
+        ['failure', [400, 401, 404, 416]],
+      ])('count: "%s" counts %j', async (count, counted) => {
+        const limit = 20
+        const app = await start({ ...login(), limit, count }, async ({ header }) => ({
+          status: Number(header('x-status')),
+          text: '',
+        }))
+        let spent = 0
+        for (const status of [200, 206, 304, 400, 401, 404, 416, 429, 500, 503]) {
+          await (await fetch(app.url, { headers: { 'x-status': String(status) } })).text()
+          if (counted.includes(status)) spent++
+          await expect.poll(() => left(app), { message: `after ${status}` }).toBe(limit - spent)
+        }
+      })
+
+      test.each(['success', 'failure'] as const)(
+        'count: "%s" counts a client that hangs up before any answer',
+        async (count) => {
+          const app = await start({ ...login(), count }, () => new Promise(() => {}))
+          const leave = await hangingGet(app.port)
+          await expect.poll(() => app.ran.length).toBe(1)
+          leave()
+          await pause(30)
+          expect(await left(app)).toBe(1)
+        },
+      )
+
       test('4 good requests at once pass over two limiters of one name on one store', async () => {
         const store = still()
         const apps = [await start(login(store), slowly(200)), await start(login(store), slowly(200))]
@@ -221,6 +250,32 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         )
         expect(response.headers.get('ratelimit')).toMatch(/^"bytes";r=700;t=\d+, "requests";r=9;t=\d+$/)
         expect(await lefts(app)).toEqual([700, 9])
+      })
+
+      test('with requireLength, answers 411 to a body of no announced length, and reserves nothing', async () => {
+        const app = await start({ ...upload(), requireLength: true }, echo)
+        const { response, request } = chunkedPost(app)
+        request.write('x')
+        const answer = await response
+        expect(answer.statusCode).toBe(411)
+        expect(answer.headers).toMatchObject({
+          connection: 'close',
+          'content-type': 'application/problem+json; charset=utf-8',
+          'cache-control': 'no-store',
+        })
+        expect(JSON.parse(await textOf(answer))).toMatchObject({
+          type: 'about:blank',
+          title: 'Length Required',
+          status: 411,
+        })
+        request.destroy()
+        expect([app.ran, app.errors]).toEqual([[], []])
+        expect(await lefts(app)).toEqual([1000, 10])
+        for (const body of ['x'.repeat(100), '']) {
+          expect(await (await fetch(app.url, { method: 'POST', body })).text()).toBe(String(body.length))
+        }
+        expect((await fetch(app.url)).status).toBe(200)
+        expect(await lefts(app)).toEqual([900, 7])
       })
 
       test('a request without a body takes no bytes', async () => {

@@ -243,6 +243,9 @@ describe('a route does not inherit what its own options exclude', () => {
     ['onUnavailable beside a share', { onUnavailable: 'deny' }, { share: 0.25 }],
     ['a percentage beside mode: "report"', { enforcePercent: 100 }, { mode: 'report' }],
     ['mode: "report" beside a percentage', { mode: 'report' }, { enforcePercent: 100 }],
+    ['a salt beside mode: "report"', { enforcePercent: 100, enforceSalt: 'x' }, { mode: 'report' }],
+    ['a salt beside no percentage', { enforcePercent: 0, enforceSalt: 'x' }, { enforcePercent: undefined } as never],
+    ['lengths beside no largest body', { maxBodyBytes: 9, requireLength: true }, { maxBodyBytes: undefined } as never],
     ['a longest wait beside no count', { count: counts, maxWait: '1s' }, { count: undefined } as never],
   ])('%s', async (_what, plugin, route) => {
     const app = fastify()

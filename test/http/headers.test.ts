@@ -39,6 +39,7 @@ function context(present: Record<string, string>): HttpContext<unknown> {
     ip: '192.0.2.1',
     method: 'GET',
     path: '/',
+    target: '/',
     route: undefined,
     header: () => undefined,
     getResponseHeader: (name) => fields.get(name) ?? undefined,

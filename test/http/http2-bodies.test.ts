@@ -13,7 +13,8 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-const options = () => ({
+const options = (more: { requireLength?: boolean } = {}) => ({
+  ...more,
   store: memoryStore({ clock: () => 0 }),
   key: everyone(),
   limits: [gcra({ limit: 1000, window: '1h', unit: 'content-bytes' as const })],
@@ -21,10 +22,10 @@ const options = () => ({
 })
 
 const APPS = {
-  Koa: async () => {
+  Koa: async (more?: { requireLength?: boolean }) => {
     const app = new Koa()
     app.on('error', () => {})
-    const middleware = koa.rateLimit(options())
+    const middleware = koa.rateLimit(options(more))
     app.use(middleware)
     app.use(async (ctx) => {
       let length = 0
@@ -36,11 +37,11 @@ const APPS = {
     closing.push(() => server.close())
     return { port: (server.address() as AddressInfo).port, limiter: middleware.limiter }
   },
-  Fastify: async () => {
+  Fastify: async (more?: { requireLength?: boolean }) => {
     const app = makeFastify({ http2: true })
     app.removeAllContentTypeParsers()
     app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body))
-    await app.register(fastify.rateLimit as never, options() as never)
+    await app.register(fastify.rateLimit as never, options(more) as never)
     app.post('/', async (request) => String(String(request.body ?? '').length))
     await app.listen({ port: 0, host: '127.0.0.1' })
     closing.push(() => app.close())
@@ -79,6 +80,22 @@ describe.each(Object.entries(APPS))('%s over HTTP/2', (_name, make) => {
     await expect.poll(left).toBe(550)
     cut.stream.close(8)
     await expect.poll(left).toBe(920)
+  })
+
+  test('with requireLength, a body of no announced length is answered 411 and reserves nothing', async () => {
+    const { port, limiter } = await make({ requireLength: true })
+    const growing = await post(port)
+    growing.stream.write('x')
+    const { status, type, text } = await growing.answer
+    expect([status, type, JSON.parse(text).title]).toEqual([
+      411,
+      'application/problem+json; charset=utf-8',
+      'Length Required',
+    ])
+    const announced = await post(port, { 'content-length': '5' })
+    announced.stream.end('12345')
+    expect(await announced.answer).toMatchObject({ status: 200, text: '5' })
+    expect((await limiter?.peek('everyone'))?.remaining).toBe(995)
   })
 
   test('a body that is too large is answered 413, announced or on its way', async () => {

@@ -30,7 +30,17 @@ describe.each(Object.entries(MAKERS))('%s refuses when the limiter is made', (_n
     ['a skip that is no function', { limit: 1, window: 1000, skip: true }, /skip: expected a function/],
     ['a responder that is none', { limit: 1, window: 1000, respond: 429 }, /respond: expected a responder/],
     ['a store that is none', { limit: 1, window: 1000, store: {} }, /store: expected memoryStore\(\)/],
-    ['a count that is no function', { limit: 1, window: 1000, count: true }, /count: expected a function/],
+    [
+      'a count that is no function',
+      { limit: 1, window: 1000, count: true },
+      /count: expected a function, "success" or "failure"/,
+    ],
+    ['a count in other words', { limit: 1, window: 1000, count: 'failures' }, /count: expected .* got "failures"/],
+    [
+      'lengths without a largest body',
+      { limit: 1, window: 1000, requireLength: true },
+      /requireLength: expected true or false, and true only beside maxBodyBytes, got true/,
+    ],
     ['a wait for nothing', { limit: 1, window: 1000, maxWait: '1s' }, /maxWait: expected none without count/],
     [
       'a wait in words',

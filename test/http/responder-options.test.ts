@@ -29,7 +29,21 @@ describe('refused when it is made', () => {
     ['a body that is none', () => shadow({ body: 5 as never }), /shadow: body: expected/],
     ['a type that is none', () => shadow({ contentType: 5 as never }), /shadow: contentType: expected/],
     ['headers that are no texts', () => shadow({ headers: { a: 5 } as never }), /shadow: headers: expected/],
-    ['learning by degrees', () => shadow({ learn: 'all' as never }), /shadow: learn: expected/],
+    [
+      'learning by degrees',
+      () => shadow({ learn: 'all' as never }),
+      /shadow: learn: expected true, false or a function/,
+    ],
+    [
+      'an answer instead of nothing',
+      () => shadow({ otherwise: reject() }),
+      /shadow: otherwise: expected none without learn/,
+    ],
+    [
+      'no slow responses at all',
+      () => throttle({ bytesPerSecond: 1, maxConnections: 0 }),
+      /throttle: maxConnections: expected/,
+    ],
     ['a delay like nothing', () => shadow({ delayLike: true }), /shadow: delayLike: expected/],
     ['a responder of a limit', () => perDay(1, { respond: 429 as never }), /slidingLog: respond: expected a responder/],
     ['a mode', () => rateLimit({ limit: 1, window: 1, mode: 'dry' as never }), /mode: expected "enforce" or "report"/],
@@ -39,6 +53,16 @@ describe('refused when it is made', () => {
       'a share of a report',
       () => rateLimit({ limit: 1, window: 1, mode: 'report', enforcePercent: 5 }),
       /enforcePercent: expected none beside mode "report"/,
+    ],
+    [
+      'a salt for all',
+      () => rateLimit({ limit: 1, window: 1, enforceSalt: 'x' }),
+      /enforceSalt: expected none without/,
+    ],
+    [
+      'no salt',
+      () => rateLimit({ limit: 1, window: 1, enforcePercent: 5, enforceSalt: '' }),
+      /enforceSalt: expected a text of 1 character or more$/,
     ],
     ['headers in words', () => rateLimit({ limit: 1, window: 1, reportHeaders: 'yes' as never }), /reportHeaders/],
     [

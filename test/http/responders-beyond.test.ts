@@ -95,7 +95,10 @@ describe('a shadow in Express', () => {
       ran++
       res.json({ ok: true })
     })
-    return { server: createServer(app), limiter: limiter.limiter, ran: () => ran }
+    // One port, as a sample is one host's.
+    const server = createServer(app).listen(0)
+    closing.push(() => server.close())
+    return { server, limiter: limiter.limiter, ran: () => ran }
   }
 
   test.each([true, false])('answers 304 to who has it already, as the real route does (learn: %s)', async (learn) => {
@@ -126,12 +129,5 @@ describe('a shadow in Express', () => {
     expect(shadowed.headers.etag).not.toBe(real.headers.etag)
     expect(shadowed.headers['content-length']).toBe(String(shadowed.text.length))
     expect(Object.keys(shadowed.headers)).toEqual(Object.keys(real.headers))
-  })
-
-  test('one sample serves all paths of a route, and only so many routes are kept', async () => {
-    const app = start(true)
-    await request(app.server).get('/item/1')
-    expect((await request(app.server).get('/item/2')).body).toEqual({ ok: true })
-    expect(app.ran()).toBe(1)
   })
 })

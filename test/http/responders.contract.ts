@@ -58,8 +58,8 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         await closed
       }
     })
-    const ask = async ({ port }: Running, method?: string, headers?: Record<string, string>) =>
-      (await rawRequest(port, method, headers)).response
+    const ask = async ({ port }: Running, method?: string, headers?: Record<string, string>, target?: string) =>
+      (await rawRequest(port, method, headers, target)).response
     const frozen = () => memoryStore({ clock: () => 1_000_000 })
 
     describe('shadow', () => {
@@ -88,8 +88,6 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         ['text', () => html('<p>welcome</p>')],
         ['bytes', () => ({ headers: { 'Content-Type': 'image/png' }, body: Buffer.from([0, 255, 1, 254]) })],
         ['an empty body', () => ({ body: '' })],
-        ['no content', () => ({ status: 204 })],
-        ['created', () => ({ status: 201, headers: { Location: '/7' }, body: { id: 7 } })],
         [
           'a stream',
           () => ({
@@ -113,34 +111,120 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         expect(await ask(app, 'HEAD')).toEqual({ ...real, body: '' })
       })
 
-      test('it learns one answer for each method, and from success alone', async () => {
-        let status = 500
-        const app = await start({ ...limit, limit: 3, store: frozen(), respond: shadow({ learn: true }) }, () => ({
-          status,
-          body: { status },
-        }))
-        expect((await ask(app)).status).toBe(500)
-        status = 200
-        const get = await ask(app)
-        status = 201
-        const post = await ask(app, 'POST')
-        expect([await ask(app), await ask(app, 'POST')]).toEqual([get, post])
+      const learning = (answer: Handler, options: Parameters<typeof shadow>[0] = {}, admitted = 1) =>
+        start({ ...limit, limit: admitted, store: frozen(), respond: shadow({ learn: true, ...options }) }, answer)
+      const secret: Handler = () => ({ body: 'secret' })
+
+      test.each<[string, Record<string, string>, Handler, string?]>([
+        ['to a request with a cookie', { Cookie: 'session=secret' }, secret],
+        ['to a request with Authorization', { Authorization: 'Bearer secret' }, secret],
+        ['to a request with Proxy-Authorization', { 'Proxy-Authorization': 'Basic c2VjcmV0' }, secret],
+        ['to a request with a header of the app’s own', { 'X-Api-Key': 'secret' }, secret],
+        ['to a client that wants nothing kept', { 'Cache-Control': 'no-store' }, secret],
+        ['to a request with a body', { 'Content-Length': '0', 'Transfer-Encoding': 'chunked' }, secret],
+        ['that sets a cookie', {}, () => ({ headers: { 'Set-Cookie': 'session=secret' }, body: 'secret' })],
+        ['that is private', {}, () => ({ headers: { 'Cache-Control': 'private, max-age=5' }, body: 'secret' })],
+        ['that no cache may store', {}, () => ({ headers: { 'Cache-Control': 'no-store' }, body: 'secret' })],
+        ['that no CDN may store', {}, () => ({ headers: { 'CDN-Cache-Control': 'no-store' }, body: 'secret' })],
+        ['that varies by anything', {}, () => ({ headers: { Vary: 'Accept, *' }, body: 'secret' })],
+        ['to POST', {}, secret, 'POST'],
+        ['other than 200', {}, () => ({ status: 203, body: 'secret' })],
+        ['that is a part', { Range: 'bytes=0-5' }, () => ({ status: 206, body: 'secret' })],
+        ['that is larger than 64 KiB', {}, () => ({ body: `secret${'x'.repeat(64 * 1024)}` })],
+      ])('learns no answer %s', async (_what, headers, answer, method = 'GET') => {
+        for (const options of [{}, { learn: () => true }]) {
+          if (headers['X-Api-Key'] && options.learn) continue
+          const app = await learning(answer, options)
+          const sent = headers['Transfer-Encoding'] ? chunked(app) : ask(app, method, headers)
+          await sent
+          const shadowed = await ask(app, method)
+          expect([shadowed.status, shadowed.body]).toEqual([404, 'Not Found'])
+          expect(shadowed.head).not.toMatch(/cookie|secret|vary/i)
+          expect(app.ran).toHaveLength(1)
+        }
       })
 
-      test.each<[string, Record<string, string>, Record<string, string>]>([
-        ['sets a cookie', { 'Set-Cookie': 'session=secret' }, {}],
-        ['is private', { 'Cache-Control': 'private, max-age=5' }, {}],
-        ['is not to be stored', { 'Cache-Control': 'no-store' }, {}],
-        ['was given to someone who is logged in', {}, { Authorization: 'Bearer secret' }],
-      ])('hands nobody an answer that %s', async (_what, headers, sent) => {
-        const app = await start({ ...limit, store: frozen(), respond: shadow({ learn: true }) }, () => ({
-          headers,
-          body: 'secret',
-        }))
-        expect((await ask(app, 'GET', sent)).body).toBe('secret')
-        const shadowed = await ask(app)
-        expect([shadowed.status, shadowed.body]).toEqual([200, 'OK'])
-        expect(shadowed.head).not.toMatch(/cookie|secret/i)
+      test('answers like the last answer for the same URL, with its query and for the same host', async () => {
+        let n = 0
+        const app = await learning(() => ({ body: `answer ${++n}` }), {}, 3)
+        for (const target of ['/', '/?page=2']) await ask(app, 'GET', {}, target)
+        await ask(app, 'GET', { 'X-Forwarded-Host': 'tenant.example' })
+        const bodies: string[] = []
+        for (const target of ['/', '/?page=2', '/?page=3', '/?']) bodies.push((await ask(app, 'GET', {}, target)).body)
+        bodies.push((await ask(app, 'GET', { 'X-Forwarded-Host': 'tenant.example' })).body)
+        bodies.push((await ask(app, 'GET', { 'X-Forwarded-Host': 'other.example' })).body)
+        expect(bodies).toEqual(['answer 1', 'answer 2', 'Not Found', 'Not Found', 'answer 3', 'Not Found'])
+      })
+
+      test('a sample is for requests that are equal in what Vary names', async () => {
+        const app = await learning(() => ({ headers: { Vary: 'Accept-Language, Cookie' }, body: 'Grüezi' }))
+        await ask(app, 'GET', { 'Accept-Language': 'de' })
+        const statuses: number[] = []
+        for (const headers of [
+          { 'Accept-Language': 'de' },
+          { 'Accept-Language': 'fr' },
+          {},
+          { 'Accept-Language': 'de', Cookie: 'session=1' },
+        ] as Record<string, string>[]) {
+          statuses.push((await ask(app, 'GET', headers)).status)
+        }
+        expect(statuses).toEqual([200, 404, 404, 404])
+      })
+
+      test.each<[string, string, number]>([
+        ['gzip', 'gzip', 200],
+        ['gzip', 'br, *;q=0.1', 200],
+        ['gzip', 'GZIP;q=0.5, br;q=0', 200],
+        ['gzip', 'gzip;q=0, *', 404],
+        ['gzip', 'br', 404],
+        ['gzip', '', 404],
+        ['gzip, br', 'gzip, br', 200],
+        ['gzip, br', 'gzip', 404],
+        ['identity', '', 200],
+        ['identity', 'gzip, identity;q=0', 404],
+        ['identity', '*;q=0', 404],
+        ['identity', 'identity, *;q=0', 200],
+      ])('a sample in the coding %s, for a client that takes "%s": %i', async (coding, accepted, status) => {
+        const app = await learning(() => ({ headers: { 'Content-Encoding': coding }, body: 'as if coded' }))
+        await ask(app, 'GET', { 'Accept-Encoding': '*' })
+        expect((await ask(app, 'GET', { 'Accept-Encoding': accepted })).status).toBe(status)
+      })
+
+      test('a function says whose answers are for everybody, of headers that are the app’s own', async () => {
+        const learn = (_request: unknown, context: HttpContext) => context.header('x-tenant') === 'public'
+        const app = await learning(() => ({ body: 'hello' }), { learn }, 2)
+        await ask(app, 'GET', { 'X-Tenant': 'closed' }, '/?closed')
+        await ask(app, 'GET', { 'X-Tenant': 'public' }, '/?open')
+        expect((await ask(app, 'GET', {}, '/?closed')).status).toBe(404)
+        expect((await ask(app, 'GET', {}, '/?open')).body).toBe('hello')
+      })
+
+      test.each([
+        ['gives a promise', async () => true],
+        ['gives a text', () => 'yes'],
+      ])('a function that %s is an error', async (_how, learn) => {
+        const app = await learning(secret, { learn: learn as never })
+        expect((await ask(app)).status).toBe(500)
+        expect(app.errors).toMatchObject([{ message: /^shadow: learn: expected true or false, got / }])
+      })
+
+      test('without a sample, what is configured answers: a body, or another responder', async () => {
+        const own = await learning(secret, { status: 201, body: { ok: true } }, 0)
+        expect(await ask(own, 'POST')).toMatchObject({ status: 201, body: '{"ok":true}' })
+        const other = await learning(secret, { otherwise: reject({ status: 503 }) })
+        await ask(other, 'POST')
+        expect((await ask(other)).status).toBe(503)
+      })
+
+      test('with a body of its own, it says nothing of the body of the sample', async () => {
+        const app = await learning(() => ({ headers: { 'Content-Encoding': 'gzip', ETag: '"1"', 'X-V': '3' } }), {
+          body: 'mine',
+        })
+        await ask(app)
+        const { head, body } = await ask(app, 'GET', { 'Accept-Encoding': 'gzip' })
+        expect(body).toBe('mine')
+        expect(head).toMatch(/x-v: 3/i)
+        expect(head).not.toMatch(/content-encoding|etag: "1"/i)
       })
 
       test('tells no quota with what it admits either', async () => {
@@ -572,6 +656,26 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         expect(made).toBe(then)
       })
 
+      test('slows so many responses at once, refuses others, and frees its place when one ends or its client leaves', async () => {
+        const respond = throttle({ bytesPerSecond: 2000, maxConnections: 2, otherwise: reject({ status: 503 }) })
+        // Of a limit that is never out of reach, so that 503 is the responder's to choose.
+        const app = await start({ store: frozen(), limit: 1, window: '1s', headers: false, respond }, () => ({
+          body: 'x'.repeat(1000),
+        }))
+        await ask(app)
+        const ending = await rawRequest(app.port)
+        const leaving = await rawRequest(app.port)
+        await expect.poll(() => app.ran.length).toBe(3)
+        expect((await ask(app)).status).toBe(503)
+        expect((await ask(app, 'HEAD')).status).toBe(200)
+        leaving.socket.destroy()
+        await leaving.response
+        await expect.poll(async () => (await ask(app)).status).toBe(200)
+        expect((await ending.response).status).toBe(200)
+        const both = await Promise.all([ask(app), ask(app)])
+        expect(both.map(({ status }) => status)).toEqual([200, 200])
+      })
+
       test('answers HEAD, and responses without a body, as ever', async () => {
         const app = await start({ ...slowed, respond: throttle({ bytesPerSecond: 1 }) }, () => ({ status: 204 }))
         expect((await ask(app)).status).toBe(204)
@@ -780,6 +884,48 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
       })
     })
 
+    describe('enforceSalt', () => {
+      const enforced = async (name: string, enforceSalt: string) => {
+        const key = (_request: unknown, context: HttpContext) => context.header('x-user')
+        const app = await start({ name, limit: 0, window: '10s', enforcePercent: 50, enforceSalt, key })
+        const users = Array.from({ length: 24 }, (_, user) => `user-${user}`)
+        const statuses = await Promise.all(
+          users.map(async (user) => (await ask(app, 'GET', { 'X-User': user })).status),
+        )
+        return users.filter((_, i) => statuses[i] === 429)
+      }
+
+      test('says which keys are enforced, the same over policies, and others for another salt', async () => {
+        const [one, again, other] = [
+          await enforced('first', 'a secret'),
+          await enforced('second', 'a secret'),
+          await enforced('first', 'another secret'),
+        ]
+        expect(one).toEqual(again)
+        expect(one).not.toEqual(other)
+        for (const users of [one, other]) {
+          expect(users?.length).toBeGreaterThan(5)
+          expect(users?.length).toBeLessThan(19)
+        }
+      })
+    })
+
+    describe('Accept of a refused request', () => {
+      const far = (last: string) => `${'image/a;q=0.1, '.repeat(40)}${last}`
+      test.each<[string, string, RegExp]>([
+        ['within reach', 'text/html, application/json', /problem\+json/],
+        ['beyond the first 32 entries', far('application/json'), /text\/plain/],
+        ['beyond the first 1,000 characters', `a/${'a'.repeat(1000)}, application/json`, /text\/plain/],
+        ['cut by the end of those', `${'a/'.padEnd(990, 'a')}, application/json`, /text\/plain/],
+        ['of 15 kB', far('').repeat(24), /text\/plain/],
+      ])('is read as far as is said: %s', async (_what, accept, type) => {
+        const app = await start({ limit: 0, window: '10s' })
+        const { status, head } = await ask(app, 'GET', { Accept: accept })
+        expect(status).toBe(429)
+        expect(head).toMatch(type)
+      })
+    })
+
     test.each([
       ['an admitted', 1],
       ['a refused', 0],
@@ -873,6 +1019,13 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
 }
 
 const html = (body: string) => ({ headers: { 'Content-Type': 'text/html; charset=utf-8' }, body })
+
+/** Sends a GET with a body in chunks. */
+async function chunked({ port }: Running): Promise<void> {
+  const request = await rawRequest(port, 'GET', { 'Transfer-Encoding': 'chunked' })
+  request.socket.write('1\r\nx\r\n0\r\n\r\n')
+  await request.response
+}
 
 /** The fields of a head, in any order. */
 function fieldsOf(head: string): string[] {

@@ -12,6 +12,7 @@ export function contextOf(
     ip: undefined,
     method: 'GET',
     path: '/',
+    target: '/',
     route: undefined,
     header: (name) => headers[name],
     getResponseHeader: () => undefined,

@@ -1,6 +1,7 @@
 export type { Duration } from './duration.js'
 export { SluiceError, type SluiceErrorCode } from './errors.js'
 export { type HttpContext, headerText, pathOf, type RawResponse, RequestContext } from './http/context.js'
+export type { CountFunction, CountOption } from './http/counting.js'
 export { enforce } from './http/enforce.js'
 export type { EnforcementOptions } from './http/enforcement.js'
 export { asFailure } from './http/failure.js'

@@ -22,6 +22,7 @@ export async function rawRequest(
   port: number,
   method = 'GET',
   headers: Record<string, string> = {},
+  target = '/',
 ): Promise<RawRequest> {
   const socket = connect(port, '127.0.0.1')
   await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject))
@@ -29,7 +30,7 @@ export async function rawRequest(
   socket.on('data', (chunk) => chunks.push(chunk)).on('error', () => {})
   const sentAt = performance.now()
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.write(`${method} / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${lines.join('')}\r\n`)
+  socket.write(`${method} ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${lines.join('')}\r\n`)
   const response = new Promise<RawResponse>((resolve) => {
     socket.once('close', () => resolve(parse(Buffer.concat(chunks).toString('latin1'))))
   })

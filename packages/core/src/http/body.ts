@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { bodyProblem } from './body-problem.js'
 import type { HttpContext } from './context.js'
 import type { Reply } from './responders/responder.js'
 
@@ -104,25 +105,13 @@ function endsAfterHeaders(raw: IncomingMessage): boolean {
 
 const TOO_LARGE = 413
 
-/** RFC 9457. A body that is not read keeps its connection from being used again, so that is closed. */
 export function tooLargeReply(raw: IncomingMessage, most: number): Reply & { readonly body: string } {
-  const problem = {
-    type: 'about:blank',
-    title: 'Content Too Large',
-    status: TOO_LARGE,
-    detail: `The body of a request may have up to ${most} bytes.`,
-  }
-  return {
-    status: TOO_LARGE,
-    headers: [
-      ['Cache-Control', 'no-store'],
-      ['Content-Type', 'application/problem+json; charset=utf-8'],
-      // HTTP/2 knows no such field.
-      ...(raw.httpVersionMajor === 1 ? ([['Connection', 'close']] as const) : []),
-    ],
-    body: JSON.stringify(problem),
-    tellsQuota: false,
-  }
+  return bodyProblem(raw, TOO_LARGE, 'Content Too Large', `The body of a request may have up to ${most} bytes.`)
+}
+
+/** To a request that announces no length where one is required (RFC 9110 §15.5.12). */
+export function lengthRequiredReply(raw: IncomingMessage): Reply {
+  return bodyProblem(raw, 411, 'Length Required', 'A request with a body has to announce its Content-Length.')
 }
 
 /**

@@ -1,18 +1,19 @@
 import { durationMs } from '../duration.js'
 import { invalidPolicy, SluiceError, show } from '../errors.js'
 import type { Limiter } from '../limiter.js'
-import { optionalFunction, wholeNumber } from '../limits/checks.js'
+import { wholeNumber } from '../limits/checks.js'
 import type { Store } from '../store.js'
 import { Verdict } from '../verdict.js'
-import { announcedLength, BodyMeter, cutOff, rawRequest, tooLargeReply } from './body.js'
+import { announcedLength, BodyMeter, cutOff, lengthRequiredReply, rawRequest, tooLargeReply } from './body.js'
 import type { HttpContext, RawResponse } from './context.js'
+import { type CountFunction, countBy } from './counting.js'
 import type { RateLimitOptions } from './options.js'
 import { Outcomes } from './outcomes.js'
 import type { Reply } from './responders/responder.js'
 import { whenOver } from './when-over.js'
 
-/** Units that a request takes but for its outcome and its body: options `count`, `maxWait` and `maxBodyBytes`. */
-export type ChargingOptions = Pick<RateLimitOptions<never>, 'count' | 'maxWait' | 'maxBodyBytes'>
+/** Units that a request takes but for its outcome and its body: options `count`, `maxWait`, `maxBodyBytes` and `requireLength`. */
+export type ChargingOptions = Pick<RateLimitOptions<never>, 'count' | 'maxWait' | 'maxBodyBytes' | 'requireLength'>
 
 /**
  * What a guard does with charges after it has made them: reserves first, and settles when outcome and
@@ -26,11 +27,14 @@ export function chargingFor<Request>(
   limiter: Limiter<Request>,
   store: Store,
 ): Charging<Request> | undefined {
-  const { count, maxWait, maxBodyBytes } = options
-  optionalFunction(where, 'count', count)
+  const { maxWait, maxBodyBytes, requireLength = false } = options
+  const count = countBy(where, options.count)
   if (maxBodyBytes !== undefined) wholeNumber(where, 'maxBodyBytes', maxBodyBytes, 0)
   if (maxWait !== undefined && !count) {
     throw new SluiceError('INVALID_POLICY', `${where}: maxWait: expected none without count`)
+  }
+  if (typeof requireLength !== 'boolean' || (requireLength && maxBodyBytes === undefined)) {
+    invalidPolicy(where, 'requireLength', 'true or false, and true only beside maxBodyBytes', requireLength)
   }
   const countsBytes = limiter.limits.some(({ unit }) => unit === 'content-bytes')
   if (countsBytes && maxBodyBytes === undefined) {
@@ -43,22 +47,25 @@ export function chargingFor<Request>(
   }
   if (!count && maxBodyBytes === undefined) return undefined
   const maxWaitMs = durationMs(where, 'maxWait', maxWait === undefined ? 5000 : maxWait)
-  return new Charging(limiter, count, maxWaitMs, maxBodyBytes, countsBytes, Outcomes.of(store, limiter.name))
+  const outcomes = Outcomes.of(store, limiter.name)
+  return new Charging(limiter, count, maxWaitMs, maxBodyBytes, requireLength, countsBytes, outcomes)
 }
 
 export class Charging<Request> {
   readonly #limiter: Limiter<Request>
-  readonly #count: ChargingOptions['count']
+  readonly #count: CountFunction | undefined
   readonly #maxWaitMs: number
   readonly #maxBodyBytes: number | undefined
+  readonly #requiresLength: boolean
   readonly #countsBytes: boolean
   readonly #outcomes: Outcomes
 
   constructor(
     limiter: Limiter<Request>,
-    count: ChargingOptions['count'],
+    count: CountFunction | undefined,
     maxWaitMs: number,
     maxBodyBytes: number | undefined,
+    requiresLength: boolean,
     countsBytes: boolean,
     outcomes: Outcomes,
   ) {
@@ -66,17 +73,19 @@ export class Charging<Request> {
     this.#count = count
     this.#maxWaitMs = maxWaitMs
     this.#maxBodyBytes = maxBodyBytes
+    this.#requiresLength = requiresLength
     this.#countsBytes = countsBytes
     this.#outcomes = outcomes
   }
 
-  /** The answer to a request that announces too large a body. One that announces none is watched from now on. */
+  /** The answer to a request that announces too large a body, or none where it has to. Else such a body is watched from now on. */
   receive(context: HttpContext<Request>): Reply | undefined {
     const raw = rawRequest(context as HttpContext<never>)
     if (!raw || this.#maxBodyBytes === undefined) return undefined
     const most = this.#maxBodyBytes
     const length = announcedLength(raw)
     if (length !== undefined && length > most) return tooLargeReply(raw, most)
+    if (length === undefined && this.#requiresLength) return lengthRequiredReply(raw)
     // Node itself lets no body be longer than announced.
     if (length === undefined) BodyMeter.of(raw).limitTo(most, () => cutOff(context as HttpContext<never>, raw, most))
     else if (length > 0 && this.#countsBytes) BodyMeter.of(raw)
@@ -149,7 +158,7 @@ export class Charging<Request> {
 }
 
 /** Whether a request counts. One that ended without any answer counts: whoever hangs up first must not go free. */
-function outcome(count: NonNullable<ChargingOptions['count']>, response: RawResponse, verdict: Verdict): boolean {
+function outcome(count: CountFunction, response: RawResponse, verdict: Verdict): boolean {
   if (!response.headersSent || response.statusCode === undefined) return true
   try {
     const counts: unknown = count(response.statusCode, verdict)

@@ -9,6 +9,8 @@ export interface HttpContext<Request = unknown> {
   readonly method: string
   /** The path as requested, without the query. */
   readonly path: string
+  /** The request target as sent: the path with its query. */
+  readonly target: string
   /** The pattern of the route that matched, where the framework knows it. */
   readonly route: string | undefined
   /** A request header by its lower-case name; several joined by the framework's rules. */
@@ -34,6 +36,10 @@ export abstract class RequestContext<Request extends NodeRequest> implements Htt
 
   get path(): string {
     return pathOf(this.request.originalUrl)
+  }
+
+  get target(): string {
+    return this.request.originalUrl
   }
 
   header(name: string): string | undefined {

@@ -1,15 +1,40 @@
+/**
+ * A client's list of preferences is read this far and no further: it may be as long as the server lets headers be, and a
+ * refusal must not cost more for it.
+ */
+const MOST_CHARACTERS = 1000
+const MOST_ENTRIES = 32
+
 /** Whether a client would rather have JSON than plain text (RFC 9110 §12.5.1); with no preference it gets JSON. */
 export function prefersJson(accept: string | undefined): boolean {
   if (!accept || accept === '*/*') return true
-  const ranges = new Map(accept.split(',').map(parseRange))
+  const ranges = preferences(accept)
   const json = Math.max(quality(ranges, 'application/problem+json'), quality(ranges, 'application/json'))
   return json > 0 && json >= quality(ranges, 'text/plain')
 }
 
-function parseRange(text: string): [range: string, quality: number] {
-  const [range = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase())
+/**
+ * Whether a client takes a body in these content codings (RFC 9110 §12.5.3): each has to be named, or covered by `*`, with
+ * a quality above 0. A body without any is taken unless `identity` is refused.
+ */
+export function acceptsEncoding(acceptEncoding: string | undefined, contentEncoding: string | undefined): boolean {
+  const accepted = preferences(acceptEncoding ?? '')
+  const codings = (contentEncoding ?? '').split(',').flatMap((coding) => coding.trim().toLowerCase() || [])
+  const isPlain = codings.every((coding) => coding === 'identity')
+  if (isPlain) return (accepted.get('identity') ?? accepted.get('*') ?? 1) > 0
+  return codings.every((coding) => (accepted.get(coding) ?? accepted.get('*') ?? 0) > 0)
+}
+
+/** The entries of a list by their qualities, as far as it is read. */
+function preferences(list: string): ReadonlyMap<string, number> {
+  const read = list.length > MOST_CHARACTERS ? list.slice(0, list.lastIndexOf(',', MOST_CHARACTERS) + 1) : list
+  return new Map(read.split(',', MOST_ENTRIES).map(parseEntry))
+}
+
+function parseEntry(text: string): [entry: string, quality: number] {
+  const [entry = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase())
   const q = parameters.find((parameter) => parameter.startsWith('q='))
-  return [range, q === undefined ? 1 : Number(q.slice(2)) || 0]
+  return [entry, q === undefined ? 1 : Number(q.slice(2)) || 0]
 }
 
 /** The most specific range that names a type decides. */

@@ -5,6 +5,7 @@ import type { Store } from '../store.js'
 import { UNAVAILABLE_OPTIONS, type UnavailableOptions } from '../unavailable.js'
 import type { Verdict } from '../verdict.js'
 import type { HttpContext } from './context.js'
+import type { CountOption } from './counting.js'
 import type { EnforcementOptions } from './enforcement.js'
 import type { HeadersOption } from './headers/table.js'
 import type { AnonymousOption } from './identity/anonymous.js'
@@ -21,12 +22,13 @@ export interface RateLimitOptions<Request> extends PolicyOptions<Request>, Enfor
   /** What happens to a refused request, unless the limit that refuses has its own `respond`. @default reject() */
   readonly respond?: Responder<Request>
   /**
-   * Whether a request counts, by the status of its response. It is charged first and gets that back after the
+   * Whether a request counts, by the status of its response: `'success'` counts those below 400, `'failure'` 4xx but 429,
+   * a function those for which it returns true. A request is charged first and gets that back after the
    * response if it does not count, so that parallel requests cannot slip through; meanwhile others that find no
    * room wait for it. A connection that ends without any answer counts. It is asked about every status that is
    * sent, another limiter's refusal included. @default all count
    */
-  readonly count?: (status: number, verdict: Verdict) => boolean
+  readonly count?: CountOption
   /** Longest a request waits for the outcome of others, beside `count`; then it is refused. @default '5s' */
   readonly maxWait?: Duration
   /**
@@ -35,6 +37,11 @@ export interface RateLimitOptions<Request> extends PolicyOptions<Request>, Enfor
    * announced. Belongs in front of body parsers. @default no bound
    */
   readonly maxBodyBytes?: number
+  /**
+   * Beside `maxBodyBytes`: whether requests with a body that announce no length are answered 411, charged nothing, so
+   * that none reserves `maxBodyBytes` of a quota of bytes. @default false
+   */
+  readonly requireLength?: boolean
   /**
    * What becomes of requests whose key is undefined, null or empty: an error, counted by address apart from all
    * keys, or not limited at all. Other wrong keys are always errors. @default 'error'
@@ -62,9 +69,11 @@ export const RATE_LIMIT_OPTIONS = [
   'count',
   'maxWait',
   'maxBodyBytes',
+  'requireLength',
   'anonymous',
   'onVerdict',
   'mode',
   'enforcePercent',
+  'enforceSalt',
   'reportHeaders',
 ] as const

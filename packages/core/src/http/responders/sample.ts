@@ -1,15 +1,14 @@
 import type { ServerResponse } from 'node:http'
 import type { HeaderField } from '../headers/writer.js'
 
-/** What a handler answered. */
+/** What a handler answered, with 200. */
 export interface Sample {
-  readonly status: number
   /** In the order and the spelling in which they were sent, without those of one response alone. */
   readonly headers: readonly HeaderField[]
   readonly body: Uint8Array
   /** Whether it was sent in chunks, without a length. */
   readonly isChunked: boolean
-  /** Milliseconds from the handler's start to the end of its answer. */
+  /** Milliseconds from the handler's start to its last word; a client that reads slowly adds little. */
   readonly tookMs: number
   /** When it was taken, by `performance.now()`. */
   readonly takenAt: number
@@ -17,14 +16,20 @@ export interface Sample {
 
 /** Belong to one response or one connection, or, a cookie, to one client; `:status` is no header. Node writes its own. */
 const NOT_KEPT = /^(:.*|date|set-cookie|connection|keep-alive|transfer-encoding|trailer|content-length)$/i
-/** What is meant for one client must not be handed to another. */
-const PERSONAL = /\b(private|no-store)\b/i
+/** Fields that are for one client. */
+const PERSONAL = /^(set-cookie2?|authorization|authentication-info|proxy-authentication-info)$/i
+/** `Cache-Control`, and those for some caches alone (RFC 9213). */
+const CACHE_CONTROL = /^(.*-)?cache-control$|^surrogate-control$/i
+const NOT_SHARED = /\b(private|no-store)\b/i
+/** These tell of a part of an answer, or of none, and nothing of the answer itself. */
+const PARTIAL = new Set([206, 304, 412, 416])
 
 /**
- * Looks on while a handler answers, and hands over what it saw if that was a success that others
- * may see: 2xx, no cookie set, no `Cache-Control: private` or `no-store`, and at most `maxBytes`.
+ * Looks on while a handler answers, and hands over what it saw if that was for everybody: 200, no
+ * cookie set, no `Cache-Control: private` or `no-store`, no `Vary: *`, and at most `maxBytes`. Hands
+ * over undefined for another answer, and does not call back for a part of one or where the client left.
  */
-export function watch(response: ServerResponse, maxBytes: number, found: (sample: Sample) => void): void {
+export function watch(response: ServerResponse, maxBytes: number, found: (sample: Sample | undefined) => void): void {
   const writeHead = response.writeHead as (...args: unknown[]) => ServerResponse
   const write = response.write as (...args: unknown[]) => boolean
   const end = response.end as (...args: unknown[]) => ServerResponse
@@ -33,6 +38,7 @@ export function watch(response: ServerResponse, maxBytes: number, found: (sample
   let size = 0
   let isChunked = false
   let isEnding = false
+  let endedAt = startedAt
   let inHead: unknown
   let fields: HeaderField[] | undefined
 
@@ -62,32 +68,38 @@ export function watch(response: ServerResponse, maxBytes: number, found: (sample
     return write.apply(response, args)
   }) as typeof response.write
   response.end = ((...args: unknown[]) => {
-    if (!isEnding) see(args[0], args[1])
+    if (!isEnding) {
+      see(args[0], args[1])
+      endedAt = performance.now()
+    }
     isEnding = true
     return end.apply(response, args)
   }) as typeof response.end
 
   response.once('finish', () => {
     const status = response.statusCode
-    if (!fields || status < 200 || status > 299 || size > maxBytes || isPersonal(fields)) return
+    if (PARTIAL.has(status)) return
+    // What is added further out, such as a session's cookie, counts against it as well.
+    const isShared = [...(fields ?? []), ...fieldsOf(response, inHead)].every(isForAll)
+    if (!fields || !isShared || status !== 200 || size > maxBytes) {
+      found(undefined)
+      return
+    }
     const headers = fields.filter(([name]) => !NOT_KEPT.test(name) || (!isChunked && /^content-length$/i.test(name)))
     const hasLength = fields.some(([name]) => /^content-length$/i.test(name))
-    const takenAt = performance.now()
     found({
-      status,
       headers,
       body: Buffer.concat(chunks),
       isChunked: isChunked && !hasLength,
-      tookMs: takenAt - startedAt,
-      takenAt,
+      tookMs: endedAt - startedAt,
+      takenAt: performance.now(),
     })
   })
 }
 
-function isPersonal(fields: readonly HeaderField[]): boolean {
-  return fields.some(
-    ([name, value]) => /^set-cookie$/i.test(name) || (/^cache-control$/i.test(name) && PERSONAL.test(value)),
-  )
+function isForAll([name, value]: HeaderField): boolean {
+  if (PERSONAL.test(name) || (CACHE_CONTROL.test(name) && NOT_SHARED.test(value))) return false
+  return !(/^vary$/i.test(name) && value.includes('*'))
 }
 
 function fieldsOf(response: ServerResponse, inHead: unknown): HeaderField[] {

@@ -1,17 +1,19 @@
-import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { invalidPolicy, SluiceError, show } from '../../errors.js'
 import { knownOptions } from '../../limits/checks.js'
 import type { HttpContext } from '../context.js'
 import type { HeaderField } from '../headers/writer.js'
 import { waitWithClient } from '../wait.js'
-import type { Action, Reply, Responder } from './responder.js'
-import { type Sample, watch } from './sample.js'
+import { type IsForEveryone, isAnonymousRequest } from './anonymous-request.js'
+import { fallback } from './fallback.js'
+import { type Action, type Refused, type Reply, type Responder, withTraits } from './responder.js'
+import type { Sample } from './sample.js'
+import { Samples } from './samples.js'
 
 type Fields = Readonly<Record<string, string>>
 
 export interface ShadowOptions<Request> {
-  /** 200 to 599. @default that of the sample, else 200 */
+  /** 200 to 599. @default 200 */
   readonly status?: number
   /** Text, bytes, or an object that is sent as JSON; or a function of the request. @default that of the sample, else 'OK' */
   readonly body?: ShadowBody | ((request: Request) => ShadowBody | Promise<ShadowBody>)
@@ -20,22 +22,27 @@ export interface ShadowOptions<Request> {
   /** Beside those of the sample, or in their place: what the handler sets for each response anew. */
   readonly headers?: Fields | ((request: Request) => Fields | Promise<Fields>)
   /**
-   * Whether to look on at successes of the same method and route, or path where no route is known yet (2xx, up to 64 KiB, at most one in
-   * 10 s), and to answer like the last: its status, headers and body. That hands one client's answer
-   * to another, so use it only where all get the same. What says that it is not, by `Set-Cookie` or
-   * `Cache-Control: private` or `no-store`, is not learned from; nor are answers to requests with
-   * `Authorization`, where `body` is not given. @default false
+   * Whether to look on at answers that are for everybody, and to answer the same URL with the last of them, as a shared
+   * cache would. Learns from 200 to GET of up to 64 KiB, at most one in 10 s per URL, 1,000 URLs and 8 MiB in all; never
+   * from requests with `Cookie`, `Authorization`, `Proxy-Authorization`, a TLS client certificate or a body, nor from
+   * answers with `Set-Cookie`, `Cache-Control: private` or `no-store`, or `Vary: *`. `true` learns from requests that have
+   * ordinary headers only, so not from one with `X-Api-Key`; a function of the request says instead whether its answer is
+   * for everybody (true or false, at once). What an answer depends on beyond that and its URL, `Vary` has to name.
+   * @default false
    */
-  readonly learn?: boolean
-  /** Beside `learn`: whether to answer only after as long as the sample's handler took. @default false */
+  readonly learn?: boolean | IsForEveryone<Request>
+  /** Beside `learn`: what answers without `body` where there is no sample for a request. @default 404 with the text `Not Found` */
+  readonly otherwise?: Responder<Request>
+  /** Beside `learn`: whether to answer only after as long as the sample's handler took, 10 seconds at most. @default false */
   readonly delayLike?: boolean
 }
 
 export type ShadowBody = string | Uint8Array | object
 
-const MAX_SAMPLES = 100
-const MAX_SAMPLE_BYTES = 64 * 1024
-const SAMPLE_EVERY_MS = 10_000
+/** A slow handler must not let clients hold connections for as long. */
+const MAX_DELAY_MS = 10_000
+/** What a handler says of its body, which another body would show to be a lie. */
+const OF_BODY = /^(etag|content-encoding|content-md5|digest|content-digest|repr-digest)$/i
 
 /**
  * Answers a refused request with what looks like success; the handler does not run, and nothing says
@@ -45,11 +52,11 @@ const SAMPLE_EVERY_MS = 10_000
  * What it cannot hide: how long the handler takes (`delayLike` helps), what it does to the world, what
  * it answers to a request that it would not have liked, and headers that differ with each response.
  *
- * @example app.post('/login', rateLimit({ limit: 5, window: '15m', key: byHeader('x-account'), respond: shadow({ body: { ok: true } }) }))
+ * @example app.post('/login', rateLimit({ limit: 5, window: '15m', respond: shadow({ body: { ok: true } }) }))
  * @throws SluiceError `INVALID_POLICY`
  */
 export function shadow<Request>(options: ShadowOptions<Request> = {}): Responder<Request> {
-  knownOptions('shadow', options, ['status', 'body', 'contentType', 'headers', 'learn', 'delayLike'])
+  knownOptions('shadow', options, ['status', 'body', 'contentType', 'headers', 'learn', 'delayLike', 'otherwise'])
   const { status, body, contentType, headers = {}, learn = false, delayLike = false } = options
   if (status !== undefined && !(Number.isInteger(status) && status >= 200 && status <= 599)) {
     invalidPolicy('shadow', 'status', 'a whole number from 200 to 599', status)
@@ -59,39 +66,44 @@ export function shadow<Request>(options: ShadowOptions<Request> = {}): Responder
     invalidPolicy('shadow', 'contentType', 'a text', contentType)
   }
   if (typeof headers !== 'function') checkedHeaders(headers)
-  if (typeof learn !== 'boolean') invalidPolicy('shadow', 'learn', 'true or false', learn)
+  if (typeof learn !== 'boolean' && typeof learn !== 'function') {
+    invalidPolicy('shadow', 'learn', 'true, false or a function', learn)
+  }
   if (typeof delayLike !== 'boolean' || (delayLike && !learn)) {
     invalidPolicy('shadow', 'delayLike', 'true or false, and true only beside learn', delayLike)
   }
-  const samples = new Map<string, Sample>()
+  if (options.otherwise !== undefined && !learn) {
+    throw new SluiceError('INVALID_POLICY', 'shadow: otherwise: expected none without learn')
+  }
+  const otherwise =
+    learn && options.otherwise === undefined
+      ? notFound<Request>()
+      : fallback<Request>('shadow', 'otherwise', options.otherwise)
+  const samples = learn ? new Samples() : undefined
 
-  async function shadow({ context }: Parameters<Responder<Request>>[0]): Promise<Action> {
-    const sample = samples.get(sampleKey(context))
+  async function shadow(refused: Refused<Request>): Promise<Action> {
+    const { context } = refused
+    const sample = samples?.for(context as HttpContext<never>)
+    if (samples && !sample && body === undefined) return otherwise(refused)
     const own = typeof body === 'function' ? checkedBody(await body(context.request)) : body
     const extra = typeof headers === 'function' ? checkedHeaders(await headers(context.request)) : headers
     const reply = compose(context, sample, { status, body: own, contentType, headers: extra })
-    if (delayLike && sample && !(await waitWithClient(context.response, sample.tookMs))) return 'gone'
+    const delayMs = delayLike && sample ? Math.min(sample.tookMs, MAX_DELAY_MS) : 0
+    if (delayMs > 0 && !(await waitWithClient(context.response, delayMs))) return 'gone'
     return reply
   }
 
   function onAdmitted(context: HttpContext<Request>): void {
-    // What answers one who is logged in is nobody else's, unless only its headers are used.
-    if (context.method === 'HEAD' || (body === undefined && context.header('authorization') !== undefined)) return
-    const key = sampleKey(context)
-    const known = samples.get(key)
-    if (known && performance.now() - known.takenAt < SAMPLE_EVERY_MS) return
-    watch(context.response as unknown as ServerResponse, MAX_SAMPLE_BYTES, (sample) => {
-      if (!samples.has(key) && samples.size >= MAX_SAMPLES) samples.delete(samples.keys().next().value as string)
-      samples.set(key, sample)
-    })
+    const anyones = context as HttpContext<never>
+    if (learn && samples?.wants(anyones) && isAnonymousRequest(context, learn)) samples.learnFrom(anyones)
   }
 
-  return Object.assign(shadow, { hidesQuota: true, ...(learn && { onAdmitted }) })
+  return withTraits(shadow, otherwise, { hidesQuota: true, ...(learn && { onAdmitted }) })
 }
 
-/** HEAD is answered like GET, without the body. */
-function sampleKey<Request>({ method, route, path }: HttpContext<Request>): string {
-  return `${method === 'HEAD' ? 'GET' : method} ${route ?? path}`
+/** As plain as a server answers where there is nothing. */
+function notFound<Request>(): Responder<Request> {
+  return shadow({ status: 404, body: 'Not Found' })
 }
 
 interface Own {
@@ -111,14 +123,13 @@ function compose<Request>(context: HttpContext<Request>, sample: Sample | undefi
     // What is there already is this response's own, such as a request's id.
     if (context.getResponseHeader(name) !== undefined) continue
     if (/^content-length$/i.test(name)) fields.push([name, String(Buffer.byteLength(bytes))])
-    // A tag of another body would be a lie that shows.
-    else if (!/^etag$/i.test(name) || own.body === undefined) fields.push([name, value])
+    else if (!OF_BODY.test(name) || own.body === undefined) fields.push([name, value])
   }
   const type = own.contentType ?? (own.body !== undefined || !sample ? typeOf(own.body) : undefined)
   if (type !== undefined) put(fields, 'Content-Type', type)
   for (const [name, value] of Object.entries(own.headers)) put(fields, name, value)
   return {
-    status: own.status ?? sample?.status ?? 200,
+    status: own.status ?? 200,
     headers: fields,
     body: sample?.isChunked ? Readable.from(bytes.length > 0 ? [Buffer.from(bytes)] : []) : bytes,
     tellsQuota: false,

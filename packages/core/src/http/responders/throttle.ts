@@ -1,7 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { knownOptions, wholeNumber } from '../../limits/checks.js'
+import { whenOver } from '../when-over.js'
 import { fallback } from './fallback.js'
 import { type Responder, withTraits } from './responder.js'
+import { Seats } from './seats.js'
 import { slowDown } from './slow-stream.js'
 
 export interface ThrottleOptions<Request> {
@@ -9,7 +11,9 @@ export interface ThrottleOptions<Request> {
   readonly bytesPerSecond: number
   /** Bytes of each response that leave at full speed, 0 or more. @default 0 */
   readonly after?: number
-  /** What happens to blocked requests, which are not let through. @default reject() */
+  /** Most responses slowed down at once, over all keys; requests beyond are refused. 1 or more. @default 1000 */
+  readonly maxConnections?: number
+  /** What happens to blocked requests, which are not let through, and to those beyond `maxConnections`. @default reject() */
   readonly otherwise?: Responder<Request>
 }
 
@@ -21,15 +25,20 @@ export interface ThrottleOptions<Request> {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function throttle<Request>(options: ThrottleOptions<Request>): Responder<Request> {
-  knownOptions('throttle', options, ['bytesPerSecond', 'after', 'otherwise'])
+  knownOptions('throttle', options, ['bytesPerSecond', 'after', 'maxConnections', 'otherwise'])
   const bytesPerSecond = wholeNumber('throttle', 'bytesPerSecond', options.bytesPerSecond, 1)
   const after = wholeNumber('throttle', 'after', options.after === undefined ? 0 : options.after, 0)
+  const { maxConnections = 1000 } = options
+  const seats = new Seats(wholeNumber('throttle', 'maxConnections', maxConnections, 1))
   const otherwise = fallback<Request>('throttle', 'otherwise', options.otherwise)
   return withTraits<Request>(function throttle(refused) {
     const { context, verdict } = refused
     if (verdict.reason === 'blocked') return otherwise(refused)
     // A HEAD response has no bytes to slow down.
-    if (context.method !== 'HEAD') slowDown(context.response as unknown as ServerResponse, bytesPerSecond, after)
+    if (context.method === 'HEAD') return 'proceed'
+    if (!seats.take()) return otherwise(refused)
+    whenOver(context.response, () => seats.free())
+    slowDown(context.response as unknown as ServerResponse, bytesPerSecond, after)
     return 'proceed'
   }, otherwise)
 }
