@@ -45,9 +45,9 @@ export class KeyedValues<Value> {
 
   deleteAt(row: number): void {
     const last = this.size - 1
-    ;(this.#chunks[row >>> CHUNK_BITS] as Value[])[row & MASK] = this.at(last)
     const chunk = this.#chunks[last >>> CHUNK_BITS] as Value[]
-    chunk.pop()
+    const moved = chunk.pop() as Value
+    if (row !== last) (this.#chunks[row >>> CHUNK_BITS] as Value[])[row & MASK] = moved
     if (chunk.length === 0) this.#chunks.pop()
     this.#rows.remove(row << SHELF_BITS)
   }

@@ -76,7 +76,7 @@ export class Tables {
     for (let n = before, left = most; n > 0 && left > 0; n--) {
       if (this.#nextSwept >= this.size) this.#nextSwept = 0
       const table = this.#byId.at(this.#nextSwept)
-      const visits = Math.min(left, table.size)
+      const visits = Math.min(left - 1, table.size)
       table.sweep(now, visits)
       left -= 1 + visits
       if (table.size > 0) this.#nextSwept++
