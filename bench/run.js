@@ -41,6 +41,7 @@ const NAMES = [
   'growth',
   'memory-decisions',
   'memory-bytes',
+  'memory-longest',
   'http',
 ]
 

@@ -1,5 +1,11 @@
 /** What went wrong, for programs: messages may change, codes do not. */
-export type SluiceErrorCode = 'INVALID_POLICY' | 'INVALID_COST' | 'INVALID_KEY' | 'STORE_UNAVAILABLE' | 'WAIT_EXCEEDED'
+export type SluiceErrorCode =
+  | 'INVALID_POLICY'
+  | 'INVALID_COST'
+  | 'INVALID_KEY'
+  | 'STORE_UNAVAILABLE'
+  | 'STORE_FULL'
+  | 'WAIT_EXCEEDED'
 
 /** Something is broken or misused. A refusal is never an error: it is a verdict. */
 export class SluiceError extends Error {

@@ -1,7 +1,7 @@
 import * as bucket from '../kernels/bucket.js'
 import { instant, isAhead } from '../kernels/clock.js'
 import { STRIDE } from '../store.js'
-import { States, type Table } from './table.js'
+import { States, type Table, type TableTerms } from './table.js'
 
 /** A state's cells: the debt, and as of when. */
 const DEBT = 0
@@ -29,8 +29,8 @@ export class BucketTable extends States implements Table {
   /** Until when what was given back has to be known: for as long as its charges would count. */
   #until = 0
 
-  constructor([limit, windowMs, capacity, stepMs]: readonly number[], graceMs: number) {
-    super(graceMs)
+  constructor([limit, windowMs, capacity, stepMs]: readonly number[], terms: TableTerms) {
+    super(terms)
     this.#limit = limit as number
     this.#windowMs = windowMs as number
     this.#capacity = capacity as number

@@ -1,6 +1,7 @@
 import * as concurrency from '../kernels/concurrency.js'
 import { STRIDE } from '../store.js'
-import { States, type Table } from './table.js'
+import { KeyedValues } from './keyed-values.js'
+import { States, type Table, type TableTerms } from './table.js'
 
 /** A state's only cell: when its last lease ends. */
 const END = 0
@@ -12,20 +13,24 @@ interface Places {
   readonly ends: number[]
 }
 
+/** Bytes of an identity's places beside its row, and of each: an entry of either array, and the name of its lease. */
+const PLACES_BYTES = 440
+const PLACE_BYTES = 90
+
 const NO_PLACES: Places = { leases: [], ends: [] }
 
 export class ConcurrencyTable extends States implements Table {
   readonly #limit: number
   readonly #ttlMs: number
   /** As many as there are states. */
-  readonly #byIdentity = new Map<string, Places>()
+  readonly #byIdentity = new KeyedValues<Places>()
 
   #places = NO_PLACES
   /** The first place that counts. */
   #first = 0
 
-  constructor([limit, ttlMs]: readonly number[], graceMs: number) {
-    super(graceMs)
+  constructor([limit, ttlMs]: readonly number[], terms: TableTerms) {
+    super(terms)
     this.#limit = limit as number
     this.#ttlMs = ttlMs as number
   }
@@ -42,6 +47,7 @@ export class ConcurrencyTable extends States implements Table {
     if (!this.isKept) this.#open()
     this.#places.leases.splice(0, this.#first)
     this.#places.ends.splice(0, this.#first)
+    this.took(-PLACE_BYTES * this.#first)
     this.#hold(lease, places)
   }
 
@@ -83,6 +89,10 @@ export class ConcurrencyTable extends States implements Table {
     return 1
   }
 
+  protected override bytesBeside(identity: string): number {
+    return PLACES_BYTES + PLACE_BYTES * (this.#byIdentity.get(identity)?.ends.length ?? 0)
+  }
+
   protected override gone(identity: string): void {
     this.#byIdentity.delete(identity)
   }
@@ -111,6 +121,7 @@ export class ConcurrencyTable extends States implements Table {
       leases.splice(at, 0, lease)
       ends.splice(at, 0, end)
     }
+    this.took(PLACE_BYTES * places)
     this.cells[this.at + END] = ends.at(-1) as number
     this.#first = concurrency.firstHeld(ends, this.now)
   }
@@ -127,6 +138,7 @@ export class ConcurrencyTable extends States implements Table {
         freed++
       }
     }
+    if (freed > 0) this.took(-PLACE_BYTES * freed)
     this.#first = concurrency.firstHeld(ends, this.now)
     return freed
   }

@@ -1,7 +1,7 @@
 import { instant, isAhead } from '../kernels/clock.js'
 import * as counter from '../kernels/counter.js'
 import { STRIDE } from '../store.js'
-import { States, type Table } from './table.js'
+import { States, type Table, type TableTerms } from './table.js'
 
 /** A state's cells: when its window starts, and what has been counted in it. */
 const START = 0
@@ -17,8 +17,8 @@ export class CounterTable extends States implements Table {
   #start = 0
   #count = 0
 
-  constructor([limit, windowMs, , byClock]: readonly number[], graceMs: number) {
-    super(graceMs)
+  constructor([limit, windowMs, , byClock]: readonly number[], terms: TableTerms) {
+    super(terms)
     this.#limit = limit as number
     this.#windowMs = windowMs as number
     this.#byClock = byClock === 1

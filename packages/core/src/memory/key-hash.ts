@@ -1,5 +1,5 @@
-/** Keys are no longer than this: a longer one has been replaced by its hash (`checkedKey`). */
-const LONGEST = 256
+/** Identities, with their policy before them where they are blocked, are shorter: long ones are hashed (`checkedKey`). */
+const LONGEST = 1024
 const FACTORS = crypto.getRandomValues(new Int32Array(LONGEST + 1))
 
 /**

@@ -1,9 +1,9 @@
 import { keyHash } from './key-hash.js'
 import { Rows } from './rows.js'
 
-/** No row. Else a ref is `row << SHELF_BITS | shelf`, for rows below 2^26. It holds until a row of its shelf is removed. */
+/** No row. Else a ref is `row << SHELF_BITS | shelf`, for rows below 2^26 - 1. It holds until a row of its shelf is removed. */
 export const NONE = -1
-export const SHELF_BITS = 5
+export const SHELF_BITS = 6
 export const SHELF = (1 << SHELF_BITS) - 1
 
 /** Chains whose heads stand in one chunk; and how many there are at least. */
@@ -34,7 +34,7 @@ export class KeyedRows {
     const hash = keyHash(key)
     for (let ref = this.#head(this.#chainOf(hash)); ref !== NONE; ) {
       const rows = this.shelves[ref & SHELF] as Rows
-      const row = ref >> SHELF_BITS
+      const row = ref >>> SHELF_BITS
       const ints = rows.ints[row >>> rows.shift] as Int32Array
       const link = (row & rows.mask) * rows.width * 2
       if (ints[link] === hash && (rows.keys[row >>> rows.shift] as string[])[row & rows.mask] === key) return ref
@@ -55,7 +55,7 @@ export class KeyedRows {
 
   keyOf(ref: number): string {
     const rows = this.shelves[ref & SHELF] as Rows
-    const row = ref >> SHELF_BITS
+    const row = ref >>> SHELF_BITS
     return (rows.keys[row >>> rows.shift] as string[])[row & rows.mask] as string
   }
 
@@ -66,7 +66,7 @@ export class KeyedRows {
     const last = ((rows.size - 1) << SHELF_BITS) | shelf
     if (last !== ref) {
       this.#replace(this.#hashAt(last), last, ref)
-      rows.copy(last >> SHELF_BITS, ref >> SHELF_BITS)
+      rows.copy(last >>> SHELF_BITS, ref >>> SHELF_BITS)
     }
     rows.pop()
     this.#size--
@@ -75,12 +75,12 @@ export class KeyedRows {
 
   #link(ref: number): number {
     const rows = this.shelves[ref & SHELF] as Rows
-    return ((ref >> SHELF_BITS) & rows.mask) * rows.width * 2
+    return ((ref >>> SHELF_BITS) & rows.mask) * rows.width * 2
   }
 
   #ints(ref: number): Int32Array {
     const rows = this.shelves[ref & SHELF] as Rows
-    return rows.ints[(ref >> SHELF_BITS) >>> rows.shift] as Int32Array
+    return rows.ints[(ref >>> SHELF_BITS) >>> rows.shift] as Int32Array
   }
 
   #hashAt(ref: number): number {

@@ -1,6 +1,6 @@
 import { instant, isAhead } from '../kernels/clock.js'
 import * as log from '../kernels/log.js'
-import { States, type Table } from './table.js'
+import { States, type Table, type TableTerms } from './table.js'
 
 /** A state's cells: how many entries there are, then the entries, oldest first, and room for more. */
 const COUNT = 0
@@ -33,8 +33,8 @@ export class LogTable extends States implements Table {
   /** Whether what is stored cannot be true, so that `#entries` are not what is stored. */
   #isAmended = false
 
-  constructor([most, longestMs, ...pairs]: readonly number[], graceMs: number) {
-    super(graceMs)
+  constructor([most, longestMs, ...pairs]: readonly number[], terms: TableTerms) {
+    super(terms)
     this.#most = most as number
     this.#longestMs = longestMs as number
     this.#pairs = pairs

@@ -1,7 +1,7 @@
 import { instant, isAhead } from '../kernels/clock.js'
 import * as window from '../kernels/window.js'
 import { STRIDE } from '../store.js'
-import { States, type Table } from './table.js'
+import { States, type Table, type TableTerms } from './table.js'
 
 /** A state's cells: the number of its newest segment; then the total and the counts, two to a cell if they fit. */
 const SEGMENT = 0
@@ -24,8 +24,8 @@ export class SegmentsTable extends States implements Table {
   #offset = 0
   #at = 0
 
-  constructor([limit, windowMs, segments, edge]: readonly number[], graceMs: number) {
-    super(graceMs)
+  constructor([limit, windowMs, segments, edge]: readonly number[], terms: TableTerms) {
+    super(terms)
     this.#limit = limit as number
     this.#windowMs = windowMs as number
     this.#segments = segments as number

@@ -1,4 +1,4 @@
-import { invalidPolicy } from '../errors.js'
+import { invalidPolicy, SluiceError } from '../errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
 import {
   type Answer,
@@ -15,33 +15,45 @@ import {
   STRIDE,
   type Store,
 } from '../store.js'
-import { BucketTable } from './bucket-table.js'
+import { Blocks } from './blocks.js'
 import { monotonicClock } from './clock.js'
 import { ConcurrencyTable } from './concurrency-table.js'
-import { CounterTable } from './counter-table.js'
-import { LogTable } from './log-table.js'
-import { SegmentsTable } from './segments-table.js'
 import type { Table } from './table.js'
+import { Tables } from './tables.js'
+import { Usage } from './usage.js'
 
 export interface MemoryStoreOptions {
   /** The time in whole ms; for tests, and for those who keep their own. @default a monotonic clock aligned with UTC */
   readonly clock?: () => number
   /**
-   * Most states kept, over all limits. One more, and the least consumed of a sample is forgotten, so
-   * that a flood of new identities cannot wash out one that is limited. Up to 60 million. @default 100_000
+   * Most states kept, over all limits. One more, and a state is forgotten: of a sample of those that have not been
+   * refused the least consumed one; where these are less than an eighth of all, of a sample of the others the one
+   * that was refused least often. 1 to 60 million. @default 100_000
    */
   readonly maxKeys?: number
+  /**
+   * Most memory that states and blocks take, in bytes, as estimated from the length of keys and the size of states.
+   * Beyond it states are forgotten as beyond `maxKeys`. Blocks may take half of it; one more is an error.
+   * At least 1,000,000. @default 268_435_456 (256 MiB)
+   */
+  readonly maxBytes?: number
 }
 
-/** Below 2^26, which a table can number; with room for what one decision adds before others go. */
+/** Below 2^26 - 1, which a table can number; with room for what one decision adds before others go. */
 const MOST_KEYS = 60_000_000
-/** States looked at for expiry with each new one, so that memory follows traffic without waiting for the timer. */
+const LEAST_BYTES = 1_000_000
+/** The part of `maxBytes` that blocks may take: a list of blocks that grows must not end all limiting. */
+const BLOCKS_SHARE = 1 / 2
+/** States, or blocks, looked at for expiry with each new one, so that memory follows traffic without waiting for the timer. */
 const SWEPT_PER_INSERT = 2
+/** Blocks looked at before one more is refused. */
+const SWEPT_WHEN_FULL = 64
 /** A clock of the user's may step back; like in Redis, states then outlive their end for this long. */
 const STRANGE_CLOCK_GRACE_MS = 3_600_000
-/** How often, and how many, while nothing new comes. */
-const SWEEP_EVERY_MS = 1000
-const SWEPT_PER_TICK = 20_000
+/** How many the timer looks at each time, and when it comes again: sooner where many have ended. */
+const SWEPT_PER_TICK = 2000
+const SWEEP_EVERY_MS = 100
+const SWEEP_SOON_MS = 10
 
 /**
  * A store in this process: exact, synchronous, bounded. Nothing to set up; state ends with the process.
@@ -55,24 +67,29 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
 class MemoryStore implements Store {
   readonly #clock: () => number
   readonly #maxKeys: number
+  readonly #maxBytes: number
   readonly #graceMs: number
-  /** Tables by policy and cell; and found quickly by plan, that of the last decision first. */
-  readonly #tables = new Map<string, Table>()
+  /** Of all states and blocks. */
+  #usage = new Usage()
+  #tables: Tables
+  #blocks: Blocks
+  /** Tables are found quickly by plan, those of the last decision first. */
   #byPlan = new WeakMap<Plan, readonly Table[]>()
   #lastPlan: Plan | undefined
   #lastTables: readonly Table[] = []
-  readonly #blocks = new Map<string, { until: number; reason: string }>()
-  #keys = 0
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: MemoryStoreOptions) {
-    knownOptions('memoryStore', options, ['clock', 'maxKeys'])
+    knownOptions('memoryStore', options, ['clock', 'maxKeys', 'maxBytes'])
     optionalFunction('memoryStore', 'clock', options.clock)
     this.#clock = options.clock ?? monotonicClock()
     this.#graceMs = options.clock ? STRANGE_CLOCK_GRACE_MS : 0
-    const { maxKeys = 100_000 } = options
+    const { maxKeys = 100_000, maxBytes = 268_435_456 } = options
     this.#maxKeys = wholeNumber('memoryStore', 'maxKeys', maxKeys, 1)
     if (this.#maxKeys > MOST_KEYS) invalidPolicy('memoryStore', 'maxKeys', `at most ${MOST_KEYS}`, this.#maxKeys)
+    this.#maxBytes = wholeNumber('memoryStore', 'maxBytes', maxBytes, LEAST_BYTES)
+    this.#tables = this.#makeTables()
+    this.#blocks = new Blocks(new Usage(this.#usage), this.#graceMs)
   }
 
   decide(ask: Ask): Answer {
@@ -97,9 +114,11 @@ class MemoryStore implements Store {
     else if (op === CONSUME) table.heal()
     const values = plan.reports === 1 ? [0, 0, 0, 0] : new Array<number>(STRIDE * plan.reports)
     table.report(values, 0, allowed)
+    if (wait > 0 && op !== PEEK) table.noteRefusal()
     const { given } = table
     if (table.isKept !== isKept) this.#resized(table, now)
-    if (this.#keys > this.#maxKeys) this.#makeRoom(now)
+    const { keys, bytes } = this.#usage
+    if (keys > this.#maxKeys || bytes > this.#maxBytes) this.#makeRoom(now)
     return given === 0 ? { now, allowed, values, offset: 0 } : { now, allowed, values, offset: 0, given: [given] }
   }
 
@@ -128,7 +147,9 @@ class MemoryStore implements Store {
         if (cost !== 0) table.charge(cost, lease)
       } else if (op === CHARGE && possible) chargeRefused(cells[i] as Cell, table, cost, lease)
       else if (op === CONSUME) table.heal()
-      at = table.report(values, at, allowed)
+      const from = at
+      at = table.report(values, from, allowed)
+      if (!allowed && op !== PEEK && hasToWait(values, from, at)) table.noteRefusal()
       if (table.given !== 0) {
         given ??= tables.map(() => 0)
         given[i] = table.given
@@ -136,34 +157,46 @@ class MemoryStore implements Store {
       if (table.isKept !== isKept) this.#resized(table, now)
     }
     // Not before every table has written: a state that another one has in hand must not go.
-    if (this.#keys > this.#maxKeys) this.#makeRoom(now)
+    const { keys, bytes } = this.#usage
+    if (keys > this.#maxKeys || bytes > this.#maxBytes) this.#makeRoom(now)
     return given ? { now, allowed, values, offset: 0, given } : { now, allowed, values, offset: 0 }
   }
 
   reset(plan: Plan, identities: readonly string[]): void {
     for (const [i, table] of this.#tablesFor(plan).entries()) {
-      const before = table.size
       table.forget(identities[(plan.cells[i] as Cell).identity] as string)
-      this.#keys += table.size - before
     }
   }
 
   block(policy: string, identity: string, forMs: number, reason: string): void {
-    this.#blocks.set(`${policy}:${identity}`, { until: this.#clock() + forMs, reason })
+    const now = this.#clock()
+    const block = { until: now + forMs, reason }
+    const most = this.#maxBytes * BLOCKS_SHARE
+    this.#blocks.sweep(now, SWEPT_PER_INSERT)
+    if (!this.#blocks.set(policy, identity, block, most)) {
+      this.#blocks.sweep(now, SWEPT_WHEN_FULL)
+      if (!this.#blocks.set(policy, identity, block, most)) {
+        throw new SluiceError(
+          'STORE_FULL',
+          `memoryStore: maxBytes: no room for one more block: ${this.#blocks.size} take half of ${this.#maxBytes} bytes`,
+        )
+      }
+    }
+    if (this.#usage.bytes > this.#maxBytes) this.#makeRoom(now, [])
     this.#sweepLater()
   }
 
   unblock(policy: string, identity: string): void {
-    this.#blocks.delete(`${policy}:${identity}`)
+    this.#blocks.delete(policy, identity)
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer)
+    clearTimeout(this.#timer)
     this.#timer = undefined
-    this.#blocks.clear()
-    this.#tables.clear()
+    this.#usage = new Usage()
+    this.#tables = this.#makeTables()
+    this.#blocks = new Blocks(new Usage(this.#usage), this.#graceMs)
     this.#forgetPlans()
-    this.#keys = 0
   }
 
   #settle(ask: Ask, tables: readonly Table[], now: number): Answer {
@@ -174,14 +207,12 @@ class MemoryStore implements Store {
       const table = tables[i] as Table
       const cell = ask.plan.cells[i] as Cell
       const cost = ask.costs[i] as number
-      const before = table.size
       table.look(ask.identities[cell.identity] as string, now, 0)
       if (ask.op === RENEW) {
         if (table instanceof ConcurrencyTable) table.renew(cost, ask.lease)
       } else if (ask.op === REFUND || cell.kernel === 'concurrency') {
         table.refund(cost, receipts[i] as number, charge.now, ask.lease, charge.given?.[i] ?? 0)
       }
-      this.#keys += table.size - before
       at = table.report(values, at, true)
     }
     return { now, allowed: true, values, offset: 0 }
@@ -189,7 +220,7 @@ class MemoryStore implements Store {
 
   #blocked(ask: Ask, now: number): BlockReport | undefined {
     for (const identity of ask.identities) {
-      const block = this.#blocks.get(`${ask.plan.policy}:${identity}`)
+      const block = this.#blocks.find(ask.plan.policy, identity)
       if (block && block.until > now) return { reason: block.reason, remainingMs: block.until - now }
     }
     return undefined
@@ -198,7 +229,9 @@ class MemoryStore implements Store {
   #tablesFor(plan: Plan): readonly Table[] {
     let tables = this.#byPlan.get(plan)
     if (!tables) {
-      tables = plan.cells.map((cell) => this.#tableOf(`${plan.policy}:${cell.id}`, cell))
+      tables = plan.cells.map((cell) => this.#tables.find(`${plan.policy}:${cell.id}`, cell))
+      // Limits that are functions of the request make tables without end, with states or without.
+      this.#sweepLater()
       this.#byPlan.set(plan, tables)
     }
     this.#lastPlan = plan
@@ -206,13 +239,8 @@ class MemoryStore implements Store {
     return tables
   }
 
-  #tableOf(id: string, cell: Cell): Table {
-    let table = this.#tables.get(id)
-    if (!table) {
-      table = makeTable(cell, this.#graceMs)
-      this.#tables.set(id, table)
-    }
-    return table
+  #makeTables(): Tables {
+    return new Tables(this.#usage, this.#maxKeys, this.#maxBytes, this.#graceMs)
   }
 
   /** Plans find their tables again, one and the same. */
@@ -224,43 +252,29 @@ class MemoryStore implements Store {
 
   /** A decision has made or dropped a state of a table. */
   #resized(table: Table, now: number): void {
-    this.#keys += table.isKept ? 1 : -1
-    this.#keys -= table.sweep(now, SWEPT_PER_INSERT)
+    table.sweep(now, SWEPT_PER_INSERT)
     this.#sweepLater()
   }
 
-  /** From the table with the most states: one that has just begun would lose every new state at once, and limit nobody. */
-  #makeRoom(now: number): void {
-    let fullest: Table | undefined
-    for (const table of this.#tables.values()) if (!fullest || table.size > fullest.size) fullest = table
-    if (!fullest) return
-    const before = fullest.size
-    // Several, where one decision made states for several limits.
-    for (let n = this.#keys - this.#maxKeys; n > 0; n--) fullest.evict(now)
-    this.#keys -= before - fullest.size
+  #makeRoom(now: number, decided = this.#lastTables): void {
+    if (this.#tables.makeRoom(now, decided)) this.#forgetPlans()
   }
 
   /** One timer for everything, only while there is something, and never a reason for the process to stay. */
-  #sweepLater(): void {
-    this.#timer ??= setInterval(() => this.#sweep(), SWEEP_EVERY_MS).unref()
+  #sweepLater(afterMs = SWEEP_EVERY_MS): void {
+    this.#timer ??= setTimeout(() => this.#sweep(), afterMs).unref()
   }
 
+  /** Looks at a bounded number of states and blocks: what waits behind it must not notice. */
   #sweep(): void {
+    this.#timer = undefined
     const now = this.#clock()
-    let isAnyEmpty = false
-    for (const [id, table] of this.#tables) {
-      this.#keys -= table.sweep(now, SWEPT_PER_TICK)
-      if (table.size > 0) continue
-      this.#tables.delete(id)
-      isAnyEmpty = true
-    }
-    // Limits that are functions of the request make tables without end.
-    if (isAnyEmpty) this.#forgetPlans()
-    for (const [id, { until }] of this.#blocks) if (until + this.#graceMs <= now) this.#blocks.delete(id)
-    if (this.#keys === 0 && this.#blocks.size === 0) {
-      clearInterval(this.#timer)
-      this.#timer = undefined
-    }
+    const before = this.#usage.keys + this.#blocks.size
+    const visits = this.#blocks.sweep(now, SWEPT_PER_TICK / 2)
+    if (this.#tables.sweep(now, SWEPT_PER_TICK - visits)) this.#forgetPlans()
+    const freed = before - this.#usage.keys - this.#blocks.size
+    if (this.#tables.size === 0 && this.#blocks.size === 0) return
+    this.#sweepLater(freed > SWEPT_PER_TICK / 4 ? SWEEP_SOON_MS : SWEEP_EVERY_MS)
   }
 }
 
@@ -269,17 +283,8 @@ function chargeRefused({ kernel }: Cell, table: Table, cost: number, lease: stri
   if (cost !== 0 && kernel !== 'concurrency') table.charge(cost, lease)
 }
 
-function makeTable({ kernel, params }: Cell, graceMs: number): Table {
-  switch (kernel) {
-    case 'bucket':
-      return new BucketTable(params, graceMs)
-    case 'log':
-      return new LogTable(params, graceMs)
-    case 'window':
-      return params[2] === 0 ? new CounterTable(params, graceMs) : new SegmentsTable(params, graceMs)
-    case 'concurrency':
-      return new ConcurrencyTable(params, graceMs)
-    default:
-      return invalidPolicy('memoryStore', 'kernel', 'a kernel it knows', kernel)
-  }
+/** Whether what was reported of one cell of a refused request says that it was refused there, for now. */
+function hasToWait(values: readonly number[], from: number, to: number): boolean {
+  for (let at = from; at < to; at += STRIDE) if ((values[at + 1] as number) > 0) return true
+  return false
 }

@@ -1,11 +1,16 @@
 import { KeyedRows, NONE, SHELF, SHELF_BITS } from './keyed-rows.js'
 import type { Rows } from './rows.js'
+import { rowBytes, Usage } from './usage.js'
 
 /**
  * The states of one cell in memory, by identity. `look` finds a state and brings it to the present;
  * the calls after it, until the next `look`, act on what it found.
  */
 export interface Table {
+  readonly id: string
+  /** What the states take of identities that have not been refused, and of those that have. */
+  readonly counted: Usage
+  readonly refused: Usage
   readonly size: number
   /** Whether there is a state for what the last `look` was asked about. */
   readonly isKept: boolean
@@ -24,11 +29,23 @@ export interface Table {
    * returns where they end.
    */
   report(values: number[], from: number, admitted: boolean): number
+  /** Remembers, for evictions only, that what the last `look` was asked about was refused. After `report`. */
+  noteRefusal(): void
   forget(identity: string): void
-  /** Visits up to `most` states, forgets those that no longer matter, and returns how many those were. */
-  sweep(now: number, most: number): number
-  /** Forgets the least consumed of the next few states. */
-  evict(now: number): void
+  /** Visits up to `most` states, and forgets those that no longer matter. */
+  sweep(now: number, most: number): void
+  /** Forgets one of the next few states: the least consumed, or of refused ones that which was refused least. */
+  evict(now: number, isRefused: boolean): void
+  /** Likewise, of the states that have as many cells as the one that was made last; never the only one. */
+  evictAlike(now: number): void
+}
+
+/** What a table is made with: how long states outlive their end, for clocks that may step back; and what it is part of. */
+export interface TableTerms {
+  readonly id: string
+  readonly graceMs: number
+  readonly counted: Usage
+  readonly refused: Usage
 }
 
 /** How many states an eviction chooses among. */
@@ -36,12 +53,35 @@ const SAMPLE = 8
 
 const NO_CELLS = new Float64Array(0)
 
+/** In the number of a shelf: whether its states have been refused. */
+const REFUSED = 1
+
+/** Where a walk stands. It goes over the shelves `start`, `start + stride`, … in a circle. */
+class Walk {
+  row = 0
+  shelf: number
+  start: number
+  readonly stride: number
+
+  constructor(start: number, stride: number) {
+    this.shelf = start
+    this.start = start
+    this.stride = stride
+  }
+}
+
 /**
  * Keeps states as rows by identity, and walks them in a circle, a few at a time: no timer per key.
- * The state at hand is what `find`, `keep` or the walk came to last: `cells` from `at` on. It stays there until
+ * The state at hand is what `find`, `keep` or a walk came to last: `cells` from `at` on. It stays there until
  * another of the same table is made or removed.
+ *
+ * A state that is refused moves, once, to a shelf of those that were, where a last cell counts its refusals. There it
+ * stays until it has ended: evictions choose among either, at no cost to requests that are admitted.
  */
 export abstract class States {
+  readonly id: string
+  readonly counted: Usage
+  readonly refused: Usage
   given = 0
   /** What the last `look` was asked about, and whether it found a state. */
   protected identity = ''
@@ -53,17 +93,36 @@ export abstract class States {
   #ref = NONE
   readonly #rows = new KeyedRows()
   readonly #graceMs: number
-  /** Where the walk stands. */
-  #shelf = 0
-  #row = 0
+  readonly #sweep = new Walk(0, 1)
+  readonly #ofCounted = new Walk(0, 2)
+  readonly #ofRefused = new Walk(REFUSED, 2)
+  readonly #ofAlike = new Walk(0, SHELF + 1)
+  /** The shelf that a state was last put on. */
+  #newest = 0
 
-  /** `graceMs`: how long a state is kept beyond its end, for clocks that may step back. */
-  constructor(graceMs: number) {
+  constructor({ id, graceMs, counted, refused }: TableTerms) {
+    this.id = id
     this.#graceMs = graceMs
+    this.counted = new Usage(counted)
+    this.refused = new Usage(refused)
   }
 
   get size(): number {
     return this.#rows.size
+  }
+
+  noteRefusal(): void {
+    if (!this.isKept) return
+    if ((this.#ref & REFUSED) !== 0) this.#refusals++
+    else {
+      const { width } = this.#shelfOf(this.#ref)
+      const state = this.cells.slice(this.at, this.at + width - 1)
+      const { kind } = this
+      this.#withdraw(this.#ref)
+      this.#place(kind, state.length, REFUSED)
+      this.cells.set(state, this.at)
+      this.#refusals = 1
+    }
   }
 
   forget(identity: string): void {
@@ -71,26 +130,40 @@ export abstract class States {
     if (ref !== NONE) this.#remove(ref)
   }
 
-  sweep(now: number, most: number): number {
-    const before = this.size
-    for (let n = Math.min(most, before); n > 0; n--) {
-      this.#visit()
+  sweep(now: number, most: number): void {
+    for (let n = Math.min(most, this.size); n > 0; n--) {
+      this.#visit(this.#sweep)
       // Into the place of one that goes comes another, so the walk stays there and sees that next.
       if (this.end() + this.#graceMs <= now) this.#remove(this.#ref)
-      else this.#row++
+      else this.#sweep.row++
     }
-    return before - this.size
   }
 
-  evict(now: number): void {
+  evict(now: number, isRefused: boolean): void {
+    const walk = isRefused ? this.#ofRefused : this.#ofCounted
+    this.#evictOn(walk, isRefused ? this.refused.keys : this.counted.keys, now)
+  }
+
+  evictAlike(now: number): void {
+    const states = this.#rows.shelves[this.#newest]?.size ?? 0
+    if (states < 2) return
+    this.#ofAlike.shelf = this.#ofAlike.start = this.#newest
+    this.#evictOn(this.#ofAlike, states, now)
+  }
+
+  #evictOn(walk: Walk, states: number, now: number): void {
     let victim = NONE
     let least = Number.POSITIVE_INFINITY
-    for (let n = Math.min(SAMPLE, this.size); n > 0; n--) {
-      this.#visit()
-      this.#row++
-      const share = this.end() <= now ? -1 : this.consumed(now)
-      if (share < least) {
-        least = share
+    let soonest = 0
+    for (let n = Math.min(SAMPLE, states); n > 0; n--) {
+      this.#visit(walk)
+      walk.row++
+      const end = this.end()
+      const isRefused = (this.#ref & REFUSED) !== 0
+      const rank = end <= now ? -1 : isRefused ? this.#refusals : this.consumed(now)
+      if (rank < least || (isRefused && rank === least && end < soonest)) {
+        least = rank
+        soonest = end
         victim = this.#ref
       }
     }
@@ -109,15 +182,30 @@ export abstract class States {
     this.need = need
     const ref = this.#rows.find(identity)
     this.isKept = ref !== NONE
-    if (ref !== NONE) this.#open(ref)
+    if (ref !== NONE) {
+      this.#open(ref)
+      if ((ref & REFUSED) !== 0) this.#pardon()
+    }
     return this.isKept
   }
 
   /** Makes a state of so many cells for the identity: its first, or one of another kind instead of what it has. */
   protected keep(kind: number, cells: number): void {
-    if (this.isKept) this.#rows.remove(this.#ref)
+    const refusals = this.isKept && (this.#ref & REFUSED) !== 0 ? this.#refusals : 0
+    if (this.isKept) this.#withdraw(this.#ref)
     this.isKept = true
-    this.#open(this.#rows.add(this.identity, kind, cells))
+    this.#place(kind, cells, refusals > 0 ? REFUSED : 0)
+    if (refusals > 0) this.#refusals = refusals
+  }
+
+  /** Bytes that an identity's state takes beside its row. */
+  protected bytesBeside(_identity: string): number {
+    return 0
+  }
+
+  /** Is told that the state at hand takes more beside its row than it did, or less. */
+  protected took(bytes: number): void {
+    this.#usageOf(this.#ref).add(0, bytes)
   }
 
   /** Is told whose state has been forgotten. */
@@ -125,13 +213,13 @@ export abstract class States {
 
   /** Which kind the state at hand is of. States of one kind have the same number of cells; most tables have one. */
   protected get kind(): number {
-    return this.#ref & SHELF
+    return (this.#ref & SHELF) >> 1
   }
 
   /** The same memory as `cells`, two to a cell: the state is `ints` from `2 * at` on. */
   protected get ints(): Int32Array {
     const rows = this.#rows.shelves[this.#ref & SHELF] as Rows
-    return rows.ints[(this.#ref >> SHELF_BITS) >>> rows.shift] as Int32Array
+    return rows.ints[(this.#ref >>> SHELF_BITS) >>> rows.shift] as Int32Array
   }
 
   protected drop(): void {
@@ -139,24 +227,66 @@ export abstract class States {
     this.isKept = false
   }
 
-  /** The state the walk stands at, or the next one after the end of a shelf. */
-  #visit(): void {
+  /** How often the state at hand has been refused, where it stands among those that have. */
+  get #refusals(): number {
+    return this.cells[this.at + this.#shelfOf(this.#ref).width - 2] as number
+  }
+
+  set #refusals(refusals: number) {
+    this.cells[this.at + this.#shelfOf(this.#ref).width - 2] = refusals
+  }
+
+  /** A state that has ended counts as one that was never refused when its identity comes again. */
+  #pardon(): void {
+    if (this.end() + this.#graceMs <= this.now) this.drop()
+  }
+
+  /** The state a walk stands at, or the next one after the end of a shelf. */
+  #visit(walk: Walk): void {
     const { shelves } = this.#rows
-    while (this.#row >= (shelves[this.#shelf]?.size ?? 0)) {
-      this.#row = 0
-      this.#shelf = (this.#shelf + 1) % shelves.length
+    while (walk.row >= (shelves[walk.shelf]?.size ?? 0)) {
+      walk.row = 0
+      walk.shelf += walk.stride
+      if (walk.shelf >= shelves.length) walk.shelf = walk.start
     }
-    this.#open((this.#row << SHELF_BITS) | this.#shelf)
+    this.#open((walk.row << SHELF_BITS) | walk.shelf)
+  }
+
+  #place(kind: number, cells: number, refused: number): void {
+    const shelf = (kind << 1) | refused
+    this.#open(this.#rows.add(this.identity, shelf, cells + refused))
+    this.#usageOf(shelf).add(1, this.#bytesOf(this.#ref, this.identity))
+    this.#newest = shelf
   }
 
   #remove(ref: number): void {
-    this.gone(this.#rows.keyOf(ref))
+    const identity = this.#withdraw(ref)
+    this.gone(identity)
+  }
+
+  /** Takes a row away, and returns whose it was. */
+  #withdraw(ref: number): string {
+    const identity = this.#rows.keyOf(ref)
+    this.#usageOf(ref).add(-1, -this.#bytesOf(ref, identity))
     this.#rows.remove(ref)
+    return identity
+  }
+
+  #bytesOf(ref: number, identity: string): number {
+    return rowBytes(this.#shelfOf(ref).width, identity) + this.bytesBeside(identity)
+  }
+
+  #usageOf(ref: number): Usage {
+    return (ref & REFUSED) === 0 ? this.counted : this.refused
+  }
+
+  #shelfOf(ref: number): Rows {
+    return this.#rows.shelves[ref & SHELF] as Rows
   }
 
   #open(ref: number): void {
     const rows = this.#rows.shelves[ref & SHELF] as Rows
-    const row = ref >> SHELF_BITS
+    const row = ref >>> SHELF_BITS
     this.#ref = ref
     this.cells = rows.cells[row >>> rows.shift] as Float64Array
     this.at = (row & rows.mask) * rows.width + 1

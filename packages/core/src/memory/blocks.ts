@@ -1,0 +1,75 @@
+import { KeyedValues } from './keyed-values.js'
+import { rowBytes, textBytes, type Usage } from './usage.js'
+
+export interface Block {
+  readonly until: number
+  readonly reason: string
+}
+
+/** Bytes of a block beside its row and its reason: the object, its end, and the pointer to it. */
+const BLOCK_BYTES = 40
+
+/** Blocks by policy and identity. They end by themselves; a walk in a circle removes those that have, a few at a time. */
+export class Blocks {
+  readonly #byKey = new KeyedValues<Block>()
+  readonly #usage: Usage
+  readonly #graceMs: number
+  /** Where the walk stands. */
+  #next = 0
+
+  /** `graceMs`: how long a block is kept beyond its end, for clocks that may step back. */
+  constructor(usage: Usage, graceMs: number) {
+    this.#usage = usage
+    this.#graceMs = graceMs
+  }
+
+  get size(): number {
+    return this.#byKey.size
+  }
+
+  find(policy: string, identity: string): Block | undefined {
+    return this.#byKey.get(keyOf(policy, identity))
+  }
+
+  /** Whether there was room for it in `maxBytes`. For one that replaces another of the same identity there always is. */
+  set(policy: string, identity: string, block: Block, maxBytes: number): boolean {
+    const key = keyOf(policy, identity)
+    const before = this.#byKey.get(key)
+    const more = bytesOf(key, block) - (before ? bytesOf(key, before) : 0)
+    if (!before && this.#usage.bytes + more > maxBytes) return false
+    this.#byKey.set(key, block)
+    this.#usage.add(0, more)
+    return true
+  }
+
+  delete(policy: string, identity: string): void {
+    const key = keyOf(policy, identity)
+    const block = this.#byKey.get(key)
+    if (!block) return
+    this.#byKey.delete(key)
+    this.#usage.add(0, -bytesOf(key, block))
+  }
+
+  /** Looks at up to `most` blocks, removes those that have ended, and returns how many it looked at. */
+  sweep(now: number, most: number): number {
+    const visits = Math.min(most, this.size)
+    for (let n = visits; n > 0; n--) {
+      if (this.#next >= this.size) this.#next = 0
+      const block = this.#byKey.at(this.#next)
+      if (block.until + this.#graceMs > now) this.#next++
+      else {
+        this.#usage.add(0, -bytesOf(this.#byKey.keyAt(this.#next), block))
+        this.#byKey.deleteAt(this.#next)
+      }
+    }
+    return visits
+  }
+}
+
+function keyOf(policy: string, identity: string): string {
+  return `${policy}:${identity}`
+}
+
+function bytesOf(key: string, { reason }: Block): number {
+  return BLOCK_BYTES + rowBytes(1, key) + textBytes(reason)
+}

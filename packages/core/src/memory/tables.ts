@@ -1,0 +1,151 @@
+import { invalidPolicy } from '../errors.js'
+import type { Cell } from '../store.js'
+import { BucketTable } from './bucket-table.js'
+import { ConcurrencyTable } from './concurrency-table.js'
+import { CounterTable } from './counter-table.js'
+import { KeyedValues } from './keyed-values.js'
+import { LogTable } from './log-table.js'
+import { SegmentsTable } from './segments-table.js'
+import type { Table, TableTerms } from './table.js'
+import { textBytes, Usage } from './usage.js'
+
+/** Bytes of a table before it has a state, with its first few rows. */
+const TABLE_BYTES = 3800
+/** Tables looked at for each eviction. */
+const SAMPLE = 8
+/** How many evictions one decision makes at most. */
+const MOST_EVICTIONS = 64
+/** The share of the room that is left to identities that have not been refused: new ones are limited, too. */
+const COUNTED_SHARE = 1 / 8
+
+/** All tables of a store, by policy and cell; and what goes where they take more room than there is. */
+export class Tables {
+  /** Of all that a store keeps, blocks among it. */
+  readonly #all: Usage
+  readonly #counted: Usage
+  readonly #refused: Usage
+  readonly #maxKeys: number
+  readonly #maxBytes: number
+  readonly #graceMs: number
+  readonly #byId = new KeyedValues<Table>()
+  /** The fullest known: of states that have not been refused, and of those that have. */
+  #fullestOfCounted: Table | undefined
+  #fullestOfRefused: Table | undefined
+  /** Where the walks stand: for the fullest table, and for states that have ended. */
+  #nextSampled = 0
+  #nextSwept = 0
+
+  constructor(all: Usage, maxKeys: number, maxBytes: number, graceMs: number) {
+    this.#all = all
+    this.#counted = new Usage(all)
+    this.#refused = new Usage(all)
+    this.#maxKeys = maxKeys
+    this.#maxBytes = maxBytes
+    this.#graceMs = graceMs
+  }
+
+  get size(): number {
+    return this.#byId.size
+  }
+
+  find(id: string, cell: Cell): Table {
+    let table = this.#byId.get(id)
+    if (!table) {
+      table = makeTable(cell, { id, graceMs: this.#graceMs, counted: this.#counted, refused: this.#refused })
+      this.#all.add(0, TABLE_BYTES + textBytes(id))
+      this.#byId.set(id, table)
+    }
+    return table
+  }
+
+  /**
+   * Evicts until there is room, as far as that takes a bounded number of steps. A decision that has added more than so
+   * many small states free pays with the like of what it added, so that no sequence of decisions outgrows the bound.
+   * Returns whether tables have gone.
+   */
+  makeRoom(now: number, decided: readonly Table[]): boolean {
+    const before = this.size
+    for (let n = MOST_EVICTIONS + decided.length; n > 0 && this.#isOver; n--) this.#evict(now)
+    for (const table of decided) if (this.#all.bytes > this.#maxBytes) table.evictAlike(now)
+    return this.size < before
+  }
+
+  /** Visits up to `most` states and tables, and forgets those that no longer matter. Returns whether tables have gone. */
+  sweep(now: number, most: number): boolean {
+    const before = this.size
+    for (let n = before, left = most; n > 0 && left > 0; n--) {
+      if (this.#nextSwept >= this.size) this.#nextSwept = 0
+      const table = this.#byId.at(this.#nextSwept)
+      const visits = Math.min(left - 1, table.size)
+      table.sweep(now, visits)
+      left -= 1 + visits
+      if (table.size > 0) this.#nextSwept++
+      else this.#drop(table)
+    }
+    return this.size < before
+  }
+
+  get #isOver(): boolean {
+    return this.#all.keys > this.#maxKeys || this.#all.bytes > this.#maxBytes
+  }
+
+  /**
+   * Of states that have not been refused, unless those that have take more than their share; and of these from the table
+   * with the most: one that has just begun would lose every new state at once, and limit nobody.
+   */
+  #evict(now: number): void {
+    const byKeys = this.#all.keys > this.#maxKeys
+    const counted = amount(this.#counted, byKeys)
+    const refused = amount(this.#refused, byKeys)
+    const isCrowded = this.#counted.keys <= 1 || counted < (counted + refused) * COUNTED_SHARE
+    const isRefused = refused > 0 && isCrowded
+    const table = this.#findFullest(isRefused, byKeys)
+    if (!table) return
+    table.evict(now, isRefused)
+    if (table.size === 0) this.#drop(table)
+  }
+
+  /** Among the fullest known and the next few: which it is of all shows within a few evictions. */
+  #findFullest(isRefused: boolean, byKeys: boolean): Table | undefined {
+    let fullest = isRefused ? this.#fullestOfRefused : this.#fullestOfCounted
+    let most = fullest ? amount(isRefused ? fullest.refused : fullest.counted, byKeys) : 0
+    for (let n = Math.min(SAMPLE, this.size); n > 0; n--) {
+      if (this.#nextSampled >= this.size) this.#nextSampled = 0
+      const table = this.#byId.at(this.#nextSampled++)
+      const size = amount(isRefused ? table.refused : table.counted, byKeys)
+      if (size > most) {
+        most = size
+        fullest = table
+      } else if (table.size === 0) this.#drop(table)
+    }
+    if (isRefused) this.#fullestOfRefused = fullest
+    else this.#fullestOfCounted = fullest
+    return fullest
+  }
+
+  #drop(table: Table): void {
+    this.#byId.delete(table.id)
+    this.#all.add(0, -TABLE_BYTES - textBytes(table.id))
+    if (this.#fullestOfCounted === table) this.#fullestOfCounted = undefined
+    if (this.#fullestOfRefused === table) this.#fullestOfRefused = undefined
+  }
+}
+
+function amount({ keys, bytes }: Usage, byKeys: boolean): number {
+  return byKeys ? keys : bytes
+}
+
+function makeTable({ kernel, params }: Cell, terms: TableTerms): Table {
+  switch (kernel) {
+    case 'bucket':
+      return new BucketTable(params, terms)
+    case 'log':
+      return new LogTable(params, terms)
+    case 'window':
+      return params[2] === 0 ? new CounterTable(params, terms) : new SegmentsTable(params, terms)
+    case 'concurrency':
+      return new ConcurrencyTable(params, terms)
+    default:
+      return invalidPolicy('memoryStore', 'kernel', 'a kernel it knows', kernel)
+  }
+}
