@@ -6,8 +6,9 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { ensureRedis } from './ensure-redis.js'
+import { pnpm } from './lib/pnpm.js'
 import { root } from './lib/project.js'
-import { pnpm, run, whenStarted } from './lib/run.js'
+import { run, whenStarted } from './lib/run.js'
 
 const REPORTS = join(root, '.tmp/chaos')
 const PAGE = join(root, 'test/chaos/results.md')

@@ -2,8 +2,9 @@
 // of them, and whether they load with import and with require. Needs a build before.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
+import { pnpm } from './lib/pnpm.js'
 import { root } from './lib/project.js'
-import { pnpm, run, whenStarted } from './lib/run.js'
+import { run, whenStarted } from './lib/run.js'
 
 const workspace = join(root, '.tmp/packages')
 // Where the unpacked packages live as in a user's project, with their dependencies beside them.

@@ -2,11 +2,10 @@
 // `npm test -- <filter>` runs only the tests whose file names contain the filter, on the source.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { ensureCurl } from './ensure-curl.js'
-import { ensureNginx } from './ensure-nginx.js'
-import { ensureRedis } from './ensure-redis.js'
+import { ensurePrograms } from './ensure-programs.js'
+import { install } from './lib/pnpm.js'
 import { requireNode, root } from './lib/project.js'
-import { CommandFailed, install, run, whenStarted } from './lib/run.js'
+import { CommandFailed, run, whenStarted } from './lib/run.js'
 
 /**
  * @param {string} script a script of the root package.json
@@ -20,10 +19,8 @@ const npmRun = (script, args = []) => ({
 
 const preparations = [
   { name: 'Node version', action: () => requireNode() },
+  { name: 'finding redis-server, nginx and curl', action: ensurePrograms },
   { name: 'installing dependencies', action: install },
-  { name: 'finding redis-server', action: ensureRedis },
-  { name: 'finding nginx', action: ensureNginx },
-  { name: 'finding curl', action: ensureCurl },
 ]
 
 const checks = [

@@ -1,7 +1,5 @@
-// One of the examples runs behind a real nginx, which its test starts. Looks for one, installs the system's package where
-// that can be done without asking, and else says what to do.
-import { run, whenStarted } from './lib/run.js'
-import { adviceHere, obtain } from './lib/system-program.js'
+// One of the examples runs behind a real nginx, which its test starts.
+import { run } from './lib/run.js'
 
 /** @type {import('./lib/system-program.js').Wanted} */
 export const nginx = {
@@ -11,15 +9,5 @@ export const nginx = {
   packages: { 'apt-get': 'nginx', apk: 'nginx', dnf: 'nginx', brew: 'nginx' },
   // Where Debian puts servers, which is not on every user's PATH.
   folders: ['/usr/sbin', '/usr/local/sbin'],
+  check: (path) => run(path, ['-v']),
 }
-
-/**
- * Resolves when the tests can have their nginx; rejects with a message that names the remedy.
- */
-export async function ensureNginx() {
-  const program = await obtain(nginx)
-  if (program === undefined) throw new Error(adviceHere(nginx))
-  await run(program, ['-v'])
-}
-
-await whenStarted(import.meta.url, ensureNginx)

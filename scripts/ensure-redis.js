@@ -1,8 +1,7 @@
 // The tests start Redis servers of their own (single, cluster, sentinel), so what they need is a redis-server program.
-// Looks for one, installs the system's package where that can be done without asking, and else says what to do.
 import { connect } from 'node:net'
 import { run, whenStarted } from './lib/run.js'
-import { adviceHere, obtain } from './lib/system-program.js'
+import { adviceHere, ensure } from './lib/system-program.js'
 
 /** The oldest Redis that the scripts are written for. */
 const oldestMajor = 7
@@ -12,27 +11,24 @@ export const redisServer = {
   program: 'redis-server',
   what: `Redis ${oldestMajor} or later`,
   packages: { 'apt-get': 'redis-server', apk: 'redis', dnf: 'redis', brew: 'redis' },
-}
-
-/**
- * Resolves when the tests can have their Redis; rejects with a message that names the remedy.
- */
-export async function ensureRedis() {
-  const program = await obtain(redisServer)
-  if (program !== undefined) {
-    const version = await run(program, ['--version'], { quiet: true })
+  async check(path) {
+    const version = await run(path, ['--version'], { quiet: true })
     const problem = versionProblem(version)
-    if (problem !== undefined) throw new Error(`${program}: ${problem}`)
-    console.log(`${program}: ${version.trim()}`)
-    return
-  }
-
-  const remedy = adviceHere(redisServer)
-  const url = process.env.REDIS_URL
-  if (url === undefined || !(await answers(url))) throw new Error(remedy)
-  // One server is something; what needs a cluster or a failover will fail by itself, loudly.
-  console.warn(`Only the server of REDIS_URL is there; tests that start servers of their own will fail. ${remedy}`)
+    if (problem !== undefined) throw new Error(`${path}: ${problem}`)
+    console.log(`${path}: ${version.trim()}`)
+  },
+  async isReplaced() {
+    const url = process.env.REDIS_URL
+    if (url === undefined || !(await answers(url))) return false
+    // One server is something; what needs a cluster or a failover will fail by itself, loudly.
+    const loss = 'Only the server of REDIS_URL is there; tests that start servers of their own will fail.'
+    console.warn(`${loss} ${adviceHere([redisServer])}`)
+    return true
+  },
 }
+
+/** Resolves when the tests can have their Redis; rejects with a message that names the remedy. */
+export const ensureRedis = () => ensure([redisServer])
 
 /**
  * @param {string} output of `redis-server --version`

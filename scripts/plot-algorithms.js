@@ -2,8 +2,9 @@
 // Runs the built core; a test compares what is committed with what the source gives.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { pnpm } from './lib/pnpm.js'
 import { root } from './lib/project.js'
-import { pnpm, whenStarted } from './lib/run.js'
+import { whenStarted } from './lib/run.js'
 import { generate, TABLE } from './plots/generate.js'
 
 await whenStarted(import.meta.url, async () => {

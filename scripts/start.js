@@ -2,8 +2,9 @@
 // because a shell between npm and this process would keep signals to itself.
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { install, pnpm } from './lib/pnpm.js'
 import { requireNode, root } from './lib/project.js'
-import { install, pnpm, whenStarted } from './lib/run.js'
+import { whenStarted } from './lib/run.js'
 
 await whenStarted(import.meta.url, async () => {
   requireNode()

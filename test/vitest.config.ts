@@ -18,8 +18,10 @@ export default defineConfig({
     // Most tests wait for most of their time, so that two cores do for three; more at once would make those fail by turns that
     // measure deadlines.
     maxWorkers: 3,
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
+    // Only what hangs takes so long, also on a machine that does many other things.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 15_000 } },
     // scripts/test-report.js adds these up.
     reporters: [
       'default',

@@ -8,9 +8,6 @@ export const root = join(dirname(fileURLToPath(import.meta.url)), '../..')
 
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
-/** For example `pnpm@10.34.9`, from the `packageManager` field, without the hash Corepack may add. */
-export const pnpmSpec = String(manifest.packageManager).split('+')[0] ?? ''
-
 /** Throws unless this Node is at least the version that the `engines` field asks for. */
 export function requireNode(have = process.versions.node, want = String(manifest.engines.node)) {
   const [haveMajor = 0, haveMinor = 0] = have.split('.').map(Number)

@@ -2,12 +2,12 @@ import { spawn } from 'node:child_process'
 import { realpathSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { pnpmSpec, root } from './project.js'
+import { root } from './project.js'
 
 /** @typedef {{ cwd?: string, env?: Record<string, string>, quiet?: boolean }} RunOptions */
 
-// So that a script finds the project's tools when it is started without npm, too.
-const programs = join(root, 'node_modules/.bin')
+/** So that a script finds the project's tools when it is started without npm, too. */
+export const programs = join(root, 'node_modules/.bin')
 
 /** A command that could not start, or ended with anything but 0. */
 export class CommandFailed extends Error {
@@ -63,29 +63,6 @@ export function run(command, args, { cwd = root, env = {}, quiet = false } = {})
       else fail(`ended with ${signal ?? `exit code ${code}`}`, code ?? 1)
     })
   })
-}
-
-/**
- * Runs the project's pnpm through npx; nobody has to install it. Programs that pnpm starts find it on their PATH,
- * which turbo needs.
- *
- * @param {string[]} args
- * @param {RunOptions} [options]
- */
-export function pnpm(args, { env, ...options } = {}) {
-  return run('npx', ['-y', pnpmSpec, ...args], { ...options, env: { ...quietTools, ...env } })
-}
-
-/** Installs exactly what the lock file says. Takes a second or two when everything is there. */
-export function install() {
-  // CI=true: without a terminal pnpm must not stop to ask whether it may replace node_modules.
-  return pnpm(['install', '--frozen-lockfile'], { env: { CI: 'true' } })
-}
-
-const quietTools = {
-  TURBO_TELEMETRY_DISABLED: '1',
-  TURBO_NO_UPDATE_NOTIFIER: '1',
-  DO_NOT_TRACK: '1',
 }
 
 /**

@@ -10,17 +10,38 @@ import { CommandFailed, run } from './run.js'
  * @property {string} what in words, with the oldest version that will do
  * @property {Record<'apt-get' | 'apk' | 'dnf' | 'brew', string>} packages by the program that installs them
  * @property {string[]} [folders] where it may be as well as on PATH
+ * @property {(path: string) => unknown} [check] rejects if the program that was found will not do
+ * @property {() => Promise<boolean>} [isReplaced] whether the tests can do without, although it is missing
  */
 
 /**
- * The program's full path, after installing it if need be; undefined where that is not ours to do.
+ * Resolves when the tests can have all of these programs, after installing what is missing where that can be done without
+ * asking and SLUICE_NO_INSTALL does not forbid it; else rejects with one message that names everything that is missing.
  *
- * @param {Wanted} wanted
- * @returns {Promise<string | undefined>}
+ * @param {Wanted[]} wanted
  */
-export async function obtain(wanted) {
-  if (find(wanted) === undefined) await installPackage(wanted)
-  return find(wanted)
+export async function ensure(wanted) {
+  const absent = missing(wanted)
+  if (absent.length > 0 && mayInstall()) await installPackages(absent)
+
+  const lacking = []
+  for (const each of missing(absent)) if (!(await each.isReplaced?.())) lacking.push(each)
+  if (lacking.length > 0) throw new Error(adviceHere(lacking))
+
+  for (const each of wanted) {
+    const path = find(each)
+    if (path !== undefined) await each.check?.(path)
+  }
+}
+
+/** @param {Wanted[]} wanted */
+function missing(wanted) {
+  return wanted.filter((each) => find(each) === undefined)
+}
+
+/** Anything but 0 forbids it: a value that is misunderstood must not install. */
+export function mayInstall(setting = process.env.SLUICE_NO_INSTALL) {
+  return setting === undefined || setting === '' || setting === '0'
 }
 
 /** @param {Wanted} wanted */
@@ -28,15 +49,15 @@ export function find({ program, folders = [] }) {
   return findProgram(program) ?? findProgram(program, folders.join(delimiter))
 }
 
-/** @param {Wanted} wanted */
-async function installPackage(wanted) {
+/** @param {Wanted[]} wanted */
+async function installPackages(wanted) {
   const plan = installPlan(wanted, {
     isRoot: process.getuid?.() === 0,
     maySudo: await succeeds('sudo', ['-n', 'true']),
     has: (name) => findProgram(name) !== undefined,
   })
+  if (plan.length > 0) console.log(announcement(wanted, plan))
   for (const { command, args, optional } of plan) {
-    console.log(`No ${wanted.program} yet: ${command} ${args.join(' ')}`)
     try {
       await run(command, args)
     } catch (error) {
@@ -48,13 +69,26 @@ async function installPackage(wanted) {
 }
 
 /**
- * The commands that install a package without asking anyone; none where that is not ours to do.
- *
- * @param {Wanted} wanted
- * @param {{ isRoot: boolean, maySudo: boolean, has: (program: string) => boolean }} machine
- * @returns {{ command: string, args: string[], optional: boolean }[]}
+ * @param {Wanted[]} wanted
+ * @param {Step[]} plan
  */
-export function installPlan({ packages }, { isRoot, maySudo, has }) {
+export function announcement(wanted, plan) {
+  const names = wanted.map(({ program }) => program).join(', ')
+  const packages = wanted.map((each) => each.packages['apt-get']).join(', ')
+  const commands = plan.map(({ command, args }) => [command, ...args].join(' ')).join('; ')
+  return `Missing: ${names}. Installing the system packages ${packages} (SLUICE_NO_INSTALL=1 prevents this): ${commands}`
+}
+
+/** @typedef {{ command: string, args: string[], optional: boolean }} Step */
+
+/**
+ * The commands that install packages without asking anyone; none where that is not ours to do.
+ *
+ * @param {Wanted[]} wanted
+ * @param {{ isRoot: boolean, maySudo: boolean, has: (program: string) => boolean }} machine
+ * @returns {Step[]}
+ */
+export function installPlan(wanted, { isRoot, maySudo, has }) {
   if (!has('apt-get') || !(isRoot || maySudo)) return []
   /** @param {string[]} args */
   const asRoot = (...args) => {
@@ -62,33 +96,39 @@ export function installPlan({ packages }, { isRoot, maySudo, has }) {
     const [command = '', ...rest] = isRoot ? line : ['sudo', '-n', ...line]
     return { command, args: rest }
   }
+  const packages = wanted.map((each) => each.packages['apt-get'])
   return [
     // One unreachable source among many fails the update, yet the package may be known already.
     { ...asRoot('update'), optional: true },
-    { ...asRoot('install', '-y', '--no-install-recommends', packages['apt-get']), optional: false },
+    { ...asRoot('install', '-y', '--no-install-recommends', ...packages), optional: false },
   ]
 }
 
 /**
- * What a person should do on this machine, in one sentence.
+ * What a person should do on this machine, in one sentence for all that is missing.
  *
- * @param {Wanted} wanted
+ * @param {Wanted[]} wanted
  * @param {{ platform: string, has: (program: string) => boolean }} machine
  * @returns {string}
  */
-export function adviceFor({ program, what, packages }, { platform, has }) {
+export function adviceFor(wanted, { platform, has }) {
+  /** @param {keyof Wanted['packages']} installer */
+  const packages = (installer) => wanted.map((each) => each.packages[installer]).join(' ')
   const commands = /** @type {const} */ ([
-    ['apt-get', `sudo apt-get install ${packages['apt-get']}`],
-    ['apk', `apk add ${packages.apk}`],
-    ['dnf', `sudo dnf install ${packages.dnf}`],
-    ['brew', `brew install ${packages.brew}`],
+    ['apt-get', `sudo apt-get install ${packages('apt-get')}`],
+    ['apk', `apk add ${packages('apk')}`],
+    ['dnf', `sudo dnf install ${packages('dnf')}`],
+    ['brew', `brew install ${packages('brew')}`],
   ])
   const fitting = commands.find(([installer]) => has(installer))?.[1]
-  const remedy = fitting === undefined ? `install ${what} (${platform})` : `run: ${fitting}`
-  return `The tests need the program ${program}, and it is not on PATH; ${remedy}`
+  const list = wanted.map(({ what }) => what).join(', ')
+  const remedy = fitting === undefined ? `install ${list} (${platform})` : `run: ${fitting}`
+  const names = wanted.map(({ program }) => program).join(', ')
+  const [program, are] = wanted.length === 1 ? ['program', 'it is'] : ['programs', 'they are']
+  return `The tests need the ${program} ${names}, and ${are} not on PATH; ${remedy}`
 }
 
-/** @param {Wanted} wanted */
+/** @param {Wanted[]} wanted */
 export function adviceHere(wanted) {
   return adviceFor(wanted, { platform: process.platform, has: (name) => findProgram(name) !== undefined })
 }

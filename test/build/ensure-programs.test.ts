@@ -1,14 +1,15 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
+import { curl } from '../../scripts/ensure-curl.js'
 import { nginx } from '../../scripts/ensure-nginx.js'
 import { answers, redisServer, versionProblem } from '../../scripts/ensure-redis.js'
-import { adviceFor, findProgram, installPlan } from '../../scripts/lib/system-program.js'
+import { adviceFor, announcement, findProgram, installPlan, mayInstall } from '../../scripts/lib/system-program.js'
 
 const having =
   (...programs: string[]) =>
@@ -17,7 +18,7 @@ const having =
 
 describe('installing by itself', () => {
   test('takes the system package as root, even when updating the package lists fails', () => {
-    const plan = installPlan(redisServer, { isRoot: true, maySudo: false, has: having('apt-get') })
+    const plan = installPlan([redisServer], { isRoot: true, maySudo: false, has: having('apt-get') })
     expect(plan.map(({ command, args }) => [command, ...args].join(' '))).toEqual([
       'env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 update',
       'env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends redis-server',
@@ -26,7 +27,7 @@ describe('installing by itself', () => {
   })
 
   test('goes through sudo where that asks for no password', () => {
-    const plan = installPlan(redisServer, { isRoot: false, maySudo: true, has: having('apt-get', 'sudo') })
+    const plan = installPlan([redisServer], { isRoot: false, maySudo: true, has: having('apt-get', 'sudo') })
     expect(plan.map(({ command, args }) => [command, ...args.slice(0, 2)].join(' '))).toEqual([
       'sudo -n env',
       'sudo -n env',
@@ -34,13 +35,73 @@ describe('installing by itself', () => {
   })
 
   test('does nothing without the right to, or without apt', () => {
-    expect(installPlan(redisServer, { isRoot: false, maySudo: false, has: having('apt-get') })).toEqual([])
-    expect(installPlan(redisServer, { isRoot: true, maySudo: true, has: having('apk') })).toEqual([])
+    expect(installPlan([redisServer], { isRoot: false, maySudo: false, has: having('apt-get') })).toEqual([])
+    expect(installPlan([redisServer], { isRoot: true, maySudo: true, has: having('apk') })).toEqual([])
   })
 
   test('takes nginx by the name of its package', () => {
-    const plan = installPlan(nginx, { isRoot: true, maySudo: false, has: having('apt-get') })
+    const plan = installPlan([nginx], { isRoot: true, maySudo: false, has: having('apt-get') })
     expect(plan.at(-1)?.args.slice(-2)).toEqual(['--no-install-recommends', 'nginx'])
+  })
+
+  test('takes all that are missing in one go, and says so first: the packages, the commands, and how to prevent it', () => {
+    const plan = installPlan([redisServer, nginx, curl], { isRoot: true, maySudo: false, has: having('apt-get') })
+    expect(plan).toHaveLength(2)
+    expect(plan.at(-1)?.args.slice(-3)).toEqual(['redis-server', 'nginx', 'curl'])
+    const said = announcement([redisServer, nginx, curl], plan)
+    expect(said).toMatch(
+      /^Missing: redis-server, nginx, curl\. Installing the system packages redis-server, nginx, curl /,
+    )
+    expect(said).toContain('SLUICE_NO_INSTALL=1 prevents this')
+    for (const { command, args } of plan) expect(said).toContain([command, ...args].join(' '))
+    expect(said).not.toContain('\n')
+  })
+
+  test.each([
+    ['', true],
+    ['0', true],
+    ['1', false],
+    ['yes', false],
+  ])('with SLUICE_NO_INSTALL=%s it may: %s', (setting, may) => {
+    expect(mayInstall(setting)).toBe(may)
+  })
+})
+
+describe('a machine where packages can be installed without asking', () => {
+  const script = fileURLToPath(new URL('../../scripts/ensure-programs.js', import.meta.url))
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-'))
+  const log = join(folder, 'log')
+  const program = (name: string, body: string) => {
+    writeFileSync(join(folder, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 })
+  }
+  // What would install, as root and through sudo, writes down what it was asked for.
+  program('apt-get', '')
+  program('env', `echo "$@" >> ${log}`)
+  program('sudo', `test "$2" = true || echo "$@" >> ${log}`)
+  afterAll(() => rmSync(folder, { recursive: true }))
+  const ensure = (env: NodeJS.ProcessEnv) =>
+    spawnSync(process.execPath, [script], { env: { PATH: folder, ...env }, encoding: 'utf8' })
+
+  test('with SLUICE_NO_INSTALL=1 nothing is installed, and one list names everything that is missing', () => {
+    const { status, stdout, stderr } = ensure({ SLUICE_NO_INSTALL: '1' })
+    expect(status).toBe(1)
+    // nginx is looked for beside PATH, too, so it may be there.
+    expect(stderr).toMatch(
+      /^The tests need the programs redis-server, (nginx, )?curl, and they are not on PATH; run: sudo apt-get install redis-server (nginx )?curl\n$/,
+    )
+    expect(stdout).toBe('')
+    expect(existsSync(log)).toBe(false)
+  })
+
+  test('otherwise what it runs is what it has announced', () => {
+    const { status, stdout, stderr } = ensure({})
+    const commands = readFileSync(log, 'utf8').trim().split('\n')
+    expect(commands).toHaveLength(2)
+    expect(stdout).toMatch(/^Missing: redis-server, .*curl\. Installing /)
+    for (const command of commands) expect(stdout).toContain(command)
+    // It did not help, so the person is told.
+    expect(stderr).toContain('run: sudo apt-get install redis-server')
+    expect(status).toBe(1)
   })
 })
 
@@ -51,13 +112,19 @@ describe('the advice', () => {
     ['dnf', 'sudo dnf install redis'],
     ['brew', 'brew install redis'],
   ])('with %s is: %s', (program, command) => {
-    expect(adviceFor(redisServer, { platform: 'linux', has: having(program) })).toBe(
+    expect(adviceFor([redisServer], { platform: 'linux', has: having(program) })).toBe(
       `The tests need the program redis-server, and it is not on PATH; run: ${command}`,
     )
   })
 
+  test('for several at once is one command', () => {
+    expect(adviceFor([redisServer, nginx], { platform: 'linux', has: having('apk') })).toBe(
+      'The tests need the programs redis-server, nginx, and they are not on PATH; run: apk add redis nginx',
+    )
+  })
+
   test('without a known package manager says what is needed', () => {
-    expect(adviceFor(redisServer, { platform: 'sunos', has: having() })).toContain('install Redis 7 or later (sunos)')
+    expect(adviceFor([redisServer], { platform: 'sunos', has: having() })).toContain('install Redis 7 or later (sunos)')
   })
 })
 
@@ -81,10 +148,10 @@ describe('a machine without redis-server and without a way to install it', () =>
 
 test('a machine without nginx and without a way to install it fails and says what is missing', () => {
   const want = { ...nginx, folders: [] }
-  expect(adviceFor(want, { platform: 'linux', has: having('dnf') })).toBe(
+  expect(adviceFor([want], { platform: 'linux', has: having('dnf') })).toBe(
     'The tests need the program nginx, and it is not on PATH; run: sudo dnf install nginx',
   )
-  expect(adviceFor(want, { platform: 'linux', has: having() })).toContain('install nginx 1.19.5 or later (linux)')
+  expect(adviceFor([want], { platform: 'linux', has: having() })).toContain('install nginx 1.19.5 or later (linux)')
 })
 
 describe('the version', () => {

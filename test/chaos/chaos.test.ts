@@ -13,15 +13,13 @@ beforeAll(ensureBuiltCore)
 const ROUNDS = effort.of(5, 1)
 /** Before, between and after troubles. */
 const CALM_MS = effort.of(600, 250)
-/** Beyond its deadline, on an idle machine. */
-const BEYOND_DEADLINE_MS = 50
-/** For a machine that does other things, too. */
-const SLACK_MS = 250
+/** Beyond its deadline; on a machine that does other things, too, only what hangs. */
+const BEYOND_DEADLINE_MS = effort.of(300, 5000)
 
 describe(`under load, over ioredis and redis (seed ${effort.seed}), while`, () => {
   test.each(effort.chosen(Object.keys(SCENARIOS), 3))(
     '%s: every decision comes in time, none too many, and soon by the store again',
-    { timeout: effort.of(180_000, 60_000) },
+    { timeout: 180_000 },
     async (name) => {
       const scenario = SCENARIOS[name] as Scenario
       const outcome = await run(scenario)
@@ -70,7 +68,7 @@ function expectWhatHoldsAlways(outcome: Outcome): void {
     placesLost: 0,
   })
   expect(outcome.keysSeen).toBeGreaterThan(0)
-  expect(outcome.beyondDeadlineMs).toBeLessThan(BEYOND_DEADLINE_MS + SLACK_MS)
+  expect(outcome.beyondDeadlineMs).toBeLessThan(BEYOND_DEADLINE_MS)
   for (const tookMs of outcome.returns) expect(tookMs).toBeLessThanOrEqual(RETURN_WITHIN_MS)
   // What was not answered in time may have been charged, once; nothing is charged twice. A process that is killed has
   // asked for no more than a deadline lasts.

@@ -9,11 +9,12 @@ import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 import type { Way } from './app.js'
 import { App, type Count, commonNow } from './apps.js'
+import { effort } from './effort.js'
 import { type Judgement, judge, type Loss } from './judge.js'
 import { ASKED_EVERY_MS, PLACES, PLACES_TTL_MS } from './limits.js'
 
 /** How soon decisions have to be the store's again once it is back. */
-export const RETURN_WITHIN_MS = 2000
+export const RETURN_WITHIN_MS = effort.of(2000, 15_000)
 
 export type Topology = 'single' | 'cluster' | 'sentinel'
 
@@ -184,7 +185,7 @@ export class World {
   /** What the store has counted when nobody holds a place any more, not even one who died or could not free it. */
   async #finalCounts(): Promise<readonly Count[]> {
     const app = this.apps[0] as App
-    const lapsedAt = performance.now() + PLACES_TTL_MS + 500
+    const lapsedAt = performance.now() + PLACES_TTL_MS + 15_000
     for (;;) {
       const counts = await app.counts()
       if (counts.every(({ freePlaces }) => freePlaces === PLACES) || performance.now() > lapsedAt) return counts

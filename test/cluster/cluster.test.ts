@@ -292,7 +292,8 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
       try {
         const before = performance.now()
         expect((await limiter.consume(user)).kind).toBe('unavailable')
-        expect(performance.now() - before).toBeLessThan(200 + 250)
+        // Not for as long as it hangs, which is until the end of this test.
+        expect(performance.now() - before).toBeLessThan(5000)
         const alone = createLimiter({
           name: 'half',
           store,

@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close()
 })
 
-const RECOVERY = { withinMs: 2000 }
+const RECOVERY = { withinMs: 20_000 }
 
 describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
   async function watched(
@@ -57,14 +57,15 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
       expect(told).toEqual([`unavailable 127.0.0.1:${hung.port}`])
       const before = performance.now()
       for (let n = 0; n < 100; n++) await limiter.consume(lost)
-      expect(performance.now() - before).toBeLessThan(100)
+      // Half of what they would take if each waited for its deadline.
+      expect(performance.now() - before).toBeLessThan(5000)
     } finally {
       hung.kill('SIGCONT')
     }
     await everywhere(limiter)
     expect(store.state).toBe('available')
     expect(told.at(-1)).toBe(`available 127.0.0.1:${hung.port}`)
-  }, 20_000)
+  })
 
   test('a policy that needs a master which is away charges the others nothing, and does not wait', async () => {
     const { store, limiter } = await watched()
@@ -91,7 +92,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
       hung.kill('SIGCONT')
     }
     await until('both are asked', () => decided(both.consume(user)), RECOVERY)
-  }, 20_000)
+  })
 
   test('what one master refused stays refused, though another does not hear that it is given back', async () => {
     const { client, ready, close } = clusterClients[kind](cluster)
@@ -146,7 +147,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     wire.silence()
     wire.toServer.pass()
     for (const { limiter } of [known, fresh]) await until('it decides', () => decided(limiter.consume('k')), RECOVERY)
-  }, 20_000)
+  })
 
   test('what is decided here while its slot moves to another master is not charged there later', async () => {
     const { limiter } = await watched()
@@ -198,5 +199,5 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     } finally {
       hung.kill('SIGCONT')
     }
-  }, 30_000)
+  })
 })

@@ -119,7 +119,7 @@ test('memory and Redis agree on reserves, bytes, tiers and whatever is settled, 
   )
   expect(run).toBeGreaterThanOrEqual(RUNS)
   for (const store of stores) await store.close()
-}, 120_000)
+})
 
 function isVerdict(answer: unknown): answer is Verdict {
   return typeof answer === 'object' && answer !== null && 'allowed' in answer

@@ -93,5 +93,5 @@ for (const [name, limits] of Object.entries({ ...POLICIES, shared: ON_TWO_KEYS }
       }
     }
     for (const store of [memory, ...stores]) await store.close()
-  }, 60_000)
+  })
 }

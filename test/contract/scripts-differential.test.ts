@@ -127,14 +127,14 @@ for (const [name, limits] of one) {
           const [ours, theirs] = await Promise.all(servers.map((server) => stateOf(server, 'same')))
           expect(ours?.map(withoutLife), told).toEqual(theirs?.map(withoutLife))
           ours?.forEach(([key, , lifeMs], n) => {
-            expect(Math.abs(lifeMs - (theirs?.[n]?.[2] as number)), `${told}: ${key}`).toBeLessThan(1000)
+            expect(Math.abs(lifeMs - (theirs?.[n]?.[2] as number)), `${told}: ${key}`).toBeLessThan(10_000)
           })
         }
       }
       for (const { close } of places) await close()
       expect(await alikeOn(alone)).toEqual([expected])
       expect(await alikeOn(beside)).toEqual([])
-    }, 60_000)
+    })
   }
 }
 

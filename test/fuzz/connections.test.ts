@@ -82,8 +82,8 @@ const left = async ({ limiter }: BodyApp) => (await limiter.peek('everyone')).li
 
 /** Everything that connections took is given back when they are gone. */
 async function expectAllFreed(app: Running): Promise<void> {
-  await until(`no connection is left: ${app.what}`, async () => (await connections(app)) === 0, { withinMs: 3000 })
-  await until(`every place is free: ${app.what}`, async () => (await left(app))[0] === PLACES, { withinMs: 3000 })
+  await until(`no connection is left: ${app.what}`, async () => (await connections(app)) === 0)
+  await until(`every place is free: ${app.what}`, async () => (await left(app))[0] === PLACES)
 }
 
 /** Answers that a server may give to anybody: others would be an error of ours. */

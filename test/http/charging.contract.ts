@@ -129,9 +129,10 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         const startedAt = performance.now()
         expect((await fetch(app.url)).status).toBe(429)
         const first = performance.now() - startedAt
-        expect((await fetch(app.url)).status).toBe(429)
         expect(first).toBeGreaterThan(900)
-        expect(performance.now() - startedAt - first).toBeLessThan(500)
+        for (let n = 0; n < 30; n++) expect((await fetch(app.url)).status).toBe(429)
+        // Half of what they would take if each waited for its second.
+        expect(performance.now() - startedAt - first).toBeLessThan(15_000)
       })
 
       test('who waits longer than maxWait for the outcome of others is refused', async () => {

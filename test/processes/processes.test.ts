@@ -96,10 +96,15 @@ describe.each(Object.entries(clocks))(`${PROCESSES} processes %s`, (clock, shift
 
   test('have the clocks that this test gives them', async () => {
     const limiter = { name: 'clocks', make: 'slidingLog', options: { limit: 1, window: 1 } }
+    // The clocks of a process, Date's and its own, may differ by a little.
+    const before = Date.now() - 1000
     const outcomes = await ask(workers, { limiter, key: 'any', requests: 1 })
+    const after = Date.now() + 1000
     for (const [i, { clockMs, dateMs }] of outcomes.entries()) {
-      expect(Math.abs(clockMs - (Date.now() + (shifts[i] as number)))).toBeLessThan(2000)
-      expect(Math.abs(dateMs - (Date.now() + (shifts[i] as number)))).toBeLessThan(2000)
+      for (const ms of [clockMs, dateMs]) {
+        expect(ms - (shifts[i] as number)).toBeGreaterThan(before)
+        expect(ms - (shifts[i] as number)).toBeLessThan(after)
+      }
     }
   })
 
@@ -123,7 +128,7 @@ test.each(['ioredis', 'ioredis5', 'redis', 'redis5'])(
     const env = { ...process.env, REDIS_PORT: String(server.port), NODE_OPTIONS: '' }
     const { stdout } = await promisify(execFile)(process.execPath, [fileOf('lingerer.js'), kind], {
       env,
-      timeout: 10_000,
+      timeout: 100_000,
     })
     expect(stdout.trim()).toBe('true 4')
   },

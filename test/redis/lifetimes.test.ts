@@ -95,7 +95,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     const limiter = on(store, 3, 200)
     await limiter.consume('k', { cost: 3 })
     await persistAll()
-    await until('it admits again', async () => (await limiter.consume('k')).allowed, { withinMs: 2000 })
+    await until('it admits again', async () => (await limiter.consume('k')).allowed)
     await expectLifetimes('healed', 2 * 200 + SPARE_MS)
   })
 
@@ -106,7 +106,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     await until('all keys are gone', async () => (await server.lifetimes()).size === 0, {
       withinMs: 160 * 2 + SPARE_MS,
     })
-  }, 70_000)
+  })
 
   test('a refund that comes after the state has ended makes no key', async () => {
     const limiter = on(store, 3, 100)
@@ -127,7 +127,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     await limiter.refund('k', verdict)
     const { remaining, resetAfterMs } = await limiter.peek('k')
     expect(remaining).toBe(3)
-    for (const leftMs of (await server.lifetimes()).values()) expect(leftMs).toBeGreaterThan(resetAfterMs - 1000)
+    for (const leftMs of (await server.lifetimes()).values()) expect(leftMs).toBeGreaterThan(resetAfterMs - SPARE_MS)
   })
 
   test('a refund after a reset makes no key and gives no more than there is', async () => {
@@ -238,5 +238,5 @@ test('a block ends by itself, and a longer window than a timer can hold neither 
   for (const leftMs of (await server.lifetimes()).values()) expect(leftMs).toBeGreaterThan(299 * 24 * HOUR_MS)
   await limiter.block('b', { for: 80 })
   expect((await limiter.consume('b')).reason).toBe('blocked')
-  await until('the block is over', async () => (await limiter.peek('b')).reason === undefined, { withinMs: 1000 })
+  await until('the block is over', async () => (await limiter.peek('b')).reason === undefined)
 })

@@ -20,7 +20,7 @@ export interface Nginx {
  */
 export async function startNginx(settings: string, port: number): Promise<Nginx> {
   const binary = find(nginx)
-  if (binary === undefined) throw new Error(adviceHere(nginx))
+  if (binary === undefined) throw new Error(adviceHere([nginx]))
   const dir = mkdtempSync(join(tmpdir(), 'sluice-nginx-'))
   const config = join(dir, 'nginx.conf')
   writeFileSync(config, settings)

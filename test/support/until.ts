@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface UntilOptions {
-  /** Whole milliseconds. @default 10_000 */
+  /** Whole milliseconds. @default 30_000 */
   readonly withinMs?: number
   /** Whole milliseconds between two looks. @default 10 */
   readonly everyMs?: number
@@ -22,7 +22,7 @@ export async function until<T>(
   look: () => T | Falsy | Promise<T | Falsy>,
   options: UntilOptions = {},
 ): Promise<T> {
-  const { withinMs = 10_000, everyMs = 10, giveUpOn } = options
+  const { withinMs = 30_000, everyMs = 10, giveUpOn } = options
   const deadline = performance.now() + withinMs
   let cause: unknown
   do {

@@ -102,6 +102,11 @@ export class PlanPools {
     return this.#byName[Symbol.iterator]()
   }
 
+  /** Starts the walk anew. A map's iterator keeps all that was in the map when it was asked last, gone or not. */
+  rewind(): void {
+    this.#walk = undefined
+  }
+
   /** Makes room for another pool if the next one, in a circle, holds nothing: a key that is asked for often is soon back. */
   evict(): boolean {
     // Map iterators survive deletions and see additions, so one iterator can walk for ever.

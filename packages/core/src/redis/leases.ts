@@ -75,7 +75,7 @@ export class Leases {
     this.#timer = undefined
     for (const pools of this.#byPlan.values()) for (const [, pool] of pools) this.#shut(pool)
     this.#byPlan.clear()
-    this.#lastPlan = undefined
+    this.#forgetLast()
     this.#pools = 0
     await Promise.all(this.#underWay)
   }
@@ -227,6 +227,11 @@ export class Leases {
     return this.#lastPools
   }
 
+  #forgetLast(): void {
+    this.#lastPlan = undefined
+    this.#lastPools = undefined
+  }
+
   #isOneRun(identities: readonly string[]): boolean {
     return identities.length === 1 || this.#source.isOneRun(identities)
   }
@@ -242,7 +247,7 @@ export class Leases {
     if (!pools) {
       pools = new PlanPools()
       this.#byPlan.set(plan, pools)
-      this.#lastPlan = undefined
+      this.#forgetLast()
     }
     const pool = new Pool(ask, this.#clock)
     pools.set(nameOf(identities), pool)
@@ -278,8 +283,10 @@ export class Leases {
         this.#pools--
       }
       if (pools.size === 0) this.#byPlan.delete(plan)
+      // While there is room, nothing is evicted.
+      else if (this.#pools < MOST_POOLS) pools.rewind()
     }
-    this.#lastPlan = undefined
+    this.#forgetLast()
     if (this.#pools > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
