@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { explore } from './support/explore.js'
+import { type PermitsOptions, PermitsWorld } from './support/permits-world.js'
+
+const explorePermits = (options: PermitsOptions) => explore(() => new PermitsWorld(options))
+
+test('a client that leaves, and a handler that begins, ends and releases, at any moment', async () => {
+  const { schedules } = await explorePermits({
+    events: ['headers', 'leave', 'end', 'release'],
+    showsPromise: false,
+    halves: 3,
+  })
+  expect(schedules).toBeGreaterThan(100)
+})
+
+test('the same where the framework shows the promise of the handler', async () => {
+  const { schedules } = await explorePermits({
+    events: ['headers', 'leave', 'end', 'settle', 'release'],
+    showsPromise: true,
+    halves: 3,
+  })
+  expect(schedules).toBeGreaterThan(100)
+})
