@@ -26,13 +26,14 @@ export class PermitsWorld implements World {
   readonly #limiter: Limiter
   readonly #permits: InstanceType<typeof Permits>
   readonly #response: ServerResponse
-  readonly #taken = new Set<Event>()
+  /** When it happened, by the clock. */
+  readonly #taken = new Map<Event, number>()
   #settle = () => {}
   #now = 1e12
   #halves: number
   /** By the rule: until when the permit is held, by the clock. */
   #until: number
-  #ready: Promise<void>
+  readonly #ready: Promise<void>
 
   constructor(options: PermitsOptions) {
     this.#options = options
@@ -64,6 +65,8 @@ export class PermitsWorld implements World {
   steps(): Step[] {
     const steps: Step[] = this.#options.events
       .filter((event) => !this.#taken.has(event))
+      // A response begins once.
+      .filter((event) => event !== 'headers' || !this.#response.headersSent)
       .map((event) => ({ name: event, take: () => this.#take(event) }))
     if (this.#halves > 0 && steps.length > 0) {
       steps.push({ name: `${HALF_MS} ms pass`, take: () => this.#pass() })
@@ -72,7 +75,7 @@ export class PermitsWorld implements World {
   }
 
   state(): string {
-    return `${[...this.#taken].join()} ${this.#halves} ${this.#now} ${this.#until}`
+    return `${[...this.#taken].join()} ${this.#halves} ${this.#until}`
   }
 
   async check(): Promise<void> {
@@ -96,7 +99,7 @@ export class PermitsWorld implements World {
   #take(event: Event): unknown {
     const hasLeft = this.#taken.has('leave')
     const hasBegun = this.#response.headersSent
-    this.#taken.add(event)
+    this.#taken.set(event, this.#now)
     switch (event) {
       case 'headers':
         // A framework that shows the promise tells more by that.
