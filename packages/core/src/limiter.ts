@@ -325,14 +325,17 @@ export class Limiter<Subject = string> {
     }
   }
 
-  /** Frees the places that a verdict took in `concurrency` limits; what it charged elsewhere stays charged. */
-  async release(verdict: Verdict): Promise<void> {
-    const charge = this.#chargeOf(verdict)
+  /**
+   * Releases the permits that a verdict took in `concurrency` limits; what it charged elsewhere stays charged. A second
+   * call frees nothing more. Without a verdict, as a skipped request is, it does nothing.
+   */
+  async release(verdict: Verdict | undefined): Promise<void> {
+    const charge = verdict && this.#chargeOf(verdict)
     if (!charge?.ask.lease || charge.refunded) return
     if (await this.#tell(charge, { ...charge.ask, op: RELEASE })) this.#lines.wake()
   }
 
-  /** Holds the places of a verdict for another `ttl`; places already freed or lapsed are not taken again. */
+  /** Holds the permits of a verdict for another `ttl`; permits already released or lapsed are not taken again. */
   async renew(verdict: Verdict): Promise<void> {
     const charge = this.#chargeOf(verdict)
     if (!charge?.ask.lease || charge.refunded) return

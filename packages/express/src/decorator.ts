@@ -1,4 +1,4 @@
-import { asFailure, decoratorFor, type HandlerDecorator, runBehind } from '@sluice/core'
+import { asFailure, decoratorFor, type HandlerDecorator, handledBy, runBehind } from '@sluice/core'
 import type { NextFunction, Request, Response } from 'express'
 import { type ExpressRateLimitOptions, rateLimit } from './rate-limit.js'
 
@@ -27,7 +27,12 @@ export function RateLimited(options: ExpressRateLimitOptions): HandlerDecorator<
     try {
       await runBehind(
         (goOn) => limiter(req, res, goOn),
-        () => method(req, res, once as NextFunction),
+        () => {
+          const result = method(req, res, once as NextFunction)
+          // What it has handed on to `next` is not done when it is.
+          handledBy(res, result, () => !isCalled)
+          return result
+        },
         res,
       )
     } catch (error) {

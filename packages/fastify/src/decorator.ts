@@ -1,4 +1,4 @@
-import { decoratorFor, type HandlerDecorator, runBehind } from '@sluice/core'
+import { decoratorFor, type HandlerDecorator, handledBy, runBehind } from '@sluice/core'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type FastifyRateLimitOptions, rateLimitHook } from './hook.js'
 
@@ -24,10 +24,16 @@ export function RateLimited(options: FastifyRateLimitOptions): HandlerDecorator<
       (goOn) => hook(request, reply, goOn),
       () => {
         const result = method(request, reply)
+        if (result !== reply) handledBy(reply.raw, result, () => !isHijacked(reply))
         // It answers by `reply.send`, maybe later. Fastify wants that said where there may be a promise.
         return result === undefined ? reply : result
       },
       reply.raw,
     )
   })
+}
+
+/** Whether the method answers by the raw response, maybe later. */
+function isHijacked(reply: FastifyReply): boolean {
+  return reply.sent && !reply.raw.writableEnded
 }

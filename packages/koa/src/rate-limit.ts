@@ -1,4 +1,13 @@
-import { asFailure, createGuard, type Guard, type Outcome, type RateLimitOptions } from '@sluice/core'
+import { Stream } from 'node:stream'
+import {
+  asFailure,
+  createGuard,
+  type Guard,
+  handledBy,
+  type Outcome,
+  type RateLimitOptions,
+  streamEnd,
+} from '@sluice/core'
 import type { Context, Middleware, Next } from 'koa'
 import { KoaContext } from './context.js'
 
@@ -15,6 +24,7 @@ export type RateLimitMiddleware = Middleware & Pick<Guard<Context>, 'limiter'>
  */
 export function rateLimit(options: KoaRateLimitOptions): RateLimitMiddleware {
   const guard = createGuard(options)
+  const goOn = guard.holdsPermits ? goOnHolding : goOnFreely
 
   // Not `async`: what is decided at once goes on at once, and what is not makes no more promises than it takes.
   function rateLimit(ctx: Context, next: Next): Promise<void> | undefined {
@@ -24,14 +34,14 @@ export function rateLimit(options: KoaRateLimitOptions): RateLimitMiddleware {
     } catch (thrown) {
       return fail(thrown)
     }
-    return outcome instanceof Promise ? goOnLater(outcome, ctx, next) : goOn(outcome, ctx, next)
+    return outcome instanceof Promise ? goOnLater(outcome, ctx, next, goOn) : goOn(outcome, ctx, next)
   }
 
   return Object.assign(rateLimit, { limiter: guard.limiter })
 }
 
 // Apart, so that what is decided at once makes no closure.
-function goOnLater(outcome: Promise<Outcome>, ctx: Context, next: Next): Promise<void> {
+function goOnLater(outcome: Promise<Outcome>, ctx: Context, next: Next, goOn: GoOn): Promise<void> {
   return outcome.then((late) => goOn(late, ctx, next), fail)
 }
 
@@ -39,8 +49,11 @@ function fail(thrown: unknown): never {
   throw asFailure(thrown)
 }
 
+type GoOn = typeof goOnFreely
+
 /** Puts an outcome on the response, and runs what comes next if it is to run. */
-function goOn({ proceed, verdict, headers, reply }: Outcome, ctx: Context, next: Next): Promise<void> | undefined {
+function goOnFreely(outcome: Outcome, ctx: Context, next: Next): Promise<void> | undefined {
+  const { proceed, verdict, headers, reply } = outcome
   const { res } = ctx
   if (verdict) ctx.state.rateLimit = verdict
   // As `ctx.set` does, which looks for other types of values first. Before the body, for which Koa would guess a type.
@@ -50,4 +63,20 @@ function goOn({ proceed, verdict, headers, reply }: Outcome, ctx: Context, next:
     ctx.body = reply.body instanceof Uint8Array ? Buffer.from(reply.body) : reply.body
   }
   return proceed ? next() : undefined
+}
+
+/** The same for a limiter with permits, which a handler whose client has left holds until it is done. */
+function goOnHolding(outcome: Outcome, ctx: Context, next: Next): Promise<void> | undefined {
+  const handled = goOnFreely(outcome, ctx, next)
+  if (handled && outcome.verdict) handledBy(ctx.res, handled, () => isDone(ctx), outcome.verdict)
+  return handled
+}
+
+/** Whether nothing works for the response once the middleware is through. */
+async function isDone(ctx: Context): Promise<boolean> {
+  // It answers by itself, maybe later.
+  if (ctx.respond === false) return false
+  // Koa destroys the stream when the client has left; what feeds it may take longer.
+  if (ctx.body instanceof Stream) await streamEnd(ctx.body as never)
+  return true
 }

@@ -1,3 +1,4 @@
+import type * as inPermits from '../../../packages/core/src/http/permits.js'
 import type * as acrossSlots from '../../../packages/core/src/redis/across-slots.js'
 import type * as inBreaker from '../../../packages/core/src/redis/breaker.js'
 import type * as inLeases from '../../../packages/core/src/redis/leases.js'
@@ -18,3 +19,4 @@ export const { Breaker } = await inside<typeof inBreaker>(`redis/breaker.${exten
 export const { OutageWarnings } = await inside<typeof inWarnings>(`redis/outage-warnings.${extension}`)
 export const { Leases } = await inside<typeof inLeases>(`redis/leases.${extension}`)
 export const { CONSUME, PEEK, CHARGE, REFUND, RELEASE, RENEW } = await inside<typeof port>(`store.${extension}`)
+export const { Permits } = await inside<typeof inPermits>(`http/permits.${extension}`)

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { bodyProblem } from './body-problem.js'
-import type { HttpContext } from './context.js'
+import type { HttpContext, RawResponse } from './context.js'
 import type { Reply } from './responders/responder.js'
 
 /** The raw request behind a context. */
@@ -127,6 +127,15 @@ export function cutOff(context: HttpContext<never>, raw: IncomingMessage, most: 
     return
   }
   const { status, headers, body } = tooLargeReply(raw, most)
+  // One that reads the body sees it aborted; one that does not knows of nothing.
+  if (raw.readableFlowing === null) answeredUnread.add(response)
   response.writeHead(status, [...headers, ['Content-Length', String(Buffer.byteLength(body))]].flat())
   response.end(body, abort)
+}
+
+const answeredUnread = new WeakSet<object>()
+
+/** Whether 413 was sent in place of a handler that had not begun to read the body, so that it may still work. */
+export function wasAnsweredUnread(response: RawResponse): boolean {
+  return answeredUnread.has(response)
 }

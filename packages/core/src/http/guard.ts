@@ -1,3 +1,4 @@
+import { durationMs } from '../duration.js'
 import { invalidPolicy, SluiceError, show } from '../errors.js'
 import { type AskOptions, Limiter } from '../limiter.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
@@ -17,8 +18,8 @@ import { nobodyBy } from './identity/anonymous.js'
 import { byIp } from './identity/ip.js'
 import { lineUp } from './line-up.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
+import { Permits, releasePermits } from './permits.js'
 import { tellOfLeaving } from './pipelined.js'
-import { Places } from './places.js'
 import { Responders } from './responders/choice.js'
 import { reject } from './responders/reject.js'
 import { type Action, type Ending, isLater, type Reply } from './responders/responder.js'
@@ -44,6 +45,8 @@ export interface Guard<Request> {
   (context: HttpContext<Request>): Outcome | Promise<Outcome>
   /** The limiter behind it: to peek, reset, block and unblock. */
   readonly limiter: Limiter<Request | string>
+  /** Whether its verdicts take permits of `concurrency` limits, which are held until the handler is done. */
+  readonly holdsPermits: boolean
 }
 
 const ANSWERED: Outcome = Object.freeze({ proceed: false, verdict: undefined, headers: [], reply: undefined })
@@ -73,7 +76,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     invalidPolicy(where, 'priority', 'one beside reserve, or nobody could use what is kept', undefined)
   }
   const charging = chargingFor(where, options as ChargingOptions, limiter, store)
-  const places = placesOf(limiter)
+  const permits = permitsOf(where, limiter)
   // Whoever may have to wait for room, or for the outcome of others, goes by nothing that was said a moment ago.
   const fresh = responders.linesUp || options.count !== undefined
 
@@ -93,8 +96,14 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
 
   function receive(context: HttpContext<Request>): Outcome | Promise<Outcome> {
     const tooLarge = charging?.receive(context)
-    if (!tooLarge) return charging?.isCutOff(context) ? ANSWERED : price(context)
+    if (!tooLarge) return charging?.isCutOff(context) ? answered(context) : price(context)
     return { proceed: false, verdict: undefined, headers: sizedHeaders(tooLarge), reply: tooLarge }
+  }
+
+  /** Another limiter has answered already, so no handler runs. */
+  function answered(context: HttpContext<Request>): Outcome {
+    void releasePermits(context.response)
+    return ANSWERED
   }
 
   function price(context: HttpContext<Request>): Outcome | Promise<Outcome> {
@@ -195,7 +204,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   }
 
   function hold(context: HttpContext<Request>, verdict: Verdict): void {
-    places?.hold(verdict, context.response)
+    permits?.hold(verdict, context.response)
     charging?.settleLater(context, verdict)
     responders.admitted(context)
   }
@@ -225,8 +234,11 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   function outcome(context: HttpContext<Request>, verdict: Verdict, ending: Ending): Outcome {
     if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
     if (onVerdict) heed(onVerdictName, onVerdict(context.request, verdict, context))
-    if (ending === 'gone' || charging?.isCutOff(context, verdict))
+    if (ending === 'gone' || charging?.isCutOff(context, verdict)) {
+      // No handler runs, so limiters before this one have none to wait for.
+      void releasePermits(context.response)
       return { proceed: false, verdict, headers: [], reply: undefined }
+    }
     if (ending === 'proceed') {
       const tells = enforcement.tells(verdict) && !responders.hidesQuota
       const headers = tells ? quotaHeaders(writers, context, verdict) : []
@@ -239,7 +251,10 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     return { proceed: false, verdict, headers: [...fields, ...sizedHeaders(ending)], reply: ending }
   }
 
-  return Object.assign(guard, { limiter: limiter as Limiter<Request | string> })
+  return Object.assign(guard, {
+    limiter: limiter as Limiter<Request | string>,
+    holdsPermits: permits !== undefined,
+  })
 }
 
 function quotaHeaders<Request>(
@@ -267,9 +282,17 @@ function behindOthers(verdict: Verdict): Verdict {
   return verdict.allowed ? Verdict.marked(verdict, { waitMs: 1 }) : verdict
 }
 
-function placesOf<Request>(limiter: Limiter<Request>): Places | undefined {
-  const ttls = limiter.limits.filter((limit) => limit.algorithm === 'concurrency').map(({ window }) => Number(window))
-  return ttls.length > 0 ? new Places(limiter, Math.min(...ttls)) : undefined
+function permitsOf<Request>(where: string, limiter: Limiter<Request>): Permits | undefined {
+  const limits = limiter.limits.filter(({ algorithm }) => algorithm === 'concurrency')
+  if (limits.length === 0) return undefined
+  const ttls = limits.map(({ window }) => Number(window))
+  // Checked again: a copy of a limit may have something changed.
+  const maxHolds = limits.map(({ maxHold }) => durationMs(where, 'maxHold', maxHold))
+  return new Permits(limiter, {
+    shortestTtlMs: Math.min(...ttls),
+    longestTtlMs: Math.max(...ttls),
+    maxHoldMs: Math.min(...maxHolds),
+  })
 }
 
 function checkReply(where: string, reply: unknown): void {

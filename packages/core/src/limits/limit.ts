@@ -65,6 +65,8 @@ export interface Limit<Subject = any> extends CommonOptions<Subject>, LeasableOp
   readonly limit: OrFunction<number, Subject>
   /** Milliseconds, or a function of the request. */
   readonly window: OrFunction<number | string, Subject>
+  /** Of `concurrency` alone, in milliseconds: see `ConcurrencyOptions`. */
+  readonly maxHold?: number
   /**
    * The kernel and its numbers for one concrete limit and window.
    *

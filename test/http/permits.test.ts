@@ -1,0 +1,241 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { connect as connectHttp2 } from 'node:http2'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { concurrency, everyone, type Limiter, limiterOf, memoryStore, redisStore } from '@sluice/core'
+import * as express from '@sluice/express'
+import * as fastify from '@sluice/fastify'
+import makeExpress from 'express'
+import makeFastify from 'fastify'
+import { Redis } from 'ioredis'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { opened } from '../fuzz/support/wire.js'
+import { startRedis } from '../support/redis-server.js'
+import { until } from '../support/until.js'
+import { permitContract, stands } from './permits.contract.js'
+import { type Handling, listen, PERMIT_APPS, PERMIT_APPS_HTTP2, type PermitAppFactory } from './support/permit-apps.js'
+import { http1Client, http2Client, stop } from './support/permit-clients.js'
+
+for (const [name, factory] of Object.entries(PERMIT_APPS)) permitContract(name, factory, http1Client)
+for (const [name, factory] of Object.entries(PERMIT_APPS_HTTP2)) permitContract(name, factory, http2Client)
+
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  vi.useRealTimers()
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+const TTL_MS = 60_000
+const busy = { name: 'busy', key: everyone(), limits: [concurrency({ limit: 1, ttl: TTL_MS, maxHold: TTL_MS })] }
+const free = async (limiter: Pick<Limiter<string>, 'peek'>) => (await limiter.peek('everyone')).remaining
+
+async function serve(make: PermitAppFactory, handlers: Parameters<PermitAppFactory>[1], options = {}) {
+  const { server, limiter } = await make([{ ...busy, store: memoryStore(), ...options } as never], handlers)
+  const port = await listen(server)
+  closing.push(() => stop(server))
+  return { server, port, limiter }
+}
+
+describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
+  test('413 in the middle of a body that nobody reads releases no permit of the handler', async () => {
+    const handled: Handling[] = []
+    const app = await serve(make, { takeOver: (handling) => handled.push(handling) }, { maxBodyBytes: 10 })
+    const socket = await opened(app.port)
+    socket.write('GET /raw HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n')
+    await until('the handler runs', () => handled[0])
+    socket.write(`20\r\n${'b'.repeat(32)}\r\n0\r\n\r\n`)
+    const [answer] = await once(socket, 'data')
+    expect(String(answer)).toMatch(/^HTTP\/1.1 413 /)
+    await until('the connection is closed', () => handled[0]?.raw.destroyed)
+    expect(await free(app.limiter)).toBe(0)
+    handled[0]?.raw.end()
+    await until('the permit is free', async () => (await free(app.limiter)) === 1)
+  })
+
+  const head = (method: string, ...lines: string[]) =>
+    [`${method} /raw HTTP/1.1`, 'Host: x', 'Content-Type: text/plain', ...lines, '', ''].join('\r\n')
+  const CHUNKED = 'Transfer-Encoding: chunked'
+  test.each<[string, string, 'destroy' | 'resetAndDestroy' | 'end']>([
+    ['leaves', head('GET'), 'destroy'],
+    ['resets', head('GET'), 'resetAndDestroy'],
+    ['half-closes', head('GET'), 'end'],
+    ['leaves a HEAD request', head('HEAD'), 'destroy'],
+    ['leaves over HTTP/1.0', 'GET /raw HTTP/1.0\r\n\r\n', 'destroy'],
+    ['leaves after Connection: close', head('GET', 'Connection: close'), 'resetAndDestroy'],
+    ['leaves in an announced body', `${head('POST', 'Content-Length: 10')}12345`, 'destroy'],
+    ['resets in an announced body', `${head('POST', 'Content-Length: 10')}12345`, 'resetAndDestroy'],
+    ['half-closes in an announced body', `${head('POST', 'Content-Length: 10')}12345`, 'end'],
+    ['leaves in a chunk', `${head('POST', CHUNKED)}a\r\n12345`, 'destroy'],
+    ['leaves between chunks', `${head('POST', CHUNKED)}5\r\n12345\r\n`, 'resetAndDestroy'],
+    ['sends a broken chunk', `${head('POST', CHUNKED)}5\r\n12345\r\nzz\r\n`, 'destroy'],
+    ['leaves before 100 Continue', head('POST', 'Content-Length: 5', 'Expect: 100-continue'), 'destroy'],
+    ['sends a broken request behind', `${head('GET')}\0\r\n\r\n`, 'destroy'],
+    ['leaves with a request behind', head('GET').repeat(2), 'resetAndDestroy'],
+    ['leaves in the head of a request behind', head('GET') + head('GET').slice(0, 20), 'destroy'],
+  ])('a client that %s holds no permit for longer than ttl', async (_what, text, leave) => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    const clock = { now: 1_000_000 }
+    const store = memoryStore({ clock: () => clock.now })
+    // Runs and never answers, if the framework lets it run at all.
+    const app = await serve(make, { takeOver: () => {} }, { store })
+    const socket = await opened(app.port)
+    let isAnswered = false
+    socket.on('data', () => {
+      isAnswered = true
+    })
+    socket.write(text, 'latin1')
+    await until('the permit is taken', async () => isAnswered || (await free(app.limiter)) === 0)
+    socket[leave]()
+    if (!socket.destroyed) await once(socket, 'close')
+    await until('the server knows', async () => (await connectionsOf(app.server)) === 0)
+    for (let n = 0; n < 3; n++) {
+      clock.now += TTL_MS / 3
+      await vi.advanceTimersByTimeAsync(TTL_MS / 3)
+    }
+    expect(await free(app.limiter)).toBe(1)
+  })
+})
+
+test('on Redis, a client that has left holds its permit until the handler answers', async () => {
+  const redis = await startRedis()
+  const client = new Redis(redis.url)
+  const store = redisStore(client, { timeoutMs: 5000 })
+  closing.push(
+    () => redis.stop(),
+    () => client.disconnect(),
+    () => store.close(),
+  )
+  const handled: Handling[] = []
+  const app = await serve(
+    PERMIT_APPS.Fastify as PermitAppFactory,
+    { takeOver: (handling) => handled.push(handling) },
+    { store },
+  )
+  const http = http1Client(app.port)
+  closing.push(() => http.close())
+  const leaving = await http.ask('/raw')
+  await until('the handler runs', () => handled[0])
+  leaving.leave()
+  await until('the server knows', () => handled[0]?.raw.destroyed)
+  expect(await (await http.ask()).status).toBe(429)
+  handled[0]?.raw.end()
+  await until('the permit is free', async () => (await free(app.limiter)) === 1)
+  expect(await (await http.ask()).status).toBe(200)
+})
+
+test('over HTTP/2, a permit is released when all is sent, although the client keeps its request open', async () => {
+  const make = PERMIT_APPS_HTTP2['Koa over HTTP/2'] as PermitAppFactory
+  const takeOver = ({ raw }: Handling) => {
+    raw.req.on('data', () => raw.end('done'))
+  }
+  const app = await serve(make, { takeOver })
+  const session = connectHttp2(`http://127.0.0.1:${app.port}`)
+  closing.push(() => session.destroy())
+  const stream = session.request({ ':path': '/raw', ':method': 'POST' }, { endStream: false })
+  stream.on('error', () => {}).resume()
+  stream.write('a')
+  await once(stream, 'end')
+  await until('the permit is free', async () => (await free(app.limiter)) === 1)
+  expect(stream.closed).toBe(false)
+})
+
+test('a body in one piece that is read slowly is not ended, and one that is not read any more is', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  const raws: Handling['raw'][] = []
+  const takeOver = ({ raw }: Handling) => {
+    raws.push(raw)
+    raw.end(Buffer.alloc(40_000_000))
+  }
+  const app = await serve(PERMIT_APPS['Express 5'] as PermitAppFactory, { takeOver })
+  const http = http1Client(app.port)
+  closing.push(() => http.close())
+  const { incoming, status } = await http.ask('/raw')
+  expect(await status).toBe(200)
+  const queued = () =>
+    (raws[0] as unknown as { req: { socket: { _handle: { writeQueueSize: number } } } }).req.socket._handle
+      .writeQueueSize
+  for (let n = 0; n < 6; n++) {
+    await vi.advanceTimersByTimeAsync(TTL_MS / 3)
+    for (const before = queued(); queued() === before; await sleep(1)) incoming.read()
+  }
+  expect(await free(app.limiter)).toBe(0)
+  await stands(queued)
+  await vi.advanceTimersByTimeAsync(4 * (TTL_MS / 3))
+  await until('the permit is free', async () => (await free(app.limiter)) === 1)
+  expect(raws[0]?.destroyed).toBe(true)
+})
+
+test('a response that waits behind one that never ends is ended with it after maxHold', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  const app = makeExpress()
+  const limiter = express.rateLimit(busy)
+  app.get('/events', (_req, res) => void res.writeHead(200).write('data: hello\n\n'))
+  app.get('/', limiter, (_req, res) => void res.send('done'))
+  const server = createServer(app)
+  const socket = await opened(await listen(server))
+  closing.push(() => stop(server))
+  socket.resume().write('GET /events HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  await until('the permit is taken', async () => (await free(limiter.limiter as never)) === 0)
+  await vi.advanceTimersByTimeAsync(4 * (TTL_MS / 3))
+  await until('the permit is free', async () => (await free(limiter.limiter as never)) === 1)
+  await until('no connection is left', async () => (await connectionsOf(server)) === 0)
+})
+
+describe('a decorated method that notices that its client has left, and answers nothing', () => {
+  /** A method that ends when the test says so, its options, and what it holds. */
+  function method() {
+    let end = () => {}
+    let runs = 0
+    const value = async () => {
+      runs++
+      await new Promise<void>((resolve) => {
+        end = resolve
+      })
+    }
+    return { value, end: () => end(), runs: () => runs }
+  }
+
+  test.each([
+    [
+      'Express',
+      async (value: () => Promise<void>) => {
+        const controller = { list: value as (req: unknown, res: unknown, next: unknown) => Promise<void> }
+        const descriptor = { value: controller.list as never, configurable: true }
+        express.RateLimited(busy)(controller, 'list', descriptor)
+        Object.defineProperty(controller, 'list', descriptor)
+        const app = makeExpress()
+        app.get('/', (req, res, next) => void controller.list(req, res, next))
+        return { server: createServer(app), limiter: limiterOf(controller, 'list') }
+      },
+    ],
+    [
+      'Fastify',
+      async (value: () => Promise<void>) => {
+        const controller = { list: value as (request: unknown, reply: unknown) => Promise<void> }
+        const descriptor = { value: controller.list as never, configurable: true }
+        fastify.RateLimited(busy)(controller, 'list', descriptor)
+        Object.defineProperty(controller, 'list', descriptor)
+        const app = makeFastify()
+        app.get('/', (request, reply) => controller.list(request, reply))
+        await app.ready()
+        return { server: app.server, limiter: limiterOf(controller, 'list') }
+      },
+    ],
+  ])('%s: holds its permit until its promise has settled', async (_name, make) => {
+    const { value, end, runs } = method()
+    const { server, limiter } = await make(value)
+    const socket = await opened(await listen(server))
+    closing.push(() => stop(server))
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    await until('the method runs', () => runs() === 1)
+    socket.destroy()
+    await until('no connection is left', () => connectionsOf(server).then((count) => count === 0))
+    expect(await free(limiter)).toBe(0)
+    end()
+    await until('the permit is free', async () => (await free(limiter)) === 1)
+  })
+})
+
+function connectionsOf(server: { getConnections(done: (error: Error | null, count: number) => void): unknown }) {
+  return new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count)))
+}

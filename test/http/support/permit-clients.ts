@@ -1,0 +1,74 @@
+import { once } from 'node:events'
+import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, type Http2Server } from 'node:http2'
+import { connect, type Server } from 'node:net'
+import type { Readable } from 'node:stream'
+
+/** A request on a connection, or over HTTP/2 on a stream, of its own. */
+export interface Asking {
+  /** Resolves with the status of the response. */
+  readonly status: Promise<number>
+  /** What comes, which nobody has begun to read: of HTTP/1, with the head. */
+  readonly incoming: Readable
+  /** Resolves when nothing more can come. */
+  readonly closed: Promise<unknown>
+  leave(): void
+}
+
+export interface AskingClient {
+  ask(path?: string, method?: string): Promise<Asking>
+  close(): void
+}
+
+/** Reads from what comes until at least so many bytes more are there. */
+export async function read(incoming: Readable, bytes: number): Promise<void> {
+  for (let got = 0; got < bytes; ) {
+    const chunk = incoming.read()
+    if (chunk === null) await once(incoming, 'readable')
+    else got += chunk.length
+  }
+}
+
+export function http1Client(port: number): AskingClient {
+  const leaving: (() => void)[] = []
+  return {
+    async ask(path = '/', method = 'GET') {
+      const socket = connect(port, '127.0.0.1').on('error', () => {})
+      const leave = () => void socket.destroy()
+      leaving.push(leave)
+      await once(socket, 'connect')
+      socket.write(`${method} ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
+      const status = new Promise<number>((resolve) => {
+        // The head alone, so that the rest stays where it is.
+        socket.once('readable', () => {
+          const head: Buffer | null = socket.read(12)
+          if (head) resolve(Number(head.toString('latin1').slice(9)))
+        })
+      })
+      return { status, incoming: socket, closed: once(socket, 'close'), leave }
+    },
+    close: () => {
+      for (const leave of leaving) leave()
+    },
+  }
+}
+
+export function http2Client(port: number): AskingClient {
+  const session: ClientHttp2Session = connectHttp2(`http://127.0.0.1:${port}`).on('error', () => {})
+  return {
+    async ask(path = '/', method = 'GET') {
+      const stream: ClientHttp2Stream = session.request({ ':path': path, ':method': method }, { endStream: true })
+      stream.on('error', () => {})
+      const status = new Promise<number>((resolve) => {
+        stream.on('response', (headers) => resolve(Number(headers[':status'])))
+      })
+      return { status, incoming: stream, closed: once(stream, 'close'), leave: () => stream.close(8) }
+    },
+    close: () => session.destroy(),
+  }
+}
+
+/** Ends a server with everything on it. */
+export function stop(server: Server | Http2Server): void {
+  server.close()
+  if ('closeAllConnections' in server) (server as { closeAllConnections(): void }).closeAllConnections()
+}

@@ -1,0 +1,26 @@
+import { expect, test, vi } from 'vitest'
+import { explore } from './support/explore.js'
+import { type PermitsOptions, PermitsWorld } from './support/permits-world.js'
+
+// All of it is computing, which on a busy machine takes its time.
+vi.setConfig({ testTimeout: 60_000 })
+
+const explorePermits = (options: PermitsOptions) => explore(() => new PermitsWorld(options))
+
+test('a client that leaves, and a handler that begins, ends and releases, at any moment', async () => {
+  const { schedules } = await explorePermits({
+    events: ['headers', 'leave', 'end', 'release'],
+    showsPromise: false,
+    halves: 2,
+  })
+  expect(schedules).toBeGreaterThan(100)
+})
+
+test('the same where the framework shows the promise of the handler', async () => {
+  const { schedules } = await explorePermits({
+    events: ['headers', 'leave', 'end', 'settle'],
+    showsPromise: true,
+    halves: 2,
+  })
+  expect(schedules).toBeGreaterThan(100)
+})
