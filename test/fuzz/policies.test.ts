@@ -83,7 +83,12 @@ const request = {
   anonymous: option(isOneOf('error', 'by-ip', 'skip'), 'error', 'skip'),
   mode: option(isOneOf('enforce', 'report'), 'enforce', 'report'),
   reportHeaders: boolean,
-  count: option(isFunction, () => true),
+  count: option(
+    (value) => isFunction(value) || value === 'success' || value === 'failure',
+    () => true,
+    'success',
+    'failure',
+  ),
   maxBodyBytes: whole(0),
 }
 
@@ -187,7 +192,7 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
   tarpit: { make: tarpit, options: { for: duration, maxConnections: whole(0), answer: respond }, needed: [] },
   throttle: {
     make: throttle,
-    options: { bytesPerSecond: whole(1), after: whole(0), otherwise: respond },
+    options: { bytesPerSecond: whole(1), after: whole(0), maxConnections: whole(1), otherwise: respond },
     needed: ['bytesPerSecond'],
   },
   degrade: { make: degrade, options: { otherwise: respond }, needed: [] },
@@ -198,7 +203,7 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
       body: option((value) => isText(value) || isObject(value) || isFunction(value), 'OK', {}),
       contentType: option(isText, 'text/plain'),
       headers: option((value) => isObject(value) || isFunction(value), { a: 'b' }),
-      learn: boolean,
+      learn: option((value) => typeof value === 'boolean' || isFunction(value), true),
     },
     needed: [],
   },
