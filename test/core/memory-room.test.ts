@@ -38,7 +38,7 @@ const storeOf = (room: { maxKeys?: number; maxBytes?: number }) => memoryStore({
 
 /** One request of each of so many new identities. */
 async function flood(
-  limiter: Limiter<unknown>,
+  limiter: Limiter<string>,
   identities: number,
   cost = 1,
   requests = 1,
@@ -149,7 +149,7 @@ describe('a refused identity', () => {
 })
 
 /** How many of so many new identities, one after the other, a store still knows in the end. */
-async function known(limiter: Limiter<unknown>, identities: number, keyOf: (i: number) => string, cost = 1) {
+async function known(limiter: Limiter<string>, identities: number, keyOf: (i: number) => string, cost = 1) {
   for (let i = 0; i < identities; i++) await limiter.consume(keyOf(i), { cost })
   let count = 0
   for (let i = 0; i < identities; i++) {
@@ -273,7 +273,7 @@ describe('work is bounded', () => {
       createLimiter({ name: `of-${limit}`, store, limits: [slidingLog({ limit, window: '1d' })] })
     const visits = countVisits()
     let most = 0
-    const consume = async (limiter: Limiter<unknown>, key: string, cost = 1) => {
+    const consume = async (limiter: Limiter<string>, key: string, cost = 1) => {
       await limiter.consume(key, { cost })
       most = Math.max(most, visits())
     }
