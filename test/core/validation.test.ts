@@ -323,6 +323,7 @@ describe('numbers that could round are refused', () => {
       () => concurrency({ limit: 100_001 }),
       /^concurrency: limit: expected at most 100000/,
     ],
+    ['a response held for no time', () => concurrency({ limit: 5, maxHold: 0 }), /^concurrency: maxHold: /],
     [
       'segments that do not divide',
       () => slidingWindow({ limit: 5, window: '1m', segments: 7 }),

@@ -135,7 +135,11 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
     options: { ...common, unit, leak: limit, every: window, capacity: whole(1), queue: boolean },
     needed: ['leak', 'every'],
   },
-  concurrency: { make: concurrency, options: { ...common, limit, ttl: duration }, needed: ['limit'] },
+  concurrency: {
+    make: concurrency,
+    options: { ...common, limit, ttl: duration, maxHold: duration },
+    needed: ['limit'],
+  },
   createLimiter: { make: createLimiter, options: policy, needed: ['limit', 'window'] },
   rateLimit: { make: createGuard, options: request, needed: ['limit', 'window'] },
   memoryStore: {
