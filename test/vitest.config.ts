@@ -19,7 +19,7 @@ export default defineConfig({
     // measure deadlines.
     maxWorkers: 3,
     // Only what hangs takes so long, also on a machine that does many other things.
-    testTimeout: 120_000,
+    testTimeout: 300_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 15_000 } },
     // scripts/test-report.js adds these up.

@@ -13,7 +13,7 @@ const names = readdirSync(join(bench, 'measures')).map((file) => file.replace(/\
 beforeAll(() => ensureBuilt('core', 'express', 'koa', 'fastify'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-test('every benchmark runs, and leaves its figures and a page that shows them', { timeout: 120_000 }, async () => {
+test('every benchmark runs, and leaves its figures and a page that shows them', { timeout: 300_000 }, async () => {
   await run(process.execPath, [join(bench, 'run.js'), '--tiny', '--no-build', '--into', folder], { quiet: true })
 
   const results = JSON.parse(readFileSync(join(folder, 'results.json'), 'utf8'))

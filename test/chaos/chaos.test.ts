@@ -19,7 +19,7 @@ const BEYOND_DEADLINE_MS = effort.of(300, 5000)
 describe(`under load, over ioredis and redis (seed ${effort.seed}), while`, () => {
   test.each(effort.chosen(Object.keys(SCENARIOS), 3))(
     '%s: every decision comes in time, none too many, and soon by the store again',
-    { timeout: 180_000 },
+    { timeout: 300_000 },
     async (name) => {
       const scenario = SCENARIOS[name] as Scenario
       const outcome = await run(scenario)

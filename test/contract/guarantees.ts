@@ -28,7 +28,7 @@ export function guaranteesContract(under: StoreUnderTest): void {
   describe(`guarantees on ${under.name}`, () => {
     for (const [shape, gaps] of Object.entries(SHAPES)) {
       test(`no window holds more than 1/s + 20/min + 200/h + 800/day allow: 100,000 ${shape}`, {
-        timeout: 120_000,
+        timeout: 300_000,
       }, async () => {
         const limits = [perSecond(1), perMinute(20), perHour(200), perDay(800)]
         const limiter = createLimiter({ store, limits })

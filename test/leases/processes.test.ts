@@ -110,7 +110,7 @@ test('processes that are killed strand no more than a lease each, whatever their
   for (let round = 0; round < 2; round++) {
     const spenders = await Promise.all(CLOCKS.map((shiftMs) => startSpender(shiftMs, spending)))
     const enough = admissionsIn(file).length + 6 * size
-    await until('units are spent', () => admissionsIn(file).length > enough, { withinMs: 60_000 })
+    await until('units are spent', () => admissionsIn(file).length > enough, { withinMs: 120_000 })
     for (const spender of spenders) {
       await sleep(50 + random(200))
       await killed(spender)
@@ -181,7 +181,7 @@ test('through kills, pauses of processes and of Redis, and partitions, no window
   }
   const least = () => Math.min(...Object.keys(limits).map((limit) => admittedBy(limit).length))
   const admittedBy = (limit: string) => admissionsIn(file).filter((admission) => admission.limit === limit)
-  await until('each limit has admitted some hundreds', () => least() > 300, { withinMs: 60_000, everyMs: 200 })
+  await until('each limit has admitted some hundreds', () => least() > 300, { withinMs: 120_000, everyMs: 200 })
   await Promise.all(spenders.map(killed))
 
   const admissions = admissionsIn(file)

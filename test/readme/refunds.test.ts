@@ -89,7 +89,7 @@ function ofSluice({ spec }: RefundTraffic, missing: Missing): Bucket<{ verdict: 
 }
 
 test('guarantees.md says what refunds of buckets lose where they overlap, as it is today', {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const rows = []
   for (const traffic of TRAFFIC) {

@@ -40,8 +40,8 @@ function limiterOn(kind: keyof typeof singleClients, port: number, timeoutMs = T
   return createLimiter({ name: 'faults', store, limits: [slidingLog({ limit: 1000, window: '1h' })] })
 }
 
-async function connectedLimiter(kind: keyof typeof singleClients, port: number): Promise<Limiter> {
-  const limiter = limiterOn(kind, port)
+async function connectedLimiter(kind: keyof typeof singleClients, port: number, timeoutMs?: number): Promise<Limiter> {
+  const limiter = limiterOn(kind, port, timeoutMs)
   await until('the store is connected', () => decided(limiter.consume('first')))
   return limiter
 }
@@ -244,7 +244,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
 
   test('lost scripts are not noticed, at any moment', async () => {
     const redis = await server()
-    const limiter = await connectedLimiter(kind, redis.port)
+    const limiter = await connectedLimiter(kind, redis.port, 5000)
     for (let n = 1; n <= 5; n++) {
       await redis.call('SCRIPT', 'FLUSH')
       expect((await limiter.consume('k')).remaining).toBe(1000 - n)
@@ -263,7 +263,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
 
   test('after Redis lost all its data every limit is as good as new', async () => {
     const redis = await server()
-    const limiter = await connectedLimiter(kind, redis.port)
+    const limiter = await connectedLimiter(kind, redis.port, 5000)
     const verdict = await limiter.consume('k', { cost: 1000 })
     expect((await limiter.consume('k')).allowed).toBe(false)
     await redis.flush()
