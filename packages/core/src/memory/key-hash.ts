@@ -1,6 +1,6 @@
-/** Keys are no longer than this: a longer one has been replaced by its hash (`checkedKey`). */
-const LONGEST = 256
-const FACTORS = crypto.getRandomValues(new Int32Array(LONGEST + 1))
+import { LONGEST_IDENTITY } from '../identity.js'
+
+const FACTORS = crypto.getRandomValues(new Int32Array(LONGEST_IDENTITY + 1))
 
 /**
  * 25 bits of a key: the sum of its characters, each times a secret factor of its place (multilinear hashing;
@@ -8,7 +8,7 @@ const FACTORS = crypto.getRandomValues(new Int32Array(LONGEST + 1))
  * to choose many that meet in one chain. Without the factors nobody can; the low bits, which are weaker, are dropped.
  */
 export function keyHash(key: string): number {
-  const length = Math.min(key.length, LONGEST)
+  const length = Math.min(key.length, LONGEST_IDENTITY)
   let sum = Math.imul(FACTORS[0] as number, key.length)
   for (let i = 0; i < length; i++) sum = (sum + Math.imul(FACTORS[i + 1] as number, key.charCodeAt(i))) | 0
   return sum >>> 7

@@ -1,0 +1,108 @@
+import { SluiceError, show } from './errors.js'
+import { type IdentityByKind, startOf } from './identity.js'
+import { kindOf } from './keyed.js'
+import { type Given, type GivenKeys, valueFor } from './kinds.js'
+import type { KeyFunction } from './limits/limit.js'
+import { planOf } from './plan-of-kind.js'
+import type { Policy, PolicyChoice } from './policy.js'
+
+/** The kind of requests that have no key and are counted by something else. */
+export const ANONYMOUS = 'anonymous'
+export const ANONYMOUS_START = startOf(ANONYMOUS)
+
+/** Keys without which there is no request, so that no anonymous client is counted instead of them. */
+const NEVER_MISSING = ['ip', 'everyone', 'path', 'method']
+
+/** The identities that a limiter is given by hand, by their kind or as text, and what it counts them under. */
+export class GivenIdentities {
+  readonly #where: string
+  readonly #policies: readonly Policy<never>[]
+  readonly #anonymous: KeyFunction<never> | undefined
+  /** Over all tiers, each once. */
+  readonly #kinds: readonly string[]
+
+  /** `anonymous`: what counts for a request whose key is missing. */
+  constructor(policy: PolicyChoice<never>, anonymous: KeyFunction<never> | undefined) {
+    this.#where = policy.where
+    this.#policies = policy.all
+    this.#anonymous = anonymous
+    this.#kinds = [...new Set(this.#policies.flatMap((each) => this.#kindsOf(each)))]
+  }
+
+  /**
+   * What an identity is counted under in one tier.
+   *
+   * @throws SluiceError `INVALID_KEY`, which lists the kinds
+   */
+  keysIn(policy: Policy<never>, identity: unknown): GivenKeys {
+    const given = this.#read(this.#kinds, identity)
+    return this.#keysOf(policy, given) ?? wrongIdentity(policy.where, this.#kindsOf(policy), identity)
+  }
+
+  /**
+   * What an identity is counted under in each tier that has limits of its kind.
+   *
+   * @throws SluiceError `INVALID_KEY`, which lists the kinds
+   */
+  keysInAll<Subject>(
+    policies: readonly Policy<Subject>[],
+    identity: unknown,
+  ): { policy: Policy<Subject>; keys: GivenKeys }[] {
+    const given = this.#read(this.#kinds, identity)
+    return policies.flatMap((policy) => {
+      const keys = this.#keysOf(policy, given)
+      return keys ? [{ policy, keys }] : []
+    })
+  }
+
+  #keysOf(policy: Policy<never>, given: Given): GivenKeys | undefined {
+    if (given.kind !== ANONYMOUS || !this.#anonymous) return policy.given(given)
+    const indices = missingIn(policy)
+    if (indices.length === 0) return undefined
+    const text = ANONYMOUS_START + valueFor(policy.where, this.#anonymous, given)
+    const identities = indices.map(() => text)
+    return { value: given.value, identities, finest: text, planOf: (whole) => planOf(whole, indices) }
+  }
+
+  #kindsOf(policy: Policy<never>): readonly string[] {
+    return this.#anonymous && missingIn(policy).length > 0 ? [...policy.kinds, ANONYMOUS] : policy.kinds
+  }
+
+  #read(kinds: readonly string[], identity: unknown): Given {
+    const [only = ''] = kinds
+    if (isPlainObject(identity)) {
+      const [kind = '', ...others] = Object.keys(identity)
+      if (others.length > 0 || !kinds.includes(kind)) wrongIdentity(this.#where, kinds, identity)
+      return { kind, value: (identity as IdentityByKind)[kind] }
+    }
+    // The parts of a composed kind are given apart, so that nobody chooses two of them by one text.
+    if (kinds.length > 1 || only.includes('+')) wrongIdentity(this.#where, kinds, identity)
+    return { kind: only, value: identity }
+  }
+}
+
+/** Whether it can only be an identity by its kind: requests have prototypes of their own. */
+export function isPlainObject(subject: unknown): subject is object {
+  if (typeof subject !== 'object' || subject === null) return false
+  const prototype: unknown = Object.getPrototypeOf(subject)
+  return prototype === Object.prototype || prototype === null
+}
+
+/** Which keys of a policy a request may not have. */
+function missingIn({ keys }: Policy<never>): number[] {
+  const isNeverMissing = (kind: string) => NEVER_MISSING.includes(kind)
+  return keys.flatMap((key, i) => (kindOf(key).split('+').every(isNeverMissing) ? [] : [i]))
+}
+
+function wrongIdentity(where: string, kinds: readonly string[], got: unknown): never {
+  const examples = kinds.map((kind) => {
+    const name = /^\w+$/.test(kind) ? kind : JSON.stringify(kind)
+    const values = kind.split('+').map(() => '…')
+    return `{ ${name}: ${values.length > 1 ? `[${values.join(', ')}]` : '…'} }`
+  })
+  const given = isPlainObject(got) ? Object.keys(got) : undefined
+  const shown = given
+    ? `an object of ${given.length === 1 ? `the kind ${show(given[0])}` : `${given.length} kinds`}`
+    : show(got)
+  throw new SluiceError('INVALID_KEY', `${where}: key: expected ${examples.join(' or ')}, got ${shown}`)
+}
