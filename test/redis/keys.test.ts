@@ -1,4 +1,4 @@
-import { createLimiter, type Limiter, redisStore, slidingLog } from '@sluice/core'
+import { createLimiter, keyed, type Limiter, redisStore, slidingLog } from '@sluice/core'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { insist } from '../support/outages.js'
 import { redisForTests } from '../support/redis-for-tests.js'
@@ -147,7 +147,7 @@ test('keys are short, and printable, whatever the identity', async () => {
   for (const key of (await server.lifetimes()).keys()) {
     expect(key).toMatch(/^[\x21-\x7e]{1,200}$/)
     // One hash tag, the identity's own: it cannot choose its slot. The marker of blocks belongs to nobody.
-    if (key !== 'sluice:blocked') expect(key.match(/[{}]/g)).toEqual(['{', '}'])
+    if (key !== 'sluice:v1:blocked') expect(key.match(/[{}]/g)).toEqual(['{', '}'])
     expect(key).not.toContain('*')
   }
 })
@@ -170,8 +170,8 @@ test('odd identities are blocked, forgotten and given back one by one', async ()
 test('several identities of one request do not run into each other', async () => {
   type Pair = readonly [string, string]
   const limits = [
-    slidingLog<Pair>({ limit: 1, window: '1h', key: ([a]) => a }),
-    slidingLog<Pair>({ limit: 1, window: '1h', key: ([, b]) => b }),
+    slidingLog<Pair>({ limit: 1, window: '1h', key: keyed('first', ([a]) => a) }),
+    slidingLog<Pair>({ limit: 1, window: '1h', key: keyed('second', ([, b]) => b) }),
   ]
   const limiter = createLimiter<Pair>({ name: 'pairs', store, limits })
   const pairs: Pair[] = [

@@ -69,16 +69,19 @@ export class GivenIdentities {
   }
 
   #read(kinds: readonly string[], identity: unknown): Given {
-    const [only = ''] = kinds
     if (isPlainObject(identity)) {
       const [kind = '', ...others] = Object.keys(identity)
       if (others.length > 0 || !kinds.includes(kind)) wrongIdentity(this.#where, kinds, identity)
       return { kind, value: (identity as IdentityByKind)[kind] }
     }
-    // The parts of a composed kind are given apart, so that nobody chooses two of them by one text.
-    if (kinds.length > 1 || only.includes('+')) wrongIdentity(this.#where, kinds, identity)
-    return { kind: only, value: identity }
+    if (!takesText(kinds)) wrongIdentity(this.#where, kinds, identity)
+    return { kind: kinds[0] as string, value: identity }
   }
+}
+
+/** Where there is one kind, a text is of that; but the parts of a composed one are given apart. */
+function takesText([kind, ...others]: readonly string[]): boolean {
+  return others.length === 0 && !kind?.includes('+')
 }
 
 /** Whether it can only be an identity by its kind: requests have prototypes of their own. */
@@ -104,5 +107,8 @@ function wrongIdentity(where: string, kinds: readonly string[], got: unknown): n
   const shown = given
     ? `an object of ${given.length === 1 ? `the kind ${show(given[0])}` : `${given.length} kinds`}`
     : show(got)
-  throw new SluiceError('INVALID_KEY', `${where}: key: expected ${examples.join(' or ')}, got ${shown}`)
+  const expected = takesText(kinds)
+    ? ['a non-empty string or a number', ...examples].join(', or ')
+    : examples.join(' or ')
+  throw new SluiceError('INVALID_KEY', `${where}: key: expected ${expected}, got ${shown}`)
 }

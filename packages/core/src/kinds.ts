@@ -55,7 +55,7 @@ export interface GivenKeys {
  * @throws SluiceError `INVALID_KEY`
  */
 export function valueFor(where: string, key: Key, { kind, value }: Given): string {
-  const field = `${where}: key: ${kind}`
+  const field = kind === 'key' ? `${where}: key` : `${where}: key: ${kind}`
   if (!key?.parts) return checkedKey(where, simpleValue(field, key, value))
   const { parts } = key
   if (!Array.isArray(value) || value.length !== parts.length) {

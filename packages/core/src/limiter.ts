@@ -419,15 +419,16 @@ export class Limiter<Subject = string> {
    * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
    */
   async reset(subject: Subject): Promise<void> {
-    if (!this.#isIdentity(subject)) {
-      const policy = this.#policyOf(subject, false, undefined)
-      const plan = policy.plan(subject, NO_CONTEXT)
-      await this.#reset(policy, plan, this.#identities(policy, subject, undefined))
-    } else {
-      // It may have been of any tier.
+    // What names no tier may have been of any.
+    if (this.#isIdentity(subject)) {
       for (const { policy, keys } of this.#given.keysInAll(this.#policy.all, subject)) {
         const plan = keys.planOf(policy.plan(subjectOf(this.#subjects, subject, keys), NO_CONTEXT))
         await this.#reset(policy, plan, keys.identities)
+      }
+    } else {
+      const policies = typeof subject === 'string' ? this.#policy.all : [this.#policyOf(subject, false, undefined)]
+      for (const policy of policies) {
+        await this.#reset(policy, policy.plan(subject, NO_CONTEXT), this.#identities(policy, subject, undefined))
       }
     }
     this.#lines.wake()
