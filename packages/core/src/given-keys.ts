@@ -1,5 +1,5 @@
 import { SluiceError, show } from './errors.js'
-import { type IdentityByKind, startOf } from './identity.js'
+import { startOf } from './identity.js'
 import { kindOf } from './keyed.js'
 import { type Given, type GivenKeys, valueFor } from './kinds.js'
 import type { KeyFunction } from './limits/limit.js'
@@ -70,9 +70,9 @@ export class GivenIdentities {
 
   #read(kinds: readonly string[], identity: unknown): Given {
     if (isPlainObject(identity)) {
-      const [kind = '', ...others] = Object.keys(identity)
+      const [[kind, value] = ['', undefined], ...others] = entriesOf(identity)
       if (others.length > 0 || !kinds.includes(kind)) wrongIdentity(this.#where, kinds, identity)
-      return { kind, value: (identity as IdentityByKind)[kind] }
+      return { kind, value }
     }
     if (!takesText(kinds)) wrongIdentity(this.#where, kinds, identity)
     return { kind: kinds[0] as string, value: identity }
@@ -86,9 +86,35 @@ function takesText([kind, ...others]: readonly string[]): boolean {
 
 /** Whether it can only be an identity by its kind: requests have prototypes of their own. */
 export function isPlainObject(subject: unknown): subject is object {
-  if (typeof subject !== 'object' || subject === null) return false
-  const prototype: unknown = Object.getPrototypeOf(subject)
+  const prototype = prototypeOf(subject)
   return prototype === Object.prototype || prototype === null
+}
+
+/** Whether it is data, as JSON may hold it, rather than a request. */
+export function isData(subject: unknown): boolean {
+  return (
+    typeof subject !== 'object' ||
+    subject === null ||
+    isPlainObject(subject) ||
+    prototypeOf(subject) === Array.prototype
+  )
+}
+
+/** Undefined for what is no object, and for a proxy that does not let itself be looked at. */
+function prototypeOf(subject: unknown): unknown {
+  try {
+    return typeof subject === 'object' && subject !== null ? Object.getPrototypeOf(subject) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function entriesOf(identity: object): [string, unknown][] {
+  try {
+    return Object.entries(identity)
+  } catch {
+    return []
+  }
 }
 
 /** Which keys of a policy a request may not have. */
@@ -103,7 +129,7 @@ function wrongIdentity(where: string, kinds: readonly string[], got: unknown): n
     const values = kind.split('+').map(() => '…')
     return `{ ${name}: ${values.length > 1 ? `[${values.join(', ')}]` : '…'} }`
   })
-  const given = isPlainObject(got) ? Object.keys(got) : undefined
+  const given = isPlainObject(got) ? entriesOf(got).map(([kind]) => kind) : undefined
   const shown = given
     ? `an object of ${given.length === 1 ? `the kind ${show(given[0])}` : `${given.length} kinds`}`
     : show(got)

@@ -1,7 +1,7 @@
 import { checkCost, costsOf, keptFor, needsOf, takesNothing } from './costs.js'
 import { type Duration, durationMs } from './duration.js'
 import { invalidPolicy, SluiceError } from './errors.js'
-import { ANONYMOUS_START, GivenIdentities, isPlainObject } from './given-keys.js'
+import { ANONYMOUS_START, GivenIdentities, isData, isPlainObject } from './given-keys.js'
 import type { HttpContext } from './http/context.js'
 import type { IdentityByKind, KeyValue } from './identity.js'
 import { checkedKey, isMissing } from './key.js'
@@ -480,7 +480,7 @@ export class Limiter<Subject = string> {
     if (typeof subject === 'string') return this.#subjects === 'requests'
     if (this.#subjects === 'texts') return isPlainObject(subject)
     if (this.#subjects === 'own') return false
-    return typeof subject !== 'object' || subject === null || Array.isArray(subject) || isPlainObject(subject)
+    return isData(subject)
   }
 
   #policyOf(
