@@ -7,7 +7,7 @@
 //   curl -i localhost:3000/login --json '{ "account": "ann", "password": "correct horse" }'      # and so is this, then
 //   curl -i localhost:3000/login --json '{ "account": "bob", "password": "battery staple" }'     # as often as you like
 import { scryptSync, timingSafeEqual } from 'node:crypto'
-import { byIp, hashedKey, rateLimit, slidingLog } from '@sluice/express'
+import { byIp, hashedKey, keyed, rateLimit, slidingLog } from '@sluice/express'
 import express from 'express'
 
 /** @param {string} account @param {string} password */
@@ -32,6 +32,8 @@ const readLogin = (req, res, next) => {
   next()
 }
 
+const byAccount = keyed('account', (/** @type {express.Request} */ req) => hashedKey(req.body.account))
+
 const app = express()
 
 app.post(
@@ -42,7 +44,7 @@ app.post(
     name: 'login',
     limits: [
       // Also for accounts that do not exist, so that the answers do not tell which do.
-      slidingLog({ name: 'account', limit: 3, window: '15m', key: (req) => hashedKey(req.body.account) }),
+      slidingLog({ name: 'account', limit: 3, window: '15m', key: byAccount }),
       slidingLog({ name: 'address', limit: 6, window: '15m', key: byIp() }),
     ],
     count: 'failure',

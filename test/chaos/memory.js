@@ -3,7 +3,7 @@
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getHeapSnapshot } from 'node:v8'
-import { createLimiter, gcra, memoryStore, perMinute, redisStore, slidingLog } from '@sluice/core'
+import { createLimiter, everyone, gcra, memoryStore, perMinute, redisStore, slidingLog } from '@sluice/core'
 import { Redis } from 'ioredis'
 
 const [part, count, port] = [String(process.argv[2]), Number(process.argv[3]), Number(process.argv[4])]
@@ -75,7 +75,7 @@ const parts = {
     const client = new Redis(port)
     const store = redisStore(client, { timeoutMs: 5000 })
     // Used up for everybody, so that each identity is refused at its first request, and the refusal kept.
-    const limits = [gcra({ limit: 3, window: 600_000 }), gcra({ limit: 3, window: 600_000, key: () => 'everyone' })]
+    const limits = [gcra({ limit: 3, window: 600_000 }), gcra({ limit: 3, window: 600_000, key: everyone() })]
     const limiter = createLimiter({ name: 'flood', store, limits })
     for (let n = 0; n < 3; n++) await limiter.consume('victim')
     return {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { HOST, type RedisServer } from '../support/redis-server.js'
-import { slotOf } from '../support/slots.js'
+import { slotOfIdentity } from '../support/slots.js'
 import { until } from '../support/until.js'
 import { effort } from './effort.js'
 import type { Outcome, World, WorldOptions } from './world.js'
@@ -191,7 +191,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     trouble: async (world, random) => {
       const { cluster } = world
       if (!cluster) return
-      for (const identity of world.identities) await moveSlot(cluster.masters, slotOf(identity), random)
+      for (const identity of world.identities) await moveSlot(cluster.masters, slotOfIdentity(identity), random)
       await world.isBack()
     },
     expects: (outcome) => {

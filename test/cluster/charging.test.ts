@@ -1,4 +1,4 @@
-import { createLimiter, gcra } from '@sluice/core'
+import { createLimiter, everyone, gcra, keyed } from '@sluice/core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { clusterClients, namesOf } from '../support/clients.js'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
@@ -18,8 +18,8 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
       store,
       limits: [
         gcra({ limit: 10, window: '1d' }),
-        gcra({ limit: 22, window: '1d', key: () => 'everyone', reserve: 5 }),
-        gcra({ limit: 100, window: '1d', key: () => 'bytes', unit: 'content-bytes' }),
+        gcra({ limit: 22, window: '1d', key: everyone(), reserve: 5 }),
+        gcra({ limit: 100, window: '1d', key: keyed('bytes', () => 'bytes'), unit: 'content-bytes' }),
       ],
     })
     const lefts = async (user: string) => (await limiter.peek(user)).limits.map(({ remaining }) => remaining)

@@ -1,6 +1,7 @@
 import {
   concurrency,
   createLimiter,
+  everyone,
   fixedWindow,
   gcra,
   type Limiter,
@@ -13,7 +14,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest
 import { clusterClients, namesOf } from '../support/clients.js'
 import { decided } from '../support/decided.js'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
-import { SLOTS, slotOf } from '../support/slots.js'
+import { SLOTS, slotOf, slotOfIdentity } from '../support/slots.js'
 import { type OpenStore, openStore } from '../support/stores.js'
 import { until } from '../support/until.js'
 
@@ -31,33 +32,31 @@ const admitted = (verdicts: readonly Verdict[]) => verdicts.filter(({ allowed })
 const pairs = {
   slidingLog: (user: number, all: number) => [
     slidingLog({ limit: user, window: '1h' }),
-    slidingLog({ limit: all, window: '1h', key: everyone }),
+    slidingLog({ limit: all, window: '1h', key: everyone() }),
   ],
   gcra: (user: number, all: number) => [
     gcra({ limit: user, window: '1d' }),
-    gcra({ limit: all, window: '1d', key: everyone }),
+    gcra({ limit: all, window: '1d', key: everyone() }),
   ],
   'fixedWindow by first request': (user: number, all: number) => [
     fixedWindow({ limit: user, window: '1h', anchor: 'first-request' }),
-    fixedWindow({ limit: all, window: '1h', anchor: 'first-request', key: everyone }),
+    fixedWindow({ limit: all, window: '1h', anchor: 'first-request', key: everyone() }),
   ],
   slidingWindow: (user: number, all: number) => [
     slidingWindow({ limit: user, window: '1h', segments: 60, edge: 'strict' }),
-    slidingWindow({ limit: all, window: '1h', segments: 60, edge: 'strict', key: everyone }),
+    slidingWindow({ limit: all, window: '1h', segments: 60, edge: 'strict', key: everyone() }),
   ],
   concurrency: (user: number, all: number) => [
     concurrency({ limit: user, ttl: '1h' }),
-    concurrency({ limit: all, ttl: '1h', key: everyone }),
+    concurrency({ limit: all, ttl: '1h', key: everyone() }),
   ],
   mixed: (user: number, all: number) => [
     gcra({ limit: user, window: '1d' }),
-    slidingLog({ limit: all, window: '1h', key: everyone }),
+    slidingLog({ limit: all, window: '1h', key: everyone() }),
   ],
 }
 
-function everyone(): string {
-  return 'everyone'
-}
+const slotOfEveryone = slotOfIdentity('everyone', 'everyone')
 
 describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
   let open: OpenStore
@@ -125,7 +124,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
   test('follows a slot that moves to another master', async () => {
     const [from, to] = cluster.masters as [RedisCluster['masters'][number], RedisCluster['masters'][number]]
     const identity = cluster.identityOn(0, `moved-${kind}`)
-    const slot = slotOf(identity)
+    const slot = slotOfIdentity(identity)
     const limiter = createLimiter({ name: 'moved', store: open.store, limit: 5, window: '1h' })
     await limiter.consume(identity)
     const ids = await Promise.all(cluster.masters.map((master) => master.call('CLUSTER', 'MYID')))
@@ -154,7 +153,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
 
   describe('a policy whose limits sit on different slots', () => {
     test('a refusal that is charged takes no place in flight, and one that can never pass charges nothing', async () => {
-      const limits = [slidingLog({ limit: 1, window: '1h' }), concurrency({ limit: 2, key: everyone })]
+      const limits = [slidingLog({ limit: 1, window: '1h' }), concurrency({ limit: 2, key: everyone() })]
       const limiter = createLimiter({ name: 'charged', store: open.store, limits, onDeny: 'charge' })
       expect((await limiter.consume('one')).allowed).toBe(true)
       expect((await limiter.consume('one')).reason).toBe('limited')
@@ -167,8 +166,8 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     const spread = () => [0, 1, 2].map((master) => cluster.identityOn(master, 'spread'))
 
     test('uses slots that differ, or these tests would show nothing', () => {
-      expect(new Set([...spread(), 'everyone'].map(slotOf)).size).toBe(4)
-      expect(slotOf('everyone')).toBeLessThan(SLOTS)
+      expect(new Set([...spread().map((user) => slotOfIdentity(user)), slotOfEveryone]).size).toBe(4)
+      expect(slotOfEveryone).toBeLessThan(SLOTS)
     })
 
     test.each(Object.entries(pairs))(
@@ -242,11 +241,11 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
       await limiter.consume(user, { cost: 3 })
       expect((await limiter.peek(user, { cost: 3 })).allowed).toBe(false)
       expect((await limiter.consume(user, { cost: 6 })).reason).toBe('impossible')
-      await limiter.block(user, { for: '1h', reason: 'scraping' })
+      await limiter.block({ key: user }, { for: '1h', reason: 'scraping' })
       const blocked = await limiter.consume(user)
       expect(blocked.reason).toBe('blocked')
       expect(blocked.block?.reason).toBe('scraping')
-      await limiter.unblock(user)
+      await limiter.unblock({ key: user })
       expect(await left(limiter, user)).toEqual([2, 2])
       await limiter.reset(user)
       expect(await left(limiter, user)).toEqual([5, 5])
@@ -254,7 +253,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     })
 
     test('frees places on both slots', async () => {
-      const limits = [concurrency({ limit: 2 }), concurrency({ limit: 3, key: everyone })]
+      const limits = [concurrency({ limit: 2 }), concurrency({ limit: 3, key: everyone() })]
       const limiter = createLimiter({ name: 'across', store: open.store, limits })
       const [user] = spread() as [string]
       const verdict = await limiter.consume(user)
@@ -284,7 +283,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
 
     test('gives back what the reachable slot charged when the other one hangs', async () => {
       const store = redisStore(open.client, { timeoutMs: 200 })
-      const hung = cluster.masterOf(slotOf('everyone'))
+      const hung = cluster.masterOf(slotOfEveryone)
       const user = cluster.identityOn((cluster.masters.indexOf(hung) + 1) % 3, 'reachable')
       const limiter = createLimiter({ name: 'half', store, limits: pairs.slidingLog(5, 5) })
       await limiter.consume(user)

@@ -2,7 +2,7 @@ import { createLimiter, everyone, type Limiter, slidingLog } from '@sluice/core'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { clusterClients, namesOf } from '../support/clients.js'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
-import { slotOf } from '../support/slots.js'
+import { slotOfIdentity } from '../support/slots.js'
 import { type OpenStore, openStore } from '../support/stores.js'
 
 let cluster: RedisCluster
@@ -23,7 +23,7 @@ describe.each(namesOf(clusterClients))('refusals over several slots of a cluster
     await cluster.flush()
     open = await openStore(clusterClients[kind](cluster), { clock: () => now })
     limiter = createLimiter({ name: 'slots', store: open.store, limits: [user, all] })
-    const shared = cluster.masters.indexOf(cluster.masterOf(slotOf('everyone')))
+    const shared = cluster.masters.indexOf(cluster.masterOf(slotOfIdentity('everyone', 'everyone')))
     key = cluster.identityOn((shared + 1) % cluster.masters.length)
     await limiter.consume(key, { cost: 2 })
     return () => open.close()
@@ -58,7 +58,7 @@ describe.each(namesOf(clusterClients))('refusals over several slots of a cluster
   })
 
   test('are not believed when room was made before the last slot had answered', async () => {
-    const slow = cluster.masterOf(slotOf('everyone'))
+    const slow = cluster.masterOf(slotOfIdentity('everyone', 'everyone'))
     slow.kill('SIGSTOP')
     const late = limiter.consume(key)
     await createLimiter({ name: 'slots', store: open.store, limits: [user] }).reset(key)

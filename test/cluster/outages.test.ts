@@ -1,10 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createLimiter, gcra, type Limiter, perHour, type RedisStore, redisStore, slidingLog } from '@sluice/core'
+import {
+  createLimiter,
+  everyone,
+  gcra,
+  keyed,
+  type Limiter,
+  perHour,
+  type RedisStore,
+  redisStore,
+  slidingLog,
+} from '@sluice/core'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { clusterClients, namesOf } from '../support/clients.js'
 import { decided } from '../support/decided.js'
 import { type RedisCluster, startCluster, startWiredMaster } from '../support/redis-cluster.js'
-import { slotOf } from '../support/slots.js'
+import { slotOfIdentity } from '../support/slots.js'
 import { until } from '../support/until.js'
 
 let cluster: RedisCluster
@@ -70,13 +80,13 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
   test('a policy that needs a master which is away charges the others nothing, and does not wait', async () => {
     const { store, limiter } = await watched()
     await everywhere(limiter)
-    const hung = cluster.masterOf(slotOf('everyone'))
+    const hung = cluster.masterOf(slotOfIdentity('everyone', 'everyone'))
     const user = cluster.identityOn((cluster.masters.indexOf(hung) + 1) % 3, `spread-${kind.replaceAll(' ', '-')}`)
     const limits = [gcra<string>({ limit: 50, window: '1d' })]
     const both = createLimiter({
       name: 'both',
       store,
-      limits: [...limits, gcra({ limit: 50, window: '1d', key: () => 'everyone' })],
+      limits: [...limits, gcra({ limit: 50, window: '1d', key: everyone() })],
     })
     const alone = createLimiter({ name: 'both', store, limits })
     hung.kill('SIGSTOP')
@@ -109,10 +119,10 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     const charged = cluster.masters[0] as RedisCluster['masters'][number]
     const names = kind.replaceAll(' ', '-')
     const user = cluster.identityOn(0, `charged-${names}`)
-    const full = cluster.identityOn(1, `full-${names}`)
+    const full = cluster.identityOn(1, `full-${names}`, 'full')
     const limits = [
       slidingLog<string>({ limit: 9, window: '1h' }),
-      slidingLog<string>({ limit: 1, window: '1h', key: () => full }),
+      slidingLog<string>({ limit: 1, window: '1h', key: keyed('full', () => full) }),
     ]
     const limiter = createLimiter({ name: 'both', store, limits })
     await until('both are asked', () => decided(limiter.peek(user)), RECOVERY)
@@ -154,7 +164,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     await everywhere(limiter)
     const [from, to] = cluster.masters as [RedisCluster['masters'][number], RedisCluster['masters'][number]]
     const key = cluster.identityOn(0, `moving-${kind.replaceAll(' ', '-')}`)
-    const slot = slotOf(key)
+    const slot = slotOfIdentity(key)
     await to.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', String(await from.call('CLUSTER', 'MYID')))
     await from.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', String(await to.call('CLUSTER', 'MYID')))
     try {

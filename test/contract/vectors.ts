@@ -3,6 +3,7 @@ import {
   createLimiter,
   fixedWindow,
   gcra,
+  keyed,
   type Limit,
   type Limiter,
   leakyBucket,
@@ -109,7 +110,9 @@ function checkFields(actual: object | undefined, expected: Readonly<Record<strin
 
 function makeLimit({ algorithm, key, ...options }: VectorLimit, run: string): Limit<Subject> {
   const make = CONSTRUCTORS[algorithm as keyof typeof CONSTRUCTORS] as (options: object) => Limit<Subject>
-  const own = key && { key: (subject: Subject) => `${run}/${(subject as Record<string, string>)[key]}` }
+  const own = key && {
+    key: keyed(`by-${key}`, (subject: Subject) => `${run}/${(subject as Record<string, string>)[key]}`),
+  }
   return make({ ...options, ...own })
 }
 

@@ -1,4 +1,4 @@
-import { createLimiter, gcra, memoryStore, type SluiceError, slidingLog, type Verdict } from '@sluice/core'
+import { createLimiter, everyone, gcra, memoryStore, type SluiceError, slidingLog, type Verdict } from '@sluice/core'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
@@ -22,7 +22,7 @@ function limiterOfTwo(perUser = 1) {
     store: { ...storeLate(store) } as never,
     limits: [
       gcra({ limit: perUser, window: 100, key: ({ user }: Caller) => user }),
-      slidingLog({ limit: 2, window: 80, key: () => 'all' }),
+      slidingLog({ limit: 2, window: 80, key: everyone() }),
     ],
   })
 }

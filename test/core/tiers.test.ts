@@ -1,4 +1,13 @@
-import { createLimiter, fixedWindow, gcra, type Limit, memoryStore, perMinute, priorityOf } from '@sluice/core'
+import {
+  createLimiter,
+  everyone,
+  fixedWindow,
+  gcra,
+  type Limit,
+  memoryStore,
+  perMinute,
+  priorityOf,
+} from '@sluice/core'
 import { describe, expect, test } from 'vitest'
 
 interface User {
@@ -8,7 +17,7 @@ interface User {
 
 const user = (id: string, plan: string): User => ({ id, plan })
 const byId = ({ id }: User) => id
-const all = () => 'all'
+const all = everyone<User>()
 
 describe('tiers', () => {
   const limiterOf = (tiers: Record<string, Limit<User>[]>, priority?: Record<string, number>) =>
@@ -35,9 +44,9 @@ describe('tiers', () => {
   ])('%s that stands in several tiers as one object is one limit, beside its equals', async (_what, shared) => {
     const own = { ...shared, key: byId }
     const limiter = limiterOf({ free: [perMinute(9), own, shared], pro: [shared, perMinute(9), own] })
-    // Known by the same text as all together.
-    await limiter.consume(user('all', 'free'), { cost: 2 })
-    const verdict = await limiter.consume(user('all', 'pro'))
+    // Named like all together.
+    await limiter.consume(user('everyone', 'free'), { cost: 2 })
+    const verdict = await limiter.consume(user('everyone', 'pro'))
     expect(verdict.limits.map(({ remaining }) => remaining)).toEqual([2, 8, verdict.limits[2]?.remaining])
     const other = await limiter.consume(user('bob', 'free'))
     expect(other.limits.map(({ remaining }) => remaining)).toEqual([8, 4, 1])

@@ -35,6 +35,7 @@ const REPORTS = [
 ]
 const SAID = {
   allowed: true,
+  policy: 'api',
   kind: 'decided',
   reason: undefined,
   remaining: 1,
@@ -50,7 +51,7 @@ const SAID = {
   limits: REPORTS,
 }
 
-test('a verdict can be sent as JSON, with all that it says', async () => {
+test('a verdict can be sent as JSON, with all that it says but for keys', async () => {
   const verdict = await limiter.consume('json')
   expect(JSON.parse(JSON.stringify({ verdict }))).toEqual({ verdict: JSON.parse(JSON.stringify(SAID)) })
   expect(verdict.toJSON()).toEqual(SAID)
@@ -59,8 +60,10 @@ test('a verdict can be sent as JSON, with all that it says', async () => {
 test('console.log shows all that a verdict says, by its name, as deep as it is asked to', async () => {
   const verdict = await limiter.consume('log')
   class Verdict {}
-  expect(inspect(verdict)).toBe(inspect(Object.assign(new Verdict(), SAID)))
-  expect(inspect({ verdict })).toBe(inspect({ verdict: Object.assign(new Verdict(), SAID) }))
+  const limits = REPORTS.map((report) => ({ ...report, key: { kind: 'key', value: 'log' } }))
+  const shown = Object.assign(new Verdict(), SAID, { limits })
+  expect(inspect(verdict)).toBe(inspect(shown))
+  expect(inspect({ verdict })).toBe(inspect({ verdict: shown }))
   expect(inspect({ a: { b: { verdict } } })).toContain('[Verdict]')
 })
 

@@ -1,4 +1,4 @@
-import { byCookie, byHeader, byIp, byPath, createGuard, hashedKey, ipKey, pathOf } from '@sluice/core'
+import { byCookie, byHeader, byIp, byPath, createGuard, hashedKey, type KeyFunction, pathOf } from '@sluice/core'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { contextOf } from '../support/context.js'
@@ -7,6 +7,9 @@ import { expectSaid, must } from './support/errors.js'
 import { appsWith, hand, noting, type Seen } from './support/frameworks.js'
 import { fuzz } from './support/fuzz.js'
 import { text } from './support/hostile.js'
+
+/** The value that a limiter by address counts. */
+const ipKey = (ip: string) => (byIp() as KeyFunction<unknown>)({}, contextOf({ ip })) as string
 
 fuzz('identity', 'an address has one key in every spelling, and no other address has it', {
   inputs: address.chain(({ key, spellings }) => fc.record({ key: fc.constant(key), given: spellings })),

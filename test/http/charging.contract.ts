@@ -1,7 +1,17 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request as send } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { byHeader, everyone, fixedWindow, gcra, memoryStore, type Store, type Verdict } from '@sluice/core'
+import {
+  byHeader,
+  everyone,
+  fixedWindow,
+  gcra,
+  type IdentityByKind,
+  type Limiter,
+  memoryStore,
+  type Store,
+  type Verdict,
+} from '@sluice/core'
 import { afterEach, describe, expect, test } from 'vitest'
 import { unhandledDuring, warningsDuring } from '../support/process-events.js'
 import type { AnyOptions } from './support/app.js'
@@ -520,10 +530,10 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         ])
       })
 
-      test('nobody can pass for an anonymous client', async () => {
-        const app = await start(keyed('by-ip', { key: () => '\0ip:127.0.0.1' }))
-        expect(await statuses(app, undefined)).toEqual([500])
-        expect(app.errors).toMatchObject([{ code: 'INVALID_KEY' }])
+      test('a key that reads like an anonymous client is another identity', async () => {
+        const app = await start(keyed('by-ip'))
+        expect(await statuses(app, 'anonymous=127.0.0.1', '127.0.0.1', undefined)).toEqual([200, 200, 200])
+        expect(app.errors).toEqual([])
       })
 
       test('a promise or an object is an error whatever the option says', async () => {
@@ -586,13 +596,15 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         for (const status of [200, 200, 200, 429]) expect((await ask(app, 'payer', 'pro')).status).toBe(status)
       })
 
-      test('a key as text is looked at in the tier that is named, and reset in all', async () => {
+      test('an identity by its kind is looked at in the tier that is named, and reset in all', async () => {
         const app = await start(tiered())
+        const limiter = app.limiter as unknown as Limiter<IdentityByKind>
+        const ann = { 'header:x-user': 'ann' }
         for (const tier of ['free', 'pro']) await ask(app, 'ann', tier)
-        const lefts = async (tier: string) => (await app.limiter.peek('ann', { tier })).limits[0]?.remaining
+        const lefts = async (tier: string) => (await limiter.peek(ann, { tier })).limits[0]?.remaining
         expect([await lefts('free'), await lefts('gratis'), await lefts('pro')]).toEqual([1, 2, 8])
-        await expect(app.limiter.peek('ann')).rejects.toMatchObject({ code: 'INVALID_POLICY' })
-        await app.limiter.reset('ann')
+        await expect(limiter.peek(ann)).rejects.toMatchObject({ code: 'INVALID_POLICY' })
+        await limiter.reset(ann)
         expect([await lefts('free'), await lefts('gratis'), await lefts('pro')]).toEqual([2, 2, 9])
       })
 

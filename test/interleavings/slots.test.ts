@@ -2,6 +2,8 @@ import {
   concurrency,
   fixedWindow,
   gcra,
+  type KeyFunction,
+  keyed,
   type Limit,
   redisStore,
   type Store,
@@ -23,7 +25,7 @@ const WINDOW_MS = 1000
 /** After so long nothing is left of what was charged, in segments and places neither. */
 const passMs = 2 * WINDOW_MS
 
-type Make = (limit: number, key: (request: Request) => string) => Limit<Request>
+type Make = (limit: number, key: KeyFunction<Request>) => Limit<Request>
 
 const algorithms: Readonly<Record<string, Make>> = {
   slidingLog: (limit, key) => slidingLog({ limit, window: WINDOW_MS, key }),
@@ -33,6 +35,9 @@ const algorithms: Readonly<Record<string, Make>> = {
   concurrency: (limit, key) => concurrency({ limit, ttl: WINDOW_MS, key }),
 }
 const { slidingLog: log, concurrency: places } = algorithms as Record<'slidingLog' | 'concurrency', Make>
+
+const byUser = keyed('user-name', ({ user }: Request) => user)
+const byAll = (slot: number) => keyed<Request>(`all-${slot}`, () => `all ${slot}`)
 
 const ann: Request = { user: 'ann' }
 const bob: Request = { user: 'bob' }
@@ -51,7 +56,7 @@ function storeMethods(store: Store): Omit<Store, 'close'> {
 function exploreSlots(make: Make | readonly Make[], options: Omit<SlotsOptions, 'limits'>) {
   const limits = options.capacities.map((capacity, slot) => {
     const maker = typeof make === 'function' ? make : (make[slot] as Make)
-    return maker(capacity, slot === 0 ? ({ user }) => user : () => `all ${slot}`)
+    return maker(capacity, slot === 0 ? byUser : byAll(slot))
   })
   return explore(() => new SlotsWorld({ ...options, limits }))
 }
@@ -158,7 +163,7 @@ describe('on real Redis', () => {
       const { store } = stores.get(slot) as { store: Store }
       return { ...storeMethods(store), close: async () => {} }
     }
-    const limits = [make(1, ({ user }) => user), make(1, () => 'all')]
+    const limits = [make(1, byUser), make(1, byAll(1))]
     const requests: Request[] = [{ ...ann, after: 'refund' }, bob]
     const { schedules } = await explore(async () => {
       await redis.flush()
@@ -219,7 +224,7 @@ describe('the explorer notices', () => {
     })
     const error = await exploreSlots(log, { ...two, decide }).catch((error: Error) => error)
     const schedule = /SLUICE_SCHEDULE=(\S+)/.exec(String(error))?.[1]
-    const limits = [log(1, ({ user }) => user), log(1, () => 'all 1')]
+    const limits = [log(1, byUser), log(1, byAll(1))]
     const again = explore(() => new SlotsWorld({ ...two, limits, decide }), { schedule })
     await expect(again).rejects.toThrow((error as Error).message)
     await expect(explore(() => new SlotsWorld({ ...two, limits }), { schedule })).resolves.toEqual({

@@ -11,7 +11,7 @@ const UNTOUCHED = '4102444800000'
 
 /** How long, by the clock at `now`, the state under a key can have to live at most. */
 function longestLife(key: string, now: number): number {
-  if (key === 'sluice:blocked') return 2000
+  if (key === 'sluice:v1:blocked') return 2000
   const [kernel = '', ...numbers] = (key.split('}:')[1]?.split(':')[1] ?? '').split('.')
   const [limit = 0, windowMs = 0, third = 0] = numbers.map(Number)
   switch (kernel) {

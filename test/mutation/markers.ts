@@ -36,7 +36,7 @@ export const markerChecks: readonly Check[] = [
       const blocking = createLimiter({ name: 'marker', store: venue.timed, limit: 5, window: '1m' })
       await blocking.block('long', { for: '1h' })
       await blocking.block('short', { for: '1m' })
-      const left = Number(await venue.redis.call('PTTL', 'sluice:blocked'))
+      const left = Number(await venue.redis.call('PTTL', 'sluice:v1:blocked'))
       if (left < 3_500_000 || left > 3_600_000) return `the marker stays ${left} ms`
       return withNewStore(venue, async (store) => {
         const limiter = createLimiter({ name: 'marker', store, limit: 5, window: '1m' })

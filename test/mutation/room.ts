@@ -14,7 +14,7 @@ async function alone({ redis, store, clock }: Venue, limit: number, windowMs: nu
   await redis.call('FLUSHALL')
   clock.now = MIDNIGHT
   const limiter = createLimiter({ name: 'room', store, limits: [slidingLog({ limit, window: windowMs })] })
-  const key = `sluice:{k}:room:log.${limit}.${windowMs}`
+  const key = `sluice:v1:{key=k}:room:log.${limit}.${windowMs}`
   return {
     charge: (cost = 1) => limiter.consume('k', { cost }),
     bytes: async () => Number(await redis.call('STRLEN', key)),

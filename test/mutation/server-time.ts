@@ -49,7 +49,7 @@ export const serverTimeChecks: readonly Check[] = [
     name: "server's time: blocks begin at it",
     run: async (venue) => {
       const limiter = createLimiter({ name: 'time', store: venue.timed, limits: [dayByClock] })
-      const key = 'sluice:{k}:time:block'
+      const key = 'sluice:v1:{key=k}:time:block'
       return expectServersTime(venue, async () => {
         await limiter.block('k', { for: '1h', reason: 'a b' })
         const [ends, ...reason] = String(await venue.redis.call('GET', key)).split(' ')

@@ -4,6 +4,7 @@ import {
   createLimiter,
   everyone,
   gcra,
+  keyed,
   type Limit,
   type Limiter,
   memoryStore,
@@ -211,8 +212,8 @@ describe('a refusal that is told again', () => {
 
   test('is another one for another key, also where keys differ in a line break only', async () => {
     const limits = [
-      perMinute(1, { key: (key: string) => key.split('/')[0] as string }),
-      perMinute(1, { key: (key: string) => key.split('/')[1] as string }),
+      perMinute(1, { key: keyed('before', (key: string) => key.split('/')[0]) }),
+      perMinute(1, { key: keyed('after', (key: string) => key.split('/')[1]) }),
     ]
     const limiter = limiterOn(here, limits)
     await spend(limiter, 1, 'a\nb/c')

@@ -1,5 +1,24 @@
-import { createLimiter, type Limiter, redisStore, slidingLog } from '@sluice/core'
+import { createHash } from 'node:crypto'
+import {
+  byCookie,
+  byHeader,
+  byIp,
+  byMethod,
+  byPath,
+  byRoute,
+  byUser,
+  compose,
+  createGuard,
+  createLimiter,
+  everyone,
+  type KeyFunction,
+  keyed,
+  type Limiter,
+  redisStore,
+  slidingLog,
+} from '@sluice/core'
 import { afterAll, beforeEach, expect, test } from 'vitest'
+import { contextOf } from '../support/context.js'
 import { insist } from '../support/outages.js'
 import { redisForTests } from '../support/redis-for-tests.js'
 
@@ -147,7 +166,7 @@ test('keys are short, and printable, whatever the identity', async () => {
   for (const key of (await server.lifetimes()).keys()) {
     expect(key).toMatch(/^[\x21-\x7e]{1,200}$/)
     // One hash tag, the identity's own: it cannot choose its slot. The marker of blocks belongs to nobody.
-    if (key !== 'sluice:blocked') expect(key.match(/[{}]/g)).toEqual(['{', '}'])
+    if (key !== 'sluice:v1:blocked') expect(key.match(/[{}]/g)).toEqual(['{', '}'])
     expect(key).not.toContain('*')
   }
 })
@@ -170,8 +189,8 @@ test('odd identities are blocked, forgotten and given back one by one', async ()
 test('several identities of one request do not run into each other', async () => {
   type Pair = readonly [string, string]
   const limits = [
-    slidingLog<Pair>({ limit: 1, window: '1h', key: ([a]) => a }),
-    slidingLog<Pair>({ limit: 1, window: '1h', key: ([, b]) => b }),
+    slidingLog<Pair>({ limit: 1, window: '1h', key: keyed('first', ([a]) => a) }),
+    slidingLog<Pair>({ limit: 1, window: '1h', key: keyed('second', ([, b]) => b) }),
   ]
   const limiter = createLimiter<Pair>({ name: 'pairs', store, limits })
   const pairs: Pair[] = [
@@ -214,4 +233,37 @@ test('another policy on the same identity is another quota', async () => {
   await login.block('other', { for: '1h' })
   expect((await search.consume('k')).allowed).toBe(true)
   expect((await search.consume('other')).allowed).toBe(true)
+})
+
+test('keys tell the version of their layout and the kind of their identity', async () => {
+  const context = contextOf({
+    ip: '2001:db8::1',
+    path: '/a b',
+    route: '/:id',
+    method: 'POST',
+    headers: { 'x-api-key': 'secret', cookie: 'sid=secret', 'x+ip': '192.0.2.1', 'x-name': 'ann' },
+  })
+  const hash = createHash('sha256').update('secret').digest('base64url')
+  const long = createHash('sha256').update('y'.repeat(999), 'utf16le').digest('base64url').slice(0, 22)
+  const kinds: readonly (readonly [KeyFunction<unknown>, string])[] = [
+    [byIp(), 'ip=2001:db8::/64'],
+    [byUser(() => 42), 'user=42'],
+    [byHeader('X-Api-Key'), `header:x-api-key=${hash}`],
+    [byHeader('x+ip', { secret: false }), 'header:x%2Bip=192.0.2.1'],
+    [byCookie('sid'), `cookie:sid=${hash}`],
+    [byPath(), 'path=%2Fa%20b'],
+    [byRoute(), 'route=/:id'],
+    [byMethod(), 'method=POST'],
+    [everyone(), 'everyone=everyone'],
+    [keyed('account', () => 'ann=bob|+'), 'account=ann=bob|+'],
+    [keyed('long', () => 'y'.repeat(999)), `long=%23${long}`],
+    [() => 'ip=192.0.2.1', 'key=ip=192.0.2.1'],
+    [() => undefined, 'anonymous=2001:db8::/64'],
+    [compose(byIp(), byHeader('x-name', { secret: false })), 'ip+header:x-name=2001:db8::/64|ann'],
+  ]
+  for (const [key, identity] of kinds) {
+    await server.flush()
+    await createGuard<unknown>({ name: 'told', store, limit: 9, window: '1h', key, anonymous: 'by-ip' })(context)
+    expect([...(await server.lifetimes()).keys()]).toEqual([`sluice:v1:{${identity}}:told:log.9.3600000`])
+  }
 })

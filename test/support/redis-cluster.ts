@@ -1,7 +1,7 @@
 import { freePort } from '../../scripts/lib/ports.js'
 import { startProxy, type Wire } from './proxy.js'
 import { HOST, type RedisServer, startRedis } from './redis-server.js'
-import { SLOTS, slotOf } from './slots.js'
+import { SLOTS, slotOfIdentity } from './slots.js'
 import { until } from './until.js'
 
 /** A real Redis Cluster of three masters and no replicas. */
@@ -17,11 +17,11 @@ export class RedisCluster {
     return this.masters[Math.floor((slot * this.masters.length) / SLOTS)] as RedisServer
   }
 
-  /** The first of `prefix-0`, `prefix-1`, … that the `index`-th master keeps, if it is the hash tag of its keys. */
-  identityOn(index: number, prefix = 'identity'): string {
+  /** The first of `prefix-0`, `prefix-1`, … that the `index`-th master keeps, as a value of a kind. */
+  identityOn(index: number, prefix = 'identity', kind = 'key'): string {
     for (let n = 0; ; n++) {
-      const identity = `${prefix}-${n}`
-      if (this.masterOf(slotOf(identity)) === this.masters[index]) return identity
+      const value = `${prefix}-${n}`
+      if (this.masterOf(slotOfIdentity(value, kind)) === this.masters[index]) return value
     }
   }
 

@@ -8,6 +8,11 @@ export function slotOf(key: string): number {
   return crc16(Buffer.from(close > open + 1 ? key.slice(open + 1, close) : key)) % SLOTS
 }
 
+/** The slot of the keys of an identity, whose value needs no escaping. */
+export function slotOfIdentity(value: string, kind = 'key'): number {
+  return slotOf(`${kind}=${value}`)
+}
+
 /** CRC-16/XMODEM, bit by bit: slow and plain, since it checks what others do fast. */
 function crc16(bytes: Buffer): number {
   let crc = 0

@@ -10,7 +10,7 @@ export { streamEnd } from './http/handler-end.js'
 export type { LegacyReset } from './http/headers/single.js'
 export type { HeaderFormat, HeadersOption } from './http/headers/table.js'
 export type { HeaderField } from './http/headers/writer.js'
-export { type AnonymousOption, anonymousKey } from './http/identity/anonymous.js'
+export type { AnonymousOption } from './http/identity/anonymous.js'
 export {
   byCookie,
   byHeader,
@@ -18,12 +18,11 @@ export {
   byPath,
   byRoute,
   byUser,
-  compose,
   everyone,
   hashedKey,
   type SecretOptions,
 } from './http/identity/extractors.js'
-export { byIp, type IpOptions, ipKey } from './http/identity/ip.js'
+export { byIp, type IpOptions } from './http/identity/ip.js'
 export { warnOfOpenProxy } from './http/identity/open-proxy.js'
 export type { LinedUp, TurnOptions } from './http/line-up.js'
 export { decoratorFor, type HandlerDecorator, limiterOf } from './http/method-decorator.js'
@@ -46,6 +45,8 @@ export { type ShadowBody, type ShadowOptions, shadow } from './http/responders/s
 export { type TarpitOptions, tarpit } from './http/responders/tarpit.js'
 export { type ThrottleOptions, throttle } from './http/responders/throttle.js'
 export { runBehind } from './http/run-behind.js'
+export type { Identity, IdentityByKind, KeyValue } from './identity.js'
+export { compose, keyed } from './keyed.js'
 export { type BlockOptions, type CostOptions, createLimiter, Limiter, type LimiterOptions } from './limiter.js'
 export {
   type GcraOptions,
@@ -59,7 +60,15 @@ export type { RateOptions } from './limits/common.js'
 export { type ConcurrencyOptions, concurrency } from './limits/concurrency.js'
 export { type FixedWindowOptions, fixedWindow } from './limits/fixed-window.js'
 export type { LeasableOptions, LeaseOptions } from './limits/lease.js'
-export type { Algorithm, CommonOptions, KeyFunction, Limit, OrFunction, UnitOptions } from './limits/limit.js'
+export type {
+  Algorithm,
+  CommonOptions,
+  KeyFunction,
+  KeyTraits,
+  Limit,
+  OrFunction,
+  UnitOptions,
+} from './limits/limit.js'
 export type { Reserve } from './limits/reserve.js'
 export { perDay, perHour, perMinute, perSecond, slidingLog } from './limits/sliding-log.js'
 export { type SlidingWindowOptions, slidingWindow } from './limits/sliding-window.js'

@@ -1,24 +1,19 @@
 import { SluiceError, show } from './errors.js'
 import { hashOf } from './hash.js'
-
-/** A longer key is kept as its hash, so that nobody fills memory with long names. */
-const LONGEST_KEY = 256
-const HASH_START = '#'
-const HASH_LENGTH = 23
+import { isHash, LONGEST_VALUE } from './identity.js'
 
 /**
- * The key as it is kept. `ofRequest`: a request's, of which there may be none.
+ * The value of a key as it is kept. `ofRequest`: a request's, of which there may be none.
  *
  * @throws SluiceError `INVALID_KEY`
  */
 export function checkedKey(where: string, key: unknown, ofRequest = false): string {
-  // Nearly every key can be told by its length to be kept as it is.
-  const length = typeof key === 'string' ? key.length : 0
-  if (length > 0 && length <= LONGEST_KEY && length !== HASH_LENGTH) return key as string
-  return identityOf(where, key, ofRequest)
+  // Nearly every key is kept as it is, and shows that by its length and its first character.
+  if (typeof key === 'string' && key.length > 0 && key.length <= LONGEST_VALUE && !isHash(key)) return key
+  return keptValue(where, key, ofRequest)
 }
 
-function identityOf(where: string, key: unknown, ofRequest: boolean): string {
+function keptValue(where: string, key: unknown, ofRequest: boolean): string {
   if (typeof key === 'string' && key !== '') return bounded(key)
   if (typeof key === 'number' && Number.isFinite(key)) return String(key)
   if (typeof key === 'bigint') return bounded(String(key))
@@ -37,6 +32,5 @@ export function isMissing(key: unknown): boolean {
 
 function bounded(key: string): string {
   // What reads like a hash is hashed too, or whoever sends another's hash would be counted with him.
-  const readsLikeHash = key.length === HASH_LENGTH && key.startsWith(HASH_START)
-  return key.length > LONGEST_KEY || readsLikeHash ? hashOf(key) : key
+  return key.length > LONGEST_VALUE || isHash(key) ? hashOf(key) : key
 }

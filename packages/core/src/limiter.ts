@@ -1,9 +1,13 @@
 import { checkCost, costsOf, keptFor, needsOf, takesNothing } from './costs.js'
 import { type Duration, durationMs } from './duration.js'
 import { invalidPolicy, SluiceError } from './errors.js'
+import { ANONYMOUS_START, GivenIdentities, isData, isPlainObject } from './given-keys.js'
 import type { HttpContext } from './http/context.js'
+import type { IdentityByKind, KeyValue } from './identity.js'
 import { checkedKey, isMissing } from './key.js'
+import type { GivenKeys } from './kinds.js'
 import { knownOptions } from './limits/checks.js'
+import type { KeyFunction } from './limits/limit.js'
 import { memoryStore } from './memory/store.js'
 import { pause } from './pause.js'
 import {
@@ -76,23 +80,25 @@ export class Limiter<Subject = string> {
   readonly #store: Store
   readonly #standIn: StandIn
   readonly #lines = new WaitingLines()
-  readonly #ofRequests: boolean
-  readonly #nobody: Nobody<Subject> | undefined
+  /** What its subjects are, beside identities by their kind. */
+  readonly #subjects: 'requests' | 'texts' | 'own'
+  readonly #given: GivenIdentities
+  readonly #anonymous: AnonymousPolicy<Subject> | undefined
   readonly #plain: Plain<Subject> | undefined
   readonly #resets = new Resets()
   /** What nearly every verdict is told of its decision. */
   #from: DecidedBy
 
   /**
-   * @internal Use `createLimiter`. `ofRequests`: its subjects are HTTP requests, so a string is a key.
-   * `nobody`: who a request is from that has no key; without it, that is an error.
+   * @internal Use `createLimiter`. `ofRequests`: its subjects are HTTP requests, so a text is an identity's.
+   * `anonymous`: what counts for a request that has no key; without it, that is an error.
    */
   constructor(
     policy: PolicyChoice<Subject>,
     store: Store,
     unavailable: UnavailableOptions,
     ofRequests = false,
-    nobody?: Nobody<Subject>,
+    anonymous?: AnonymousPolicy<Subject>,
   ) {
     if (typeof store?.decide !== 'function') {
       invalidPolicy(policy.where, 'store', 'memoryStore() or redisStore(client)', store)
@@ -111,8 +117,10 @@ export class Limiter<Subject = string> {
       kept: undefined,
       resets: 0,
     }
-    this.#ofRequests = ofRequests
-    this.#nobody = nobody
+    const isKeyed = policy.all.some(({ keys }) => keys.some((key) => key !== undefined))
+    this.#subjects = ofRequests ? 'requests' : isKeyed ? 'own' : 'texts'
+    this.#given = new GivenIdentities(policy, anonymous?.key)
+    this.#anonymous = anonymous
   }
 
   get name(): string {
@@ -159,14 +167,21 @@ export class Limiter<Subject = string> {
     op?: Op,
     options: AskOptions = NO_OPTIONS,
   ): Verdict | Promise<Verdict> {
+    const isGiven = context === undefined && this.#isIdentity(subject)
     const plain = this.#plain
-    if (plain && cost === 1 && options.tier === undefined && options.priority === undefined) {
+    if (plain && !isGiven && cost === 1 && options.tier === undefined && options.priority === undefined) {
       return this.#decidePlainly(plain, subject, context, op, options)
     }
     const units = checkCost(this.#policy.where, 'cost', cost)
-    const policy = this.#policyOf(subject, context, options.tier)
-    const identities = this.#identities(policy, subject, context)
-    return this.#ask(policy, identities, subject, context, units, op, options)
+    const policy = this.#policyOf(subject, isGiven, context, options.tier)
+    if (!isGiven) {
+      const identities = this.#identities(policy, subject, context)
+      return this.#ask(policy, identities, subject, context, units, op, options)
+    }
+    const keys = this.#given.keysIn(policy, subject)
+    const own = subjectOf(this.#subjects, subject, keys)
+    const plan = keys.planOf(policy.plan(own, NO_CONTEXT))
+    return this.#ask(policy, keys.identities, own, context, units, op, options, plan)
   }
 
   /** @internal `decide`, but undefined for a request that has no key and is not limited therefore. */
@@ -178,7 +193,7 @@ export class Limiter<Subject = string> {
     op?: Op,
   ): Verdict | Promise<Verdict> | undefined {
     const plain = this.#plain
-    if (plain && cost === 1 && !this.#nobody) return this.#decidePlainly(plain, request, context, op, options)
+    if (plain && cost === 1 && !this.#anonymous) return this.#decidePlainly(plain, request, context, op, options)
     const units = checkCost(this.#policy.where, 'cost', cost)
     const policy = this.#policy.of(request, context)
     const identities = this.#identitiesOfRequest(policy, request, context)
@@ -187,29 +202,29 @@ export class Limiter<Subject = string> {
 
   /** What `#ask` does where there is nothing to work out but the key: nearly every decision, so with as little as that takes. */
   #decidePlainly(
-    { key, where, plan, consume }: Plain<Subject>,
+    { key, start, where, plan, consume }: Plain<Subject>,
     subject: Subject,
     context: HttpContext<Subject> | undefined,
     op: Op = consume,
     { fresh = false }: AskOptions,
   ): Verdict | Promise<Verdict> {
     // Key functions written for HTTP say so themselves when there is no request.
-    const given = key && !this.#isKey(subject) ? key(subject, context as HttpContext<Subject>) : subject
-    const identities = [checkedKey(where, given, context !== undefined)]
+    const given = key ? key(subject, context as HttpContext<Subject>) : subject
+    const identities = [start + checkedKey(where, given, context !== undefined)]
     return this.#decide({ op, plan, identities, costs: plan.ones, lease: '', fresh }, this.#from)
   }
 
   #ask(
     policy: Policy<Subject>,
-    identities: string[],
+    identities: readonly string[],
     subject: Subject,
     context: HttpContext<Subject> | undefined,
     cost: number,
     op: Op | undefined,
     options: AskOptions,
-  ): Verdict | Promise<Verdict> {
     // Key and limit functions written for HTTP say so themselves when there is no request.
-    const plan = policy.plan(subject, context as HttpContext<Subject>)
+    plan = policy.plan(subject, context as HttpContext<Subject>),
+  ): Verdict | Promise<Verdict> {
     const priority =
       options.priority === undefined
         ? (policy.priority?.(subject, context as HttpContext<Subject>) ?? 0)
@@ -260,10 +275,12 @@ export class Limiter<Subject = string> {
     const charge = this.#chargeOf(verdict)
     if (!charge || charge.refunded) return false
     const { identities } = charge.ask
-    const given = this.#isKey(subject)
-      ? identities.map(() => checkedKey(this.#policy.where, subject))
-      : this.#identities(this.#policyOf(subject, undefined, verdict.tier), subject, undefined)
-    if (given.some((identity, i) => identity !== identities[i])) {
+    const isGiven = this.#isIdentity(subject)
+    const policy = this.#policyOf(subject, isGiven, undefined, verdict.tier)
+    const given = isGiven
+      ? this.#given.keysIn(policy, subject).identities
+      : this.#identities(policy, subject, undefined)
+    if (given.some((identity, i) => (isGiven ? !identities.includes(identity) : identity !== identities[i]))) {
       throw new SluiceError('INVALID_KEY', `${this.#policy.where}: key: expected the key the verdict was given for`)
     }
     return this.giveBack(verdict)
@@ -371,12 +388,18 @@ export class Limiter<Subject = string> {
     line: LineOptions,
     options: AskOptions = NO_OPTIONS,
   ): Promise<Verdict> {
-    const policy = this.#policyOf(subject, context)
-    const identities = this.#identitiesOfRequest(policy, subject, context) ?? []
+    const isGiven = context === undefined && this.#isIdentity(subject)
+    const policy = this.#policyOf(subject, isGiven, context)
+    const keys = isGiven ? this.#given.keysIn(policy, subject) : undefined
+    const own = keys ? subjectOf(this.#subjects, subject, keys) : subject
+    const whole = policy.plan(own, context as HttpContext<Subject>)
+    const plan = keys ? keys.planOf(whole) : whole
+    const identities = keys?.identities ?? this.#identitiesOfRequest(policy, subject, context) ?? []
     const asker: Asker = {
-      lines: linesOf(policy.plan(subject, context as HttpContext<Subject>), identities),
+      lines: linesOf(plan, identities),
       // Somebody else may have made room a moment ago: whoever waits must not wait beyond that.
-      decide: (cost, op) => this.#ask(policy, identities, subject, context, cost, op, { ...options, fresh: true }),
+      decide: (cost, op) =>
+        this.#ask(policy, identities, own, context, cost, op, { ...options, fresh: true }, keys && plan),
       giveBack: (verdict) => this.giveBack(verdict),
     }
     return this.#lines.admission(this.#policy.where, asker, line)
@@ -385,77 +408,105 @@ export class Limiter<Subject = string> {
   /** @internal Whether others wait in line for one of the limits of this subject, in this process. */
   hasLine(subject: Subject, context: HttpContext<Subject> | undefined): boolean {
     if (this.#lines.size === 0) return false
-    const policy = this.#policyOf(subject, context)
+    const policy = this.#policyOf(subject, false, context)
     const identities = this.#identitiesOfRequest(policy, subject, context)
     if (!identities) return false
     return this.#lines.hasAny(linesOf(policy.plan(subject, context as HttpContext<Subject>), identities))
   }
 
   /**
-   * Forgets what was charged on a key, in every tier if it is given as text. Blocks stay. What was charged before is
-   * not given back any more by `refund`, `settle` or `count` of this limiter; others, also of other processes, do not hear
-   * of it.
+   * Forgets what was charged on an identity, in every tier if it is given as text or by its kind. Blocks stay. What was
+   * charged before is not given back any more by `refund`, `settle` or `count` of this limiter; others, also of other
+   * processes, do not hear of it.
    *
-   * @throws SluiceError `STORE_UNAVAILABLE`
+   * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
    */
   async reset(subject: Subject): Promise<void> {
-    // A key as text may have been of any tier.
-    const policies = typeof subject === 'string' ? this.#policy.all : [this.#policyOf(subject, undefined)]
-    for (const policy of policies) {
-      const plan = policy.plan(subject, undefined as never)
-      const identities = this.#identities(policy, subject, undefined)
-      // Stores take what is asked in the order in which it is: what was before this is forgotten, what comes after stays.
-      this.#resets.note(policy.tier, identities)
-      this.#from = { ...this.#from, resets: this.#resets.count }
-      this.#standIn.reset(plan, identities)
-      await this.#store.reset(plan, identities)
+    // What names no tier may have been of any.
+    if (this.#isIdentity(subject)) {
+      for (const { policy, keys } of this.#given.keysInAll(this.#policy.all, subject)) {
+        const plan = keys.planOf(policy.plan(subjectOf(this.#subjects, subject, keys), NO_CONTEXT))
+        await this.#reset(policy, plan, keys.identities)
+      }
+    } else {
+      const policies = typeof subject === 'string' ? this.#policy.all : [this.#policyOf(subject, false, undefined)]
+      for (const policy of policies) {
+        await this.#reset(policy, policy.plan(subject, NO_CONTEXT), this.#identities(policy, subject, undefined))
+      }
     }
     this.#lines.wake()
   }
 
+  async #reset({ tier }: Policy<Subject>, plan: ReadablePlan, identities: readonly string[]): Promise<void> {
+    // Stores take what is asked in the order in which it is: what was before this is forgotten, what comes after stays.
+    this.#resets.note(tier, identities)
+    this.#from = { ...this.#from, resets: this.#resets.count }
+    this.#standIn.reset(plan, identities)
+    await this.#store.reset(plan, identities)
+  }
+
   /**
-   * Refuses a key, in every process that shares the store, until `for` from now. A second block replaces the first.
+   * Refuses an identity, in every process that shares the store, until `for` from now. A second block replaces the first.
+   * Where a policy groups addresses in several ways, the smallest group of an address is refused.
    *
-   * @throws SluiceError `STORE_UNAVAILABLE`: nobody can be sure of the block then
+   * @param identity by its kind, such as `{ ip: '192.0.2.7' }`; or its text, where the limiter counts one kind only
+   * @throws SluiceError `INVALID_KEY`, which lists the kinds; `STORE_UNAVAILABLE`: nobody can be sure of the block then
    */
-  async block(key: string, options: BlockOptions): Promise<void> {
+  async block(identity: KeyValue | IdentityByKind, options: BlockOptions): Promise<void> {
     knownOptions(`${this.#policy.where}: block`, options, ['for', 'reason'])
     const { reason = '' } = options
     if (typeof reason !== 'string' || reason.length > 200) {
       invalidPolicy(this.#policy.where, 'reason', 'up to 200 characters', reason)
     }
     const forMs = durationMs(this.#policy.where, 'for', options.for)
-    await this.#store.block(this.#policy.name, checkedKey(this.#policy.where, key), forMs, reason)
+    await Promise.all(
+      this.#blockedBy(identity).map((text) => this.#store.block(this.#policy.name, text, forMs, reason)),
+    )
   }
 
   /**
    * Ends a block before its time.
    *
-   * @throws SluiceError `STORE_UNAVAILABLE`
+   * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
    */
-  async unblock(key: string): Promise<void> {
-    await this.#store.unblock(this.#policy.name, checkedKey(this.#policy.where, key))
+  async unblock(identity: KeyValue | IdentityByKind): Promise<void> {
+    await Promise.all(this.#blockedBy(identity).map((text) => this.#store.unblock(this.#policy.name, text)))
     this.#lines.wake()
   }
 
-  /** Whether a subject stands for itself, so that `reset('1.2.3.4')` works on a limiter whose key is `byIp()`. */
-  #isKey(subject: Subject): boolean {
-    return this.#ofRequests && typeof subject === 'string'
+  #blockedBy(identity: KeyValue | IdentityByKind): string[] {
+    return [...new Set(this.#given.keysInAll(this.#policy.all, identity).map(({ keys }) => keys.finest))]
   }
 
-  #policyOf(subject: Subject, context: HttpContext<Subject> | undefined, tier?: string): Policy<Subject> {
-    // What a key as text cannot tell has to be named, or there is but one policy.
-    const named = this.#isKey(subject) && this.#policy.all.length > 1 ? String(tier) : tier
+  /** Whether a subject is no request and nothing of the user's own, but names an identity itself. */
+  #isIdentity(subject: unknown): boolean {
+    if (typeof subject === 'string') return this.#subjects === 'requests'
+    if (this.#subjects === 'texts') return isPlainObject(subject)
+    if (this.#subjects === 'own') return false
+    return isData(subject)
+  }
+
+  #policyOf(
+    subject: Subject,
+    isGiven: boolean,
+    context: HttpContext<Subject> | undefined,
+    tier?: string,
+  ): Policy<Subject> {
+    // What an identity cannot tell has to be named, or there is but one policy.
+    const named = isGiven && this.#policy.all.length > 1 ? String(tier) : tier
     return this.#policy.of(subject, context as HttpContext<Subject>, named)
   }
 
-  #identities({ keys, where }: Policy<Subject>, subject: Subject, context: HttpContext<Subject> | undefined): string[] {
-    const named = this.#isKey(subject)
+  #identities(
+    { keys, starts, where }: Policy<Subject>,
+    subject: Subject,
+    context: HttpContext<Subject> | undefined,
+  ): string[] {
     const identities = new Array<string>(keys.length)
     for (let i = 0; i < keys.length; i++) {
-      const key = named ? undefined : keys[i]
+      const key = keys[i]
       const given = key ? key(subject, context as HttpContext<Subject>) : subject
-      identities[i] = checkedKey(where, given, context !== undefined)
+      identities[i] = starts[i] + checkedKey(where, given, context !== undefined)
     }
     return identities
   }
@@ -466,24 +517,25 @@ export class Limiter<Subject = string> {
     request: Subject,
     context: HttpContext<Subject> | undefined,
   ): string[] | undefined {
-    return context && this.#nobody
-      ? this.#identitiesOrNone(policy, request, context)
+    return context && this.#anonymous
+      ? this.#identitiesOrNone(policy, this.#anonymous, request, context)
       : this.#identities(policy, request, context)
   }
 
-  /** `#identities`, where a request without a key is somebody else, or is not limited. */
-  #identitiesOrNone(policy: Policy<Subject>, request: Subject, context: HttpContext<Subject>): string[] | undefined {
+  /** `#identities`, where a request without a key is anonymous, or is not limited. */
+  #identitiesOrNone(
+    { keys, starts, where }: Policy<Subject>,
+    anonymous: AnonymousPolicy<Subject>,
+    request: Subject,
+    context: HttpContext<Subject>,
+  ): string[] | undefined {
     const identities: string[] = []
-    for (const key of policy.keys) {
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i]
       const given = key ? key(request, context) : request
-      const isNobodys = isMissing(given)
-      const identity = isNobodys ? this.#nobody?.identify(request, context) : given
-      if (identity === undefined) return undefined
-      const checked = checkedKey(policy.where, identity)
-      if (!isNobodys && this.#nobody?.isTheirs(checked)) {
-        throw new SluiceError('INVALID_KEY', `${policy.where}: key: expected none that reads as an anonymous client's`)
-      }
-      identities.push(checked)
+      if (!isMissing(given)) identities.push(starts[i] + checkedKey(where, given))
+      else if (!anonymous.key) return undefined
+      else identities.push(ANONYMOUS_START + checkedKey(where, anonymous.key(request, context)))
     }
     return identities
   }
@@ -504,12 +556,15 @@ export class Limiter<Subject = string> {
   }
 }
 
-/** Who a request is from that has no key of its own. */
-export interface Nobody<Subject> {
-  /** The key instead; undefined if such requests are not limited. */
-  identify(request: Subject, context: HttpContext<Subject>): string | undefined
-  /** Whether a key reads like one of those, so that nobody can pass for them. */
-  isTheirs(key: string): boolean
+/** What becomes of requests that have no key of their own. */
+export interface AnonymousPolicy<Subject> {
+  /** What they are counted by instead; undefined if they are not limited. */
+  readonly key: KeyFunction<Subject> | undefined
+}
+
+/** What limit functions get: where subjects are texts, that of an identity by its kind. */
+function subjectOf<Subject>(subjects: string, subject: Subject, { value }: GivenKeys): Subject {
+  return subjects === 'texts' ? (value as Subject) : subject
 }
 
 /** A name for what each limit is counted in: that is what is waited for. */
@@ -521,6 +576,8 @@ function linesOf({ cells, cellOf }: ReadablePlan, identities: readonly string[])
 }
 
 const NO_OPTIONS: AskOptions = Object.freeze({})
+/** Key and limit functions written for HTTP say so themselves when there is no request. */
+const NO_CONTEXT = undefined as never
 const COST_OPTIONS = ['cost', 'bytes', 'priority', 'tier'] as const
 
 /** What `knownOptions` would say, nearly free for the few options that are made anew for each decision. */

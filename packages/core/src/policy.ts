@@ -1,12 +1,16 @@
 import { durationMs, durationText } from './duration.js'
 import { invalidPolicy, SluiceError, show } from './errors.js'
 import type { HttpContext } from './http/context.js'
+import { startOf } from './identity.js'
+import { bitsOf, isSameKey, kindOf } from './keyed.js'
+import { checkKinds, type Given, type GivenKeys, valueFor } from './kinds.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from './limits/checks.js'
 import { checkCommon } from './limits/common.js'
 import { defaultLimit } from './limits/default-limit.js'
 import { checkLeases, leasedId, leasedWindow } from './limits/lease.js'
 import type { KeyFunction, Limit, OrFunction, Resolution } from './limits/limit.js'
 import { type ReserveStep, reserveSteps } from './limits/reserve.js'
+import { planOf } from './plan-of-kind.js'
 import { type PriorityFunction, type PriorityOption, priorityFor } from './priority.js'
 import { type Cell, CHARGE, CONSUME, type LeaseTerms, type Op, type Plan, type ResolvedLimit } from './store.js'
 import type { TierOf } from './tiers.js'
@@ -80,6 +84,8 @@ export interface ReadablePlan extends Plan {
 /** What a policy comes to where requests differ in nothing but their one key, and each takes one unit. */
 export interface Plain<Subject> {
   readonly key: KeyFunction<Subject> | undefined
+  /** What its identities start with: their kind. */
+  readonly start: string
   readonly where: string
   readonly plan: ReadablePlan
   readonly consume: Op
@@ -103,6 +109,10 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly priority: PriorityFunction<Subject> | undefined
   /** The distinct key functions of all limits; `undefined` is the policy's own default. */
   readonly keys: readonly (KeyFunction<Subject> | undefined)[]
+  /** What the identities of each of them start with: their kind. */
+  readonly starts: readonly string[]
+  /** The kinds of what it counts, each once. */
+  readonly kinds: readonly string[]
   readonly #keyOf: readonly number[]
   readonly #tier: TierOf | undefined
   readonly #plans = new Map<string, ReadablePlan>()
@@ -126,8 +136,11 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     }
     checkLeases(where, this.limits)
     const keyFunctions = this.limits.map((limit) => limit.key ?? options.key)
-    this.keys = [...new Set(keyFunctions)]
-    this.#keyOf = keyFunctions.map((key) => this.keys.indexOf(key))
+    checkKinds(where + (tier ? `: tiers: ${tier.name}` : ''), keyFunctions, tier?.known ?? new Map())
+    this.keys = keyFunctions.filter((key, i) => keyFunctions.findIndex((other) => isSameKey(other, key)) === i)
+    this.#keyOf = keyFunctions.map((key) => this.keys.findIndex((other) => isSameKey(other, key)))
+    this.starts = this.keys.map((key) => startOf(kindOf(key)))
+    this.kinds = [...new Set(this.keys.map(kindOf))]
     refuseEqualNames(where, this.limits)
 
     const values = this.limits.map(({ limit, window }) => [limit, window])
@@ -162,11 +175,27 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     return plan
   }
 
+  /** What an identity that was given by hand is counted under; undefined where nothing is counted by its kind. */
+  given(identity: Given): GivenKeys | undefined {
+    if (!this.kinds.includes(identity.kind)) return undefined
+    const indices = this.keys.flatMap((key, i) => (kindOf(key) === identity.kind ? [i] : []))
+    const identities = indices.map((i) => this.starts[i] + valueFor(this.where, this.keys[i], identity))
+    const bits = indices.map((i) => bitsOf(this.keys[i]))
+    const finest = identities[bits.indexOf(Math.max(...bits))] as string
+    return { value: identity.value, identities, finest, planOf: (whole) => planOf(whole, indices) }
+  }
+
   #plainly(): Plain<Subject> | undefined {
     const plan = this.#static
     const differ = this.tier !== undefined || this.priority !== undefined || this.keys.length > 1
     if (!plan || differ || plan.hasLeases || plan.countsBytes || plan.reserves) return undefined
-    return { key: this.keys[0], where: this.where, plan, consume: this.consume }
+    return {
+      key: this.keys[0],
+      start: this.starts[0] as string,
+      where: this.where,
+      plan,
+      consume: this.consume,
+    }
   }
 
   #makePlan(values: readonly (readonly [number, number])[]): ReadablePlan {

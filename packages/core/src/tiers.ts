@@ -1,7 +1,7 @@
 import { invalidPolicy, SluiceError, show } from './errors.js'
 import type { HttpContext } from './http/context.js'
 import { headerName } from './limits/checks.js'
-import type { Limit } from './limits/limit.js'
+import type { KeyFunction, Limit } from './limits/limit.js'
 import { Policy, type PolicyChoice, type PolicyOptions } from './policy.js'
 
 /**
@@ -29,10 +29,11 @@ export class Tiers<Subject> implements PolicyChoice<Subject> {
     this.#tier = tier
     checkTiersOf(where, options.priority, tiers)
     const shared = sharedLimits(Object.values(tiers))
+    const known: TierOf['known'] = new Map()
     this.#byName = new Map(
       Object.entries(tiers).map(([name, limits]) => {
         headerName(`${where}: tiers`, 'name', name)
-        return [name, new Policy<Subject>({ ...rest, limits }, { name, shared })]
+        return [name, new Policy<Subject>({ ...rest, limits }, { name, shared, known })]
       }),
     )
     this.all = [...this.#byName.values()]
@@ -71,6 +72,8 @@ export function choosePolicy<Subject>(options: PolicyOptions<Subject>): PolicyCh
 export interface TierOf {
   readonly name: string
   readonly shared: ReadonlyMap<Limit, number>
+  /** The key functions of all tiers so far, by their kind: tiers share blocks, so a kind means one thing in all of them. */
+  readonly known: Map<string, { key: KeyFunction<never> | undefined; field: string }>
 }
 
 /** Limits that stand in more than one tier, numbered. */

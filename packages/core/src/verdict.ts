@@ -1,4 +1,5 @@
 import { SluiceError, show } from './errors.js'
+import { type Identity, identityIn } from './identity.js'
 import type { Limit } from './limits/limit.js'
 import type { ReadablePlan } from './policy.js'
 import {
@@ -16,6 +17,8 @@ import {
 
 /** Why a request is refused: over a limit, never admissible at this cost, blocked by hand, or because nothing could decide. */
 export type RefusalReason = 'limited' | 'impossible' | 'blocked' | 'unavailable'
+
+const INSPECT = Symbol.for('nodejs.util.inspect.custom')
 
 /** What one limit said. */
 export interface LimitReport {
@@ -39,6 +42,52 @@ export interface LimitReport {
   readonly retryAfterMs: number | undefined
   /** Milliseconds until the limit is as good as new. */
   readonly resetAfterMs: number
+  /** What it was charged on. Not in copies by `{ ...report }` and JSON, which may go to clients. */
+  readonly key: Identity
+}
+
+/** A report whose key is read when it is asked for. */
+class Report implements LimitReport {
+  readonly name: string
+  readonly algorithm: string
+  readonly limit: number
+  readonly windowMs: number
+  readonly capacity: number
+  readonly unit: QuotaUnit
+  readonly allowed: boolean
+  readonly remaining: number
+  readonly retryAfterMs: number | undefined
+  readonly resetAfterMs: number
+  readonly #identity: string
+
+  constructor(
+    { name, algorithm, limit, windowMs, capacity, unit }: ResolvedLimit,
+    remaining: number,
+    retryMs: number,
+    resetMs: number,
+    identity: string,
+  ) {
+    this.name = name
+    this.algorithm = algorithm
+    this.limit = limit
+    this.windowMs = windowMs
+    this.capacity = capacity
+    this.unit = unit
+    this.allowed = retryMs === 0
+    this.remaining = remaining
+    this.retryAfterMs = retryMs < 0 ? undefined : retryMs
+    this.resetAfterMs = resetMs
+    this.#identity = identity
+  }
+
+  get key(): Identity {
+    return identityIn(this.#identity)
+  }
+
+  /** What `console.log` shows. */
+  [INSPECT](): object {
+    return { ...this, key: this.key }
+  }
 }
 
 /** Which limit refuses for longest, never being longest and the first of equals; -1 if none refuses. */
@@ -57,13 +106,14 @@ export function longestRefusal(limits: readonly LimitReport[]): number {
 /** Whether the store's state decided. */
 export type VerdictKind = 'decided' | 'unavailable'
 
-const INSPECT = Symbol.for('nodejs.util.inspect.custom')
 const Shown = { Verdict: class {} }
 
 /** The outcome of one decision. Never changes once handed out. */
 export class Verdict {
   /** Whether this request may proceed. */
   readonly allowed: boolean
+  /** The name of the policy that decided. */
+  readonly policy: string
   /**
    * `decided` by the store's state; `unavailable` where that could not be reached: by what this process knows
    * alone, or by nothing, and then there are no `limits`, and `remaining` and `resetAfterMs` are 0.
@@ -115,6 +165,7 @@ export class Verdict {
     marks: Marks = NO_MARKS,
   ) {
     this.allowed = allowed
+    this.policy = ask.plan.policy
     this.kind = from.kind
     this.reason = allowed ? undefined : refusalReason(answer, retryMs < 0, from)
     this.remaining = remaining
@@ -142,7 +193,7 @@ export class Verdict {
     return this.#limits
   }
 
-  /** All that it says, as plain data. */
+  /** All that it says but for keys, as plain data. */
   toJSON(): object {
     return { ...this, limits: this.limits }
   }
@@ -343,24 +394,19 @@ function leftOf(remaining: number, cell: number, { kept }: DecidedBy): number {
   return kept ? Math.max(0, remaining - (kept[cell] as number)) : remaining
 }
 
-function reportsOf({ plan }: Ask, { block, values, offset }: Answer, from: DecidedBy): readonly LimitReport[] {
+function reportsOf(
+  { plan, identities }: Ask,
+  { block, values, offset }: Answer,
+  from: DecidedBy,
+): readonly LimitReport[] {
   if (block || from.tryAgainMs !== undefined) return []
-  const { resolved, positions, cellOf } = plan as ReadablePlan
-  return resolved.map(({ name, algorithm, limit, windowMs, capacity, unit }, i) => {
+  const { cells, resolved, positions, cellOf } = plan as ReadablePlan
+  return resolved.map((limit, i) => {
     const at = offset + (positions[i] as number) * STRIDE
-    const retry = values[at + 1] as number
-    return {
-      name,
-      algorithm,
-      limit,
-      windowMs,
-      capacity,
-      unit,
-      allowed: retry === 0,
-      remaining: leftOf(values[at] as number, cellOf[i] as number, from),
-      retryAfterMs: retry < 0 ? undefined : retry,
-      resetAfterMs: values[at + 2] as number,
-    }
+    const cell = cellOf[i] as number
+    const remaining = leftOf(values[at] as number, cell, from)
+    const identity = identities[(cells[cell] as Cell).identity] as string
+    return new Report(limit, remaining, values[at + 1] as number, values[at + 2] as number, identity)
   })
 }
 

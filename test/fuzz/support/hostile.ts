@@ -4,7 +4,7 @@ import fc from 'fast-check'
 /** What has a meaning to somebody between a client and a key in Redis. */
 const PIECES = [
   ...['{', '}', '{}', '{a}', '%', '%7B', '%25', '%2A', '#', '*', '?', '[a]', '[^a]', '\\', '|', '"', "'", '`', '$'],
-  ...['\0', '\0ip:', '\r\n', '\n', '\t', ' ', '\x7f', '\x1b[2J', '\u2028', '\ufeff', '\ufffd', '\u202e'],
+  ...['\0', 'ip=', 'key=', '\r\n', '\n', '\t', ' ', '\x7f', '\x1b[2J', '\u2028', '\ufeff', '\ufffd', '\u202e'],
   ...['\ud800', '\udc00', '\ud83d\ude00', 'é', 'e\u0301', 'İ', 'ß', '日'],
   ...['__proto__', 'constructor', 'prototype', 'toString', 'undefined', 'null', 'NaN', '[object Object]'],
   ...['sluice:', ':fuzz:', '}:fuzz:block', 'blocked', ':', '::', '/', '.', ',', ';', '=', '-', '+', '~'],
@@ -51,7 +51,8 @@ const LOOKALIKES: readonly ((a: string, b: string) => string)[] = [
   (a) => encode(a),
   (a) => decode(a),
   (a) => `{${a}}`,
-  (a) => `sluice:{${a}}:fuzz:log.1.3600000`,
+  (a) => `sluice:v1:{key=${a}}:fuzz:log.1.3600000`,
+  (a) => `key=${a}`,
   (a) => a.normalize('NFC'),
   (a) => a.normalize('NFD'),
   (a) => a.toLowerCase(),

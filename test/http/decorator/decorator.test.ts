@@ -141,7 +141,7 @@ describe.each(Object.entries(SHAPES))('%s', (_shape, fixtures) => {
       '"Overrider-list";r=1;t=10, "Base-list";r=0;t=10',
     ])
     expect(await policiesOf(new Bound())).toEqual(['bound', '"Bound-list";r=1;t=10'])
-    expect((await limiterOf(new Bound(), 'list').peek('::ffff:7f00:1')).remaining).toBe(2)
+    expect((await limiterOf(new Bound(), 'list').peek({ ip: '::ffff:7f00:1' })).remaining).toBe(1)
     expect(await policiesOf(new Wrapped())).toEqual(['wrapped', '"Wrapped-list";r=1;t=10'])
     expect(() => limiterOf(new Wrapped(), 'list')).toThrow('limiterOf: list: expected a method with @RateLimited')
   })

@@ -1,5 +1,6 @@
 import { durationMs } from '../duration.js'
 import { invalidPolicy, SluiceError, show } from '../errors.js'
+import type { IdentityByKind } from '../identity.js'
 import { type AskOptions, Limiter } from '../limiter.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
 import { heed } from '../listeners.js'
@@ -14,7 +15,7 @@ import { Enforcement } from './enforcement.js'
 import { retryAfter } from './headers/retry-after.js'
 import { headerWriters } from './headers/table.js'
 import type { HeaderField, HeaderWriter } from './headers/writer.js'
-import { nobodyBy } from './identity/anonymous.js'
+import { anonymousBy } from './identity/anonymous.js'
 import { byIp } from './identity/ip.js'
 import { lineUp } from './line-up.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
@@ -44,7 +45,7 @@ export interface Outcome {
 export interface Guard<Request> {
   (context: HttpContext<Request>): Outcome | Promise<Outcome>
   /** The limiter behind it: to peek, reset, block and unblock. */
-  readonly limiter: Limiter<Request | string>
+  readonly limiter: Limiter<Request | string | IdentityByKind>
   /** Whether its verdicts take permits of `concurrency` limits, which are held until the handler is done. */
   readonly holdsPermits: boolean
 }
@@ -71,7 +72,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   const responders = new Responders(where, respond, policy.limits)
   const enforcement = new Enforcement(where, policy.name, options)
   const writers = headerWriters(where, headers)
-  const limiter = new Limiter(policy, store, options, true, nobodyBy<Request>(where, anonymous))
+  const limiter = new Limiter(policy, store, options, true, anonymousBy<Request>(where, anonymous))
   if (options.priority === undefined && limiter.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, or nobody could use what is kept', undefined)
   }
@@ -252,7 +253,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   }
 
   return Object.assign(guard, {
-    limiter: limiter as Limiter<Request | string>,
+    limiter: limiter as Limiter<Request | string | IdentityByKind>,
     holdsPermits: permits !== undefined,
   })
 }

@@ -1,4 +1,5 @@
 import { invalidPolicy, SluiceError } from '../errors.js'
+import type { IdentityByKind } from '../identity.js'
 import type { Limiter } from '../limiter.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: methods of any class, with any arguments
@@ -97,14 +98,17 @@ export function decoratorFor<Handler extends Method, Options extends { readonly 
  * The limiter of a method with `@RateLimited`: to peek, reset, block and unblock.
  *
  * @param holder the class's prototype or an instance; for a static method the class itself
- * @example limiterOf(UserController.prototype, 'list').block('192.0.2.7', { for: '1h' })
+ * @example limiterOf(UserController.prototype, 'list').block({ ip: '192.0.2.7' }, { for: '1h' })
  * @throws SluiceError `INVALID_POLICY` where there is no such method
  */
-export function limiterOf<Holder extends object>(holder: Holder, key: keyof Holder & Key): Limiter<string> {
+export function limiterOf<Holder extends object>(
+  holder: Holder,
+  key: keyof Holder & Key,
+): Limiter<string | IdentityByKind> {
   // An instance may have a bound copy of its own: `this.list = this.list.bind(this)`.
   for (const at of lineage(holder)) {
     const find = limiters.get(Object.getOwnPropertyDescriptor(at, key)?.value)
-    if (find) return find(holder) as Limiter<never> as Limiter<string>
+    if (find) return find(holder) as Limiter<never> as Limiter<string | IdentityByKind>
   }
   invalidPolicy('limiterOf', String(key), 'a method with @RateLimited as its outermost decorator', holder[key])
 }

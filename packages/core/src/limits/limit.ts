@@ -11,10 +11,24 @@ export type OrFunction<T, Subject> = T | ((subject: Subject, context: HttpContex
  * Names what a limit is charged on. Anything but a non-empty string, a finite number or a bigint is
  * an error when the request comes: a missing identity never becomes one bucket for all.
  */
-export type KeyFunction<Subject> = (
-  subject: Subject,
-  context: HttpContext<Subject>,
-) => string | number | bigint | null | undefined
+export interface KeyFunction<Subject> extends KeyTraits {
+  (subject: Subject, context: HttpContext<Subject>): string | number | bigint | null | undefined
+}
+
+/** What is known of the identities that a key function yields. Functions get it from `keyed`, `byIp` and the like. */
+export interface KeyTraits {
+  /** What its values are values of: equal values of two kinds are two identities. @default 'key' */
+  readonly kind?: string
+  /** @internal What is counted for a value given by hand; undefined or empty for none. @default the value itself */
+  readonly normalize?: ((value: string) => string | undefined) | undefined
+  /** @internal The keys that it is composed of. */
+  // biome-ignore lint/suspicious/noExplicitAny: each is called with what the whole is called with
+  readonly parts?: readonly KeyFunction<any>[]
+  /** @internal Two functions of one kind that are made of the same are one key. */
+  readonly madeOf?: readonly unknown[]
+  /** @internal Leading bits of an IPv6 address that it tells apart. */
+  readonly bits?: number
+}
 
 export type Algorithm =
   | 'slidingLog'

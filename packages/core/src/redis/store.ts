@@ -11,7 +11,7 @@ import type { Connection } from './connection.js'
 import { DenyCache } from './deny-cache.js'
 import { EvictionWarning } from './eviction-warning.js'
 import { HeldPlaces } from './held-places.js'
-import { blockSuffix, cellSuffix, keyStart } from './keys.js'
+import { blockSuffix, cellSuffix, keyStart, prefixOf } from './keys.js'
 import { Leases } from './leases.js'
 import { probe } from './probe.js'
 import { deleteKeys, run } from './run.js'
@@ -96,7 +96,7 @@ export class RedisStore implements Store {
     options: RedisStoreOptions & { prefix: string; timeoutMs: number; batch: number },
   ) {
     this.#connection = connection
-    this.#prefix = connection.keyPrefix + options.prefix
+    this.#prefix = prefixOf(connection.keyPrefix, options.prefix)
     this.#timeoutMs = options.timeoutMs
     this.clock = options.clock
     this.#marker = connection.isCluster ? undefined : `${this.#prefix}blocked`

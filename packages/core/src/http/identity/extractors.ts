@@ -1,6 +1,8 @@
 import { hash } from 'node:crypto'
 import { invalidPolicy } from '../../errors.js'
-import { knownOptions, oneOf, optionalFunction } from '../../limits/checks.js'
+import { kindOfName } from '../../identity.js'
+import { ofKind, withTraits } from '../../keyed.js'
+import { knownOptions, oneOf } from '../../limits/checks.js'
 import type { KeyFunction } from '../../limits/limit.js'
 import { cookieValue } from './cookie.js'
 import { needsContext } from './needs-context.js'
@@ -10,7 +12,7 @@ export interface SecretOptions {
   readonly secret?: boolean
 }
 
-/** What `byHeader` and `byCookie` make of a secret: for `limiter.block(hashedKey(apiKey), …)`. */
+/** A secret as `byHeader` and `byCookie` count it, for key functions of your own: 256 bits of SHA-256, in base64url. */
 export function hashedKey(value: string): string {
   return hash('sha256', value, 'base64url')
 }
@@ -22,32 +24,44 @@ export function hashedKey(value: string): string {
  * @throws SluiceError per request `INVALID_KEY` where there is none: it never becomes one bucket for all.
  */
 export function byUser<Subject>(user: KeyFunction<Subject>): KeyFunction<Subject> {
-  if (user === undefined) invalidPolicy('byUser', 'user', 'a function of the request', user)
-  optionalFunction('byUser', 'user', user)
-  return (request, context) => user(request, context)
+  return ofKind('byUser', 'user', 'user', user)
 }
 
 /** A request header, such as an API key; hashed unless `secret: false`. */
 export function byHeader<Subject>(name: string, options: SecretOptions = {}): KeyFunction<Subject> {
   const lower = checkedName('byHeader', name).toLowerCase()
   const { secret } = checkedSecret('byHeader', options)
-  return (_request, context) => keyOf(needsContext('byHeader', context).header(lower), secret)
+  const normalize = secret ? hashedIfAny : undefined
+  return withTraits((_request, context) => keyOf(needsContext('byHeader', context).header(lower), secret), {
+    kind: kindOfName('header', lower),
+    normalize,
+    madeOf: [secret],
+  })
 }
 
 /** A cookie, such as a session; hashed unless `secret: false`. */
 export function byCookie<Subject>(name: string, options: SecretOptions = {}): KeyFunction<Subject> {
   checkedName('byCookie', name)
   const { secret } = checkedSecret('byCookie', options)
-  return (_request, context) => keyOf(cookieValue(needsContext('byCookie', context).header('cookie'), name), secret)
+  const normalize = secret ? hashedIfAny : undefined
+  return withTraits(
+    (_request, context) => keyOf(cookieValue(needsContext('byCookie', context).header('cookie'), name), secret),
+    { kind: kindOfName('cookie', name), normalize, madeOf: [secret] },
+  )
 }
 
-const path: KeyFunction<never> = (_request, context) => needsContext('byPath', context).path
-const route: KeyFunction<never> = (_request, context) => needsContext('byRoute', context).route
-const method: KeyFunction<never> = (_request, context) => {
-  const { method } = needsContext('byMethod', context)
-  return method === 'HEAD' ? 'GET' : method
-}
-const all: KeyFunction<unknown> = () => 'everyone'
+const path = withTraits<never>((_request, context) => needsContext('byPath', context).path, { kind: 'path' })
+const route = withTraits<never>((_request, context) => needsContext('byRoute', context).route, { kind: 'route' })
+const withoutHead = (method: string) => (method === 'HEAD' ? 'GET' : method)
+const method = withTraits<never>((_request, context) => withoutHead(needsContext('byMethod', context).method), {
+  kind: 'method',
+  normalize: withoutHead,
+})
+const EVERYONE = 'everyone'
+const all = withTraits<unknown>(() => EVERYONE, {
+  kind: EVERYONE,
+  normalize: (value) => (value === EVERYONE ? value : undefined),
+})
 
 /** The path as requested, without the query. Where other spellings reach the same handler, prefer `byRoute`. */
 export const byPath = <Subject>(): KeyFunction<Subject> => path as KeyFunction<Subject>
@@ -58,33 +72,14 @@ export const byRoute = <Subject>(): KeyFunction<Subject> => route as KeyFunction
 /** The method; HEAD counts as GET. */
 export const byMethod = <Subject>(): KeyFunction<Subject> => method as KeyFunction<Subject>
 
-/** One bucket for all, on purpose. */
-export const everyone = <Subject>(): KeyFunction<Subject> => all
-
-/**
- * Several keys as one: `compose(byIp(), byPath())` counts each client on each path.
- * Different parts never make the same key, whatever they contain.
- */
-export function compose<Subject>(...keys: KeyFunction<Subject>[]): KeyFunction<Subject> {
-  if (keys.length === 0) invalidPolicy('compose', 'keys', 'at least one key function', undefined)
-  keys.forEach((key, i) => {
-    if (typeof key !== 'function') invalidPolicy('compose', `keys[${i}]`, 'a key function such as byIp()', key)
-  })
-  return (request, context) => {
-    let composed = ''
-    for (const key of keys) {
-      const part = key(request, context)
-      // What is no key on its own is none as a part: the limiter refuses it and says what came.
-      if (part === '' || (typeof part !== 'string' && typeof part !== 'bigint' && !Number.isFinite(part))) return part
-      composed += `${composed && '|'}${String(part).replace(/[\\|]/g, '\\$&')}`
-    }
-    return composed
-  }
-}
+/** One bucket for all, on purpose. Its one identity is `{ everyone: 'everyone' }`. */
+export const everyone = <Subject>(): KeyFunction<Subject> => all as KeyFunction<Subject>
 
 function keyOf(value: string | undefined, secret: boolean): string | undefined {
   return secret && value ? hashedKey(value) : value
 }
+
+const hashedIfAny = (value: string) => keyOf(value, true)
 
 function checkedName(where: string, name: unknown): string {
   if (typeof name !== 'string' || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) {

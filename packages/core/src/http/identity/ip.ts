@@ -1,6 +1,7 @@
 import { isIP, isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { invalidPolicy, SluiceError, show } from '../../errors.js'
+import { withTraits } from '../../keyed.js'
 import { knownOptions, wholeNumber } from '../../limits/checks.js'
 import type { KeyFunction } from '../../limits/limit.js'
 import { needsContext } from './needs-context.js'
@@ -26,8 +27,6 @@ interface Grouping {
   readonly nat64: readonly (readonly number[])[]
 }
 
-const byGrouping = new Map<string, KeyFunction<never>>()
-
 /**
  * The client's address by the framework's own trusted-proxy answer, never a raw header. IPv4 in any
  * IPv6 clothing (mapped, NAT64) counts as that IPv4 address; IPv6 is grouped by prefix.
@@ -36,23 +35,12 @@ const byGrouping = new Map<string, KeyFunction<never>>()
  */
 export function byIp<Subject>(options: IpOptions = {}): KeyFunction<Subject> {
   const grouping = checkedGrouping('byIp', options)
-  // One function for equal options: limits with the same key function share its evaluation, and their log.
-  const id = JSON.stringify(grouping)
-  let key = byGrouping.get(id)
-  if (!key) {
-    key = (_request, context) => keyOfAddress(needsContext('byIp', context).ip, grouping)
-    byGrouping.set(id, key)
-  }
-  return key as KeyFunction<Subject>
-}
-
-/**
- * The key that `byIp` makes of an address: for `limiter.block(ipKey('2001:db8::1'), …)`.
- *
- * @throws SluiceError `INVALID_KEY`
- */
-export function ipKey(address: string, options: IpOptions = {}): string {
-  return keyOfAddress(address, checkedGrouping('ipKey', options))
+  return withTraits((_request, context) => keyOfClient(needsContext('byIp', context).ip, grouping), {
+    kind: 'ip',
+    normalize: (address) => keyOfAddress(address, grouping),
+    madeOf: [JSON.stringify(grouping)],
+    bits: grouping.prefix,
+  })
 }
 
 function checkedGrouping(where: string, options: IpOptions): Grouping {
@@ -72,20 +60,24 @@ function nat64Parts(where: string, text: unknown): readonly number[] {
   return ipaddr.IPv6.parse(address).parts.slice(0, 6)
 }
 
-function keyOfAddress(given: string | undefined, grouping: Grouping): string {
-  if (typeof given === 'string') {
-    if (isIPv4(given)) return given
-    // What a socket that listens on both families says of nearly every client.
-    if (given.startsWith('::ffff:') && isIPv4(given.slice(7))) return given.slice(7)
-    const address = bare(given)
-    if (isIPv4(address)) return address
-    if (isIP(address) === 6) return keyOfIPv6(address, grouping)
-  }
+function keyOfClient(given: string | undefined, grouping: Grouping): string {
+  const key = typeof given === 'string' ? keyOfAddress(given, grouping) : undefined
+  if (key !== undefined) return key
   throw new SluiceError(
     'INVALID_KEY',
     `byIp: expected the client's address, got ${show(given)} (behind a proxy, configure the framework's trust in it; ` +
       'for connections without addresses, use another key)',
   )
+}
+
+/** Undefined where it is no address. */
+function keyOfAddress(given: string, grouping: Grouping): string | undefined {
+  if (isIPv4(given)) return given
+  // What a socket that listens on both families says of nearly every client.
+  if (given.startsWith('::ffff:') && isIPv4(given.slice(7))) return given.slice(7)
+  const address = bare(given)
+  if (isIPv4(address)) return address
+  return isIP(address) === 6 ? keyOfIPv6(address, grouping) : undefined
 }
 
 /** Without port, brackets and zone: `1.2.3.4:5555`, `[::1]:80`, `fe80::1%eth0`. */
