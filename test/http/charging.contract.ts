@@ -512,10 +512,9 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         return seen
       }
 
-      test('a request without a key is an error by default', async () => {
+      test('a request without a key is invalid by default', async () => {
         const app = await start(keyed('error'))
-        expect(await statuses(app, undefined, 'ann', 'ann')).toEqual([500, 200, 429])
-        expect(app.errors).toMatchObject([{ code: 'INVALID_KEY' }])
+        expect(await statuses(app, undefined, 'ann', 'ann')).toEqual([400, 200, 429])
       })
 
       test('skip lets it through without a limit', async () => {
@@ -536,12 +535,14 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         expect(app.errors).toEqual([])
       })
 
-      test('a promise or an object is an error whatever the option says', async () => {
+      test('a promise is an error, and an object is invalid, whatever the option says', async () => {
         for (const anonymous of ['by-ip', 'skip'] as const) {
-          for (const key of [async () => undefined, () => ({}), () => Number.NaN, () => false]) {
+          for (const key of [() => ({}), () => Number.NaN, () => false]) {
             const app = await start(keyed(anonymous, { key: key as never }))
-            expect(await statuses(app, undefined)).toEqual([500])
+            expect(await statuses(app, undefined)).toEqual([400])
           }
+          const app = await start(keyed(anonymous, { key: (async () => undefined) as never }))
+          expect(await statuses(app, undefined)).toEqual([500])
         }
       })
     })

@@ -42,6 +42,7 @@ function context(present: Record<string, string>): HttpContext<unknown> {
     target: '/',
     route: undefined,
     header: () => undefined,
+    signedCookie: () => undefined,
     getResponseHeader: (name) => fields.get(name) ?? undefined,
   }
 }

@@ -15,6 +15,7 @@ export function contextOf(
     target: '/',
     route: undefined,
     header: (name) => headers[name],
+    signedCookie: () => undefined,
     getResponseHeader: () => undefined,
     ...rest,
   }

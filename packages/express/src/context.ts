@@ -1,4 +1,4 @@
-import { headerText, RequestContext, warnOfOpenProxy } from '@sluice/core'
+import { headerText, noSignedCookies, RequestContext, signedCookieText, warnOfOpenProxy } from '@sluice/core'
 import type { Request, Response } from 'express'
 
 /** Express's answers to what the core asks of a request. */
@@ -19,10 +19,29 @@ export class ExpressContext extends RequestContext<Request> {
     return this.request.ip
   }
 
-  /** Known once a route has matched: to middleware on the route, not to `app.use`. */
+  /**
+   * Known once a route has matched: to middleware on the route, not to `app.use`. Without what the router is mounted at:
+   * of that Express tells what the client wrote, `baseUrl`, which is another one in upper case and for each parameter.
+   */
   get route(): string | undefined {
     const path: unknown = this.request.route?.path
-    return path === undefined ? undefined : `${this.request.baseUrl}${String(path)}`
+    return path === undefined ? undefined : String(path)
+  }
+
+  get mountedRoute(): object | undefined {
+    return this.request.baseUrl === '' ? undefined : this.request.route
+  }
+
+  get mountPath(): string {
+    return this.request.baseUrl
+  }
+
+  /** As cookie-parser has verified it. */
+  signedCookie(name: string): string | undefined {
+    // Without a secret, cookie-parser verifies none, and says so nowhere else.
+    const { signedCookies, secret } = this.request as Request & { secret?: unknown }
+    if (!signedCookies || !secret) throw noSignedCookies('use cookie-parser with a secret before this limiter')
+    return Object.hasOwn(signedCookies, name) ? signedCookieText(signedCookies[name]) : undefined
   }
 
   getResponseHeader(name: string): string | undefined {

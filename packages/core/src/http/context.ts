@@ -11,10 +11,20 @@ export interface HttpContext<Request = unknown> {
   readonly path: string
   /** The request target as sent: the path with its query. */
   readonly target: string
-  /** The pattern of the route that matched, where the framework knows it. */
+  /** The pattern of the route that matched, where the framework knows it. Nothing of it is chosen by the client. */
   readonly route: string | undefined
+  /** Where `route` leaves out where the route's router is mounted: an object that is this route's own. */
+  readonly mountedRoute?: object | undefined
+  /** What the client wrote where `mountedRoute` is mounted. */
+  readonly mountPath?: string
   /** A request header by its lower-case name; several joined by the framework's rules. */
   header(name: string): string | undefined
+  /**
+   * The value of a signed cookie, once the framework has verified it; undefined where there is none, or a forged one.
+   *
+   * @throws SluiceError `INVALID_POLICY` where the application has no support for signed cookies
+   */
+  signedCookie(name: string): string | undefined
   /** A response header that is already set. */
   getResponseHeader(name: string): string | undefined
 }
@@ -48,6 +58,8 @@ export abstract class RequestContext<Request extends NodeRequest> implements Htt
     return Object.hasOwn(headers, name) ? headerText(headers[name]) : undefined
   }
 
+  abstract signedCookie(name: string): string | undefined
+
   abstract getResponseHeader(name: string): string | undefined
 }
 
@@ -72,6 +84,17 @@ export interface RawResponse {
 /** Whether nothing can be sent any more: all is sent, or the client has left. */
 export function isOver(response: RawResponse): boolean {
   return response.destroyed === true || response.writableFinished === true
+}
+
+/** Whether the client has left, also before it was its response's turn on the connection. */
+export function isGone(response: RawResponse): boolean {
+  if (isOver(response)) return true
+  try {
+    return (response.req as { socket?: { destroyed?: boolean } } | undefined)?.socket?.destroyed === true
+  } catch {
+    // HTTP/2 does not let its socket be looked at once that is gone.
+    return true
+  }
 }
 
 /** A header of Node's parsed `headers`, as one text. */

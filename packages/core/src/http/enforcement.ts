@@ -58,6 +58,11 @@ export class Enforcement {
     this.#tells = reportHeaders
   }
 
+  /** Whether no verdict is acted on. */
+  get onlyReports(): boolean {
+    return this.#percent === 0
+  }
+
   covers(verdict: Verdict): boolean {
     if (this.#percent === 100) return true
     if (this.#percent === 0) return false

@@ -17,6 +17,7 @@ import { headerWriters } from './headers/table.js'
 import type { HeaderField, HeaderWriter } from './headers/writer.js'
 import { anonymousBy } from './identity/anonymous.js'
 import { byIp } from './identity/ip.js'
+import { type InvalidOutcome, InvalidRequests } from './invalid.js'
 import { lineUp } from './line-up.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { Permits, releasePermits } from './permits.js'
@@ -77,6 +78,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     invalidPolicy(where, 'priority', 'one beside reserve, or nobody could use what is kept', undefined)
   }
   const charging = chargingFor(where, options as ChargingOptions, limiter, store)
+  const invalid = new InvalidRequests(policy, options.onInvalid ?? 'reject', enforcement.onlyReports)
   const permits = permitsOf(where, limiter)
   // Whoever may have to wait for room, or for the outcome of others, goes by nothing that was said a moment ago.
   const fresh = responders.linesUp || options.count !== undefined
@@ -101,7 +103,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     return { proceed: false, verdict: undefined, headers: sizedHeaders(tooLarge), reply: tooLarge }
   }
 
-  /** Another limiter has answered already, so no handler runs. */
+  /** No handler runs: another limiter has answered already, or the client has left. */
   function answered(context: HttpContext<Request>): Outcome {
     void releasePermits(context.response)
     return ANSWERED
@@ -116,8 +118,20 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   }
 
   function ask(context: HttpContext<Request>, units: number): Outcome | Promise<Outcome> {
-    const verdict = decide(context, units)
+    let verdict: Verdict | Promise<Verdict> | undefined
+    try {
+      verdict = decide(context, units)
+    } catch (error) {
+      return invalidOutcome(context, invalid.handle(error, units, context))
+    }
     return verdict instanceof Promise ? weighLater(context, units, verdict) : weigh(context, units, verdict, false)
+  }
+
+  /** There is no verdict. */
+  function invalidOutcome(context: HttpContext<Request>, ending: InvalidOutcome): Outcome {
+    if (ending === 'proceed') return SKIPPED
+    if (ending === 'gone') return answered(context)
+    return { proceed: false, verdict: undefined, headers: sizedHeaders(ending), reply: ending }
   }
 
   function weighLater(context: HttpContext<Request>, units: number, verdict: Promise<Verdict | undefined>) {
@@ -154,19 +168,13 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     // The limiter would take undefined, which a careless function returns, for its default.
     if (units === undefined)
       throw new SluiceError('INVALID_COST', `${where}: cost: expected a whole number, got undefined`)
-    try {
-      const from = askedWith(context)
-      if (!responders.linesUp || units === 0 || !limiter.hasLine(context.request, context)) {
-        return limiter.decideRequest(context.request, context, units, from)
-      }
-      // Nobody overtakes those who wait: whatever room there is, is theirs.
-      const seen = limiter.decideRequest(context.request, context, units, from, PEEK)
-      return seen instanceof Promise ? seen.then(behindOthers) : seen && behindOthers(seen)
-    } catch (error) {
-      // A key function does not know for whom it works.
-      const isNamed = !(error instanceof SluiceError) || error.message.startsWith(where)
-      throw isNamed ? error : new SluiceError(error.code, `${where}: ${error.message}`, { cause: error })
+    const from = askedWith(context)
+    if (!responders.linesUp || units === 0 || !limiter.hasLine(context.request, context)) {
+      return limiter.decideRequest(context.request, context, units, from)
     }
+    // Nobody overtakes those who wait: whatever room there is, is theirs.
+    const seen = limiter.decideRequest(context.request, context, units, from, PEEK)
+    return seen instanceof Promise ? seen.then(behindOthers) : seen && behindOthers(seen)
   }
 
   function askedWith(context: HttpContext<Request>): AskOptions | undefined {

@@ -5,6 +5,7 @@ import { ofKind, withTraits } from '../../keyed.js'
 import { knownOptions, oneOf } from '../../limits/checks.js'
 import type { KeyFunction } from '../../limits/limit.js'
 import { cookieValue } from './cookie.js'
+import { credentials } from './credentials.js'
 import { needsContext } from './needs-context.js'
 
 export interface SecretOptions {
@@ -12,46 +13,82 @@ export interface SecretOptions {
   readonly secret?: boolean
 }
 
+export interface CookieOptions extends SecretOptions {
+  /**
+   * Whether to take the value that the framework has verified by the cookie's signature, without the signature: in Express
+   * by cookie-parser, in Koa by `app.keys`, in Fastify by @fastify/cookie. A forged cookie counts as a missing one.
+   * @default false
+   */
+  readonly signed?: boolean
+}
+
 /** A secret as `byHeader` and `byCookie` count it, for key functions of your own: 256 bits of SHA-256, in base64url. */
 export function hashedKey(value: string): string {
   return hash('sha256', value, 'base64url')
 }
 
-/**
- * Whom the application knows the client as.
- *
- * @example byUser((req) => req.user?.id)
- * @throws SluiceError per request `INVALID_KEY` where there is none: it never becomes one bucket for all.
- */
-export function byUser<Subject>(user: KeyFunction<Subject>): KeyFunction<Subject> {
-  return ofKind('byUser', 'user', 'user', user)
+export interface UserOptions {
+  /**
+   * What `WWW-Authenticate` says to a request without a user, such as `'Bearer'`: it is answered 401 then, else 400.
+   * @default none
+   */
+  readonly challenge?: string
 }
 
-/** A request header, such as an API key; hashed unless `secret: false`. */
+/**
+ * Whom the application knows the client as. A request without a user is invalid (see `anonymous` and `onInvalid`): it never
+ * becomes one bucket for all.
+ *
+ * @example byUser((req) => req.user?.id)
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function byUser<Subject>(user: KeyFunction<Subject>, options: UserOptions = {}): KeyFunction<Subject> {
+  knownOptions('byUser', options, ['challenge'])
+  const { challenge } = options
+  if (challenge !== undefined && (typeof challenge !== 'string' || !/^[!-~](?:[ -~]*[!-~])?$/.test(challenge))) {
+    invalidPolicy('byUser', 'challenge', 'the value of a WWW-Authenticate header such as "Bearer"', challenge)
+  }
+  const key = ofKind('byUser', 'user', 'user', user)
+  return challenge === undefined ? key : Object.assign(key, { challenge })
+}
+
+/**
+ * A request header, such as an API key; hashed unless `secret: false`. Credentials (`authorization`) count in one spelling:
+ * the scheme in lower case, one space, and the token.
+ */
 export function byHeader<Subject>(name: string, options: SecretOptions = {}): KeyFunction<Subject> {
   const lower = checkedName('byHeader', name).toLowerCase()
-  const { secret } = checkedSecret('byHeader', options)
-  const normalize = secret ? hashedIfAny : undefined
-  return withTraits((_request, context) => keyOf(needsContext('byHeader', context).header(lower), secret), {
+  const { secret } = checkedSecret('byHeader', options, ['secret'])
+  const isCredentials = lower === 'authorization' || lower === 'proxy-authorization'
+  const counted = isCredentials
+    ? (value: string | undefined) => keyOf(value && credentials(value), secret)
+    : (value: string | undefined) => keyOf(value, secret)
+  return withTraits((_request, context) => counted(needsContext('byHeader', context).header(lower)), {
     kind: kindOfName('header', lower),
-    normalize,
+    normalize: secret || isCredentials ? counted : undefined,
     madeOf: [secret],
   })
 }
 
-/** A cookie, such as a session; hashed unless `secret: false`. */
-export function byCookie<Subject>(name: string, options: SecretOptions = {}): KeyFunction<Subject> {
+/**
+ * A cookie, such as a session; hashed unless `secret: false`. It is the first of its name, unquoted and percent-decoded.
+ *
+ * @throws SluiceError per request `INVALID_KEY` where the parsers of the frameworks read different values; with `signed`,
+ * `INVALID_POLICY` where the application has no support for signed cookies
+ */
+export function byCookie<Subject>(name: string, options: CookieOptions = {}): KeyFunction<Subject> {
   checkedName('byCookie', name)
-  const { secret } = checkedSecret('byCookie', options)
-  const normalize = secret ? hashedIfAny : undefined
+  const { secret } = checkedSecret('byCookie', options, ['secret', 'signed'])
+  const signed = flag('byCookie', 'signed', options.signed, false)
   return withTraits(
-    (_request, context) => keyOf(cookieValue(needsContext('byCookie', context).header('cookie'), name), secret),
-    { kind: kindOfName('cookie', name), normalize, madeOf: [secret] },
+    signed
+      ? (_request, context) => keyOf(needsContext('byCookie', context).signedCookie(name), secret)
+      : (_request, context) => keyOf(cookieValue(needsContext('byCookie', context).header('cookie'), name), secret),
+    { kind: kindOfName('cookie', name), normalize: secret ? hashedIfAny : undefined, madeOf: [secret, signed] },
   )
 }
 
 const path = withTraits<never>((_request, context) => needsContext('byPath', context).path, { kind: 'path' })
-const route = withTraits<never>((_request, context) => needsContext('byRoute', context).route, { kind: 'route' })
 const withoutHead = (method: string) => (method === 'HEAD' ? 'GET' : method)
 const method = withTraits<never>((_request, context) => withoutHead(needsContext('byMethod', context).method), {
   kind: 'method',
@@ -63,11 +100,11 @@ const all = withTraits<unknown>(() => EVERYONE, {
   normalize: (value) => (value === EVERYONE ? value : undefined),
 })
 
-/** The path as requested, without the query. Where other spellings reach the same handler, prefer `byRoute`. */
+/**
+ * The path as the client wrote it, without the query. Where several spellings reach one handler (case, a slash at the end,
+ * parameters), each counts by itself: prefer `byRoute`.
+ */
 export const byPath = <Subject>(): KeyFunction<Subject> => path as KeyFunction<Subject>
-
-/** The pattern of the route, such as `/users/:id`. In Express it is known only to middleware on the route itself. */
-export const byRoute = <Subject>(): KeyFunction<Subject> => route as KeyFunction<Subject>
 
 /** The method; HEAD counts as GET. */
 export const byMethod = <Subject>(): KeyFunction<Subject> => method as KeyFunction<Subject>
@@ -88,9 +125,13 @@ function checkedName(where: string, name: unknown): string {
   return name
 }
 
-function checkedSecret(where: string, options: SecretOptions): { secret: boolean } {
-  knownOptions(where, options, ['secret'])
-  const { secret = true } = options
-  if (typeof secret !== 'boolean') oneOf(where, 'secret', secret, ['true', 'false'])
-  return { secret }
+function checkedSecret(where: string, options: SecretOptions, known: readonly string[]): { secret: boolean } {
+  knownOptions(where, options, known)
+  return { secret: flag(where, 'secret', options.secret, true) }
+}
+
+function flag(where: string, field: string, given: boolean | undefined, byDefault: boolean): boolean {
+  if (given === undefined) return byDefault
+  if (typeof given !== 'boolean') oneOf(where, field, given, ['true', 'false'])
+  return given
 }
