@@ -1,6 +1,8 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerHttp2Stream } from 'node:http2'
 import type { HttpContext } from './context.js'
 import type { Reply } from './responders/responder.js'
+import { silence } from './silence.js'
 
 /** The raw request behind a context. */
 export function rawRequest(context: HttpContext<never>): IncomingMessage | undefined {
@@ -99,7 +101,7 @@ export function announcedLength(raw: IncomingMessage): number | undefined {
 }
 
 function endsAfterHeaders(raw: IncomingMessage): boolean {
-  return (raw as { stream?: { endAfterHeaders?: boolean } }).stream?.endAfterHeaders === true
+  return streamOf(raw)?.endAfterHeaders === true
 }
 
 const TOO_LARGE = 413
@@ -126,18 +128,63 @@ export function tooLargeReply(raw: IncomingMessage, most: number): Reply & { rea
 }
 
 /**
- * Answers 413 in the middle of a body, in place of a handler that may be reading it: that one sees the
- * request aborted. Where an answer is under way already, the connection is all that can be ended.
+ * Answers 413 in the middle of a body, in place of a handler that may be running: it sees its request aborted and
+ * a response that does nothing. Where an answer is under way already, the connection, or the stream of HTTP/2, ends.
  */
 export function cutOff(context: HttpContext<never>, raw: IncomingMessage, most: number): void {
-  const response = context.response as unknown as import('node:http').ServerResponse
-  const abort = () =>
-    raw.destroy(Object.assign(new Error('body too large'), { code: 'ERR_BODY_TOO_LARGE', status: TOO_LARGE }))
-  if (response.headersSent || response.destroyed) {
-    abort()
+  const response = context.response as unknown as ServerResponse
+  if (response.headersSent || response.destroyed || !answerTooLarge(response, raw, most)) {
+    destroy(raw)
+    streamOf(raw)?.close(CANCEL)
     return
   }
+  silence(response)
+  context.silence?.()
+}
+
+/** Whether the answer is on its way. */
+function answerTooLarge(response: ServerResponse, raw: IncomingMessage, most: number): boolean {
   const { status, headers, body } = tooLargeReply(raw, most)
-  response.writeHead(status, [...headers, ['Content-Length', String(Buffer.byteLength(body))]].flat())
-  response.end(body, abort)
+  const stream = streamOf(raw)
+  try {
+    for (const name of response.getHeaderNames()) if (OF_CONTENT.test(name)) response.removeHeader(name)
+    // HTTP/2 has none.
+    if (!stream) response.statusMessage = ''
+    response.writeHead(status, [...headers, ['Content-Length', String(Buffer.byteLength(body))]].flat())
+    // Not by a callback of `end`, which middleware that wraps it may drop. Over HTTP/2 the response finishes only when
+    // the client has sent all, or the stream is closed.
+    const sent: NodeJS.EventEmitter = stream ?? response
+    sent.once('finish', () => {
+      destroy(raw)
+      if (stream) setTimeout(() => stream.close(NO_ERROR), LINGER_MS).unref()
+    })
+    if (raw.method === 'HEAD') response.end()
+    else response.end(body)
+    return true
+  } catch {
+    // Middleware that looks on at headers may fail at these.
+    return false
+  }
+}
+
+/** Headers about what the handler was going to send. */
+const OF_CONTENT = /^(content-(?!security-policy).*|etag|last-modified|transfer-encoding|trailer|accept-ranges)$/
+
+/** RFC 9113 §7. After a whole response, NO_ERROR asks the client to send no more (§8.1). */
+const NO_ERROR = 0
+const CANCEL = 8
+
+/** Clients that take a reset for the end of all, though they have a whole response, get to read it before. */
+const LINGER_MS = 100
+
+/** Ends a request for its reader; on HTTP/1, the connection with it. */
+function destroy(raw: IncomingMessage): void {
+  // Node looks for a listener before it emits this error on HTTP/1, but not on HTTP/2.
+  raw.on('error', () => {})
+  raw.destroy(Object.assign(new Error('body too large'), { code: 'ERR_BODY_TOO_LARGE', status: TOO_LARGE }))
+}
+
+/** The stream of a request over HTTP/2. */
+function streamOf(raw: IncomingMessage): ServerHttp2Stream | undefined {
+  return (raw as { stream?: ServerHttp2Stream }).stream
 }
