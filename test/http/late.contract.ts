@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { connect as connectHttp2 } from 'node:http2'
 import { type AddressInfo, connect } from 'node:net'
-import { everyone, gcra, memoryStore } from '@sluice/core'
+import { Readable } from 'node:stream'
+import { everyone, gcra, memoryStore, queue, tarpit, throttle } from '@sluice/core'
 import { afterEach, describe, expect, test } from 'vitest'
 import { failuresDuring } from '../support/process-events.js'
 import type { AnyOptions } from './support/app.js'
@@ -11,7 +12,8 @@ const LARGEST = 1000
 
 /** What a client sends and what a handler does late ends no process, the same in every framework. */
 export function lateContract(name: string, factory: LateAppFactory): void {
-  const request = name.endsWith('HTTP/2') ? http2Request : httpRequest
+  const isHttp2 = name.endsWith('HTTP/2')
+  const request = isHttp2 ? http2Request : httpRequest
 
   describe(name, () => {
     const running: LateApp[] = []
@@ -21,10 +23,7 @@ export function lateContract(name: string, factory: LateAppFactory): void {
       for (const { server } of running.splice(0)) server.close()
     })
     const start = async (...options: AnyOptions[]) => {
-      let goOn = () => {}
-      const later = new Promise<void>((resolve) => {
-        goOn = resolve
-      })
+      const { open: goOn, opened: later } = gate()
       const all = options.map((each) => ({ key: everyone(), store: memoryStore(), ...each }))
       const app = await factory(all, () => later)
       running.push(app)
@@ -72,7 +71,75 @@ export function lateContract(name: string, factory: LateAppFactory): void {
       })
       expect(failures).toEqual([])
     })
+
+    const waiting: Record<string, (opened: Promise<void>) => AnyOptions> = {
+      'is decided on by another limiter': (opened) => ({ cost: () => opened.then(() => 1) }),
+      'may be skipped by another limiter': (opened) => ({ skip: () => opened.then(() => false) }),
+      'waits in a queue': () => ({ respond: queue({ maxWait: '2h' }) }),
+      'waits in a tarpit': () => ({ respond: tarpit({ for: 100 }) }),
+    }
+    // HTTP/2 hands on nothing of a body before a handler reads it.
+    test.each(isHttp2 ? [] : Object.entries(waiting))(
+      'a body that is cut off while its request %s runs no handler and charges nothing',
+      async (_name, waits) => {
+        const { open, opened } = gate()
+        const other = { limit: 2, window: '1h', ...waits(opened) }
+        const app = await start({ limit: 1000, window: '1h', maxBodyBytes: LARGEST }, other)
+        const left = async () => (await app.limiters[1]?.peek('everyone'))?.remaining
+        if (other.respond) await app.limiters[1]?.consume('everyone', { cost: 2 })
+        const failures = await failuresDuring(async () => {
+          expect(await app.ask('/iterate', LARGEST + 1)).toBe(413)
+          open()
+          if (other.respond) await new Promise((resolve) => setTimeout(resolve, 150))
+          else expect(await app.ask('/')).toBe(200)
+        })
+        expect([failures, app.errors]).toEqual([[], []])
+        expect(app.ran).toEqual(other.respond ? [] : ['/'])
+        expect(await left()).toBe(other.respond ? 0 : 1)
+      },
+    )
+
+    test.each(['at once', 'in the middle'])('a reply whose stream fails %s ends its request alone', async (when) => {
+      const respond = () => ({
+        ...{ status: 429, headers: [], tellsQuota: true },
+        body: Readable.from(failing(when === 'in the middle')),
+      })
+      const app = await start({ limit: 1, window: '1h', respond })
+      expect(await app.ask('/')).toBe(200)
+      const failures = await failuresDuring(() => app.ask('/'))
+      expect(failures).toEqual([])
+    })
+
+    test('a limiter behind middleware that has begun to answer admits, and refuses by ending the response', async () => {
+      const app = await start({ limit: 1, window: '1h' })
+      const failures = await failuresDuring(async () => {
+        expect([await app.ask('/flushed'), await app.ask('/flushed')]).toEqual([200, 200])
+      })
+      expect([failures, app.ran, app.errors]).toEqual([[], ['/flushed'], []])
+    })
+
+    test('a handler that writes after its end, which is still on its way slowly, ends no process', async () => {
+      const app = await start({ limit: 0, window: '1h', respond: throttle({ bytesPerSecond: 5000 }) })
+      const failures = await failuresDuring(async () => {
+        setTimeout(app.goOn, 20)
+        expect(await app.ask('/after-end')).toBe(200)
+      })
+      expect(failures).toEqual([])
+    })
   })
+}
+
+function gate() {
+  let open = () => {}
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { open, opened }
+}
+
+async function* failing(isLate: boolean) {
+  if (isLate) yield 'x'
+  throw new Error('no stream')
 }
 
 /** Sends a GET with a chunked body in two pieces. Resolves to the status; to undefined where none came. */
@@ -110,7 +177,7 @@ async function http2Request(port: number, path: string, bytes?: number): Promise
     .on('response', (headers) => {
       status = headers[':status']
     })
-  const closed = once(stream, 'close')
+  const closed = new Promise((resolve) => stream.once('close', resolve))
   stream.resume()
   if (bytes !== undefined) {
     stream.write('x')

@@ -1,3 +1,4 @@
+import { pipeline } from 'node:stream'
 import { createGuard, enforce, type Guard, type Outcome, type RateLimitOptions, type Verdict } from '@sluice/core'
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { ExpressContext } from './context.js'
@@ -34,12 +35,20 @@ export function rateLimit(options: ExpressRateLimitOptions): RateLimitHandler {
 
 function write({ verdict, headers, reply }: Outcome, { request: req, response: res }: ExpressContext): void {
   if (verdict) req.rateLimit = verdict
+  if (res.headersSent) {
+    // Middleware before has begun to answer: all that is left of a refusal is that no handler runs.
+    if (reply) res.end()
+    return
+  }
   for (const [name, value] of headers) res.setHeader(name, value)
   if (!reply) return
   res.status(reply.status)
   const { body, likeHandler } = reply
-  if (typeof body !== 'string' && !(body instanceof Uint8Array)) body.pipe(res)
+  if (typeof body !== 'string' && !(body instanceof Uint8Array)) pipeline(body, res, ignore)
   // With an ETag, and 304 to who has it, like most handlers.
   else if (likeHandler) res.send(typeof body === 'string' ? body : Buffer.from(body))
   else res.end(body)
 }
+
+/** A stream that fails has ended the response by then. */
+function ignore(): void {}

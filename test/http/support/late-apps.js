@@ -90,6 +90,21 @@ const BY_HAND = {
     res.flushHeaders()
     later().then(() => res.end('flushed'))
   },
+  '/flushed': (_raw, res) => void res.end('flushed'),
+  '/after-end': (_raw, res, { later }) => {
+    res.end('x'.repeat(500))
+    later().then(() => {
+      res.write('late')
+      res.end('late')
+    })
+  },
+}
+
+/** Middleware that begins to answer before limiters run. @param {string | undefined} path @param {Response} res */
+function flushEarly(path, res) {
+  if (path !== '/flushed') return
+  res.statusCode = 200
+  res.flushHeaders()
 }
 
 /** HTTP/2 hands on nothing of a body that nobody reads. @param {import('node:http').IncomingMessage} raw */
@@ -103,6 +118,10 @@ const expressApp = (make) => async (options, later) => {
   const own = seen(later)
   const limiters = options.map((each) => expressAdapter.rateLimit(each))
   app.set('env', 'test')
+  app.use((req, res, next) => {
+    flushEarly(req.path, res)
+    next()
+  })
   for (const limiter of limiters) app.use(limiter)
   app.use((req, _res, next) => {
     own.ran.push(req.path)
@@ -136,6 +155,10 @@ const koaApp = (serve) => async (options, later) => {
   const own = seen(later)
   app.on('error', (error) => own.errors.push(error))
   const limiters = options.map((each) => koaAdapter.rateLimit(each))
+  app.use((ctx, next) => {
+    flushEarly(ctx.path, ctx.res)
+    return next()
+  })
   for (const limiter of limiters) app.use(limiter)
   app.use(async (ctx) => {
     own.ran.push(ctx.path)
@@ -176,6 +199,7 @@ const fastifyApp = (http2) => async (options, later) => {
   })
   await app.register(fastifyAdapter.rateLimit, { global: false })
   const hooks = options.map((each) => app.rateLimit(each))
+  app.addHook('onRequest', async (request, reply) => flushEarly(request.url, reply.raw))
   for (const hook of hooks) app.addHook('onRequest', hook)
   app.addHook('preHandler', async (request) => {
     own.ran.push(request.url)

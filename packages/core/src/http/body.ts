@@ -34,11 +34,6 @@ export class BodyMeter {
     return meter
   }
 
-  /** Whether a request has been answered in the middle of its body. */
-  static isCutOff(raw: IncomingMessage): boolean {
-    return meters.get(raw)?.isTooLarge ?? false
-  }
-
   private constructor(raw: IncomingMessage) {
     this.received = raw.readableLength
     this.sawAll = !raw.readableDidRead

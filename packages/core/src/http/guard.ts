@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { invalidPolicy, SluiceError, show } from '../errors.js'
 import { type AskOptions, Limiter } from '../limiter.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
@@ -22,6 +23,7 @@ import { Places } from './places.js'
 import { Responders } from './responders/choice.js'
 import { reject } from './responders/reject.js'
 import { type Action, type Ending, isLater, type Reply } from './responders/responder.js'
+import { isSilent } from './silence.js'
 import { waitWithClient } from './wait.js'
 
 /** What an adapter does with a request. */
@@ -93,7 +95,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
 
   function receive(context: HttpContext<Request>): Outcome | Promise<Outcome> {
     const tooLarge = charging?.receive(context)
-    if (!tooLarge) return charging?.isCutOff(context) ? ANSWERED : price(context)
+    if (!tooLarge) return isSilent(context.response) ? ANSWERED : price(context)
     return { proceed: false, verdict: undefined, headers: sizedHeaders(tooLarge), reply: tooLarge }
   }
 
@@ -225,8 +227,9 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   function outcome(context: HttpContext<Request>, verdict: Verdict, ending: Ending): Outcome {
     if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
     if (onVerdict) heed(onVerdictName, onVerdict(context.request, verdict, context))
-    if (ending === 'gone' || charging?.isCutOff(context, verdict))
-      return { proceed: false, verdict, headers: [], reply: undefined }
+    if (ending === 'gone') return { proceed: false, verdict, headers: [], reply: undefined }
+    // This limiter, or another one, has answered 413 meanwhile.
+    if (isSilent(context.response)) return answered(verdict, ending)
     if (ending === 'proceed') {
       const tells = enforcement.tells(verdict) && !responders.hidesQuota
       const headers = tells ? quotaHeaders(writers, context, verdict) : []
@@ -237,6 +240,14 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
       retryAfter(verdict.retryAfterMs, context, fields)
     }
     return { proceed: false, verdict, headers: [...fields, ...sizedHeaders(ending)], reply: ending }
+  }
+
+  function answered(verdict: Verdict, ending: Ending): Outcome {
+    // Where the store cannot be told, it stays charged.
+    void limiter.giveBack(verdict).catch(() => {})
+    const body = typeof ending === 'object' ? ending.body : undefined
+    if (body instanceof Readable) body.destroy()
+    return { proceed: false, verdict, headers: [], reply: undefined }
   }
 
   return Object.assign(guard, { limiter: limiter as Limiter<Request | string> })
