@@ -35,11 +35,6 @@ export function rateLimit(options: ExpressRateLimitOptions): RateLimitHandler {
 
 function write({ verdict, headers, reply }: Outcome, { request: req, response: res }: ExpressContext): void {
   if (verdict) req.rateLimit = verdict
-  if (res.headersSent) {
-    // Middleware before has begun to answer: all that is left of a refusal is that no handler runs.
-    if (reply) res.end()
-    return
-  }
   for (const [name, value] of headers) res.setHeader(name, value)
   if (!reply) return
   res.status(reply.status)

@@ -24,11 +24,7 @@ export function rateLimitHook(options: FastifyRateLimitOptions): RateLimitHook {
 function write({ proceed, verdict, headers, reply: answer }: Outcome, { request, reply }: FastifyContext): void {
   if (verdict) request.rateLimit = verdict
   for (const [name, value] of headers) reply.header(name, value)
-  if (answer && reply.raw.headersSent) {
-    // Something before has begun to answer: all that is left of a refusal is that no handler runs.
-    reply.hijack()
-    reply.raw.end()
-  } else if (answer) reply.code(answer.status).send(answer.body)
+  if (answer) reply.code(answer.status).send(answer.body)
   // Nobody is there to be answered; the handler must not run either.
   else if (!proceed) reply.hijack()
 }
