@@ -22,6 +22,7 @@ import Koa from 'koa'
  * @property {string[]} ran paths of the handlers that have run
  * @property {unknown[]} errors what reached the framework's error handler
  * @property {Set<Readable>} sources streams of handlers that are still open
+ * @property {number[]} read bytes of the bodies that handlers have read to their end
  * @property {string[]} called callbacks of writes and ends that were called
  *
  * @typedef {() => Promise<unknown>} Later when a late handler goes on
@@ -37,6 +38,7 @@ const seen = (later) => ({
   errors: /** @type {unknown[]} */ ([]),
   sources: /** @type {Set<Readable>} */ (new Set()),
   called: /** @type {string[]} */ ([]),
+  read: /** @type {number[]} */ ([]),
 })
 
 /** A stream of a few small chunks, or of chunks for ever. @param {Set<Readable>} open @param {boolean} [isEndless] */
@@ -66,9 +68,10 @@ function answerByHand(res, called) {
 }
 
 /** @param {import('node:http').IncomingMessage} raw */
-async function bytesOf(raw) {
+async function bytesOf(raw, /** @type {number[]} */ read) {
   let bytes = 0
   for await (const chunk of raw) bytes += chunk.length
+  read.push(bytes)
   return bytes
 }
 
@@ -130,7 +133,7 @@ const expressApp = (make) => async (options, later) => {
   for (const [path, handler] of Object.entries(BY_HAND)) app.all(path, (req, res) => handler(req, res, own))
   app.all('/read', makeExpress.text({ type: () => true, limit: '1mb' }), (_req, res) => void res.send('read'))
   app.all('/iterate', (req, res, next) => {
-    bytesOf(req).then((bytes) => res.json({ bytes }), next)
+    bytesOf(req, own.read).then((bytes) => res.json({ bytes }), next)
   })
   app.all('/callback', (_req, res) => {
     later().then(() => res.status(201).set('X-Late', '1').cookie('late', '1').json({ ok: true }))
@@ -170,7 +173,7 @@ const koaApp = (serve) => async (options, later) => {
       byHand(ctx.req, ctx.res, own)
       return
     }
-    if (ctx.path === '/read' || ctx.path === '/iterate') ctx.body = { bytes: await bytesOf(ctx.req) }
+    if (ctx.path === '/read' || ctx.path === '/iterate') ctx.body = { bytes: await bytesOf(ctx.req, own.read) }
     else if (ctx.path === '/') ctx.body = 'done'
     else await later()
     if (ctx.path === '/callback') {
@@ -215,7 +218,7 @@ const fastifyApp = (http2) => async (options, later) => {
     })
   }
   app.all('/', async () => 'done')
-  app.all('/iterate', async (request) => ({ bytes: await bytesOf(request.raw) }))
+  app.all('/iterate', async (request) => ({ bytes: await bytesOf(request.raw, own.read) }))
   app.all('/callback', (_request, reply) => {
     later().then(() => reply.code(201).header('X-Late', '1').send({ ok: true }))
   })
