@@ -23,6 +23,7 @@ export class FuzzedServer {
   /** In the order of the setups. */
   readonly ports: readonly number[]
   readonly #child: ChildProcess
+  readonly #ended = new AbortController()
   /** Orders are given one after the other. */
   #last: Promise<unknown> = Promise.resolve()
 
@@ -30,6 +31,7 @@ export class FuzzedServer {
     this.framework = framework
     this.ports = ports
     this.#child = child
+    child.once('exit', () => this.#ended.abort(new Error(`${framework}: the process has ended`)))
   }
 
   static async start(framework: string): Promise<FuzzedServer> {
@@ -46,9 +48,9 @@ export class FuzzedServer {
   /** @throws Error if the process is gone */
   order(order: 'look' | 'reset', app: number): Promise<State> {
     const state = this.#last.then(async () => {
-      if (!this.#child.connected) throw new Error(`${this.framework}: the process has ended`)
+      this.#ended.signal.throwIfAborted()
       this.#child.send({ order, app })
-      const [state] = (await Promise.race([once(this.#child, 'message'), once(this.#child, 'exit')])) as [State]
+      const [state] = (await once(this.#child, 'message', { signal: this.#ended.signal })) as [State]
       return state
     })
     this.#last = state.catch(() => {})

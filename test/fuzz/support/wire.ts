@@ -100,13 +100,14 @@ export async function play(port: number, { pieces, pauseMs, end }: Client, patie
     answer += text
   })
   const closed = new Promise((resolve) => socket.once('close', resolve))
+  const ended = new Promise((resolve) => socket.once('end', resolve))
   for (const piece of pieces) {
     if (socket.destroyed) break
     socket.write(piece, 'latin1')
     await sleep(pauseMs)
   }
   if (end === 'half') socket.end()
-  if (end === 'half' || end === 'wait') await Promise.race([closed, sleep(patienceMs)])
+  if (end === 'half' || end === 'wait') await Promise.race([closed, ended, sleep(patienceMs)])
   if (end === 'reset') socket.resetAndDestroy()
   else socket.destroy()
   await closed
