@@ -1,150 +1,123 @@
 import type { AddressInfo } from 'node:net'
-import {
-  concurrency,
-  delay,
-  everyone,
-  fixedWindow,
-  memoryStore,
-  queue,
-  type Responder,
-  reject,
-  shadow,
-  slidingLog,
-  tarpit,
-  throttle,
-} from '@sluice/core'
+import { concurrency, delay, everyone, memoryStore, queue, type Responder, slidingLog, tarpit } from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { BODY_APPS, type BodyApp } from '../http/support/body-apps.js'
+import { LATE_APPS } from '../http/support/late-apps.js'
 import { until } from '../support/until.js'
 import { must } from './support/errors.js'
 import { fuzz } from './support/fuzz.js'
-import { type Client, client, opened, play, statuses } from './support/wire.js'
+import { FuzzedServer, type State } from './support/fuzzed-server.js'
+import { MOST_BYTES, PLACES, SETUPS } from './support/setups.js'
+import {
+  type Client,
+  client,
+  type Http2Client,
+  http2Client,
+  opened,
+  play,
+  playHttp2,
+  statuses,
+} from './support/wire.js'
 
-const PLACES = 4
-const MOST_BYTES = 1000
-const ALL_BYTES = 1_000_000
-
-const RESPONDERS: Readonly<Record<string, Responder>> = {
-  reject: reject(),
-  queue: queue({ maxWait: 100, size: 3, maxConnections: 4 }),
-  delay: delay({ max: 100, maxConnections: 4 }),
-  tarpit: tarpit({ for: 30, maxConnections: 2 }),
-  throttle: throttle({ bytesPerSecond: 50_000, after: 10 }),
-  shadow: shadow({ learn: true }),
-}
-
-interface Running extends BodyApp {
-  readonly what: string
-  readonly port: number
-  /** Bodies that handlers have read to their end. */
-  readonly read: number[]
-}
-
-const apps: Running[] = []
-for (const [framework, make] of Object.entries(BODY_APPS)) {
-  for (const [name, respond] of Object.entries(RESPONDERS)) {
-    const read: number[] = []
-    const app = await make(
-      {
-        name: 'fuzz',
-        store: memoryStore(),
-        key: everyone(),
-        limits: [
-          concurrency({ limit: PLACES, ttl: '1h' }),
-          slidingLog({ limit: 6, window: 50 }),
-          fixedWindow({ limit: ALL_BYTES, window: '1d', unit: 'content-bytes' }),
-        ],
-        maxBodyBytes: MOST_BYTES,
-        respond,
-      },
-      async (asked) => {
-        read.push(Buffer.byteLength(await asked.body()))
-        return { status: 200, text: 'x'.repeat(500) }
-      },
-    )
-    await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve))
-    apps.push({ ...app, what: `${framework}, ${name}`, port: (app.server.address() as AddressInfo).port, read })
-  }
-}
+const servers = await Promise.all(Object.keys(LATE_APPS).map((framework) => FuzzedServer.start(framework)))
+const setups = Object.keys(SETUPS) as (keyof typeof SETUPS)[]
 afterAll(() => {
-  for (const { server } of apps) {
-    server.close()
-    server.closeAllConnections()
-  }
+  for (const server of servers) server.stop()
 })
+
+/** Answers that a server may give to anybody: others would be an error of ours. */
+const STATUSES = [200, 201, 302, 400, 408, 413, 417, 429, 431, 500, 501, 503, 505]
+const PATIENCE_MS = 60
+
+/** Connections of one batch: to an app of each framework, as many as make up 100 in all. */
+const crowd = (framework: string) =>
+  fc.record({
+    setup: fc.nat(setups.length - 1),
+    clients: framework.endsWith('HTTP/2')
+      ? fc.array(http2Client, { minLength: 10, maxLength: 10 })
+      : fc.array(client, { minLength: 20, maxLength: 20 }),
+  })
+type Crowd = { readonly setup: number; readonly clients: readonly (Client | Http2Client)[] }
+
+fuzz(
+  'connections',
+  'whatever clients send, however handlers answer and whenever either stops, caps hold, all is freed, no error is left over, and the next one is served',
+  {
+    inputs: fc.tuple(...servers.map(({ framework }) => crowd(framework))) as fc.Arbitrary<Crowd[]>,
+    dearness: 200,
+    async check(crowds) {
+      await Promise.all(servers.map((server, i) => checkOne(server, crowds[i] as Crowd)))
+    },
+  },
+)
+
+async function checkOne(server: FuzzedServer, { setup, clients }: Crowd): Promise<void> {
+  const port = server.ports[setup] as number
+  const name = setups[setup] as keyof typeof SETUPS
+  const what = `${server.framework}, ${name}`
+  await server.order('reset', setup)
+  const answers = await Promise.all(
+    clients.map(async (client) =>
+      'pieces' in client ? statuses(await play(port, client, PATIENCE_MS)) : playHttp2(port, client, PATIENCE_MS),
+    ),
+  )
+  let written = 0
+  for (const [i, told] of answers.entries()) {
+    const client = clients[i] as Client | Http2Client
+    must(
+      told.every((status) => STATUSES.includes(status)),
+      'statuses that a server may give',
+      [what, told],
+    )
+    if (!('pieces' in client)) {
+      for (const { pieces } of client.streams) for (const bytes of pieces) written += bytes
+      continue
+    }
+    written += client.pieces.join('').length
+    // An error of ours would be a 500 to who did nothing wrong.
+    if (client.requests === undefined) continue
+    must(told.length <= client.requests, 'one answer for each request at most', [what, told])
+    if (!SETUPS[name]) must(!told.includes(500), 'no error for who did nothing wrong', [what, told])
+  }
+  const state = await freed(server, setup, what)
+  must(state.mostRead <= MOST_BYTES, 'bodies within the cap', [what, state])
+  // Bodies under way end, and settle, a moment after their connections.
+  must(state.bytes <= written, 'no more bytes charged than were sent', [what, state, written])
+
+  await server.order('reset', setup)
+  const next = server.framework.endsWith('HTTP/2')
+    ? await playHttp2(port, { streams: [NEXT], pauseMs: 0, end: 'wait' }, 5000)
+    : statuses(await play(port, LAST, 5000))
+  must(SETUPS[name] ? next.length === 1 : next.join() === '200', 'the next one to be served', [what, next])
+  await freed(server, setup, what)
+}
+
+const NEXT = { method: 'GET', path: '/', pieces: [], end: 'end' } as const
+const LAST: Client = {
+  pieces: ['GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'],
+  ...{ pauseMs: 0, end: 'wait', requests: 1 },
+}
+
+/** Everything that connections took is given back when they are gone, and nothing has failed. */
+async function freed(server: FuzzedServer, setup: number, what: string): Promise<State> {
+  let state = await server.order('look', setup)
+  let { mostRead } = state
+  const isFreed = async () => {
+    state = await server.order('look', setup)
+    mostRead = Math.max(mostRead, state.mostRead)
+    return state.faults.length > 0 || (state.connections === 0 && state.places === PLACES)
+  }
+  await until(`no connection is left, and every place is free: ${what}`, isFreed)
+  must(state.faults.length === 0, 'no error that would have ended the process', [what, ...state.faults])
+  return { ...state, mostRead }
+}
 
 const connections = ({ server }: BodyApp) =>
   new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count)))
 
 /** What is left in the limits, in the order they are written in. */
 const left = async ({ limiter }: BodyApp) => (await limiter.peek('everyone')).limits.map(({ remaining }) => remaining)
-
-/** Everything that connections took is given back when they are gone. */
-async function expectAllFreed(app: Running): Promise<void> {
-  await until(`no connection is left: ${app.what}`, async () => (await connections(app)) === 0)
-  await until(`every place is free: ${app.what}`, async () => (await left(app))[0] === PLACES)
-}
-
-/** Answers that a server may give to anybody: others would be an error of ours. */
-const STATUSES = [200, 400, 408, 413, 417, 429, 431, 500, 501, 503, 505]
-
-fuzz(
-  'connections',
-  'whatever clients send and whenever they leave, caps hold, all is freed, and the next one is served',
-  {
-    // Clients for each app at once, so that waiting is shared.
-    inputs: fc.array(fc.array(client, { minLength: 1, maxLength: 5 }), {
-      minLength: apps.length,
-      maxLength: apps.length,
-      size: 'max',
-    }),
-    dearness: 5000,
-    async check(clients) {
-      await Promise.all(apps.map((app, i) => checkOne(app, clients[i] as Client[])))
-    },
-  },
-)
-
-async function checkOne(app: Running, clients: readonly Client[]): Promise<void> {
-  await app.limiter.reset('everyone')
-  app.read.length = 0
-  const answers = await Promise.all(clients.map((client) => play(app.port, client, 100)))
-  await expectAllFreed(app)
-
-  let written = 0
-  for (const [i, answer] of answers.entries()) {
-    const { pieces, requests } = clients[i] as (typeof clients)[number]
-    written += pieces.join('').length
-    const told = statuses(answer)
-    must(
-      told.every((status) => STATUSES.includes(status)),
-      'statuses that a server may give',
-      told,
-    )
-    // An error of ours would be a 500 to who did nothing wrong.
-    if (requests === undefined) continue
-    must(told.length <= requests, 'one answer for each request at most', told)
-    must(!told.includes(500), 'no error for who did nothing wrong', [told, app.errors])
-  }
-  must(
-    app.read.every((bytes) => bytes <= MOST_BYTES),
-    'bodies within the cap',
-    app.read,
-  )
-  const [, , bytes = 0] = await left(app)
-  // Bodies under way end, and settle, a moment after their connections.
-  must(ALL_BYTES - bytes <= written, 'no more bytes charged than were sent', [ALL_BYTES - bytes, written])
-
-  await app.limiter.reset('everyone')
-  const last = await play(
-    app.port,
-    { pieces: ['GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'], ...LATER },
-    2000,
-  )
-  must(statuses(last).join() === '200', 'the next one to be served', last.slice(0, 100))
-  await expectAllFreed(app)
-}
 
 test.each(Object.keys(BODY_APPS))(
   '%s: requests behind another on a connection release their permits when it breaks, and run no handler later',
@@ -182,8 +155,6 @@ test.each(Object.keys(BODY_APPS))(
     }
   },
 )
-
-const LATER = { pauseMs: 0, end: 'wait', requests: 1 } as const
 
 const CROWD = 240
 const HOLDING = ['queue', 'delay', 'tarpit'] as const

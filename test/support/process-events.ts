@@ -5,6 +5,15 @@ export function unhandledDuring(run: () => unknown): Promise<unknown[]> {
   return toldDuring('unhandledRejection', run)
 }
 
+/** What would have ended the process while something ran: errors that nobody caught, and such rejections. */
+export async function failuresDuring(run: () => unknown): Promise<unknown[]> {
+  const rejections: unknown[] = []
+  const errors = await toldDuring('uncaughtException', async () => {
+    rejections.push(...(await unhandledDuring(run)))
+  })
+  return [...errors, ...rejections]
+}
+
 /** The warnings of this project's while something ran. */
 export async function warningsDuring(run: () => unknown): Promise<Error[]> {
   const warnings = (await toldDuring('warning', run)) as Error[]

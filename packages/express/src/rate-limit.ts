@@ -1,3 +1,4 @@
+import { pipeline } from 'node:stream'
 import { createGuard, enforce, type Guard, type Outcome, type RateLimitOptions, type Verdict } from '@sluice/core'
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { ExpressContext } from './context.js'
@@ -38,8 +39,11 @@ function write({ verdict, headers, reply }: Outcome, { request: req, response: r
   if (!reply) return
   res.status(reply.status)
   const { body, likeHandler } = reply
-  if (typeof body !== 'string' && !(body instanceof Uint8Array)) body.pipe(res)
+  if (typeof body !== 'string' && !(body instanceof Uint8Array)) pipeline(body, res, ignore)
   // With an ETag, and 304 to who has it, like most handlers.
   else if (likeHandler) res.send(typeof body === 'string' ? body : Buffer.from(body))
   else res.end(body)
 }
+
+/** A stream that fails has ended the response by then. */
+function ignore(): void {}

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { headerText, noSignedCookies, RequestContext, warnOfOpenProxy } from '@sluice/core'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
@@ -42,6 +43,20 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
   getResponseHeader(name: string): string | undefined {
     return headerText(this.reply.getHeader(name))
   }
+
+  /** Fastify leaves a stream that is sent too late open, and what it holds. */
+  silence(): void {
+    this.reply.send = function send(this: FastifyReply, payload?: unknown) {
+      discard(payload)
+      return this
+    }
+  }
+}
+
+function discard(payload: unknown): void {
+  const { body = payload } = (payload ?? {}) as { body?: unknown }
+  if (body instanceof ReadableStream) body.cancel().catch(() => {})
+  else if (body instanceof Readable) body.destroy()
 }
 
 /** What @fastify/cookie adds to requests. */

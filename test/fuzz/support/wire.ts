@@ -1,6 +1,8 @@
+import { connect as connectHttp2 } from 'node:http2'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
+import { LATE_PATHS, OTHER_PATHS } from '../../http/support/late-apps.js'
 
 /** What one client does on one connection. */
 export interface Client {
@@ -15,7 +17,9 @@ export interface Client {
 
 const body = (length: number) => 'b'.repeat(length)
 const chunk = (length: number) => `${length.toString(16)}\r\n${body(length)}\r\n`
-const start = (method: string) => `${method} / HTTP/1.1\r\nHost: x\r\n`
+// A handler of an own for each; those that never end, or fail, are not what a client can be right with.
+const PATHS = [...LATE_PATHS, ...OTHER_PATHS].filter((path) => path !== '/endless')
+const start = (method: string) => `${method} PATH HTTP/1.1\r\nHost: x\r\n`
 const right = (text: string) => ({ text, isRight: true })
 const wrong = (text: string) => ({ text, isRight: false })
 const length = fc.oneof(fc.nat(60), fc.constantFrom(999, 1000, 1001, 5000))
@@ -34,7 +38,7 @@ const chunked = fc
     return `${head}${lengths.map(chunk).join('')}0\r\n${hasTrailers ? 'X-Sum: 1\r\nRateLimit: "a";r=1\r\n' : ''}\r\n`
   })
 
-const request = fc.oneof(
+const anywhere = fc.oneof(
   fc.constantFrom('GET', 'HEAD', 'DELETE').map((method) => right(`${start(method)}\r\n`)),
   length.map((n) => right(`${start('POST')}Content-Length: ${n}\r\n\r\n${body(n)}`)),
   length.map((n) => right(`${start('PUT')}Expect: 100-continue\r\nContent-Length: ${n}\r\n\r\n${body(n)}`)),
@@ -60,6 +64,11 @@ const request = fc.oneof(
     ].map(wrong),
   ),
 )
+
+const request = fc.tuple(anywhere, fc.constantFrom(...PATHS)).map(([{ text, isRight }, path]) => ({
+  text: text.replace(' PATH ', ` ${path} `),
+  isRight: isRight && path !== '/fail',
+}))
 
 /** Requests one after the other without waiting, in pieces that mind no borders, whole or broken off. */
 export const client: fc.Arbitrary<Client> = fc
@@ -91,17 +100,81 @@ export async function play(port: number, { pieces, pauseMs, end }: Client, patie
     answer += text
   })
   const closed = new Promise((resolve) => socket.once('close', resolve))
+  const ended = new Promise((resolve) => socket.once('end', resolve))
   for (const piece of pieces) {
     if (socket.destroyed) break
     socket.write(piece, 'latin1')
     await sleep(pauseMs)
   }
   if (end === 'half') socket.end()
-  if (end === 'half' || end === 'wait') await Promise.race([closed, sleep(patienceMs)])
+  if (end === 'half' || end === 'wait') await Promise.race([closed, ended, sleep(patienceMs)])
   if (end === 'reset') socket.resetAndDestroy()
   else socket.destroy()
   await closed
   return answer
+}
+
+/** What one client does on one connection of HTTP/2: several streams at once. */
+export interface Http2Client {
+  readonly streams: readonly {
+    readonly method: string
+    readonly path: string
+    /** Bytes of its body, in the pieces in which they are sent, some ms apart. */
+    readonly pieces: readonly number[]
+    /** A number: reset with this code. */
+    readonly end: 'end' | 'open' | number
+  }[]
+  readonly pauseMs: number
+  readonly end: 'wait' | 'close' | 'destroy'
+}
+
+export const http2Client: fc.Arbitrary<Http2Client> = fc.record({
+  streams: fc.array(
+    fc.record({
+      method: fc.constantFrom('GET', 'HEAD', 'POST', 'PUT'),
+      path: fc.constantFrom(...PATHS),
+      pieces: fc.array(fc.oneof(fc.nat(60), fc.constantFrom(999, 1000, 1001, 5000)), { maxLength: 4 }),
+      end: fc.oneof(fc.constant('end' as const), fc.constant('open' as const), fc.nat(13)),
+    }),
+    { minLength: 1, maxLength: 6 },
+  ),
+  pauseMs: fc.nat(6),
+  end: fc.constantFrom('wait' as const, 'close' as const, 'destroy' as const),
+})
+
+/** Plays a client of HTTP/2. Resolves to the statuses that it was answered with. */
+export async function playHttp2(
+  port: number,
+  { streams, pauseMs, end }: Http2Client,
+  patienceMs: number,
+): Promise<number[]> {
+  const session = connectHttp2(`http://127.0.0.1:${port}`)
+  session.on('error', () => {})
+  const told: number[] = []
+  const closed = streams.map(async ({ method, path, pieces, end }) => {
+    const stream = session.request(
+      { ':method': method, ':path': path, 'content-type': 'text/plain' },
+      { endStream: false },
+    )
+    stream.on('error', () => {}).on('response', (headers) => void told.push(Number(headers[':status'])))
+    const closed = new Promise((resolve) => stream.once('close', resolve))
+    stream.resume()
+    for (const bytes of pieces) {
+      if (stream.destroyed || stream.closed) break
+      stream.write(body(bytes))
+      await sleep(pauseMs)
+    }
+    if (end === 'end') stream.end()
+    else if (end !== 'open') stream.close(end)
+    await closed
+  })
+  await Promise.race([Promise.all(closed), sleep(end === 'wait' ? patienceMs : pauseMs)])
+  if (end === 'close') {
+    session.close()
+    await Promise.race([Promise.all(closed), sleep(pauseMs)])
+  }
+  session.destroy()
+  return told
 }
 
 /** A connection whose errors nobody minds. */

@@ -1,7 +1,9 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerHttp2Stream } from 'node:http2'
 import { bodyProblem } from './body-problem.js'
 import type { HttpContext, RawResponse } from './context.js'
 import type { Reply } from './responders/responder.js'
+import { silence } from './silence.js'
 
 /** The raw request behind a context. */
 export function rawRequest(context: HttpContext<never>): IncomingMessage | undefined {
@@ -31,11 +33,6 @@ export class BodyMeter {
       meters.set(raw, meter)
     }
     return meter
-  }
-
-  /** Whether a request has been answered in the middle of its body. */
-  static isCutOff(raw: IncomingMessage): boolean {
-    return meters.get(raw)?.isTooLarge ?? false
   }
 
   private constructor(raw: IncomingMessage) {
@@ -100,7 +97,7 @@ export function announcedLength(raw: IncomingMessage): number | undefined {
 }
 
 function endsAfterHeaders(raw: IncomingMessage): boolean {
-  return (raw as { stream?: { endAfterHeaders?: boolean } }).stream?.endAfterHeaders === true
+  return streamOf(raw)?.endAfterHeaders === true
 }
 
 const TOO_LARGE = 413
@@ -115,22 +112,68 @@ export function lengthRequiredReply(raw: IncomingMessage): Reply {
 }
 
 /**
- * Answers 413 in the middle of a body, in place of a handler that may be reading it: that one sees the
- * request aborted. Where an answer is under way already, the connection is all that can be ended.
+ * Answers 413 in the middle of a body, in place of a handler that may be running: it sees its request aborted and
+ * a response that does nothing. Where an answer is under way already, the connection, or the stream of HTTP/2, ends.
  */
 export function cutOff(context: HttpContext<never>, raw: IncomingMessage, most: number): void {
-  const response = context.response as unknown as import('node:http').ServerResponse
-  const abort = () =>
-    raw.destroy(Object.assign(new Error('body too large'), { code: 'ERR_BODY_TOO_LARGE', status: TOO_LARGE }))
-  if (response.headersSent || response.destroyed) {
-    abort()
+  const response = context.response as unknown as ServerResponse
+  // A handler that reads the body sees it aborted; one that does not goes on.
+  const isUnread = raw.readableFlowing === null
+  if (response.headersSent || response.destroyed || !answerTooLarge(response, raw, most)) {
+    destroy(raw)
+    streamOf(raw)?.close(CANCEL)
     return
   }
+  if (isUnread) answeredUnread.add(response)
+  silence(response)
+  context.silence?.()
+}
+
+/** Whether the answer is on its way. */
+function answerTooLarge(response: ServerResponse, raw: IncomingMessage, most: number): boolean {
   const { status, headers, body } = tooLargeReply(raw, most)
-  // One that reads the body sees it aborted; one that does not knows of nothing.
-  if (raw.readableFlowing === null) answeredUnread.add(response)
-  response.writeHead(status, [...headers, ['Content-Length', String(Buffer.byteLength(body))]].flat())
-  response.end(body, abort)
+  const stream = streamOf(raw)
+  try {
+    for (const name of response.getHeaderNames()) if (OF_CONTENT.test(name)) response.removeHeader(name)
+    // HTTP/2 has none.
+    if (!stream) response.statusMessage = ''
+    response.writeHead(status, [...headers, ['Content-Length', String(Buffer.byteLength(body))]].flat())
+    // Not by a callback of `end`, which middleware that wraps it may drop. Over HTTP/2 the response finishes only when
+    // the client has sent all, or the stream is closed.
+    const sent: NodeJS.EventEmitter = stream ?? response
+    sent.once('finish', () => {
+      destroy(raw)
+      if (stream) setTimeout(() => stream.close(NO_ERROR), LINGER_MS).unref()
+    })
+    if (raw.method === 'HEAD') response.end()
+    else response.end(body)
+    return true
+  } catch {
+    // Middleware that looks on at headers may fail at these.
+    return false
+  }
+}
+
+/** Headers about what the handler was going to send. */
+const OF_CONTENT = /^(content-(?!security-policy).*|etag|last-modified|transfer-encoding|trailer|accept-ranges)$/
+
+/** RFC 9113 §7. After a whole response, NO_ERROR asks the client to send no more (§8.1). */
+const NO_ERROR = 0
+const CANCEL = 8
+
+/** Clients that take a reset for the end of all, though they have a whole response, get to read it before. */
+const LINGER_MS = 100
+
+/** Ends a request for its reader; on HTTP/1, the connection with it. */
+function destroy(raw: IncomingMessage): void {
+  // Node looks for a listener before it emits this error on HTTP/1, but not on HTTP/2.
+  raw.on('error', () => {})
+  raw.destroy(Object.assign(new Error('body too large'), { code: 'ERR_BODY_TOO_LARGE', status: TOO_LARGE }))
+}
+
+/** The stream of a request over HTTP/2. */
+function streamOf(raw: IncomingMessage): ServerHttp2Stream | undefined {
+  return (raw as { stream?: ServerHttp2Stream }).stream
 }
 
 const answeredUnread = new WeakSet<object>()

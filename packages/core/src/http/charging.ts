@@ -92,15 +92,6 @@ export class Charging<Request> {
     return undefined
   }
 
-  /** Whether a request was answered 413 while it was decided on. What it was charged is given back then. */
-  isCutOff(context: HttpContext<Request>, verdict?: Verdict): boolean {
-    const raw = this.#maxBodyBytes === undefined ? undefined : rawRequest(context as HttpContext<never>)
-    if (!raw || !BodyMeter.isCutOff(raw)) return false
-    // Where the store cannot be told, it stays charged.
-    if (verdict) void this.#limiter.giveBack(verdict).catch(() => {})
-    return true
-  }
-
   /** Bytes to reserve for a request: as many as it announces, or as it may send. Undefined where no limit counts them. */
   bytesOf(context: HttpContext<Request>): number | undefined {
     if (!this.#countsBytes) return undefined

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { durationMs } from '../duration.js'
 import { invalidPolicy, SluiceError, show } from '../errors.js'
 import type { IdentityByKind } from '../identity.js'
@@ -25,6 +26,7 @@ import { tellOfLeaving } from './pipelined.js'
 import { Responders } from './responders/choice.js'
 import { reject } from './responders/reject.js'
 import { type Action, type Ending, isLater, type Reply } from './responders/responder.js'
+import { isSilent } from './silence.js'
 import { waitWithClient } from './wait.js'
 
 /** What an adapter does with a request. */
@@ -99,14 +101,15 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
 
   function receive(context: HttpContext<Request>): Outcome | Promise<Outcome> {
     const tooLarge = charging?.receive(context)
-    if (!tooLarge) return charging?.isCutOff(context) ? answered(context) : price(context)
+    if (!tooLarge) return isSilent(context.response) ? ended(context) : price(context)
     return { proceed: false, verdict: undefined, headers: sizedHeaders(tooLarge), reply: tooLarge }
   }
 
   /** No handler runs: another limiter has answered already, or the client has left. */
-  function answered(context: HttpContext<Request>): Outcome {
+  function ended(context: HttpContext<Request>, verdict?: Verdict): Outcome {
+    // Limiters before this one have no handler to wait for.
     void releasePermits(context.response)
-    return ANSWERED
+    return verdict ? { proceed: false, verdict, headers: [], reply: undefined } : ANSWERED
   }
 
   function price(context: HttpContext<Request>): Outcome | Promise<Outcome> {
@@ -130,7 +133,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   /** There is no verdict. */
   function invalidOutcome(context: HttpContext<Request>, ending: InvalidOutcome): Outcome {
     if (ending === 'proceed') return SKIPPED
-    if (ending === 'gone') return answered(context)
+    if (ending === 'gone') return ended(context)
     return { proceed: false, verdict: undefined, headers: sizedHeaders(ending), reply: ending }
   }
 
@@ -243,11 +246,9 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   function outcome(context: HttpContext<Request>, verdict: Verdict, ending: Ending): Outcome {
     if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
     if (onVerdict) heed(onVerdictName, onVerdict(context.request, verdict, context))
-    if (ending === 'gone' || charging?.isCutOff(context, verdict)) {
-      // No handler runs, so limiters before this one have none to wait for.
-      void releasePermits(context.response)
-      return { proceed: false, verdict, headers: [], reply: undefined }
-    }
+    if (ending === 'gone') return ended(context, verdict)
+    // This limiter, or another one, has answered 413 meanwhile.
+    if (isSilent(context.response)) return discard(context, verdict, ending)
     if (ending === 'proceed') {
       const tells = enforcement.tells(verdict) && !responders.hidesQuota
       const headers = tells ? quotaHeaders(writers, context, verdict) : []
@@ -258,6 +259,14 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
       retryAfter(verdict.retryAfterMs, context, fields)
     }
     return { proceed: false, verdict, headers: [...fields, ...sizedHeaders(ending)], reply: ending }
+  }
+
+  function discard(context: HttpContext<Request>, verdict: Verdict, ending: Ending): Outcome {
+    // Where the store cannot be reached, it stays charged.
+    void limiter.giveBack(verdict).catch(() => {})
+    const body = typeof ending === 'object' ? ending.body : undefined
+    if (body instanceof Readable) body.destroy()
+    return ended(context, verdict)
   }
 
   return Object.assign(guard, {

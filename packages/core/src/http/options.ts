@@ -35,7 +35,8 @@ export interface RateLimitOptions<Request> extends PolicyOptions<Request>, Enfor
   /**
    * Largest body of a request, in bytes as received; larger ones are answered 413, before they are read where
    * they announce their length. Needed beside limits of `content-bytes`, which reserve it where no length is
-   * announced. Belongs in front of body parsers. @default no bound
+   * announced. Belongs in front of body parsers. A handler that runs when its body is cut off sees its request
+   * aborted, and a response whose methods do nothing. @default no bound
    */
   readonly maxBodyBytes?: number
   /**

@@ -79,7 +79,8 @@ export function slowDown(response: ServerResponse, bytesPerSecond: number, after
     if (isEnding) {
       const error = failure('ERR_STREAM_WRITE_AFTER_END', 'write after end')
       if (done) process.nextTick(done, error)
-      process.nextTick(() => emit.call(response, 'error', error))
+      // Without this slowness the response would be closed by now, and would say nothing.
+      if (response.listenerCount('error') > 0) process.nextTick(() => emit.call(response, 'error', error))
       return false
     }
     if (!accept(chunk, encoding, done)) {
