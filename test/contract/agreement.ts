@@ -1,4 +1,4 @@
-import { createLimiter, type Store, type Verdict } from '@sluice/core'
+import { createLimiter, keyed, type Store, type Verdict } from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Oracle, type Receipt } from '../oracle/oracle.js'
@@ -71,7 +71,7 @@ export function agreementContract(under: StoreUnderTest): void {
         return always(under, input, async ({ limits, trace, users }) => {
           const run = freshKey()
           // One function for all that share, so that their logs are one log.
-          const everyone = () => run
+          const everyone = keyed<string>('run', () => run)
           const limiter = createLimiter<string>({
             // What others do to a limit with room, a refusal that is told again tells up to a second late.
             store: asking,

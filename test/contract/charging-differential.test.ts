@@ -3,6 +3,7 @@ import {
   createLimiter,
   fixedWindow,
   gcra,
+  keyed,
   type Limiter,
   memoryStore,
   perMinute,
@@ -27,7 +28,7 @@ const WHO = /(ann|bob)(\/pro)?$/
 
 /** Many limits that keep something, two that count bytes, in two tiers that have one limit in common. */
 function limiterOn(store: ReturnType<typeof memoryStore>) {
-  const key = (name: string) => name.replace(WHO, 'all')
+  const key = keyed('all', (name: string) => name.replace(WHO, 'all'))
   const all = gcra<string>({ name: 'all', limit: 30, window: '30s', key, reserve: { 1: 0.2, 2: 5 } })
   return createLimiter<string>({
     name: 'mixed',

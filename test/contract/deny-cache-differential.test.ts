@@ -70,8 +70,8 @@ for (const [name, limits] of Object.entries({ ...POLICIES, shared: ON_TWO_KEYS }
       } else if (what < 16 && pair?.at === at) {
         await change(pair.key, (one, which) => one.release(pair[which as 'inMemory']))
       } else if (what < 18) await change(key, (one) => one.reset(key))
-      else if (what < 20) await change(key, (one) => one.block(key, { for: '2s', reason: `step ${step}` }))
-      else if (what < 22) await change(key, (one) => one.unblock(key))
+      else if (what < 20) await change(key, (one) => one.block({ key }, { for: '2s', reason: `step ${step}` }))
+      else if (what < 22) await change(key, (one) => one.unblock({ key }))
       else {
         const asked = { cost: random(4), bytes: random(3) * random(9), priority: random(3) }
         const inRedis = await limiter.consume(key, asked)

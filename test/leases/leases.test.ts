@@ -2,6 +2,7 @@ import {
   createLimiter,
   fixedWindow,
   gcra,
+  keyed,
   type Limit,
   memoryStore,
   perMinute,
@@ -308,7 +309,7 @@ test('all limits of a policy are taken from together, and none is charged where 
 })
 
 test('limits of several keys are taken from together', async () => {
-  const ofUser = (user: string) => user.split('/')[1] as string
+  const ofUser = keyed('part', (user: string) => user.split('/')[1])
   const limits = [
     slidingLog<string>({ limit: 100, window: '1m', lease }),
     slidingLog<string>({ limit: 150, window: '1m', key: ofUser, lease }),

@@ -2,6 +2,7 @@ import {
   concurrency,
   fixedWindow,
   gcra,
+  keyed,
   type Limit,
   perHour,
   perMinute,
@@ -131,8 +132,8 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
       return recorder.ask((all, verdict) => at(all, limiter).settleBytes(verdict as Verdict, received), one.of)
     }
     if (what < 31) return recorder.ask((all) => at(all, limiter).reset(key))
-    if (what < 32) return recorder.ask((all) => at(all, limiter).block(key, { for: '2s', reason: `step ${step}` }))
-    if (what < 33) return recorder.ask((all) => at(all, limiter).unblock(key))
+    if (what < 32) return recorder.ask((all) => at(all, limiter).block({ key }, { for: '2s', reason: `step ${step}` }))
+    if (what < 33) return recorder.ask((all) => at(all, limiter).unblock({ key }))
     if (what < 39) return recorder.ask((all) => at(all, limiter).peek(key, { cost, bytes, priority }))
     for (let n = equals === 1 ? 1 : 1 + random(equals); n > 0; n--) {
       last = (await recorder.ask((all) => at(all, limiter).consume(key, { cost, bytes, priority }))) as Verdict
@@ -198,7 +199,7 @@ async function* forgetfulWalks(): AsyncGenerator<Scenario> {
 
 /** Several policies, several things asked of each in one batch, on keys of the user's and on one of all. */
 async function* batchWalks(): AsyncGenerator<Scenario> {
-  const everyone = () => 'all'
+  const everyone = keyed<string>('everyone-else', () => 'all')
   const names = Object.keys(POLICIES)
   for (let i = 0; i < names.length; i += 3) {
     const policies = names.slice(i, i + 4).map((name, j): Policy => {

@@ -251,7 +251,7 @@ test.each(namesOf(singleClients))('%s sends text of every alphabet as it is', as
     expect(await limiter.consume('ключ')).toMatchObject({ allowed: true, remaining: 1 })
     await limiter.block('ключ', { for: '1h', reason: 'занят 🚧' })
     expect(await limiter.consume('ключ')).toMatchObject({ reason: 'blocked', block: { reason: 'занят 🚧' } })
-    const keys = await redis.keys(`сторож ${name}:{${encodeURIComponent('ключ')}}:text:*`)
+    const keys = await redis.keys(`сторож ${name}:v1:{key=${encodeURIComponent('ключ')}}:text:*`)
     expect(keys).toHaveLength(2)
   } finally {
     redis.disconnect()

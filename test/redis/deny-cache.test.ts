@@ -96,7 +96,7 @@ describe('a flood of requests that are refused', () => {
 
   test('by a key that is blocked costs nothing either, and hears how long it still is', async () => {
     const limiter = limiterOn(here, [perMinute(100)])
-    await there.block('api', 'k', 5000, 'scraping')
+    await there.block('api', 'key=k', 5000, 'scraping')
     await limiter.consume('k')
     clock.now += 700
     const ran = await runsOf(async () => {
@@ -350,11 +350,11 @@ describe('a block', () => {
     const limiter = limiterOn(here, [perMinute(1), perMinute(5, { key: everyone() })])
     await spend(limiter, 1)
     expect((await limiter.consume('k')).reason).toBe('limited')
-    await limiter.block('k', { for: '1h' })
+    await limiter.block({ key: 'k' }, { for: '1h' })
     for (let i = 0; i < 2; i++) expect((await limiter.consume('k')).reason).toBe('blocked')
     await limiter.reset('k')
     expect((await limiter.consume('k')).reason).toBe('blocked')
-    await limiter.unblock('k')
+    await limiter.unblock({ key: 'k' })
     expect((await limiter.consume('k')).allowed).toBe(true)
   })
 

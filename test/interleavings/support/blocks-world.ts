@@ -127,8 +127,8 @@ export class BlocksWorld implements World {
   }
 
   async close(): Promise<void> {
-    await this.#redis.call('DEL', ...[`${this.#prefix}{k}:blocks:block`, `${this.#prefix}blocked`])
-    await this.#redis.call('DEL', `${this.#prefix}{k}:blocks:log.${LIMIT}.3600000`)
+    await this.#redis.call('DEL', ...[`${this.#prefix}v1:{key=k}:blocks:block`, `${this.#prefix}v1:blocked`])
+    await this.#redis.call('DEL', `${this.#prefix}v1:{key=k}:blocks:log.${LIMIT}.3600000`)
   }
 
   /** Its commands wait until they are let through. */
@@ -145,7 +145,7 @@ export class BlocksWorld implements World {
     // A block names its key and how long it holds; lifting one deletes the key.
     const isBlocking = /^EVAL/.test(command) && args.at(-1) === 'scraping'
     if (isBlocking) this.#blockedUntil = Number(args.at(-3)) + BLOCKED_MS
-    if (isBlocking && this.#options.losesMarker) await this.#redis.call('DEL', `${this.#prefix}blocked`)
+    if (isBlocking && this.#options.losesMarker) await this.#redis.call('DEL', `${this.#prefix}v1:blocked`)
     if (command === 'DEL' && args.some((key) => key.endsWith(':block'))) this.#blockedUntil = 0
     return reply
   }

@@ -107,7 +107,7 @@ export class SlotsWorld implements World {
       const [{ request }] = this.#asked as [Asked]
       const block = this.#network.call('admin', 'slot 1', 'block', () => {
         this.#isBlocked = true
-        return this.#stores[0]?.block('across', request.user, 1e9, 'scraping')
+        return this.#stores[0]?.block('across', `user-name=${request.user}`, 1e9, 'scraping')
       })
       // Who blocks hears of a failure; whether it holds is a matter of the store.
       block.catch(() => {})
@@ -199,7 +199,7 @@ export class SlotsWorld implements World {
   async #expectUsed(): Promise<void> {
     const { capacities, requests } = this.#options
     const observer = this.#limiterOn((part, slot) => (this.#stores[slot] as Store).decide(part))
-    await this.#stores[0]?.unblock('across', (requests[0] as Request).user)
+    await this.#stores[0]?.unblock('across', `user-name=${(requests[0] as Request).user}`)
     for (const request of requests) {
       const { limits } = await observer.peek(request)
       for (const [slot, { remaining }] of limits.entries()) {
