@@ -72,9 +72,14 @@ fuzz('identity', 'a cookie or header among any others gives its own value’s ke
     const junk = (given: string) => asText(given).replaceAll('sid', 'x')
     const cookie = `${junk(before)}; sid=${encodeURIComponent(value.toWellFormed())}; ${junk(after)}`
     const context = contextOf({ headers: { cookie, 'x-api-key': value } })
-    const key = byCookie('sid')({}, context)
     const plain = value.toWellFormed()
-    must(key === (plain === '' ? '' : hashedKey(plain)), 'the key of the value', key)
+    let key: unknown
+    const said = await expectSaid(['INVALID_KEY'], () => {
+      key = byCookie('sid')({}, context)
+    })
+    // A quote at the start is refused, as some parsers cut it off.
+    if (said) must(plain.startsWith('"'), 'the key of the value', said)
+    else must(key === (plain === '' ? '' : hashedKey(plain)), 'the key of the value', key)
     const header = byHeader('x-api-key')({}, context)
     must(header === (value === '' ? '' : hashedKey(value)), 'the key of the value', header)
     const none = byCookie('sid')({}, contextOf({ headers: { cookie: `${junk(before)};${junk(after)}` } }))
@@ -119,7 +124,10 @@ test.each(REPEATS)('a million of %o are looked at in no time, wherever they stan
     await expectSaid(['INVALID_KEY'], () => ipKey(given))
     const headers = { cookie: given, accept: given }
     byCookie('sid')({}, contextOf({ headers }))
-    byCookie('sid', { secret: false })({}, contextOf({ headers: { cookie: `sid=${given}` } }))
+    await expectSaid(['INVALID_KEY'], () => {
+      byCookie('sid', { secret: false })({}, contextOf({ headers: { cookie: `sid=${given}` } }))
+    })
+    byHeader('authorization')({}, contextOf({ headers: { authorization: `Basic ${given}` } }))
     await guard(contextOf({ headers }))
     pathOf(given)
     await expectSaid(['INVALID_POLICY'], () => createGuard({ limit: 1, window: given, name: given }))

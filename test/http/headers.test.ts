@@ -41,6 +41,7 @@ function context(present: Record<string, string>): HttpContext<unknown> {
     path: '/',
     route: undefined,
     header: () => undefined,
+    signedCookie: () => undefined,
     getResponseHeader: (name) => fields.get(name) ?? undefined,
   }
 }

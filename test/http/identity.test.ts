@@ -154,12 +154,64 @@ describe('the other extractors', () => {
     ['sid=abc; sid=other', 'abc'],
     ['sid=a=b', 'a=b'],
     ['sid=%E0%A4%A', '%E0%A4%A'],
+    ['sid=%E0%A4%A; sid=other', '%E0%A4%A'],
+    ['sid=', ''],
+    ['sid=""', ''],
+    ['sid=; sid=abc', ''],
+    [' sid = abc ', 'abc'],
+    ['\tsid=abc', 'abc'],
+    ['\xa0sid=abc; sid=abc', 'abc'],
+    ['sid=\xe9', '\xe9'],
+    ['sid=ab"c', 'ab"c'],
+    ['sid=j:abc', 'j:abc'],
+    ['SID=no; sid=abc', 'abc'],
+    ['sid=abc; \xa0sid=other', 'abc'],
     ['other=abc', undefined],
+    ['other=sid=abc', undefined],
     ['sid', undefined],
     [undefined, undefined],
   ])('the cookie in %o is %o', (cookie, value) => {
     expect(keyOf(byCookie('sid', { secret: false }), cookie === undefined ? {} : { headers: { cookie } })).toBe(value)
     expect(keyOf(byCookie('sid'), cookie === undefined ? {} : { headers: { cookie } })).toBe(value && hashedKey(value))
+  })
+
+  test.each([
+    '\xa0sid=junk; sid=REAL',
+    '\tsid=junk; sid=REAL',
+    'sid =junk; sid=REAL',
+    'sid="REALx',
+    'sid="REAL" x',
+    'sid=" REAL"',
+    'sid= "REAL"',
+    'sid=""REAL""',
+    'sid=%22REAL%22',
+    'sid=\xa0REAL',
+    'sid=REAL\x85\xa0',
+    'sid=j:"REAL"',
+    'sid=j:{"id":1}',
+  ])('the cookie in %o is refused, as parsers differ on it', (cookie) => {
+    expect(() => keyOf(byCookie('sid'), { headers: { cookie } })).toThrow(
+      expect.objectContaining({ code: 'INVALID_KEY' }),
+    )
+  })
+
+  test.each([
+    ['Bearer aBc', 'bearer aBc'],
+    ['BEARER aBc', 'bearer aBc'],
+    ['bearer\t  aBc ', 'bearer aBc'],
+    ['Bearer aBc junk', 'bearer aBc'],
+    ['Bearer abc', 'bearer abc'],
+    ['aBc', 'aBc'],
+    ['Basic dXNlcjpwdw==', 'basic dXNlcjpwdw=='],
+    ['BASIC  dXNlcjpwdw', 'basic dXNlcjpwdw=='],
+    ['basic dXNlcjpwdw=====', 'basic dXNlcjpwdw=='],
+    ['Digest username="a",\t realm="b c"', 'digest username="a", realm="b c"'],
+    ['', ''],
+  ])('the credentials %o count as %o', (authorization, key) => {
+    expect(keyOf(byHeader('Authorization', { secret: false }), { headers: { authorization } })).toBe(key)
+    expect(keyOf(byHeader('proxy-authorization'), { headers: { 'proxy-authorization': authorization } })).toBe(
+      key && hashedKey(key),
+    )
   })
 
   test('a missing header or cookie is no key, not the hash of nothing', () => {
@@ -200,6 +252,8 @@ describe('the other extractors', () => {
     () => byHeader('x', { secret: 'no' as never }),
     () => byCookie('a=b'),
     () => byCookie('sid', { hashed: false } as never),
+    () => byCookie('sid', { signed: 'yes' as never }),
+    () => byHeader('x', { signed: true } as never),
     () => compose(),
     () => compose('ip' as never),
   ])('%s is refused', (make) => {

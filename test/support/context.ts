@@ -14,6 +14,7 @@ export function contextOf(
     path: '/',
     route: undefined,
     header: (name) => headers[name],
+    signedCookie: () => undefined,
     getResponseHeader: () => undefined,
     ...rest,
   }

@@ -16,12 +16,14 @@ export {
   byPath,
   byRoute,
   byUser,
+  type CookieOptions,
   everyone,
   hashedKey,
   type SecretOptions,
 } from './http/identity/extractors.js'
 export { byIp, type IpOptions } from './http/identity/ip.js'
 export { warnOfOpenProxy } from './http/identity/open-proxy.js'
+export { noSignedCookies, signedCookieText } from './http/identity/signed-cookie.js'
 export type { LinedUp, TurnOptions } from './http/line-up.js'
 export { decoratorFor, type HandlerDecorator, limiterOf } from './http/method-decorator.js'
 export { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './http/options.js'

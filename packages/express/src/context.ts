@@ -1,4 +1,4 @@
-import { headerText, RequestContext, warnOfOpenProxy } from '@sluice/core'
+import { headerText, noSignedCookies, RequestContext, signedCookieText, warnOfOpenProxy } from '@sluice/core'
 import type { Request, Response } from 'express'
 
 /** Express's answers to what the core asks of a request. */
@@ -23,6 +23,14 @@ export class ExpressContext extends RequestContext<Request> {
   get route(): string | undefined {
     const path: unknown = this.request.route?.path
     return path === undefined ? undefined : `${this.request.baseUrl}${String(path)}`
+  }
+
+  /** As cookie-parser has verified it. */
+  signedCookie(name: string): string | undefined {
+    // Without a secret, cookie-parser verifies none, and says so nowhere else.
+    const { signedCookies, secret } = this.request as Request & { secret?: unknown }
+    if (!signedCookies || !secret) throw noSignedCookies('use cookie-parser with a secret before this limiter')
+    return Object.hasOwn(signedCookies, name) ? signedCookieText(signedCookies[name]) : undefined
   }
 
   getResponseHeader(name: string): string | undefined {

@@ -1,4 +1,4 @@
-import { headerText, RequestContext, warnOfOpenProxy } from '@sluice/core'
+import { headerText, noSignedCookies, RequestContext, warnOfOpenProxy } from '@sluice/core'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** Fastify's answers to what the core asks of a request. */
@@ -31,9 +31,23 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
     return this.request.is404 ? '(no route)' : this.request.routeOptions.url
   }
 
+  /** As @fastify/cookie verifies it. */
+  signedCookie(name: string): string | undefined {
+    const { cookies, unsignCookie } = this.request as FastifyRequest & Partial<CookieSupport>
+    if (!cookies || !unsignCookie) throw noSignedCookies('register @fastify/cookie with a secret before this limiter')
+    const signed = Object.hasOwn(cookies, name) ? cookies[name] : undefined
+    return (signed && unsignCookie.call(this.request, signed).value) || undefined
+  }
+
   getResponseHeader(name: string): string | undefined {
     return headerText(this.reply.getHeader(name))
   }
+}
+
+/** What @fastify/cookie adds to requests. */
+interface CookieSupport {
+  readonly cookies: Readonly<Record<string, string | undefined>> | null
+  unsignCookie(value: string): { readonly valid: boolean; readonly value: string | null }
 }
 
 /** Servers that have been looked at. */

@@ -1,4 +1,4 @@
-import { headerText, RequestContext, warnOfOpenProxy } from '@sluice/core'
+import { headerText, noSignedCookies, RequestContext, warnOfOpenProxy } from '@sluice/core'
 import type { Context } from 'koa'
 
 /** Koa's answers to what the core asks of a request. */
@@ -20,6 +20,12 @@ export class KoaContext extends RequestContext<Context> {
   get route(): string | undefined {
     const path: unknown = this.request._matchedRoute
     return path === undefined ? undefined : String(path)
+  }
+
+  /** As `ctx.cookies` verifies it by the app's keys. */
+  signedCookie(name: string): string | undefined {
+    if (!this.request.app.keys) throw noSignedCookies('set app.keys')
+    return this.request.cookies.get(name, { signed: true })
   }
 
   getResponseHeader(name: string): string | undefined {

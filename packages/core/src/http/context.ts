@@ -13,6 +13,12 @@ export interface HttpContext<Request = unknown> {
   readonly route: string | undefined
   /** A request header by its lower-case name; several joined by the framework's rules. */
   header(name: string): string | undefined
+  /**
+   * The value of a signed cookie, once the framework has verified it; undefined where there is none, or a forged one.
+   *
+   * @throws SluiceError `INVALID_POLICY` where the application has no support for signed cookies
+   */
+  signedCookie(name: string): string | undefined
   /** A response header that is already set. */
   getResponseHeader(name: string): string | undefined
 }
@@ -41,6 +47,8 @@ export abstract class RequestContext<Request extends NodeRequest> implements Htt
     // Node keeps them in a plain object, which has a constructor though nobody sent one.
     return Object.hasOwn(headers, name) ? headerText(headers[name]) : undefined
   }
+
+  abstract signedCookie(name: string): string | undefined
 
   abstract getResponseHeader(name: string): string | undefined
 }

@@ -5,11 +5,21 @@ import { ofKind, withTraits } from '../../keyed.js'
 import { knownOptions, oneOf } from '../../limits/checks.js'
 import type { KeyFunction } from '../../limits/limit.js'
 import { cookieValue } from './cookie.js'
+import { credentials } from './credentials.js'
 import { needsContext } from './needs-context.js'
 
 export interface SecretOptions {
   /** Whether the value is a secret, of which only the SHA-256 hash may leave the process. @default true */
   readonly secret?: boolean
+}
+
+export interface CookieOptions extends SecretOptions {
+  /**
+   * Whether to take the value that the framework has verified by the cookie's signature, without the signature: in Express
+   * by cookie-parser, in Koa by `app.keys`, in Fastify by @fastify/cookie. A forged cookie counts as a missing one.
+   * @default false
+   */
+  readonly signed?: boolean
 }
 
 /** A secret as `byHeader` and `byCookie` count it, for key functions of your own: 256 bits of SHA-256, in base64url. */
@@ -27,26 +37,39 @@ export function byUser<Subject>(user: KeyFunction<Subject>): KeyFunction<Subject
   return ofKind('byUser', 'user', 'user', user)
 }
 
-/** A request header, such as an API key; hashed unless `secret: false`. */
+/**
+ * A request header, such as an API key; hashed unless `secret: false`. Credentials (`authorization`) count in one spelling:
+ * the scheme in lower case, one space, and the token.
+ */
 export function byHeader<Subject>(name: string, options: SecretOptions = {}): KeyFunction<Subject> {
   const lower = checkedName('byHeader', name).toLowerCase()
-  const { secret } = checkedSecret('byHeader', options)
-  const normalize = secret ? hashedIfAny : undefined
-  return withTraits((_request, context) => keyOf(needsContext('byHeader', context).header(lower), secret), {
+  const { secret } = checkedSecret('byHeader', options, ['secret'])
+  const isCredentials = lower === 'authorization' || lower === 'proxy-authorization'
+  const counted = isCredentials
+    ? (value: string | undefined) => keyOf(value && credentials(value), secret)
+    : (value: string | undefined) => keyOf(value, secret)
+  return withTraits((_request, context) => counted(needsContext('byHeader', context).header(lower)), {
     kind: kindOfName('header', lower),
-    normalize,
+    normalize: secret || isCredentials ? counted : undefined,
     madeOf: [secret],
   })
 }
 
-/** A cookie, such as a session; hashed unless `secret: false`. */
-export function byCookie<Subject>(name: string, options: SecretOptions = {}): KeyFunction<Subject> {
+/**
+ * A cookie, such as a session; hashed unless `secret: false`. It is the first of its name, unquoted and percent-decoded.
+ *
+ * @throws SluiceError per request `INVALID_KEY` where the parsers of the frameworks read different values; with `signed`,
+ * `INVALID_POLICY` where the application has no support for signed cookies
+ */
+export function byCookie<Subject>(name: string, options: CookieOptions = {}): KeyFunction<Subject> {
   checkedName('byCookie', name)
-  const { secret } = checkedSecret('byCookie', options)
-  const normalize = secret ? hashedIfAny : undefined
+  const { secret } = checkedSecret('byCookie', options, ['secret', 'signed'])
+  const signed = flag('byCookie', 'signed', options.signed, false)
   return withTraits(
-    (_request, context) => keyOf(cookieValue(needsContext('byCookie', context).header('cookie'), name), secret),
-    { kind: kindOfName('cookie', name), normalize, madeOf: [secret] },
+    signed
+      ? (_request, context) => keyOf(needsContext('byCookie', context).signedCookie(name), secret)
+      : (_request, context) => keyOf(cookieValue(needsContext('byCookie', context).header('cookie'), name), secret),
+    { kind: kindOfName('cookie', name), normalize: secret ? hashedIfAny : undefined, madeOf: [secret, signed] },
   )
 }
 
@@ -88,9 +111,13 @@ function checkedName(where: string, name: unknown): string {
   return name
 }
 
-function checkedSecret(where: string, options: SecretOptions): { secret: boolean } {
-  knownOptions(where, options, ['secret'])
-  const { secret = true } = options
-  if (typeof secret !== 'boolean') oneOf(where, 'secret', secret, ['true', 'false'])
-  return { secret }
+function checkedSecret(where: string, options: SecretOptions, known: readonly string[]): { secret: boolean } {
+  knownOptions(where, options, known)
+  return { secret: flag(where, 'secret', options.secret, true) }
+}
+
+function flag(where: string, field: string, given: boolean | undefined, byDefault: boolean): boolean {
+  if (given === undefined) return byDefault
+  if (typeof given !== 'boolean') oneOf(where, field, given, ['true', 'false'])
+  return given
 }
