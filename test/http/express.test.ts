@@ -3,9 +3,9 @@ import express from 'express'
 import request from 'supertest'
 import { expect, test } from 'vitest'
 
-test('a route in a mounted router is known by its whole pattern, and a path by what was requested', async () => {
+test('a route in a mounted router is known by its pattern and what is named as its mount, a path by what was requested', async () => {
   const keys: unknown[] = []
-  const key = compose(byMethod(), byRoute(), byPath())
+  const key = compose(byMethod(), byRoute({ mount: '/api' }), byPath())
   const app = express()
   const router = express.Router()
   router.get(

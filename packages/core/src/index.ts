@@ -14,7 +14,6 @@ export {
   byHeader,
   byMethod,
   byPath,
-  byRoute,
   byUser,
   type CookieOptions,
   everyone,
@@ -23,6 +22,7 @@ export {
 } from './http/identity/extractors.js'
 export { byIp, type IpOptions } from './http/identity/ip.js'
 export { warnOfOpenProxy } from './http/identity/open-proxy.js'
+export { byRoute, type RouteOptions } from './http/identity/route.js'
 export { noSignedCookies, signedCookieText } from './http/identity/signed-cookie.js'
 export type { LinedUp, TurnOptions } from './http/line-up.js'
 export { decoratorFor, type HandlerDecorator, limiterOf } from './http/method-decorator.js'

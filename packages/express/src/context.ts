@@ -19,10 +19,21 @@ export class ExpressContext extends RequestContext<Request> {
     return this.request.ip
   }
 
-  /** Known once a route has matched: to middleware on the route, not to `app.use`. */
+  /**
+   * Known once a route has matched: to middleware on the route, not to `app.use`. Without what the router is mounted at:
+   * of that Express tells what the client wrote, `baseUrl`, which is another one in upper case and for each parameter.
+   */
   get route(): string | undefined {
     const path: unknown = this.request.route?.path
-    return path === undefined ? undefined : `${this.request.baseUrl}${String(path)}`
+    return path === undefined ? undefined : String(path)
+  }
+
+  get mountedRoute(): object | undefined {
+    return this.request.baseUrl === '' ? undefined : this.request.route
+  }
+
+  get mountPath(): string {
+    return this.request.baseUrl
   }
 
   /** As cookie-parser has verified it. */

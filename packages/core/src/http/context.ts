@@ -9,8 +9,12 @@ export interface HttpContext<Request = unknown> {
   readonly method: string
   /** The path as requested, without the query. */
   readonly path: string
-  /** The pattern of the route that matched, where the framework knows it. */
+  /** The pattern of the route that matched, where the framework knows it. Nothing of it is chosen by the client. */
   readonly route: string | undefined
+  /** Where `route` leaves out where the route's router is mounted: an object that is this route's own. */
+  readonly mountedRoute?: object | undefined
+  /** What the client wrote where `mountedRoute` is mounted. */
+  readonly mountPath?: string
   /** A request header by its lower-case name; several joined by the framework's rules. */
   header(name: string): string | undefined
   /**

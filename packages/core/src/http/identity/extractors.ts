@@ -74,7 +74,6 @@ export function byCookie<Subject>(name: string, options: CookieOptions = {}): Ke
 }
 
 const path = withTraits<never>((_request, context) => needsContext('byPath', context).path, { kind: 'path' })
-const route = withTraits<never>((_request, context) => needsContext('byRoute', context).route, { kind: 'route' })
 const withoutHead = (method: string) => (method === 'HEAD' ? 'GET' : method)
 const method = withTraits<never>((_request, context) => withoutHead(needsContext('byMethod', context).method), {
   kind: 'method',
@@ -86,11 +85,11 @@ const all = withTraits<unknown>(() => EVERYONE, {
   normalize: (value) => (value === EVERYONE ? value : undefined),
 })
 
-/** The path as requested, without the query. Where other spellings reach the same handler, prefer `byRoute`. */
+/**
+ * The path as the client wrote it, without the query. Where several spellings reach one handler (case, a slash at the end,
+ * parameters), each counts by itself: prefer `byRoute`.
+ */
 export const byPath = <Subject>(): KeyFunction<Subject> => path as KeyFunction<Subject>
-
-/** The pattern of the route, such as `/users/:id`. In Express it is known only to middleware on the route itself. */
-export const byRoute = <Subject>(): KeyFunction<Subject> => route as KeyFunction<Subject>
 
 /** The method; HEAD counts as GET. */
 export const byMethod = <Subject>(): KeyFunction<Subject> => method as KeyFunction<Subject>

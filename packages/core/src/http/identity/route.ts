@@ -1,0 +1,71 @@
+import { invalidPolicy } from '../../errors.js'
+import { withTraits } from '../../keyed.js'
+import { knownOptions } from '../../limits/checks.js'
+import type { KeyFunction } from '../../limits/limit.js'
+import type { HttpContext } from '../context.js'
+import { needsContext } from './needs-context.js'
+
+export interface RouteOptions {
+  /**
+   * Where the router is mounted, such as `'/api/v1'`: put before the route's pattern. For Express, which tells a request
+   * what the client wrote there, but not the pattern. @default ''
+   */
+  readonly mount?: string
+}
+
+/**
+ * The pattern of the route, such as `/users/:id`; nothing of it is chosen by the client. In Express it is known only to
+ * middleware on the route itself, and without what the router is mounted at: that is for `mount` to say.
+ *
+ * Where routes of several Express routers have one name and share its counts, the process warns once (`SluiceWarning`,
+ * code `SLUICE_AMBIGUOUS_ROUTE`).
+ *
+ * @throws SluiceError `INVALID_POLICY`; per request `INVALID_KEY` where no route is known
+ */
+export function byRoute<Subject>(options: RouteOptions = {}): KeyFunction<Subject> {
+  knownOptions('byRoute', options, ['mount'])
+  const { mount = '' } = options
+  if (typeof mount !== 'string' || (mount !== '' && !/^\/.*[^/]$/.test(mount))) {
+    invalidPolicy('byRoute', 'mount', 'a path such as "/api/v1", without a slash at the end', mount)
+  }
+  const routes = mount === '' ? new MountedRoutes() : undefined
+  return withTraits<Subject>(
+    (_request, given) => {
+      const context = needsContext('byRoute', given)
+      const { route } = context
+      if (route === undefined) return undefined
+      if (routes && context.mountedRoute) routes.see(context.mountedRoute, route, context)
+      return mount + route
+    },
+    { kind: 'route', madeOf: [mount] },
+  )
+}
+
+/** Finds routes of different routers that have one name. */
+class MountedRoutes {
+  readonly #seen = new WeakSet<object>()
+  /** Where the first route of each method and name was reached. As many as the application has routes. */
+  readonly #mounts = new Map<string, string>()
+  #hasWarned = false
+
+  see<Subject>(handle: object, route: string, context: HttpContext<Subject>): void {
+    if (this.#hasWarned || this.#seen.has(handle)) return
+    this.#seen.add(handle)
+    // Routes of two methods of one path are two routes with one name, as they should be.
+    const name = `${context.method} ${route}`
+    const mount = context.mountPath?.toLowerCase() ?? ''
+    const first = this.#mounts.get(name)
+    if (first === undefined) this.#mounts.set(name, mount)
+    else if (first !== mount) this.#warn(route)
+  }
+
+  #warn(route: string): void {
+    this.#hasWarned = true
+    this.#mounts.clear()
+    process.emitWarning(
+      `byRoute: routes of several routers are all called ${JSON.stringify(route)} and share their counts, as Express does not ` +
+        "tell where a router is mounted; give each a limiter with byRoute({ mount: '/where' })",
+      { type: 'SluiceWarning', code: 'SLUICE_AMBIGUOUS_ROUTE' },
+    )
+  }
+}
