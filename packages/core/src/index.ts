@@ -19,11 +19,13 @@ export {
   everyone,
   hashedKey,
   type SecretOptions,
+  type UserOptions,
 } from './http/identity/extractors.js'
 export { byIp, type IpOptions } from './http/identity/ip.js'
 export { warnOfOpenProxy } from './http/identity/open-proxy.js'
 export { byRoute, type RouteOptions } from './http/identity/route.js'
 export { noSignedCookies, signedCookieText } from './http/identity/signed-cookie.js'
+export type { InvalidOption } from './http/invalid.js'
 export type { LinedUp, TurnOptions } from './http/line-up.js'
 export { decoratorFor, type HandlerDecorator, limiterOf } from './http/method-decorator.js'
 export { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './http/options.js'

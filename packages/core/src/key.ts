@@ -1,11 +1,13 @@
 import { SluiceError, show } from './errors.js'
 import { hashOf } from './hash.js'
 import { isHash, LONGEST_VALUE } from './identity.js'
+import { RequestFault } from './request-fault.js'
+import { isThenable } from './thenable.js'
 
 /**
  * The value of a key as it is kept. `ofRequest`: a request's, of which there may be none.
  *
- * @throws SluiceError `INVALID_KEY`
+ * @throws SluiceError `INVALID_KEY`; a `RequestFault` where the request is to blame
  */
 export function checkedKey(where: string, key: unknown, ofRequest = false): string {
   // Nearly every key is kept as it is, and shows that by its length and its first character.
@@ -17,12 +19,12 @@ function keptValue(where: string, key: unknown, ofRequest: boolean): string {
   if (typeof key === 'string' && key !== '') return bounded(key)
   if (typeof key === 'number' && Number.isFinite(key)) return String(key)
   if (typeof key === 'bigint') return bounded(String(key))
-  const remedy =
-    ofRequest && isMissing(key) ? ' (with the option anonymous, "by-ip" or "skip", a request may have none)' : ''
-  throw new SluiceError(
-    'INVALID_KEY',
-    `${where}: key: expected a non-empty string or a number, got ${show(key)}${remedy}`,
-  )
+  const message = `${where}: key: expected a non-empty string or a number, got ${show(key)}`
+  // No client sends a promise or a function.
+  if (!ofRequest || typeof key === 'function' || isThenable(key)) throw new SluiceError('INVALID_KEY', message)
+  if (!isMissing(key)) throw new RequestFault('wrong key', message)
+  const remedy = ' (with the option anonymous, "by-ip" or "skip", a request may have none)'
+  throw new RequestFault('missing key', message + remedy)
 }
 
 /** Whether a key function found none, rather than something that is no key. */

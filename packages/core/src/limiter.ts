@@ -530,9 +530,9 @@ export class Limiter<Subject = string> {
     for (let i = 0; i < keys.length; i++) {
       const key = keys[i]
       const given = key ? key(request, context) : request
-      if (!isMissing(given)) identities.push(starts[i] + checkedKey(where, given))
+      if (!isMissing(given)) identities.push(starts[i] + checkedKey(where, given, true))
       else if (!anonymous.key) return undefined
-      else identities.push(ANONYMOUS_START + checkedKey(where, anonymous.key(request, context)))
+      else identities.push(ANONYMOUS_START + checkedKey(where, anonymous.key(request, context), true))
     }
     return identities
   }

@@ -1,6 +1,7 @@
 import { createGuard, enforce, type Guard, type Outcome, type RateLimitOptions } from '@sluice/core'
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { FastifyContext } from './context.js'
+import { withoutDetails } from './failure.js'
 
 export type FastifyRateLimitOptions = RateLimitOptions<FastifyRequest>
 
@@ -15,7 +16,7 @@ export function rateLimitHook(options: FastifyRateLimitOptions): RateLimitHook {
 
   // With a callback and not async: most requests are decided without waiting for anything.
   function rateLimit(request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
-    enforce(guard, new FastifyContext(request, reply), write, done as (error?: unknown) => void)
+    enforce(guard, new FastifyContext(request, reply), write, done as (error?: unknown) => void, withoutDetails)
   }
 
   return Object.assign(rateLimit, { limiter: guard.limiter })

@@ -1,6 +1,7 @@
 import { SluiceError, type Verdict } from '@sluice/core'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
+import { withoutDetails } from './failure.js'
 import { type FastifyRateLimitOptions, type RateLimitHook, rateLimitHook } from './hook.js'
 import { inherit } from './inherit.js'
 
@@ -55,7 +56,15 @@ async function plugin(app: FastifyInstance, { global = true, ...options }: RateL
 
   app.addHook('onRequest', function rateLimit(request, reply, done) {
     const config = request.routeOptions.config.rateLimit
-    const chosen = config === undefined ? hook : config ? own?.(config, request) : undefined
+    let chosen = config === undefined ? hook : undefined
+    if (config) {
+      try {
+        chosen = own?.(config, request)
+      } catch (error) {
+        done(withoutDetails(error) as Error)
+        return
+      }
+    }
     if (chosen) chosen(request, reply, done)
     else done()
   })

@@ -8,8 +8,9 @@ export const fastifyApp: AppFactory = async ({ global = [], routes = {}, presetH
   const verdicts: unknown[] = []
   const limiters: never[] = []
   const app = fastify({ trustProxy })
-  app.setErrorHandler((error: { code?: string }, _request, reply) => {
-    errors.push(error)
+  app.setErrorHandler((error: Error & { code?: string }, _request, reply) => {
+    // The adapter keeps what clients may not read in the cause.
+    errors.push(error.message === 'The rate limiter failed' ? error.cause : error)
     reply.code(500).type('text/plain; charset=utf-8').send(`error ${error.code}`)
   })
   app.addHook('onRequest', async (_request, reply) => {

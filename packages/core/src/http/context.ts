@@ -80,6 +80,17 @@ export function isOver(response: RawResponse): boolean {
   return response.destroyed === true || response.writableFinished === true
 }
 
+/** Whether the client has left, also before it was its response's turn on the connection. */
+export function isGone(response: RawResponse): boolean {
+  if (isOver(response)) return true
+  try {
+    return (response.req as { socket?: { destroyed?: boolean } } | undefined)?.socket?.destroyed === true
+  } catch {
+    // HTTP/2 does not let its socket be looked at once that is gone.
+    return true
+  }
+}
+
 /** A header of Node's parsed `headers`, as one text. */
 export function headerText(value: string | number | readonly string[] | undefined): string | undefined {
   return value === undefined || typeof value === 'string'

@@ -42,6 +42,11 @@ export class Enforcement {
     this.#tells = reportHeaders
   }
 
+  /** Whether no verdict is acted on. */
+  get onlyReports(): boolean {
+    return this.#percent === 0
+  }
+
   covers(verdict: Verdict): boolean {
     if (this.#percent === 100) return true
     return this.#percent > 0 && share(`${this.#policy}\n${Verdict.keyOf(verdict)}`) * 100 < this.#percent

@@ -16,6 +16,7 @@ import { headerWriters } from './headers/table.js'
 import type { HeaderField, HeaderWriter } from './headers/writer.js'
 import { anonymousBy } from './identity/anonymous.js'
 import { byIp } from './identity/ip.js'
+import { type InvalidOutcome, InvalidRequests } from './invalid.js'
 import { lineUp } from './line-up.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { tellOfLeaving } from './pipelined.js'
@@ -74,6 +75,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     invalidPolicy(where, 'priority', 'one beside reserve, or nobody could use what is kept', undefined)
   }
   const charging = chargingFor(where, options as ChargingOptions, limiter, store)
+  const invalid = new InvalidRequests(policy, options.onInvalid ?? 'reject', enforcement.onlyReports)
   const places = placesOf(limiter)
   // Whoever may have to wait for room, or for the outcome of others, goes by nothing that was said a moment ago.
   const fresh = responders.linesUp || options.count !== undefined
@@ -107,7 +109,12 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   }
 
   function ask(context: HttpContext<Request>, units: number): Outcome | Promise<Outcome> {
-    const verdict = decide(context, units)
+    let verdict: Verdict | Promise<Verdict> | undefined
+    try {
+      verdict = decide(context, units)
+    } catch (error) {
+      return invalidOutcome(invalid.handle(error, units, context))
+    }
     return verdict instanceof Promise ? weighLater(context, units, verdict) : weigh(context, units, verdict, false)
   }
 
@@ -145,19 +152,13 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     // The limiter would take undefined, which a careless function returns, for its default.
     if (units === undefined)
       throw new SluiceError('INVALID_COST', `${where}: cost: expected a whole number, got undefined`)
-    try {
-      const from = askedWith(context)
-      if (!responders.linesUp || units === 0 || !limiter.hasLine(context.request, context)) {
-        return limiter.decideRequest(context.request, context, units, from)
-      }
-      // Nobody overtakes those who wait: whatever room there is, is theirs.
-      const seen = limiter.decideRequest(context.request, context, units, from, PEEK)
-      return seen instanceof Promise ? seen.then(behindOthers) : seen && behindOthers(seen)
-    } catch (error) {
-      // A key function does not know for whom it works.
-      const isNamed = !(error instanceof SluiceError) || error.message.startsWith(where)
-      throw isNamed ? error : new SluiceError(error.code, `${where}: ${error.message}`, { cause: error })
+    const from = askedWith(context)
+    if (!responders.linesUp || units === 0 || !limiter.hasLine(context.request, context)) {
+      return limiter.decideRequest(context.request, context, units, from)
     }
+    // Nobody overtakes those who wait: whatever room there is, is theirs.
+    const seen = limiter.decideRequest(context.request, context, units, from, PEEK)
+    return seen instanceof Promise ? seen.then(behindOthers) : seen && behindOthers(seen)
   }
 
   function askedWith(context: HttpContext<Request>): AskOptions | undefined {
@@ -241,6 +242,13 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   }
 
   return Object.assign(guard, { limiter: limiter as Limiter<Request | string | IdentityByKind> })
+}
+
+/** No verdict was given, so none is told. */
+function invalidOutcome(ending: InvalidOutcome): Outcome {
+  if (ending === 'proceed') return SKIPPED
+  if (ending === 'gone') return ANSWERED
+  return { proceed: false, verdict: undefined, headers: sizedHeaders(ending), reply: ending }
 }
 
 function quotaHeaders<Request>(

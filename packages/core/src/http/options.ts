@@ -8,6 +8,7 @@ import type { HttpContext } from './context.js'
 import type { EnforcementOptions } from './enforcement.js'
 import type { HeadersOption } from './headers/table.js'
 import type { AnonymousOption } from './identity/anonymous.js'
+import type { InvalidOption } from './invalid.js'
 import type { Responder } from './responders/responder.js'
 
 /** What `rateLimit` takes in every framework; `Request` is what the framework hands to its handlers. */
@@ -36,10 +37,17 @@ export interface RateLimitOptions<Request> extends PolicyOptions<Request>, Enfor
    */
   readonly maxBodyBytes?: number
   /**
-   * What becomes of requests whose key is undefined, null or empty: an error, counted by address apart from all
-   * keys, or not limited at all. Other wrong keys are always errors. @default 'error'
+   * What becomes of requests whose key is undefined, null or empty: invalid (see `onInvalid`), counted by address apart from
+   * all keys, or not limited at all. Other wrong keys are always invalid. @default 'error'
    */
   readonly anonymous?: AnonymousOption
+  /**
+   * Who answers requests that cannot be counted because of what they lack or get wrong, such as a missing key: this limiter,
+   * with 400 (401 for `byUser` with a `challenge`), or the framework's error handler, which gets an error of that status.
+   * Nothing is charged, and `onVerdict` is not called. With `mode: 'report'` they go on without being limited. In any case
+   * the process warns, once for each fault and minute (`SluiceWarning`, code `SLUICE_INVALID_REQUEST`). @default 'reject'
+   */
+  readonly onInvalid?: InvalidOption
   /** How the quota is told: one form, several whose fields differ, or `false` for none. @default 'draft-11' */
   readonly headers?: HeadersOption
   /**
@@ -63,6 +71,7 @@ export const RATE_LIMIT_OPTIONS = [
   'maxWait',
   'maxBodyBytes',
   'anonymous',
+  'onInvalid',
   'onVerdict',
   'mode',
   'enforcePercent',

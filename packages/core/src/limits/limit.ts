@@ -26,6 +26,8 @@ export interface KeyTraits {
   readonly parts?: readonly KeyFunction<any>[]
   /** @internal Two functions of one kind that are made of the same are one key. */
   readonly madeOf?: readonly unknown[]
+  /** @internal What a request that has no such key is challenged with, in answers of status 401. */
+  readonly challenge?: string | undefined
   /** @internal Leading bits of an IPv6 address that it tells apart. */
   readonly bits?: number
 }

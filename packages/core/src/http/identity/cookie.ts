@@ -1,4 +1,4 @@
-import { SluiceError } from '../../errors.js'
+import { RequestFault } from '../../request-fault.js'
 
 /**
  * A cookie's value, unquoted and percent-decoded: of the first pair of its name, as the parsers of the frameworks read it.
@@ -20,8 +20,8 @@ export function cookieValue(header: string | undefined, name: string): string | 
     if (before.trim() !== name) continue
     const value = readValue(pair.slice(equals + 1))
     if (value === undefined || (found !== undefined && value !== found)) {
-      throw new SluiceError(
-        'INVALID_KEY',
+      throw new RequestFault(
+        'differing cookies',
         `byCookie: expected one value of "${name}" that every parser of cookies reads`,
       )
     }

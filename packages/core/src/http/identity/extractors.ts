@@ -27,14 +27,29 @@ export function hashedKey(value: string): string {
   return hash('sha256', value, 'base64url')
 }
 
+export interface UserOptions {
+  /**
+   * What `WWW-Authenticate` says to a request without a user, such as `'Bearer'`: it is answered 401 then, else 400.
+   * @default none
+   */
+  readonly challenge?: string
+}
+
 /**
- * Whom the application knows the client as.
+ * Whom the application knows the client as. A request without a user is invalid (see `anonymous` and `onInvalid`): it never
+ * becomes one bucket for all.
  *
  * @example byUser((req) => req.user?.id)
- * @throws SluiceError per request `INVALID_KEY` where there is none: it never becomes one bucket for all.
+ * @throws SluiceError `INVALID_POLICY`
  */
-export function byUser<Subject>(user: KeyFunction<Subject>): KeyFunction<Subject> {
-  return ofKind('byUser', 'user', 'user', user)
+export function byUser<Subject>(user: KeyFunction<Subject>, options: UserOptions = {}): KeyFunction<Subject> {
+  knownOptions('byUser', options, ['challenge'])
+  const { challenge } = options
+  if (challenge !== undefined && (typeof challenge !== 'string' || !/^[!-~](?:[ -~]*[!-~])?$/.test(challenge))) {
+    invalidPolicy('byUser', 'challenge', 'the value of a WWW-Authenticate header such as "Bearer"', challenge)
+  }
+  const key = ofKind('byUser', 'user', 'user', user)
+  return challenge === undefined ? key : Object.assign(key, { challenge })
 }
 
 /**

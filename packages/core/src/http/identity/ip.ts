@@ -4,6 +4,8 @@ import { invalidPolicy, SluiceError, show } from '../../errors.js'
 import { withTraits } from '../../keyed.js'
 import { knownOptions, wholeNumber } from '../../limits/checks.js'
 import type { KeyFunction } from '../../limits/limit.js'
+import { RequestFault } from '../../request-fault.js'
+import { type HttpContext, isGone } from '../context.js'
 import { needsContext } from './needs-context.js'
 
 export interface IpOptions {
@@ -35,7 +37,7 @@ interface Grouping {
  */
 export function byIp<Subject>(options: IpOptions = {}): KeyFunction<Subject> {
   const grouping = checkedGrouping('byIp', options)
-  return withTraits((_request, context) => keyOfClient(needsContext('byIp', context).ip, grouping), {
+  return withTraits((_request, context) => keyOfClient(needsContext('byIp', context), grouping), {
     kind: 'ip',
     normalize: (address) => keyOfAddress(address, grouping),
     madeOf: [JSON.stringify(grouping)],
@@ -60,14 +62,15 @@ function nat64Parts(where: string, text: unknown): readonly number[] {
   return ipaddr.IPv6.parse(address).parts.slice(0, 6)
 }
 
-function keyOfClient(given: string | undefined, grouping: Grouping): string {
+function keyOfClient<Subject>({ ip: given, response }: HttpContext<Subject>, grouping: Grouping): string {
   const key = typeof given === 'string' ? keyOfAddress(given, grouping) : undefined
   if (key !== undefined) return key
-  throw new SluiceError(
-    'INVALID_KEY',
+  const message =
     `byIp: expected the client's address, got ${show(given)} (behind a proxy, configure the framework's trust in it; ` +
-      'for connections without addresses, use another key)',
-  )
+    'for connections without addresses, use another key)'
+  // A connection that is closed has no address any more. One that has none while it is open, such as a Unix socket, never had.
+  if (given || isGone(response)) throw new RequestFault('no address', message)
+  throw new SluiceError('INVALID_KEY', message)
 }
 
 /** Undefined where it is no address. */

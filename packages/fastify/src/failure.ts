@@ -1,0 +1,11 @@
+import { asFailure, SluiceError } from '@sluice/core'
+
+/**
+ * What failed, for Fastify's error handler. By default that sends the message to the client, so names of policies and options
+ * go into the cause, which Fastify's logger shows.
+ */
+export function withoutDetails(thrown: unknown): object {
+  const failure = asFailure(thrown)
+  if (!(failure instanceof SluiceError) || 'statusCode' in failure) return failure
+  return new SluiceError(failure.code, 'The rate limiter failed', { cause: failure })
+}

@@ -1,0 +1,135 @@
+import { byCookie, byHeader, byIp, byUser, everyone, type HttpContext, keyed, memoryStore } from '@sluice/core'
+import request from 'supertest'
+import { afterEach, describe, expect, test } from 'vitest'
+import { warningsDuring } from '../support/process-events.js'
+import { type AnyOptions, type AppFactory, type AppSpec, type RunningApp, run } from './support/app.js'
+
+const keyOf = (value: unknown) => ({ key: keyed('account', () => value as never) })
+
+/** What a request can lack or get wrong, as options of a limiter and headers of the request. */
+const FAULTS: readonly (readonly [string, AnyOptions, Record<string, string>])[] = [
+  ['no API key', { key: byHeader('x-api-key') }, {}],
+  ['no user', { key: byUser(() => undefined) }, {}],
+  ['an empty key', keyOf(''), {}],
+  ['a key that is an object', keyOf({}), {}],
+  ['a key that is an array', keyOf(['a']), {}],
+  ['a key that is NaN', keyOf(Number.NaN), {}],
+  ['a key that is a symbol', keyOf(Symbol('a')), {}],
+  ['a key that is false', { ...keyOf(false), anonymous: 'skip' }, {}],
+  ['cookies that parsers read differently', { key: byCookie('sid') }, { cookie: 'sid =a; sid=b' }],
+  ['a cost of -1', { cost: () => -1 }, {}],
+  ['a cost of NaN', { cost: () => Number.NaN }, {}],
+  ['an infinite cost', { cost: () => Number.POSITIVE_INFINITY }, {}],
+  ['a fractional cost', { cost: () => 1.5 }, {}],
+  ['a cost beyond 2^53', { cost: () => 2 ** 53 }, {}],
+  ['a late cost of NaN', { cost: async () => Number.NaN }, {}],
+]
+
+/** What every adapter does about requests that cannot be counted because of what they lack or get wrong. */
+export function invalidContract(name: string, factory: AppFactory): void {
+  describe(name, () => {
+    const running: RunningApp[] = []
+    const start = async (spec: AppSpec) => {
+      const app = await run(factory, spec)
+      running.push(app)
+      return app
+    }
+    afterEach(async () => {
+      for (const app of running.splice(0)) await app.close()
+    })
+
+    /** A limiter with a fault, and one that shows what the fault has charged. */
+    const startWith = (bad: AnyOptions) => {
+      const good = { name: 'internal-policy', store: memoryStore(), limit: 1, window: '1h', key: everyone() } as const
+      return start({ routes: { '/bad': { limiters: [{ ...good, ...bad }] }, '/good': { limiters: [good] } } })
+    }
+
+    test.each(FAULTS)('%s is answered 400 without internals, and charges nothing', async (_what, bad, headers) => {
+      const told: unknown[] = []
+      const app = await startWith({ ...bad, onVerdict: (_request, verdict) => told.push(verdict) })
+      const response = await request(app.server).get('/bad').set(headers)
+      expect(response.status).toBe(400)
+      expect(response.headers).toMatchObject({
+        'content-type': 'application/problem+json; charset=utf-8',
+        'cache-control': 'no-store',
+      })
+      expect(JSON.parse(response.text)).toEqual({ type: 'about:blank', title: 'Bad Request', status: 400 })
+      expect(Object.keys(response.headers).filter((field) => /ratelimit|retry/.test(field))).toEqual([])
+      expect([app.ran, app.errors, told]).toEqual([[], [], []])
+      expect((await request(app.server).get('/good')).status).toBe(200)
+    })
+
+    test.each(FAULTS)('%s goes to the error handler where that is asked for', async (_what, bad, headers) => {
+      const app = await startWith({ ...bad, onInvalid: 'pass' })
+      await request(app.server).get('/bad').set(headers)
+      expect(app.errors).toEqual([
+        expect.objectContaining({
+          message: 'Bad Request',
+          status: 400,
+          statusCode: 400,
+          expose: true,
+          cause: expect.objectContaining({ message: expect.stringMatching(/^policy "internal-policy": /) }),
+        }),
+      ])
+      expect(app.ran).toEqual([])
+      expect((await request(app.server).get('/good')).status).toBe(200)
+    })
+
+    test.each(FAULTS)('%s goes on without a limit where a limiter only reports', async (_what, bad, headers) => {
+      const app = await startWith({ ...bad, mode: 'report' })
+      const warnings = await warningsDuring(async () => {
+        expect((await request(app.server).get('/bad').set(headers)).status).toBe(200)
+      })
+      expect(warnings).toEqual([
+        expect.objectContaining({
+          code: 'SLUICE_INVALID_REQUEST',
+          message: expect.stringContaining('was not limited'),
+        }),
+      ])
+      expect((await request(app.server).get('/good')).status).toBe(200)
+    })
+
+    test('a request without a user is answered 401 where there is a challenge', async () => {
+      const app = await startWith({ key: byUser(() => undefined, { challenge: 'Bearer realm="api"' }) })
+      const response = await request(app.server).get('/bad')
+      expect([response.status, response.headers['www-authenticate']]).toEqual([401, 'Bearer realm="api"'])
+      expect(JSON.parse(response.text)).toEqual({ type: 'about:blank', title: 'Unauthorized', status: 401 })
+    })
+
+    test('anonymous clients are none of this', async () => {
+      const app = await startWith({ key: byUser(() => undefined, { challenge: 'Bearer' }), anonymous: 'by-ip' })
+      expect((await request(app.server).get('/bad')).status).toBe(200)
+      expect((await request(app.server).get('/bad')).status).toBe(429)
+    })
+
+    test('each fault is warned of once, with its details, however many requests have it', async () => {
+      const app = await startWith({
+        key: keyed('account', (_request, context: HttpContext) => context.header('x-account')),
+        cost: (_request, context: HttpContext) => Number(context.header('x-cost')),
+      })
+      const warnings = await warningsDuring(async () => {
+        for (let n = 0; n < 3; n++) {
+          await request(app.server).get('/bad').set('x-cost', '1')
+          await request(app.server)
+            .get('/bad')
+            .set('x-cost', String(-1 - n))
+            .set('x-account', `ann-${n}`)
+        }
+      })
+      expect(warnings.map(({ message }) => message)).toEqual([
+        expect.stringMatching(/^policy "internal-policy": key: expected a non-empty string or a number, got undefined/),
+        expect.stringMatching(/^policy "internal-policy": cost: expected a whole number of at least 0, got -1; /),
+      ])
+    })
+
+    test('an address that is none, as a proxy forwards it, is the client’s mistake', async () => {
+      const app = await start({
+        trustProxy: true,
+        global: [{ name: 'internal-policy', limit: 9, window: '1h', key: byIp() }],
+        routes: { '/': {} },
+      })
+      const response = await request(app.server).get('/').set('x-forwarded-for', 'nonsense')
+      expect([response.status, app.errors, app.ran]).toEqual([400, [], []])
+    })
+  })
+}

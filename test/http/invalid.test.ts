@@ -1,0 +1,157 @@
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { byHeader, byIp, createGuard, type HttpContext } from '@sluice/core'
+import * as expressAdapter from '@sluice/express'
+import * as fastifyAdapter from '@sluice/fastify'
+import * as koaAdapter from '@sluice/koa'
+import express from 'express'
+import express4 from 'express4'
+import fastify from 'fastify'
+import Koa from 'koa'
+import request from 'supertest'
+import { expect, test } from 'vitest'
+import { contextOf } from '../support/context.js'
+import { warningsDuring } from '../support/process-events.js'
+import { invalidContract } from './invalid.contract.js'
+import type { AnyOptions } from './support/app.js'
+import { FRAMEWORKS } from './support/frameworks.js'
+
+for (const [name, factory] of Object.entries(FRAMEWORKS)) invalidContract(name, factory)
+
+type Listener = Parameters<typeof request>[0]
+
+const expressApp = (make: typeof express) => async (options: AnyOptions) => {
+  const app = make()
+  // So that it does not write what it answers to its log.
+  app.set('env', 'test')
+  app.use(expressAdapter.rateLimit(options))
+  app.use((_req, res) => void res.send('done'))
+  return app as Listener
+}
+
+/** Apps with nothing but a limiter, whose errors the framework answers by itself. */
+const BARE: Readonly<Record<string, (options: AnyOptions) => Promise<Listener>>> = {
+  'Express 5': expressApp(express),
+  'Express 4': expressApp(express4),
+  Koa: async (options) => {
+    const app = new Koa()
+    app.silent = true
+    app.use(koaAdapter.rateLimit(options))
+    return app.callback()
+  },
+  Fastify: async (options) => {
+    const app = fastify()
+    await app.register(fastifyAdapter.rateLimit, { global: false })
+    app.get('/', { config: { rateLimit: options } }, async () => 'done')
+    await app.ready()
+    return app.server
+  },
+}
+
+test.each(Object.entries(BARE))('%s answers what is passed to it with 400, without an error handler', async (_name, make) => {
+  const key = byHeader<unknown>('x-api-key')
+  const app = await make({ name: 'internal-policy', limit: 1, window: '1m', key, onInvalid: 'pass' })
+  expect((await request(app).get('/')).status).toBe(400)
+})
+
+// Express shows the stack unless NODE_ENV is production, and nothing then.
+test.each(['Koa', 'Fastify'])('%s tells clients nothing of what the application got wrong', async (name) => {
+  for (const bad of [{ limit: () => Number.NaN }, { key: async () => 'k' }]) {
+    const options = { name: 'internal-policy', limit: 1, window: '1m', key: () => 'k', ...(bad as object) } as const
+    const response = await request(await BARE[name]?.(options)).get('/')
+    expect(response.status).toBe(500)
+    expect(response.text).not.toMatch(/internal-policy|limit:|key:|promise/)
+  }
+})
+
+test('in Fastify, a route takes what becomes of invalid requests from the plugin', async () => {
+  const app = fastify()
+  await app.register(fastifyAdapter.rateLimit, { global: false, onInvalid: 'pass', key: byHeader('x-api-key') })
+  app.get('/passed', { config: { rateLimit: { limit: 1, window: '1m' } } }, async () => 'ok')
+  app.get('/own', { config: { rateLimit: { limit: 1, window: '1m', onInvalid: 'reject' } } }, async () => 'ok')
+  expect((await app.inject('/passed')).json()).toEqual({
+    statusCode: 400,
+    code: 'INVALID_KEY',
+    error: 'Bad Request',
+    message: 'Bad Request',
+  })
+  expect((await app.inject('/own')).json()).toEqual({ type: 'about:blank', title: 'Bad Request', status: 400 })
+})
+
+test('methods with a limiter refuse invalid requests, too', async () => {
+  const limited = expressAdapter.RateLimited({ limit: 1, window: '1m', key: byHeader('x-api-key') })
+  class Items {
+    list(_req: express.Request, res: express.Response, _next: express.NextFunction): unknown {
+      return res.send('items')
+    }
+  }
+  const list = { value: Items.prototype.list }
+  limited(Items.prototype, 'list', list)
+  Object.defineProperty(Items.prototype, 'list', list)
+  const items = new Items()
+  const app = express()
+  app.get('/', (req, res, next) => void items.list(req, res, next))
+  expect((await request(app).get('/')).status).toBe(400)
+  expect((await request(app).get('/').set('x-api-key', 'a')).status).toBe(200)
+})
+
+test('a client that has gone has no address, and nothing is said of it', async () => {
+  const app = express()
+  const ran: string[] = []
+  const errors: unknown[] = []
+  let arrived = () => {}
+  const here = new Promise<void>((resolve) => {
+    arrived = resolve
+  })
+  app.use(async (req, _res, next) => {
+    arrived()
+    while (!req.socket.destroyed) await sleep(5)
+    next()
+  })
+  app.use(expressAdapter.rateLimit({ limit: 1, window: '1m', key: byIp() }))
+  const finished = new Promise<void>((resolve) => {
+    app.use((_req, _res, next) => {
+      ran.push('handler')
+      next()
+    })
+    app.use(((error, _req, _res, _next) => void errors.push(error)) as express.ErrorRequestHandler)
+    setTimeout(resolve, 200)
+  })
+  const server = app.listen(0, '127.0.0.1')
+  try {
+    await new Promise((resolve) => server.once('listening', resolve))
+    const warnings = await warningsDuring(async () => {
+      const socket = connect((server.address() as { port: number }).port, '127.0.0.1')
+      socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+      await here
+      socket.destroy()
+      await finished
+    })
+    expect([ran, errors, warnings]).toEqual([[], [], []])
+  } finally {
+    server.close()
+  }
+})
+
+test('a connection without an address, while it is open, is the application’s mistake', () => {
+  const guard = createGuard<unknown>({ name: 'api', limit: 1, window: '1m' })
+  expect(() => guard(contextOf())).toThrow(/^policy "api": byIp: expected the client's address, got undefined/)
+})
+
+test.each([[undefined], [async () => 1 as never], [() => 1]])(
+  'a key that is %o is the application’s mistake, or none',
+  (key) => {
+    const guard = createGuard<unknown>({ name: 'api', limit: 1, window: '1m', key: () => key as never })
+    const context: HttpContext = contextOf()
+    if (key) expect(() => guard(context)).toThrow(expect.objectContaining({ code: 'INVALID_KEY' }))
+    else expect(guard(context)).toMatchObject({ proceed: false, reply: { status: 400 } })
+  },
+)
+
+test.each(['deny', true, 400])('the option onInvalid: %o is refused', (onInvalid) => {
+  expect(() => createGuard({ limit: 1, window: '1m', onInvalid: onInvalid as never })).toThrow(/onInvalid: expected/)
+})
+
+test.each(['', ' Bearer', 'Bearer\r\nx: y', 5])('the challenge %o is refused', (challenge) => {
+  expect(() => expressAdapter.byUser(() => 'ann', { challenge: challenge as never })).toThrow(/challenge: expected/)
+})
