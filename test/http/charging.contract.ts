@@ -479,12 +479,14 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         expect(app.errors).toEqual([])
       })
 
-      test('a promise or an object is an error whatever the option says', async () => {
+      test('a promise is an error, and an object is invalid, whatever the option says', async () => {
         for (const anonymous of ['by-ip', 'skip'] as const) {
-          for (const key of [async () => undefined, () => ({}), () => Number.NaN, () => false]) {
+          for (const key of [() => ({}), () => Number.NaN, () => false]) {
             const app = await start(keyed(anonymous, { key: key as never }))
-            expect(await statuses(app, undefined)).toEqual([500])
+            expect(await statuses(app, undefined)).toEqual([400])
           }
+          const app = await start(keyed(anonymous, { key: (async () => undefined) as never }))
+          expect(await statuses(app, undefined)).toEqual([500])
         }
       })
     })

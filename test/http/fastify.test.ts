@@ -178,7 +178,9 @@ describe.each([
   test('hands a mistake in the limiter of a route to the error handler, and never runs the route', async () => {
     let runs = 0
     const app = await serverWith({ store: memoryStore(), limit: 9, window: '1m' }, (app) => {
-      app.setErrorHandler((error, _request, reply) => reply.code(500).send({ message: (error as Error).message }))
+      app.setErrorHandler((error, _request, reply) =>
+        reply.code(500).send({ message: ((error as Error).cause as Error).message }),
+      )
       app.get('/wrong', own({ limit: -1, window: '1m' }), async () => ++runs)
     })
     for (let n = 0; n < 2; n++) {

@@ -48,17 +48,20 @@ const BARE: Readonly<Record<string, (options: AnyOptions) => Promise<Listener>>>
   },
 }
 
-test.each(Object.entries(BARE))('%s answers what is passed to it with 400, without an error handler', async (_name, make) => {
-  const key = byHeader<unknown>('x-api-key')
-  const app = await make({ name: 'internal-policy', limit: 1, window: '1m', key, onInvalid: 'pass' })
-  expect((await request(app).get('/')).status).toBe(400)
-})
+test.each(Object.entries(BARE))(
+  '%s answers what is passed to it with 400, without an error handler',
+  async (_name, make) => {
+    const key = byHeader<unknown>('x-api-key')
+    const app = await make({ name: 'internal-policy', limit: 1, window: '1m', key, onInvalid: 'pass' })
+    expect((await request(app).get('/')).status).toBe(400)
+  },
+)
 
 // Express shows the stack unless NODE_ENV is production, and nothing then.
 test.each(['Koa', 'Fastify'])('%s tells clients nothing of what the application got wrong', async (name) => {
   for (const bad of [{ limit: () => Number.NaN }, { key: async () => 'k' }]) {
     const options = { name: 'internal-policy', limit: 1, window: '1m', key: () => 'k', ...(bad as object) } as const
-    const response = await request(await BARE[name]?.(options)).get('/')
+    const response = await request(await (BARE[name] as (typeof BARE)[string])(options)).get('/')
     expect(response.status).toBe(500)
     expect(response.text).not.toMatch(/internal-policy|limit:|key:|promise/)
   }
