@@ -57,7 +57,8 @@ const fastifyApp: MakeApp = async (options, hasSupport) => {
   const errors: unknown[] = []
   const app = fastify()
   app.setErrorHandler((error, _request, reply) => {
-    errors.push(error)
+    // The adapter keeps what clients may not read in the cause.
+    errors.push((error as Error).cause ?? error)
     reply.code(500).send()
   })
   if (hasSupport) await app.register(fastifyCookie, { secret: 'a secret' })

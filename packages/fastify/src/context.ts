@@ -65,6 +65,12 @@ interface CookieSupport {
   unsignCookie(value: string): { readonly valid: boolean; readonly value: string | null }
 }
 
+/** What @fastify/cookie adds to requests. */
+interface CookieSupport {
+  readonly cookies: Readonly<Record<string, string | undefined>> | null
+  unsignCookie(value: string): { readonly valid: boolean; readonly value: string | null }
+}
+
 /** Servers that have been looked at. */
 const seen = new WeakSet<object>()
 

@@ -77,7 +77,8 @@ const fastifyApp: AnsweringFactory = async (options, handler) => {
   const errors: unknown[] = []
   const app = fastify()
   app.setErrorHandler((error, _request, reply) => {
-    errors.push(error)
+    // The adapter keeps what clients may not read in the cause.
+    errors.push((error as Error).cause ?? error)
     reply.code(500).send('error')
   })
   await app.register(fastifyAdapter.rateLimit, { global: false })

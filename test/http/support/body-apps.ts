@@ -96,7 +96,8 @@ const fastifyApp: BodyAppFactory = async (options, answer) => {
   const ran: Asked[] = []
   const app = makeFastify()
   app.setErrorHandler((error, _request, reply) => {
-    errors.push(error)
+    // The adapter keeps what clients may not read in the cause.
+    errors.push((error as Error).cause ?? error)
     reply.code(500).send('error')
   })
   app.removeAllContentTypeParsers()
