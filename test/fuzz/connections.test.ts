@@ -108,7 +108,9 @@ async function freed(server: FuzzedServer, setup: number, what: string): Promise
     mostRead = Math.max(mostRead, state.mostRead)
     return state.faults.length > 0 || (state.connections === 0 && state.places === PLACES)
   }
-  await until(`no connection is left, and every place is free: ${what}`, isFreed)
+  await until(`all is freed: ${what}`, isFreed).catch(() => {
+    must(false, 'no connection left, and every place free', [what, state])
+  })
   must(state.faults.length === 0, 'no error that would have ended the process', [what, ...state.faults])
   return { ...state, mostRead }
 }

@@ -15,8 +15,8 @@ async function client(app: { listen(options: { port: number; host: string }): Pr
   closing.push(() => app.close())
   const session = connect(address)
   closing.push(() => session.destroy())
-  return () => {
-    const stream = session.request({ ':path': '/' })
+  return (method = 'GET') => {
+    const stream = session.request({ ':path': '/', ':method': method })
     stream.on('error', () => {})
     const status = new Promise<unknown>((resolve) => stream.on('response', (headers) => resolve(headers[':status'])))
     stream.resume().end()
@@ -43,4 +43,19 @@ test('over HTTP/2, a client that leaves the line gives its charge back and never
   expect(await get().status).toBe(200)
   await sleep(400)
   expect(ran).toBe(2)
+})
+
+test('over HTTP/2, a HEAD request waits for its turn, and holds a place, like any other', async () => {
+  const app = fastify({ http2: true })
+  const limits = [leakyBucket({ leak: 1, every: '100ms', capacity: 2, queue: true }), concurrency({ limit: 2 })]
+  await app.register(rateLimit, { limits })
+  app.head('/', async () => {
+    const { limits = [] } = (await app.rateLimit.limiter?.peek('127.0.0.1')) ?? {}
+    return { free: limits[1]?.remaining === 1 }
+  })
+  const free: unknown[] = []
+  app.addHook('onSend', async (_request, _reply, payload) => void free.push(payload))
+  const get = await client(app)
+  expect(await Promise.all([get('HEAD').status, get('HEAD').status])).toEqual([200, 200])
+  expect(free).toContain('{"free":true}')
 })

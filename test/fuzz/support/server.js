@@ -81,7 +81,7 @@ const optionsOf = (setup) => [
     key: everyone(),
     limits: [
       concurrency({ limit: PLACES, ttl: '1h' }),
-      slidingLog({ limit: 6, window: 50 }),
+      slidingLog({ limit: 15, window: 50 }),
       fixedWindow({ limit: ALL_BYTES, window: '1d', unit: 'content-bytes' }),
     ],
     maxBodyBytes: MOST_BYTES,

@@ -27,7 +27,10 @@ const length = fc.oneof(fc.nat(60), fc.constantFrom(999, 1000, 1001, 5000))
 const chunked = fc
   .tuple(
     fc.array(
-      fc.nat(400).map((n) => n + 1),
+      fc.oneof(
+        fc.nat(400).map((n) => n + 1),
+        fc.constantFrom(999, 1000, 1001),
+      ),
       { maxLength: 4 },
     ),
     fc.boolean(),
@@ -42,7 +45,7 @@ const anywhere = fc.oneof(
   fc.constantFrom('GET', 'HEAD', 'DELETE').map((method) => right(`${start(method)}\r\n`)),
   length.map((n) => right(`${start('POST')}Content-Length: ${n}\r\n\r\n${body(n)}`)),
   length.map((n) => right(`${start('PUT')}Expect: 100-continue\r\nContent-Length: ${n}\r\n\r\n${body(n)}`)),
-  chunked.map(right),
+  { weight: 4, arbitrary: chunked.map(right) },
   // Announces more than it sends, or what nobody sends.
   fc
     .tuple(length, fc.nat(50))
@@ -134,7 +137,8 @@ export const http2Client: fc.Arbitrary<Http2Client> = fc.record({
       method: fc.constantFrom('GET', 'HEAD', 'POST', 'PUT'),
       path: fc.constantFrom(...PATHS),
       pieces: fc.array(fc.oneof(fc.nat(60), fc.constantFrom(999, 1000, 1001, 5000)), { maxLength: 4 }),
-      end: fc.oneof(fc.constant('end' as const), fc.constant('open' as const), fc.nat(13)),
+      // Not 0: Node 20 itself sometimes never closes a stream that its client resets with NO_ERROR, limiter or none.
+      end: fc.oneof(fc.constant('end' as const), fc.constant('open' as const), fc.integer({ min: 1, max: 13 })),
     }),
     { minLength: 1, maxLength: 6 },
   ),
@@ -148,7 +152,8 @@ export async function playHttp2(
   { streams, pauseMs, end }: Http2Client,
   patienceMs: number,
 ): Promise<number[]> {
-  const session = connectHttp2(`http://127.0.0.1:${port}`)
+  const socket = await opened(port)
+  const session = connectHttp2(`http://127.0.0.1:${port}`, { createConnection: () => socket })
   session.on('error', () => {})
   const told: number[] = []
   const closed = streams.map(async ({ method, path, pieces, end }) => {
@@ -174,6 +179,8 @@ export async function playHttp2(
     await Promise.race([Promise.all(closed), sleep(pauseMs)])
   }
   session.destroy()
+  // A session that was asked to close waits for the server, which waits for what is left of bodies.
+  socket.destroy()
   return told
 }
 

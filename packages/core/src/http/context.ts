@@ -82,13 +82,18 @@ export interface RawResponse {
   readonly statusCode?: number
   /** The raw request, where the body comes from. */
   readonly req?: unknown
+  /** Of HTTP/2. */
+  readonly stream?: { readonly closed?: boolean }
   on(event: 'finish' | 'close', listener: () => void): unknown
   removeListener(event: 'finish' | 'close', listener: () => void): unknown
 }
 
 /** Whether nothing can be sent any more: all is sent, or the client has left. */
 export function isOver(response: RawResponse): boolean {
-  return response.destroyed === true || response.writableFinished === true
+  if (response.destroyed === true) return true
+  if (response.writableFinished !== true) return false
+  // HTTP/2 finishes the body of a response to HEAD, which has none, before it is answered.
+  return response.headersSent !== false || response.stream?.closed !== false
 }
 
 /** Whether the client has left, also before it was its response's turn on the connection. */
