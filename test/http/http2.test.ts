@@ -1,6 +1,6 @@
 import { connect } from 'node:http2'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { leakyBucket, rateLimit } from '@sluice/fastify'
+import { concurrency, leakyBucket, rateLimit } from '@sluice/fastify'
 import fastify from 'fastify'
 import { afterEach, expect, test } from 'vitest'
 

@@ -80,7 +80,8 @@ const optionsOf = (setup) => [
     store: memoryStore(),
     key: everyone(),
     limits: [
-      concurrency({ limit: PLACES, ttl: '1h' }),
+      // Short: the handler of a client that has left may never be seen to be done.
+      concurrency({ limit: PLACES, ttl: '150ms' }),
       slidingLog({ limit: 15, window: 50 }),
       fixedWindow({ limit: ALL_BYTES, window: '1d', unit: 'content-bytes' }),
     ],
