@@ -18,6 +18,8 @@ export default defineConfig({
     // Most tests wait for most of their time, so that two cores do for three; more at once would make those fail by turns that
     // measure deadlines.
     maxWorkers: 3,
+    // Packages as built are loaded by Node itself, as a user's are.
+    server: { deps: { external: [/\/packages\/[^/]+\/dist\//] } },
     testTimeout: 20_000,
     hookTimeout: 60_000,
     // scripts/test-report.js adds these up.
