@@ -22,6 +22,8 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 15_000 } },
+    // Packages as built are loaded by Node itself, as a user's are.
+    server: { deps: { external: [/\/packages\/[^/]+\/dist\//] } },
     // scripts/test-report.js adds these up.
     reporters: [
       'default',

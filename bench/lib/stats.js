@@ -42,3 +42,24 @@ function quantile(sorted, share) {
   const above = sorted[Math.ceil(at)] ?? Number.NaN
   return below + (above - below) * (at - Math.floor(at))
 }
+
+/**
+ * The interval that holds the true median with a confidence of at least 95 %, whatever the distribution: between two
+ * order statistics, by the binomial distribution. Of fewer than six values, from the least to the largest.
+ *
+ * @param {readonly number[]} values
+ */
+export function medianInterval(values) {
+  const sorted = [...values].sort((a, b) => a - b)
+  const count = sorted.length
+  // The chance that at most `at` of the values lie below the median; above it as many.
+  let chance = 0.5 ** count
+  let term = chance
+  let at = 0
+  while (chance + (term * (count - at)) / (at + 1) <= 0.025) {
+    term = (term * (count - at)) / (at + 1)
+    chance += term
+    at++
+  }
+  return { low: sorted[at] ?? Number.NaN, high: sorted[count - 1 - at] ?? Number.NaN }
+}

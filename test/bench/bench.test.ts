@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { medianInterval } from '../../bench/lib/stats.js'
 import { run } from '../../scripts/lib/run.js'
 import { ensureBuilt } from '../support/built-core.js'
 
@@ -32,4 +33,16 @@ test('every benchmark runs, and leaves its figures and a page that shows them', 
 test('a name there is no benchmark of is refused', async () => {
   const asked = run(process.execPath, [join(bench, 'run.js'), '--no-build', 'speed'], { quiet: true })
   await expect(asked).rejects.toThrow('there is no speed; there are decisions, ')
+})
+
+test.each([
+  // Of the published tables of order statistics, for 95 %.
+  { count: 5, low: 1, high: 5 },
+  { count: 6, low: 1, high: 6 },
+  { count: 9, low: 2, high: 8 },
+  { count: 15, low: 4, high: 12 },
+  { count: 20, low: 6, high: 15 },
+])('the median of $count values lies between number $low and number $high', ({ count, low, high }) => {
+  const values = Array.from({ length: count }, (_, i) => count - i)
+  expect(medianInterval(values)).toEqual({ low, high })
 })

@@ -27,7 +27,7 @@ afterAll(() => {
 })
 
 /** Answers that a server may give to anybody: others would be an error of ours. */
-const STATUSES = [200, 201, 302, 400, 408, 413, 417, 429, 431, 500, 501, 503, 505]
+const STATUSES = [200, 201, 302, 400, 404, 408, 413, 417, 429, 431, 500, 501, 503, 505]
 const PATIENCE_MS = 60
 
 /** Connections of one batch: to an app of each framework, as many as make up 100 in all. */

@@ -17,8 +17,8 @@ export function ensureBuiltCore(): void {
 export function ensureBuilt(...names: readonly string[]): void {
   for (const name of names) {
     const dir = join(PACKAGES, name)
-    if (newest(join(dir, 'dist'), /\.js$/) >= newest(join(dir, 'src'), /\.ts$/)) continue
-    execFileSync(join(PACKAGES, '../node_modules/.bin/tsc'), ['-p', dir], { stdio: 'inherit' })
+    if (newest(join(dir, 'dist'), /\.cjs$/) >= newest(join(dir, 'src'), /\.ts$/)) continue
+    execFileSync(process.execPath, [join(PACKAGES, '../scripts/build-package.js')], { cwd: dir, stdio: 'inherit' })
   }
 }
 

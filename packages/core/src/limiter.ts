@@ -42,7 +42,7 @@ export interface CostOptions {
   readonly tier?: string
 }
 
-/** @internal What is asked with beside the cost. */
+/** What is asked with beside the cost. */
 export interface AskOptions extends Omit<CostOptions, 'cost'> {
   /** Whether only the store's state will do, not what it said a moment ago. @default false */
   readonly fresh?: boolean

@@ -293,7 +293,7 @@ export class Verdict {
   }
 }
 
-/** @internal What a verdict knows of the decision beside the store's answer. */
+/** What a verdict knows of the decision beside the store's answer. */
 export interface DecidedBy {
   readonly limiter: { settle(verdict: Verdict, actualCost: number): Promise<boolean> }
   readonly kind: VerdictKind

@@ -1,0 +1,125 @@
+// `npm run bench:against -- <folder>`: this checkout against another one (an earlier commit, built), in turns.
+// A pair is one fresh process of each; which of them goes first alternates. The figure is the CPU time of a decision or
+// a request, this checkout's divided by the other's: 1.02 is two percent dearer. Options: --pairs <n>, and names of rows.
+import { join, resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { parseArgs } from 'node:util'
+import { whenStarted } from '../scripts/lib/run.js'
+import { startChild } from './lib/child.js'
+import { ending } from './lib/ending.js'
+import { startRedis } from './lib/redis.js'
+import { median, medianInterval } from './lib/stats.js'
+
+const RULE = { limit: 100, windowMs: 60_000 }
+
+/**
+ * @typedef {object} Row
+ * @property {string} name
+ * @property {(keep: import('./lib/ending.js').Keep, player: (name: string) => URL, world: World) => Promise<number>} costUs
+ *
+ * @typedef {object} World
+ * @property {import('./lib/redis.js').RedisServer} redis
+ * @property {import('./lib/child.js').Child} loader
+ */
+
+/** @param {string} name @param {number} inFlight @param {number} keys @returns {Row} */
+const redisRow = (name, inFlight, keys) => ({
+  name: `redis: ${name}, ${inFlight} in flight, ${keys} keys`,
+  async costUs(keep, player, { redis }) {
+    const child = keep(startChild(player('redis')))
+    await redis.admin.flushall()
+    await child.call('join', { port: redis.port, name: `sluice, ${name}`, rule: RULE })
+    const count = inFlight === 1 ? 3000 : 30_000
+    await child.call('decide', { count, inFlight, keys })
+    await redis.admin.flushall()
+    const { cpuUs } = await child.call('decide', { count, inFlight, keys })
+    return cpuUs / count
+  },
+})
+
+/** @param {string} name @returns {Row} */
+const memoryRow = (name) => ({
+  name: `memory: ${name}`,
+  async costUs(keep, player) {
+    const child = keep(startChild(player('memory')))
+    const load = { keys: 2000, limit: 1000, count: 300_000 }
+    await child.call('join', { name: `sluice, ${name}` })
+    await child.call('fill', load)
+    await child.call('decide', load)
+    await child.call('fill', load)
+    return (await child.call('decide', load)).nodeUs
+  },
+})
+
+/** @param {import('./contestants/http.js').Framework} framework @param {'memory' | 'redis'} where @returns {Row} */
+const httpRow = (framework, where) => ({
+  name: `http: ${framework}, ${where}`,
+  async costUs(keep, player, { redis, loader }) {
+    const child = keep(startChild(player('http-server')))
+    await redis.admin.flushall()
+    const ask = { framework, limiter: 'sluice', ...(where === 'redis' ? { redisPort: redis.port } : {}) }
+    const port = await child.call('serve', ask)
+    await loader.call('send', { port, connections: 100, amount: 0, seconds: 2 })
+    await redis.admin.flushall()
+    const before = await child.call('cpuUs')
+    const { requests } = await loader.call('send', { port, connections: 100, amount: 0, seconds: 1 })
+    return ((await child.call('cpuUs')) - before) / requests
+  },
+})
+
+/** @type {Row[]} */
+const ROWS = [
+  redisRow('exact log', 100, 400),
+  redisRow('exact log', 1, 10_000),
+  redisRow('gcra', 100, 10_000),
+  memoryRow('exact log'),
+  memoryRow('fixed window'),
+  .../** @type {const} */ (['Fastify', 'Koa', 'Express']).flatMap((framework) => [
+    httpRow(framework, 'memory'),
+    httpRow(framework, 'redis'),
+  ]),
+]
+
+await whenStarted(import.meta.url, async () => {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { pairs: { type: 'string', default: '15' } },
+  })
+  const [folder, ...wanted] = positionals
+  if (folder === undefined) throw new Error('usage: npm run bench:against -- <folder of another checkout> [rows …]')
+  const here = fileURLToPath(new URL('.', import.meta.url))
+  const there = join(resolve(folder), 'bench/')
+  const rows = ROWS.filter(({ name }) => wanted.length === 0 || wanted.some((part) => name.includes(part)))
+  for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.on(signal, () => process.exit(1))
+
+  await ending(async (keep) => {
+    const redis = keep(await startRedis())
+    const loader = keep(startChild(new URL('./players/http-load.js', import.meta.url)))
+    /** @param {Row} row @param {string} bench */
+    const cost = ({ costUs }, bench) =>
+      ending((keep) => costUs(keep, (name) => new URL(`players/${name}.js`, pathToFileURL(bench)), { redis, loader }))
+
+    console.log('| row | this, µs | other, µs | ratio | 95 % interval | pairs |\n|---|---|---|---|---|---|')
+    for (const row of rows) {
+      /** @type {number[][]} */
+      const pairs = []
+      for (let i = 0; i < Number(values.pairs); i++) {
+        const order = i % 2 === 0 ? [here, there] : [there, here]
+        const first = await cost(row, /** @type {string} */ (order[0]))
+        const second = await cost(row, /** @type {string} */ (order[1]))
+        pairs.push(i % 2 === 0 ? [first, second] : [second, first])
+      }
+      const ratios = pairs.map(([ours = Number.NaN, theirs = Number.NaN]) => ours / theirs)
+      const { low, high } = medianInterval(ratios)
+      const at = (/** @type {number} */ side) => median(pairs.map((pair) => pair[side] ?? Number.NaN)).toFixed(2)
+      const figures = [
+        at(0),
+        at(1),
+        median(ratios).toFixed(3),
+        `${low.toFixed(3)} to ${high.toFixed(3)}`,
+        ratios.length,
+      ]
+      console.log(`| ${[row.name, ...figures].join(' | ')} |`)
+    }
+  })
+})
