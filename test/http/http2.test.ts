@@ -59,3 +59,17 @@ test('over HTTP/2, a HEAD request waits for its turn, and holds a place, like an
   expect(await Promise.all([get('HEAD').status, get('HEAD').status])).toEqual([200, 200])
   expect(free).toContain('{"free":true}')
 })
+
+test('over HTTP/2, a HEAD request that is reset before it is answered frees its place', async () => {
+  const app = fastify({ http2: true })
+  await app.register(rateLimit, { limits: [concurrency({ limit: 1 })] })
+  const ran: unknown[] = []
+  app.head('/', (request) => new Promise(() => ran.push(request)))
+  const get = await client(app)
+  const free = async () => (await app.rateLimit.limiter?.peek('127.0.0.1'))?.remaining
+  const { stream } = get('HEAD')
+  await expect.poll(() => ran.length).toBe(1)
+  expect(await free()).toBe(0)
+  stream.close(8)
+  await expect.poll(free).toBe(1)
+})

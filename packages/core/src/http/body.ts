@@ -140,11 +140,14 @@ function answerTooLarge(response: ServerResponse, raw: IncomingMessage, most: nu
     response.writeHead(status, [...headers, ['Content-Length', String(Buffer.byteLength(body))]].flat())
     // Not by a callback of `end`, which middleware that wraps it may drop. Over HTTP/2 the response finishes only when
     // the client has sent all, or the stream is closed.
-    const sent: NodeJS.EventEmitter = stream ?? response
-    sent.once('finish', () => {
+    const whenSent = () => {
       destroy(raw)
-      if (stream) setTimeout(() => stream.close(NO_ERROR), LINGER_MS).unref()
-    })
+      // Not `close`, which leaves a stream that nobody reads open.
+      if (stream) setTimeout(() => stream.destroy(), LINGER_MS).unref()
+    }
+    // Over HTTP/2, HEAD has no body to finish.
+    if (stream?.writableFinished) process.nextTick(whenSent)
+    else (stream ?? response).once('finish', whenSent)
     if (raw.method === 'HEAD') response.end()
     else response.end(body)
     return true
@@ -157,8 +160,7 @@ function answerTooLarge(response: ServerResponse, raw: IncomingMessage, most: nu
 /** Headers about what the handler was going to send. */
 const OF_CONTENT = /^(content-(?!security-policy).*|etag|last-modified|transfer-encoding|trailer|accept-ranges)$/
 
-/** RFC 9113 §7. After a whole response, NO_ERROR asks the client to send no more (§8.1). */
-const NO_ERROR = 0
+/** RFC 9113 §7. */
 const CANCEL = 8
 
 /** Clients that take a reset for the end of all, though they have a whole response, get to read it before. */
