@@ -60,16 +60,19 @@ test('over HTTP/2, a HEAD request waits for its turn, and holds a place, like an
   expect(free).toContain('{"free":true}')
 })
 
-test('over HTTP/2, a HEAD request that is reset before it is answered frees its place', async () => {
+test('over HTTP/2, a HEAD request that is reset before it is answered releases its permit when its handler is done', async () => {
   const app = fastify({ http2: true })
-  await app.register(rateLimit, { limits: [concurrency({ limit: 1 })] })
-  const ran: unknown[] = []
-  app.head('/', (request) => new Promise(() => ran.push(request)))
+  await app.register(rateLimit, { limits: [concurrency({ limit: 1, ttl: '1h' })] })
+  const handlers: (() => void)[] = []
+  app.head('/', () => new Promise<void>((resolve) => handlers.push(resolve)))
   const get = await client(app)
   const free = async () => (await app.rateLimit.limiter?.peek('127.0.0.1'))?.remaining
   const { stream } = get('HEAD')
-  await expect.poll(() => ran.length).toBe(1)
+  await expect.poll(() => handlers.length).toBe(1)
   expect(await free()).toBe(0)
   stream.close(8)
+  await new Promise((resolve) => stream.once('close', resolve))
+  expect(await free()).toBe(0)
+  handlers[0]?.()
   await expect.poll(free).toBe(1)
 })
