@@ -98,7 +98,7 @@ const apps = await Promise.all(
   Object.keys(SETUPS).map(async (setup) => {
     const app = await factory(optionsOf(/** @type {keyof typeof SETUPS} */ (setup)), later)
     // Node 20 sometimes never notices that a client of HTTP/2 has gone, limiter or none.
-    app.server.on('session', (session) => session.setTimeout(1000, () => session.destroy()))
+    app.server.on('session', (session) => session.setTimeout(300, () => session.destroy()))
     await new Promise((resolve) => app.server.listen(0, '127.0.0.1', () => resolve(undefined)))
     const address = /** @type {import('node:net').AddressInfo} */ (app.server.address())
     return { setup, app, port: address.port }

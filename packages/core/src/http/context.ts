@@ -83,17 +83,17 @@ export interface RawResponse {
   /** The raw request, where the body comes from. */
   readonly req?: unknown
   /** Of HTTP/2. */
-  readonly stream?: { readonly closed?: boolean }
+  readonly stream?: { readonly closed?: boolean; readonly destroyed?: boolean }
   on(event: 'finish' | 'close', listener: () => void): unknown
   removeListener(event: 'finish' | 'close', listener: () => void): unknown
 }
 
 /** Whether nothing can be sent any more: all is sent, or the client has left. */
 export function isOver(response: RawResponse): boolean {
-  if (response.destroyed === true) return true
-  if (response.writableFinished !== true) return false
+  const { stream } = response
+  if (response.destroyed === true || stream?.destroyed === true || stream?.closed === true) return true
   // HTTP/2 finishes the body of a response to HEAD, which has none, before it is answered.
-  return response.headersSent !== false || response.stream?.closed !== false
+  return response.writableFinished === true && response.headersSent !== false
 }
 
 /** Whether the client has left, also before it was its response's turn on the connection. */
