@@ -37,7 +37,7 @@ describe('one per framework, as their comments say:', () => {
     const { url } = await start('express.js')
     const root = await fetch(url)
     expect([await root.json(), root.headers.get('ratelimit')]).toEqual([{ hello: 'world' }, '"all";r=99;t=60'])
-    const headers = { 'x-api-key': 'k' }
+    const headers = { 'x-api-key': 'key-of-ann' }
     expect(await times(2, `${url}/export?pages=6`, { headers })).toEqual([200, 429])
     expect(await times(1, `${url}/export?pages=4`, { headers })).toEqual([200])
   })
@@ -173,7 +173,7 @@ describe('roll-out.js', () => {
     const { url } = await start('roll-out.js')
     let refused = 0
     for (let client = 0; client < 100; client++) {
-      const headers = { 'x-client': String(client) }
+      const headers = { 'x-api-key': `key-${client}` }
       const statuses: number[] = []
       for (let n = 0; n < 4; n++) statuses.push(await statusOf(`${url}/tenth`, { headers }))
       expect(statuses.slice(0, 3)).toEqual([200, 200, 200])

@@ -9,6 +9,7 @@ import {
   type Limiter,
   leakyBucket,
   memoryStore,
+  type Outcome,
   perMinute,
   slidingLog,
   slidingWindow,
@@ -128,13 +129,16 @@ fuzz('costs', 'limits, windows and costs that functions return are whole and in 
       if (!verdict) must(/^policy "[\w-]+": (limit|window|segments): /.test(said), 'the name of what is wrong', said)
       else expectReturned(verdict)
     }
-    let outcome: { verdict: Verdict | undefined } | undefined
+    let outcome: Outcome | undefined
     const said = await expectSaid(CODES, async () => {
       outcome = await guard(contextOf())
     })
     if (!outcome) must(/: (limit|window|cost): /.test(said), 'the name of what is wrong', said)
-    else {
-      expectReturned(outcome.verdict as Verdict)
+    else if (!outcome.verdict) {
+      must(outcome.reply?.status === 400, 'a client told that its request is invalid', outcome)
+      must(typeof returned.cost === 'number' && !isUnits(returned.cost), 'a number that is no cost', returned.cost)
+    } else {
+      expectReturned(outcome.verdict)
       // A promise's value is looked at, too.
       must(isUnits(await returned.cost), 'a cost of whole units', returned.cost)
     }

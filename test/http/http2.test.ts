@@ -1,4 +1,4 @@
-import { type ClientHttp2Stream, connect } from 'node:http2'
+import { connect } from 'node:http2'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { concurrency, leakyBucket, rateLimit } from '@sluice/fastify'
 import fastify from 'fastify'

@@ -75,7 +75,7 @@ async function run<Input>(
     // What is dear to try is dear to make small.
     endOnFailure: dearness > 1,
     // A machine that is busy with other things tries fewer of them.
-    ...(stopAt < Number.POSITIVE_INFINITY && dearness > 1 && { interruptAfterTimeLimit: stopAt - performance.now() }),
+    ...(stopAt < Number.POSITIVE_INFINITY && { interruptAfterTimeLimit: Math.max(1, stopAt - performance.now()) }),
   })
   if (!details.failed) return details.numRuns
   const again = `npm run fuzz -- ${target} ${seed}`
