@@ -65,7 +65,7 @@ test.each<[string, () => unknown, string]>([
   [
     'places in flight',
     () => concurrency({ limit: 5, lease } as Anything),
-    'concurrency: lease: expected no such option (there are name, limit, key, respond, ttl, reserve), got an object',
+    'concurrency: lease: expected no such option (there are name, limit, key, respond, ttl, maxHold, reserve), got an object',
   ],
   [
     'one limit of two',
