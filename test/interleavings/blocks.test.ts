@@ -6,7 +6,7 @@ import { type BlocksOptions, BlocksWorld } from './support/blocks-world.js'
 import { explore } from './support/explore.js'
 
 // All of it is computing, which on a busy machine takes its time.
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 let redis: RedisServer
 let client: Owned<Redis>

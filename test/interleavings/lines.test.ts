@@ -4,7 +4,7 @@ import { explore } from './support/explore.js'
 import { type LinesOptions, LinesWorld } from './support/lines-world.js'
 
 // All of it is computing, which on a busy machine takes its time.
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 // The explorer itself waits for the ends of turns.
 beforeEach(() => {

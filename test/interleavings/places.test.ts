@@ -8,7 +8,7 @@ import { RELEASE } from './support/inside.js'
 import { type Holder, type PlacesOptions, PlacesWorld } from './support/places-world.js'
 
 // All of it is computing, which on a busy machine takes its time.
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 const once: Holder = { deeds: ['release'] }
 const renewing: Holder = { deeds: ['renew', 'release'] }

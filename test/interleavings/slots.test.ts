@@ -19,7 +19,7 @@ import { CONSUME, decideAcrossSlots, PEEK, REFUND } from './support/inside.js'
 import { type Request, type SlotsOptions, SlotsWorld } from './support/slots-world.js'
 
 // All of it is computing, which on a busy machine takes its time.
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 const WINDOW_MS = 1000
 /** After so long nothing is left of what was charged, in segments and places neither. */
