@@ -78,6 +78,24 @@ describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
     await until('the permit is free', async () => (await free(app.limiter)) === 1)
   })
 
+  test('a handler that answers while such a 413 still waits behind another response holds no permit once its client has left', async () => {
+    const handled: Handling[] = []
+    const limits = [concurrency({ limit: 2, ttl: TTL_MS })]
+    const takeOver = (handling: Handling) => handled.push(handling)
+    const app = await serve(make, { takeOver }, { limits, maxBodyBytes: 10 })
+    const socket = await opened(app.port)
+    const request = 'GET /raw HTTP/1.1\r\nHost: x\r\n'
+    socket.write(`${request}\r\n${request}Transfer-Encoding: chunked\r\n\r\n`)
+    await until('both handlers run', () => handled[1])
+    socket.write(`20\r\n${'b'.repeat(32)}\r\n`)
+    await until('it is answered 413', () => handled[1]?.raw.headersSent)
+    handled[1]?.raw.end()
+    socket.destroy()
+    await until('the connection is closed', () => handled[1]?.raw.destroyed)
+    handled[0]?.raw.end()
+    await until('the permits are free', async () => (await free(app.limiter)) === 2)
+  })
+
   const head = (method: string, ...lines: string[]) =>
     [`${method} /raw HTTP/1.1`, 'Host: x', 'Content-Type: text/plain', ...lines, '', ''].join('\r\n')
   const CHUNKED = 'Transfer-Encoding: chunked'
