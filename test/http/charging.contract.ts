@@ -450,6 +450,22 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         request.destroy()
       })
 
+      test('a request that is answered 413 while it is handled counts, so that no client gets its work done for nothing', async () => {
+        const app = await start(limited({ count: 'success' }), async () => {
+          await pause(60)
+          return { status: 200, text: 'late' }
+        })
+        for (const remaining of [4, 3]) {
+          const { response, request } = chunkedPost(app)
+          request.write('x'.repeat(60))
+          await pause(20)
+          request.write('x'.repeat(60))
+          expect((await response).statusCode).toBe(413)
+          request.destroy()
+          await expect.poll(() => left(app)).toBe(remaining)
+        }
+      })
+
       test('what skip skips may be of any length', async () => {
         const app = await start(limited({ skip: () => true }), echo)
         expect((await fetch(app.url, { method: 'POST', body: 'x'.repeat(500) })).status).toBe(200)

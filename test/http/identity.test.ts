@@ -200,6 +200,7 @@ describe('the other extractors', () => {
     ['BEARER aBc', 'bearer aBc'],
     ['bearer\t  aBc ', 'bearer aBc'],
     ['Bearer aBc junk', 'bearer aBc'],
+    ['Bearer id=aBc junk', 'bearer id=aBc'],
     ['Bearer abc', 'bearer abc'],
     ['aBc', 'aBc'],
     ['Basic dXNlcjpwdw==', 'basic dXNlcjpwdw=='],

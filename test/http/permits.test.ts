@@ -13,7 +13,14 @@ import { opened } from '../fuzz/support/wire.js'
 import { startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 import { permitContract, stands } from './permits.contract.js'
-import { type Handling, listen, PERMIT_APPS, PERMIT_APPS_HTTP2, type PermitAppFactory } from './support/permit-apps.js'
+import {
+  type Handling,
+  listen,
+  PERMIT_APPS,
+  PERMIT_APPS_HTTP2,
+  type PermitAppFactory,
+  type PermitHandlers,
+} from './support/permit-apps.js'
 import { http1Client, http2Client, stop } from './support/permit-clients.js'
 
 for (const [name, factory] of Object.entries(PERMIT_APPS)) permitContract(name, factory, http1Client)
@@ -37,19 +44,56 @@ async function serve(make: PermitAppFactory, handlers: Parameters<PermitAppFacto
 }
 
 describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
-  test('413 in the middle of a body that nobody reads releases no permit of the handler', async () => {
-    const handled: Handling[] = []
-    const app = await serve(make, { takeOver: (handling) => handled.push(handling) }, { maxBodyBytes: 10 })
+  async function cutOff(handlers: PermitHandlers, path: string, isHandled: () => unknown) {
+    const app = await serve(make, handlers, { maxBodyBytes: 10 })
     const socket = await opened(app.port)
-    socket.write('GET /raw HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n')
-    await until('the handler runs', () => handled[0])
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n`)
+    await until('the handler runs', isHandled)
     socket.write(`20\r\n${'b'.repeat(32)}\r\n0\r\n\r\n`)
     const [answer] = await once(socket, 'data')
     expect(String(answer)).toMatch(/^HTTP\/1.1 413 /)
+    return app
+  }
+
+  test('413 in the middle of a body that nobody reads releases no permit of the handler', async () => {
+    const handled: Handling[] = []
+    const app = await cutOff({ takeOver: (handling) => handled.push(handling) }, '/raw', () => handled[0])
     await until('the connection is closed', () => handled[0]?.raw.destroyed)
     expect(await free(app.limiter)).toBe(0)
     handled[0]?.raw.end()
     await until('the permit is free', async () => (await free(app.limiter)) === 1)
+  })
+
+  test('after such a 413, the permit is released when the handler answers in the way of its framework', async () => {
+    const handled: Handling[] = []
+    let finish = (_text: string) => {}
+    const answer = (handling: Handling) => {
+      handled.push(handling)
+      return new Promise<string>((resolve) => (finish = resolve))
+    }
+    const app = await cutOff({ answer }, '/', () => handled[0])
+    await until('the connection is closed', () => handled[0]?.raw.destroyed)
+    expect(await free(app.limiter)).toBe(0)
+    finish('done')
+    await until('the permit is free', async () => (await free(app.limiter)) === 1)
+  })
+
+  test('a handler that answers while such a 413 still waits behind another response holds no permit once its client has left', async () => {
+    const handled: Handling[] = []
+    const limits = [concurrency({ limit: 2, ttl: TTL_MS })]
+    const takeOver = (handling: Handling) => handled.push(handling)
+    const app = await serve(make, { takeOver }, { limits, maxBodyBytes: 10 })
+    const socket = await opened(app.port)
+    const request = 'GET /raw HTTP/1.1\r\nHost: x\r\n'
+    socket.write(`${request}\r\n${request}Transfer-Encoding: chunked\r\n\r\n`)
+    await until('both handlers run', () => handled[1])
+    socket.write(`20\r\n${'b'.repeat(32)}\r\n`)
+    await until('it is answered 413', () => handled[1]?.raw.headersSent)
+    handled[1]?.raw.end()
+    socket.destroy()
+    await until('the connection is closed', () => handled[1]?.raw.destroyed)
+    handled[0]?.raw.end()
+    await until('the permits are free', async () => (await free(app.limiter)) === 2)
   })
 
   const head = (method: string, ...lines: string[]) =>

@@ -48,6 +48,8 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
   silence(): void {
     this.reply.send = function send(this: FastifyReply, payload?: unknown) {
       discard(payload)
+      // Tells that the handler has answered, by which its permits are released. Sends nothing.
+      this.raw.end()
       return this
     }
   }

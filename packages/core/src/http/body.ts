@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ServerHttp2Stream } from 'node:http2'
 import { bodyProblem } from './body-problem.js'
 import type { HttpContext, RawResponse } from './context.js'
+import { handlerEnd } from './handler-end.js'
 import type { Reply } from './responders/responder.js'
 import { silence } from './silence.js'
 
@@ -124,8 +125,12 @@ export function cutOff(context: HttpContext<never>, raw: IncomingMessage, most: 
     streamOf(raw)?.close(CANCEL)
     return
   }
-  if (isUnread) answeredUnread.add(response)
   silence(response)
+  if (isUnread) {
+    answeredUnread.add(response)
+    // From now on, and not only once the 413 is out: a client may take its time to read that.
+    handlerEnd(response)
+  }
   context.silence?.()
 }
 

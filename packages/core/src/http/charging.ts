@@ -10,6 +10,7 @@ import { type CountFunction, countBy } from './counting.js'
 import type { RateLimitOptions } from './options.js'
 import { Outcomes } from './outcomes.js'
 import type { Reply } from './responders/responder.js'
+import { isSilent } from './silence.js'
 import { whenOver } from './when-over.js'
 
 /** Units that a request takes but for its outcome and its body: options `count`, `maxWait`, `maxBodyBytes` and `requireLength`. */
@@ -148,9 +149,12 @@ export class Charging<Request> {
   }
 }
 
-/** Whether a request counts. One that ended without any answer counts: whoever hangs up first must not go free. */
+/**
+ * Whether a request counts. One that ended without an answer of its handler counts: a client that hangs up first, or sends
+ * too large a body while the handler works, must not go free.
+ */
 function outcome(count: CountFunction, response: RawResponse, verdict: Verdict): boolean {
-  if (!response.headersSent || response.statusCode === undefined) return true
+  if (!response.headersSent || response.statusCode === undefined || isSilent(response)) return true
   try {
     const counts: unknown = count(response.statusCode, verdict)
     if (typeof counts === 'boolean') return counts

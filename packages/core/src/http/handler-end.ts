@@ -8,8 +8,9 @@ const ANSWERING = ['writeHead', 'flushHeaders', 'write', 'end'] as const
 const ends = new WeakMap<RawResponse, Promise<void>>()
 
 /**
- * For a response whose client has left before it began: resolves when its handler answers all the same, or when a
- * stream that it pipes into the response has ended or closed. Never resolves if the handler does neither.
+ * For a response whose client has left before it began, or that was answered in its handler's place: resolves when the
+ * handler answers all the same, or when a stream that it pipes into the response has ended or closed. Never resolves if
+ * the handler does neither.
  *
  * Replaces methods of this one response, so it is called for no response that a client still waits for.
  */

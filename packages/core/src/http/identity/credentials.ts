@@ -10,6 +10,7 @@ export function credentials(value: string): string {
   if (token === undefined) return first
   const scheme = first.toLowerCase()
   if (scheme === 'basic') return `basic ${Buffer.from(Buffer.from(token, 'base64').toString()).toString('base64')}`
-  // Parameters have values (`name=value`); a token ends where there is an `=`.
-  return `${scheme} ${/=[^=]/.test(token) ? rest.join(' ') : token}`
+  // Parameters have values (`name=value`); a token ends where there is an `=`. Bearer has no parameters (RFC 6750, 2.1).
+  const hasParameters = scheme !== 'bearer' && /=[^=]/.test(token)
+  return `${scheme} ${hasParameters ? rest.join(' ') : token}`
 }
