@@ -10,7 +10,7 @@ const TAKEN = ['ip', 'user', 'everyone', 'anonymous', 'key', 'path', 'route', 'm
  * by hand: `limiter.reset({ account: 'ann' })`. Needed where a policy has several functions of yours.
  *
  * @param name 1 to 64 letters, digits, `_` and `-`; none of the kinds there are, such as `ip`
- * @example keyed('account', (req) => req.body.account)
+ * @example keyed('account', (req) => req.body?.account)
  * @throws SluiceError `INVALID_POLICY`
  */
 export function keyed<Subject>(name: string, key: KeyFunction<Subject>): KeyFunction<Subject> {
