@@ -39,12 +39,12 @@ export function ofKind<Subject>(
   return withTraits((subject, context) => key(subject, context), { kind, normalize, madeOf: [key] })
 }
 
-/** A function, with what is known of the identities that it yields. */
+/** A function, with what is known of the identities that it yields: frozen, as policies and blocks rely on its kind. */
 export function withTraits<Subject>(
   key: (...args: Parameters<KeyFunction<Subject>>) => ReturnType<KeyFunction<Subject>>,
   traits: KeyTraits,
 ): KeyFunction<Subject> {
-  return Object.assign(key, traits)
+  return Object.freeze(Object.assign(key, traits))
 }
 
 /**
