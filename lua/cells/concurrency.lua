@@ -51,9 +51,14 @@ end
 take[CONCURRENCY] = function(key, cost, lease)
   if isForeign then call('DEL', key) end
   for place = 0, cost - 1 do call('ZADD', key, now + ttlMs, lease .. '.' .. place) end
+  -- Before any command that may not be permitted, or a new key would stay without an expiry.
+  local expiry = tryCall('PEXPIRE', key, ttlMs + slack)
+  if type(expiry) == 'table' then
+    for place = 0, cost - 1 do call('ZREM', key, lease .. '.' .. place) end
+    error(expiry.err)
+  end
   held = held + cost
   if call('ZCARD', key) > held then call('ZREMRANGEBYSCORE', key, '-inf', nowText) end
-  call('PEXPIRE', key, ttlMs + slack)
 end
 
 --- A place given back is a place freed. The key goes with its last lease.

@@ -246,6 +246,20 @@ describe('an identity by its kind', () => {
     )
   })
 
+  test('stays that of the policy when something is written on the key function afterwards', async () => {
+    expect(() =>
+      Object.assign(
+        keyed('account', () => 'ann'),
+        { kind: 'ip' },
+      ),
+    ).toThrow(TypeError)
+    const key = Object.assign((login: { account: string }) => login.account, { kind: 'key' })
+    const limiter = createLimiter({ limit: 5, window: '1m', key })
+    key.kind = 'ip'
+    await limiter.block({ key: 'ann' }, { for: '1h' })
+    expect((await limiter.peek({ account: 'ann' })).reason).toBe('blocked')
+  })
+
   test('fits a limiter without requests, for its own blocks and where keys are texts', async () => {
     const texts = createLimiter({ name: 'mail', limit: 2, window: '1m' })
     await texts.consume('42')

@@ -235,6 +235,28 @@ describe('maxBytes', () => {
     expect((await limiter.peek('one more')).reason).toBe('blocked')
   })
 
+  test('holds when blocks get longer reasons: they last as long as the new ones say, and limits go on', async () => {
+    const limiter = createLimiter({ store: storeOf({ maxBytes: 1_000_000 }), limit: 2, window: '1d' })
+    let blocks = 0
+    const blockAnother = () => limiter.block(`blocked-${blocks}`, { for: '1h', reason: 'short' })
+    const isFull = () =>
+      blockAnother().then(
+        () => blocks++ < 0,
+        () => true,
+      )
+    while (!(await isFull()));
+    for (let i = 0; i < blocks; i++) await limiter.block(`blocked-${i}`, { for: '3h', reason: '長'.repeat(200) })
+
+    const verdicts = [await limiter.consume('other'), await limiter.consume('other'), await limiter.consume('other')]
+    expect(verdicts.map(({ allowed }) => allowed)).toEqual([true, true, false])
+    now += 2 * HOUR
+    for (let i = 0; i < blocks; i++) expect((await limiter.peek(`blocked-${i}`)).allowed).toBe(false)
+    await limiter.unblock('blocked-0')
+    await limiter.unblock('blocked-1')
+    await limiter.block('blocked-2', { for: '3h', reason: 'a longer reason' })
+    expect((await limiter.peek('blocked-2')).block?.reason).toBe('a longer reason')
+  })
+
   test('is a whole number of at least a million', () => {
     for (const maxBytes of [999_999, 1.5e6 + 0.5, Number.NaN, '256 MB' as never]) {
       expect(() => memoryStore({ maxBytes })).toThrow(

@@ -41,6 +41,12 @@ async function refused(servers: readonly RedisServer[]): Promise<string[]> {
   return [...new Set(logs.flat().map((entry) => entry[entry.indexOf('object') + 1] as string))]
 }
 
+async function keysWithoutExpiry(server: RedisServer): Promise<string[]> {
+  const keys = (await server.call('KEYS', '*')) as string[]
+  const expiries = await Promise.all(keys.map((key) => server.call('PTTL', key)))
+  return keys.filter((_, i) => expiries[i] === -1)
+}
+
 async function useAll(owned: Owned<unknown>, servers: readonly RedisServer[], keys: readonly string[]): Promise<void> {
   const setAll = (value: number) =>
     Promise.all(servers.map((server) => server.call('CONFIG', 'SET', 'min-replicas-to-write', value)))
@@ -120,15 +126,19 @@ describe('a single server', () => {
     expect(await refused([server])).toEqual([])
   })
 
-  test.each(BASE.filter((rule) => rule.startsWith('+') && rule !== '+info'))('needs %s', async (rule) => {
-    await grant([server], ...BASE)
-    await server.call('ACL', 'SETUSER', 'sluice', rule.replace('+', '-'))
-    // Some are asked for where nobody waits for what comes of it.
-    await useAll(own['redis 6'](), [server], ['a']).catch(() => {})
-    // What scripts are refused is logged as a command, too.
-    expect(await refused([server])).toContain(rule.slice(1))
-    await server.call('CONFIG', 'SET', 'min-replicas-to-write', 0)
-  })
+  test.each(BASE.filter((rule) => rule.startsWith('+') && rule !== '+info'))(
+    'needs %s, and leaves no key without an expiry where it is denied',
+    async (rule) => {
+      await grant([server], ...BASE)
+      await server.call('ACL', 'SETUSER', 'sluice', rule.replace('+', '-'))
+      // Some are asked for where nobody waits for what comes of it.
+      await useAll(own['redis 6'](), [server], ['a']).catch(() => {})
+      // What scripts are refused is logged as a command, too.
+      expect(await refused([server])).toContain(rule.slice(1))
+      await server.call('CONFIG', 'SET', 'min-replicas-to-write', 0)
+      expect(await keysWithoutExpiry(server)).toEqual([])
+    },
+  )
 
   test.each(['+select', '+client|setname'])('asks for %s where its client has such an option', async (rule) => {
     await grant([server], ...BASE, '+select', '+client|setname')

@@ -10,7 +10,7 @@ const TAKEN = ['ip', 'user', 'everyone', 'anonymous', 'key', 'path', 'route', 'm
  * by hand: `limiter.reset({ account: 'ann' })`. Needed where a policy has several functions of yours.
  *
  * @param name 1 to 64 letters, digits, `_` and `-`; none of the kinds there are, such as `ip`
- * @example keyed('account', (req) => req.body.account)
+ * @example keyed('account', (req) => req.body?.account)
  * @throws SluiceError `INVALID_POLICY`
  */
 export function keyed<Subject>(name: string, key: KeyFunction<Subject>): KeyFunction<Subject> {
@@ -39,12 +39,12 @@ export function ofKind<Subject>(
   return withTraits((subject, context) => key(subject, context), { kind, normalize, madeOf: [key] })
 }
 
-/** A function, with what is known of the identities that it yields. */
+/** A function, with what is known of the identities that it yields: frozen, as policies and blocks rely on its kind. */
 export function withTraits<Subject>(
   key: (...args: Parameters<KeyFunction<Subject>>) => ReturnType<KeyFunction<Subject>>,
   traits: KeyTraits,
 ): KeyFunction<Subject> {
-  return Object.assign(key, traits)
+  return Object.freeze(Object.assign(key, traits))
 }
 
 /**

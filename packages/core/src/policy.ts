@@ -178,7 +178,9 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   /** What an identity that was given by hand is counted under; undefined where nothing is counted by its kind. */
   given(identity: Given): GivenKeys | undefined {
     if (!this.kinds.includes(identity.kind)) return undefined
-    const indices = this.keys.flatMap((key, i) => (kindOf(key) === identity.kind ? [i] : []))
+    // By the starts that requests are counted under: a function of the user's may get another `kind` later.
+    const start = startOf(identity.kind)
+    const indices = this.starts.flatMap((each, i) => (each === start ? [i] : []))
     const identities = indices.map((i) => this.starts[i] + valueFor(this.where, this.keys[i], identity))
     const bits = indices.map((i) => bitsOf(this.keys[i]))
     const finest = identities[bits.indexOf(Math.max(...bits))] as string

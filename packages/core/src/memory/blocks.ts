@@ -31,14 +31,18 @@ export class Blocks {
     return this.#byKey.get(keyOf(policy, identity))
   }
 
-  /** Whether there was room for it in `maxBytes`. For one that replaces another of the same identity there always is. */
+  /**
+   * Whether there was room for it in `maxBytes`. A block can always be replaced; if its new reason is longer and has no
+   * room, the earlier reason stays.
+   */
   set(policy: string, identity: string, block: Block, maxBytes: number): boolean {
     const key = keyOf(policy, identity)
     const before = this.#byKey.get(key)
     const more = bytesOf(key, block) - (before ? bytesOf(key, before) : 0)
-    if (!before && this.#usage.bytes + more > maxBytes) return false
-    this.#byKey.set(key, block)
-    this.#usage.add(0, more)
+    const hasRoom = more <= 0 || this.#usage.bytes + more <= maxBytes
+    if (!hasRoom && !before) return false
+    this.#byKey.set(key, hasRoom ? block : { until: block.until, reason: (before as Block).reason })
+    if (hasRoom) this.#usage.add(0, more)
     return true
   }
 

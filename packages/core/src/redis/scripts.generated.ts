@@ -33,7 +33,7 @@ return ends
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: 'ee8b8574b596a3181ac5c8da3920c16bf2fceea4',
+  sha1: '4c56a2c9630edbea77afa38dee055d567b370f5e',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -1437,11 +1437,17 @@ do
   for place = 0, cost - 1 do
    call('ZADD', key, now + ttlMs, lease .. '.' .. place)
   end
+  local expiry = tryCall('PEXPIRE', key, ttlMs + slack)
+  if type(expiry) == 'table' then
+   for place = 0, cost - 1 do
+    call('ZREM', key, lease .. '.' .. place)
+   end
+   error(expiry.err)
+  end
   held = held + cost
   if call('ZCARD', key) > held then
    call('ZREMRANGEBYSCORE', key, '-inf', nowText)
   end
-  call('PEXPIRE', key, ttlMs + slack)
  end
  giveBack[5] = function(key, cost, receipt, chargedAt, lease)
   if isForeign then
@@ -1987,7 +1993,7 @@ return reply
 
 export const decideConcurrencyScript: LuaScript = {
   name: 'decide-concurrency',
-  sha1: 'e3f5ff25078b05cd86c6c1723c3fc7e40c88887b',
+  sha1: '14d1e3d5df38d88283d8ece9fe8daeda7d2fa52a',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
@@ -2110,11 +2116,17 @@ for _ = 1, ARGV[3] + 0 do
       for place = 0, cost_2 - 1 do
        call('ZADD', key_2, now + ttlMs, lease .. '.' .. place)
       end
+      local expiry = tryCall('PEXPIRE', key_2, ttlMs + slack)
+      if type(expiry) == 'table' then
+       for place = 0, cost_2 - 1 do
+        call('ZREM', key_2, lease .. '.' .. place)
+       end
+       error(expiry.err)
+      end
       held = held + cost_2
       if call('ZCARD', key_2) > held then
        call('ZREMRANGEBYSCORE', key_2, '-inf', nowText)
       end
-      call('PEXPIRE', key_2, ttlMs + slack)
      end
     elseif op == 0 then
      if isForeign then
