@@ -115,12 +115,7 @@ export abstract class States {
     if (!this.isKept) return
     if ((this.#ref & REFUSED) !== 0) this.#refusals++
     else {
-      const { width } = this.#shelfOf(this.#ref)
-      const state = this.cells.slice(this.at, this.at + width - 1)
-      const { kind } = this
-      this.#withdraw(this.#ref)
-      this.#place(kind, state.length, REFUSED)
-      this.cells.set(state, this.at)
+      this.#move(REFUSED)
       this.#refusals = 1
     }
   }
@@ -236,9 +231,22 @@ export abstract class States {
     this.cells[this.at + this.#shelfOf(this.#ref).width - 2] = refusals
   }
 
-  /** A state that has ended counts as one that was never refused when its identity comes again. */
+  /**
+   * A state that has ended counts as one that was never refused when its identity comes again. It stays: for a clock
+   * that steps back it has not ended.
+   */
   #pardon(): void {
-    if (this.end() + this.#graceMs <= this.now) this.drop()
+    if (this.end() + this.#graceMs <= this.now) this.#move(0)
+  }
+
+  /** Moves the state at hand to the shelf of those that have been refused, or of those that have not. */
+  #move(refused: number): void {
+    const { kind } = this
+    const length = this.#shelfOf(this.#ref).width - 1 - (this.#ref & REFUSED)
+    const state = this.cells.slice(this.at, this.at + length)
+    this.#withdraw(this.#ref)
+    this.#place(kind, length, refused)
+    this.cells.set(state, this.at)
   }
 
   /** The state a walk stands at, or the next one after the end of a shelf. */
