@@ -33,10 +33,11 @@ export function ofKind<Subject>(
   field: string,
   kind: string,
   key: KeyFunction<Subject>,
+  challenge?: string,
 ): KeyFunction<Subject> {
   if (typeof key !== 'function') invalidPolicy(where, field, 'a function of the request', key)
   const { normalize } = key
-  return withTraits((subject, context) => key(subject, context), { kind, normalize, madeOf: [key] })
+  return withTraits((subject, context) => key(subject, context), { kind, normalize, madeOf: [key], challenge })
 }
 
 /** A function, with what is known of the identities that it yields: frozen, as policies and blocks rely on its kind. */

@@ -48,8 +48,7 @@ export function byUser<Subject>(user: KeyFunction<Subject>, options: UserOptions
   if (challenge !== undefined && (typeof challenge !== 'string' || !/^[!-~](?:[ -~]*[!-~])?$/.test(challenge))) {
     invalidPolicy('byUser', 'challenge', 'the value of a WWW-Authenticate header such as "Bearer"', challenge)
   }
-  const key = ofKind('byUser', 'user', 'user', user)
-  return challenge === undefined ? key : Object.assign(key, { challenge })
+  return ofKind('byUser', 'user', 'user', user, challenge)
 }
 
 /**
