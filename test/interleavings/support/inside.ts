@@ -5,18 +5,14 @@ import type * as inLeases from '../../../packages/core/src/redis/leases.js'
 import type * as inWarnings from '../../../packages/core/src/redis/outage-warnings.js'
 import type * as port from '../../../packages/core/src/store.js'
 
-/** Parts that users cannot import, of the packages' source or, with SLUICE_TEST=built, of the build. */
-const from = process.env.SLUICE_TEST === 'built' ? 'dist' : 'src'
-
+/** Parts that users cannot import, of the packages' source: as built they are in one file with everything else. */
 async function inside<Module>(path: string): Promise<Module> {
-  return import(/* @vite-ignore */ new URL(`../../../packages/core/${from}/${path}`, import.meta.url).pathname)
+  return import(/* @vite-ignore */ new URL(`../../../packages/core/src/${path}`, import.meta.url).pathname)
 }
 
-const extension = from === 'dist' ? 'js' : 'ts'
-
-export const { decideAcrossSlots } = await inside<typeof acrossSlots>(`redis/across-slots.${extension}`)
-export const { Breaker } = await inside<typeof inBreaker>(`redis/breaker.${extension}`)
-export const { OutageWarnings } = await inside<typeof inWarnings>(`redis/outage-warnings.${extension}`)
-export const { Leases } = await inside<typeof inLeases>(`redis/leases.${extension}`)
-export const { CONSUME, PEEK, CHARGE, REFUND, RELEASE, RENEW } = await inside<typeof port>(`store.${extension}`)
-export const { Permits } = await inside<typeof inPermits>(`http/permits.${extension}`)
+export const { decideAcrossSlots } = await inside<typeof acrossSlots>('redis/across-slots.ts')
+export const { Breaker } = await inside<typeof inBreaker>('redis/breaker.ts')
+export const { OutageWarnings } = await inside<typeof inWarnings>('redis/outage-warnings.ts')
+export const { Leases } = await inside<typeof inLeases>('redis/leases.ts')
+export const { CONSUME, PEEK, CHARGE, REFUND, RELEASE, RENEW } = await inside<typeof port>('store.ts')
+export const { Permits } = await inside<typeof inPermits>('http/permits.ts')
