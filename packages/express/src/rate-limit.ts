@@ -26,11 +26,14 @@ export type RateLimitHandler = RequestHandler & Pick<Guard<Request>, 'limiter'>
 export function rateLimit(options: ExpressRateLimitOptions): RateLimitHandler {
   const guard = createGuard(options)
 
-  function rateLimit(req: Request, res: Response, next: NextFunction): void {
-    enforce(guard, new ExpressContext(req, res), write, next)
+  // By a key: bundlers rename a function inside another of its name.
+  const named = {
+    rateLimit(req: Request, res: Response, next: NextFunction): void {
+      enforce(guard, new ExpressContext(req, res), write, next)
+    },
   }
 
-  return Object.assign(rateLimit, { limiter: guard.limiter })
+  return Object.assign(named.rateLimit, { limiter: guard.limiter })
 }
 
 function write({ verdict, headers, reply }: Outcome, { request: req, response: res }: ExpressContext): void {

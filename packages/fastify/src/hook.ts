@@ -15,11 +15,14 @@ export function rateLimitHook(options: FastifyRateLimitOptions): RateLimitHook {
   const guard = createGuard(options)
 
   // With a callback and not async: most requests are decided without waiting for anything.
-  function rateLimit(request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
-    enforce(guard, new FastifyContext(request, reply), write, done as (error?: unknown) => void, withoutDetails)
+  // By a key: bundlers rename a function inside another of its name.
+  const named = {
+    rateLimit(request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
+      enforce(guard, new FastifyContext(request, reply), write, done as (error?: unknown) => void, withoutDetails)
+    },
   }
 
-  return Object.assign(rateLimit, { limiter: guard.limiter })
+  return Object.assign(named.rateLimit, { limiter: guard.limiter })
 }
 
 function write({ proceed, verdict, headers, reply: answer }: Outcome, { request, reply }: FastifyContext): void {

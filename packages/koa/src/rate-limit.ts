@@ -27,17 +27,20 @@ export function rateLimit(options: KoaRateLimitOptions): RateLimitMiddleware {
   const goOn = guard.holdsPermits ? goOnHolding : goOnFreely
 
   // Not `async`: what is decided at once goes on at once, and what is not makes no more promises than it takes.
-  function rateLimit(ctx: Context, next: Next): Promise<void> | undefined {
-    let outcome: Outcome | Promise<Outcome>
-    try {
-      outcome = guard(new KoaContext(ctx))
-    } catch (thrown) {
-      return fail(thrown)
-    }
-    return outcome instanceof Promise ? goOnLater(outcome, ctx, next, goOn) : goOn(outcome, ctx, next)
+  // By a key: bundlers rename a function inside another of its name.
+  const named = {
+    rateLimit(ctx: Context, next: Next): Promise<void> | undefined {
+      let outcome: Outcome | Promise<Outcome>
+      try {
+        outcome = guard(new KoaContext(ctx))
+      } catch (thrown) {
+        return fail(thrown)
+      }
+      return outcome instanceof Promise ? goOnLater(outcome, ctx, next, goOn) : goOn(outcome, ctx, next)
+    },
   }
 
-  return Object.assign(rateLimit, { limiter: guard.limiter })
+  return Object.assign(named.rateLimit, { limiter: guard.limiter })
 }
 
 // Apart, so that what is decided at once makes no closure.
