@@ -21,8 +21,6 @@ export type IdentityByKind = Readonly<Record<string, KeyValue | readonly KeyValu
 /** Most characters of a kind, and of a value: a longer value is replaced by its hash. */
 export const LONGEST_KIND = 256
 export const LONGEST_VALUE = 256
-/** Most characters of an identity as stores get it. */
-export const LONGEST_IDENTITY = LONGEST_KIND + 1 + LONGEST_VALUE
 
 /** A kind by itself; a composed one is several, joined by `+`. Neither `=` nor `+` can be in one, so nothing forges another. */
 const SIMPLE_KIND = /^[A-Za-z0-9_.:~%-]+$/
