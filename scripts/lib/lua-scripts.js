@@ -39,6 +39,7 @@ export function scriptsOf(read, straightened = straighten) {
   })
   return {
     block: bundle('block', read),
+    'cross-slots': bundle('cross-slots', read),
     // What gives back, and what is decided at once, is in all that the store puts together of its parts.
     decide: straightened(withParts(decide, { settle: true, together: true })),
     ...Object.fromEntries(alike),

@@ -1,12 +1,22 @@
 import { isImpossible } from '../share.js'
-import { type Answer, type Ask, CHARGE, CONSUME, PEEK, type Plan, REFUND, RELEASE, STRIDE } from '../store.js'
+import {
+  type Answer,
+  type Ask,
+  type Cell,
+  CHARGE,
+  CONSUME,
+  PEEK,
+  type Plan,
+  REFUND,
+  RELEASE,
+  STRIDE,
+} from '../store.js'
 
 type Decide = (part: Ask, slot: number) => Promise<Answer>
 
-/** The part of a plan that lives on one slot, and where its reports stand in the whole. */
+/** A part of a plan that is decided by itself, such as what lives on one slot, and where its reports stand in the whole. */
 interface Part {
   readonly plan: Plan
-  readonly slot: number
   readonly identities: readonly number[]
   readonly cells: readonly number[]
   readonly positions: readonly number[]
@@ -26,12 +36,27 @@ interface Part {
  * For the moment between the two phases a part is charged for a request that ends up refused, so another
  * may be refused that would have had room.
  */
-export async function decideAcrossSlots(given: Ask, slots: readonly number[], decide: Decide): Promise<Answer> {
+export function decideAcrossSlots(given: Ask, slots: readonly number[], decide: Decide): Promise<Answer> {
+  const distinct = [...new Set(slots)]
+  return decideInParts(given, partsOf(given.plan, slots), (part, i) => decide(part, distinct[i] as number))
+}
+
+/**
+ * The same for keys of one slot while that moves to another node: some are here and some there, so no script may touch
+ * two of them. `decide` is asked each cell alone, blocks aside.
+ */
+export function decideByCell(given: Ask, decide: (part: Ask) => Promise<Answer>): Promise<Answer> {
+  return decideInParts(given, cellsOf(given.plan), decide)
+}
+
+async function decideInParts(
+  given: Ask,
+  parts: readonly Part[],
+  decide: (part: Ask, i: number) => Promise<Answer>,
+): Promise<Answer> {
   const ask = given.op === CHARGE ? { ...given, op: firstOpOfCharge(given) } : given
-  const parts = partsOf(ask.plan, slots)
-  const charges = ask.charge && answersOf.get(ask.charge)
-  const asks = parts.map((part, i) => partAsk(ask, part, charges?.[i]))
-  const settled = await Promise.allSettled(parts.map((part, i) => decide(asks[i] as Ask, part.slot)))
+  const asks = partAsks(ask, parts)
+  const settled = await Promise.allSettled(asks.map(decide))
   const answers = settled.map((result) => (result.status === 'fulfilled' ? result.value : undefined))
   const failure = settled.find((result) => result.status === 'rejected')
 
@@ -41,7 +66,7 @@ export async function decideAcrossSlots(given: Ask, slots: readonly number[], de
     const seconds = parts.map(async (part, i) => {
       const first = answers[i]
       if (!first) return
-      const again = (op: Ask['op']) => decide({ ...(asks[i] as Ask), op, charge: first }, part.slot)
+      const again = (op: Ask['op']) => decide({ ...(asks[i] as Ask), op, charge: first }, i)
       if (isCharged) answers[i] = await refusalCharged(part, first, again)
       else if (first.allowed) answers[i] = { ...(await again(REFUND)), allowed: true }
     })
@@ -74,14 +99,29 @@ async function refusalCharged(
   return told.block || (charge.allowed && !first.allowed) ? first : told
 }
 
+/** A decision that was made whole, as the parts of it by slot: what each was asked and answered. */
+export function partsOfWhole(
+  ask: Ask,
+  slots: readonly number[],
+  answer: Answer,
+): { ask: Ask; answer: Answer; slot: number }[] {
+  const parts = partsOf(ask.plan, slots)
+  const asks = partAsks(ask, parts)
+  const distinct = [...new Set(slots)]
+  return parts.map((part, i) => ({
+    ask: asks[i] as Ask,
+    answer: partAnswer(part, answer),
+    slot: distinct[i] as number,
+  }))
+}
+
 /** The answers that an answer to the whole was put together from: slots have clocks, and a refund needs each one's. */
 const answersOf = new WeakMap<Answer, readonly Answer[]>()
 
 const partsByPlan = new WeakMap<Plan, Map<string, Part[]>>()
 
 /** The same parts for the same plan and grouping, so that a store can tell equal plans by identity. */
-function partsOf(plan: Plan, slots: readonly number[]): Part[] {
-  const grouping = slots.map((slot) => slots.indexOf(slot)).join()
+function knownParts(plan: Plan, grouping: string, make: () => Part[]): readonly Part[] {
   let byGrouping = partsByPlan.get(plan)
   if (!byGrouping) {
     byGrouping = new Map()
@@ -89,20 +129,31 @@ function partsOf(plan: Plan, slots: readonly number[]): Part[] {
   }
   let parts = byGrouping.get(grouping)
   if (!parts) {
-    parts = [...new Set(slots)].map((slot) => part(plan, slots, slot))
+    parts = make()
     byGrouping.set(grouping, parts)
   }
-  const distinct = [...new Set(slots)]
-  return parts.map((known, i) => ({ ...known, slot: distinct[i] as number }))
+  return parts
 }
 
-function part(plan: Plan, slots: readonly number[], slot: number): Part {
-  const identities = slots.flatMap((other, i) => (other === slot ? [i] : []))
+function partsOf(plan: Plan, slots: readonly number[]): readonly Part[] {
+  return knownParts(plan, slots.map((slot) => slots.indexOf(slot)).join(), () =>
+    [...new Set(slots)].map((slot) => {
+      const identities = slots.flatMap((other, i) => (other === slot ? [i] : []))
+      return part(plan, identities, ({ identity }) => identities.includes(identity))
+    }),
+  )
+}
+
+function cellsOf(plan: Plan): readonly Part[] {
+  return knownParts(plan, 'cells', () => plan.cells.map((own) => part(plan, [own.identity], (cell) => cell === own)))
+}
+
+function part(plan: Plan, identities: readonly number[], contains: (cell: Cell) => boolean): Part {
   const cells: number[] = []
   const positions: number[] = []
   let position = 0
   plan.cells.forEach((cell, i) => {
-    const isHere = identities.includes(cell.identity)
+    const isHere = contains(cell)
     if (isHere) cells.push(i)
     for (let n = 0; n < cell.limits.length; n++, position++) if (isHere) positions.push(position)
   })
@@ -115,7 +166,27 @@ function part(plan: Plan, slots: readonly number[], slot: number): Part {
     identities: identities.length,
     reports: positions.length,
   }
-  return { plan: partial, slot, identities, cells, positions }
+  return { plan: partial, identities, cells, positions }
+}
+
+function partAsks(ask: Ask, parts: readonly Part[]): Ask[] {
+  const { charge } = ask
+  const charges = charge && answersOf.get(charge)
+  return parts.map((part, i) => {
+    // What was charged as a whole, such as on one master, can still be given back by parts.
+    const own = charges?.length === parts.length ? charges[i] : charge && partAnswer(part, charge)
+    return partAsk(ask, part, own)
+  })
+}
+
+/** What an answer to the whole says of a part. */
+function partAnswer({ cells, positions }: Part, { now, allowed, values, offset, given }: Answer): Answer {
+  const own: number[] = []
+  for (const position of values.length > 0 ? positions : []) {
+    const at = offset + position * STRIDE
+    own.push(...values.slice(at, at + STRIDE))
+  }
+  return { now, allowed, values: own, offset: 0, ...(given && { given: cells.map((c) => given[c] as number) }) }
 }
 
 function partAsk(ask: Ask, { plan, identities, cells }: Part, charge: Answer | undefined): Ask {
@@ -137,13 +208,18 @@ function whole(ask: Ask, parts: readonly Part[], answers: readonly Answer[], all
   const block = answers.find((answer) => answer.block)?.block
   if (block) return { now, allowed: false, values: [], offset: 0, block }
   const values: number[] = new Array(ask.plan.reports * STRIDE).fill(0)
-  parts.forEach(({ positions }, i) => {
+  let given: number[] | undefined
+  parts.forEach(({ positions, cells }, i) => {
     const answer = answers[i] as Answer
+    for (const [n, units] of (answer.given ?? []).entries()) {
+      given ??= ask.plan.cells.map(() => 0)
+      given[cells[n] as number] = units
+    }
     positions.forEach((position, n) => {
       for (let k = 0; k < STRIDE; k++) {
         values[position * STRIDE + k] = answer.values[answer.offset + n * STRIDE + k] as number
       }
     })
   })
-  return { now, allowed, values, offset: 0 }
+  return given ? { now, allowed, values, offset: 0, given } : { now, allowed, values, offset: 0 }
 }

@@ -22,6 +22,13 @@ export interface Connection {
    * told which scripts that node has been sent, to which it may add.
    */
   send(key: string, command: (sent: Set<string>) => readonly string[], isLate: () => boolean): Promise<unknown>
+  /** Of a cluster, whether a master is connected, so that `sendTo` can send. */
+  isConnectedTo?(node: string): boolean
+  /**
+   * Sends to the connected master at this address, whatever its slots are; otherwise as `send`. Rejects if it is not
+   * connected any more. Only of a cluster.
+   */
+  sendTo?(node: string, command: (sent: Set<string>) => readonly string[]): Promise<unknown>
   /** The last thing that went wrong, for messages. */
   lastError(): Error | undefined
   close(): void

@@ -8,6 +8,7 @@ import { type Kind, kindOf } from './script.js'
 const REFUSED = 0
 const ADMITTED = 1
 const BLOCKED = 2
+const ELSEWHERE = 3
 /** Added where there comes after what a bucket says what it has given back, and of charges from when on. */
 const REFUNDS = 4
 /** Stands before decisions that were made at once, of equal asks. */
@@ -53,7 +54,8 @@ export class Answers {
     this.#now = this.#reply.uint48()
   }
 
-  next(ask: Ask, reports: readonly Report[]): Answer {
+  /** Undefined where a key of the decision is not on the node that answered: nothing was charged. */
+  next(ask: Ask, reports: readonly Report[]): Answer | undefined {
     if (this.#equals) return this.#nextOfEquals(this.#equals, ask, reports)
     const outcome = this.#reply.uint8()
     if (outcome !== EQUALS) {
@@ -69,19 +71,19 @@ export class Answers {
   }
 
   /** Each is told what it would have been told if they had been decided one after the other. */
-  #nextOfEquals(equals: Equals, ask: Ask, reports: readonly Report[]): Answer {
+  #nextOfEquals(equals: Equals, ask: Ask, reports: readonly Report[]): Answer | undefined {
     const reply = this.#reply
     const isAdmitted = equals.admitted > 0
     if (isAdmitted) equals.admitted--
     reply.at = isAdmitted ? equals.admittedAt : equals.refusedAt
     const answer = this.#read(ask, reports, equals.admitted * (ask.costs[0] as number))
-    if (answer.allowed !== isAdmitted) throw unreadable('expected as many to be admitted as it says')
+    if ((answer?.allowed ?? false) !== isAdmitted) throw unreadable('expected as many to be admitted as it says')
     if (isAdmitted) equals.refusedAt = reply.at
     if (--equals.left === 0) this.#equals = undefined
     return answer
   }
 
-  #read({ plan, costs, needs = costs }: Ask, reports: readonly Report[], later: number): Answer {
+  #read({ plan, costs, needs = costs }: Ask, reports: readonly Report[], later: number): Answer | undefined {
     const now = this.#now
     const reply = this.#reply
     const values = this.#values
@@ -96,6 +98,7 @@ export class Answers {
         const reason = reply.text(reply.uint16())
         return { now, allowed: false, values, offset, block: { reason, remainingMs } }
       }
+      if (said === ELSEWHERE && c === 0) return undefined
       if (outcome !== ADMITTED && outcome !== REFUSED) throw unreadable(`expected an outcome, got ${said}`)
       // All or none.
       if (c > 0 && allowed !== (outcome === ADMITTED)) throw unreadable('expected one outcome of all limits')

@@ -108,6 +108,20 @@ export function ioredis(client: Client, silenceMs: number): Connection {
         return send()
       })
     },
+    ...(isCluster && {
+      isConnectedTo: (at: string) => masterAt(own, at)?.status === 'ready',
+      sendTo: (at: string, command: (sent: Set<string>) => readonly string[]) => {
+        const node = masterAt(own, at)
+        if (node?.status !== 'ready') return Promise.reject(new Error(`${at} is not connected`))
+        const parts = command(sentBy(node))
+        const reply: Promise<unknown> = made ? node.sendCommand(made(parts)) : node.callBuffer(parts[0], parts.slice(1))
+        reply.catch((error: Error) => {
+          // The cluster hears nothing of what its nodes are sent by others, and may have to look for a new master.
+          if (!error.message.startsWith('NOSCRIPT')) own.refreshSlotsCache()
+        })
+        return reply
+      },
+    }),
     lastError: () => last,
     close: () => {
       client.off('end', end)
@@ -135,6 +149,9 @@ function sendToCluster(cluster: Client, command: Client, isLate: () => boolean):
 
 /** The connection of a cluster to the master of this key, if it has one. */
 function masterOf(cluster: Client, key: string): Client {
-  const address = cluster.slots[calculateSlot(key)]?.[0]
+  return masterAt(cluster, cluster.slots[calculateSlot(key)]?.[0])
+}
+
+function masterAt(cluster: Client, address: string): Client {
   return cluster.nodes('master').find(({ options }: Client) => addressOf(options) === address)
 }

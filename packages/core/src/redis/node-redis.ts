@@ -257,6 +257,7 @@ export function nodeRedisCluster(client: Client, silenceMs: number): Connection 
     return watch
   }
   const masterAt = (slot: number) => own.slots[slot]?.master
+  const masterNamed = (address: string): Client => own.masters.find((master: Client) => master.address === address)
   /** Waits for one attempt to connect a master that never was; for one that is lost nothing waits. */
   const connected = async (master: Client) => {
     if (!master.client) own.nodeClient(master).catch(() => {})
@@ -295,6 +296,13 @@ export function nodeRedisCluster(client: Client, silenceMs: number): Connection 
         if (isLate()) throw new Error('its node was connected too late')
         return send()
       })
+    },
+    isConnectedTo: (address) => masterNamed(address)?.client?.isReady === true,
+    sendTo: (address, command) => {
+      const master = masterNamed(address)
+      if (!master?.client?.isReady) return Promise.reject(new Error(`${address} is not connected`))
+      const { client: node } = master
+      return watchOf(master).heed(node.sendCommand([...command(sentBy(node))], PLAIN_REPLIES))
     },
     lastError: () => last,
     close: () => {

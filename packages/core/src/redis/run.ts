@@ -14,6 +14,8 @@ const deadlines = new Deadlines()
  * A connection sends a script whole the first time, and by name from then on. So nothing is sent twice because a script
  * is new to Redis, and nothing that was sent later, of a script that is not, overtakes it.
  *
+ * `node`: the master of a cluster to send to; otherwise it is that of the first key.
+ *
  * @throws SluiceError `STORE_UNAVAILABLE`
  */
 export function run(
@@ -21,24 +23,24 @@ export function run(
   timeoutMs: number,
   script: LuaScript,
   encode: () => Encoded,
+  node?: string,
 ): Promise<unknown> {
   return within(connection, timeoutMs, async (isLate) => {
     const { keys, args } = encode()
     const command = ['EVALSHA', script.sha1, String(keys.length), ...keys, ...args]
-    const send = (isUnknown: boolean) =>
-      connection.send(
-        keys[0] as string,
-        (sent) => {
-          if (isUnknown) sent.clear()
-          if (!sent.has(script.sha1)) {
-            sent.add(script.sha1)
-            command[0] = 'EVAL'
-            command[1] = script.source
-          }
-          return command
-        },
-        isLate,
-      )
+    const send = (isUnknown: boolean) => {
+      const parts = (sent: Set<string>) => {
+        if (isUnknown) sent.clear()
+        if (!sent.has(script.sha1)) {
+          sent.add(script.sha1)
+          command[0] = 'EVAL'
+          command[1] = script.source
+        }
+        return command
+      }
+      if (node === undefined) return connection.send(keys[0] as string, parts, isLate)
+      return (connection.sendTo as NonNullable<Connection['sendTo']>)(node, parts)
+    }
     try {
       return await send(false)
     } catch (error) {
@@ -73,6 +75,18 @@ export function deleteKeys(connection: Connection, timeoutMs: number, keys: read
   return within(connection, timeoutMs, (isLate) =>
     Promise.all(keys.map((key) => connection.send(key, () => ['DEL', key], isLate))),
   )
+}
+
+/** Reads keys, each by itself, as texts. */
+export async function readKeys(
+  connection: Connection,
+  timeoutMs: number,
+  keys: readonly string[],
+): Promise<(string | undefined)[]> {
+  const values = await within(connection, timeoutMs, (isLate) =>
+    Promise.all(keys.map((key) => connection.send(key, () => ['GET', key], isLate))),
+  )
+  return (values as unknown[]).map((value) => (value instanceof Uint8Array ? value.toString() : undefined))
 }
 
 function within(
@@ -139,6 +153,11 @@ function unavailable(why: string, cause: unknown): SluiceError {
 
 function because(error: Error | undefined): string {
   return error ? `: ${error.message || (error as NodeJS.ErrnoException).code}` : ''
+}
+
+/** Whether a server refused a command because it had only some of its keys: their slot is on the move. Nothing ran. */
+export function isTryAgain({ message }: Error): boolean {
+  return message.startsWith('redis: TRYAGAIN')
 }
 
 function isNoScript(error: unknown): boolean {

@@ -1,0 +1,68 @@
+import { type Answer, type Ask, CHARGE, PEEK, type Plan } from '../store.js'
+import { decideByCell } from './across-slots.js'
+import type { Connection } from './connection.js'
+import { Answers } from './decode.js'
+import { encode, type PlanText } from './encode.js'
+import { keyStart } from './keys.js'
+import { unreadable } from './reply-reader.js'
+import { readKeys, run } from './run.js'
+import { decideScriptFor, SETTLES } from './script.js'
+
+interface Moving {
+  readonly connection: Connection
+  readonly prefix: string
+  readonly clock: (() => number) | undefined
+  readonly textOf: (plan: Plan) => PlanText
+}
+
+/**
+ * Decides on a slot that moves from one master to another. Some of a decision's keys are here, some there, and those of a
+ * new client in neither place: the cluster lets no script have two of them, but redirects each alone. So blocks are read
+ * first, then each cell is charged by itself, and given back if another refuses.
+ */
+export async function decideOnMovingSlot(moving: Moving, ask: Ask, leftMs: () => number): Promise<Answer> {
+  const decide = (part: Ask) => decideCell(moving, part, leftMs())
+  if (ask.op <= CHARGE) {
+    const block = await findBlock(moving, ask, leftMs)
+    if (block) return block
+  }
+  return ask.plan.cells.length === 1 ? decide(ask) : decideByCell(ask, decide)
+}
+
+/** Keys without their block keys, so mostly one. */
+async function decideCell({ connection, prefix, clock, textOf }: Moving, ask: Ask, withinMs: number): Promise<Answer> {
+  const { plan } = ask
+  const text = textOf(plan)
+  const parts = text.parts | (ask.op > CHARGE ? SETTLES : 0)
+  const reply = await run(connection, withinMs, decideScriptFor(parts), () =>
+    encode(new Map([[plan, [{ ask }]]]), textOf, prefix, clock?.(), undefined, 'cells'),
+  )
+  const answers = new Answers(reply)
+  const answer = answers.next(ask, text.reports)
+  answers.end()
+  if (!answer) throw unreadable('expected its key to be here')
+  return answer
+}
+
+async function findBlock(moving: Moving, ask: Ask, leftMs: () => number): Promise<Answer | undefined> {
+  const { connection, prefix, textOf } = moving
+  const suffix = textOf(ask.plan).blockSuffix
+  const keys = ask.identities.map((identity) => keyStart(prefix, identity) + suffix)
+  const blocks = (await readKeys(connection, leftMs(), keys)).flatMap((text) => {
+    const [, ends, reason = ''] = /^(\d+) (.*)$/s.exec(text ?? '') ?? []
+    return ends === undefined ? [] : [{ ends: Number(ends), reason }]
+  })
+  if (blocks.length === 0) return undefined
+  // Whether a block has ended is told by the clock of Redis.
+  const { now } = await decideByCell({ ...ask, op: PEEK }, (part) => decideCell(moving, part, leftMs()))
+  const block = blocks.find(({ ends }) => ends > now)
+  return (
+    block && {
+      now,
+      allowed: false,
+      values: [],
+      offset: 0,
+      block: { reason: block.reason, remainingMs: block.ends - now },
+    }
+  )
+}
