@@ -1,5 +1,15 @@
-import { isImpossible } from '../share.js'
-import { type Answer, type Ask, CHARGE, CONSUME, PEEK, type Plan, REFUND, RELEASE, STRIDE } from '../store.js'
+import {
+  type Answer,
+  type Ask,
+  CHARGE,
+  CONSUME,
+  isImpossible,
+  PEEK,
+  type Plan,
+  REFUND,
+  RELEASE,
+  STRIDE,
+} from '../store/store.js'
 
 type Decide = (part: Ask, slot: number) => Promise<Answer>
 
