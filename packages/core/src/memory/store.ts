@@ -1,5 +1,3 @@
-import { invalidPolicy, SluiceError } from '../errors.js'
-import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
 import {
   type Answer,
   type Ask,
@@ -14,7 +12,9 @@ import {
   receiptsOf,
   STRIDE,
   type Store,
-} from '../store.js'
+} from '../store/store.js'
+import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
 import { Blocks } from './blocks.js'
 import { monotonicClock } from './clock.js'
 import { ConcurrencyTable } from './concurrency-table.js'

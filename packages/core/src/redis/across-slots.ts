@@ -1,16 +1,16 @@
-import { isImpossible } from '../share.js'
 import {
   type Answer,
   type Ask,
   type Cell,
   CHARGE,
   CONSUME,
+  isImpossible,
   PEEK,
   type Plan,
   REFUND,
   RELEASE,
   STRIDE,
-} from '../store.js'
+} from '../store/store.js'
 
 type Decide = (part: Ask, slot: number) => Promise<Answer>
 

@@ -1,14 +1,14 @@
-import { type Answer, type Ask, type Plan, REFUND } from '../store.js'
+import { type Answer, type Ask, type Plan, REFUND } from '../store/store.js'
 import type { Breaker } from './breaker.js'
-import type { Connection } from './connection.js'
+import type { Connection } from './clients/connection.js'
 import { CrossSlots } from './cross-slots.js'
-import { Answers } from './decode.js'
-import { encode, type PlanText, planText } from './encode.js'
-import { keyStart } from './keys.js'
 import { decideOnMovingSlot } from './moving-slot.js'
-import { unreadable } from './reply-reader.js'
-import { isTryAgain, run } from './run.js'
-import { decideScriptFor, type Kind, kindOf, SETTLES } from './script.js'
+import { Answers } from './scripts/decode.js'
+import { encode, type PlanText, planText } from './scripts/encode.js'
+import { keyStart } from './scripts/keys.js'
+import { unreadable } from './scripts/reply-reader.js'
+import { isTryAgain, run } from './scripts/run.js'
+import { decideScriptFor, type Kind, kindOf, SETTLES } from './scripts/script.js'
 
 export interface BatchOptions {
   readonly prefix: string

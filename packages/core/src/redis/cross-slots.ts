@@ -1,6 +1,6 @@
-import type { Connection } from './connection.js'
-import { run } from './run.js'
-import { crossSlotsScript } from './scripts.generated.js'
+import type { Connection } from './clients/connection.js'
+import { run } from './scripts/run.js'
+import { crossSlotsScript } from './scripts/scripts.generated.js'
 
 /** So often in a row may a master that passed the trial fail or know none of the keys, before it is given up for a while. */
 const MOST_DOUBTS = 3

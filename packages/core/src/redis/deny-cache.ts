@@ -1,5 +1,5 @@
-import { type Answer, type Ask, CONSUME, PEEK, type Plan, STRIDE } from '../store.js'
-import { areEqual } from './are-equal.js'
+import { type Answer, type Ask, CONSUME, PEEK, type Plan, STRIDE } from '../store/store.js'
+import { areEqual } from '../util/are-equal.js'
 
 /** Longest that a refusal is believed, in ms: so long may room that is made elsewhere go unnoticed. */
 const MOST_MS = 1000

@@ -1,4 +1,4 @@
-import { type Answer, type Ask, CHARGE, CONSUME, REFUND, RELEASE, RENEW, type ResolvedLimit } from '../store.js'
+import { type Answer, type Ask, CHARGE, CONSUME, REFUND, RELEASE, RENEW, type ResolvedLimit } from '../store/store.js'
 
 interface Held {
   readonly ask: Ask

@@ -1,12 +1,12 @@
-import { type Answer, type Ask, CHARGE, PEEK, type Plan } from '../store.js'
+import { type Answer, type Ask, CHARGE, PEEK, type Plan } from '../store/store.js'
 import { decideByCell } from './across-slots.js'
-import type { Connection } from './connection.js'
-import { Answers } from './decode.js'
-import { encode, type PlanText } from './encode.js'
-import { keyStart } from './keys.js'
-import { unreadable } from './reply-reader.js'
-import { readKeys, run } from './run.js'
-import { decideScriptFor, SETTLES } from './script.js'
+import type { Connection } from './clients/connection.js'
+import { Answers } from './scripts/decode.js'
+import { encode, type PlanText } from './scripts/encode.js'
+import { keyStart } from './scripts/keys.js'
+import { unreadable } from './scripts/reply-reader.js'
+import { readKeys, run } from './scripts/run.js'
+import { decideScriptFor, SETTLES } from './scripts/script.js'
 
 interface Moving {
   readonly connection: Connection

@@ -1,0 +1,162 @@
+import { type Answer, type Ask, type Cell, CONSUME, type Plan, REFUND, receiptsOf } from '../../store/store.js'
+import { areEqual } from '../../util/are-equal.js'
+import { reportsOf } from './decode.js'
+import { blockSuffix, cellSuffix, keyStart } from './keys.js'
+import { type Kind, kindNumber, kindOf, partsFor } from './script.js'
+import { TOGETHER_KINDS } from './scripts.generated.js'
+
+/** What the store says of a plan to `decide.lua`, worked out once per plan. */
+export interface PlanText {
+  /** ARGV of the plan, up to its runs. */
+  readonly header: readonly string[]
+  /** What follows the identity in the key of each cell. */
+  readonly cellSuffixes: readonly string[]
+  readonly blockSuffix: string
+  readonly takesPlaces: boolean
+  /** Whether equal decisions on one key are made at once. */
+  readonly goesTogether: boolean
+  /** Which parts of the script it needs, for `decideScriptFor`. */
+  readonly parts: number
+  /** How the reply tells of each cell. */
+  readonly reports: ReturnType<typeof reportsOf>
+}
+
+export function planText(plan: Plan): PlanText {
+  const header = [String(plan.identities), String(plan.cells.length)]
+  for (const cell of plan.cells) {
+    header.push(String(kindNumber(cell)), String(cell.params.length), ...cell.params.map(String))
+  }
+  return {
+    header,
+    cellSuffixes: plan.cells.map((cell) => cellSuffix(plan.policy, cell)),
+    blockSuffix: blockSuffix(plan.policy),
+    takesPlaces: plan.cells.some((cell) => cell.kernel === 'concurrency'),
+    goesTogether:
+      plan.cells.length === 1 && (TOGETHER_KINDS as readonly Kind[]).includes(kindOf(plan.cells[0] as Cell)),
+    parts: partsFor(plan.cells),
+    reports: reportsOf(plan.cells),
+  }
+}
+
+/** Added to the op of asks with `needs`. */
+const RESERVING = 8
+/** Added to the op of decisions that are made at once. */
+const TOGETHER = 16
+
+/** How a script is given its keys: `undeclared`, for keys of several slots of one master; `cells`: those without block keys. */
+export type Keys = 'declared' | 'undeclared' | 'cells'
+
+/** What waits for its decision. */
+interface Pending {
+  readonly ask: Ask
+}
+
+/** A batch as `decide.lua` takes it. */
+export interface Encoded {
+  readonly keys: string[]
+  readonly args: string[]
+}
+
+/**
+ * Asks grouped by plan, in order within each: neighbours that are alike form one run, so that a batch of
+ * such costs one key each and nothing else. Neighbours that are alike and on one key are decided at once, and
+ * cost that key. Without `marker`, each key brings its block keys.
+ */
+export function encode(
+  groups: ReadonlyMap<Plan, readonly Pending[]>,
+  textOf: (plan: Plan) => PlanText,
+  prefix: string,
+  now: number | undefined,
+  marker: string | undefined,
+  kind: Keys = 'declared',
+): Encoded {
+  const keys = marker === undefined ? [] : [marker]
+  const cellKeys = marker === undefined ? [] : keys
+  const args = [now === undefined ? '' : String(now), '', String(groups.size)]
+  for (const [plan, group] of groups) {
+    const text = textOf(plan)
+    args.push(...text.header)
+    const runs = args.push('') - 1
+    let runCount = 0
+    let sizeAt = -1
+    let size = 0
+    let previous: Ask | undefined
+    for (let i = 0; i < group.length; ) {
+      const { ask } = group[i] as Pending
+      const equals = text.goesTogether ? equalsFrom(group, i) : 1
+      i += equals
+      if (equals === 1 && previous && isAlike(previous, ask)) size++
+      else {
+        if (sizeAt >= 0) args[sizeAt] = String(size)
+        runCount++
+        size = equals
+        const op = ask.needs ? ask.op + RESERVING : ask.op
+        args.push(String(equals === 1 ? op : op + TOGETHER))
+        sizeAt = args.push('') - 1
+        for (const cost of ask.costs) args.push(String(cost))
+        if (ask.needs) for (const need of ask.needs) args.push(String(need))
+      }
+      previous = equals === 1 ? ask : undefined
+      if (text.takesPlaces) args.push(ask.lease)
+      if (ask.op === REFUND) pushReceipts(args, ask)
+      pushKeys(keys, cellKeys, ask, text, prefix)
+    }
+    if (sizeAt >= 0) args[sizeAt] = String(size)
+    args[runs] = String(runCount)
+  }
+  if (cellKeys === keys) {
+    args[1] = '-1'
+    return { keys, args }
+  }
+  if (kind === 'cells') {
+    args[1] = '0'
+    return { keys: cellKeys, args }
+  }
+  args[1] = String(keys.length)
+  for (const key of cellKeys) keys.push(key)
+  if (kind === 'declared') return { keys, args }
+  const first = args.length + 1
+  for (const key of keys) args.push(key)
+  args.push(String(first))
+  return { keys: [], args }
+}
+
+/** How many asks from the `first` on are equal, on one key: 1 where the next is another. */
+function equalsFrom(group: readonly Pending[], first: number): number {
+  const { ask } = group[first] as Pending
+  if (ask.op !== CONSUME) return 1
+  let next = first + 1
+  for (; next < group.length; next++) {
+    const other = (group[next] as Pending).ask
+    if (other.identities[0] !== ask.identities[0] || !isAlike(ask, other)) break
+  }
+  return next - first
+}
+
+function isAlike(a: Ask, b: Ask): boolean {
+  if (a.op !== b.op || a.op === REFUND) return false
+  return areEqual(a.costs, b.costs) && areEqual(a.needs, b.needs)
+}
+
+function pushReceipts(args: string[], { plan, charge }: Ask): void {
+  const charged = charge as Answer
+  args.push(String(charged.now))
+  for (const [c, receipt] of receiptsOf(plan, charged).entries()) {
+    args.push(String(receipt), String(charged.given?.[c] ?? 0))
+  }
+}
+
+function pushKeys(keys: string[], cellKeys: string[], ask: Ask, text: PlanText, prefix: string): void {
+  const { plan, identities } = ask
+  if (identities.length === 1) {
+    const start = keyStart(prefix, identities[0] as string)
+    if (keys !== cellKeys) keys.push(start + text.blockSuffix)
+    for (const suffix of text.cellSuffixes) cellKeys.push(start + suffix)
+    return
+  }
+  const starts = identities.map((identity) => keyStart(prefix, identity))
+  if (keys !== cellKeys) for (const start of starts) keys.push(start + text.blockSuffix)
+  for (let i = 0; i < plan.cells.length; i++) {
+    cellKeys.push((starts[(plan.cells[i] as Cell).identity] as string) + text.cellSuffixes[i])
+  }
+}
