@@ -141,10 +141,22 @@ function sendToCluster(cluster: Client, command: Client, isLate: () => boolean):
   command.reject = (error: Error) => {
     // A master that lost touch with the others says this for as long as it is asked: another may have its slots.
     if (error.message.startsWith('CLUSTERDOWN')) cluster.refreshSlotsCache()
-    const isElsewhere = /^(MOVED|ASK) /.test(error.message)
-    return (isElsewhere && !isLate() ? sendAgain : reject).call(command, error)
+    const [, address] = /^(?:MOVED|ASK) \d+ (\S+)/.exec(error.message) ?? []
+    if (address === undefined || isLate()) return reject.call(command, error)
+    const node = nodeAt(cluster, address)
+    if (node.status === 'ready') return sendAgain.call(command, error)
+    // One that is not connected yet would refuse it.
+    if (node.status === 'wait') node.connect().catch(() => {})
+    return nextOf(node, ['ready', 'end']).then(() => (isLate() ? reject : sendAgain).call(command, error))
   }
   return reply
+}
+
+/** The connection of a cluster to a node by the address that a redirection names, made where there is none. */
+function nodeAt(cluster: Client, address: string): Client {
+  const port = address.lastIndexOf(':')
+  const named = { host: address.slice(0, port), port: Number(address.slice(port + 1)) }
+  return cluster.connectionPool.findOrCreate(cluster.natMapper(named))
 }
 
 /** The connection of a cluster to the master of this key, if it has one. */
