@@ -83,8 +83,8 @@ export { type RedisStore, type RedisStoreOptions, redisStore } from './redis/sto
 export { type HttpContext, headerText, pathOf, type RawResponse, RequestContext } from './request/context.js'
 export type { Identity, IdentityByKind, KeyValue } from './store/identity.js'
 export type {
-  Answer,
-  Ask,
+  StoreResult,
+  StoreRequest,
   BlockReport,
   Cell,
   LeaseTerms,

@@ -1,6 +1,6 @@
 import * as bucket from '../../kernels/bucket.js'
 import * as counter from '../../kernels/counter.js'
-import type { Answer, Ask, Cell } from '../../store/store.js'
+import type { StoreResult, StoreRequest, Cell } from '../../store/store.js'
 import { ReplyReader, unreadable } from './reply-reader.js'
 import { type Kind, kindOf } from './script.js'
 
@@ -53,35 +53,35 @@ export class Answers {
     this.#now = this.#reply.uint48()
   }
 
-  next(ask: Ask, reports: readonly Report[]): Answer {
-    if (this.#equals) return this.#nextOfEquals(this.#equals, ask, reports)
+  next(request: StoreRequest, reports: readonly Report[]): StoreResult {
+    if (this.#equals) return this.#nextOfEquals(this.#equals, request, reports)
     const outcome = this.#reply.uint8()
     if (outcome !== EQUALS) {
       this.#reply.at--
-      return this.#read(ask, reports, 0)
+      return this.#read(request, reports, 0)
     }
     const left = this.#reply.uint16()
     const admitted = this.#reply.uint16()
     if (left < 2 || admitted > left) throw unreadable('expected some decisions that were made at once')
     const at = this.#reply.at
     this.#equals = { left, admitted, admittedAt: at, refusedAt: at }
-    return this.#nextOfEquals(this.#equals, ask, reports)
+    return this.#nextOfEquals(this.#equals, request, reports)
   }
 
   /** Each is told what it would have been told if they had been decided one after the other. */
-  #nextOfEquals(equals: Equals, ask: Ask, reports: readonly Report[]): Answer {
+  #nextOfEquals(equals: Equals, request: StoreRequest, reports: readonly Report[]): StoreResult {
     const reply = this.#reply
     const isAdmitted = equals.admitted > 0
     if (isAdmitted) equals.admitted--
     reply.at = isAdmitted ? equals.admittedAt : equals.refusedAt
-    const answer = this.#read(ask, reports, equals.admitted * (ask.costs[0] as number))
-    if (answer.allowed !== isAdmitted) throw unreadable('expected as many to be admitted as it says')
+    const result = this.#read(request, reports, equals.admitted * (request.costs[0] as number))
+    if (result.allowed !== isAdmitted) throw unreadable('expected as many to be admitted as it says')
     if (isAdmitted) equals.refusedAt = reply.at
     if (--equals.left === 0) this.#equals = undefined
-    return answer
+    return result
   }
 
-  #read({ plan, costs, needs = costs }: Ask, reports: readonly Report[], later: number): Answer {
+  #read({ plan, costs, needs = costs }: StoreRequest, reports: readonly Report[], later: number): StoreResult {
     const now = this.#now
     const reply = this.#reply
     const values = this.#values
