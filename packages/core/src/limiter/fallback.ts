@@ -2,7 +2,7 @@ import { memoryStore } from '../memory/store.js'
 import { needsOf } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { keptShare, planShare } from '../policy/share.js'
-import type { Answer, Ask, Plan, Store } from '../store/store.js'
+import type { Plan, Store, StoreRequest, StoreResult } from '../store/store.js'
 import { isImpossible } from '../store/store.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { oneOf } from '../util/validate.js'
@@ -48,17 +48,17 @@ export class StandIn {
   }
 
   /** The verdict on what the store could not be asked, or did not answer. */
-  decide(ask: Ask, from: DecidedBy): Verdict {
-    if (this.#mode !== 'local') return undecided(ask, from, this.#mode === 'allow')
+  decide(request: StoreRequest, from: DecidedBy): Verdict {
+    if (this.#mode !== 'local') return undecided(request, from, this.#mode === 'allow')
     const store = localBeside(this.#store)
-    const plan = this.#planOf(ask.plan as ReadablePlan)
-    if (plan === ask.plan) return decideLocally(store, ask, { ...from, kind: 'unavailable', store })
+    const plan = this.#planOf(request.plan as ReadablePlan)
+    if (plan === request.plan) return decideLocally(store, request, { ...from, kind: 'unavailable', store })
     const kept = from.kept && keptShare(plan, from.kept, this.#share)
-    const needs = kept && needsOf(ask.costs, kept)
-    const { needs: _, ...rest } = ask
-    const local: Ask = { ...rest, plan, ...(needs && { needs }) }
+    const needs = kept && needsOf(request.costs, kept)
+    const { needs: _, ...rest } = request
+    const local: StoreRequest = { ...rest, plan, ...(needs && { needs }) }
     // More than this share ever holds fits the whole, so it is no truth that it never will.
-    if (isImpossible(local) && !isImpossible(ask)) return undecided(ask, from, false)
+    if (isImpossible(local) && !isImpossible(request)) return undecided(request, from, false)
     return decideLocally(store, local, { ...from, kind: 'unavailable', store, kept })
   }
 
@@ -97,12 +97,12 @@ function localBeside(store: Store): Store {
   return local
 }
 
-function decideLocally(store: Store, ask: Ask, from: DecidedBy): Verdict {
-  return Verdict.of(ask, store.decide(ask) as Answer, from)
+function decideLocally(store: Store, request: StoreRequest, from: DecidedBy): Verdict {
+  return Verdict.of(request, store.decide(request) as StoreResult, from)
 }
 
-function undecided(ask: Ask, from: DecidedBy, allowed: boolean): Verdict {
-  const answer: Answer = { now: 0, allowed, values: [], offset: 0 }
+function undecided(request: StoreRequest, from: DecidedBy, allowed: boolean): Verdict {
+  const result: StoreResult = { now: 0, allowed, values: [], offset: 0 }
   const by: DecidedBy = { ...from, kind: 'unavailable', store: undefined, tryAgainMs: allowed ? 0 : TRY_AGAIN_MS }
-  return Verdict.undecided(ask, answer, by)
+  return Verdict.undecided(request, result, by)
 }

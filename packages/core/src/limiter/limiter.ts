@@ -10,7 +10,17 @@ import { checkPriority } from '../policy/priority.js'
 import { choosePolicy } from '../policy/tiers.js'
 import type { HttpContext } from '../request/context.js'
 import type { IdentityByKind, KeyValue } from '../store/identity.js'
-import { type Answer, type Ask, type Cell, type Op, PEEK, REFUND, RELEASE, RENEW, type Store } from '../store/store.js'
+import {
+  type Cell,
+  type Op,
+  PEEK,
+  REFUND,
+  RELEASE,
+  RENEW,
+  type Store,
+  type StoreRequest,
+  type StoreResult,
+} from '../store/store.js'
 import { type Duration, durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
@@ -44,7 +54,7 @@ export interface CostOptions {
 }
 
 /** What is asked with beside the cost. */
-export interface AskOptions extends Omit<CostOptions, 'cost'> {
+export interface DecisionOptions extends Omit<CostOptions, 'cost'> {
   /** Whether only the store's state will do, not what it said a moment ago. @default false */
   readonly fresh?: boolean
 }
@@ -73,7 +83,7 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
 }
 
 /** Names of places taken: unique over processes and over restarts. */
-let leases = 0
+let permits = 0
 const holder = crypto.randomUUID().slice(-12)
 
 export class Limiter<Subject = string> {
@@ -166,7 +176,7 @@ export class Limiter<Subject = string> {
     context: HttpContext<Subject> | undefined,
     cost = 1,
     op?: Op,
-    options: AskOptions = NO_OPTIONS,
+    options: DecisionOptions = NO_OPTIONS,
   ): Verdict | Promise<Verdict> {
     const isGiven = context === undefined && this.#isIdentity(subject)
     const plain = this.#plain
@@ -177,12 +187,12 @@ export class Limiter<Subject = string> {
     const policy = this.#policyOf(subject, isGiven, context, options.tier)
     if (!isGiven) {
       const identities = this.#identities(policy, subject, context)
-      return this.#ask(policy, identities, subject, context, units, op, options)
+      return this.#decideFor(policy, identities, subject, context, units, op, options)
     }
     const keys = this.#given.keysIn(policy, subject)
     const own = subjectOf(this.#subjects, subject, keys)
     const plan = keys.planOf(policy.plan(own, NO_CONTEXT))
-    return this.#ask(policy, keys.identities, own, context, units, op, options, plan)
+    return this.#decideFor(policy, keys.identities, own, context, units, op, options, plan)
   }
 
   /** @internal `decide`, but undefined for a request that has no key and is not limited therefore. */
@@ -190,7 +200,7 @@ export class Limiter<Subject = string> {
     request: Subject,
     context: HttpContext<Subject>,
     cost: number,
-    options: AskOptions = NO_OPTIONS,
+    options: DecisionOptions = NO_OPTIONS,
     op?: Op,
   ): Verdict | Promise<Verdict> | undefined {
     const plain = this.#plain
@@ -198,31 +208,31 @@ export class Limiter<Subject = string> {
     const units = checkCost(this.#policy.where, 'cost', cost)
     const policy = this.#policy.of(request, context)
     const identities = this.#identitiesOfRequest(policy, request, context)
-    return identities && this.#ask(policy, identities, request, context, units, op, options)
+    return identities && this.#decideFor(policy, identities, request, context, units, op, options)
   }
 
-  /** What `#ask` does where there is nothing to work out but the key: nearly every decision, so with as little as that takes. */
+  /** What `#decideFor` does where there is nothing to work out but the key: nearly every decision, so with as little as that takes. */
   #decidePlainly(
     { key, start, where, plan, consume }: Plain<Subject>,
     subject: Subject,
     context: HttpContext<Subject> | undefined,
     op: Op = consume,
-    { fresh = false }: AskOptions,
+    { fresh = false }: DecisionOptions,
   ): Verdict | Promise<Verdict> {
     // Key functions written for HTTP say so themselves when there is no request.
     const given = key ? key(subject, context as HttpContext<Subject>) : subject
     const identities = [start + checkedKey(where, given, context !== undefined)]
-    return this.#decide({ op, plan, identities, costs: plan.ones, lease: '', fresh }, this.#from)
+    return this.#decide({ op, plan, identities, costs: plan.ones, permitId: '', fresh }, this.#from)
   }
 
-  #ask(
+  #decideFor(
     policy: Policy<Subject>,
     identities: readonly string[],
     subject: Subject,
     context: HttpContext<Subject> | undefined,
     cost: number,
     op: Op | undefined,
-    options: AskOptions,
+    options: DecisionOptions,
     // Key and limit functions written for HTTP say so themselves when there is no request.
     plan = policy.plan(subject, context as HttpContext<Subject>),
   ): Verdict | Promise<Verdict> {
@@ -232,38 +242,38 @@ export class Limiter<Subject = string> {
         : checkPriority(policy.where, options.priority)
     const costs = cost === 1 && !plan.countsBytes ? plan.ones : costsOf(policy.where, plan, cost, options.bytes, op)
     const kept = plan.reserves && keptFor(plan, plan.reserves, priority)
-    const charge: Ask = {
+    const charge: StoreRequest = {
       op: op ?? (costs !== plan.ones && takesNothing(costs) ? PEEK : policy.consume),
       plan,
       identities,
       costs,
-      lease: plan.hasLeases ? `${holder}.${(leases++).toString(36)}` : '',
+      permitId: plan.hasPermits ? `${holder}.${(permits++).toString(36)}` : '',
       fresh: options.fresh === true,
     }
-    const ask = kept ? { ...charge, needs: needsOf(costs, kept) } : charge
-    return this.#decide(ask, { ...this.#from, cost, tier: policy.tier, priority, kept })
+    const request = kept ? { ...charge, needs: needsOf(costs, kept) } : charge
+    return this.#decide(request, { ...this.#from, cost, tier: policy.tier, priority, kept })
   }
 
-  #decide(ask: Ask, from: DecidedBy): Verdict | Promise<Verdict> {
+  #decide(request: StoreRequest, from: DecidedBy): Verdict | Promise<Verdict> {
     try {
-      const answer = this.#store.decide(ask)
-      return answer instanceof Promise ? this.#verdictLater(ask, answer, from) : Verdict.of(ask, answer, from)
+      const result = this.#store.decide(request)
+      return result instanceof Promise ? this.#verdictLater(request, result, from) : Verdict.of(request, result, from)
     } catch (error) {
-      return this.#decideWithout(ask, from, error)
+      return this.#decideWithout(request, from, error)
     }
   }
 
   // Apart from `#decide`, which would else make room on the heap for what a closure sees, in every decision.
-  #verdictLater(ask: Ask, answer: Promise<Answer>, from: DecidedBy): Promise<Verdict> {
-    return answer.then(
-      (late) => Verdict.of(ask, late, from),
-      (error) => this.#decideWithout(ask, from, error),
+  #verdictLater(request: StoreRequest, result: Promise<StoreResult>, from: DecidedBy): Promise<Verdict> {
+    return result.then(
+      (late) => Verdict.of(request, late, from),
+      (error) => this.#decideWithout(request, from, error),
     )
   }
 
   /** What happens where the store could not decide. */
-  #decideWithout(ask: Ask, from: DecidedBy, error: unknown): Verdict {
-    if (isUnavailable(error)) return this.#standIn.decide(ask, from)
+  #decideWithout(request: StoreRequest, from: DecidedBy, error: unknown): Verdict {
+    if (isUnavailable(error)) return this.#standIn.decide(request, from)
     throw error
   }
 
@@ -275,7 +285,7 @@ export class Limiter<Subject = string> {
   async refund(subject: Subject, verdict: Verdict): Promise<boolean> {
     const charge = this.#chargeOf(verdict)
     if (!charge || charge.refunded) return false
-    const { identities } = charge.ask
+    const { identities } = charge.request
     const isGiven = this.#isIdentity(subject)
     const policy = this.#policyOf(subject, isGiven, undefined, verdict.tier)
     const given = isGiven
@@ -313,18 +323,19 @@ export class Limiter<Subject = string> {
   async #reduce(charge: Charge, units: number, actual: (charged: number) => number): Promise<boolean> {
     const open = units & ~charge.settled
     charge.settled |= units
-    const { ask } = charge
-    const { countsBytes } = ask.plan as ReadablePlan
-    const costs = ask.costs.map((charged, c) => {
+    const { request } = charge
+    const { countsBytes } = request.plan as ReadablePlan
+    const costs = request.costs.map((charged, c) => {
       if ((open & (countsBytes?.[c] ? SETTLED_BYTES : SETTLED_COST)) === 0) return 0
-      const { kernel, identity } = ask.plan.cells[c] as Cell
+      const { kernel, identity } = request.plan.cells[c] as Cell
       // A place is known by its name, whatever was reset.
       const isGone =
-        kernel !== 'concurrency' && this.#resets.isSince(charge.resets, charge.tier, ask.identities[identity] as string)
+        kernel !== 'concurrency' &&
+        this.#resets.isSince(charge.resets, charge.tier, request.identities[identity] as string)
       return isGone ? 0 : charged - actual(charged)
     })
     if (takesNothing(costs)) return false
-    if (!(await this.#tell(charge, { ...ask, op: REFUND, costs }))) return false
+    if (!(await this.#tell(charge, { ...request, op: REFUND, costs }))) return false
     this.#lines.wake()
     return true
   }
@@ -333,9 +344,9 @@ export class Limiter<Subject = string> {
    * Tells the store that charged, and resolves to whether it heard. Not told again if it did not: it may have
    * heard all the same. What is charged lapses by itself.
    */
-  async #tell({ store, answer }: Charge, ask: Ask): Promise<boolean> {
+  async #tell({ store, result }: Charge, request: StoreRequest): Promise<boolean> {
     try {
-      await store.decide({ ...ask, charge: answer })
+      await store.decide({ ...request, charge: result })
       return true
     } catch (error) {
       if (isUnavailable(error)) return false
@@ -349,15 +360,15 @@ export class Limiter<Subject = string> {
    */
   async release(verdict: Verdict | undefined): Promise<void> {
     const charge = verdict && this.#chargeOf(verdict)
-    if (!charge?.ask.lease || charge.refunded) return
-    if (await this.#tell(charge, { ...charge.ask, op: RELEASE })) this.#lines.wake()
+    if (!charge?.request.permitId || charge.refunded) return
+    if (await this.#tell(charge, { ...charge.request, op: RELEASE })) this.#lines.wake()
   }
 
   /** Holds the permits of a verdict for another `ttl`; permits already released or lapsed are not taken again. */
   async renew(verdict: Verdict): Promise<void> {
     const charge = this.#chargeOf(verdict)
-    if (!charge?.ask.lease || charge.refunded) return
-    await this.#tell(charge, { ...charge.ask, op: RENEW })
+    if (!charge?.request.permitId || charge.refunded) return
+    await this.#tell(charge, { ...charge.request, op: RENEW })
   }
 
   /**
@@ -387,7 +398,7 @@ export class Limiter<Subject = string> {
     subject: Subject,
     context: HttpContext<Subject> | undefined,
     line: LineOptions,
-    options: AskOptions = NO_OPTIONS,
+    options: DecisionOptions = NO_OPTIONS,
   ): Promise<Verdict> {
     const isGiven = context === undefined && this.#isIdentity(subject)
     const policy = this.#policyOf(subject, isGiven, context)
@@ -400,7 +411,7 @@ export class Limiter<Subject = string> {
       lines: linesOf(plan, identities),
       // Somebody else may have made room a moment ago: whoever waits must not wait beyond that.
       decide: (cost, op) =>
-        this.#ask(policy, identities, own, context, cost, op, { ...options, fresh: true }, keys && plan),
+        this.#decideFor(policy, identities, own, context, cost, op, { ...options, fresh: true }, keys && plan),
       giveBack: (verdict) => this.giveBack(verdict),
     }
     return this.#lines.admission(this.#policy.where, asker, line)
@@ -545,12 +556,12 @@ export class Limiter<Subject = string> {
     if (!(verdict instanceof Verdict))
       invalidPolicy(this.#policy.where, 'verdict', 'a verdict of this limiter', verdict)
     const charge = Verdict.chargeOf(verdict)
-    if (charge && charge.ask.plan.policy !== this.#policy.name) {
+    if (charge && charge.request.plan.policy !== this.#policy.name) {
       invalidPolicy(
         this.#policy.where,
         'verdict',
         'a verdict of this limiter',
-        `one of policy ${charge.ask.plan.policy}`,
+        `one of policy ${charge.request.plan.policy}`,
       )
     }
     return charge
@@ -576,7 +587,7 @@ function linesOf({ cells, cellOf }: ReadablePlan, identities: readonly string[])
   })
 }
 
-const NO_OPTIONS: AskOptions = Object.freeze({})
+const NO_OPTIONS: DecisionOptions = Object.freeze({})
 /** Key and limit functions written for HTTP say so themselves when there is no request. */
 const NO_CONTEXT = undefined as never
 const COST_OPTIONS = ['cost', 'bytes', 'priority', 'tier'] as const

@@ -1,6 +1,4 @@
 import {
-  type Answer,
-  type Ask,
   type Cell,
   CHARGE,
   CONSUME,
@@ -10,9 +8,11 @@ import {
   REFUND,
   RELEASE,
   STRIDE,
+  type StoreRequest,
+  type StoreResult,
 } from '../store/store.js'
 
-type Decide = (part: Ask, slot: number) => Promise<Answer>
+type Decide = (part: StoreRequest, slot: number) => Promise<StoreResult>
 
 /** A part of a plan that is decided by itself, such as what lives on one slot, and where its reports stand in the whole. */
 interface Part {
@@ -36,7 +36,7 @@ interface Part {
  * For the moment between the two phases a part is charged for a request that ends up refused, so another
  * may be refused that would have had room.
  */
-export function decideAcrossSlots(given: Ask, slots: readonly number[], decide: Decide): Promise<Answer> {
+export function decideAcrossSlots(given: StoreRequest, slots: readonly number[], decide: Decide): Promise<StoreResult> {
   const distinct = [...new Set(slots)]
   return decideInParts(given, partsOf(given.plan, slots), (part, i) => decide(part, distinct[i] as number))
 }
@@ -45,53 +45,56 @@ export function decideAcrossSlots(given: Ask, slots: readonly number[], decide: 
  * The same for keys of one slot while that moves to another node: some are here and some there, so no script may touch
  * two of them. `decide` is asked each cell alone, blocks aside.
  */
-export function decideByCell(given: Ask, decide: (part: Ask) => Promise<Answer>): Promise<Answer> {
+export function decideByCell(
+  given: StoreRequest,
+  decide: (part: StoreRequest) => Promise<StoreResult>,
+): Promise<StoreResult> {
   return decideInParts(given, cellsOf(given.plan), decide)
 }
 
 async function decideInParts(
-  given: Ask,
+  given: StoreRequest,
   parts: readonly Part[],
-  decide: (part: Ask, i: number) => Promise<Answer>,
-): Promise<Answer> {
-  const ask = given.op === CHARGE ? { ...given, op: firstOpOfCharge(given) } : given
-  const asks = partAsks(ask, parts)
-  const settled = await Promise.allSettled(asks.map(decide))
-  const answers = settled.map((result) => (result.status === 'fulfilled' ? result.value : undefined))
+  decide: (part: StoreRequest, i: number) => Promise<StoreResult>,
+): Promise<StoreResult> {
+  const request = given.op === CHARGE ? { ...given, op: firstOpOfCharge(given) } : given
+  const requests = partAsks(request, parts)
+  const settled = await Promise.allSettled(requests.map(decide))
+  const results = settled.map((result) => (result.status === 'fulfilled' ? result.value : undefined))
   const failure = settled.find((result) => result.status === 'rejected')
 
-  const allowed = answers.every((answer) => answer?.allowed)
-  if (!allowed && ask.op === CONSUME) {
-    const isCharged = given.op === CHARGE && !failure && !answers.some((answer) => answer?.block)
+  const allowed = results.every((result) => result?.allowed)
+  if (!allowed && request.op === CONSUME) {
+    const isCharged = given.op === CHARGE && !failure && !results.some((result) => result?.block)
     const seconds = parts.map(async (part, i) => {
-      const first = answers[i]
+      const first = results[i]
       if (!first) return
-      const again = (op: Ask['op']) => decide({ ...(asks[i] as Ask), op, charge: first }, i)
-      if (isCharged) answers[i] = await refusalCharged(part, first, again)
-      else if (first.allowed) answers[i] = { ...(await again(REFUND)), allowed: true }
+      const again = (op: StoreRequest['op']) => decide({ ...(requests[i] as StoreRequest), op, charge: first }, i)
+      if (isCharged) results[i] = await refusalCharged(part, first, again)
+      else if (first.allowed) results[i] = { ...(await again(REFUND)), allowed: true }
     })
     const all = Promise.allSettled(seconds)
     // What could not be decided is not kept waiting for what is given back. What was refused stays so, however that goes.
     if (!failure) await all
   }
   if (failure) throw failure.reason
-  const answer = whole(ask, parts, answers as Answer[], allowed)
-  answersOf.set(answer, answers as Answer[])
-  return answer
+  const result = whole(request, parts, results as StoreResult[], allowed)
+  answersOf.set(result, results as StoreResult[])
+  return result
 }
 
 /** A refusal is charged once it is one: no slot knows of the limits, the blocks or the failure of another. */
-function firstOpOfCharge(ask: Ask): Ask['op'] {
+function firstOpOfCharge(request: StoreRequest): StoreRequest['op'] {
   // What can never fit is charged nowhere.
-  return isImpossible(ask) ? PEEK : CONSUME
+  return isImpossible(request) ? PEEK : CONSUME
 }
 
 /** Sees to it that a slot has charged a refusal, and tells what that has left. A refused request is not in flight. */
 async function refusalCharged(
   { plan }: Part,
-  first: Answer,
-  again: (op: Ask['op']) => Promise<Answer>,
-): Promise<Answer> {
+  first: StoreResult,
+  again: (op: StoreRequest['op']) => Promise<StoreResult>,
+): Promise<StoreResult> {
   const charge = first.allowed ? first : await again(CHARGE)
   if (charge.allowed && plan.cells.some(({ kernel }) => kernel === 'concurrency')) await again(RELEASE)
   const told = first.allowed ? await again(PEEK) : charge
@@ -101,22 +104,22 @@ async function refusalCharged(
 
 /** A decision that was made whole, as the parts of it by slot: what each was asked and answered. */
 export function partsOfWhole(
-  ask: Ask,
+  request: StoreRequest,
   slots: readonly number[],
-  answer: Answer,
-): { ask: Ask; answer: Answer; slot: number }[] {
-  const parts = partsOf(ask.plan, slots)
-  const asks = partAsks(ask, parts)
+  result: StoreResult,
+): { request: StoreRequest; result: StoreResult; slot: number }[] {
+  const parts = partsOf(request.plan, slots)
+  const requests = partAsks(request, parts)
   const distinct = [...new Set(slots)]
   return parts.map((part, i) => ({
-    ask: asks[i] as Ask,
-    answer: partAnswer(part, answer),
+    request: requests[i] as StoreRequest,
+    result: partAnswer(part, result),
     slot: distinct[i] as number,
   }))
 }
 
 /** The answers that an answer to the whole was put together from: slots have clocks, and a refund needs each one's. */
-const answersOf = new WeakMap<Answer, readonly Answer[]>()
+const answersOf = new WeakMap<StoreResult, readonly StoreResult[]>()
 
 const partsByPlan = new WeakMap<Plan, Map<string, Part[]>>()
 
@@ -169,18 +172,18 @@ function part(plan: Plan, identities: readonly number[], contains: (cell: Cell) 
   return { plan: partial, identities, cells, positions }
 }
 
-function partAsks(ask: Ask, parts: readonly Part[]): Ask[] {
-  const { charge } = ask
+function partAsks(request: StoreRequest, parts: readonly Part[]): StoreRequest[] {
+  const { charge } = request
   const charges = charge && answersOf.get(charge)
   return parts.map((part, i) => {
     // What was charged as a whole, such as on one master, can still be given back by parts.
     const own = charges?.length === parts.length ? charges[i] : charge && partAnswer(part, charge)
-    return partAsk(ask, part, own)
+    return partAsk(request, part, own)
   })
 }
 
 /** What an answer to the whole says of a part. */
-function partAnswer({ cells, positions }: Part, { now, allowed, values, offset, given }: Answer): Answer {
+function partAnswer({ cells, positions }: Part, { now, allowed, values, offset, given }: StoreResult): StoreResult {
   const own: number[] = []
   for (const position of values.length > 0 ? positions : []) {
     const at = offset + position * STRIDE
@@ -189,35 +192,44 @@ function partAnswer({ cells, positions }: Part, { now, allowed, values, offset, 
   return { now, allowed, values: own, offset: 0, ...(given && { given: cells.map((c) => given[c] as number) }) }
 }
 
-function partAsk(ask: Ask, { plan, identities, cells }: Part, charge: Answer | undefined): Ask {
+function partAsk(
+  request: StoreRequest,
+  { plan, identities, cells }: Part,
+  charge: StoreResult | undefined,
+): StoreRequest {
   return {
-    op: ask.op,
+    op: request.op,
     plan,
-    identities: identities.map((i) => ask.identities[i] as string),
-    costs: cells.map((i) => ask.costs[i] as number),
-    ...(ask.needs && { needs: cells.map((i) => ask.needs?.[i] as number) }),
-    lease: ask.lease,
+    identities: identities.map((i) => request.identities[i] as string),
+    costs: cells.map((i) => request.costs[i] as number),
+    ...(request.needs && { needs: cells.map((i) => request.needs?.[i] as number) }),
+    permitId: request.permitId,
     // A part's refusal says nothing of the whole.
     fresh: true,
     ...(charge && { charge }),
   }
 }
 
-function whole(ask: Ask, parts: readonly Part[], answers: readonly Answer[], allowed: boolean): Answer {
-  const now = Math.min(...answers.map((answer) => answer.now))
-  const block = answers.find((answer) => answer.block)?.block
+function whole(
+  request: StoreRequest,
+  parts: readonly Part[],
+  results: readonly StoreResult[],
+  allowed: boolean,
+): StoreResult {
+  const now = Math.min(...results.map((result) => result.now))
+  const block = results.find((result) => result.block)?.block
   if (block) return { now, allowed: false, values: [], offset: 0, block }
-  const values: number[] = new Array(ask.plan.reports * STRIDE).fill(0)
+  const values: number[] = new Array(request.plan.reports * STRIDE).fill(0)
   let given: number[] | undefined
   parts.forEach(({ positions, cells }, i) => {
-    const answer = answers[i] as Answer
-    for (const [n, units] of (answer.given ?? []).entries()) {
-      given ??= ask.plan.cells.map(() => 0)
+    const result = results[i] as StoreResult
+    for (const [n, units] of (result.given ?? []).entries()) {
+      given ??= request.plan.cells.map(() => 0)
       given[cells[n] as number] = units
     }
     positions.forEach((position, n) => {
       for (let k = 0; k < STRIDE; k++) {
-        values[position * STRIDE + k] = answer.values[answer.offset + n * STRIDE + k] as number
+        values[position * STRIDE + k] = result.values[result.offset + n * STRIDE + k] as number
       }
     })
   })

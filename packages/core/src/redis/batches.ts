@@ -1,4 +1,4 @@
-import { type Answer, type Ask, type Plan, REFUND } from '../store/store.js'
+import { type Plan, REFUND, type StoreRequest, type StoreResult } from '../store/store.js'
 import type { Breaker } from './breaker.js'
 import type { Connection } from './clients/connection.js'
 import { CrossSlots } from './cross-slots.js'
@@ -21,7 +21,7 @@ export interface BatchOptions {
   /** Whether one script may decide keys of several slots of a master, which the server is not told of beforehand. */
   readonly undeclaredKeys: boolean
   /** Told of every answer, in the order of decisions, before its asker; `sentAt` is by the performance clock. */
-  readonly onAnswer: (ask: Ask, answer: Answer, slot: number, sentAt: number) => void
+  readonly onAnswer: (request: StoreRequest, result: StoreResult, slot: number, sentAt: number) => void
   /** Hears how each run went. */
   readonly breaker: Breaker
 }
@@ -30,13 +30,13 @@ export interface BatchOptions {
 const ASSUME_BLOCKED_MS = 1000
 
 interface Pending {
-  readonly ask: Ask
+  readonly request: StoreRequest
   /** Of its keys; of several, the first. */
   readonly slot: number
-  readonly resolve: (answer: Answer) => void
+  readonly resolve: (result: StoreResult) => void
   readonly reject: (error: Error) => void
   /** How it is decided where its keys turn out to be on several nodes; undefined where they are on one slot. */
-  readonly apart: (() => Promise<Answer>) | undefined
+  readonly apart: (() => Promise<StoreResult>) | undefined
 }
 
 /** What is sent as one script run. */
@@ -95,9 +95,9 @@ export class Batches {
   }
 
   /** `apart`: for keys that `canDecideTogether`. */
-  decide(ask: Ask, slot: number, apart?: () => Promise<Answer>): Promise<Answer> {
+  decide(request: StoreRequest, slot: number, apart?: () => Promise<StoreResult>): Promise<StoreResult> {
     return new Promise((resolve, reject) => {
-      const pending = { ask, slot, resolve, reject, apart }
+      const pending = { request, slot, resolve, reject, apart }
       const at = (this.#crossSlots && this.#connection.nodeOf(slot)) || slot
       const line = this.#waiting.get(at)
       if (!line) this.#waiting.set(at, [pending])
@@ -135,8 +135,8 @@ export class Batches {
 
   /** What gives back goes by slot: done in part it could not be undone. So does what was asked of the same slot, to stay in order. */
   #sendToNode(line: readonly Pending[], node: string): void {
-    const isGivenBack = (slot: number) => line.some((other) => other.slot === slot && other.ask.op >= REFUND)
-    const apart = line.some(({ ask }) => ask.op >= REFUND) ? line.filter(({ slot }) => isGivenBack(slot)) : []
+    const isGivenBack = (slot: number) => line.some((other) => other.slot === slot && other.request.op >= REFUND)
+    const apart = line.some(({ request }) => request.op >= REFUND) ? line.filter(({ slot }) => isGivenBack(slot)) : []
     const together = apart.length > 0 ? line.filter((pending) => !apart.includes(pending)) : line
     if (together.length > 0) this.#send(together, (together[0] as Pending).slot, node)
     this.#sendBySlot(apart)
@@ -192,7 +192,7 @@ export class Batches {
     let parts = 0
     for (const [plan, group] of groups) {
       parts |= this.#textOf(plan).parts
-      if (group.some(({ ask }) => ask.op >= REFUND)) parts |= SETTLES
+      if (group.some(({ request }) => request.op >= REFUND)) parts |= SETTLES
     }
     const keys = batch.node === undefined ? 'declared' : 'undeclared'
     const encoded = () => encode(groups, this.#textOf, prefix, clock?.(), marker, keys)
@@ -204,14 +204,14 @@ export class Batches {
 
   #heard(batch: Batch, reply: unknown, mayBeEmpty: boolean): void {
     try {
-      const answers = new Answers(reply)
-      if (mayBeEmpty && answers.isSomebodyBlocked) {
+      const results = new Answers(reply)
+      if (mayBeEmpty && results.isSomebodyBlocked) {
         const now = performance.now()
         this.#blockedUntil = now + ASSUME_BLOCKED_MS
         this.#run(batch, this.#leftMs(batch.sentAt), undefined)
         return
       }
-      this.#settle(batch, answers)
+      this.#settle(batch, results)
     } catch (error) {
       this.#failed(batch, error as Error)
       return
@@ -228,7 +228,7 @@ export class Batches {
       this.#decideEach(batch)
       return
     }
-    breaker.failed(slot, error, probeKey(prefix, line[0]?.ask.identities[0]))
+    breaker.failed(slot, error, probeKey(prefix, line[0]?.request.identities[0]))
     for (const { reject } of line) reject(error)
     this.#over()
   }
@@ -238,12 +238,12 @@ export class Batches {
     const { prefix, clock, onAnswer, breaker } = this.#options
     breaker.succeeded(slot)
     const moving = { connection: this.#connection, prefix, clock, textOf: this.#textOf }
-    const decisions = line.map(async ({ ask, resolve, reject }) => {
+    const decisions = line.map(async ({ request, resolve, reject }) => {
       try {
-        const answer = await decideOnMovingSlot(moving, ask, () => this.#leftMs(sentAt))
+        const result = await decideOnMovingSlot(moving, request, () => this.#leftMs(sentAt))
         // What was put together of several answers is not to be told again.
-        onAnswer({ ...ask, fresh: true }, answer, slot, sentAt)
-        resolve(answer)
+        onAnswer({ ...request, fresh: true }, result, slot, sentAt)
+        resolve(result)
       } catch (error) {
         reject(error as Error)
       }
@@ -256,22 +256,22 @@ export class Batches {
     for (const resolve of this.#drained.splice(0)) resolve()
   }
 
-  #settle({ groups, node, line, sentAt }: Batch, answers: Answers): void {
-    const settled: (Answer | undefined)[] = []
+  #settle({ groups, node, line, sentAt }: Batch, results: Answers): void {
+    const settled: (StoreResult | undefined)[] = []
     for (const [plan, group] of groups) {
       const { reports } = this.#textOf(plan)
-      for (const { ask } of group) settled.push(answers.next(ask, reports))
+      for (const { request } of group) settled.push(results.next(request, reports))
     }
-    answers.end()
+    results.end()
     const { onAnswer } = this.#options
     let i = 0
     const elsewhere: Pending[] = []
     for (const group of groups.values()) {
       for (const pending of group) {
-        const answer = settled[i++]
-        if (answer) {
-          onAnswer(pending.ask, answer, pending.slot, sentAt)
-          pending.resolve(answer)
+        const result = settled[i++]
+        if (result) {
+          onAnswer(pending.request, result, pending.slot, sentAt)
+          pending.resolve(result)
         } else elsewhere.push(pending)
       }
     }
@@ -293,18 +293,18 @@ export function probeKey(prefix: string, identity = ''): string {
 
 /** Of some slots that a line asks for. */
 function probeKeys(prefix: string, line: readonly Pending[]): string[] {
-  const bySlot = new Map(line.map(({ ask, slot }) => [slot, ask.identities[0]]))
+  const bySlot = new Map(line.map(({ request, slot }) => [slot, request.identities[0]]))
   return [...bySlot.values()].slice(0, 4).map((identity) => probeKey(prefix, identity))
 }
 
 function byPlan(line: readonly Pending[]): ReadonlyMap<Plan, readonly Pending[]> {
-  const plan = line[0]?.ask.plan as Plan
-  if (line.every(({ ask }) => ask.plan === plan)) return new Map([[plan, line]])
+  const plan = line[0]?.request.plan as Plan
+  if (line.every(({ request }) => request.plan === plan)) return new Map([[plan, line]])
   const groups = new Map<Plan, Pending[]>()
   for (const pending of line) {
-    const group = groups.get(pending.ask.plan)
+    const group = groups.get(pending.request.plan)
     if (group) group.push(pending)
-    else groups.set(pending.ask.plan, [pending])
+    else groups.set(pending.request.plan, [pending])
   }
   return groups
 }

@@ -1,5 +1,13 @@
 import calculateSlot from 'cluster-key-slot'
-import { type Answer, type Ask, type Cell, type Plan, REFUND, RELEASE, type Store } from '../store/store.js'
+import {
+  type Cell,
+  type Plan,
+  REFUND,
+  RELEASE,
+  type Store,
+  type StoreRequest,
+  type StoreResult,
+} from '../store/store.js'
 import { durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
@@ -102,7 +110,7 @@ export class RedisStore implements Store {
   readonly #timeoutMs: number
   readonly #marker: string | undefined
   /** Decisions across slots that are under way: between their two phases nothing of them is with the batches. */
-  readonly #acrossSlots = new Set<Promise<Answer>>()
+  readonly #acrossSlots = new Set<Promise<StoreResult>>()
   #closing: Promise<void> | undefined
   /** What decisions fail with from `close` on. One error for all: a stack for each would cost more than the decision. */
   #closed: SluiceError | undefined
@@ -134,15 +142,15 @@ export class RedisStore implements Store {
       clock: options.clock,
       marker: this.#marker,
       undeclaredKeys: options.undeclaredKeys !== false,
-      onAnswer: (ask, answer, slot, sentAt) => {
-        this.#denials?.hear(ask, answer, sentAt)
-        if (ask.lease !== '') this.#hearOfPlaces(ask, answer, slot)
+      onAnswer: (request, result, slot, sentAt) => {
+        this.#denials?.hear(request, result, sentAt)
+        if (request.permitId !== '') this.#hearOfPlaces(request, result, slot)
       },
       breaker: this.#breaker,
     })
     this.#denials = options.denyCache ? new DenyCache(options.clock) : undefined
     this.#leases = new Leases({
-      decide: (ask) => this.#decideShared(ask),
+      decide: (request) => this.#decideShared(request),
       isOneRun: (identities) => !connection.isCluster || isOne(this.#slots(identities)),
       clock: options.clock,
     })
@@ -154,48 +162,49 @@ export class RedisStore implements Store {
   }
 
   /** What is leased is spent here, what was refused a moment ago is refused here, and Redis is asked the rest. */
-  decide(ask: Ask): Answer | Promise<Answer> {
+  decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
     // What gives back still goes out, as long as there is a connection: there is no more of it than was admitted before.
-    if (this.#closed && ask.op !== REFUND && ask.op !== RELEASE) throw this.#closed
-    return ask.plan.cells[0]?.lease ? this.#leases.decide(ask) : this.#decideShared(ask)
+    if (this.#closed && request.op !== REFUND && request.op !== RELEASE) throw this.#closed
+    return request.plan.cells[0]?.lease ? this.#leases.decide(request) : this.#decideShared(request)
   }
 
-  #decideShared(ask: Ask): Answer | Promise<Answer> {
-    const known = this.#denials?.find(ask)
+  #decideShared(request: StoreRequest): StoreResult | Promise<StoreResult> {
+    const known = this.#denials?.find(request)
     if (known) return known
-    return ask.op === REFUND || ask.op === RELEASE
-      ? this.#clearing(ask.plan, ask.identities, () => this.#askRedis(ask))
-      : this.#askRedis(ask)
+    return request.op === REFUND || request.op === RELEASE
+      ? this.#clearing(request.plan, request.identities, () => this.#askRedis(request))
+      : this.#askRedis(request)
   }
 
-  #askRedis(ask: Ask): Promise<Answer> {
+  #askRedis(request: StoreRequest): Promise<StoreResult> {
     if (!this.#connection.isCluster) {
       this.#refuseIfAway(0)
-      return this.#batches.decide(ask, 0)
+      return this.#batches.decide(request, 0)
     }
-    const slots = this.#slots(ask.identities)
+    const slots = this.#slots(request.identities)
     // Before any part is charged, as all would have to be given back.
     for (const slot of slots) this.#refuseIfAway(slot)
-    if (isOne(slots)) return this.#batches.decide(ask, slots[0] as number)
-    if (ask.op < REFUND && this.#batches.canDecideTogether(slots)) {
-      return this.#noted(this.#batches.decide(ask, slots[0] as number, () => this.#askBySlot(ask, slots)))
+    if (isOne(slots)) return this.#batches.decide(request, slots[0] as number)
+    if (request.op < REFUND && this.#batches.canDecideTogether(slots)) {
+      return this.#noted(this.#batches.decide(request, slots[0] as number, () => this.#askBySlot(request, slots)))
     }
-    return this.#noted(this.#askBySlot(ask, slots))
+    return this.#noted(this.#askBySlot(request, slots))
   }
 
-  #askBySlot(ask: Ask, slots: readonly number[]): Promise<Answer> {
-    const decide = () => decideAcrossSlots(ask, slots, (part, slot) => this.#batches.decide(part, slot))
-    return this.#denials ? this.#denials.hearWhole(ask, decide) : decide()
+  #askBySlot(request: StoreRequest, slots: readonly number[]): Promise<StoreResult> {
+    const decide = () => decideAcrossSlots(request, slots, (part, slot) => this.#batches.decide(part, slot))
+    return this.#denials ? this.#denials.hearWhole(request, decide) : decide()
   }
 
   /** Places are freed by slot, also those that were taken on several at once. */
-  #hearOfPlaces(ask: Ask, answer: Answer, slot: number): void {
-    const slots = this.#connection.isCluster && ask.identities.length > 1 ? this.#slots(ask.identities) : [slot]
-    if (isOne(slots)) this.#places.heard(ask, answer, slot)
-    else for (const part of partsOfWhole(ask, slots, answer)) this.#places.heard(part.ask, part.answer, part.slot)
+  #hearOfPlaces(request: StoreRequest, result: StoreResult, slot: number): void {
+    const slots = this.#connection.isCluster && request.identities.length > 1 ? this.#slots(request.identities) : [slot]
+    if (isOne(slots)) this.#places.heard(request, result, slot)
+    else
+      for (const part of partsOfWhole(request, slots, result)) this.#places.heard(part.request, part.result, part.slot)
   }
 
-  #noted(decision: Promise<Answer>): Promise<Answer> {
+  #noted(decision: Promise<StoreResult>): Promise<StoreResult> {
     this.#acrossSlots.add(decision)
     const over = () => this.#acrossSlots.delete(decision)
     decision.then(over, over)
@@ -273,7 +282,7 @@ export class RedisStore implements Store {
   /** What Redis cannot be told lapses by itself. */
   async #freePlaces(): Promise<void> {
     const held = this.#places.takeAll().filter(({ slot }) => !this.#breaker.causeFor(slot))
-    await Promise.allSettled(held.map(({ ask, slot }) => this.#batches.decide(ask, slot)))
+    await Promise.allSettled(held.map(({ request, slot }) => this.#batches.decide(request, slot)))
   }
 
   #clearing<T>(plan: Plan, identities: readonly string[], clear: () => Promise<T>): Promise<T> {

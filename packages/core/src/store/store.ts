@@ -43,7 +43,7 @@ export interface Cell {
   readonly id: string
   /** The kernel's parameters, in the order the kernel names them. */
   readonly params: readonly number[]
-  /** Which of the identities of an `Ask` this cell is charged on. */
+  /** Which of the identities of an `StoreRequest` this cell is charged on. */
   readonly identity: number
   /** What is reported: one limit, or several that share one log. */
   readonly limits: readonly ResolvedLimit[]
@@ -55,7 +55,7 @@ export interface Cell {
 export interface Plan {
   readonly policy: string
   readonly cells: readonly Cell[]
-  /** How many identities an `Ask` for this plan carries. */
+  /** How many identities an `StoreRequest` for this plan carries. */
   readonly identities: number
   /** How many limits all cells report. */
   readonly reports: number
@@ -77,7 +77,7 @@ export const RENEW = 5
 export type Op = typeof CONSUME | typeof PEEK | typeof CHARGE | typeof REFUND | typeof RELEASE | typeof RENEW
 
 /** One decision asked of a store. */
-export interface Ask {
+export interface StoreRequest {
   readonly op: Op
   readonly plan: Plan
   readonly identities: readonly string[]
@@ -86,17 +86,17 @@ export interface Ask {
   /** Units per cell that must have room, where that is more than what is charged; absent where it is nowhere. */
   readonly needs?: readonly number[]
   /** Names the places taken in `concurrency` cells; empty where the plan has none. */
-  readonly lease: string
+  readonly permitId: string
   /** Not to be answered by what the same was answered a moment ago: somebody waits for that to change. */
   readonly fresh?: boolean
   /** For `REFUND`: the answer to the charge that is given back. */
-  readonly charge?: Answer
+  readonly charge?: StoreResult
 }
 
-/** Numbers per reported limit in `Answer.values`. */
+/** Numbers per reported limit in `StoreResult.values`. */
 export const STRIDE = 4
 
-export interface Answer {
+export interface StoreResult {
   /** The store's clock at the decision, in ms. */
   readonly now: number
   readonly allowed: boolean
@@ -115,7 +115,7 @@ export interface Answer {
 }
 
 /** The receipt of each cell in an answer: what a refund has to know. */
-export function receiptsOf({ cells }: Plan, { values, offset }: Answer): number[] {
+export function receiptsOf({ cells }: Plan, { values, offset }: StoreResult): number[] {
   let at = offset + STRIDE - 1
   return cells.map(({ limits }) => {
     const receipt = values[at] as number
@@ -125,7 +125,7 @@ export function receiptsOf({ cells }: Plan, { values, offset }: Answer): number[
 }
 
 /** Whether a limit can never hold what is asked of it. */
-export function isImpossible({ plan, costs, needs }: Ask): boolean {
+export function isImpossible({ plan, costs, needs }: StoreRequest): boolean {
   return plan.cells.some((cell: Cell, c) =>
     cell.limits.some(({ capacity }) => (needs?.[c] ?? (costs[c] as number)) > capacity),
   )
@@ -144,7 +144,7 @@ export interface Store {
    * Decides at one instant of the store's clock. A store in this process answers without a promise. One
    * that cannot be reached throws or rejects with `STORE_UNAVAILABLE`, and the limiter's `onUnavailable` decides.
    */
-  decide(ask: Ask): Answer | Promise<Answer>
+  decide(request: StoreRequest): StoreResult | Promise<StoreResult>
   /** Forgets the state of these identities under this plan. Blocks stay. */
   reset(plan: Plan, identities: readonly string[]): void | Promise<void>
   /** Refuses an identity under a policy name until `forMs` from now, by the store's clock. */

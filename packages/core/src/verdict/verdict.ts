@@ -2,8 +2,6 @@ import type { Limit } from '../policy/limits/limit.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { type Identity, identityIn } from '../store/identity.js'
 import {
-  type Answer,
-  type Ask,
   type BlockReport,
   type Cell,
   PEEK,
@@ -12,6 +10,8 @@ import {
   type ResolvedLimit,
   STRIDE,
   type Store,
+  type StoreRequest,
+  type StoreResult,
 } from '../store/store.js'
 import { SluiceError, show } from '../util/errors.js'
 
@@ -144,8 +144,8 @@ export class Verdict {
   readonly degraded: boolean
   /** Whether nobody acts on it: `mode: 'report'`, or a key that `enforcePercent` leaves out. */
   readonly reported: boolean
-  readonly #ask: Ask
-  readonly #answer: Answer
+  readonly #request: StoreRequest
+  readonly #result: StoreResult
   readonly #from: DecidedBy
   readonly #isCharged: boolean
   #charge: Charge | undefined
@@ -153,8 +153,8 @@ export class Verdict {
 
   /** @internal Use `Verdict.of`. What all limits say together; `retryMs` is negative where it will never be admitted. */
   constructor(
-    ask: Ask,
-    answer: Answer,
+    request: StoreRequest,
+    result: StoreResult,
     from: DecidedBy,
     charged: boolean,
     allowed: boolean,
@@ -165,21 +165,21 @@ export class Verdict {
     marks: Marks = NO_MARKS,
   ) {
     this.allowed = allowed
-    this.policy = ask.plan.policy
+    this.policy = request.plan.policy
     this.kind = from.kind
-    this.reason = allowed ? undefined : refusalReason(answer, retryMs < 0, from)
+    this.reason = allowed ? undefined : refusalReason(result, retryMs < 0, from)
     this.remaining = remaining
     this.retryAfterMs = retryMs < 0 ? undefined : retryMs
     this.resetAfterMs = resetMs
     this.delayMs = delayMs
-    this.block = answer.block
+    this.block = result.block
     this.cost = charged ? from.cost : 0
     this.tier = from.tier
     this.priority = from.priority
     this.degraded = marks.degraded === true
     this.reported = marks.reported === true
-    this.#ask = ask
-    this.#answer = answer
+    this.#request = request
+    this.#result = result
     this.#from = from
     this.#isCharged = charged
   }
@@ -189,7 +189,7 @@ export class Verdict {
    * They are made when first asked for, so a copy by `{ ...verdict }` is without them; `toJSON()` is with them.
    */
   get limits(): readonly LimitReport[] {
-    this.#limits ??= reportsOf(this.#ask, this.#answer, this.#from)
+    this.#limits ??= reportsOf(this.#request, this.#result, this.#from)
     return this.#limits
   }
 
@@ -219,20 +219,21 @@ export class Verdict {
   }
 
   /** @internal The verdict that a store's answer is: an allowed ask has charged, unless it was a peek. */
-  static of(ask: Ask, answer: Answer, from: DecidedBy): Verdict {
-    const { allowed, values, offset, block } = answer
-    const charged = allowed && ask.op !== PEEK
-    if (!(ask.plan as ReadablePlan).isSimple || block || from.kept) return summed(ask, answer, from, charged, NO_MARKS)
+  static of(request: StoreRequest, result: StoreResult, from: DecidedBy): Verdict {
+    const { allowed, values, offset, block } = result
+    const charged = allowed && request.op !== PEEK
+    if (!(request.plan as ReadablePlan).isSimple || block || from.kept)
+      return summed(request, result, from, charged, NO_MARKS)
     // Nearly every one: what its only limit says.
     const remaining = values[offset] as number
     const retryMs = values[offset + 1] as number
     const resetMs = values[offset + 2] as number
-    return new Verdict(ask, answer, from, charged, allowed, remaining, retryMs, resetMs, 0)
+    return new Verdict(request, result, from, charged, allowed, remaining, retryMs, resetMs, 0)
   }
 
   /** @internal The verdict where nothing decided: `from` says what becomes of the request. */
-  static undecided(ask: Ask, answer: Answer, from: DecidedBy): Verdict {
-    return summed(ask, answer, from, false, NO_MARKS)
+  static undecided(request: StoreRequest, result: StoreResult, from: DecidedBy): Verdict {
+    return summed(request, result, from, false, NO_MARKS)
   }
 
   /** @internal What a refund or release needs; undefined where nothing was charged. */
@@ -240,7 +241,15 @@ export class Verdict {
     if (verdict.#charge || !verdict.#isCharged) return verdict.#charge
     const store = verdict.#from.store as Store
     const { tier, resets } = verdict.#from
-    verdict.#charge = { store, ask: verdict.#ask, answer: verdict.#answer, tier, resets, refunded: false, settled: 0 }
+    verdict.#charge = {
+      store,
+      request: verdict.#request,
+      result: verdict.#result,
+      tier,
+      resets,
+      refunded: false,
+      settled: 0,
+    }
     return verdict.#charge
   }
 
@@ -252,37 +261,37 @@ export class Verdict {
 
   /** @internal What it was decided by: the same for all verdicts with limits of the same names and sizes. */
   static planOf(verdict: Verdict): Plan {
-    return verdict.#ask.plan
+    return verdict.#request.plan
   }
 
   /** @internal The limits that decided, as they were made, in the order of `limits`. */
   static definitionsOf(verdict: Verdict): readonly Limit[] {
-    return (verdict.#ask.plan as ReadablePlan).definitions
+    return (verdict.#request.plan as ReadablePlan).definitions
   }
 
   /** @internal The keys it was given for, as one text. */
   static keyOf(verdict: Verdict): string {
-    return verdict.#ask.identities.join('\n')
+    return verdict.#request.identities.join('\n')
   }
 
   /** @internal The same verdict, marked: one that was handed out never changes. Both share one charge, given back once. */
   static marked(verdict: Verdict, marks: Marks): Verdict {
     const charge = Verdict.chargeOf(verdict)
     const isCharged = charge !== undefined && !charge.refunded
-    const copy = summed(verdict.#ask, verdict.#answer, verdict.#from, isCharged, marks)
+    const copy = summed(verdict.#request, verdict.#result, verdict.#from, isCharged, marks)
     copy.#charge = charge
     return copy
   }
 
   /** @internal What was decided on, each once. */
   static identitiesOf(verdict: Verdict): readonly string[] {
-    const { identities } = verdict.#ask
+    const { identities } = verdict.#request
     return identities.length === 1 ? identities : [...new Set(identities)]
   }
 
   /** @internal The identities on which a limit had no room, each once. */
   static refusingIdentities(verdict: Verdict): readonly string[] {
-    const { plan, identities } = verdict.#ask
+    const { plan, identities } = verdict.#request
     const { cells, cellOf } = plan as ReadablePlan
     const refusing = new Set<string>()
     for (const [i, { allowed }] of verdict.limits.entries()) {
@@ -323,8 +332,8 @@ const NO_MARKS: Marks = {}
 /** @internal */
 export interface Charge {
   readonly store: Store
-  readonly ask: Ask
-  readonly answer: Answer
+  readonly request: StoreRequest
+  readonly result: StoreResult
   readonly tier: string | undefined
   /** How many resets of the limiter there had been before. */
   readonly resets: number
@@ -350,17 +359,17 @@ export function checkActualCost(where: string, actualCost: unknown, charged: num
 }
 
 /** What all limits say together, of whatever kind they are. */
-function summed(ask: Ask, answer: Answer, from: DecidedBy, charged: boolean, marks: Marks): Verdict {
-  const { block, values, offset } = answer
+function summed(request: StoreRequest, result: StoreResult, from: DecidedBy, charged: boolean, marks: Marks): Verdict {
+  const { block, values, offset } = result
   const untilMs = block?.remainingMs ?? from.tryAgainMs
   // Behind a line nobody is admitted, whatever room there is.
-  const allowed = answer.allowed && marks.waitMs === undefined
+  const allowed = result.allowed && marks.waitMs === undefined
   const waitMs = marks.waitMs ?? 0
   if (untilMs !== undefined) {
-    return new Verdict(ask, answer, from, charged, allowed, 0, Math.max(untilMs, waitMs), 0, 0, marks)
+    return new Verdict(request, result, from, charged, allowed, 0, Math.max(untilMs, waitMs), 0, 0, marks)
   }
 
-  const { resolved, positions, cellOf } = ask.plan as ReadablePlan
+  const { resolved, positions, cellOf } = request.plan as ReadablePlan
   let remaining = Number.MAX_SAFE_INTEGER
   let retryMs = waitMs
   let resetMs = 0
@@ -383,10 +392,10 @@ function summed(ask: Ask, answer: Answer, from: DecidedBy, charged: boolean, mar
     else retryMs = Math.max(retryMs, retry)
     resetMs = Math.max(resetMs, values[at + 2] as number)
     // A peek put nothing into the bucket, so all that is in it comes first.
-    const own = charged ? (ask.costs[cell] as number) : 0
+    const own = charged ? (request.costs[cell] as number) : 0
     if (limit.queue && allowed) delayMs = Math.max(delayMs, turnAfter(values[at + 3] as number, own, limit))
   }
-  return new Verdict(ask, answer, from, charged, allowed, remaining, retryMs, resetMs, delayMs, marks)
+  return new Verdict(request, result, from, charged, allowed, remaining, retryMs, resetMs, delayMs, marks)
 }
 
 /** What is kept for others is not there for this request. */
@@ -395,8 +404,8 @@ function leftOf(remaining: number, cell: number, { kept }: DecidedBy): number {
 }
 
 function reportsOf(
-  { plan, identities }: Ask,
-  { block, values, offset }: Answer,
+  { plan, identities }: StoreRequest,
+  { block, values, offset }: StoreResult,
   from: DecidedBy,
 ): readonly LimitReport[] {
   if (block || from.tryAgainMs !== undefined) return []
@@ -410,7 +419,7 @@ function reportsOf(
   })
 }
 
-function refusalReason({ block, allowed }: Answer, impossible: boolean, { tryAgainMs }: DecidedBy): RefusalReason {
+function refusalReason({ block, allowed }: StoreResult, impossible: boolean, { tryAgainMs }: DecidedBy): RefusalReason {
   if (block) return 'blocked'
   if (impossible) return 'impossible'
   // Let through, but behind others in a line.

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { type AskOptions, Limiter } from '../../limiter/limiter.js'
+import { type DecisionOptions, Limiter } from '../../limiter/limiter.js'
 import { memoryStore } from '../../memory/store.js'
 import { choosePolicy } from '../../policy/tiers.js'
 import type { HttpContext } from '../../request/context.js'
@@ -54,7 +54,7 @@ export interface Guard<Request> {
 }
 
 const ANSWERED: Outcome = Object.freeze({ proceed: false, verdict: undefined, headers: [], reply: undefined })
-const FRESH: AskOptions = Object.freeze({ fresh: true })
+const FRESH: DecisionOptions = Object.freeze({ fresh: true })
 const SKIPPED: Outcome = Object.freeze({ proceed: true, verdict: undefined, headers: [], reply: undefined })
 
 /**
@@ -180,7 +180,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     return seen instanceof Promise ? seen.then(behindOthers) : seen && behindOthers(seen)
   }
 
-  function askedWith(context: HttpContext<Request>): AskOptions | undefined {
+  function askedWith(context: HttpContext<Request>): DecisionOptions | undefined {
     const bytes = charging?.bytesOf(context)
     if (bytes === undefined) return fresh ? FRESH : undefined
     return { bytes, fresh }

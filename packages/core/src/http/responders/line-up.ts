@@ -1,4 +1,4 @@
-import type { AskOptions, Limiter } from '../../limiter/limiter.js'
+import type { DecisionOptions, Limiter } from '../../limiter/limiter.js'
 import { WaitExceeded } from '../../limiter/wait-queue.js'
 import { type HttpContext, isOver } from '../../request/context.js'
 import { Verdict } from '../../verdict/verdict.js'
@@ -24,7 +24,7 @@ export async function lineUp<Request>(
   cost: number,
   refusal: Verdict,
   options: TurnOptions,
-  from: AskOptions | undefined,
+  from: DecisionOptions | undefined,
 ): Promise<LinedUp> {
   const leaving = new AbortController()
   const leave = () => leaving.abort(LEFT)

@@ -1,11 +1,11 @@
-import { type Answer, type Ask, type Plan, STRIDE } from '../../store/store.js'
+import { type Plan, STRIDE, type StoreRequest, type StoreResult } from '../../store/store.js'
 import { type Lease, turnLength } from './lease.js'
 import type { LeaseClock, Moment } from './lease-clock.js'
 
 /** An ask that waits for a lease under way. */
 export interface Waiting {
-  readonly ask: Ask
-  readonly resolve: (answer: Answer | Promise<Answer>) => void
+  readonly request: StoreRequest
+  readonly resolve: (result: StoreResult | Promise<StoreResult>) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -27,7 +27,7 @@ export class Pool {
   /** Units that were free when the store last said so. */
   #room = 0
 
-  constructor({ plan, identities }: Ask, clock: LeaseClock) {
+  constructor({ plan, identities }: StoreRequest, clock: LeaseClock) {
     this.identities = identities
     const { size, ttlMs } = termsOf(plan)
     this.#size = size
@@ -57,7 +57,7 @@ export class Pool {
     return units <= this.#room
   }
 
-  hear({ plan }: Ask, { values, offset, block }: Answer): void {
+  hear({ plan }: StoreRequest, { values, offset, block }: StoreResult): void {
     this.#room = block ? 0 : Number.POSITIVE_INFINITY
     if (!block) {
       for (let i = 0; i < plan.reports; i++) {

@@ -1,4 +1,12 @@
-import { type Answer, type Ask, type Cell, type Plan, REFUND, receiptsOf, STRIDE } from '../../store/store.js'
+import {
+  type Cell,
+  type Plan,
+  REFUND,
+  receiptsOf,
+  STRIDE,
+  type StoreRequest,
+  type StoreResult,
+} from '../../store/store.js'
 import type { Moment } from './lease-clock.js'
 
 /**
@@ -8,7 +16,7 @@ import type { Moment } from './lease-clock.js'
  * `lifeMs` have passed since before the charge was sent.
  */
 export class Lease {
-  readonly ask: Ask
+  readonly request: StoreRequest
   readonly began: Moment
   readonly lifeMs: number
   /** Units that may still be spent. */
@@ -24,14 +32,14 @@ export class Lease {
   readonly answeredAfterMs: number
   readonly #values: readonly number[]
 
-  constructor(ask: Ask, answer: Answer, began: Moment, answeredAfterMs: number) {
-    const { plan, costs } = ask
-    this.ask = ask
+  constructor(request: StoreRequest, result: StoreResult, began: Moment, answeredAfterMs: number) {
+    const { plan, costs } = request
+    this.request = request
     this.began = began
     this.left = costs[0] as number
-    this.lifeMs = lifeOf(plan, answer)
-    this.now = answer.now
-    this.#values = answer.values.slice(answer.offset, answer.offset + plan.reports * STRIDE)
+    this.lifeMs = lifeOf(plan, result)
+    this.now = result.now
+    this.#values = result.values.slice(result.offset, result.offset + plan.reports * STRIDE)
     this.answeredAfterMs = answeredAfterMs
   }
 
@@ -49,12 +57,17 @@ export class Lease {
   }
 
   /** What gives `units` of its charge back to the store. */
-  refund(units: number): Ask {
-    const { ask } = this
-    const charge: Answer = { now: this.now, allowed: true, values: this.#values, offset: 0 }
-    const held = (ask.costs[0] as number) - this.#returned
+  refund(units: number): StoreRequest {
+    const { request } = this
+    const charge: StoreResult = { now: this.now, allowed: true, values: this.#values, offset: 0 }
+    const held = (request.costs[0] as number) - this.#returned
     this.#returned += units
-    return { ...ask, op: REFUND, costs: ask.costs.map(() => units), charge: standingAlone(ask.plan, charge, held) }
+    return {
+      ...request,
+      op: REFUND,
+      costs: request.costs.map(() => units),
+      charge: standingAlone(request.plan, charge, held),
+    }
   }
 }
 
@@ -64,7 +77,7 @@ export class Lease {
  * twice: what is sure to be still in a bucket of it is what time has left of those units. Whatever is given back
  * in whatever order then leaves no less in a bucket than what was spent.
  */
-function standingAlone(plan: Plan, { now, allowed, values: said, offset }: Answer, units: number): Answer {
+function standingAlone(plan: Plan, { now, allowed, values: said, offset }: StoreResult, units: number): StoreResult {
   const values = said.slice(offset, offset + plan.reports * STRIDE)
   let at = STRIDE - 1
   for (const { kernel, params, limits } of plan.cells) {
@@ -77,7 +90,7 @@ function standingAlone(plan: Plan, { now, allowed, values: said, offset }: Answe
 }
 
 /** The answer to an ask that was met from a lease. */
-export class Spent implements Answer {
+export class Spent implements StoreResult {
   readonly now: number
   readonly allowed = true
   readonly values: readonly number[]
@@ -94,12 +107,12 @@ export class Spent implements Answer {
 }
 
 /** How long the units of a charge may be spent, from before it was sent. See `leased` in limits/lease.ts. */
-function lifeOf(plan: Plan, answer: Answer): number {
-  const receipts = receiptsOf(plan, answer)
+function lifeOf(plan: Plan, result: StoreResult): number {
+  const receipts = receiptsOf(plan, result)
   let lifeMs = Number.POSITIVE_INFINITY
   plan.cells.forEach((cell, c) => {
     // The store's clock was up to a ms further than it said.
-    const untilTurnMs = turnAfter(cell, receipts[c] as number, answer.now) - answer.now - 1
+    const untilTurnMs = turnAfter(cell, receipts[c] as number, result.now) - result.now - 1
     lifeMs = Math.min(lifeMs, cell.lease?.ttlMs ?? 0, untilTurnMs)
   })
   return lifeMs

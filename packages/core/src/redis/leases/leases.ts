@@ -1,11 +1,20 @@
-import { type Answer, type Ask, CHARGE, CONSUME, PEEK, type Plan, REFUND, STRIDE } from '../../store/store.js'
+import {
+  CHARGE,
+  CONSUME,
+  PEEK,
+  type Plan,
+  REFUND,
+  STRIDE,
+  type StoreRequest,
+  type StoreResult,
+} from '../../store/store.js'
 import { Lease, Spent } from './lease.js'
 import { LeaseClock } from './lease-clock.js'
 import { PlanPools, Pool, type Waiting } from './lease-pool.js'
 
 /** What leases are taken from. */
 export interface LeaseSource {
-  decide(ask: Ask): Answer | Promise<Answer>
+  decide(request: StoreRequest): StoreResult | Promise<StoreResult>
   /** Whether one script run decides for these identities: what takes several is decided without leases. */
   isOneRun(identities: readonly string[]): boolean
   readonly clock: (() => number) | undefined
@@ -39,22 +48,22 @@ export class Leases {
     this.#clock = new LeaseClock(source.clock)
   }
 
-  decide(ask: Ask): Answer | Promise<Answer> {
-    const { op, plan } = ask
-    if (op === REFUND) return this.#takeBack(ask)
+  decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
+    const { op, plan } = request
+    if (op === REFUND) return this.#takeBack(request)
     const pools = plan === this.#lastPlan ? this.#lastPools : this.#poolsOf(plan)
-    const pool = pools?.get(nameOf(ask.identities))
-    if (op === PEEK) return this.#peek(pool, ask)
-    if (op !== CONSUME && op !== CHARGE) return this.#source.decide(ask)
+    const pool = pools?.get(nameOf(request.identities))
+    if (op === PEEK) return this.#peek(pool, request)
+    if (op !== CONSUME && op !== CHARGE) return this.#source.decide(request)
     const lease = pool?.lease
     if (lease !== undefined) {
-      const cost = ask.costs[0] as number
+      const cost = request.costs[0] as number
       if (cost <= lease.left) {
         const elapsedMs = this.#clock.since(lease.began)
         if (elapsedMs < lease.lifeMs) return spend(pool as Pool, lease, cost, elapsedMs)
       }
     }
-    return this.#ask(pool ?? this.#newPool(ask), ask)
+    return this.#request(pool ?? this.#newPool(request), request)
   }
 
   /** Before a reset: what was deducted is not in the state that comes after, and must neither be spent nor given back. */
@@ -80,26 +89,26 @@ export class Leases {
     await Promise.all(this.#underWay)
   }
 
-  #ask(pool: Pool | undefined, ask: Ask): Answer | Promise<Answer> {
-    if (!pool) return this.#source.decide(ask)
+  #request(pool: Pool | undefined, request: StoreRequest): StoreResult | Promise<StoreResult> {
+    if (!pool) return this.#source.decide(request)
     const { waiting } = pool
-    if (waiting) return new Promise((resolve, reject) => waiting.push({ ask, resolve, reject }))
+    if (waiting) return new Promise((resolve, reject) => waiting.push({ request, resolve, reject }))
     this.#end(pool)
-    const cost = ask.costs[0] as number
+    const cost = request.costs[0] as number
     const units = pool.unitsFor(cost, cost, this.#clock)
-    if (units === cost) return this.#askPlainly(pool, ask)
-    return new Promise((resolve, reject) => this.#refill(pool, [{ ask, resolve, reject }], units))
+    if (units === cost) return this.#askPlainly(pool, request)
+    return new Promise((resolve, reject) => this.#refill(pool, [{ request, resolve, reject }], units))
   }
 
-  #askPlainly(pool: Pool, ask: Ask): Answer | Promise<Answer> {
-    const heard = (answer: Answer) => {
-      pool.hear(ask, answer)
-      if (answer.allowed) pool.admitted += ask.costs[0] as number
+  #askPlainly(pool: Pool, request: StoreRequest): StoreResult | Promise<StoreResult> {
+    const heard = (result: StoreResult) => {
+      pool.hear(request, result)
+      if (result.allowed) pool.admitted += request.costs[0] as number
       else pool.cool()
-      return answer
+      return result
     }
-    const answer = this.#source.decide(ask)
-    return answer instanceof Promise ? answer.then(heard) : heard(answer)
+    const result = this.#source.decide(request)
+    return result instanceof Promise ? result.then(heard) : heard(result)
   }
 
   #refill(pool: Pool, waiting: Waiting[], units: number): void {
@@ -110,13 +119,13 @@ export class Leases {
 
   /** Takes `units` and serves who waits for them, in order. */
   async #refilled(pool: Pool, waiting: Waiting[], units: number): Promise<void> {
-    const { ask } = waiting[0] as Waiting
-    const charge: Ask = { ...ask, op: CONSUME, costs: ask.costs.map(() => units) }
+    const { request } = waiting[0] as Waiting
+    const charge: StoreRequest = { ...request, op: CONSUME, costs: request.costs.map(() => units) }
     // Before it is sent, so that its life by the clocks here ends no later than by the store's.
     const began = this.#clock.now()
-    let answer: Answer
+    let result: StoreResult
     try {
-      answer = await this.#source.decide(charge)
+      result = await this.#source.decide(charge)
     } catch (error) {
       // It may have been charged, so the next lease has to be earned anew.
       pool.waiting = undefined
@@ -125,8 +134,8 @@ export class Leases {
       return
     }
     pool.waiting = undefined
-    pool.hear(charge, answer)
-    if (answer.allowed) this.#serve(pool, new Lease(charge, answer, began, this.#clock.since(began)), waiting)
+    pool.hear(charge, result)
+    if (result.allowed) this.#serve(pool, new Lease(charge, result, began, this.#clock.since(began)), waiting)
     else {
       // A refusal of more than was asked for refuses nobody.
       pool.cool()
@@ -138,8 +147,8 @@ export class Leases {
     const { answeredAfterMs } = lease
     const isAlive = answeredAfterMs < lease.lifeMs
     let served = 0
-    for (const { ask, resolve } of waiting) {
-      const cost = ask.costs[0] as number
+    for (const { request, resolve } of waiting) {
+      const cost = request.costs[0] as number
       // The first was decided by the store, however long ago.
       if (served > 0 && !(isAlive && cost <= lease.left)) break
       resolve(spend(pool, lease, cost, answeredAfterMs))
@@ -151,15 +160,15 @@ export class Leases {
     const rest = waiting.slice(served)
     if (!isAlive || !pool.isOpen || rest.length > 0) this.#end(pool)
     if (rest.length === 0) return
-    const units = rest.reduce((sum, { ask }) => sum + (ask.costs[0] as number), 0)
+    const units = rest.reduce((sum, { request }) => sum + (request.costs[0] as number), 0)
     if (!isAlive || !pool.isOpen || !pool.hasRoom(units)) this.#serveEach(pool, rest)
-    else this.#refill(pool, rest, pool.unitsFor(units, rest[0]?.ask.costs[0] as number, this.#clock))
+    else this.#refill(pool, rest, pool.unitsFor(units, rest[0]?.request.costs[0] as number, this.#clock))
   }
 
   #serveEach(pool: Pool, waiting: readonly Waiting[]): void {
-    for (const { ask, resolve, reject } of waiting) {
+    for (const { request, resolve, reject } of waiting) {
       try {
-        resolve(this.#askPlainly(pool, ask))
+        resolve(this.#askPlainly(pool, request))
       } catch (error) {
         reject(error)
       }
@@ -183,10 +192,10 @@ export class Leases {
   }
 
   /** What a verdict gives back: to its lease while that lives, else to the store, of what the lease was charged. */
-  #takeBack(ask: Ask): Answer | Promise<Answer> {
-    const { charge } = ask
-    if (!(charge instanceof Spent)) return this.#source.decide(ask)
-    const units = ask.costs[0] as number
+  #takeBack(request: StoreRequest): StoreResult | Promise<StoreResult> {
+    const { charge } = request
+    if (!(charge instanceof Spent)) return this.#source.decide(request)
+    const units = request.costs[0] as number
     const { lease } = charge
     if (lease.isOpen && this.#clock.since(lease.began) < lease.lifeMs) {
       lease.left += units
@@ -196,24 +205,24 @@ export class Leases {
   }
 
   /** What the store says, and what is held here on top. */
-  #peek(pool: Pool | undefined, ask: Ask): Answer | Promise<Answer> {
-    const cost = Math.max(...ask.costs)
-    if (!pool?.lease) return this.#source.decide(ask)
+  #peek(pool: Pool | undefined, request: StoreRequest): StoreResult | Promise<StoreResult> {
+    const cost = Math.max(...request.costs)
+    if (!pool?.lease) return this.#source.decide(request)
     // Neither would this ask be met from it.
     if (cost > this.#leftOf(pool)) this.#end(pool)
-    const withOwn = (answer: Answer): Answer => {
-      const left = answer.block ? 0 : this.#leftOf(pool)
-      if (left === 0) return answer
-      const { now, allowed, offset } = answer
-      const values = answer.values.slice(offset, offset + ask.plan.reports * STRIDE)
+    const withOwn = (result: StoreResult): StoreResult => {
+      const left = result.block ? 0 : this.#leftOf(pool)
+      if (left === 0) return result
+      const { now, allowed, offset } = result
+      const values = result.values.slice(offset, offset + request.plan.reports * STRIDE)
       for (let i = 0; i < values.length; i += STRIDE) {
         values[i] = (values[i] as number) + left
         if (cost <= left) values[i + 1] = 0
       }
       return { now, allowed: allowed || cost <= left, values, offset: 0 }
     }
-    const answer = this.#source.decide(ask)
-    return answer instanceof Promise ? answer.then(withOwn) : withOwn(answer)
+    const result = this.#source.decide(request)
+    return result instanceof Promise ? result.then(withOwn) : withOwn(result)
   }
 
   /** Units of a pool's lease that may be spent now. */
@@ -236,8 +245,8 @@ export class Leases {
     return identities.length === 1 || this.#source.isOneRun(identities)
   }
 
-  #newPool(ask: Ask): Pool | undefined {
-    const { plan, identities } = ask
+  #newPool(request: StoreRequest): Pool | undefined {
+    const { plan, identities } = request
     if (this.#isClosed || !this.#isOneRun(identities)) return undefined
     let pools = this.#byPlan.get(plan)
     if (this.#pools >= MOST_POOLS) {
@@ -249,7 +258,7 @@ export class Leases {
       this.#byPlan.set(plan, pools)
       this.#forgetLast()
     }
-    const pool = new Pool(ask, this.#clock)
+    const pool = new Pool(request, this.#clock)
     pools.set(nameOf(identities), pool)
     this.#pools++
     this.#timer ??= setInterval(() => this.#sweep(), SWEEP_EVERY_MS).unref()
@@ -293,7 +302,7 @@ export class Leases {
   }
 }
 
-function spend(pool: Pool, lease: Lease, cost: number, elapsedMs: number): Answer {
+function spend(pool: Pool, lease: Lease, cost: number, elapsedMs: number): StoreResult {
   lease.left -= cost
   pool.admitted += cost
   return new Spent(lease, elapsedMs)

@@ -1,6 +1,6 @@
 import * as bucket from '../../kernels/bucket.js'
 import * as counter from '../../kernels/counter.js'
-import type { Answer, Ask, Cell } from '../../store/store.js'
+import type { Cell, StoreRequest, StoreResult } from '../../store/store.js'
 import { ReplyReader, unreadable } from './reply-reader.js'
 import { type Kind, kindOf } from './script.js'
 
@@ -55,35 +55,39 @@ export class Answers {
   }
 
   /** Undefined where a key of the decision is not on the node that answered: nothing was charged. */
-  next(ask: Ask, reports: readonly Report[]): Answer | undefined {
-    if (this.#equals) return this.#nextOfEquals(this.#equals, ask, reports)
+  next(request: StoreRequest, reports: readonly Report[]): StoreResult | undefined {
+    if (this.#equals) return this.#nextOfEquals(this.#equals, request, reports)
     const outcome = this.#reply.uint8()
     if (outcome !== EQUALS) {
       this.#reply.at--
-      return this.#read(ask, reports, 0)
+      return this.#read(request, reports, 0)
     }
     const left = this.#reply.uint16()
     const admitted = this.#reply.uint16()
     if (left < 2 || admitted > left) throw unreadable('expected some decisions that were made at once')
     const at = this.#reply.at
     this.#equals = { left, admitted, admittedAt: at, refusedAt: at }
-    return this.#nextOfEquals(this.#equals, ask, reports)
+    return this.#nextOfEquals(this.#equals, request, reports)
   }
 
   /** Each is told what it would have been told if they had been decided one after the other. */
-  #nextOfEquals(equals: Equals, ask: Ask, reports: readonly Report[]): Answer | undefined {
+  #nextOfEquals(equals: Equals, request: StoreRequest, reports: readonly Report[]): StoreResult | undefined {
     const reply = this.#reply
     const isAdmitted = equals.admitted > 0
     if (isAdmitted) equals.admitted--
     reply.at = isAdmitted ? equals.admittedAt : equals.refusedAt
-    const answer = this.#read(ask, reports, equals.admitted * (ask.costs[0] as number))
-    if ((answer?.allowed ?? false) !== isAdmitted) throw unreadable('expected as many to be admitted as it says')
+    const result = this.#read(request, reports, equals.admitted * (request.costs[0] as number))
+    if ((result?.allowed ?? false) !== isAdmitted) throw unreadable('expected as many to be admitted as it says')
     if (isAdmitted) equals.refusedAt = reply.at
     if (--equals.left === 0) this.#equals = undefined
-    return answer
+    return result
   }
 
-  #read({ plan, costs, needs = costs }: Ask, reports: readonly Report[], later: number): Answer | undefined {
+  #read(
+    { plan, costs, needs = costs }: StoreRequest,
+    reports: readonly Report[],
+    later: number,
+  ): StoreResult | undefined {
     const now = this.#now
     const reply = this.#reply
     const values = this.#values

@@ -1,4 +1,12 @@
-import { type Answer, type Ask, type Cell, CONSUME, type Plan, REFUND, receiptsOf } from '../../store/store.js'
+import {
+  type Cell,
+  CONSUME,
+  type Plan,
+  REFUND,
+  receiptsOf,
+  type StoreRequest,
+  type StoreResult,
+} from '../../store/store.js'
 import { areEqual } from '../../util/are-equal.js'
 import { reportsOf } from './decode.js'
 import { blockSuffix, cellSuffix, keyStart } from './keys.js'
@@ -48,7 +56,7 @@ export type Keys = 'declared' | 'undeclared' | 'cells'
 
 /** What waits for its decision. */
 interface Pending {
-  readonly ask: Ask
+  readonly request: StoreRequest
 }
 
 /** A batch as `decide.lua` takes it. */
@@ -80,26 +88,26 @@ export function encode(
     let runCount = 0
     let sizeAt = -1
     let size = 0
-    let previous: Ask | undefined
+    let previous: StoreRequest | undefined
     for (let i = 0; i < group.length; ) {
-      const { ask } = group[i] as Pending
+      const { request } = group[i] as Pending
       const equals = text.goesTogether ? equalsFrom(group, i) : 1
       i += equals
-      if (equals === 1 && previous && isAlike(previous, ask)) size++
+      if (equals === 1 && previous && isAlike(previous, request)) size++
       else {
         if (sizeAt >= 0) args[sizeAt] = String(size)
         runCount++
         size = equals
-        const op = ask.needs ? ask.op + RESERVING : ask.op
+        const op = request.needs ? request.op + RESERVING : request.op
         args.push(String(equals === 1 ? op : op + TOGETHER))
         sizeAt = args.push('') - 1
-        for (const cost of ask.costs) args.push(String(cost))
-        if (ask.needs) for (const need of ask.needs) args.push(String(need))
+        for (const cost of request.costs) args.push(String(cost))
+        if (request.needs) for (const need of request.needs) args.push(String(need))
       }
-      previous = equals === 1 ? ask : undefined
-      if (text.takesPlaces) args.push(ask.lease)
-      if (ask.op === REFUND) pushReceipts(args, ask)
-      pushKeys(keys, cellKeys, ask, text, prefix)
+      previous = equals === 1 ? request : undefined
+      if (text.takesPlaces) args.push(request.permitId)
+      if (request.op === REFUND) pushReceipts(args, request)
+      pushKeys(keys, cellKeys, request, text, prefix)
     }
     if (sizeAt >= 0) args[sizeAt] = String(size)
     args[runs] = String(runCount)
@@ -123,31 +131,31 @@ export function encode(
 
 /** How many asks from the `first` on are equal, on one key: 1 where the next is another. */
 function equalsFrom(group: readonly Pending[], first: number): number {
-  const { ask } = group[first] as Pending
-  if (ask.op !== CONSUME) return 1
+  const { request } = group[first] as Pending
+  if (request.op !== CONSUME) return 1
   let next = first + 1
   for (; next < group.length; next++) {
-    const other = (group[next] as Pending).ask
-    if (other.identities[0] !== ask.identities[0] || !isAlike(ask, other)) break
+    const other = (group[next] as Pending).request
+    if (other.identities[0] !== request.identities[0] || !isAlike(request, other)) break
   }
   return next - first
 }
 
-function isAlike(a: Ask, b: Ask): boolean {
+function isAlike(a: StoreRequest, b: StoreRequest): boolean {
   if (a.op !== b.op || a.op === REFUND) return false
   return areEqual(a.costs, b.costs) && areEqual(a.needs, b.needs)
 }
 
-function pushReceipts(args: string[], { plan, charge }: Ask): void {
-  const charged = charge as Answer
+function pushReceipts(args: string[], { plan, charge }: StoreRequest): void {
+  const charged = charge as StoreResult
   args.push(String(charged.now))
   for (const [c, receipt] of receiptsOf(plan, charged).entries()) {
     args.push(String(receipt), String(charged.given?.[c] ?? 0))
   }
 }
 
-function pushKeys(keys: string[], cellKeys: string[], ask: Ask, text: PlanText, prefix: string): void {
-  const { plan, identities } = ask
+function pushKeys(keys: string[], cellKeys: string[], request: StoreRequest, text: PlanText, prefix: string): void {
+  const { plan, identities } = request
   if (identities.length === 1) {
     const start = keyStart(prefix, identities[0] as string)
     if (keys !== cellKeys) keys.push(start + text.blockSuffix)
