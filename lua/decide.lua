@@ -51,7 +51,7 @@ local function number(i)
 end
 
 -- Whether a key of the decision at hand is not on this node. Only undeclared keys get here: others the server redirects.
-local elsewhere = false
+local elsewhere
 
 --- Fails the run for what a first read was refused, such as a command that is not permitted: if that counted as no state,
 -- every limit would be as good as new. A value of another type does count as none.

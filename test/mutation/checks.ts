@@ -2,6 +2,7 @@ import { expectVector } from '../contract/vectors.js'
 import { allVectors } from '../vectors/vectors.js'
 import type { Check } from './check.js'
 import { effortChecks } from './effort.js'
+import { elsewhereChecks, elsewhereInPartChecks } from './elsewhere.js'
 import { markerChecks } from './markers.js'
 import { refusalChecks } from './refusals.js'
 import { replay } from './replay.js'
@@ -30,6 +31,8 @@ export async function allChecks(): Promise<Check[]> {
     ...roomChecks,
     ...effortChecks,
     ...refusalChecks,
+    ...elsewhereChecks,
+    ...elsewhereInPartChecks,
     ...(await scenarios()).map(
       (scenario): Check => ({
         name: scenario.name,

@@ -48,13 +48,13 @@ return 1
 
 export const decideScript: LuaScript = {
   name: 'decide',
-  sha1: '3935f394d5b5f06546826e9be7fffa37db5b4cd3',
+  sha1: '94143d8d435e1f88d3d8b07e7453436c4b14782e',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
-local elsewhere = false
+local elsewhere
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -1787,13 +1787,13 @@ return reply
 
 export const decideBucketScript: LuaScript = {
   name: 'decide-bucket',
-  sha1: '70cef6a1126a796d00c48a2db883cf5e56535521',
+  sha1: '3e5d7654e5506e1f9a16d38aa7029f07f71b8d73',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local concat = table.concat
-local elsewhere = false
+local elsewhere
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -2073,13 +2073,13 @@ return reply
 
 export const decideConcurrencyScript: LuaScript = {
   name: 'decide-concurrency',
-  sha1: '5e4f2372b781fd7ee049fab9853e768de8753be3',
+  sha1: 'f7af4aae990edbf942637a4bedd33d2c5b61030f',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
 local packBytes = struct.pack
 local format, concat = string.format, table.concat
-local elsewhere = false
+local elsewhere
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -2316,13 +2316,13 @@ return reply
 
 export const decideCounterScript: LuaScript = {
   name: 'decide-counter',
-  sha1: '4cf96b23604089f2ab2ee2200bb13a5f5093cced',
+  sha1: 'e3f5c9c8b051f907e5e85449bc6c81311ee9ac2b',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local concat = table.concat
-local elsewhere = false
+local elsewhere
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -2545,13 +2545,13 @@ return reply
 
 export const decideLogScript: LuaScript = {
   name: 'decide-log',
-  sha1: 'e3f743c8586825c9dc3051fd18239efd5d12791d',
+  sha1: '423226deea597b00c8502a5839d7ea48c4477047',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
-local elsewhere = false
+local elsewhere
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -3328,13 +3328,13 @@ return reply
 
 export const decideLogsScript: LuaScript = {
   name: 'decide-logs',
-  sha1: 'c6a948a33ed67cbcbb03d84a212a6e75b4a64d54',
+  sha1: '0058b267d09f16a7cffed29faa75946cc600b7b9',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
-local elsewhere = false
+local elsewhere
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -4192,13 +4192,13 @@ return reply
 
 export const decideSegmentsScript: LuaScript = {
   name: 'decide-segments',
-  sha1: 'd86a436ec8936ee5a9308dc6cf56a9a54b9852a3',
+  sha1: '27d1813ba682adc73dddbcf4fd47798d65d77e67',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, concat = string.sub, string.rep, table.concat
-local elsewhere = false
+local elsewhere
 local now
 local slack = 0
 if ARGV[1] ~= '' then
