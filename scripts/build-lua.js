@@ -3,8 +3,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { impurities } from './lib/lua.js'
-import { KINDS, scriptsOf, TOGETHER } from './lib/lua-scripts.js'
+import { impurities, KINDS, scriptsOf, TOGETHER } from '@sluice/lua-optimiser'
 import { root } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
 import { withThrowawayRedis } from './lib/throwaway-redis.js'
@@ -71,7 +70,7 @@ export function scriptOf(name, source) {
   return { name, sha1: createHash('sha1').update(source).digest('hex'), source }
 }
 
-/** @type {import('./lib/lua.js').ReadSource} */
+/** @param {string} name relative to lua/, without `.lua` */
 function readLua(name) {
   const file = join(luaFolder, `${name}.lua`)
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined
