@@ -2,16 +2,19 @@ import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { refusedByRedis, renderModule, scriptOf } from '../../scripts/build-lua.js'
 
+const shared = { kinds: { BUCKET: 1, LOG: 2 }, ops: { PEEK: 1 }, flags: { TOGETHER: 16 }, outcomes: { ADMITTED: 1 } }
+
 describe('the generated module', () => {
   // biome-ignore lint/suspicious/noTemplateCurlyInString: everything that a template literal would take for itself
   const source = 'local s = "`${x}` \\n \\\\ $ é"\nreturn s'
 
   test('holds each script exactly, with the sha1 of exactly that text', async () => {
     const script = scriptOf('shadow-ban', source)
-    const javascript = renderModule([script])
+    const javascript = renderModule([script], shared)
       .replace(/export interface [^}]*}/, '')
       .replace(': LuaScript', '')
       .replaceAll(' as const', '')
+      .replace(/ satisfies .*/, '')
     const module = await import(`data:text/javascript,${encodeURIComponent(javascript)}`)
 
     expect(module.shadowBanScript).toEqual({
@@ -19,10 +22,16 @@ describe('the generated module', () => {
       sha1: createHash('sha1').update(source).digest('hex'),
       source,
     })
+    expect(module).toMatchObject({ KINDS: ['bucket', 'log'], TOGETHER: 16, ADMITTED: 1 })
+  })
+
+  test('has kinds in the order of their numbers', () => {
+    const kinds = { BUCKET: 1, LOG: 3 }
+    expect(() => renderModule([], { ...shared, kinds })).toThrow('lua/decide.lua: LOG: expected 2, got 3')
   })
 
   test('is the same text for the same Lua', () => {
-    const render = () => renderModule([scriptOf('a', source)])
+    const render = () => renderModule([scriptOf('a', source)], shared)
     expect(render()).toBe(render())
   })
 })

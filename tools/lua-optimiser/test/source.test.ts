@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { bundle } from '../src/source/bundle.js'
+import { constantsOf } from '../src/source/constants.js'
 import { impurities } from '../src/source/impurities.js'
-import { withSections } from '../src/source/sections.js'
+import { piecesOf, withSections } from '../src/source/sections.js'
 import { stripLine } from '../src/source/strip-line.js'
 
 /** A lua/ folder that exists only here. */
@@ -99,6 +100,36 @@ describe('sections', () => {
   test('that are not spoken of stay with their marks', () => {
     expect(withSections(source, { two: false })).toBe('a\n--@when one\nb\n--@end')
     expect(withSections(source, {})).toBe(source)
+  })
+
+  test('are the sections of pieces, which give the same script where those that are not chosen are left out', () => {
+    expect(piecesOf(source)).toEqual([
+      { sections: [], source: 'a\n' },
+      { sections: ['one'], source: 'b\n' },
+      { sections: ['one', 'two'], source: 'c\n' },
+      { sections: ['two'], source: 'd\n' },
+    ])
+    for (const chosen of [[], ['one'], ['two'], ['one', 'two']]) {
+      const pieces = piecesOf(source).filter(({ sections }) => sections.every((section) => chosen.includes(section)))
+      const choice = { one: chosen.includes('one'), two: chosen.includes('two') }
+      expect(pieces.map((piece) => piece.source).join('')).toBe(`${withSections(source, choice)}\n`)
+    }
+  })
+})
+
+describe('exported constants', () => {
+  test('are the numbers of the line below, by group', () => {
+    const source = 'local A = 3\n--- @export ops\nlocal PEEK, CHARGE = 1, 2\n--- @export flags\nlocal MORE = 16\n'
+    expect(constantsOf('a', source)).toEqual({ ops: { PEEK: 1, CHARGE: 2 }, flags: { MORE: 16 } })
+  })
+
+  test.each([
+    '-- @export ops\nlocal A = 1',
+    '--- @export\nlocal A = 1',
+    '--- @export ops\nlocal A, B = 1',
+    '--- @export ops',
+  ])('that cannot be read are refused with the line: %j', (source) => {
+    expect(() => constantsOf('a', source)).toThrow('lua/a.lua:1: expected')
   })
 })
 

@@ -1,8 +1,8 @@
 // Sections of a script: what stands between `--- @when bucket` and `--- @end`, which only some batches need.
 
 /**
- * The mark that a line of the source is, as it stands in the script. Marks stay, as comments: the store leaves out the
- * sections that a batch does not use.
+ * The mark that a line of the source is, as it stands in the script. Marks stay, as comments, until the script is
+ * cut into pieces: the store leaves out those that a batch does not need.
  *
  * @param {string} line
  * @param {string} where
@@ -34,4 +34,34 @@ export function withSections(source, choice) {
     return isKept
   })
   return lines.join('\n')
+}
+
+/**
+ * A script in pieces, each with the sections that it stands in, from the outside in.
+ *
+ * @param {string} source
+ * @returns {{ sections: readonly string[], source: string }[]} in the order of the script, each of whole lines
+ */
+export function piecesOf(source) {
+  /** @type {{ sections: readonly string[], source: string }[]} */
+  const pieces = []
+  /** @type {readonly string[]} */
+  let sections = []
+  /** @type {string[]} */
+  let lines = []
+  const finish = () => {
+    if (lines.length > 0) pieces.push({ sections, source: `${lines.join('\n')}\n` })
+    lines = []
+  }
+  for (const line of source.trimEnd().split('\n')) {
+    const [, section] = /^--@when (\w+)$/.exec(line) ?? []
+    if (section === undefined && line !== '--@end') {
+      lines.push(line)
+      continue
+    }
+    finish()
+    sections = section === undefined ? sections.slice(0, -1) : [...sections, section]
+  }
+  finish()
+  return pieces
 }
