@@ -99,7 +99,8 @@ function constantOf(name) {
 /** @param {Script} script */
 function renderScript({ name, sha1, source }) {
   return [
-    `export const ${constantOf(name)}: LuaScript = {`,
+    // Those for one kind of cell are in the list at the end.
+    `${UNIFORM[name] ? '' : 'export '}const ${constantOf(name)}: LuaScript = {`,
     `  name: '${name}',`,
     `  sha1: '${sha1}',`,
     `  source: ${literal(source)},`,

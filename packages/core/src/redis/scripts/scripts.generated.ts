@@ -1741,7 +1741,7 @@ return ends
 `,
 }
 
-export const decideBucketScript: LuaScript = {
+const decideBucketScript: LuaScript = {
   name: 'decide-bucket',
   sha1: '107c04b81b7b17f12af59b6f585b5820647e27f1',
   source: `local ARGV, KEYS = ARGV, KEYS
@@ -2002,7 +2002,7 @@ return reply
 `,
 }
 
-export const decideConcurrencyScript: LuaScript = {
+const decideConcurrencyScript: LuaScript = {
   name: 'decide-concurrency',
   sha1: '14d1e3d5df38d88283d8ece9fe8daeda7d2fa52a',
   source: `local ARGV, KEYS = ARGV, KEYS
@@ -2220,7 +2220,7 @@ return reply
 `,
 }
 
-export const decideCounterScript: LuaScript = {
+const decideCounterScript: LuaScript = {
   name: 'decide-counter',
   sha1: '840eb7ef5a1833d3ac7b3b08f4f82e50955281ff',
   source: `local ARGV, KEYS = ARGV, KEYS
@@ -2424,7 +2424,7 @@ return reply
 `,
 }
 
-export const decideLogScript: LuaScript = {
+const decideLogScript: LuaScript = {
   name: 'decide-log',
   sha1: '73d91d2108e72eb678524e8cbfe9c0a41343e0f7',
   source: `local ARGV, KEYS = ARGV, KEYS
@@ -3182,7 +3182,7 @@ return reply
 `,
 }
 
-export const decideLogsScript: LuaScript = {
+const decideLogsScript: LuaScript = {
   name: 'decide-logs',
   sha1: 'b7c44c81a15a1eac411c0ba6f6a64014047aecaf',
   source: `local ARGV, KEYS = ARGV, KEYS
@@ -4021,7 +4021,7 @@ return reply
 `,
 }
 
-export const decideSegmentsScript: LuaScript = {
+const decideSegmentsScript: LuaScript = {
   name: 'decide-segments',
   sha1: '30fcd2b863e16353c645429805d484e67ad3c45a',
   source: `local ARGV, KEYS = ARGV, KEYS
