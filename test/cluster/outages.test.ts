@@ -28,6 +28,9 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close()
 })
 
+/** Long enough that a busy machine misses no deadline by itself: three missed in a row would be an outage of their own. */
+const TIMEOUT_MS = 500
+/** Only a store that does not come back takes so long. How soon it is back, `npm run chaos` measures. */
 const RECOVERY = { withinMs: 20_000 }
 
 describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
@@ -39,7 +42,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     await ready
     const told: string[] = []
     const store = redisStore(client, {
-      timeoutMs: 100,
+      timeoutMs: TIMEOUT_MS,
       onStateChange: (state, _cause, node) => void told.push(`${state} ${node}`),
     })
     open.push(() => store.close())
@@ -68,7 +71,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
       const before = performance.now()
       for (let n = 0; n < 100; n++) await limiter.consume(lost)
       // Half of what they would take if each waited for its deadline.
-      expect(performance.now() - before).toBeLessThan(5000)
+      expect(performance.now() - before).toBeLessThan(50 * TIMEOUT_MS)
     } finally {
       hung.kill('SIGCONT')
     }
@@ -114,7 +117,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
       beforeRun()
       return Date.now()
     }
-    const store = redisStore(client, { timeoutMs: 300, denyCache: false, clock })
+    const store = redisStore(client, { timeoutMs: 1500, denyCache: false, clock })
     open.push(() => store.close())
     const charged = cluster.masters[0] as RedisCluster['masters'][number]
     const names = kind.replaceAll(' ', '-')
@@ -126,7 +129,8 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     ]
     const limiter = createLimiter({ name: 'both', store, limits })
     await until('both are asked', () => decided(limiter.peek(user)), RECOVERY)
-    expect((await limiter.consume(user)).allowed).toBe(true)
+    // By Redis: a decision that missed its deadline would have refunds sent after it, which count as executions below.
+    expect((await decided(limiter.consume(user))).allowed).toBe(true)
     let runs = 0
     beforeRun = () => {
       if (++runs === 3) charged.kill('SIGSTOP')
@@ -199,7 +203,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     try {
       const { client, close } = clusterClients[kind](cluster)
       open.push(close)
-      const store = redisStore(client, { timeoutMs: 100 })
+      const store = redisStore(client, { timeoutMs: TIMEOUT_MS })
       open.push(() => store.close())
       const limiter = createLimiter({ name: 'late', store, limits: [perHour(1000)] })
       // A client of redis that asks the hanging master for the slots first hears of no other meanwhile.
