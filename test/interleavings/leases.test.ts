@@ -1,4 +1,4 @@
-import { type StoreRequest, fixedWindow, gcra, slidingLog } from '@sluice/core'
+import { fixedWindow, gcra, type StoreRequest, slidingLog } from '@sluice/core'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { explore } from './support/explore.js'
 import { type LeasesOptions, LeasesWorld } from './support/leases-world.js'

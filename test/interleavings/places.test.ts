@@ -80,8 +80,8 @@ test('the explorer notices a place that is freed by the wrong name', async () =>
     let last = ''
     return {
       decide: (ask) => {
-        if (ask.op === RELEASE) return store.decide({ ...ask, lease: last })
-        last = ask.lease || last
+        if (ask.op === RELEASE) return store.decide({ ...ask, permitId: last })
+        last = ask.permitId || last
         return store.decide(ask)
       },
       close: () => store.close(),

@@ -1,11 +1,11 @@
 import {
-  type StoreResult,
-  type StoreRequest,
   createLimiter,
   type Limit,
   type Limiter,
   memoryStore,
   type Store,
+  type StoreRequest,
+  type StoreResult,
   type Verdict,
 } from '@sluice/core'
 import { vi } from 'vitest'
@@ -178,7 +178,11 @@ export class LeasesWorld implements World {
   async #decide(process: Process, ask: StoreRequest): Promise<StoreResult> {
     const what = ask.op === CONSUME ? `consume ${ask.costs[0]}` : ask.op === REFUND ? `refund ${ask.costs[0]}` : 'peek'
     const name = `${process.name}: call ${process.calls + 1}, ${what},`
-    const answer = await this.#call(process, what, () => this.#store.decide(this.#options.seen?.(ask) ?? ask) as StoreResult)
+    const answer = await this.#call(
+      process,
+      what,
+      () => this.#store.decide(this.#options.seen?.(ask) ?? ask) as StoreResult,
+    )
     if (ask.op === CONSUME) process.decided = this.#decided.get(name)
     return answer
   }

@@ -1,11 +1,11 @@
 import {
-  type StoreResult,
-  type StoreRequest,
   createLimiter,
   type Limit,
   type Limiter,
   memoryStore,
   type Store,
+  type StoreRequest,
+  type StoreResult,
   type Verdict,
 } from '@sluice/core'
 import { expect } from 'vitest'

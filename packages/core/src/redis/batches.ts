@@ -1,4 +1,4 @@
-import { type StoreResult, type StoreRequest, type Plan, REFUND } from '../store/store.js'
+import { type Plan, REFUND, type StoreRequest, type StoreResult } from '../store/store.js'
 import type { Breaker } from './breaker.js'
 import type { Connection } from './clients/connection.js'
 import { Answers } from './scripts/decode.js'

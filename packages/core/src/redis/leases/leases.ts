@@ -1,4 +1,13 @@
-import { type StoreResult, type StoreRequest, CHARGE, CONSUME, PEEK, type Plan, REFUND, STRIDE } from '../../store/store.js'
+import {
+  CHARGE,
+  CONSUME,
+  PEEK,
+  type Plan,
+  REFUND,
+  STRIDE,
+  type StoreRequest,
+  type StoreResult,
+} from '../../store/store.js'
 import { Lease, Spent } from './lease.js'
 import { LeaseClock } from './lease-clock.js'
 import { PlanPools, Pool, type Waiting } from './lease-pool.js'
