@@ -1,4 +1,5 @@
 import { type Plan, REFUND, type StoreRequest, type StoreResult } from '../store/store.js'
+import { SluiceError } from '../util/errors.js'
 import type { Breaker } from './breaker.js'
 import type { Connection } from './clients/connection.js'
 import { CrossSlots } from './cross-slots.js'
@@ -7,7 +8,7 @@ import { Answers } from './scripts/decode.js'
 import { encode, type PlanText, planText } from './scripts/encode.js'
 import { keyStart } from './scripts/keys.js'
 import { unreadable } from './scripts/reply-reader.js'
-import { isTryAgain, run } from './scripts/run.js'
+import { isTryAgain, type Pulse, run } from './scripts/run.js'
 import { decideScriptFor, type Kind, kindOf, SETTLES } from './scripts/script.js'
 
 export interface BatchOptions {
@@ -29,6 +30,9 @@ export interface BatchOptions {
 /** How long after a block was seen batches bring their block keys without asking first. */
 const ASSUME_BLOCKED_MS = 1000
 
+/** So many decisions may wait for a connection. More would be answered too late to be of use, and all at once. */
+const MOST_UNSENT = 10_000
+
 interface Pending {
   readonly request: StoreRequest
   /** Of its keys; of several, the first. */
@@ -47,8 +51,9 @@ interface Batch {
   /** The master that it is sent to, where its keys are of several slots. */
   readonly node: string | undefined
   readonly groups: ReadonlyMap<Plan, readonly Pending[]>
-  /** By the performance clock. */
-  readonly sentAt: number
+  /** By the performance clock: when it was made, and once it is sent, when that was. */
+  sentAt: number
+  isSent: boolean
 }
 
 /**
@@ -76,6 +81,10 @@ export class Batches {
   #scheduled = false
   /** How many batches are neither answered nor given up. */
   #inFlight = 0
+  /** How many decisions are in batches that wait for a connection. */
+  #unsent = 0
+  /** Of each server, by address. */
+  readonly #pulses = new Map<string, Pulse>()
   /** Who waits for there to be none. */
   #drained: (() => void)[] = []
   /** By the performance clock. */
@@ -170,7 +179,13 @@ export class Batches {
   #send(line: readonly Pending[], slot: number, node?: string, sentAt = performance.now()): void {
     this.#inFlight++
     const { marker } = this.#options
-    const batch: Batch = { line, slot, node, groups: byPlan(line), sentAt }
+    const batch: Batch = { line, slot, node, groups: byPlan(line), sentAt, isSent: false }
+    if (this.#unsent >= MOST_UNSENT) {
+      for (const { reject } of line) reject(TOO_MANY)
+      this.#over()
+      return
+    }
+    this.#unsent += line.length
     this.#run(batch, this.#leftMs(sentAt), sentAt < this.#blockedUntil ? undefined : marker)
   }
 
@@ -196,10 +211,28 @@ export class Batches {
     }
     const keys = batch.node === undefined ? 'declared' : 'undeclared'
     const encoded = () => encode(groups, this.#textOf, prefix, clock?.(), marker, keys)
-    run(this.#connection, withinMs, decideScriptFor(parts), encoded, batch.node).then(
+    const { node, slot } = batch
+    const how = { node, pulse: this.#pulseOf(node ?? this.#connection.nodeOf(slot)), onSent: () => this.#sent(batch) }
+    run(this.#connection, withinMs, decideScriptFor(parts), encoded, how).then(
       (reply) => this.#heard(batch, reply, marker !== undefined),
       (error) => this.#failed(batch, error),
     )
+  }
+
+  #pulseOf(node: string): Pulse {
+    let pulse = this.#pulses.get(node)
+    if (!pulse) {
+      pulse = { heardAt: 0 }
+      this.#pulses.set(node, pulse)
+    }
+    return pulse
+  }
+
+  #sent(batch: Batch): void {
+    if (batch.isSent) return
+    batch.isSent = true
+    batch.sentAt = performance.now()
+    this.#unsent -= batch.line.length
   }
 
   #heard(batch: Batch, reply: unknown, mayBeEmpty: boolean): void {
@@ -223,6 +256,8 @@ export class Batches {
   #failed(batch: Batch, error: Error): void {
     const { line, slot, node } = batch
     const { breaker, prefix } = this.#options
+    if (!batch.isSent) this.#unsent -= line.length
+    batch.isSent = true
     if (node !== undefined) this.#crossSlots?.failed(node)
     else if (isTryAgain(error)) {
       this.#decideEach(batch)
@@ -285,6 +320,8 @@ export class Batches {
     else for (const { reject } of elsewhere) reject(unreadable('expected all keys to be here'))
   }
 }
+
+const TOO_MANY = new SluiceError('STORE_UNAVAILABLE', `redis: ${MOST_UNSENT} decisions wait for a connection already`)
 
 /** A key of nobody's, on the slot of an identity. */
 export function probeKey(prefix: string, identity = ''): string {

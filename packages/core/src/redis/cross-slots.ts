@@ -46,7 +46,7 @@ export class CrossSlots {
     const master = { isSupported: false, until: performance.now() + this.#timeoutMs, doubts: known?.doubts ?? 0 }
     this.#masters.set(node, master)
     const isRefused = () => this.#giveUp(master, REFUSED_MS)
-    run(this.#connection, this.#timeoutMs, crossSlotsScript, () => ({ keys: [], args: [...keys] }), node).then(
+    run(this.#connection, this.#timeoutMs, crossSlotsScript, () => ({ keys: [], args: [...keys] }), { node }).then(
       (reply) => {
         if (reply === READ) master.isSupported = true
         else if (reply === NOT_HERE) this.#giveUp(master, MOVED_MS)

@@ -22,7 +22,7 @@ import { HeldPlaces } from './held-places.js'
 import { Leases } from './leases/leases.js'
 import { blockSuffix, cellSuffix, keyStart, prefixOf } from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
-import { deleteKeys, run } from './scripts/run.js'
+import { deleteKeys, run, whenConnected } from './scripts/run.js'
 import { blockScript } from './scripts/scripts.generated.js'
 
 export interface RedisStoreOptions {
@@ -31,8 +31,16 @@ export interface RedisStoreOptions {
    * @default Redis's own clock
    */
   readonly clock?: () => number
-  /** Longest time a decision may take, in ms or as a duration. @default 100 */
+  /**
+   * How long a decision that was sent waits for its reply, in ms or as a duration; while replies to others keep coming, up
+   * to ten times as long. @default 100
+   */
   readonly timeoutMs?: number | string
+  /**
+   * How long decisions wait for the first connection, in ms or as a duration, from when the store was made; in a cluster
+   * also for that to each master, from when it is first needed. Not at all once it was refused. @default 5000
+   */
+  readonly connectTimeoutMs?: number | string
   /** Most decisions sent in one script run, 1 to 1,000. @default 64 */
   readonly batch?: number
   /** What every key starts with; one hash tag may be in it, such as `{limits}:`, and puts all keys on one slot. @default 'sluice:' */
@@ -70,6 +78,7 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
   knownOptions('redisStore', options, [
     'clock',
     'timeoutMs',
+    'connectTimeoutMs',
     'batch',
     'prefix',
     'denyCache',
@@ -80,6 +89,8 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
   optionalFunction('redisStore', 'onStateChange', options.onStateChange)
   const { prefix = 'sluice:', denyCache = true, undeclaredKeys = true } = options
   const timeoutMs = durationMs('redisStore', 'timeoutMs', options.timeoutMs === undefined ? 100 : options.timeoutMs)
+  const { connectTimeoutMs: connecting = 5000 } = options
+  const connectTimeoutMs = durationMs('redisStore', 'connectTimeoutMs', connecting)
   const batch = wholeNumber('redisStore', 'batch', options.batch === undefined ? 64 : options.batch, 1)
   if (batch > MOST_IN_BATCH) invalidPolicy('redisStore', 'batch', `at most ${MOST_IN_BATCH}`, batch)
   if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
@@ -89,11 +100,27 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
   if (typeof undeclaredKeys !== 'boolean') {
     invalidPolicy('redisStore', 'undeclaredKeys', 'true or false', undeclaredKeys)
   }
-  return new RedisStore(connect(client, timeoutMs), { ...options, prefix, timeoutMs, batch, denyCache, undeclaredKeys })
+  return new RedisStore(connect(client, timeoutMs, connectTimeoutMs), {
+    ...options,
+    prefix,
+    timeoutMs,
+    batch,
+    denyCache,
+    undeclaredKeys,
+  })
 }
 
 /** A key's slot is that of its first hash tag: any other brace before the identity's own would set keys of one identity apart. */
 const PREFIX = /^[^{}]*(\{[^{}]+\}[^{}]*)?$/
+
+/** Whether a store decides by Redis, and what keeps it from that. */
+export interface Readiness {
+  readonly state: StoreState
+  readonly cause: Error | undefined
+}
+
+/** How many slots a cluster has. */
+const SLOTS = 16_384
 
 /** Lua can hand no more than some thousand keys to one command. */
 const MOST_IN_BATCH = 1000
@@ -202,6 +229,34 @@ export class RedisStore implements Store {
     if (isOne(slots)) this.#places.heard(request, result, slot)
     else
       for (const part of partsOfWhole(request, slots, result)) this.#places.heard(part.request, part.result, part.slot)
+  }
+
+  /**
+   * Resolves once decisions are asked of Redis, in a cluster of every master, or it is known that they cannot be: at the latest
+   * `connectTimeoutMs` after the store was made. Never rejects, for a Redis that is away is no reason not to start: limiters
+   * then decide by their `onUnavailable`, until it is there.
+   */
+  async ready(): Promise<Readiness> {
+    try {
+      await whenConnected(this.#connection)
+      await Promise.all(this.#keysOfMasters().map((key) => this.#probe(key)))
+    } catch (error) {
+      return { state: 'unavailable', cause: error as Error }
+    }
+    const cause = this.#breaker.cause
+    return cause ? { state: 'unavailable', cause } : { state: 'available', cause: undefined }
+  }
+
+  /** A key of nobody's on each master. */
+  #keysOfMasters(): string[] {
+    if (!this.#connection.isCluster) return [probeKey(this.#prefix)]
+    const nodes = new Set(Array.from({ length: SLOTS }, (_, slot) => this.#connection.nodeOf(slot)))
+    const keys = new Map<string, string>()
+    for (let n = 0; keys.size < nodes.size && n < SLOTS; n++) {
+      const key = probeKey(this.#prefix, `ready=${n}`)
+      keys.set(this.#connection.nodeOf(calculateSlot(key)), key)
+    }
+    return [...keys.values()]
   }
 
   #noted(decision: Promise<StoreResult>): Promise<StoreResult> {

@@ -23,7 +23,7 @@ const noResend = {
   retryStrategy: reconnectAfterMs,
 }
 
-export function ioredis(client: Client, silenceMs: number): Connection {
+export function ioredis(client: Client, silenceMs: number, connectTimeoutMs: number): Connection {
   const isCluster = client.isCluster === true
   // While a server loads its data it is asked again this often, not when it guesses to be done.
   const patience = { connectTimeout: silenceMs, socketTimeout: silenceMs, maxLoadingRetryTime: 500 }
@@ -61,7 +61,7 @@ export function ioredis(client: Client, silenceMs: number): Connection {
     own.socketTimeoutTimer = undefined
   })
   const isReady = () => own.status === 'ready'
-  const room = waitingRoom(isReady)
+  const room = waitingRoom(isReady, connectTimeoutMs)
   own.on('ready', room.open)
   const made = commandMaker(own)
   const sentBy = scriptsSent()
@@ -71,13 +71,21 @@ export function ioredis(client: Client, silenceMs: number): Connection {
     own.disconnect()
   }
   client.once('end', end)
+  let isDown: (error: Error | undefined) => void = () => {}
+  own.on('close', () => {
+    if (!isClosed && !room.refused(last)) isDown(last)
+  })
+  /** Nodes of a cluster that have been connected. */
+  const known = new WeakSet<Client>()
   return {
     isCluster,
     keyPrefix: client.options.keyPrefix ?? client.options.redisOptions?.keyPrefix ?? '',
     isClosed: () => isClosed,
     whenReady: room.whenReady,
+    connectTimeoutMs,
+    startsUntil: room.startsUntil,
     onDown: (callback) => {
-      if (!isCluster) own.on('close', () => isClosed || callback(last))
+      if (!isCluster) isDown = callback
     },
     onMaster: (callback) => {
       const watch = (node: Client, nodeAddress: string, isMaster: () => boolean) =>
@@ -92,19 +100,24 @@ export function ioredis(client: Client, silenceMs: number): Connection {
       }
     },
     nodeOf: (slot) => (isCluster ? (own.slots[slot]?.[0] ?? '') : address),
-    send: (key, command, isLate) => {
+    send: (key, command, wait) => {
       const node = isCluster ? masterOf(own, key) : own
       const send = () => {
         const parts = command(node ? sentBy(node) : new Set())
         if (!made) return own.callBuffer(parts[0], parts.slice(1))
         const sent = made(parts)
-        return isCluster ? sendToCluster(own, sent, isLate) : own.sendCommand(sent)
+        return isCluster ? sendToCluster(own, sent, () => wait.isLate()) : own.sendCommand(sent)
       }
-      if (!isCluster || !node || node.status === 'ready') return send()
+      if (!isCluster || !node) return send()
+      if (node.status === 'ready') {
+        known.add(node)
+        return send()
+      }
+      if (!known.has(node)) wait.connects()
       // Each node is connected when it is first needed, and refuses what comes meanwhile.
       if (node.status === 'wait') node.connect().catch(() => {})
       return nextOf(node, ['ready', 'end']).then(() => {
-        if (isLate()) throw new Error('its node was connected too late')
+        if (wait.isLate()) throw new Error('its node was connected too late')
         return send()
       })
     },
