@@ -2,12 +2,18 @@ import { invalidPolicy } from '../../util/errors.js'
 import type { Client, Connection } from './connection.js'
 import { ioredis } from './ioredis.js'
 import { nodeRedis, nodeRedisCluster } from './node-redis.js'
+import { sharedConnection } from './shared.js'
 
 /**
  * A connection of our own beside the user's client, to the same servers: only so can commands be kept
- * from being resent or queued, whatever the client is set to do for its user. It ends with the client.
+ * from being resent or queued, whatever the client is set to do for its user. It ends with the client, or with the last store
+ * that was made of it.
  */
 export function connect(client: Client, timeoutMs: number, connectTimeoutMs: number): Connection {
+  return sharedConnection(client, String(timeoutMs), connectTimeoutMs, () => open(client, timeoutMs, connectTimeoutMs))
+}
+
+function open(client: Client, timeoutMs: number, connectTimeoutMs: number): Connection {
   // A peer that says nothing for so long, though asked, is given up: a connection can be dead and stay open.
   const silenceMs = Math.max(1000, timeoutMs + 500)
   if (typeof client?.duplicate === 'function') {
