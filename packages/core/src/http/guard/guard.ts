@@ -172,7 +172,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     if (units === undefined)
       throw new SluiceError('INVALID_COST', `${where}: cost: expected a whole number, got undefined`)
     const from = askedWith(context)
-    if (!responders.linesUp || units === 0 || !limiter.hasLine(context.request, context)) {
+    if (!responders.linesUp || units === 0 || !limiter.hasWaiters(context.request, context)) {
       return limiter.decideRequest(context.request, context, units, from)
     }
     // Nobody overtakes those who wait: whatever room there is, is theirs.
@@ -239,7 +239,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
 
   async function takeTurn(context: HttpContext<Request>, verdict: Verdict, waitMs: number): Promise<Outcome> {
     if (await waitWithClient(context.response, waitMs)) return outcome(context, verdict, 'proceed')
-    await limiter.giveBack(verdict)
+    await limiter.refundVerdict(verdict)
     return outcome(context, verdict, 'gone')
   }
 
@@ -263,7 +263,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
 
   function discard(context: HttpContext<Request>, verdict: Verdict, ending: Ending): Outcome {
     // Where the store cannot be reached, it stays charged.
-    void limiter.giveBack(verdict).catch(() => {})
+    void limiter.refundVerdict(verdict).catch(() => {})
     const body = typeof ending === 'object' ? ending.body : undefined
     if (body instanceof Readable) body.destroy()
     return ended(context, verdict)
