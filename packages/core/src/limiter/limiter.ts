@@ -331,7 +331,7 @@ export class Limiter<Subject = string> {
       // A place is known by its name, whatever was reset.
       const isGone =
         kernel !== 'concurrency' &&
-        this.#resets.isSince(charge.resets, charge.tier, request.identities[identity] as string)
+        this.#resets.wasResetAfter(charge.resets, charge.tier, request.identities[identity] as string)
       return isGone ? 0 : charged - actual(charged)
     })
     if (takesNothing(costs)) return false
