@@ -33,7 +33,7 @@ import {
   SETTLED_COST,
   Verdict,
 } from '../verdict/verdict.js'
-import { isUnavailable, StandIn, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
+import { isUnavailable, LocalFallback, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
 import { Resets } from './resets.js'
 import { type AcquireOptions, acquireOptions, type Waiter, type WaitOptions, WaitQueues } from './wait-queue.js'
 
@@ -89,7 +89,7 @@ const holder = crypto.randomUUID().slice(-12)
 export class Limiter<Subject = string> {
   readonly #policy: PolicyChoice<Subject>
   readonly #store: Store
-  readonly #standIn: StandIn
+  readonly #fallback: LocalFallback
   readonly #queues = new WaitQueues()
   /** What its subjects are, beside identities by their kind. */
   readonly #subjects: 'requests' | 'texts' | 'own'
@@ -116,7 +116,7 @@ export class Limiter<Subject = string> {
     }
     this.#policy = policy
     this.#store = store
-    this.#standIn = new StandIn(policy.where, store, unavailable)
+    this.#fallback = new LocalFallback(policy.where, store, unavailable)
     this.#plain = policy instanceof Policy ? policy.plain : undefined
     this.#from = {
       limiter: this,
@@ -273,7 +273,7 @@ export class Limiter<Subject = string> {
 
   /** What happens where the store could not decide. */
   #decideWithout(request: StoreRequest, from: DecidedBy, error: unknown): Verdict {
-    if (isUnavailable(error)) return this.#standIn.decide(request, from)
+    if (isUnavailable(error)) return this.#fallback.decide(request, from)
     throw error
   }
 
@@ -453,7 +453,7 @@ export class Limiter<Subject = string> {
     // Stores take what is asked in the order in which it is: what was before this is forgotten, what comes after stays.
     this.#resets.note(tier, identities)
     this.#from = { ...this.#from, resets: this.#resets.count }
-    this.#standIn.reset(plan, identities)
+    this.#fallback.reset(plan, identities)
     await this.#store.reset(plan, identities)
   }
 
