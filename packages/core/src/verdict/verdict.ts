@@ -359,7 +359,13 @@ export function checkActualCost(where: string, actualCost: unknown, charged: num
 }
 
 /** What all limits say together, of whatever kind they are. */
-function aggregateVerdict(request: StoreRequest, result: StoreResult, from: DecidedBy, charged: boolean, marks: Marks): Verdict {
+function aggregateVerdict(
+  request: StoreRequest,
+  result: StoreResult,
+  from: DecidedBy,
+  charged: boolean,
+  marks: Marks,
+): Verdict {
   const { block, values, offset } = result
   const untilMs = block?.remainingMs ?? from.tryAgainMs
   // Behind a line nobody is admitted, whatever room there is.

@@ -9,7 +9,7 @@ import { durationMs } from '../../util/duration.js'
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
 import { isThenable } from '../../util/thenable.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../../util/validate.js'
-import { heed } from '../../util/warn-on-rejection.js'
+import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { Verdict } from '../../verdict/verdict.js'
 import { type Charging, chargingFor } from '../charging/charging.js'
 import { Permits, releasePermits } from '../charging/permits.js'
@@ -245,7 +245,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
 
   function outcome(context: HttpContext<Request>, verdict: Verdict, ending: Ending): Outcome {
     if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
-    if (onVerdict) heed(onVerdictName, onVerdict(context.request, verdict, context))
+    if (onVerdict) warnOnRejection(onVerdictName, onVerdict(context.request, verdict, context))
     if (ending === 'gone') return ended(context, verdict)
     // This limiter, or another one, has answered 413 meanwhile.
     if (isSilent(context.response)) return discard(context, verdict, ending)
