@@ -82,7 +82,7 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
   return new Limiter(choosePolicy(options), store, options)
 }
 
-/** Names of places taken: unique over processes and over restarts. */
+/** Permit ids are unique over processes and restarts: the id of this process, and a number. */
 let permits = 0
 const holder = crypto.randomUUID().slice(-12)
 
@@ -279,7 +279,7 @@ export class Limiter<Subject = string> {
 
   /**
    * Gives back what an allowed verdict charged, once, and never more than time has not given back
-   * already. Frees its places, too. Resolves to whether this call gave anything back; while the store that
+   * already. Releases its permits, too. Resolves to whether this call gave anything back; while the store that
    * was charged is away, nothing is, now or later.
    */
   async refund(subject: Subject, verdict: Verdict): Promise<boolean> {
@@ -301,7 +301,7 @@ export class Limiter<Subject = string> {
   async refundVerdict(verdict: Verdict): Promise<boolean> {
     const charge = this.#chargeOf(verdict)
     if (!charge || charge.refunded) return false
-    // What was settled still holds its places.
+    // A charge that was settled still holds its permits.
     charge.refunded = charge.settled === 0
     return this.#reduce(charge, SETTLED_COST | SETTLED_BYTES, () => 0)
   }
@@ -328,7 +328,7 @@ export class Limiter<Subject = string> {
     const costs = request.costs.map((charged, c) => {
       if ((open & (countsBytes?.[c] ? SETTLED_BYTES : SETTLED_COST)) === 0) return 0
       const { kernel, identity } = request.plan.cells[c] as Cell
-      // A place is known by its name, whatever was reset.
+      // Permits are released by their id, whatever was reset.
       const isGone =
         kernel !== 'concurrency' &&
         this.#resets.wasResetAfter(charge.resets, charge.tier, request.identities[identity] as string)

@@ -26,9 +26,9 @@ export interface LimitReport {
   readonly name: string
   /** The factory that makes such limits, such as `'slidingLog'`. */
   readonly algorithm: string
-  /** Units in `windowMs`; places in flight for `concurrency`. */
+  /** Units in `windowMs`; for `concurrency` the most permits. */
   readonly limit: number
-  /** Milliseconds; for `concurrency` how long a place is held at most, its `ttl`. */
+  /** Milliseconds; for `concurrency` its `ttl`, how long a permit is held unless renewed. */
   readonly windowMs: number
   /** Most units that can be admitted at one instant. */
   readonly capacity: number
@@ -134,7 +134,7 @@ export class Verdict {
   readonly delayMs: number
   /** Why and how long, when `reason` is `blocked`. */
   readonly block: BlockReport | undefined
-  /** Units charged to each limit that counts requests or places; 0 for a peek or a refusal. */
+  /** Units charged to each limit that counts requests or permits; 0 for a peek or a refusal. */
   readonly cost: number
   /** The tier whose limits decided; undefined without tiers. */
   readonly tier: string | undefined
