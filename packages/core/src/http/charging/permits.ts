@@ -1,5 +1,6 @@
 import type { Limiter } from '../../limiter/limiter.js'
 import { isOver, type RawResponse } from '../../request/context.js'
+import { durationMs } from '../../util/duration.js'
 import { LONGEST_TIMER_MS } from '../../util/pause.js'
 import { isThenable } from '../../util/thenable.js'
 import type { Verdict } from '../../verdict/verdict.js'
@@ -36,6 +37,24 @@ interface Held {
   /** Ticks since the client has left, or since bytes have waited and none have left. */
   ticks: number
   sent: number | undefined
+}
+
+/**
+ * What holds the permits of a limiter's `concurrency` limits; undefined where it has none.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function permitsFor<Request>(where: string, limiter: Limiter<Request>): Permits | undefined {
+  const limits = limiter.limits.filter(({ algorithm }) => algorithm === 'concurrency')
+  if (limits.length === 0) return undefined
+  const ttls = limits.map(({ window }) => Number(window))
+  // Checked again: a copy of a limit may have something changed.
+  const maxHolds = limits.map(({ maxHold }) => durationMs(where, 'maxHold', maxHold))
+  return new Permits(limiter, {
+    shortestTtlMs: Math.min(...ttls),
+    longestTtlMs: Math.max(...ttls),
+    maxHoldMs: Math.min(...maxHolds),
+  })
 }
 
 const heldBy = new WeakMap<RawResponse, Held[]>()
