@@ -48,7 +48,7 @@ describe('messages name who, which field, what was expected and what came', () =
     [
       'a misspelt duration',
       () => createLimiter({ name: 'login', limit: 5, window: '1 minuite' }),
-      'policy "login": window: expected whole milliseconds or a duration such as "30s", got "1 minuite"',
+      'policy "login": window: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), got "1 minuite"',
     ],
     [
       'a fractional limit',
@@ -63,12 +63,12 @@ describe('messages name who, which field, what was expected and what came', () =
     [
       'a duration of nothing',
       () => createLimiter({ name: 'login', limit: 5, window: 0 }),
-      'policy "login": window: expected whole milliseconds or a duration such as "30s", from 1 ms to 100 years (36500d), got 0',
+      'policy "login": window: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), from 1 ms to 100 years (36500d), got 0',
     ],
     [
       'a duration beyond all bounds',
       () => createLimiter({ name: 'login', limit: 5, window: '40000d' }),
-      'policy "login": window: expected whole milliseconds or a duration such as "30s", from 1 ms to 100 years (36500d), got "40000d"',
+      'policy "login": window: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), from 1 ms to 100 years (36500d), got "40000d"',
     ],
     [
       'a refill that is missing',
@@ -78,7 +78,7 @@ describe('messages name who, which field, what was expected and what came', () =
     [
       'a misspelt time to refill in',
       () => tokenBucket({ refill: 5, every: '1 min' }),
-      'tokenBucket: every: expected whole milliseconds or a duration such as "30s", got "1 min"',
+      'tokenBucket: every: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), got "1 min"',
     ],
     [
       'a leak that is missing',
@@ -93,7 +93,7 @@ describe('messages name who, which field, what was expected and what came', () =
     [
       'a bucket whose limit and window are called so',
       () => tokenBucket({ limit: 5, window: '1 min' }),
-      'tokenBucket: window: expected whole milliseconds or a duration such as "30s", got "1 min"',
+      'tokenBucket: window: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), got "1 min"',
     ],
     [
       'a bucket whose limit is called so',
@@ -143,11 +143,11 @@ describe('messages name who, which field, what was expected and what came', () =
   ])('%s', (_, make, message) => expectRefused(make, message))
 })
 
-describe('an option that nobody reads is refused, not ignored', () => {
+describe('an unknown option is rejected, not ignored', () => {
   test.each(Object.entries(CONSTRUCTORS))('by %s', (name, make) => {
     const { code, message } = errorOf(() => make({ limit: 5, window: '1m', burts: 10 }))
     expect(code).toBe('INVALID_POLICY')
-    expect(message).toMatch(new RegExp(`^${name}: burts: expected no such option \\(.*limit.*\\), got 10$`))
+    expect(message).toMatch(new RegExp(`^${name}: burts: unknown option.* \\(.*limit.*\\), got 10$`))
   })
 
   test.each<[string, () => unknown, RegExp]>([
@@ -155,9 +155,9 @@ describe('an option that nobody reads is refused, not ignored', () => {
     [
       'createLimiter',
       () => createLimiter({ limit: 5, window: '1m', max: 3 } as Anything),
-      /max: expected no such option/,
+      /max: unknown option: use limit \(/,
     ],
-    ['memoryStore', () => memoryStore({ size: 3 } as Anything), /^memoryStore: size: expected no such option/],
+    ['memoryStore', () => memoryStore({ size: 3 } as Anything), /^memoryStore: size: unknown option/],
     [
       'maxKeys',
       () => memoryStore({ maxKeys: 60_000_001 }),
@@ -216,12 +216,12 @@ describe('an option that nobody reads is refused, not ignored', () => {
     [
       'a misspelt option',
       { costs: 3 },
-      'costs: expected no such option (there are cost, bytes, priority, tier), got 3',
+      'costs: unknown option: did you mean cost? (the options are cost, bytes, priority, tier), got 3',
     ],
     [
       'one beside those there are',
       { cost: 2, fresh: true },
-      'fresh: expected no such option (there are cost, bytes, priority, tier), got true',
+      'fresh: unknown option (the options are cost, bytes, priority, tier), got true',
     ],
   ])('%s in place of the options of consume or peek rejects and charges nothing', async (_, options, message) => {
     const limiter = createLimiter({ name: 'api', limit: 5, window: '1m' })
@@ -286,7 +286,7 @@ describe('durations', () => {
     const { code, message } = errorOf(() => windowMs(window))
     expect(code).toBe('INVALID_POLICY')
     expect(message).toMatch(
-      /^policy "default": window: expected whole milliseconds or a duration such as "30s"(, from 1 ms to .*)?, got /,
+      /^policy "default": window: expected whole milliseconds or a duration such as "30s" \(units: ms, s, m, h, d\)(, from 1 ms to .*)?, got /,
     )
   })
 })

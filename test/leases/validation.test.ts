@@ -34,12 +34,12 @@ test.each<[string, () => unknown, string]>([
   [
     'no ttl',
     () => gcra({ ...rate, lease: { size: 10 } as Anything }),
-    'gcra: lease: ttl: expected whole milliseconds or a duration such as "30s", got undefined',
+    'gcra: lease: ttl: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), got undefined',
   ],
   [
     'a misspelt option',
     () => gcra({ ...rate, lease: { ...lease, life: 5 } as Anything }),
-    'gcra: lease: life: expected no such option (there are size, ttl), got 5',
+    'gcra: lease: life: unknown option (the options are size, ttl), got 5',
   ],
   ['no object', () => gcra({ ...rate, lease: 10 as Anything }), 'gcra: lease: expected a size and a ttl, got 10'],
   [
@@ -65,7 +65,7 @@ test.each<[string, () => unknown, string]>([
   [
     'places in flight',
     () => concurrency({ limit: 5, lease } as Anything),
-    'concurrency: lease: expected no such option (there are name, limit, key, respond, ttl, maxHold, reserve), got an object',
+    'concurrency: lease: unknown option (the options are name, limit, key, respond, ttl, maxHold, reserve), got an object',
   ],
   [
     'one limit of two',

@@ -1,16 +1,24 @@
 import { durationMs } from './duration.js'
 import { invalidPolicy, SluiceError, show } from './errors.js'
+import { hintFor } from './option-hints.js'
 
-/** Refuses options that nobody reads: a misspelt option silently ignored is a limit silently absent. */
+/**
+ * Rejects unknown options: a misspelt option silently ignored is a limit silently absent. The message says what to use
+ * instead, for misspellings and for options of other libraries.
+ */
 export function knownOptions(where: string, options: unknown, known: readonly string[]): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     invalidPolicy(where, 'options', 'an object', options)
   }
   for (const [field, value] of Object.entries(options)) {
-    if (!known.includes(field)) {
-      const shown = /^\w{1,40}$/.test(field) ? field : show(field)
-      invalidPolicy(where, shown, `no such option (there are ${known.join(', ')})`, value)
-    }
+    if (known.includes(field)) continue
+    const shown = /^\w{1,40}$/.test(field) ? field : show(field)
+    const hint = hintFor(field, known)
+    const instead = hint === undefined ? '' : `: ${hint}`
+    throw new SluiceError(
+      'INVALID_POLICY',
+      `${where}: ${shown}: unknown option${instead} (the options are ${known.join(', ')}), got ${show(value)}`,
+    )
   }
 }
 

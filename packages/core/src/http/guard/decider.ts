@@ -39,7 +39,7 @@ export class Decider<Request> {
       throw new SluiceError('INVALID_COST', `${this.#where}: cost: expected a whole number, got undefined`)
     const options = this.optionsFor(context)
     const { request } = context
-    if (!this.#queues || units === 0 || !this.#limiter.hasLine(request, context)) {
+    if (!this.#queues || units === 0 || !this.#limiter.hasWaiters(request, context)) {
       return this.#limiter.decideRequest(request, context, units, options)
     }
     // Requests that wait are first: any room belongs to them.

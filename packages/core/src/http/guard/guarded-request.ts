@@ -141,7 +141,7 @@ export class GuardedRequest<Request> {
 
   async #waitThenFinish(verdict: Verdict, waitMs: number): Promise<Outcome> {
     if (await waitWithClient(this.#context.response, waitMs)) return this.#finish(verdict, 'proceed')
-    await this.#guard.limiter.giveBack(verdict)
+    await this.#guard.limiter.refundVerdict(verdict)
     return this.#finish(verdict, 'gone')
   }
 
@@ -161,7 +161,7 @@ export class GuardedRequest<Request> {
 
   #discard(verdict: Verdict, ending: Ending): Outcome {
     // Where the store cannot be reached, the charge stays.
-    void this.#guard.limiter.giveBack(verdict).catch(() => {})
+    void this.#guard.limiter.refundVerdict(verdict).catch(() => {})
     const body = typeof ending === 'object' ? ending.body : undefined
     if (body instanceof Readable) body.destroy()
     return this.#end(verdict)
