@@ -4,7 +4,7 @@ import { knownOptions, wholeNumber } from '../../util/validate.js'
 import type { LimitReport } from '../../verdict/verdict.js'
 import { answerWith, fallback } from './fallback.js'
 import { type Responder, withTraits } from './responder.js'
-import { Seats } from './seats.js'
+import { Semaphore } from './semaphore.js'
 
 export interface DelayOptions<Request> {
   /** Longest delay: whoever would have to wait longer is refused at once. @default '10s' */
@@ -41,17 +41,17 @@ export function delay<Request>(options: DelayOptions<Request> = {}): Responder<R
   }
   if (from !== undefined) wholeNumber('delay', 'from', from, 0)
   const byMs = by === undefined ? undefined : durationMs('delay', 'by', by)
-  const seats = new Seats(wholeNumber('delay', 'maxConnections', maxConnections, 1))
+  const semaphore = new Semaphore(wholeNumber('delay', 'maxConnections', maxConnections, 1))
 
   async function delay(refused: Parameters<Responder<Request>>[0]) {
     const { verdict } = refused
-    if (verdict.reason !== 'limited' || !seats.take()) return answerWith(otherwise, refused, verdict)
+    if (verdict.reason !== 'limited' || !semaphore.tryAcquire()) return answerWith(otherwise, refused, verdict)
     try {
       const late = await refused.lineUp({ maxWaitMs: maxMs })
       if (late === 'gone') return late
       return late.allowed ? { verdict: late, ending: 'proceed' as const } : await answerWith(otherwise, refused, late)
     } finally {
-      seats.free()
+      semaphore.release()
     }
   }
 

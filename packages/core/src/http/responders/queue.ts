@@ -4,7 +4,7 @@ import { type Duration, durationMs } from '../../util/duration.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { answerWith, fallback } from './fallback.js'
 import { type Refused, type Responder, withTraits } from './responder.js'
-import { Seats } from './seats.js'
+import { Semaphore } from './semaphore.js'
 
 export interface QueueOptions<Request> {
   /** Longest wait: whoever would have to wait longer is refused as soon as that is known. @default '10s' */
@@ -39,12 +39,12 @@ export function queue<Request>(options: QueueOptions<Request> = {}): Responder<R
   const maxWaitMs = durationMs('queue', 'maxWait', maxWait)
   const ageEveryMs = durationMs('queue', 'ageEvery', ageEvery)
   wholeNumber('queue', 'size', size, 1)
-  const seats = new Seats(wholeNumber('queue', 'maxConnections', maxConnections, 1))
+  const semaphore = new Semaphore(wholeNumber('queue', 'maxConnections', maxConnections, 1))
   if (priority !== undefined && typeof priority !== 'function') checkPriority('queue', priority)
 
   async function queue(refused: Refused<Request>) {
     const { context, verdict } = refused
-    if (verdict.reason !== 'limited' || !seats.take()) return answerWith(otherwise, refused, verdict)
+    if (verdict.reason !== 'limited' || !semaphore.tryAcquire()) return answerWith(otherwise, refused, verdict)
     try {
       const own =
         typeof priority === 'function' ? await priority(context.request, context) : (priority ?? verdict.priority)
@@ -53,7 +53,7 @@ export function queue<Request>(options: QueueOptions<Request> = {}): Responder<R
       if (late === 'gone') return late
       return late.allowed ? { verdict: late, ending: 'proceed' as const } : await answerWith(otherwise, refused, late)
     } finally {
-      seats.free()
+      semaphore.release()
     }
   }
   return withTraits(queue, otherwise, { linesUp: true })
