@@ -4,8 +4,8 @@ import { heed } from '../../util/warn-on-rejection.js'
 import { Verdict } from '../../verdict/verdict.js'
 import type { Charging } from '../charging/charging.js'
 import { releasePermits } from '../charging/permits.js'
-import { lineUp } from '../responders/line-up.js'
 import { type Action, type Ending, isLater } from '../responders/responder.js'
+import { waitTurn } from '../responders/wait-turn.js'
 import { tellOfLeaving } from '../response/pipelined.js'
 import { isSilent } from '../response/silence.js'
 import { waitWithClient } from '../response/wait.js'
@@ -114,7 +114,7 @@ export class GuardedRequest<Request> {
     const action = responders.for(verdict)({
       context,
       verdict,
-      lineUp: (options) => lineUp(limiter, context, this.#units, verdict, options, decider.optionsFor(context)),
+      waitTurn: (options) => waitTurn(limiter, context, this.#units, verdict, options, decider.optionsFor(context)),
     })
     return whenKnown(action, (known) => this.#carryOut(known, verdict, arrivedAt))
   }

@@ -60,8 +60,8 @@ export function guardParts<Request>(options: RateLimitOptions<Request>): GuardPa
   const invalid = new InvalidRequests(policy, options.onInvalid ?? 'reject', enforcement.onlyReports)
   const permits = permitsFor(where, limiter)
   // A request that waits for room, or for the outcome of others, needs the state of now.
-  const fresh = responders.linesUp || options.count !== undefined
-  const decider = new Decider(where, limiter, charging, responders.linesUp, fresh)
+  const fresh = responders.queues || options.count !== undefined
+  const decider = new Decider(where, limiter, charging, responders.queues, fresh)
   return {
     where,
     skip,

@@ -9,7 +9,7 @@ import { Semaphore } from './semaphore.js'
 export interface TarpitOptions<Request> {
   /** How long to hold the connection before it is answered. @default '10s' */
   readonly for?: Duration
-  /** Most connections held at once, over all keys: beyond, they are answered at once. 0 or more. @default 100 */
+  /** Most connections held at once, over all keys; further requests are answered at once. 0 or more. @default 100 */
   readonly maxConnections?: number
   /** What answers in the end. @default reject() */
   readonly answer?: Responder<Request>
@@ -28,7 +28,7 @@ export function tarpit<Request>(options: TarpitOptions<Request> = {}): Responder
   const forMs = durationMs('tarpit', 'for', hold)
   const semaphore = new Semaphore(wholeNumber('tarpit', 'maxConnections', maxConnections, 0))
   const answer = fallback<Request>('tarpit', 'answer', options.answer)
-  if (answer.linesUp) invalidPolicy('tarpit', 'answer', 'a responder that does not line up', answer)
+  if (answer.queues) invalidPolicy('tarpit', 'answer', 'a responder that does not queue', answer)
 
   async function tarpit(refused: Refused<Request>) {
     if (!semaphore.tryAcquire()) return answer(refused)
