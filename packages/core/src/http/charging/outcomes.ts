@@ -154,13 +154,13 @@ export class Outcomes {
       }
     } finally {
       response.removeListener('close', wake)
-      this.#leave(waiter, joined)
+      this.#emitClose(waiter, joined)
     }
   }
 
   /** Keeps its place in lines it still waits in. Returns the lines it stands in: fewer than asked for if one is full. */
   #join(waiter: Waiter, before: readonly string[], now: readonly string[]): readonly string[] {
-    this.#leave(
+    this.#emitClose(
       waiter,
       before.filter((identity) => !now.includes(identity)),
     )
@@ -175,7 +175,7 @@ export class Outcomes {
     })
   }
 
-  #leave(waiter: Waiter, identities: readonly string[]): void {
+  #emitClose(waiter: Waiter, identities: readonly string[]): void {
     for (const identity of identities) {
       this.#lines.get(identity)?.waiters.delete(waiter)
       // There may be room for more than one.

@@ -14,7 +14,7 @@ export interface PermitTimes {
   readonly shortestTtlMs: number
   /** Longest such time, of limits that are decided together. */
   readonly longestTtlMs: number
-  /** Longest time in which bytes of a response wait and none leave. */
+  /** Longest time in which bytes of a response wait and none emitClose. */
   readonly maxHoldMs: number
 }
 

@@ -6,7 +6,7 @@ import type { Charging } from '../charging/charging.js'
 import { releasePermits } from '../charging/permits.js'
 import { type Action, type Ending, isLater } from '../responders/responder.js'
 import { waitTurn } from '../responders/wait-turn.js'
-import { tellOfLeaving } from '../response/pipelined.js'
+import { ensureCloseEvent } from '../response/close-event.js'
 import { isSilent } from '../response/silence.js'
 import { waitWithClient } from '../response/wait.js'
 import { checkReply, ENDED, type Outcome, quotaHeaders, refusalOutcome, replyOutcome, SKIPPED } from './outcome.js'
@@ -30,7 +30,7 @@ export class GuardedRequest<Request> {
   run(): Later<Outcome> {
     const { skip } = this.#guard
     const context = this.#context
-    tellOfLeaving(context.response)
+    ensureCloseEvent(context.response)
     if (!skip) return this.#receive()
     // Any thenable is awaited: taken for a boolean it would be truthy, and skip every request.
     return whenKnown<unknown, Outcome>(skip(context.request, context), (skipped) =>
