@@ -48,8 +48,8 @@ export class ExpressContext extends RequestContext<Request> {
     return headerText(this.response.getHeader(name))
   }
 
-  /** Files are sent by what fails where headers have been sent. */
-  silence(): void {
+  /** `res.sendFile` fails once headers have been sent. */
+  disableResponse(): void {
     this.response.sendFile = (...args: unknown[]) => {
       const callback = args.at(-1)
       if (typeof callback === 'function') process.nextTick(callback as () => void)

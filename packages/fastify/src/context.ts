@@ -45,10 +45,10 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
   }
 
   /** Fastify leaves a stream that is sent too late open, and what it holds. */
-  silence(): void {
+  disableResponse(): void {
     this.reply.send = function send(this: FastifyReply, payload?: unknown) {
       discard(payload)
-      // Tells that the handler has answered, by which its permits are released. Sends nothing.
+      // Marks the handler as done, so that its permits are released. Sends nothing.
       this.raw.end()
       return this
     }

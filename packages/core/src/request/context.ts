@@ -28,10 +28,10 @@ export interface HttpContext<Request = unknown> {
   /** A response header that is already set. */
   getResponseHeader(name: string): string | undefined
   /**
-   * Makes what the framework adds to the raw response do nothing: called when the limiter has answered in the stead
-   * of a handler that may go on. The methods of the raw response do nothing already.
+   * Makes what the framework adds to the raw response do nothing: called when the limiter has sent the response while
+   * a handler may still run. The methods of the raw response are disabled already.
    */
-  silence?(): void
+  disableResponse?(): void
 }
 
 /** What every framework's request says the way Node read it; the rest is each adapter's own. */

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ServerHttp2Stream } from 'node:http2'
 import type { HttpContext, RawResponse } from '../../request/context.js'
 import type { Reply } from '../responders/responder.js'
+import { disableResponse } from '../response/disabled-response.js'
 import { handlerEnd } from '../response/handler-end.js'
-import { silence } from '../response/silence.js'
 import { bodyProblem } from './body-problem.js'
 
 /**
@@ -120,13 +120,13 @@ export function cutOff(context: HttpContext<never>, raw: IncomingMessage, most: 
     streamOf(raw)?.close(CANCEL)
     return
   }
-  silence(response)
+  disableResponse(response)
   if (isUnread) {
     answeredUnread.add(response)
     // From now on, and not only once the 413 is out: a client may take its time to read that.
     handlerEnd(response)
   }
-  context.silence?.()
+  context.disableResponse?.()
 }
 
 /** Whether the answer is on its way. */

@@ -7,7 +7,7 @@ import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
 import { wholeNumber } from '../../util/validate.js'
 import { Verdict } from '../../verdict/verdict.js'
 import type { Reply } from '../responders/responder.js'
-import { isSilent } from '../response/silence.js'
+import { isDisabled } from '../response/disabled-response.js'
 import { whenOver } from '../response/when-over.js'
 import { announcedLength, BodyMeter, cutOff, lengthRequiredReply, tooLargeReply } from './body.js'
 import { type CountFunction, type CountOption, countBy } from './counting.js'
@@ -177,7 +177,7 @@ export class Charging<Request> {
  * too large a body while the handler works, must not go free.
  */
 function outcome(count: CountFunction, response: RawResponse, verdict: Verdict): boolean {
-  if (!response.headersSent || response.statusCode === undefined || isSilent(response)) return true
+  if (!response.headersSent || response.statusCode === undefined || isDisabled(response)) return true
   try {
     const counts: unknown = count(response.statusCode, verdict)
     if (typeof counts === 'boolean') return counts

@@ -154,13 +154,13 @@ export class Outcomes {
       }
     } finally {
       response.removeListener('close', wake)
-      this.#emitClose(waiter, joined)
+      this.#leave(waiter, joined)
     }
   }
 
   /** Keeps its place in lines it still waits in. Returns the lines it stands in: fewer than asked for if one is full. */
   #join(waiter: Waiter, before: readonly string[], now: readonly string[]): readonly string[] {
-    this.#emitClose(
+    this.#leave(
       waiter,
       before.filter((identity) => !now.includes(identity)),
     )
@@ -175,7 +175,7 @@ export class Outcomes {
     })
   }
 
-  #emitClose(waiter: Waiter, identities: readonly string[]): void {
+  #leave(waiter: Waiter, identities: readonly string[]): void {
     for (const identity of identities) {
       this.#lines.get(identity)?.waiters.delete(waiter)
       // There may be room for more than one.

@@ -7,7 +7,7 @@ import { releasePermits } from '../charging/permits.js'
 import { type Action, type Ending, isLater } from '../responders/responder.js'
 import { waitTurn } from '../responders/wait-turn.js'
 import { ensureCloseEvent } from '../response/close-event.js'
-import { isSilent } from '../response/silence.js'
+import { isDisabled } from '../response/disabled-response.js'
 import { waitWithClient } from '../response/wait.js'
 import { checkReply, ENDED, type Outcome, quotaHeaders, refusalOutcome, replyOutcome, SKIPPED } from './outcome.js'
 import type { GuardParts } from './parts.js'
@@ -43,7 +43,7 @@ export class GuardedRequest<Request> {
     const context = this.#context
     const bodyProblem = this.#guard.charging?.receive(context)
     if (bodyProblem) return replyOutcome(bodyProblem)
-    return isSilent(context.response) ? this.#end() : this.#resolveCost()
+    return isDisabled(context.response) ? this.#end() : this.#resolveCost()
   }
 
   #resolveCost(): Later<Outcome> {
@@ -152,7 +152,7 @@ export class GuardedRequest<Request> {
     if (onVerdict) heed(`${where}: onVerdict`, onVerdict(context.request, verdict, context))
     if (ending === 'gone') return this.#end(verdict)
     // A limiter, this one or another, has replied 413 meanwhile.
-    if (isSilent(context.response)) return this.#discard(verdict, ending)
+    if (isDisabled(context.response)) return this.#discard(verdict, ending)
     if (ending !== 'proceed') return refusalOutcome(ending, context, verdict, writers)
     const tellsQuota = enforcement.tells(verdict) && !responders.hidesQuota
     const headers = tellsQuota ? quotaHeaders(writers, context, verdict) : []
