@@ -131,11 +131,11 @@ export class GuardedRequest<Request> {
     return this.#waitThenFinish(verdict, Math.max(verdict.delayMs, slownessMs))
   }
 
-  /** From now on the request holds its permits, and what it reserved is settled when it ends. */
+  /** From now on the request holds its permits, and its charge is corrected when its outcome is known. */
   #holdCharges(verdict: Verdict): void {
     const { permits, charging, responders } = this.#guard
     permits?.hold(verdict, this.#context.response)
-    charging?.settleLater(this.#context, verdict)
+    charging?.applyOutcomeLater(this.#context, verdict)
     responders.admitted(this.#context)
   }
 

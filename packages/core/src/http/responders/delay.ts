@@ -2,7 +2,7 @@ import { type Duration, durationMs } from '../../util/duration.js'
 import { SluiceError } from '../../util/errors.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import type { LimitReport } from '../../verdict/verdict.js'
-import { answerWith, fallback } from './fallback.js'
+import { fallback, respondWith } from './fallback.js'
 import { type Responder, withTraits } from './responder.js'
 import { Semaphore } from './semaphore.js'
 
@@ -45,11 +45,11 @@ export function delay<Request>(options: DelayOptions<Request> = {}): Responder<R
 
   async function delay(refused: Parameters<Responder<Request>>[0]) {
     const { verdict } = refused
-    if (verdict.reason !== 'limited' || !semaphore.tryAcquire()) return answerWith(otherwise, refused, verdict)
+    if (verdict.reason !== 'limited' || !semaphore.tryAcquire()) return respondWith(otherwise, refused, verdict)
     try {
       const late = await refused.waitTurn({ maxWaitMs: maxMs })
       if (late === 'gone') return late
-      return late.allowed ? { verdict: late, ending: 'proceed' as const } : await answerWith(otherwise, refused, late)
+      return late.allowed ? { verdict: late, ending: 'proceed' as const } : await respondWith(otherwise, refused, late)
     } finally {
       semaphore.release()
     }

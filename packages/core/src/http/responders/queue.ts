@@ -2,7 +2,7 @@ import { checkPriority } from '../../policy/priority.js'
 import type { HttpContext } from '../../request/context.js'
 import { type Duration, durationMs } from '../../util/duration.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
-import { answerWith, fallback } from './fallback.js'
+import { fallback, respondWith } from './fallback.js'
 import { type Refused, type Responder, withTraits } from './responder.js'
 import { Semaphore } from './semaphore.js'
 
@@ -44,14 +44,14 @@ export function queue<Request>(options: QueueOptions<Request> = {}): Responder<R
 
   async function queue(refused: Refused<Request>) {
     const { context, verdict } = refused
-    if (verdict.reason !== 'limited' || !semaphore.tryAcquire()) return answerWith(otherwise, refused, verdict)
+    if (verdict.reason !== 'limited' || !semaphore.tryAcquire()) return respondWith(otherwise, refused, verdict)
     try {
       const own =
         typeof priority === 'function' ? await priority(context.request, context) : (priority ?? verdict.priority)
       const headStartMs = checkPriority('queue', own) * ageEveryMs
       const late = await refused.waitTurn({ maxWaitMs, size, headStartMs })
       if (late === 'gone') return late
-      return late.allowed ? { verdict: late, ending: 'proceed' as const } : await answerWith(otherwise, refused, late)
+      return late.allowed ? { verdict: late, ending: 'proceed' as const } : await respondWith(otherwise, refused, late)
     } finally {
       semaphore.release()
     }
