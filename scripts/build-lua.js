@@ -12,7 +12,7 @@ import { withThrowawayRedis } from './lib/throwaway-redis.js'
 /** @typedef {{ name: string, sha1: string, source: string }} Script */
 
 const luaFolder = join(root, 'lua')
-const target = join(root, 'packages/core/src/redis/scripts.generated.ts')
+const target = join(root, 'packages/core/src/redis/scripts/scripts.generated.ts')
 
 /**
  * The TypeScript module that holds the scripts, and what the store has to know of how they are made.

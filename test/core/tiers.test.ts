@@ -1,13 +1,4 @@
-import {
-  createLimiter,
-  everyone,
-  fixedWindow,
-  gcra,
-  type Limit,
-  memoryStore,
-  perMinute,
-  priorityOf,
-} from '@sluice/core'
+import { createLimiter, everyone, fixedWindow, gcra, type Limit, memoryStore, perMinute } from '@sluice/core'
 import { describe, expect, test } from 'vitest'
 
 interface User {
@@ -55,7 +46,7 @@ describe('tiers', () => {
   test('a verdict knows its tier and its priority', async () => {
     const limiter = limiterOf({ free: [perMinute(2)], pro: [perMinute(2)] }, { pro: 7 })
     const [free, pro] = [await limiter.consume(user('a', 'free')), await limiter.consume(user('a', 'pro'))]
-    expect([free.tier, priorityOf(free), pro.tier, priorityOf(pro)]).toEqual(['free', 0, 'pro', 7])
+    expect([free.tier, free.priority, pro.tier, pro.priority]).toEqual(['free', 0, 'pro', 7])
   })
 
   test('refunds, resets and blocks find the tier of their subject', async () => {

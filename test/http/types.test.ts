@@ -107,7 +107,6 @@ test('what decides on charges and tiers is typed', () => {
   })
   fastify.byUser<import('fastify').FastifyRequest>((request) => request.id)
   expectTypeOf<express.Verdict['settle']>().toEqualTypeOf<(actualCost: number) => Promise<boolean>>()
-  expectTypeOf(express.priorityOf).returns.toBeNumber()
 })
 
 test('the compiler refuses wrong options', () => {

@@ -1,4 +1,4 @@
-import { type Ask, fixedWindow, gcra, slidingLog } from '@sluice/core'
+import { type StoreRequest, fixedWindow, gcra, slidingLog } from '@sluice/core'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { explore } from './support/explore.js'
 import { type LeasesOptions, LeasesWorld } from './support/leases-world.js'
@@ -111,8 +111,8 @@ test.each([
 
 test('the explorer notices a log that counts no longer than its window', async () => {
   const limit = slidingLog({ limit: few, window: 600, lease })
-  const plans = new WeakMap<Ask['plan'], Ask['plan']>()
-  const seen = (ask: Ask): Ask => {
+  const plans = new WeakMap<StoreRequest['plan'], StoreRequest['plan']>()
+  const seen = (ask: StoreRequest): StoreRequest => {
     const cells = ask.plan.cells.map((cell) => ({ ...cell, params: [few, 600, few, 600] }))
     const plan = plans.get(ask.plan) ?? { ...ask.plan, cells }
     plans.set(ask.plan, plan)

@@ -1,26 +1,14 @@
-import type { Store } from '@sluice/core'
 import { expectVector } from '../contract/vectors.js'
 import { allVectors } from '../vectors/vectors.js'
+import type { Check } from './check.js'
 import { effortChecks } from './effort.js'
 import { markerChecks } from './markers.js'
 import { refusalChecks } from './refusals.js'
-import { replay, type Stage } from './replay.js'
+import { replay } from './replay.js'
 import { roomChecks } from './room.js'
 import { serverTimeChecks } from './server-time.js'
 import { strangerChecks } from './strangers.js'
 import { scenarios } from './walks.js'
-
-export interface Venue extends Stage {
-  /** On the same Redis, by its own clock. */
-  readonly timed: Store
-}
-
-/** Something that a wrong script can fail: quick, and always the same. */
-export interface Check {
-  readonly name: string
-  /** What is wrong, if anything; may throw that as well. */
-  run(venue: Venue): Promise<string | undefined>
-}
 
 /** Everything that is tried on a mutant, what is told best first. */
 export async function allChecks(): Promise<Check[]> {

@@ -1,7 +1,7 @@
 import { concurrency, createLimiter, gcra, type Limit, slidingLog } from '@sluice/core'
 import { MIDNIGHT } from '../contract/store-under-test.js'
 import { algorithms } from '../support/algorithms.js'
-import type { Check } from './checks.js'
+import type { Check } from './check.js'
 import type { MutatedRedis } from './mutated-redis.js'
 
 const WINDOW_MS = 60_000

@@ -1,6 +1,6 @@
 import { createLimiter, redisStore, type Store } from '@sluice/core'
 import { insist } from '../support/outages.js'
-import type { Check, Venue } from './checks.js'
+import type { Check, Venue } from './check.js'
 
 /** With a store that has seen no block yet: it asks the marker first. */
 async function withNewStore(

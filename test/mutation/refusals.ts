@@ -11,7 +11,7 @@ import {
   tokenBucket,
 } from '@sluice/core'
 import { randomFrom } from '../contract/policies.js'
-import type { Check } from './checks.js'
+import type { Check } from './check.js'
 
 /** Written in the order in which the store reports them. */
 const POLICIES: Record<string, readonly Limit<string>[]> = {

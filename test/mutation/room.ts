@@ -1,6 +1,6 @@
 import { createLimiter, slidingLog } from '@sluice/core'
 import { MIDNIGHT } from '../contract/store-under-test.js'
-import type { Check, Venue } from './checks.js'
+import type { Check, Venue } from './check.js'
 
 const HOUR_MS = 3_600_000
 /** What a log of one limit takes before its ring. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { concurrency, createLimiter, fixedWindow } from '@sluice/core'
 import { algorithms } from '../support/algorithms.js'
-import type { Check, Venue } from './checks.js'
+import type { Check, Venue } from './check.js'
 
 const DAY_MS = 86_400_000
 const dayByClock = fixedWindow<string>({ limit: 5, window: '1d', anchor: 'clock' })

@@ -1,6 +1,6 @@
 import { createLimiter } from '@sluice/core'
 import { algorithms } from '../support/algorithms.js'
-import type { Check } from './checks.js'
+import type { Check } from './check.js'
 import type { MutatedRedis } from './mutated-redis.js'
 
 type Put = (redis: MutatedRedis, key: string, length: number) => Promise<unknown>

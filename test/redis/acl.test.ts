@@ -80,7 +80,7 @@ test('the documented permissions, and the probe of an outage, are those that the
   const blocks = commandsIn('lua/block.lua', /redis\.call\('([A-Z]+)'/g)
   const documented = BASE.filter((rule) => rule.startsWith('+'))
   expect(documented.sort()).toEqual([...new Set(['+eval', '+evalsha', '+info', ...decisions, ...blocks])].sort())
-  const probed = commandsIn('packages/core/src/redis/probe.ts', /\['([A-Z]+)'/g)
+  const probed = commandsIn('packages/core/src/redis/scripts/probe.ts', /\['([A-Z]+)'/g)
   expect([...new Set(probed)].sort()).toEqual([...new Set(decisions)].sort())
 })
 

@@ -1,4 +1,4 @@
-import { type Answer, type Ask, memoryStore, SluiceError, type Store } from '@sluice/core'
+import { type StoreResult, type StoreRequest, memoryStore, SluiceError, type Store } from '@sluice/core'
 
 /** A store in this process, which others might share, and which can be out of reach. */
 export interface Distant extends Store {
@@ -35,7 +35,7 @@ export function insist(store: Store): Store {
   }
   return {
     clock: store.clock,
-    decide(ask: Ask): Answer | Promise<Answer> {
+    decide(ask: StoreRequest): StoreResult | Promise<StoreResult> {
       try {
         const answer = store.decide(ask)
         return answer instanceof Promise ? answer.catch(fail) : answer

@@ -1,12 +1,13 @@
-export type { Duration } from './duration.js'
-export { SluiceError, type SluiceErrorCode } from './errors.js'
-export { type HttpContext, headerText, pathOf, type RawResponse, RequestContext } from './http/context.js'
-export type { CountFunction, CountOption } from './http/counting.js'
-export { enforce } from './http/enforce.js'
-export type { EnforcementOptions } from './http/enforcement.js'
-export { asFailure } from './http/failure.js'
-export { createGuard, type Guard, type Outcome } from './http/guard.js'
-export { streamEnd } from './http/handler-end.js'
+export { enforce } from './http/adapter/enforce.js'
+export { asFailure } from './http/adapter/failure.js'
+export { decoratorFor, type HandlerDecorator, limiterOf } from './http/adapter/method-decorator.js'
+export { runBehind } from './http/adapter/run-behind.js'
+export type { CountFunction, CountOption } from './http/charging/counting.js'
+export { handledBy, releasePermits } from './http/charging/permits.js'
+export type { EnforcementOptions } from './http/guard/enforcement.js'
+export { createGuard, type Guard, type Outcome } from './http/guard/guard.js'
+export type { InvalidOption } from './http/guard/invalid.js'
+export { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './http/guard/options.js'
 export type { LegacyReset } from './http/headers/single.js'
 export type { HeaderFormat, HeadersOption } from './http/headers/table.js'
 export type { HeaderField } from './http/headers/writer.js'
@@ -27,13 +28,9 @@ export { byIp, type IpOptions } from './http/identity/ip.js'
 export { warnOfOpenProxy } from './http/identity/open-proxy.js'
 export { byRoute, type RouteOptions } from './http/identity/route.js'
 export { noSignedCookies, signedCookieText } from './http/identity/signed-cookie.js'
-export type { InvalidOption } from './http/invalid.js'
-export type { LinedUp, TurnOptions } from './http/line-up.js'
-export { decoratorFor, type HandlerDecorator, limiterOf } from './http/method-decorator.js'
-export { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './http/options.js'
-export { handledBy, releasePermits } from './http/permits.js'
 export { type DegradeOptions, degrade } from './http/responders/degrade.js'
 export { type DelayOptions, delay } from './http/responders/delay.js'
+export type { LinedUp, TurnOptions } from './http/responders/line-up.js'
 export { type QueueOptions, queue } from './http/responders/queue.js'
 export { type RejectBody, type RejectOptions, reject } from './http/responders/reject.js'
 export type {
@@ -48,10 +45,12 @@ export type {
 export { type ShadowBody, type ShadowOptions, shadow } from './http/responders/shadow.js'
 export { type TarpitOptions, tarpit } from './http/responders/tarpit.js'
 export { type ThrottleOptions, throttle } from './http/responders/throttle.js'
-export { runBehind } from './http/run-behind.js'
-export type { Identity, IdentityByKind, KeyValue } from './identity.js'
-export { compose, keyed } from './keyed.js'
-export { type BlockOptions, type CostOptions, createLimiter, Limiter, type LimiterOptions } from './limiter.js'
+export { streamEnd } from './http/response/handler-end.js'
+export type { UnavailableOptions } from './limiter/fallback.js'
+export { type BlockOptions, type CostOptions, createLimiter, Limiter, type LimiterOptions } from './limiter/limiter.js'
+export type { AcquireOptions } from './limiter/wait-queue.js'
+export { type MemoryStoreOptions, memoryStore } from './memory/store.js'
+export { compose, keyed } from './policy/keyed.js'
 export {
   type GcraOptions,
   gcra,
@@ -59,29 +58,42 @@ export {
   leakyBucket,
   type TokenBucketOptions,
   tokenBucket,
-} from './limits/buckets.js'
-export type { RateOptions } from './limits/common.js'
-export { type ConcurrencyOptions, concurrency } from './limits/concurrency.js'
-export { type FixedWindowOptions, fixedWindow } from './limits/fixed-window.js'
-export type { LeasableOptions, LeaseOptions } from './limits/lease.js'
+} from './policy/limits/buckets.js'
+export type { RateOptions } from './policy/limits/common.js'
+export { type ConcurrencyOptions, concurrency } from './policy/limits/concurrency.js'
+export { type FixedWindowOptions, fixedWindow } from './policy/limits/fixed-window.js'
 export type {
   Algorithm,
   CommonOptions,
   KeyFunction,
   KeyTraits,
+  LeasableOptions,
+  LeaseOptions,
   Limit,
   OrFunction,
   UnitOptions,
-} from './limits/limit.js'
-export type { Reserve } from './limits/reserve.js'
-export { perDay, perHour, perMinute, perSecond, slidingLog } from './limits/sliding-log.js'
-export { type SlidingWindowOptions, slidingWindow } from './limits/sliding-window.js'
-export { type MemoryStoreOptions, memoryStore } from './memory/store.js'
-export type { PolicyOptions } from './policy.js'
-export { type PriorityOption, priorityOf } from './priority.js'
+} from './policy/limits/limit.js'
+export type { Reserve } from './policy/limits/reserve.js'
+export { perDay, perHour, perMinute, perSecond, slidingLog } from './policy/limits/sliding-log.js'
+export { type SlidingWindowOptions, slidingWindow } from './policy/limits/sliding-window.js'
+export type { PolicyOptions } from './policy/policy.js'
+export type { PriorityOption } from './policy/priority.js'
 export type { StoreState } from './redis/breaker.js'
 export { type RedisStore, type RedisStoreOptions, redisStore } from './redis/store.js'
-export type { Answer, Ask, BlockReport, Cell, LeaseTerms, Op, Plan, QuotaUnit, ResolvedLimit, Store } from './store.js'
-export type { UnavailableOptions } from './unavailable.js'
-export { type LimitReport, type RefusalReason, Verdict, type VerdictKind } from './verdict.js'
-export type { AcquireOptions } from './waiting-lines.js'
+export { type HttpContext, headerText, pathOf, type RawResponse, RequestContext } from './request/context.js'
+export type { Identity, IdentityByKind, KeyValue } from './store/identity.js'
+export type {
+  StoreResult,
+  StoreRequest,
+  BlockReport,
+  Cell,
+  LeaseTerms,
+  Op,
+  Plan,
+  QuotaUnit,
+  ResolvedLimit,
+  Store,
+} from './store/store.js'
+export type { Duration } from './util/duration.js'
+export { SluiceError, type SluiceErrorCode } from './util/errors.js'
+export { type LimitReport, type RefusalReason, Verdict, type VerdictKind } from './verdict/verdict.js'

@@ -1,6 +1,6 @@
 import {
-  type Answer,
-  type Ask,
+  type StoreResult,
+  type StoreRequest,
   createLimiter,
   type Limit,
   type Limiter,
@@ -31,7 +31,7 @@ export interface LeasesOptions {
   /** Whether leases are looked for that are over. */
   readonly sweeps?: boolean
   /** The store, as the processes see it. @default as it is */
-  readonly seen?: (ask: Ask) => Ask
+  readonly seen?: (ask: StoreRequest) => StoreRequest
   readonly faults?: number
   readonly lateAnswers?: boolean
   /** Throws unless the limit holds for these instants at which units were admitted, in order. */
@@ -159,8 +159,8 @@ export class LeasesWorld implements World {
       clock: () => this.#now,
     })
     const store = {
-      decide: (ask: Ask) => leases.decide(ask),
-      reset: (plan: Ask['plan'], identities: readonly string[]) => {
+      decide: (ask: StoreRequest) => leases.decide(ask),
+      reset: (plan: StoreRequest['plan'], identities: readonly string[]) => {
         leases.forget(plan, identities)
         return this.#call(process, 'reset', () => {
           // What was admitted before does not count after.
@@ -175,10 +175,10 @@ export class LeasesWorld implements World {
     return process
   }
 
-  async #decide(process: Process, ask: Ask): Promise<Answer> {
+  async #decide(process: Process, ask: StoreRequest): Promise<StoreResult> {
     const what = ask.op === CONSUME ? `consume ${ask.costs[0]}` : ask.op === REFUND ? `refund ${ask.costs[0]}` : 'peek'
     const name = `${process.name}: call ${process.calls + 1}, ${what},`
-    const answer = await this.#call(process, what, () => this.#store.decide(this.#options.seen?.(ask) ?? ask) as Answer)
+    const answer = await this.#call(process, what, () => this.#store.decide(this.#options.seen?.(ask) ?? ask) as StoreResult)
     if (ask.op === CONSUME) process.decided = this.#decided.get(name)
     return answer
   }

@@ -1,6 +1,6 @@
 import {
-  type Answer,
-  type Ask,
+  type StoreResult,
+  type StoreRequest,
   createLimiter,
   type Limit,
   type Limiter,
@@ -55,10 +55,10 @@ export class LinesWorld implements World {
   readonly #waiting: readonly Waiting[]
   readonly #start = performance.now()
   /** What is charged, by the answer that told so, and what was charged and given back. */
-  readonly #charges = new Set<Answer>()
-  readonly #givenBack = new Set<Answer>()
+  readonly #charges = new Set<StoreResult>()
+  readonly #givenBack = new Set<StoreResult>()
   /** Every call, by its name. */
-  readonly #asked = new Map<string, Ask>()
+  readonly #asked = new Map<string, StoreRequest>()
   #held: Verdict[] = []
   #slow: number
   #moments = 0
@@ -73,7 +73,7 @@ export class LinesWorld implements World {
     this.#store = memoryStore({ clock: () => 1e12 + Math.floor(performance.now() - this.#start) })
     this.#limiter = createLimiter({
       name: 'lines',
-      store: { decide: (ask: Ask) => this.#decide(ask) } as Partial<Store> as Store,
+      store: { decide: (ask: StoreRequest) => this.#decide(ask) } as Partial<Store> as Store,
       limits: [options.limit],
     })
     this.#waiting = options.waiters.map((waiter, i) => ({
@@ -191,12 +191,12 @@ export class LinesWorld implements World {
     vi.advanceTimersToNextTimer()
   }
 
-  #decide(ask: Ask): Promise<Answer> {
+  #decide(ask: StoreRequest): Promise<StoreResult> {
     const run = async () => {
       const answer = await withoutTimers(() => this.#store.decide(ask))
       if (ask.op === CONSUME && answer.allowed) this.#charges.add(answer)
       if (ask.op === REFUND) {
-        const charge = ask.charge as Answer
+        const charge = ask.charge as StoreResult
         if (this.#givenBack.has(charge)) throw new Error('given back twice')
         this.#givenBack.add(charge)
       }
@@ -215,7 +215,7 @@ export class LinesWorld implements World {
     for (const [name, { op }] of this.#asked) {
       const fate = this.#network.fate(name)
       if (!fate?.failed) continue
-      const isCharged = op === CONSUME && fate.ran && (fate.answer as Answer).allowed
+      const isCharged = op === CONSUME && fate.ran && (fate.answer as StoreResult).allowed
       if (isCharged || (op === REFUND && !fate.ran)) strayed++
     }
     return strayed

@@ -1,4 +1,4 @@
-import { type Answer, type Ask, concurrency, createLimiter, type Limiter, type Store, type Verdict } from '@sluice/core'
+import { type StoreResult, type StoreRequest, concurrency, createLimiter, type Limiter, type Store, type Verdict } from '@sluice/core'
 import type { Step, World } from './explore.js'
 import { CONSUME, RENEW } from './inside.js'
 import { Network } from './network.js'
@@ -94,7 +94,7 @@ export class PlacesWorld implements World {
 
   async #live(held: Held): Promise<void> {
     const limiter = this.#limiterOf({
-      decide: (ask: Ask) => {
+      decide: (ask: StoreRequest) => {
         const name = `${held.name}: call ${this.#calls++}`
         return this.#network.call(held.name, 'the store', name, () => this.#decide(ask, held))
       },
@@ -111,7 +111,7 @@ export class PlacesWorld implements World {
     else await limiter[deed](verdict)
   }
 
-  async #decide(ask: Ask, held: Held): Promise<Answer> {
+  async #decide(ask: StoreRequest, held: Held): Promise<StoreResult> {
     const places = held.holder.places ?? 1
     const hasRoom = this.#taken() + places <= this.#options.limit
     const answer = await this.#store.decide(ask)

@@ -1,6 +1,6 @@
 import {
-  type Answer,
-  type Ask,
+  type StoreResult,
+  type StoreRequest,
   createLimiter,
   type Limit,
   type Limiter,
@@ -187,7 +187,7 @@ export class SlotsWorld implements World {
   }
 
   #isRefusedByLimits(asked: Asked): boolean {
-    const isBlocked = this.#firstFates(asked).some((fate) => (fate?.answer as Answer | undefined)?.block)
+    const isBlocked = this.#firstFates(asked).some((fate) => (fate?.answer as StoreResult | undefined)?.block)
     return asked.outcome !== 'admitted' && this.#isDecided(asked) && !isBlocked
   }
 
@@ -240,7 +240,7 @@ export class SlotsWorld implements World {
     }
   }
 
-  async #decideOn(slot: number, part: Ask, asked: Asked): Promise<Answer> {
+  async #decideOn(slot: number, part: StoreRequest, asked: Asked): Promise<StoreResult> {
     const answer = await (this.#stores[slot] as Store).decide(part)
     const stay = this.#stays.find((stay) => stay.asked === asked && stay.slot === slot) as Stay
     const isPlaces = part.plan.cells.some(({ kernel }) => kernel === 'concurrency')
@@ -257,10 +257,10 @@ export class SlotsWorld implements World {
     return answer
   }
 
-  #limiterOn(decide: (part: Ask, slot: number) => Answer | Promise<Answer>): Limiter<Request> {
+  #limiterOn(decide: (part: StoreRequest, slot: number) => StoreResult | Promise<StoreResult>): Limiter<Request> {
     const { decide: across = decideAcrossSlots, limits, onDeny = 'none' } = this.#options
     const slots = limits.map((_, slot) => slot)
-    const store = { decide: (ask: Ask) => across(ask, slots, async (part, slot) => decide(part, slot)) }
+    const store = { decide: (ask: StoreRequest) => across(ask, slots, async (part, slot) => decide(part, slot)) }
     return createLimiter<Request>({ name: 'across', limits, onDeny, store: store as unknown as Store })
   }
 

@@ -1,6 +1,6 @@
 import * as bucket from '../kernels/bucket.js'
 import { instant, isAhead } from '../kernels/clock.js'
-import { STRIDE } from '../store.js'
+import { STRIDE } from '../store/store.js'
 import { States, type Table, type TableTerms } from './table.js'
 
 /** A state's cells: the debt, and as of when. */

@@ -1,5 +1,5 @@
 import * as concurrency from '../kernels/concurrency.js'
-import { STRIDE } from '../store.js'
+import { STRIDE } from '../store/store.js'
 import { KeyedValues } from './keyed-values.js'
 import { States, type Table, type TableTerms } from './table.js'
 

@@ -1,6 +1,6 @@
 import { instant, isAhead } from '../kernels/clock.js'
 import * as counter from '../kernels/counter.js'
-import { STRIDE } from '../store.js'
+import { STRIDE } from '../store/store.js'
 import { States, type Table, type TableTerms } from './table.js'
 
 /** A state's cells: when its window starts, and what has been counted in it. */

@@ -1,6 +1,6 @@
 import { instant, isAhead } from '../kernels/clock.js'
 import * as window from '../kernels/window.js'
-import { STRIDE } from '../store.js'
+import { STRIDE } from '../store/store.js'
 import { States, type Table, type TableTerms } from './table.js'
 
 /** A state's cells: the number of its newest segment; then the total and the counts, two to a cell if they fit. */

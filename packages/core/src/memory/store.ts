@@ -1,8 +1,6 @@
-import { invalidPolicy, SluiceError } from '../errors.js'
-import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
 import {
-  type Answer,
-  type Ask,
+  type StoreResult,
+  type StoreRequest,
   type BlockReport,
   type Cell,
   CHARGE,
@@ -14,7 +12,9 @@ import {
   receiptsOf,
   STRIDE,
   type Store,
-} from '../store.js'
+} from '../store/store.js'
+import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
 import { Blocks } from './blocks.js'
 import { monotonicClock } from './clock.js'
 import { ConcurrencyTable } from './concurrency-table.js'
@@ -92,18 +92,18 @@ class MemoryStore implements Store {
     this.#blocks = new Blocks(new Usage(this.#usage), this.#graceMs)
   }
 
-  decide(ask: Ask): Answer {
+  decide(request: StoreRequest): StoreResult {
     const now = this.#clock()
-    const { op, plan } = ask
+    const { op, plan } = request
     const tables = plan === this.#lastPlan ? this.#lastTables : this.#tablesFor(plan)
-    if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#settle(ask, tables, now)
-    const block = this.#blocks.size > 0 ? this.#blocked(ask, now) : undefined
+    if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#settle(request, tables, now)
+    const block = this.#blocks.size > 0 ? this.#blocked(request, now) : undefined
     if (block) return { now, allowed: false, values: [], offset: 0, block }
-    return tables.length === 1 ? this.#decideOne(ask, tables[0] as Table, now) : this.#decideAll(ask, tables, now)
+    return tables.length === 1 ? this.#decideOne(request, tables[0] as Table, now) : this.#decideAll(request, tables, now)
   }
 
   /** `#decideAll` where that is one: nearly every decision, so with as little as it takes. */
-  #decideOne({ op, plan, identities, costs, needs = costs, lease }: Ask, table: Table, now: number): Answer {
+  #decideOne({ op, plan, identities, costs, needs = costs, lease }: StoreRequest, table: Table, now: number): StoreResult {
     const cost = costs[0] as number
     const wait = table.look(identities[0] as string, now, needs[0] as number)
     const allowed = wait === 0
@@ -123,10 +123,10 @@ class MemoryStore implements Store {
   }
 
   #decideAll(
-    { op, plan, identities, costs, needs = costs, lease }: Ask,
+    { op, plan, identities, costs, needs = costs, lease }: StoreRequest,
     tables: readonly Table[],
     now: number,
-  ): Answer {
+  ): StoreResult {
     const { cells } = plan
     let allowed = true
     let possible = true
@@ -199,28 +199,28 @@ class MemoryStore implements Store {
     this.#forgetPlans()
   }
 
-  #settle(ask: Ask, tables: readonly Table[], now: number): Answer {
-    const charge = ask.charge as Answer
-    const receipts = receiptsOf(ask.plan, charge)
-    const values = new Array<number>(STRIDE * ask.plan.reports)
+  #settle(request: StoreRequest, tables: readonly Table[], now: number): StoreResult {
+    const charge = request.charge as StoreResult
+    const receipts = receiptsOf(request.plan, charge)
+    const values = new Array<number>(STRIDE * request.plan.reports)
     for (let i = 0, at = 0; i < tables.length; i++) {
       const table = tables[i] as Table
-      const cell = ask.plan.cells[i] as Cell
-      const cost = ask.costs[i] as number
-      table.look(ask.identities[cell.identity] as string, now, 0)
-      if (ask.op === RENEW) {
-        if (table instanceof ConcurrencyTable) table.renew(cost, ask.lease)
-      } else if (ask.op === REFUND || cell.kernel === 'concurrency') {
-        table.refund(cost, receipts[i] as number, charge.now, ask.lease, charge.given?.[i] ?? 0)
+      const cell = request.plan.cells[i] as Cell
+      const cost = request.costs[i] as number
+      table.look(request.identities[cell.identity] as string, now, 0)
+      if (request.op === RENEW) {
+        if (table instanceof ConcurrencyTable) table.renew(cost, request.lease)
+      } else if (request.op === REFUND || cell.kernel === 'concurrency') {
+        table.refund(cost, receipts[i] as number, charge.now, request.lease, charge.given?.[i] ?? 0)
       }
       at = table.report(values, at, true)
     }
     return { now, allowed: true, values, offset: 0 }
   }
 
-  #blocked(ask: Ask, now: number): BlockReport | undefined {
-    for (const identity of ask.identities) {
-      const block = this.#blocks.find(ask.plan.policy, identity)
+  #blocked(request: StoreRequest, now: number): BlockReport | undefined {
+    for (const identity of request.identities) {
+      const block = this.#blocks.find(request.plan.policy, identity)
       if (block && block.until > now) return { reason: block.reason, remainingMs: block.until - now }
     }
     return undefined

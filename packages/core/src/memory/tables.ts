@@ -1,5 +1,5 @@
-import { invalidPolicy } from '../errors.js'
-import type { Cell } from '../store.js'
+import type { Cell } from '../store/store.js'
+import { invalidPolicy } from '../util/errors.js'
 import { BucketTable } from './bucket-table.js'
 import { ConcurrencyTable } from './concurrency-table.js'
 import { CounterTable } from './counter-table.js'

@@ -1,7 +1,17 @@
-import { isImpossible } from '../share.js'
-import { type Answer, type Ask, CHARGE, CONSUME, PEEK, type Plan, REFUND, RELEASE, STRIDE } from '../store.js'
+import {
+  type StoreResult,
+  type StoreRequest,
+  CHARGE,
+  CONSUME,
+  isImpossible,
+  PEEK,
+  type Plan,
+  REFUND,
+  RELEASE,
+  STRIDE,
+} from '../store/store.js'
 
-type Decide = (part: Ask, slot: number) => Promise<Answer>
+type Decide = (part: StoreRequest, slot: number) => Promise<StoreResult>
 
 /** The part of a plan that lives on one slot, and where its reports stand in the whole. */
 interface Part {
@@ -26,47 +36,47 @@ interface Part {
  * For the moment between the two phases a part is charged for a request that ends up refused, so another
  * may be refused that would have had room.
  */
-export async function decideAcrossSlots(given: Ask, slots: readonly number[], decide: Decide): Promise<Answer> {
-  const ask = given.op === CHARGE ? { ...given, op: firstOpOfCharge(given) } : given
-  const parts = partsOf(ask.plan, slots)
-  const charges = ask.charge && answersOf.get(ask.charge)
-  const asks = parts.map((part, i) => partAsk(ask, part, charges?.[i]))
-  const settled = await Promise.allSettled(parts.map((part, i) => decide(asks[i] as Ask, part.slot)))
-  const answers = settled.map((result) => (result.status === 'fulfilled' ? result.value : undefined))
+export async function decideAcrossSlots(given: StoreRequest, slots: readonly number[], decide: Decide): Promise<StoreResult> {
+  const request = given.op === CHARGE ? { ...given, op: firstOpOfCharge(given) } : given
+  const parts = partsOf(request.plan, slots)
+  const charges = request.charge && answersOf.get(request.charge)
+  const requests = parts.map((part, i) => partAsk(request, part, charges?.[i]))
+  const settled = await Promise.allSettled(parts.map((part, i) => decide(requests[i] as StoreRequest, part.slot)))
+  const results = settled.map((result) => (result.status === 'fulfilled' ? result.value : undefined))
   const failure = settled.find((result) => result.status === 'rejected')
 
-  const allowed = answers.every((answer) => answer?.allowed)
-  if (!allowed && ask.op === CONSUME) {
-    const isCharged = given.op === CHARGE && !failure && !answers.some((answer) => answer?.block)
+  const allowed = results.every((result) => result?.allowed)
+  if (!allowed && request.op === CONSUME) {
+    const isCharged = given.op === CHARGE && !failure && !results.some((result) => result?.block)
     const seconds = parts.map(async (part, i) => {
-      const first = answers[i]
+      const first = results[i]
       if (!first) return
-      const again = (op: Ask['op']) => decide({ ...(asks[i] as Ask), op, charge: first }, part.slot)
-      if (isCharged) answers[i] = await refusalCharged(part, first, again)
-      else if (first.allowed) answers[i] = { ...(await again(REFUND)), allowed: true }
+      const again = (op: StoreRequest['op']) => decide({ ...(requests[i] as StoreRequest), op, charge: first }, part.slot)
+      if (isCharged) results[i] = await refusalCharged(part, first, again)
+      else if (first.allowed) results[i] = { ...(await again(REFUND)), allowed: true }
     })
     const all = Promise.allSettled(seconds)
     // What could not be decided is not kept waiting for what is given back. What was refused stays so, however that goes.
     if (!failure) await all
   }
   if (failure) throw failure.reason
-  const answer = whole(ask, parts, answers as Answer[], allowed)
-  answersOf.set(answer, answers as Answer[])
-  return answer
+  const result = whole(request, parts, results as StoreResult[], allowed)
+  answersOf.set(result, results as StoreResult[])
+  return result
 }
 
 /** A refusal is charged once it is one: no slot knows of the limits, the blocks or the failure of another. */
-function firstOpOfCharge(ask: Ask): Ask['op'] {
+function firstOpOfCharge(request: StoreRequest): StoreRequest['op'] {
   // What can never fit is charged nowhere.
-  return isImpossible(ask) ? PEEK : CONSUME
+  return isImpossible(request) ? PEEK : CONSUME
 }
 
 /** Sees to it that a slot has charged a refusal, and tells what that has left. A refused request is not in flight. */
 async function refusalCharged(
   { plan }: Part,
-  first: Answer,
-  again: (op: Ask['op']) => Promise<Answer>,
-): Promise<Answer> {
+  first: StoreResult,
+  again: (op: StoreRequest['op']) => Promise<StoreResult>,
+): Promise<StoreResult> {
   const charge = first.allowed ? first : await again(CHARGE)
   if (charge.allowed && plan.cells.some(({ kernel }) => kernel === 'concurrency')) await again(RELEASE)
   const told = first.allowed ? await again(PEEK) : charge
@@ -75,7 +85,7 @@ async function refusalCharged(
 }
 
 /** The answers that an answer to the whole was put together from: slots have clocks, and a refund needs each one's. */
-const answersOf = new WeakMap<Answer, readonly Answer[]>()
+const answersOf = new WeakMap<StoreResult, readonly StoreResult[]>()
 
 const partsByPlan = new WeakMap<Plan, Map<string, Part[]>>()
 
@@ -118,30 +128,30 @@ function part(plan: Plan, slots: readonly number[], slot: number): Part {
   return { plan: partial, slot, identities, cells, positions }
 }
 
-function partAsk(ask: Ask, { plan, identities, cells }: Part, charge: Answer | undefined): Ask {
+function partAsk(request: StoreRequest, { plan, identities, cells }: Part, charge: StoreResult | undefined): StoreRequest {
   return {
-    op: ask.op,
+    op: request.op,
     plan,
-    identities: identities.map((i) => ask.identities[i] as string),
-    costs: cells.map((i) => ask.costs[i] as number),
-    ...(ask.needs && { needs: cells.map((i) => ask.needs?.[i] as number) }),
-    lease: ask.lease,
+    identities: identities.map((i) => request.identities[i] as string),
+    costs: cells.map((i) => request.costs[i] as number),
+    ...(request.needs && { needs: cells.map((i) => request.needs?.[i] as number) }),
+    lease: request.lease,
     // A part's refusal says nothing of the whole.
     fresh: true,
     ...(charge && { charge }),
   }
 }
 
-function whole(ask: Ask, parts: readonly Part[], answers: readonly Answer[], allowed: boolean): Answer {
-  const now = Math.min(...answers.map((answer) => answer.now))
-  const block = answers.find((answer) => answer.block)?.block
+function whole(request: StoreRequest, parts: readonly Part[], results: readonly StoreResult[], allowed: boolean): StoreResult {
+  const now = Math.min(...results.map((result) => result.now))
+  const block = results.find((result) => result.block)?.block
   if (block) return { now, allowed: false, values: [], offset: 0, block }
-  const values: number[] = new Array(ask.plan.reports * STRIDE).fill(0)
+  const values: number[] = new Array(request.plan.reports * STRIDE).fill(0)
   parts.forEach(({ positions }, i) => {
-    const answer = answers[i] as Answer
+    const result = results[i] as StoreResult
     positions.forEach((position, n) => {
       for (let k = 0; k < STRIDE; k++) {
-        values[position * STRIDE + k] = answer.values[answer.offset + n * STRIDE + k] as number
+        values[position * STRIDE + k] = result.values[result.offset + n * STRIDE + k] as number
       }
     })
   })

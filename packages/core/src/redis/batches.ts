@@ -1,11 +1,11 @@
-import { type Answer, type Ask, type Plan, REFUND } from '../store.js'
+import { type StoreResult, type StoreRequest, type Plan, REFUND } from '../store/store.js'
 import type { Breaker } from './breaker.js'
-import type { Connection } from './connection.js'
-import { Answers } from './decode.js'
-import { encode, type PlanText, planText } from './encode.js'
-import { keyStart } from './keys.js'
-import { run } from './run.js'
-import { decideScriptFor, type Kind, kindOf, SETTLES } from './script.js'
+import type { Connection } from './clients/connection.js'
+import { Answers } from './scripts/decode.js'
+import { encode, type PlanText, planText } from './scripts/encode.js'
+import { keyStart } from './scripts/keys.js'
+import { run } from './scripts/run.js'
+import { decideScriptFor, type Kind, kindOf, SETTLES } from './scripts/script.js'
 
 export interface BatchOptions {
   readonly prefix: string
@@ -16,7 +16,7 @@ export interface BatchOptions {
   /** The key that is there while somebody is blocked; undefined in a cluster, where no key is beside all others. */
   readonly marker: string | undefined
   /** Told of every answer, in the order of decisions, before its asker; `sentAt` is by the performance clock. */
-  readonly onAnswer: (ask: Ask, answer: Answer, slot: number, sentAt: number) => void
+  readonly onAnswer: (request: StoreRequest, result: StoreResult, slot: number, sentAt: number) => void
   /** Hears how each run went. */
   readonly breaker: Breaker
 }
@@ -25,8 +25,8 @@ export interface BatchOptions {
 const ASSUME_BLOCKED_MS = 1000
 
 interface Pending {
-  readonly ask: Ask
-  readonly resolve: (answer: Answer) => void
+  readonly request: StoreRequest
+  readonly resolve: (result: StoreResult) => void
   readonly reject: (error: Error) => void
 }
 
@@ -73,9 +73,9 @@ export class Batches {
     this.#options = options
   }
 
-  decide(ask: Ask, slot: number): Promise<Answer> {
+  decide(request: StoreRequest, slot: number): Promise<StoreResult> {
     return new Promise((resolve, reject) => {
-      const pending = { ask, resolve, reject }
+      const pending = { request, resolve, reject }
       const line = this.#waiting.get(slot)
       if (!line) this.#waiting.set(slot, [pending])
       else if (line.length < this.#options.batch) line.push(pending)
@@ -134,7 +134,7 @@ export class Batches {
     let parts = 0
     for (const [plan, group] of groups) {
       parts |= this.#textOf(plan).parts
-      if (group.some(({ ask }) => ask.op >= REFUND)) parts |= SETTLES
+      if (group.some(({ request }) => request.op >= REFUND)) parts |= SETTLES
     }
     const encoded = () => encode(groups, this.#textOf, prefix, clock?.(), marker)
     run(this.#connection, withinMs, decideScriptFor(parts), encoded).then(
@@ -145,14 +145,14 @@ export class Batches {
 
   #heard(batch: Batch, reply: unknown, mayBeEmpty: boolean): void {
     try {
-      const answers = new Answers(reply)
-      if (mayBeEmpty && answers.isSomebodyBlocked) {
+      const results = new Answers(reply)
+      if (mayBeEmpty && results.isSomebodyBlocked) {
         const now = performance.now()
         this.#blockedUntil = now + ASSUME_BLOCKED_MS
         this.#run(batch, Math.max(1, this.#options.timeoutMs - (now - batch.sentAt)), undefined)
         return
       }
-      this.#settle(batch, answers)
+      this.#settle(batch, results)
     } catch (error) {
       this.#failed(batch, error as Error)
       return
@@ -163,7 +163,7 @@ export class Batches {
 
   #failed({ line, slot }: Batch, error: Error): void {
     const { breaker, prefix } = this.#options
-    breaker.failed(slot, error, probeKey(prefix, line[0]?.ask.identities[0]))
+    breaker.failed(slot, error, probeKey(prefix, line[0]?.request.identities[0]))
     for (const { reject } of line) reject(error)
     this.#over()
   }
@@ -173,20 +173,20 @@ export class Batches {
     for (const resolve of this.#drained.splice(0)) resolve()
   }
 
-  #settle({ groups, slot, sentAt }: Batch, answers: Answers): void {
-    const settled: Answer[] = []
+  #settle({ groups, slot, sentAt }: Batch, results: Answers): void {
+    const settled: StoreResult[] = []
     for (const [plan, group] of groups) {
       const { reports } = this.#textOf(plan)
-      for (const { ask } of group) settled.push(answers.next(ask, reports))
+      for (const { request } of group) settled.push(results.next(request, reports))
     }
-    answers.end()
+    results.end()
     const { onAnswer } = this.#options
     let i = 0
     for (const group of groups.values()) {
-      for (const { ask, resolve } of group) {
-        const answer = settled[i++] as Answer
-        onAnswer(ask, answer, slot, sentAt)
-        resolve(answer)
+      for (const { request, resolve } of group) {
+        const result = settled[i++] as StoreResult
+        onAnswer(request, result, slot, sentAt)
+        resolve(result)
       }
     }
   }
@@ -198,13 +198,13 @@ export function probeKey(prefix: string, identity = ''): string {
 }
 
 function byPlan(line: readonly Pending[]): ReadonlyMap<Plan, readonly Pending[]> {
-  const plan = line[0]?.ask.plan as Plan
-  if (line.every(({ ask }) => ask.plan === plan)) return new Map([[plan, line]])
+  const plan = line[0]?.request.plan as Plan
+  if (line.every(({ request }) => request.plan === plan)) return new Map([[plan, line]])
   const groups = new Map<Plan, Pending[]>()
   for (const pending of line) {
-    const group = groups.get(pending.ask.plan)
+    const group = groups.get(pending.request.plan)
     if (group) group.push(pending)
-    else groups.set(pending.ask.plan, [pending])
+    else groups.set(pending.request.plan, [pending])
   }
   return groups
 }

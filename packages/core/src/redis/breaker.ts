@@ -1,5 +1,5 @@
-import { SluiceError } from '../errors.js'
-import { warnOfListener } from '../listeners.js'
+import { SluiceError } from '../util/errors.js'
+import { warnOfListener } from '../util/warn-on-rejection.js'
 import { OutageWarnings } from './outage-warnings.js'
 
 /** Whether decisions are asked of Redis (a closed breaker) or not (an open one). */

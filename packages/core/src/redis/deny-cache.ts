@@ -1,5 +1,5 @@
-import { type Answer, type Ask, CONSUME, PEEK, type Plan, STRIDE } from '../store.js'
-import { areEqual } from './are-equal.js'
+import { type StoreResult, type StoreRequest, CONSUME, PEEK, type Plan, STRIDE } from '../store/store.js'
+import { areEqual } from '../util/are-equal.js'
 
 /** Longest that a refusal is believed, in ms: so long may room that is made elsewhere go unnoticed. */
 const MOST_MS = 1000
@@ -8,8 +8,8 @@ const MOST = 10_000
 const MOST_PER_KEY = 8
 
 interface Refusal {
-  readonly ask: Ask
-  readonly answer: Answer
+  readonly request: StoreRequest
+  readonly result: StoreResult
   /** The identities on which a limit had no room; none of a block. */
   readonly refusedOn: readonly string[]
   /** When the answer came, and from when on it may be untrue, by the cache's clock. */
@@ -26,27 +26,27 @@ class Generation {
   /** Those of several identities, by policy and by each one that refused. */
   readonly #byRefusing = new Map<string, Set<Refusal>>()
 
-  find(key: string, ask: Ask): Refusal | undefined {
+  find(key: string, request: StoreRequest): Refusal | undefined {
     const refusals = this.#byKey.get(key)
     if (!refusals) return undefined
     for (let i = 0; i < refusals.length; i++) {
       const refusal = refusals[i] as Refusal
-      if (!refusal.isOver && isSame(refusal.ask, ask)) return refusal
+      if (!refusal.isOver && isSame(refusal.request, request)) return refusal
     }
     return undefined
   }
 
   add(refusal: Refusal): void {
-    const { ask, refusedOn } = refusal
-    const key = keyOf(ask)
+    const { request, refusedOn } = refusal
+    const key = keyOf(request)
     const others = this.#byKey.get(key)
     this.size++
     if (!others) this.#byKey.set(key, [refusal])
     // The newest first, since that is what is asked for next.
     else if (others.unshift(refusal) > MOST_PER_KEY) others.pop()
-    if (ask.identities.length === 1) return
+    if (request.identities.length === 1) return
     for (const identity of refusedOn) {
-      const id = `${ask.plan.policy}\n${identity}`
+      const id = `${request.plan.policy}\n${identity}`
       const others = this.#byRefusing.get(id)
       if (others) others.add(refusal)
       else this.#byRefusing.set(id, new Set([refusal]))
@@ -56,11 +56,11 @@ class Generation {
   /** The state of an identity has changed: whatever refused because of it may not any more. */
   changed(plan: Plan, identity: string): void {
     for (const refusal of this.#byKey.get(identity) ?? []) {
-      if (shareState(refusal.ask.plan, plan)) refusal.isOver = true
+      if (shareState(refusal.request.plan, plan)) refusal.isOver = true
     }
     const refusals = this.#byRefusing.size > 0 ? this.#byRefusing.get(`${plan.policy}\n${identity}`) : undefined
     for (const refusal of refusals ?? []) {
-      if (!shareState(refusal.ask.plan, plan)) continue
+      if (!shareState(refusal.request.plan, plan)) continue
       refusal.isOver = true
       refusals?.delete(refusal)
     }
@@ -70,7 +70,7 @@ class Generation {
   changedBlock(policy: string, identity: string): void {
     for (const refusals of this.#byKey.values()) {
       for (const refusal of refusals) {
-        const { plan, identities } = refusal.ask
+        const { plan, identities } = refusal.request
         if (plan.policy === policy && identities.includes(identity)) refusal.isOver = true
       }
     }
@@ -111,35 +111,35 @@ export class DenyCache {
   }
 
   /** What Redis would answer, if that is known. */
-  find(ask: Ask): Answer | undefined {
-    if (ask.op !== CONSUME || ask.fresh || (this.#young.size === 0 && this.#old.size === 0)) return undefined
-    const key = keyOf(ask)
-    const refusal = this.#young.find(key, ask) ?? this.#old.find(key, ask)
+  find(request: StoreRequest): StoreResult | undefined {
+    if (request.op !== CONSUME || request.fresh || (this.#young.size === 0 && this.#old.size === 0)) return undefined
+    const key = keyOf(request)
+    const refusal = this.#young.find(key, request) ?? this.#old.find(key, request)
     if (!refusal) return undefined
     const now = this.#now()
     return this.#isSteppedBack(now) || now >= refusal.until ? undefined : told(refusal, now)
   }
 
   /** To be told of every answer of one connection, in the order of decisions. */
-  hear(ask: Ask, answer: Answer, sentAt: number): void {
-    if (ask.op === CONSUME && !answer.allowed) {
-      if (!ask.fresh) this.#keep(ask, answer, sentAt, (identity) => this.#isClearing(identity))
-    } else if (ask.op !== PEEK) this.#changed(ask.plan, ask.identities)
+  hear(request: StoreRequest, result: StoreResult, sentAt: number): void {
+    if (request.op === CONSUME && !result.allowed) {
+      if (!request.fresh) this.#keep(request, result, sentAt, (identity) => this.#isClearing(identity))
+    } else if (request.op !== PEEK) this.#changed(request.plan, request.identities)
   }
 
   /** A decision that is put together from several answers, which others may have overtaken. */
-  async hearWhole(ask: Ask, decide: () => Promise<Answer>): Promise<Answer> {
-    if (ask.op !== CONSUME || ask.fresh) return decide()
+  async hearWhole(request: StoreRequest, decide: () => Promise<StoreResult>): Promise<StoreResult> {
+    if (request.op !== CONSUME || request.fresh) return decide()
     const sentAt = performance.now()
-    const before = this.#mark(ask.identities).map(({ changes }) => changes)
+    const before = this.#mark(request.identities).map(({ changes }) => changes)
     try {
-      const answer = await decide()
+      const result = await decide()
       const hasChanged = (identity: string) =>
-        this.#marks.get(identity)?.changes !== before[ask.identities.indexOf(identity)]
-      if (!answer.allowed) this.#keep(ask, answer, sentAt, (id) => this.#isClearing(id) || hasChanged(id))
-      return answer
+        this.#marks.get(identity)?.changes !== before[request.identities.indexOf(identity)]
+      if (!result.allowed) this.#keep(request, result, sentAt, (id) => this.#isClearing(id) || hasChanged(id))
+      return result
     } finally {
-      this.#unmark(ask.identities)
+      this.#unmark(request.identities)
     }
   }
 
@@ -162,16 +162,16 @@ export class DenyCache {
     this.#timer = undefined
   }
 
-  #keep(ask: Ask, answer: Answer, sentAt: number, isStale: (identity: string) => boolean): void {
-    const refusedOn = answer.block ? [] : refusingIdentities(ask, answer)
-    if (!refusedOn || (answer.block ? ask.identities : refusedOn).some(isStale)) return
+  #keep(request: StoreRequest, result: StoreResult, sentAt: number, isStale: (identity: string) => boolean): void {
+    const refusedOn = result.block ? [] : refusingIdentities(request, result)
+    if (!refusedOn || (result.block ? request.identities : refusedOn).some(isStale)) return
     const from = this.#now()
-    if (this.#isSteppedBack(from) || (this.#clock && from < answer.now)) return
-    const holdsMs = Math.min(MOST_MS, answer.block?.remainingMs ?? constantFor(ask, answer, refusedOn))
+    if (this.#isSteppedBack(from) || (this.#clock && from < result.now)) return
+    const holdsMs = Math.min(MOST_MS, result.block?.remainingMs ?? constantFor(request, result, refusedOn))
     // Redis's ms may be about to end when it decides, and it decides after the request was sent.
-    const until = this.#clock ? answer.now + holdsMs : sentAt + holdsMs - 1
+    const until = this.#clock ? result.now + holdsMs : sentAt + holdsMs - 1
     if (from >= until) return
-    this.#add({ ask, answer: copyOf(ask.plan, answer), refusedOn, from, until, isOver: false })
+    this.#add({ request, result: copyOf(request.plan, result), refusedOn, from, until, isOver: false })
   }
 
   #add(refusal: Refusal): void {
@@ -246,11 +246,11 @@ export class DenyCache {
   }
 }
 
-function keyOf({ identities }: Ask): string {
+function keyOf({ identities }: StoreRequest): string {
   return identities.length === 1 ? (identities[0] as string) : identities.join('\n')
 }
 
-function isSame(a: Ask, b: Ask): boolean {
+function isSame(a: StoreRequest, b: StoreRequest): boolean {
   return (
     a.plan === b.plan &&
     areEqual(a.costs, b.costs) &&
@@ -267,7 +267,7 @@ function shareState(one: Plan, other: Plan): boolean {
 
 /** Calls back with each limit of a decision: which identity it is charged on, its kernel, and where its numbers stand. */
 function forEachLimit(
-  { plan, identities }: Ask,
+  { plan, identities }: StoreRequest,
   offset: number,
   visit: (identity: string, kernel: string, at: number) => void,
 ): void {
@@ -278,10 +278,10 @@ function forEachLimit(
 }
 
 /** Undefined where a place in flight is missing: it may be freed at any moment. */
-function refusingIdentities(ask: Ask, { values, offset }: Answer): string[] | undefined {
+function refusingIdentities(request: StoreRequest, { values, offset }: StoreResult): string[] | undefined {
   const refusing: string[] = []
   let missesPlace = false
-  forEachLimit(ask, offset, (identity, kernel, at) => {
+  forEachLimit(request, offset, (identity, kernel, at) => {
     if (values[at + 1] === 0) return
     if (kernel === 'concurrency') missesPlace = true
     if (!refusing.includes(identity)) refusing.push(identity)
@@ -290,9 +290,9 @@ function refusingIdentities(ask: Ask, { values, offset }: Answer): string[] | un
 }
 
 /** For how many ms nothing comes back to any limit of the keys that refused, so that only times change. */
-function constantFor(ask: Ask, { values, offset }: Answer, refusedOn: readonly string[]): number {
+function constantFor(request: StoreRequest, { values, offset }: StoreResult, refusedOn: readonly string[]): number {
   let ms = Number.POSITIVE_INFINITY
-  forEachLimit(ask, offset, (identity, _, at) => {
+  forEachLimit(request, offset, (identity, _, at) => {
     // In a refusal Redis puts it where the receipt would be; negative where nothing is missing.
     const growsAfterMs = values[at + 3] as number
     if (growsAfterMs > 0 && refusedOn.includes(identity)) ms = Math.min(ms, growsAfterMs)
@@ -301,18 +301,18 @@ function constantFor(ask: Ask, { values, offset }: Answer, refusedOn: readonly s
 }
 
 /** Without the rest of its batch. */
-function copyOf({ reports }: Plan, { now, values, offset, block }: Answer): Answer {
+function copyOf({ reports }: Plan, { now, values, offset, block }: StoreResult): StoreResult {
   if (block) return { now, allowed: false, values: [], offset: 0, block }
   return { now, allowed: false, values: values.slice(offset, offset + reports * STRIDE), offset: 0 }
 }
 
 /** What was answered, as it is now. Counted from when the answer came: so no wait that is told is too short. */
-function told({ answer, from }: Refusal, at: number): Answer {
+function told({ result, from }: Refusal, at: number): StoreResult {
   const ms = Math.floor(at - from)
-  if (ms === 0) return answer
-  const { block, values } = answer
-  const now = answer.now + ms
-  if (block) return { ...answer, now, block: { ...block, remainingMs: block.remainingMs - ms } }
+  if (ms === 0) return result
+  const { block, values } = result
+  const now = result.now + ms
+  if (block) return { ...result, now, block: { ...block, remainingMs: block.remainingMs - ms } }
   const later = values.slice()
   for (let i = 0; i < values.length; i += STRIDE) {
     const retry = values[i + 1] as number

@@ -1,8 +1,8 @@
-import { type Answer, type Ask, CHARGE, CONSUME, REFUND, RELEASE, RENEW, type ResolvedLimit } from '../store.js'
+import { type StoreResult, type StoreRequest, CHARGE, CONSUME, REFUND, RELEASE, RENEW, type ResolvedLimit } from '../store/store.js'
 
 interface Held {
-  readonly ask: Ask
-  readonly answer: Answer
+  readonly request: StoreRequest
+  readonly result: StoreResult
   readonly slot: number
 }
 
@@ -18,13 +18,13 @@ export class HeldPlaces {
   #since = 0
 
   /** Hears of every answer to an ask with a lease. */
-  heard(ask: Ask, answer: Answer, slot: number): void {
-    const { op, lease } = ask
+  heard(request: StoreRequest, result: StoreResult, slot: number): void {
+    const { op, lease } = request
     // The parts of one decision on several slots share a lease.
     const id = slot === 0 ? lease : `${slot} ${lease}`
     if (op === CONSUME || op === CHARGE) {
-      if (answer.allowed) this.#hold(id, { ask, answer, slot })
-    } else if (op === RELEASE || (op === REFUND && this.#isWhole(id, ask))) {
+      if (result.allowed) this.#hold(id, { request, result, slot })
+    } else if (op === RELEASE || (op === REFUND && this.#isWhole(id, request))) {
       if (!this.#young.delete(id)) this.#old.delete(id)
     } else if (op === RENEW) {
       const held = this.#old.get(id)
@@ -33,16 +33,16 @@ export class HeldPlaces {
   }
 
   /** What frees all that is held, by slot; it is held no more. */
-  takeAll(): { ask: Ask; slot: number }[] {
+  takeAll(): { request: StoreRequest; slot: number }[] {
     const all = [...this.#old.values(), ...this.#young.values()]
     this.#old.clear()
     this.#young.clear()
-    return all.map(({ ask, answer, slot }) => ({ ask: { ...ask, op: RELEASE, charge: answer } as const, slot }))
+    return all.map(({ request, result, slot }) => ({ request: { ...request, op: RELEASE, charge: result } as const, slot }))
   }
 
   #hold(id: string, held: Held): void {
-    const { now } = held.answer
-    this.#longestMs = Math.max(this.#longestMs, ttlOf(held.ask))
+    const { now } = held.result
+    this.#longestMs = Math.max(this.#longestMs, ttlOf(held.request))
     if (now - this.#since > this.#longestMs) {
       this.#old = this.#young
       this.#young = new Map()
@@ -51,13 +51,13 @@ export class HeldPlaces {
     this.#young.set(id, held)
   }
 
-  #isWhole(id: string, { costs }: Ask): boolean {
+  #isWhole(id: string, { costs }: StoreRequest): boolean {
     const held = this.#young.get(id) ?? this.#old.get(id)
-    return held?.ask.costs.every((cost, c) => cost === costs[c]) ?? true
+    return held?.request.costs.every((cost, c) => cost === costs[c]) ?? true
   }
 }
 
-function ttlOf({ plan }: Ask): number {
+function ttlOf({ plan }: StoreRequest): number {
   let ttlMs = 0
   for (const { kernel, limits } of plan.cells) {
     if (kernel === 'concurrency') ttlMs = Math.max(ttlMs, (limits[0] as ResolvedLimit).windowMs)

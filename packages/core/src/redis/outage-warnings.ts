@@ -79,7 +79,7 @@ const REASONS: readonly Reason[] = [
     passes: true,
   },
   {
-    pattern: /no (answer|reply) (within|for)|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ECONNRESET|EPIPE|not connected/,
+    pattern: /no (result|reply) (within|for)|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ECONNRESET|EPIPE|not connected/,
     what: 'it does not answer in time, or the connection broke',
     remedy: 'Check that Redis runs, that the network lets through, and that timeoutMs suits the distance',
     passes: true,

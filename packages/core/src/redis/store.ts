@@ -1,21 +1,21 @@
 import calculateSlot from 'cluster-key-slot'
-import { durationMs } from '../duration.js'
-import { invalidPolicy, SluiceError } from '../errors.js'
-import { knownOptions, optionalFunction, wholeNumber } from '../limits/checks.js'
-import { type Answer, type Ask, type Cell, type Plan, REFUND, RELEASE, type Store } from '../store.js'
+import { type StoreResult, type StoreRequest, type Cell, type Plan, REFUND, RELEASE, type Store } from '../store/store.js'
+import { durationMs } from '../util/duration.js'
+import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
 import { decideAcrossSlots } from './across-slots.js'
 import { Batches, probeKey } from './batches.js'
 import { Breaker, type StateListener, type StoreState } from './breaker.js'
-import { connect } from './connect.js'
-import type { Connection } from './connection.js'
+import { connect } from './clients/connect.js'
+import type { Connection } from './clients/connection.js'
 import { DenyCache } from './deny-cache.js'
 import { EvictionWarning } from './eviction-warning.js'
 import { HeldPlaces } from './held-places.js'
-import { blockSuffix, cellSuffix, keyStart, prefixOf } from './keys.js'
-import { Leases } from './leases.js'
-import { probe } from './probe.js'
-import { deleteKeys, run } from './run.js'
-import { blockScript } from './scripts.generated.js'
+import { Leases } from './leases/leases.js'
+import { blockSuffix, cellSuffix, keyStart, prefixOf } from './scripts/keys.js'
+import { probe } from './scripts/probe.js'
+import { deleteKeys, run } from './scripts/run.js'
+import { blockScript } from './scripts/scripts.generated.js'
 
 export interface RedisStoreOptions {
   /**
@@ -85,7 +85,7 @@ export class RedisStore implements Store {
   readonly #timeoutMs: number
   readonly #marker: string | undefined
   /** Decisions across slots that are under way: between their two phases nothing of them is with the batches. */
-  readonly #acrossSlots = new Set<Promise<Answer>>()
+  readonly #acrossSlots = new Set<Promise<StoreResult>>()
   #closing: Promise<void> | undefined
   /** What decisions fail with from `close` on. One error for all: a stack for each would cost more than the decision. */
   #closed: SluiceError | undefined
@@ -116,15 +116,15 @@ export class RedisStore implements Store {
       batch: options.batch,
       clock: options.clock,
       marker: this.#marker,
-      onAnswer: (ask, answer, slot, sentAt) => {
-        this.#denials?.hear(ask, answer, sentAt)
-        if (ask.lease !== '') this.#places.heard(ask, answer, slot)
+      onAnswer: (request, result, slot, sentAt) => {
+        this.#denials?.hear(request, result, sentAt)
+        if (request.lease !== '') this.#places.heard(request, result, slot)
       },
       breaker: this.#breaker,
     })
     this.#denials = options.denyCache ? new DenyCache(options.clock) : undefined
     this.#leases = new Leases({
-      decide: (ask) => this.#decideShared(ask),
+      decide: (request) => this.#decideShared(request),
       isOneRun: (identities) => !connection.isCluster || isOne(this.#slots(identities)),
       clock: options.clock,
     })
@@ -136,34 +136,34 @@ export class RedisStore implements Store {
   }
 
   /** What is leased is spent here, what was refused a moment ago is refused here, and Redis is asked the rest. */
-  decide(ask: Ask): Answer | Promise<Answer> {
+  decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
     // What gives back still goes out, as long as there is a connection: there is no more of it than was admitted before.
-    if (this.#closed && ask.op !== REFUND && ask.op !== RELEASE) throw this.#closed
-    return ask.plan.cells[0]?.lease ? this.#leases.decide(ask) : this.#decideShared(ask)
+    if (this.#closed && request.op !== REFUND && request.op !== RELEASE) throw this.#closed
+    return request.plan.cells[0]?.lease ? this.#leases.decide(request) : this.#decideShared(request)
   }
 
-  #decideShared(ask: Ask): Answer | Promise<Answer> {
-    const known = this.#denials?.find(ask)
+  #decideShared(request: StoreRequest): StoreResult | Promise<StoreResult> {
+    const known = this.#denials?.find(request)
     if (known) return known
-    return ask.op === REFUND || ask.op === RELEASE
-      ? this.#clearing(ask.plan, ask.identities, () => this.#askRedis(ask))
-      : this.#askRedis(ask)
+    return request.op === REFUND || request.op === RELEASE
+      ? this.#clearing(request.plan, request.identities, () => this.#askRedis(request))
+      : this.#askRedis(request)
   }
 
-  #askRedis(ask: Ask): Promise<Answer> {
+  #askRedis(request: StoreRequest): Promise<StoreResult> {
     if (!this.#connection.isCluster) {
       this.#refuseIfAway(0)
-      return this.#batches.decide(ask, 0)
+      return this.#batches.decide(request, 0)
     }
-    const slots = this.#slots(ask.identities)
+    const slots = this.#slots(request.identities)
     // Before any part is charged, as all would have to be given back.
     for (const slot of slots) this.#refuseIfAway(slot)
-    if (isOne(slots)) return this.#batches.decide(ask, slots[0] as number)
-    const decide = () => decideAcrossSlots(ask, slots, (part, slot) => this.#batches.decide(part, slot))
-    return this.#noted(this.#denials ? this.#denials.hearWhole(ask, decide) : decide())
+    if (isOne(slots)) return this.#batches.decide(request, slots[0] as number)
+    const decide = () => decideAcrossSlots(request, slots, (part, slot) => this.#batches.decide(part, slot))
+    return this.#noted(this.#denials ? this.#denials.hearWhole(request, decide) : decide())
   }
 
-  #noted(decision: Promise<Answer>): Promise<Answer> {
+  #noted(decision: Promise<StoreResult>): Promise<StoreResult> {
     this.#acrossSlots.add(decision)
     const over = () => this.#acrossSlots.delete(decision)
     decision.then(over, over)
@@ -241,7 +241,7 @@ export class RedisStore implements Store {
   /** What Redis cannot be told lapses by itself. */
   async #freePlaces(): Promise<void> {
     const held = this.#places.takeAll().filter(({ slot }) => !this.#breaker.causeFor(slot))
-    await Promise.allSettled(held.map(({ ask, slot }) => this.#batches.decide(ask, slot)))
+    await Promise.allSettled(held.map(({ request, slot }) => this.#batches.decide(request, slot)))
   }
 
   #clearing<T>(plan: Plan, identities: readonly string[], clear: () => Promise<T>): Promise<T> {

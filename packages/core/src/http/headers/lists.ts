@@ -1,4 +1,4 @@
-import type { LimitReport, Verdict } from '../../verdict.js'
+import type { LimitReport, Verdict } from '../../verdict/verdict.js'
 import {
   appended,
   binding,

@@ -1,5 +1,5 @@
-import { invalidPolicy } from '../../errors.js'
-import { knownOptions, oneOf } from '../../limits/checks.js'
+import { invalidPolicy } from '../../util/errors.js'
+import { knownOptions, oneOf } from '../../util/validate.js'
 import { draft8, draft11 } from './lists.js'
 import { draft6, draft7, LEGACY_RESETS, type LegacyReset, legacy } from './single.js'
 import type { HeaderWriter } from './writer.js'

@@ -1,6 +1,6 @@
-import type { Plan } from '../../store.js'
-import { type LimitReport, longestRefusal, Verdict } from '../../verdict.js'
-import type { HttpContext } from '../context.js'
+import type { HttpContext } from '../../request/context.js'
+import type { Plan } from '../../store/store.js'
+import { type LimitReport, longestRefusal, Verdict } from '../../verdict/verdict.js'
 
 export type HeaderField = readonly [name: string, value: string]
 

@@ -1,6 +1,6 @@
-import { ofKind } from '../../keyed.js'
-import type { AnonymousPolicy } from '../../limiter.js'
-import { oneOf } from '../../limits/checks.js'
+import type { AnonymousPolicy } from '../../limiter/limiter.js'
+import { ofKind } from '../../policy/keyed.js'
+import { oneOf } from '../../util/validate.js'
 import { byIp } from './ip.js'
 
 /** What becomes of requests whose key function gives undefined, null or an empty text. */

@@ -1,4 +1,4 @@
-import { RequestFault } from '../../request-fault.js'
+import { RequestFault } from '../../util/request-fault.js'
 
 /**
  * A cookie's value, unquoted and percent-decoded: of the first pair of its name, as the parsers of the frameworks read it.

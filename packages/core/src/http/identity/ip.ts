@@ -1,11 +1,11 @@
 import { isIP, isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { invalidPolicy, SluiceError, show } from '../../errors.js'
-import { withTraits } from '../../keyed.js'
-import { knownOptions, wholeNumber } from '../../limits/checks.js'
-import type { KeyFunction } from '../../limits/limit.js'
-import { RequestFault } from '../../request-fault.js'
-import { type HttpContext, isGone } from '../context.js'
+import { withTraits } from '../../policy/keyed.js'
+import type { KeyFunction } from '../../policy/limits/limit.js'
+import { type HttpContext, isGone } from '../../request/context.js'
+import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
+import { RequestFault } from '../../util/request-fault.js'
+import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { needsContext } from './needs-context.js'
 
 export interface IpOptions {

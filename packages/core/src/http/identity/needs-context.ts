@@ -1,5 +1,5 @@
-import { SluiceError } from '../../errors.js'
-import type { HttpContext } from '../context.js'
+import type { HttpContext } from '../../request/context.js'
+import { SluiceError } from '../../util/errors.js'
 
 /** Key functions of HTTP requests say so themselves when a limiter without requests calls them. */
 export function needsContext<Subject>(name: string, context: HttpContext<Subject> | undefined): HttpContext<Subject> {

@@ -1,8 +1,8 @@
-import { invalidPolicy } from '../../errors.js'
-import { withTraits } from '../../keyed.js'
-import { knownOptions } from '../../limits/checks.js'
-import type { KeyFunction } from '../../limits/limit.js'
-import type { HttpContext } from '../context.js'
+import { withTraits } from '../../policy/keyed.js'
+import type { KeyFunction } from '../../policy/limits/limit.js'
+import type { HttpContext } from '../../request/context.js'
+import { invalidPolicy } from '../../util/errors.js'
+import { knownOptions } from '../../util/validate.js'
 import { needsContext } from './needs-context.js'
 
 export interface RouteOptions {

@@ -1,4 +1,4 @@
-import { SluiceError } from '../../errors.js'
+import { SluiceError } from '../../util/errors.js'
 
 /** The error of an adapter whose framework cannot verify cookies as it is set up. */
 export function noSignedCookies(remedy: string): SluiceError {

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
-import { invalidPolicy } from '../../errors.js'
-import { rawRequest } from '../body.js'
-import type { HttpContext } from '../context.js'
+import type { HttpContext } from '../../request/context.js'
+import { rawRequest } from '../../request/raw-request.js'
+import { invalidPolicy } from '../../util/errors.js'
 
 /** Whether an answer is for everybody who asks for the same: true or false, at once. */
 export type IsForEveryone<Request> = (request: Request, context: HttpContext<Request>) => boolean

@@ -1,9 +1,10 @@
-import { invalidPolicy } from '../../errors.js'
-import type { Limit } from '../../limits/limit.js'
-import { heed } from '../../listeners.js'
-import { type LimitReport, longestRefusal, Verdict } from '../../verdict.js'
-import type { HttpContext } from '../context.js'
-import { type Responder, whenUnavailableOf } from './responder.js'
+import type { Limit } from '../../policy/limits/limit.js'
+import type { HttpContext } from '../../request/context.js'
+import { invalidPolicy } from '../../util/errors.js'
+import { heed } from '../../util/warn-on-rejection.js'
+import { type LimitReport, longestRefusal, Verdict } from '../../verdict/verdict.js'
+import { whenUnavailableOf } from './fallback.js'
+import type { Responder } from './responder.js'
 
 /**
  * The responders of one limiter: its own, and those that single limits bring. Where several limits

@@ -1,5 +1,5 @@
-import { knownOptions } from '../../limits/checks.js'
-import { Verdict } from '../../verdict.js'
+import { knownOptions } from '../../util/validate.js'
+import { Verdict } from '../../verdict/verdict.js'
 import { fallback } from './fallback.js'
 import { type Responder, withTraits } from './responder.js'
 

@@ -1,9 +1,9 @@
-import { type Duration, durationMs } from '../../duration.js'
-import { SluiceError } from '../../errors.js'
-import { knownOptions, wholeNumber } from '../../limits/checks.js'
-import type { LimitReport } from '../../verdict.js'
-import { fallback } from './fallback.js'
-import { answerWith, type Responder, withTraits } from './responder.js'
+import { type Duration, durationMs } from '../../util/duration.js'
+import { SluiceError } from '../../util/errors.js'
+import { knownOptions, wholeNumber } from '../../util/validate.js'
+import type { LimitReport } from '../../verdict/verdict.js'
+import { answerWith, fallback } from './fallback.js'
+import { type Responder, withTraits } from './responder.js'
 import { Seats } from './seats.js'
 
 export interface DelayOptions<Request> {

@@ -1,4 +1,4 @@
-import type { Verdict } from '../../verdict.js'
+import type { Verdict } from '../../verdict/verdict.js'
 import { retryAfterSeconds } from '../headers/writer.js'
 
 const TYPES = 'https://iana.org/assignments/http-problem-types'

@@ -1,9 +1,9 @@
-import { type Duration, durationMs } from '../../duration.js'
-import { knownOptions, wholeNumber } from '../../limits/checks.js'
-import { checkPriority, priorityOf } from '../../priority.js'
-import type { HttpContext } from '../context.js'
-import { fallback } from './fallback.js'
-import { answerWith, type Refused, type Responder, withTraits } from './responder.js'
+import { checkPriority } from '../../policy/priority.js'
+import type { HttpContext } from '../../request/context.js'
+import { type Duration, durationMs } from '../../util/duration.js'
+import { knownOptions, wholeNumber } from '../../util/validate.js'
+import { answerWith, fallback } from './fallback.js'
+import { type Refused, type Responder, withTraits } from './responder.js'
 import { Seats } from './seats.js'
 
 export interface QueueOptions<Request> {
@@ -47,7 +47,7 @@ export function queue<Request>(options: QueueOptions<Request> = {}): Responder<R
     if (verdict.reason !== 'limited' || !seats.take()) return answerWith(otherwise, refused, verdict)
     try {
       const own =
-        typeof priority === 'function' ? await priority(context.request, context) : (priority ?? priorityOf(verdict))
+        typeof priority === 'function' ? await priority(context.request, context) : (priority ?? verdict.priority)
       const headStartMs = checkPriority('queue', own) * ageEveryMs
       const late = await refused.lineUp({ maxWaitMs, size, headStartMs })
       if (late === 'gone') return late

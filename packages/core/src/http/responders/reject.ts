@@ -1,8 +1,8 @@
-import { invalidPolicy, SluiceError, show } from '../../errors.js'
-import { knownOptions } from '../../limits/checks.js'
-import { isThenable } from '../../thenable.js'
-import type { Verdict } from '../../verdict.js'
-import { prefersJson } from '../negotiate.js'
+import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
+import { isThenable } from '../../util/thenable.js'
+import { knownOptions } from '../../util/validate.js'
+import type { Verdict } from '../../verdict/verdict.js'
+import { prefersJson } from '../response/negotiate.js'
 import { plainProblem, problem, type RefusalStatus } from './problem.js'
 import type { Refused, Reply, Responder } from './responder.js'
 

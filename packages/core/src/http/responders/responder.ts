@@ -1,9 +1,15 @@
 import type { Readable } from 'node:stream'
-import type { LimitReport, Verdict } from '../../verdict.js'
-import type { HttpContext } from '../context.js'
+import type { HttpContext } from '../../request/context.js'
+import type { LimitReport, Verdict } from '../../verdict/verdict.js'
 import type { HeaderField } from '../headers/writer.js'
-import type { LinedUp, TurnOptions } from '../line-up.js'
-import { reject } from './reject.js'
+import type { LinedUp, TurnOptions } from './line-up.js'
+
+declare module '../../policy/limits/limit.js' {
+  interface CommonOptions<Subject> {
+    /** What happens to an HTTP request that this limit refuses for longest of all. @default the limiter's `respond` */
+    readonly respond?: Responder<Subject>
+  }
+}
 
 /** A request that a limit or a block refused, handed to a responder. */
 export interface Refused<Request> {
@@ -74,22 +80,6 @@ export function withTraits<Request>(
 ): Responder<Request> {
   const { linesUp, hidesQuota, whenUnavailable, onAdmitted, slowness } = fallback
   return Object.assign(responder, { linesUp, hidesQuota, whenUnavailable, onAdmitted, slowness, ...traits })
-}
-
-/** Who answers for a responder where nothing could decide. */
-export function whenUnavailableOf<Request>({ whenUnavailable }: Responder<Request>): Responder<Request> {
-  return whenUnavailable ?? reject<Request>()
-}
-
-/** Answers with another responder, under another verdict. */
-export async function answerWith<Request>(
-  responder: Responder<Request>,
-  refused: Refused<Request>,
-  verdict: Verdict,
-): Promise<Action> {
-  const answering = verdict.reason === 'unavailable' ? whenUnavailableOf(responder) : responder
-  const action = await answering({ ...refused, verdict })
-  return isLater(action) || verdict === refused.verdict ? action : { verdict, ending: action }
 }
 
 export function isLater(action: Action): action is Later {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
-import type { HttpContext } from '../context.js'
-import { acceptsEncoding } from '../negotiate.js'
+import type { HttpContext } from '../../request/context.js'
+import { acceptsEncoding } from '../response/negotiate.js'
 import { type Sample, watch } from './sample.js'
 import { Seats } from './seats.js'
 

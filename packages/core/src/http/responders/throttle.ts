@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
-import { knownOptions, wholeNumber } from '../../limits/checks.js'
-import { whenOver } from '../when-over.js'
+import { knownOptions, wholeNumber } from '../../util/validate.js'
+import { whenOver } from '../response/when-over.js'
 import { fallback } from './fallback.js'
 import { type Responder, withTraits } from './responder.js'
 import { Seats } from './seats.js'

@@ -1,0 +1,137 @@
+import type { Limiter } from '../../limiter/limiter.js'
+import type { IdentityByKind } from '../../store/identity.js'
+import { invalidPolicy, SluiceError } from '../../util/errors.js'
+
+// biome-ignore lint/suspicious/noExplicitAny: methods of any class, with any arguments
+type Method = (this: any, ...args: any[]) => any
+type Key = string | symbol
+
+/** A decorator for methods that fit `Handler`, in both shapes that compilers give to decorators. */
+export interface HandlerDecorator<Handler extends Method> {
+  /** A standard decorator. */
+  <This, M extends Handler>(method: M, context: ClassMethodDecoratorContext<This, M>): M
+  /** Under `experimentalDecorators`. */
+  <M extends Handler>(target: object, key: Key, descriptor: TypedPropertyDescriptor<M>): void
+}
+
+interface Limited {
+  readonly limiter: Limiter<never>
+}
+
+interface Named<L> {
+  readonly wrapped: Method
+  /** Says what has the method; only the first time counts. */
+  readonly nameAfter: (owner: unknown) => void
+  /** The limiter, for a method that was reached through this object or class. */
+  readonly find: (holder: unknown) => L
+}
+
+/** How each decorated method finds its limiter, from an object or class that has the method. */
+const limiters = new WeakMap<object, (holder: unknown) => Limiter<never>>()
+
+/**
+ * Makes an adapter's `@RateLimited`. `make` makes its middleware from options; `enter` runs that,
+ * and `method` if it lets the request through.
+ *
+ * Without a name of its own the policy is called `Class-method`. A standard decorator hears of the
+ * class of an instance method only from the first instance, so that is when such a limiter is made;
+ * its options are checked before, where they are written.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function decoratorFor<Handler extends Method, Options extends { readonly name?: string }, L extends Limited>(
+  options: Options,
+  make: (options: Options) => L,
+  enter: (limiter: L, method: Handler, args: Parameters<Handler>) => ReturnType<Handler>,
+): HandlerDecorator<Handler> {
+  function limited(method: unknown, key: Key): Named<L> {
+    if (typeof method !== 'function') invalidPolicy('RateLimited', String(key), 'a method', method)
+    const short = (typeof key === 'symbol' ? key.description : key) || 'method'
+    let isNamed = options?.name !== undefined
+    let limiter = make(isNamed ? options : { ...options, name: policyName(short) })
+
+    const nameAfter = (owner: unknown): void => {
+      if (isNamed) return
+      limiter = make({ ...options, name: policyName(`${classNameOf(owner, short)}-${short}`) })
+      isNamed = true
+    }
+    const find = (holder: unknown): L => {
+      if (!isNamed) nameAfter(ownerOf(wrapped, key, holder))
+      return limiter
+    }
+    // Without parameters: with four of them, Express would take it for an error handler.
+    const wrapped = function (this: unknown, ...args: Parameters<Handler>): ReturnType<Handler> {
+      return enter(find(this), method.bind(this) as Handler, args)
+    }
+    Object.defineProperty(wrapped, 'name', { value: method.name, configurable: true })
+    limiters.set(wrapped, (holder) => find(holder).limiter)
+    return { wrapped, nameAfter, find }
+  }
+
+  function standard(method: unknown, context: ClassMethodDecoratorContext): Method {
+    const { wrapped, find } = limited(context.kind === 'method' ? method : undefined, context.name)
+    context.addInitializer(function (this: unknown) {
+      find(this)
+    })
+    return wrapped
+  }
+
+  function legacy(target: object, key: Key, descriptor: PropertyDescriptor | undefined): void {
+    const { wrapped, nameAfter } = limited(descriptor?.value, key)
+    nameAfter(target)
+    if (descriptor) descriptor.value = wrapped
+  }
+
+  return function rateLimited(...args: unknown[]) {
+    const [first, second, third] = args
+    if (typeof second === 'string' || typeof second === 'symbol') {
+      return legacy(first as object, second, third as PropertyDescriptor | undefined)
+    }
+    if (typeof second === 'object' && second !== null && 'kind' in second) {
+      return standard(first, second as ClassMethodDecoratorContext)
+    }
+    invalidPolicy('RateLimited', 'target', 'a method', first)
+  } as HandlerDecorator<Handler>
+}
+
+/**
+ * The limiter of a method with `@RateLimited`: to peek, reset, block and unblock.
+ *
+ * @param holder the class's prototype or an instance; for a static method the class itself
+ * @example limiterOf(UserController.prototype, 'list').block({ ip: '192.0.2.7' }, { for: '1h' })
+ * @throws SluiceError `INVALID_POLICY` where there is no such method
+ */
+export function limiterOf<Holder extends object>(
+  holder: Holder,
+  key: keyof Holder & Key,
+): Limiter<string | IdentityByKind> {
+  // An instance may have a bound copy of its own: `this.list = this.list.bind(this)`.
+  for (const at of lineage(holder)) {
+    const find = limiters.get(Object.getOwnPropertyDescriptor(at, key)?.value)
+    if (find) return find(holder) as Limiter<never> as Limiter<string | IdentityByKind>
+  }
+  invalidPolicy('limiterOf', String(key), 'a method with @RateLimited as its outermost decorator', holder[key])
+}
+
+/** What has the method: not what inherits it, which may be what the first instance is of. */
+function ownerOf(method: Method, key: Key, holder: unknown): object | undefined {
+  const owners = [...lineage(holder)].filter((at) => Object.hasOwn(at, key))
+  const owner = owners.find((at) => Object.getOwnPropertyDescriptor(at, key)?.value === method)
+  // Another decorator has wrapped the method: then what has one of the name before all that inherit it.
+  return owner ?? owners.at(-1)
+}
+
+function* lineage(holder: unknown): Generator<object> {
+  for (let at = holder; at !== null && at !== undefined; at = Object.getPrototypeOf(at)) yield at as object
+}
+
+function classNameOf(owner: unknown, method: string): string {
+  const named: unknown = typeof owner === 'function' ? owner : (owner as object | undefined)?.constructor
+  if (typeof named === 'function' && named.name !== '') return named.name
+  const expected = owner ? 'one, as the class has none' : 'one, as the class cannot be told before it is made with new'
+  throw new SluiceError('INVALID_POLICY', `RateLimited: name: expected ${expected} (the method is "${method}")`)
+}
+
+function policyName(text: string): string {
+  return text.replace(/[^A-Za-z0-9_-]+/g, '_').slice(0, 64)
+}

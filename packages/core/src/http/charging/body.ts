@@ -1,0 +1,186 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerHttp2Stream } from 'node:http2'
+import type { HttpContext, RawResponse } from '../../request/context.js'
+import type { Reply } from '../responders/responder.js'
+import { handlerEnd } from '../response/handler-end.js'
+import { silence } from '../response/silence.js'
+import { bodyProblem } from './body-problem.js'
+
+/**
+ * Counts the bytes of a request's body as they arrive, whoever reads them and whenever: a listener for
+ * data would set the stream flowing before its reader is there. What was there before counts as far as it
+ * has not been read yet, so a meter belongs in front of whatever reads the body.
+ */
+export class BodyMeter {
+  /** Bytes received so far, before any decompression. */
+  received: number
+  /** Whether it was there before anybody read: else what was read before is missing. */
+  readonly sawAll: boolean
+  #hasEnded: boolean
+  #largest = Number.POSITIVE_INFINITY
+  readonly #onEnd: (() => void)[] = []
+  readonly #onTooLarge: (() => void)[] = []
+
+  /** The meter of a request: one, however many limiters ask for it. */
+  static of(raw: IncomingMessage): BodyMeter {
+    let meter = meters.get(raw)
+    if (!meter) {
+      meter = new BodyMeter(raw)
+      meters.set(raw, meter)
+    }
+    return meter
+  }
+
+  private constructor(raw: IncomingMessage) {
+    this.received = raw.readableLength
+    this.sawAll = !raw.readableDidRead
+    this.#hasEnded = raw.complete || raw.destroyed
+    if (this.#hasEnded) return
+    const push = raw.push
+    // What Node hands on of a body passes through here, for HTTP/1 and HTTP/2 alike.
+    raw.push = (chunk, encoding) => {
+      if (chunk === null) this.#end()
+      else this.received += typeof chunk === 'string' ? Buffer.byteLength(chunk, encoding) : chunk.length
+      // What is too much is read and thrown away until the answer is out.
+      this.#tellIfTooLarge()
+      return this.isTooLarge || push.call(raw, chunk, encoding)
+    }
+    raw.once('close', () => this.#end())
+  }
+
+  /** Calls back once, when the body has ended or was cut off; at once where that is so already. */
+  whenEnded(listener: () => void): void {
+    if (this.#hasEnded) listener()
+    else this.#onEnd.push(listener)
+  }
+
+  /** Lets the reader have no byte more than `largest`; calls back once when there are more. */
+  limitTo(largest: number, onTooLarge: () => void): void {
+    this.#largest = Math.min(this.#largest, largest)
+    this.#onTooLarge.push(onTooLarge)
+    this.#tellIfTooLarge()
+  }
+
+  /** Whether there are more bytes than the reader may have. */
+  get isTooLarge(): boolean {
+    return this.received > this.#largest
+  }
+
+  #tellIfTooLarge(): void {
+    if (!this.isTooLarge) return
+    for (const tell of this.#onTooLarge.splice(0, 1)) {
+      // One answer is enough.
+      this.#onTooLarge.length = 0
+      tell()
+    }
+  }
+
+  #end(): void {
+    this.#hasEnded = true
+    for (const listener of this.#onEnd.splice(0)) listener()
+  }
+}
+
+const meters = new WeakMap<IncomingMessage, BodyMeter>()
+
+/** What a request says of the length of its body: undefined where it has one and does not say. */
+export function announcedLength(raw: IncomingMessage): number | undefined {
+  const { 'content-length': length, 'transfer-encoding': transferEncoding } = raw.headers
+  // A transfer coding overrides a length (RFC 9112 §6.3); Node refuses requests that give both.
+  if (transferEncoding === undefined && length !== undefined) return Number(length)
+  const isWithout = raw.httpVersionMajor === 2 ? endsAfterHeaders(raw) : transferEncoding === undefined
+  return isWithout ? 0 : undefined
+}
+
+function endsAfterHeaders(raw: IncomingMessage): boolean {
+  return streamOf(raw)?.endAfterHeaders === true
+}
+
+const TOO_LARGE = 413
+
+export function tooLargeReply(raw: IncomingMessage, most: number): Reply & { readonly body: string } {
+  return bodyProblem(raw, TOO_LARGE, 'Content Too Large', `The body of a request may have up to ${most} bytes.`)
+}
+
+/** To a request that announces no length where one is required (RFC 9110 §15.5.12). */
+export function lengthRequiredReply(raw: IncomingMessage): Reply {
+  return bodyProblem(raw, 411, 'Length Required', 'A request with a body has to announce its Content-Length.')
+}
+
+/**
+ * Answers 413 in the middle of a body, in place of a handler that may be running: it sees its request aborted and
+ * a response that does nothing. Where an answer is under way already, the connection, or the stream of HTTP/2, ends.
+ */
+export function cutOff(context: HttpContext<never>, raw: IncomingMessage, most: number): void {
+  const response = context.response as unknown as ServerResponse
+  // A handler that reads the body sees it aborted; one that does not goes on.
+  const isUnread = raw.readableFlowing === null
+  if (response.headersSent || response.destroyed || !answerTooLarge(response, raw, most)) {
+    destroy(raw)
+    streamOf(raw)?.close(CANCEL)
+    return
+  }
+  silence(response)
+  if (isUnread) {
+    answeredUnread.add(response)
+    // From now on, and not only once the 413 is out: a client may take its time to read that.
+    handlerEnd(response)
+  }
+  context.silence?.()
+}
+
+/** Whether the answer is on its way. */
+function answerTooLarge(response: ServerResponse, raw: IncomingMessage, most: number): boolean {
+  const { status, headers, body } = tooLargeReply(raw, most)
+  const stream = streamOf(raw)
+  try {
+    for (const name of response.getHeaderNames()) if (OF_CONTENT.test(name)) response.removeHeader(name)
+    // HTTP/2 has none.
+    if (!stream) response.statusMessage = ''
+    response.writeHead(status, [...headers, ['Content-Length', String(Buffer.byteLength(body))]].flat())
+    // Not by a callback of `end`, which middleware that wraps it may drop. Over HTTP/2 the response finishes only when
+    // the client has sent all, or the stream is closed.
+    const whenSent = () => {
+      destroy(raw)
+      // Not `close`, which leaves a stream that nobody reads open.
+      if (stream) setTimeout(() => stream.destroy(), LINGER_MS).unref()
+    }
+    // Over HTTP/2, HEAD has no body to finish.
+    if (stream?.writableFinished) process.nextTick(whenSent)
+    else (stream ?? response).once('finish', whenSent)
+    if (raw.method === 'HEAD') response.end()
+    else response.end(body)
+    return true
+  } catch {
+    // Middleware that looks on at headers may fail at these.
+    return false
+  }
+}
+
+/** Headers about what the handler was going to send. */
+const OF_CONTENT = /^(content-(?!security-policy).*|etag|last-modified|transfer-encoding|trailer|accept-ranges)$/
+
+/** RFC 9113 §7. */
+const CANCEL = 8
+
+/** Clients that take a reset for the end of all, though they have a whole response, get to read it before. */
+const LINGER_MS = 100
+
+/** Ends a request for its reader; on HTTP/1, the connection with it. */
+function destroy(raw: IncomingMessage): void {
+  // Node looks for a listener before it emits this error on HTTP/1, but not on HTTP/2.
+  raw.on('error', () => {})
+  raw.destroy(Object.assign(new Error('body too large'), { code: 'ERR_BODY_TOO_LARGE', status: TOO_LARGE }))
+}
+
+/** The stream of a request over HTTP/2. */
+function streamOf(raw: IncomingMessage): ServerHttp2Stream | undefined {
+  return (raw as { stream?: ServerHttp2Stream }).stream
+}
+
+const answeredUnread = new WeakSet<object>()
+
+/** Whether 413 was sent in place of a handler that had not begun to read the body, so that it may still work. */
+export function wasAnsweredUnread(response: RawResponse): boolean {
+  return answeredUnread.has(response)
+}

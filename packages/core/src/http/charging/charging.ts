@@ -1,0 +1,194 @@
+import type { Limiter } from '../../limiter/limiter.js'
+import type { HttpContext, RawResponse } from '../../request/context.js'
+import { rawRequest } from '../../request/raw-request.js'
+import type { Store } from '../../store/store.js'
+import { type Duration, durationMs } from '../../util/duration.js'
+import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
+import { wholeNumber } from '../../util/validate.js'
+import { Verdict } from '../../verdict/verdict.js'
+import type { Reply } from '../responders/responder.js'
+import { isSilent } from '../response/silence.js'
+import { whenOver } from '../response/when-over.js'
+import { announcedLength, BodyMeter, cutOff, lengthRequiredReply, tooLargeReply } from './body.js'
+import { type CountFunction, type CountOption, countBy } from './counting.js'
+import { Outcomes } from './outcomes.js'
+
+/** What a request takes by its outcome and its body. */
+export interface ChargingOptions {
+  /**
+   * Whether a request counts, by the status of its response: `'success'` counts those below 400, `'failure'` 4xx but 429,
+   * a function those for which it returns true. A request is charged first and gets that back after the
+   * response if it does not count, so that parallel requests cannot slip through; meanwhile others that find no
+   * room wait for it. A connection that ends without any answer counts. It is asked about every status that is
+   * sent, another limiter's refusal included. @default all count
+   */
+  readonly count?: CountOption
+  /** Longest a request waits for the outcome of others, beside `count`; then it is refused. @default '5s' */
+  readonly maxWait?: Duration
+  /**
+   * Largest body of a request, in bytes as received; larger ones are answered 413, before they are read where
+   * they announce their length. Needed beside limits of `content-bytes`, which reserve it where no length is
+   * announced. Belongs in front of body parsers. A handler that runs when its body is cut off sees its request
+   * aborted, and a response whose methods do nothing. @default no bound
+   */
+  readonly maxBodyBytes?: number
+  /**
+   * Beside `maxBodyBytes`: whether requests with a body that announce no length are answered 411, charged nothing, so
+   * that none reserves `maxBodyBytes` of a quota of bytes. @default false
+   */
+  readonly requireLength?: boolean
+}
+
+/**
+ * What a guard does with charges after it has made them: reserves first, and settles when outcome and
+ * body are known. Undefined where nothing is left to settle.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function chargingFor<Request>(
+  where: string,
+  options: ChargingOptions,
+  limiter: Limiter<Request>,
+  store: Store,
+): Charging<Request> | undefined {
+  const { maxWait, maxBodyBytes, requireLength = false } = options
+  const count = countBy(where, options.count)
+  if (maxBodyBytes !== undefined) wholeNumber(where, 'maxBodyBytes', maxBodyBytes, 0)
+  if (maxWait !== undefined && !count) {
+    throw new SluiceError('INVALID_POLICY', `${where}: maxWait: expected none without count`)
+  }
+  if (typeof requireLength !== 'boolean' || (requireLength && maxBodyBytes === undefined)) {
+    invalidPolicy(where, 'requireLength', 'true or false, and true only beside maxBodyBytes', requireLength)
+  }
+  const countsBytes = limiter.limits.some(({ unit }) => unit === 'content-bytes')
+  if (countsBytes && maxBodyBytes === undefined) {
+    invalidPolicy(
+      where,
+      'maxBodyBytes',
+      'the most that a request of unknown length may send, as a limit counts bytes',
+      maxBodyBytes,
+    )
+  }
+  if (!count && maxBodyBytes === undefined) return undefined
+  const maxWaitMs = durationMs(where, 'maxWait', maxWait === undefined ? 5000 : maxWait)
+  const outcomes = Outcomes.of(store, limiter.name)
+  return new Charging(limiter, count, maxWaitMs, maxBodyBytes, requireLength, countsBytes, outcomes)
+}
+
+export class Charging<Request> {
+  readonly #limiter: Limiter<Request>
+  readonly #count: CountFunction | undefined
+  readonly #maxWaitMs: number
+  readonly #maxBodyBytes: number | undefined
+  readonly #requiresLength: boolean
+  readonly #countsBytes: boolean
+  readonly #outcomes: Outcomes
+
+  constructor(
+    limiter: Limiter<Request>,
+    count: CountFunction | undefined,
+    maxWaitMs: number,
+    maxBodyBytes: number | undefined,
+    requiresLength: boolean,
+    countsBytes: boolean,
+    outcomes: Outcomes,
+  ) {
+    this.#limiter = limiter
+    this.#count = count
+    this.#maxWaitMs = maxWaitMs
+    this.#maxBodyBytes = maxBodyBytes
+    this.#requiresLength = requiresLength
+    this.#countsBytes = countsBytes
+    this.#outcomes = outcomes
+  }
+
+  /** The answer to a request that announces too large a body, or none where it has to. Else such a body is watched from now on. */
+  receive(context: HttpContext<Request>): Reply | undefined {
+    const raw = rawRequest(context as HttpContext<never>)
+    if (!raw || this.#maxBodyBytes === undefined) return undefined
+    const most = this.#maxBodyBytes
+    const length = announcedLength(raw)
+    if (length !== undefined && length > most) return tooLargeReply(raw, most)
+    if (length === undefined && this.#requiresLength) return lengthRequiredReply(raw)
+    // Node itself lets no body be longer than announced.
+    if (length === undefined) BodyMeter.of(raw).limitTo(most, () => cutOff(context as HttpContext<never>, raw, most))
+    else if (length > 0 && this.#countsBytes) BodyMeter.of(raw)
+    return undefined
+  }
+
+  /** Bytes to reserve for a request: as many as it announces, or as it may send. Undefined where no limit counts them. */
+  bytesOf(context: HttpContext<Request>): number | undefined {
+    if (!this.#countsBytes) return undefined
+    const raw = rawRequest(context as HttpContext<never>)
+    return raw ? (announcedLength(raw) ?? this.#maxBodyBytes) : 0
+  }
+
+  /** The verdict that a refusal turns into once the outcome of other requests is known; undefined if that cannot matter. */
+  reconsider(
+    context: HttpContext<Request>,
+    refusal: Verdict,
+    again: () => Verdict | Promise<Verdict>,
+    isShared: boolean,
+  ): Promise<Verdict | undefined> | undefined {
+    if (!this.#count || !this.#outcomes.mayChange(refusal, isShared)) return undefined
+    return this.#outcomes.wait(refusal, again, context.response, this.#maxWaitMs, isShared)
+  }
+
+  /** Settles an admitted request, once, when its outcome and its body are known. */
+  settleLater(context: HttpContext<Request>, verdict: Verdict): void {
+    if (!Verdict.chargeOf(verdict)) return
+    const { response } = context
+    const count = this.#count
+    const close = count && this.#outcomes.open(verdict)
+    const meter = this.#countsBytes ? this.#meterOf(context) : undefined
+
+    const whenBodyEnded = (then: () => void) => (meter ? meter.whenEnded(then) : then())
+    const settle = async (counts: boolean) => {
+      try {
+        if (!counts) await this.#limiter.giveBack(verdict)
+        else if (meter) await this.#limiter.settleBytes(verdict, meter.received)
+      } catch {
+        // The store cannot be told: what was reserved stays charged.
+      } finally {
+        close?.()
+      }
+    }
+    if (!count) {
+      if (meter) whenBodyEnded(() => void settle(true))
+      return
+    }
+    whenOver(response, () => {
+      const counts = outcome(count, response, verdict)
+      if (counts) whenBodyEnded(() => void settle(true))
+      else void settle(false)
+    })
+  }
+
+  /** None where the body was read before this limiter ran: then what was announced or reserved stays charged. */
+  #meterOf(context: HttpContext<Request>): BodyMeter | undefined {
+    const raw = rawRequest(context as HttpContext<never>)
+    const meter = raw && BodyMeter.of(raw)
+    return meter?.sawAll ? meter : undefined
+  }
+}
+
+/**
+ * Whether a request counts. One that ended without an answer of its handler counts: a client that hangs up first, or sends
+ * too large a body while the handler works, must not go free.
+ */
+function outcome(count: CountFunction, response: RawResponse, verdict: Verdict): boolean {
+  if (!response.headersSent || response.statusCode === undefined || isSilent(response)) return true
+  try {
+    const counts: unknown = count(response.statusCode, verdict)
+    if (typeof counts === 'boolean') return counts
+    warn(`expected true or false, got ${show(counts)}`)
+  } catch (error) {
+    warn(error instanceof Error ? error.message : String(error))
+  }
+  return true
+}
+
+/** The response is out, so there is no error handler left to hand this to. */
+function warn(what: string): void {
+  process.emitWarning(`count: ${what}; the request counts`, { type: 'SluiceWarning', code: 'SLUICE_COUNT_FAILED' })
+}

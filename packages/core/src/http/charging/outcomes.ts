@@ -1,0 +1,215 @@
+import { isOver, type RawResponse } from '../../request/context.js'
+import type { Store } from '../../store/store.js'
+import { pause } from '../../util/pause.js'
+import { type Charge, Verdict } from '../../verdict/verdict.js'
+
+/** What is reserved on one identity by requests whose outcome is open, and who waits for that. */
+interface Line {
+  inFlight: number
+  /** First come, first woken. */
+  readonly waiters: Set<Waiter>
+}
+
+interface Waiter {
+  isWoken: boolean
+  wake(): void
+}
+
+/** Who waits on a store that others share looks again this often, and for this long. */
+const POLL_MS = 50
+const POLL_FOR_MS = 1000
+/** Most requests that wait on one identity; further ones are refused at once. */
+const MOST_WAITING = 1000
+/** Most identities remembered as used up for good. */
+const MOST_USED_UP = 10_000
+
+/**
+ * Reservations whose outcome is open: requests that are counted by outcome hold their charge until they
+ * end. A request that finds no room because of them waits, in this process, until they end: then there is
+ * room, or they have become charges and it is refused for good.
+ *
+ * Limiters of one name on one store object share this. Of reservations that other processes hold nobody
+ * tells; where the store is shared, a refused request looks again for a second before it believes that
+ * the limit is used up, and later ones believe it from then on.
+ */
+export class Outcomes {
+  readonly #lines = new Map<string, Line>()
+  /** Until when an identity was found to be used up, by the performance clock. */
+  readonly #usedUp = new Map<string, number>()
+  readonly #opened = new WeakMap<Charge, () => void>()
+
+  static of(store: Store, policy: string): Outcomes {
+    let byPolicy = byStore.get(store)
+    if (!byPolicy) {
+      byPolicy = new Map()
+      byStore.set(store, byPolicy)
+    }
+    let outcomes = byPolicy.get(policy)
+    if (!outcomes) {
+      outcomes = new Outcomes()
+      byPolicy.set(policy, outcomes)
+    }
+    return outcomes
+  }
+
+  /** An admitted request holds its charge from now on, until the returned function is called; the same one for one charge. */
+  open(verdict: Verdict): () => void {
+    const charge = Verdict.chargeOf(verdict) as Charge
+    let close = this.#opened.get(charge)
+    if (!close) {
+      close = this.#open(verdict)
+      this.#opened.set(charge, close)
+    }
+    return close
+  }
+
+  #open(verdict: Verdict): () => void {
+    const identities = Verdict.identitiesOf(verdict)
+    for (const identity of identities) {
+      this.#line(identity).inFlight++
+      this.#usedUp.delete(identity)
+    }
+    return () => {
+      for (const identity of identities) {
+        const line = this.#line(identity)
+        line.inFlight--
+        // The last outcome decides for all who wait; before that, what came back is for the first of them.
+        if (line.inFlight === 0) for (const waiter of line.waiters) waiter.wake()
+        else this.#wakeFirst(identity)
+        this.#forget(identity)
+      }
+    }
+  }
+
+  /** Whether a refusal may turn into an admission by the outcome of other requests. */
+  mayChange(verdict: Verdict, isShared: boolean): boolean {
+    if (verdict.allowed || verdict.reason !== 'limited') return false
+    // Who is told that too many are in flight should not be in flight himself.
+    if (verdict.limits.some(({ algorithm, allowed }) => !allowed && algorithm === 'concurrency')) return false
+    const refusing = Verdict.refusingIdentities(verdict)
+    // Where no limit refuses, it is not for room that it has to wait.
+    if (refusing.length === 0) return false
+    return refusing.every((identity) => {
+      if ((this.#lines.get(identity)?.inFlight ?? 0) > 0) return true
+      return isShared && !((this.#usedUp.get(identity) ?? 0) > performance.now())
+    })
+  }
+
+  /**
+   * Waits for outcomes, asking `again` whenever one may have made room, for up to `maxWaitMs`. Resolves to
+   * the last verdict; to undefined when the client has left.
+   */
+  async wait(
+    refusal: Verdict,
+    again: () => Verdict | Promise<Verdict>,
+    response: RawResponse,
+    maxWaitMs: number,
+    isShared: boolean,
+  ): Promise<Verdict | undefined> {
+    const startedAt = performance.now()
+    const waiter: Waiter = { isWoken: false, wake: () => {} }
+    const wake = () => {
+      waiter.isWoken = true
+      resume()
+    }
+    let resume = () => {}
+    waiter.wake = wake
+    response.on('close', wake)
+    let verdict = refusal
+    let joined: readonly string[] = []
+    try {
+      for (;;) {
+        const refusing = Verdict.refusingIdentities(verdict)
+        joined = this.#join(waiter, joined, refusing)
+        if (joined.length < refusing.length) return verdict
+        const waitedMs = performance.now() - startedAt
+        const isPolling = refusing.some((identity) => this.#lines.get(identity)?.inFlight === 0)
+        const leftMs = (isPolling ? Math.min(POLL_FOR_MS, maxWaitMs) : maxWaitMs) - waitedMs
+        if (leftMs <= 0) {
+          if (isPolling) this.#believe(refusing, verdict.retryAfterMs as number)
+          return verdict
+        }
+        if (!waiter.isWoken) {
+          // Time makes room as well. Of those who look for themselves the first does it for all.
+          const isFirst = refusing.every((identity) => this.#first(identity) === waiter)
+          const ms = Math.min(leftMs, verdict.retryAfterMs as number, isPolling && isFirst ? POLL_MS : leftMs)
+          await pause(Math.max(1, ms), undefined, (wake) => {
+            resume = wake
+            return () => {
+              resume = () => {}
+            }
+          })
+        }
+        waiter.isWoken = false
+        if (isOver(response)) return undefined
+        const asked = again()
+        verdict = asked instanceof Promise ? await asked : asked
+        if (verdict.allowed) {
+          // At once: the next of those who wait must not find that nobody is in flight.
+          if (Verdict.chargeOf(verdict)) this.open(verdict)
+          return verdict
+        }
+        // What has ended while it asked may have made room after the answer.
+        if (!waiter.isWoken && !this.mayChange(verdict, isShared)) return verdict
+      }
+    } finally {
+      response.removeListener('close', wake)
+      this.#leave(waiter, joined)
+    }
+  }
+
+  /** Keeps its place in lines it still waits in. Returns the lines it stands in: fewer than asked for if one is full. */
+  #join(waiter: Waiter, before: readonly string[], now: readonly string[]): readonly string[] {
+    this.#leave(
+      waiter,
+      before.filter((identity) => !now.includes(identity)),
+    )
+    return now.filter((identity) => {
+      const { waiters } = this.#line(identity)
+      if (!waiters.has(waiter) && waiters.size >= MOST_WAITING) {
+        this.#forget(identity)
+        return false
+      }
+      waiters.add(waiter)
+      return true
+    })
+  }
+
+  #leave(waiter: Waiter, identities: readonly string[]): void {
+    for (const identity of identities) {
+      this.#lines.get(identity)?.waiters.delete(waiter)
+      // There may be room for more than one.
+      this.#wakeFirst(identity)
+      this.#forget(identity)
+    }
+  }
+
+  #believe(identities: readonly string[], forMs: number): void {
+    if (this.#usedUp.size >= MOST_USED_UP) this.#usedUp.clear()
+    for (const identity of identities) this.#usedUp.set(identity, performance.now() + forMs)
+  }
+
+  #first(identity: string): Waiter | undefined {
+    return this.#lines.get(identity)?.waiters.values().next().value
+  }
+
+  #wakeFirst(identity: string): void {
+    this.#first(identity)?.wake()
+  }
+
+  #line(identity: string): Line {
+    let line = this.#lines.get(identity)
+    if (!line) {
+      line = { inFlight: 0, waiters: new Set() }
+      this.#lines.set(identity, line)
+    }
+    return line
+  }
+
+  #forget(identity: string): void {
+    const line = this.#lines.get(identity)
+    if (line && line.inFlight === 0 && line.waiters.size === 0) this.#lines.delete(identity)
+  }
+}
+
+const byStore = new WeakMap<Store, Map<string, Outcomes>>()

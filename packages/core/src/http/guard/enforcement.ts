@@ -1,0 +1,91 @@
+import { createHmac } from 'node:crypto'
+import { invalidPolicy, SluiceError } from '../../util/errors.js'
+import { oneOf } from '../../util/validate.js'
+import { Verdict } from '../../verdict/verdict.js'
+
+export interface EnforcementOptions {
+  /**
+   * `report` decides and charges, and acts on nothing: every request goes on, with a verdict that says
+   * what would have been and is marked `reported`. `maxBodyBytes`, which is no limit of quota, holds all the same.
+   * @default 'enforce'
+   */
+  readonly mode?: 'enforce' | 'report'
+  /**
+   * For how many of 100 keys the limiter is enforced, the others being reported on: 0 to 100, with
+   * fractions. Which they are is a matter of policy name and key alone, the same in every process and
+   * at every start, and a key that is enforced stays so when the share grows. @default 100
+   */
+  readonly enforcePercent?: number
+  /**
+   * Beside `enforcePercent`: a secret text that says which keys those are, in place of the policy's name. Without one,
+   * anybody who knows the name can pick keys that are left out. Policies of one salt are enforced for the same keys. Equal
+   * in all processes. @default none
+   */
+  readonly enforceSalt?: string
+  /** Whether requests that are only reported on are told their quota. @default false */
+  readonly reportHeaders?: boolean
+}
+
+/** Whose verdicts are acted on. */
+export class Enforcement {
+  readonly #policy: string
+  readonly #percent: number
+  readonly #salt: string | undefined
+  readonly #tells: boolean
+
+  /** @throws SluiceError `INVALID_POLICY` */
+  constructor(where: string, policy: string, options: EnforcementOptions) {
+    const { mode = 'enforce', enforcePercent, enforceSalt, reportHeaders = false } = options
+    const reports = oneOf(where, 'mode', mode, ['enforce', 'report']) === 'report'
+    if (reports && enforcePercent !== undefined) {
+      throw new SluiceError('INVALID_POLICY', `${where}: enforcePercent: expected none beside mode "report"`)
+    }
+    const percent = enforcePercent === undefined ? (reports ? 0 : 100) : enforcePercent
+    if (typeof percent !== 'number' || !(percent >= 0 && percent <= 100)) {
+      invalidPolicy(where, 'enforcePercent', 'a number from 0 to 100', percent)
+    }
+    if (enforceSalt !== undefined && enforcePercent === undefined) {
+      throw new SluiceError('INVALID_POLICY', `${where}: enforceSalt: expected none without enforcePercent`)
+    }
+    if (enforceSalt !== undefined && (typeof enforceSalt !== 'string' || enforceSalt === '')) {
+      // Not shown: it is a secret.
+      throw new SluiceError('INVALID_POLICY', `${where}: enforceSalt: expected a text of 1 character or more`)
+    }
+    if (typeof reportHeaders !== 'boolean') invalidPolicy(where, 'reportHeaders', 'true or false', reportHeaders)
+    this.#policy = policy
+    this.#percent = percent
+    this.#salt = enforceSalt
+    this.#tells = reportHeaders
+  }
+
+  /** Whether no verdict is acted on. */
+  get onlyReports(): boolean {
+    return this.#percent === 0
+  }
+
+  covers(verdict: Verdict): boolean {
+    if (this.#percent === 100) return true
+    if (this.#percent === 0) return false
+    const key = Verdict.keyOf(verdict)
+    const at = this.#salt === undefined ? share(`${this.#policy}\n${key}`) : saltedShare(this.#salt, key)
+    return at * 100 < this.#percent
+  }
+
+  tells(verdict: Verdict): boolean {
+    return !verdict.reported || this.#tells
+  }
+}
+
+/** As `share`, of which a client could work out the rest from the keys that it has tried. */
+function saltedShare(salt: string, text: string): number {
+  return createHmac('sha256', salt).update(text).digest().readUIntBE(0, 6) / 2 ** 48
+}
+
+/** A number from 0 up to 1 that is a text's own: FNV-1a over its UTF-16 units, mixed as in MurmurHash3, for near texts are far apart then. */
+export function share(text: string): number {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32
+}

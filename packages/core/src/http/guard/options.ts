@@ -1,0 +1,70 @@
+import { UNAVAILABLE_OPTIONS, type UnavailableOptions } from '../../limiter/fallback.js'
+import type { PolicyOptions } from '../../policy/policy.js'
+import { POLICY_OPTIONS } from '../../policy/policy.js'
+import type { HttpContext } from '../../request/context.js'
+import type { Store } from '../../store/store.js'
+import type { Verdict } from '../../verdict/verdict.js'
+import type { ChargingOptions } from '../charging/charging.js'
+import type { HeadersOption } from '../headers/table.js'
+import type { AnonymousOption } from '../identity/anonymous.js'
+import type { Responder } from '../responders/responder.js'
+import type { EnforcementOptions } from './enforcement.js'
+import type { InvalidOption } from './invalid.js'
+
+/** What `rateLimit` takes in every framework; `Request` is what the framework hands to its handlers. */
+export interface RateLimitOptions<Request>
+  extends PolicyOptions<Request>,
+    ChargingOptions,
+    EnforcementOptions,
+    UnavailableOptions {
+  /** Where state lives. @default a memory store of this limiter's own */
+  readonly store?: Store
+  /** Units a request takes: whole, 0 or more; 0 takes none but tells the quota. May be async. @default 1 */
+  readonly cost?: number | ((request: Request, context: HttpContext<Request>) => number | Promise<number>)
+  /** Requests that are not limited: no charge, no headers. May be async. */
+  readonly skip?: (request: Request, context: HttpContext<Request>) => boolean | Promise<boolean>
+  /** What happens to a refused request, unless the limit that refuses has its own `respond`. @default reject() */
+  readonly respond?: Responder<Request>
+  /**
+   * What becomes of requests whose key is undefined, null or empty: invalid (see `onInvalid`), counted by address apart from
+   * all keys, or not limited at all. Other wrong keys are always invalid. @default 'error'
+   */
+  readonly anonymous?: AnonymousOption
+  /**
+   * Who answers requests that cannot be counted because of what they lack or get wrong, such as a missing key: this limiter,
+   * with 400 (401 for `byUser` with a `challenge`), or the framework's error handler, which gets an error of that status.
+   * Nothing is charged, and `onVerdict` is not called. With `mode: 'report'` they go on without being limited. In any case
+   * the process warns, once for each fault and minute (`SluiceWarning`, code `SLUICE_INVALID_REQUEST`). @default 'reject'
+   */
+  readonly onInvalid?: InvalidOption
+  /** How the quota is told: one form, several whose fields differ, or `false` for none. @default 'draft-11' */
+  readonly headers?: HeadersOption
+  /**
+   * Told once of every request that a verdict was given for, so neither of skipped ones nor of those answered
+   * 413 before they were decided on: the verdict that settled what became of it, before
+   * anything is sent. What it throws reaches the framework's error handler; what was charged stays charged. No
+   * promise is waited for: one that rejects is warned of (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`).
+   */
+  readonly onVerdict?: (request: Request, verdict: Verdict, context: HttpContext<Request>) => unknown
+}
+
+export const RATE_LIMIT_OPTIONS = [
+  ...POLICY_OPTIONS,
+  ...UNAVAILABLE_OPTIONS,
+  'store',
+  'cost',
+  'skip',
+  'respond',
+  'headers',
+  'count',
+  'maxWait',
+  'maxBodyBytes',
+  'requireLength',
+  'anonymous',
+  'onInvalid',
+  'onVerdict',
+  'mode',
+  'enforcePercent',
+  'enforceSalt',
+  'reportHeaders',
+] as const

@@ -1,0 +1,51 @@
+import type { ServerResponse } from 'node:http'
+import { finished, type Readable } from 'node:stream'
+import type { RawResponse } from '../../request/context.js'
+
+/** What a handler answers with, over HTTP/1 and HTTP/2. */
+const ANSWERING = ['writeHead', 'flushHeaders', 'write', 'end'] as const
+
+const ends = new WeakMap<RawResponse, Promise<void>>()
+
+/**
+ * For a response whose client has left before it began, or that was answered in its handler's place: resolves when the
+ * handler answers all the same, or when a stream that it pipes into the response has ended or closed. Never resolves if
+ * the handler does neither.
+ *
+ * Replaces methods of this one response, so it is called for no response that a client still waits for.
+ */
+export function handlerEnd(response: RawResponse): Promise<void> {
+  let end = ends.get(response)
+  if (!end) {
+    end = watch(response as unknown as ServerResponse)
+    ends.set(response, end)
+  }
+  return end
+}
+
+function watch(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    for (const name of ANSWERING) {
+      const answer = response[name] as (...args: unknown[]) => unknown
+      Object.defineProperty(response, name, {
+        configurable: true,
+        writable: true,
+        value: (...args: unknown[]) => {
+          resolve()
+          return answer.apply(response, args)
+        },
+      })
+    }
+    const awaitSource = (source: Readable) => streamEnd(source).then(resolve)
+    response.on('pipe', awaitSource)
+    // A response that closes takes off what was piped into it before. That may still work for its first byte.
+    response.on('unpipe', awaitSource)
+  })
+}
+
+/** Resolves when a stream has ended, failed or closed. */
+export function streamEnd(source: Readable): Promise<void> {
+  return new Promise((resolve) => {
+    finished(source, { writable: false }, () => resolve())
+  })
+}

@@ -1,0 +1,69 @@
+import type { ServerResponse } from 'node:http'
+import type { ServerHttp2Stream } from 'node:http2'
+import type { Socket } from 'node:net'
+import type { RawResponse } from '../../request/context.js'
+
+/** The stream of an HTTP/2 response. */
+export function http2Stream(response: RawResponse): ServerHttp2Stream | undefined {
+  return (response as { stream?: ServerHttp2Stream }).stream
+}
+
+/**
+ * A number that changes whenever bytes of a response leave while others wait; undefined while none wait. It says
+ * nothing by itself: compare it with an earlier one.
+ */
+export function sentBytes(response: RawResponse): number | undefined {
+  const waiting = (response as unknown as ServerResponse).writableLength
+  if (!waiting) return undefined
+  const stream = http2Stream(response)
+  return stream ? acceptedBytes(stream) - waiting : sentBySocket((response as unknown as ServerResponse).req.socket)
+}
+
+/**
+ * `bytesWritten` and `writableLength` of a socket count a write as a whole when it is made and when it is done, which
+ * for a large body may be minutes. Its handle tells of the parts, which Node's own socket timeouts go by as well.
+ */
+function sentBySocket(socket: Socket): number {
+  const { _handle: handle } = socket as { _handle?: { bytesWritten?: number; writeQueueSize?: number } | null }
+  const { bytesWritten, writeQueueSize } = handle ?? {}
+  return bytesWritten === undefined || writeQueueSize === undefined
+    ? socket.bytesWritten - socket.writableLength
+    : bytesWritten - writeQueueSize
+}
+
+const accepted = new WeakMap<ServerHttp2Stream, { bytes: number }>()
+
+/** Bytes written to a stream since this was first called. Streams over HTTP/2 do not count them. */
+function acceptedBytes(stream: ServerHttp2Stream): number {
+  let count = accepted.get(stream)
+  if (!count) {
+    count = { bytes: 0 }
+    accepted.set(stream, count)
+    countWrites(stream, count)
+  }
+  return count.bytes
+}
+
+function countWrites(stream: ServerHttp2Stream, count: { bytes: number }): void {
+  const write = stream.write as (...args: unknown[]) => boolean
+  stream.write = (...args: unknown[]) => {
+    const before = stream.writableLength
+    const goesOn = write.apply(stream, args)
+    count.bytes += stream.writableLength - before
+    return goesOn
+  }
+}
+
+/** Ends a response in the middle: its stream over HTTP/2, else its connection. */
+export function cutShort(response: RawResponse): void {
+  const stream = http2Stream(response)
+  if (!stream) {
+    ;(response as unknown as ServerResponse).req.socket.destroy()
+    return
+  }
+  stream.close(CANCEL)
+  stream.destroy()
+}
+
+/** RFC 9113 §7. */
+const CANCEL = 8

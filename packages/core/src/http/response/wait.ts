@@ -1,0 +1,20 @@
+import { isOver, type RawResponse } from '../../request/context.js'
+import { pause } from '../../util/pause.js'
+
+/** Waits, unless the client leaves first. Resolves to whether it is still there. */
+export async function waitWithClient(response: RawResponse, ms: number): Promise<boolean> {
+  const until = performance.now() + ms
+  let hasLeft = isOver(response)
+  // A pause ends early by the client leaving, or because no timer is that long.
+  for (let left = ms; left > 0 && !hasLeft; left = until - performance.now()) {
+    await pause(left, undefined, (wake) => {
+      const leave = () => {
+        hasLeft = true
+        wake()
+      }
+      response.on('close', leave)
+      return () => response.removeListener('close', leave)
+    })
+  }
+  return !hasLeft
+}

@@ -1,0 +1,108 @@
+import { memoryStore } from '../memory/store.js'
+import { needsOf } from '../policy/costs.js'
+import type { ReadablePlan } from '../policy/plan.js'
+import { keptShare, planShare } from '../policy/share.js'
+import type { StoreResult, StoreRequest, Plan, Store } from '../store/store.js'
+import { isImpossible } from '../store/store.js'
+import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { oneOf } from '../util/validate.js'
+import { type DecidedBy, Verdict } from '../verdict/verdict.js'
+
+export interface UnavailableOptions {
+  /**
+   * What decides while the store cannot be reached: the same limits in this process (`local`), or nothing,
+   * and every request is let through (`allow`) or refused (`deny`). Verdicts are of kind `unavailable` then.
+   * @default 'local'
+   */
+  readonly onUnavailable?: 'local' | 'allow' | 'deny'
+  /**
+   * Beside `local`: the share of its limits that this process enforces, above 0 up to 1. With 1 / the number of
+   * processes all together admit no more than the limits. Rounded down, but each limit is at least 1. @default 1
+   */
+  readonly share?: number
+}
+
+export const UNAVAILABLE_OPTIONS = ['onUnavailable', 'share'] as const
+
+/** When to come again is not known while nothing decides; by then a store that is back is in use again. */
+const TRY_AGAIN_MS = 2000
+
+/** What takes decisions in place of a store that cannot be reached. */
+export class StandIn {
+  readonly #mode: 'local' | 'allow' | 'deny'
+  readonly #share: number
+  readonly #store: Store
+  readonly #plans = new WeakMap<Plan, ReadablePlan>()
+
+  /** @throws SluiceError `INVALID_POLICY` */
+  constructor(where: string, store: Store, { onUnavailable = 'local', share }: UnavailableOptions) {
+    this.#mode = oneOf(where, 'onUnavailable', onUnavailable, ['local', 'allow', 'deny'])
+    if (share !== undefined && this.#mode !== 'local') {
+      throw new SluiceError('INVALID_POLICY', `${where}: share: expected none beside onUnavailable "${this.#mode}"`)
+    }
+    if (share !== undefined && !(typeof share === 'number' && share > 0 && share <= 1)) {
+      invalidPolicy(where, 'share', 'a number above 0, up to 1', share)
+    }
+    this.#share = share ?? 1
+    this.#store = store
+  }
+
+  /** The verdict on what the store could not be asked, or did not answer. */
+  decide(request: StoreRequest, from: DecidedBy): Verdict {
+    if (this.#mode !== 'local') return undecided(request, from, this.#mode === 'allow')
+    const store = localBeside(this.#store)
+    const plan = this.#planOf(request.plan as ReadablePlan)
+    if (plan === request.plan) return decideLocally(store, request, { ...from, kind: 'unavailable', store })
+    const kept = from.kept && keptShare(plan, from.kept, this.#share)
+    const needs = kept && needsOf(request.costs, kept)
+    const { needs: _, ...rest } = request
+    const local: StoreRequest = { ...rest, plan, ...(needs && { needs }) }
+    // More than this share ever holds fits the whole, so it is no truth that it never will.
+    if (isImpossible(local) && !isImpossible(request)) return undecided(request, from, false)
+    return decideLocally(store, local, { ...from, kind: 'unavailable', store, kept })
+  }
+
+  /** Forgets what was charged here. */
+  reset(plan: ReadablePlan, identities: readonly string[]): void {
+    void locals.get(this.#store)?.reset(this.#planOf(plan), identities)
+  }
+
+  #planOf(plan: ReadablePlan): ReadablePlan {
+    if (this.#share === 1) return plan
+    let scaled = this.#plans.get(plan)
+    if (!scaled) {
+      scaled = planShare(plan, this.#share)
+      this.#plans.set(plan, scaled)
+    }
+    return scaled
+  }
+}
+
+export function isUnavailable(error: unknown): boolean {
+  return error instanceof SluiceError && error.code === 'STORE_UNAVAILABLE'
+}
+
+const locals = new WeakMap<Store, Store>()
+
+/**
+ * One for all limiters on a store, since those of one name are one limiter. What it holds is kept until it
+ * lapses by itself, beyond the end of an outage: a store that comes and goes gives nobody a fresh quota each time.
+ */
+function localBeside(store: Store): Store {
+  let local = locals.get(store)
+  if (!local) {
+    local = memoryStore(store.clock ? { clock: store.clock } : {})
+    locals.set(store, local)
+  }
+  return local
+}
+
+function decideLocally(store: Store, request: StoreRequest, from: DecidedBy): Verdict {
+  return Verdict.of(request, store.decide(request) as StoreResult, from)
+}
+
+function undecided(request: StoreRequest, from: DecidedBy, allowed: boolean): Verdict {
+  const result: StoreResult = { now: 0, allowed, values: [], offset: 0 }
+  const by: DecidedBy = { ...from, kind: 'unavailable', store: undefined, tryAgainMs: allowed ? 0 : TRY_AGAIN_MS }
+  return Verdict.undecided(request, result, by)
+}

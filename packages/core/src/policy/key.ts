@@ -1,0 +1,38 @@
+import { isHash, LONGEST_VALUE } from '../store/identity.js'
+import { SluiceError, show } from '../util/errors.js'
+import { hashOf } from '../util/hash.js'
+import { RequestFault } from '../util/request-fault.js'
+import { isThenable } from '../util/thenable.js'
+
+/**
+ * The value of a key as it is kept. `ofRequest`: a request's, of which there may be none.
+ *
+ * @throws SluiceError `INVALID_KEY`; a `RequestFault` where the request is to blame
+ */
+export function checkedKey(where: string, key: unknown, ofRequest = false): string {
+  // Nearly every key is kept as it is, and shows that by its length and its first character.
+  if (typeof key === 'string' && key.length > 0 && key.length <= LONGEST_VALUE && !isHash(key)) return key
+  return keptValue(where, key, ofRequest)
+}
+
+function keptValue(where: string, key: unknown, ofRequest: boolean): string {
+  if (typeof key === 'string' && key !== '') return bounded(key)
+  if (typeof key === 'number' && Number.isFinite(key)) return String(key)
+  if (typeof key === 'bigint') return bounded(String(key))
+  const message = `${where}: key: expected a non-empty string or a number, got ${show(key)}`
+  // No client sends a promise or a function.
+  if (!ofRequest || typeof key === 'function' || isThenable(key)) throw new SluiceError('INVALID_KEY', message)
+  if (!isMissing(key)) throw new RequestFault('wrong key', message)
+  const remedy = ' (with the option anonymous, "by-ip" or "skip", a request may have none)'
+  throw new RequestFault('missing key', message + remedy)
+}
+
+/** Whether a key function found none, rather than something that is no key. */
+export function isMissing(key: unknown): boolean {
+  return key === undefined || key === null || key === ''
+}
+
+function bounded(key: string): string {
+  // What reads like a hash is hashed too, or whoever sends another's hash would be counted with him.
+  return key.length > LONGEST_VALUE || isHash(key) ? hashOf(key) : key
+}

@@ -1,0 +1,114 @@
+import { joined } from '../store/identity.js'
+import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import type { KeyFunction, KeyTraits } from './limits/limit.js'
+
+/** Kinds that key functions of the library have, or begin with. */
+const TAKEN = ['ip', 'user', 'everyone', 'anonymous', 'key', 'path', 'route', 'method', 'header', 'cookie']
+
+/**
+ * Names what a function of yours counts, so that its values are kept apart from those of other keys, and can be given
+ * by hand: `limiter.reset({ account: 'ann' })`. Needed where a policy has several functions of yours.
+ *
+ * @param name 1 to 64 letters, digits, `_` and `-`; none of the kinds there are, such as `ip`
+ * @example keyed('account', (req) => req.body?.account)
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function keyed<Subject>(name: string, key: KeyFunction<Subject>): KeyFunction<Subject> {
+  if (typeof name !== 'string' || !/^[A-Za-z0-9_-]{1,64}$/.test(name)) {
+    invalidPolicy('keyed', 'name', '1 to 64 letters, digits, "_" or "-"', name)
+  }
+  // An object literal with `__proto__` has no such property.
+  if (TAKEN.includes(name) || name === '__proto__') {
+    throw new SluiceError(
+      'INVALID_POLICY',
+      `keyed: name: expected none of ${TAKEN.join(', ')} and __proto__, got ${show(name)}`,
+    )
+  }
+  return ofKind('keyed', 'key', name, key)
+}
+
+/** A function of the user's under a kind. What is given by hand is normalised as before, if it is one of the library's. */
+export function ofKind<Subject>(
+  where: string,
+  field: string,
+  kind: string,
+  key: KeyFunction<Subject>,
+  challenge?: string,
+): KeyFunction<Subject> {
+  if (typeof key !== 'function') invalidPolicy(where, field, 'a function of the request', key)
+  const { normalize } = key
+  return withTraits((subject, context) => key(subject, context), { kind, normalize, madeOf: [key], challenge })
+}
+
+/** A function, with what is known of the identities that it yields: frozen, as policies and blocks rely on its kind. */
+export function withTraits<Subject>(
+  key: (...args: Parameters<KeyFunction<Subject>>) => ReturnType<KeyFunction<Subject>>,
+  traits: KeyTraits,
+): KeyFunction<Subject> {
+  return Object.freeze(Object.assign(key, traits))
+}
+
+/**
+ * Several keys as one: `compose(byIp(), byPath())` counts each client on each path.
+ * Different parts never make the same key, whatever they contain. Its kind is that of its parts, joined by `+`.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function compose<Subject>(...keys: KeyFunction<Subject>[]): KeyFunction<Subject> {
+  if (keys.length === 0) invalidPolicy('compose', 'keys', 'at least one key function', undefined)
+  keys.forEach((key, i) => {
+    if (typeof key !== 'function') invalidPolicy('compose', `keys[${i}]`, 'a key function such as byIp()', key)
+  })
+  const parts: readonly KeyFunction<Subject>[] = keys.flatMap((key) => key.parts ?? [key])
+  if (parts.length === 1) return parts[0] as KeyFunction<Subject>
+  return withTraits(
+    (subject, context) => {
+      const values: string[] = []
+      for (const key of parts) {
+        const value = key(subject, context)
+        // What is no key on its own is none as a part: the limiter refuses it and says what came.
+        if (!isValue(value)) return value
+        values.push(String(value))
+      }
+      return joined(values)
+    },
+    { kind: parts.map(kindOf).join('+'), parts, madeOf: parts },
+  )
+}
+
+function isValue(value: unknown): boolean {
+  return typeof value === 'string' ? value !== '' : typeof value === 'bigint' || Number.isFinite(value)
+}
+
+/** The kind of what a function yields; of the subject itself, where there is none. */
+export function kindOf(key: KeyFunction<never> | undefined): string {
+  return key?.kind ?? 'key'
+}
+
+type Key = KeyFunction<never> | undefined
+
+/** Whether two functions yield the same: one function, or made of the same. */
+export function isSameKey(a: Key, b: Key): boolean {
+  if (a === b) return true
+  if (!a?.madeOf || !b?.madeOf || a.kind !== b.kind || a.madeOf.length !== b.madeOf.length) return false
+  return a.madeOf.every((part, i) => {
+    const other = b.madeOf?.[i]
+    return (
+      part === other ||
+      (typeof part === 'function' && typeof other === 'function' && isSameKey(part as Key, other as Key))
+    )
+  })
+}
+
+/** Whether two functions of one kind differ in nothing but how they group addresses: both yield values of what is given. */
+export function isAlike(a: Key, b: Key): boolean {
+  if (isSameKey(a, b)) return true
+  if (a?.kind === 'ip' && b?.kind === 'ip') return true
+  if (!a?.parts || a.parts.length !== b?.parts?.length) return false
+  return a.parts.every((part, i) => isAlike(part, b.parts?.[i]))
+}
+
+/** How fine a function groups: of several of one kind, the one with most bits yields the smallest groups. */
+export function bitsOf(key: Key): number {
+  return key?.parts ? key.parts.reduce((sum, part) => sum + bitsOf(part), 0) : (key?.bits ?? 0)
+}

@@ -1,0 +1,79 @@
+import { isKind, joined, type KeyValue, LONGEST_KIND } from '../store/identity.js'
+import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { checkedKey } from './key.js'
+import { isAlike, kindOf } from './keyed.js'
+import type { KeyFunction } from './limits/limit.js'
+import type { ReadablePlan } from './plan.js'
+
+type Key = KeyFunction<never> | undefined
+
+/**
+ * Refuses key functions that would make one kind stand for several things. `known`: those of other tiers, by kind.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function checkKinds(where: string, keys: readonly Key[], known: Map<string, { key: Key; field: string }>): void {
+  keys.forEach((key, i) => {
+    const field = `${where}: limits[${i}]`
+    const kind = kindOf(key)
+    if (!isKind(kind)) {
+      invalidPolicy(field, 'key', `a kind of up to ${LONGEST_KIND} letters, digits, "_", "-", ".", ":" and "+"`, kind)
+    }
+    const other = known.get(kind)
+    if (other && !isAlike(other.key, key)) {
+      throw new SluiceError(
+        'INVALID_POLICY',
+        `${field}: key: expected a kind of its own, such as by keyed('name', fn), ` +
+          `got another function of the kind ${show(kind)} than ${other.field}`,
+      )
+    }
+    if (!other) known.set(kind, { key, field })
+  })
+}
+
+/** An identity that was given by hand: its kind is known, its value is not checked yet. */
+export interface Given {
+  readonly kind: string
+  readonly value: unknown
+}
+
+/** What a policy counts an identity under that was given by hand. */
+export interface GivenKeys {
+  /** As it was given. */
+  readonly value: unknown
+  /** As stores get it: several where addresses are grouped in several ways. */
+  readonly identities: readonly string[]
+  /** That of the smallest group. */
+  readonly finest: string
+  /** The limits that count it, of a whole plan. */
+  readonly planOf: (whole: ReadablePlan) => ReadablePlan
+}
+
+/**
+ * The value that is counted for one that is given by hand.
+ *
+ * @throws SluiceError `INVALID_KEY`
+ */
+export function valueFor(where: string, key: Key, { kind, value }: Given): string {
+  const field = kind === 'key' ? `${where}: key` : `${where}: key: ${kind}`
+  if (!key?.parts) return checkedKey(where, simpleValue(field, key, value))
+  const { parts } = key
+  if (!Array.isArray(value) || value.length !== parts.length) {
+    throw new SluiceError('INVALID_KEY', `${field}: expected an array of ${parts.length} values, got ${show(value)}`)
+  }
+  return checkedKey(where, joined(parts.map((part, i) => simpleValue(field, part, value[i]))))
+}
+
+function simpleValue(field: string, key: Key, value: unknown): string {
+  const text = isValue(value) ? String(value) : ''
+  if (text === '') {
+    throw new SluiceError('INVALID_KEY', `${field}: expected a non-empty string or a number, got ${show(value)}`)
+  }
+  const counted = key?.normalize ? key.normalize(text) : text
+  if (counted) return counted
+  throw new SluiceError('INVALID_KEY', `${field}: expected a value of this kind, got ${show(value)}`)
+}
+
+function isValue(value: unknown): value is KeyValue {
+  return typeof value === 'string' || typeof value === 'bigint' || Number.isFinite(value)
+}

@@ -1,0 +1,76 @@
+import { invalidPolicy, SluiceError } from '../../util/errors.js'
+import { headerName, knownOptions, limitOption, oneOf, optionalFunction, windowOption } from '../../util/validate.js'
+import { leased, leaseOf } from './lease.js'
+import type { Algorithm, CommonOptions, LeasableOptions, Limit, OrFunction, Resolution, UnitOptions } from './limit.js'
+import { checkReserve, reserveSteps } from './reserve.js'
+
+export interface RateOptions<Subject> extends CommonOptions<Subject> {
+  /** Units per window; whole, 0 or more. 0 refuses everything. */
+  readonly limit: OrFunction<number, Subject>
+  /** Whole milliseconds or a duration such as `'1m'`. */
+  readonly window: OrFunction<number | string, Subject>
+}
+
+/** What a limit's user calls its limit and its window. */
+export interface RateNames {
+  readonly limit: string
+  readonly window: string
+}
+
+const USUAL_NAMES: RateNames = { limit: 'limit', window: 'window' }
+
+/** The part that all constructors share: checks what is common, and freezes. */
+export function makeLimit<Subject>(
+  algorithm: Algorithm,
+  options: RateOptions<Subject>,
+  extraOptions: readonly string[],
+  resolveUnleased: (where: string, limit: number, windowMs: number) => Resolution,
+  names: RateNames = USUAL_NAMES,
+): Limit<Subject> {
+  knownOptions(algorithm, options, ['name', 'limit', 'window', 'key', 'respond', 'reserve', ...extraOptions])
+  const { limit, window } = checkCommon(algorithm, options, names)
+  const { lease: leaseOptions } = options as LeasableOptions
+  const lease = leaseOptions === undefined ? undefined : leaseOf(algorithm, leaseOptions)
+  const resolve: typeof resolveUnleased = (where, limit, windowMs) => {
+    const resolution = resolveUnleased(where, limit, windowMs)
+    return lease ? leased(where, resolution, lease) : resolution
+  }
+  // With both known now, numbers that could round are refused now.
+  const known = typeof limit === 'number' && typeof window === 'number' ? resolve(algorithm, limit, window) : undefined
+  const { unit = 'requests' } = options as UnitOptions
+  oneOf(algorithm, 'unit', unit, ['requests', 'content-bytes'])
+  if (options.reserve !== undefined) {
+    if (lease) throw new SluiceError('INVALID_POLICY', `${algorithm}: lease: expected none beside reserve`)
+    const steps = reserveSteps(algorithm, options.reserve)
+    if (known) checkReserve(algorithm, steps, known.report.capacity)
+  }
+  return Object.freeze({
+    algorithm,
+    unit: algorithm === 'concurrency' ? 'concurrent-requests' : unit,
+    limit,
+    window,
+    resolve,
+    ...(options.key && { key: options.key }),
+    ...(options.respond && { respond: options.respond }),
+    ...(options.name !== undefined && { name: options.name }),
+    ...(options.reserve !== undefined && { reserve: options.reserve }),
+    ...(leaseOptions !== undefined && { lease: leaseOptions }),
+  })
+}
+
+/**
+ * Checks what all limits have. Returns limit and window ready to use: numbers, unless they are functions.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function checkCommon<Subject>(where: string, options: RateOptions<Subject>, names: RateNames = USUAL_NAMES) {
+  optionalFunction(where, 'key', options.key)
+  if (options.respond !== undefined && typeof options.respond !== 'function') {
+    invalidPolicy(where, 'respond', 'a responder such as reject()', options.respond)
+  }
+  if (options.name !== undefined) headerName(where, 'name', options.name)
+  type WindowFunction = Extract<typeof options.window, (...args: never) => unknown>
+  const limit = limitOption(where, names.limit, options.limit)
+  const window = windowOption<WindowFunction>(where, names.window, options.window)
+  return { limit, window }
+}

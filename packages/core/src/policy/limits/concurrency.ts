@@ -1,0 +1,47 @@
+import { durationMs, MAX_DURATION_MS } from '../../util/duration.js'
+import { invalidPolicy } from '../../util/errors.js'
+import { exactProduct, knownOptions } from '../../util/validate.js'
+import { makeLimit } from './common.js'
+import type { CommonOptions, Limit, OrFunction } from './limit.js'
+
+/** Most places of one limit: each is an entry of its own, and one request may take them all. */
+export const MAX_PLACES = 100_000
+
+export interface ConcurrencyOptions<Subject> extends CommonOptions<Subject> {
+  /** Most places taken at once; whole, 0 to 100,000. */
+  readonly limit: OrFunction<number, Subject>
+  /** How long a permit is held without being renewed: what a crashed holder costs. @default '1m' */
+  readonly ttl?: number | string
+  /**
+   * For HTTP: longest time in which bytes of a response wait and the client takes none, from 1 ms to 100 years. Then
+   * the connection (over HTTP/2 the stream) is ended and its permit is free. Looked at every `ttl / 3`, so it may take
+   * two of those longer. A response that has nothing to send is left alone. @default ten times `ttl`
+   */
+  readonly maxHold?: number | string
+}
+
+/**
+ * Requests in flight. A permit is taken when a request starts and released when its handler is done; one whose
+ * holder died is free `ttl` later, by the store's clock.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function concurrency<Subject>(options: ConcurrencyOptions<Subject>): Limit<Subject> {
+  // Before `window` is made of `ttl`, or a user's own `window` would silently mean nothing.
+  knownOptions('concurrency', options, ['name', 'limit', 'key', 'respond', 'ttl', 'maxHold', 'reserve'])
+  const { ttl = 60_000, maxHold, ...rest } = options
+  const window = durationMs('concurrency', 'ttl', ttl)
+  const maxHoldMs =
+    maxHold === undefined ? Math.min(10 * window, MAX_DURATION_MS) : durationMs('concurrency', 'maxHold', maxHold)
+  const limit = makeLimit<Subject>('concurrency', { ...rest, window }, [], (where, limit, ttlMs) => {
+    exactProduct(where, 'limit', limit, ttlMs)
+    if (limit > MAX_PLACES) invalidPolicy(where, 'limit', `at most ${MAX_PLACES} places`, limit)
+    return {
+      kernel: 'concurrency',
+      id: `concurrency.${limit}.${ttlMs}`,
+      params: [limit, ttlMs],
+      report: { algorithm: 'concurrency', limit, windowMs: ttlMs, capacity: limit, queue: false },
+    }
+  })
+  return Object.freeze({ ...limit, maxHold: maxHoldMs })
+}

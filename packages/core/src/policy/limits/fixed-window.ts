@@ -1,0 +1,37 @@
+import { exactProduct, oneOf } from '../../util/validate.js'
+import { makeLimit, type RateOptions } from './common.js'
+import type { LeasableOptions, Limit, UnitOptions } from './limit.js'
+
+export interface FixedWindowOptions<Subject> extends RateOptions<Subject>, UnitOptions, LeasableOptions {
+  /**
+   * Where windows start: at multiples of the window on the store's clock (UTC), or at a key's first
+   * request, so that keys do not all reset at once. @default 'clock'
+   */
+  readonly anchor?: 'clock' | 'first-request'
+}
+
+/**
+ * One counter per window. The cheapest, and the loosest: up to twice `limit` can pass within less
+ * than a window, half at the end of one and half at the start of the next.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limit<Subject> {
+  const { anchor = 'clock', ...rate } = options ?? {}
+  const byClock = oneOf('fixedWindow', 'anchor', anchor, ['clock', 'first-request']) === 'clock'
+  return makeLimit(
+    'fixedWindow',
+    rate as RateOptions<Subject>,
+    ['anchor', 'unit', 'lease'],
+    (where, limit, windowMs) => {
+      exactProduct(where, 'limit', limit, windowMs)
+      return {
+        kernel: 'window',
+        id: `${byClock ? 'fixed' : 'opened'}.${limit}.${windowMs}`,
+        // No segments, but one counter.
+        params: [limit, windowMs, 0, byClock ? 1 : 0],
+        report: { algorithm: 'fixedWindow', limit, windowMs, capacity: limit, queue: false },
+      }
+    },
+  )
+}

@@ -1,0 +1,83 @@
+import type { LeaseTerms } from '../../store/store.js'
+import { durationMs } from '../../util/duration.js'
+import { invalidPolicy, SluiceError } from '../../util/errors.js'
+import { exactProduct, knownOptions, wholeNumber } from '../../util/validate.js'
+import type { LeaseOptions, Resolution } from './limit.js'
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function leaseOf(where: string, options: LeaseOptions): LeaseTerms {
+  if (typeof options !== 'object' || options === null) invalidPolicy(where, 'lease', 'a size and a ttl', options)
+  knownOptions(`${where}: lease`, options, ['size', 'ttl'])
+  return {
+    size: wholeNumber(`${where}: lease`, 'size', options.size, 1),
+    ttlMs: durationMs(`${where}: lease`, 'ttl', options.ttl),
+  }
+}
+
+/**
+ * The same limit, tightened so that it holds for the instants at which units are spent, where those may lie
+ * up to `ttlMs` after the instants at which they are counted. Written x for when and d, W, T for how long:
+ *
+ * - log: units spent in (x, x + W] are counted in (x - T, x + W], so the log counts over W + T.
+ * - bucket: units spent in (x, x + d] are counted in (x - T, x + d], where it lets in its capacity and what
+ *   comes back in d + T, so the capacity is less by what comes back in T.
+ * - window, and buckets that refill at intervals: nothing changes. Their leases end with the segment or
+ *   interval that they are counted in (see redis/leases.ts), within which it makes no difference when a unit
+ *   is spent: counters and refills stay as they are, and what an edge counts for only falls.
+ *
+ * @throws SluiceError `INVALID_POLICY` where that leaves nothing
+ */
+export function leased(where: string, resolution: Resolution, lease: LeaseTerms): Resolution {
+  const { kernel, id, params, report } = resolution
+  const { limit, windowMs, capacity } = report
+  const { ttlMs } = lease
+  if (ttlMs > windowMs) invalidPolicy(`${where}: lease`, 'ttl', `at most the window of ${windowMs} ms`, ttlMs)
+  const ownId = leasedId(id, lease)
+  if (kernel === 'log') {
+    const countedMs = leasedWindow(windowMs, lease)
+    exactProduct(where, 'lease', limit, countedMs)
+    return { ...resolution, id: ownId, params: [limit, countedMs, limit, countedMs], lease }
+  }
+  const [, , , stepMs] = params
+  if (kernel !== 'bucket' || stepMs !== 1 || capacity === 0) return { ...resolution, lease }
+  const left = capacity - Math.ceil((ttlMs * limit) / windowMs)
+  if (left < 1) {
+    throw new SluiceError(
+      'INVALID_POLICY',
+      `${where}: lease: ttl: expected one in which less than the capacity of ${capacity} comes back, got ${ttlMs} ms`,
+    )
+  }
+  return {
+    ...resolution,
+    id: ownId,
+    params: [limit, windowMs, left, stepMs],
+    report: { ...report, capacity: left },
+    lease,
+  }
+}
+
+/** How long a log counts a unit. */
+export function leasedWindow(windowMs: number, lease: LeaseTerms | undefined): number {
+  return lease ? windowMs + lease.ttlMs : windowMs
+}
+
+/** What is counted otherwise than without a lease is another limit; what is counted alike is the same one. */
+export function leasedId(id: string, lease: LeaseTerms | undefined): string {
+  return lease ? `${id}.leased.${lease.ttlMs}` : id
+}
+
+/** All limits of a policy have an equal lease, since its units are taken of all of them at once; or none has. */
+export function checkLeases(
+  where: string,
+  limits: readonly { readonly lease?: LeaseOptions; readonly unit: string }[],
+): void {
+  const [first] = limits
+  if (limits.every(({ lease }) => lease === undefined)) return
+  const texts = limits.map(({ lease }) => lease && JSON.stringify(leaseOf(where, lease)))
+  if (texts.some((text) => text !== texts[0])) {
+    throw new SluiceError('INVALID_POLICY', `${where}: lease: expected an equal one for every limit, or none`)
+  }
+  if (limits.some(({ unit }) => unit !== first?.unit)) {
+    throw new SluiceError('INVALID_POLICY', `${where}: lease: expected limits that all count the same unit`)
+  }
+}

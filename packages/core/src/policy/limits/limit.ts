@@ -1,0 +1,107 @@
+import type { HttpContext } from '../../request/context.js'
+import type { KernelName, LeaseTerms, QuotaUnit, ResolvedLimit } from '../../store/store.js'
+import type { Duration } from '../../util/duration.js'
+import type { Reserve } from './reserve.js'
+
+/** A value, or a function of the request that returns it. */
+export type OrFunction<T, Subject> = T | ((subject: Subject, context: HttpContext<Subject>) => T)
+
+/**
+ * Names what a limit is charged on. Anything but a non-empty string, a finite number or a bigint is
+ * an error when the request comes: a missing identity never becomes one bucket for all.
+ */
+export interface KeyFunction<Subject> extends KeyTraits {
+  (subject: Subject, context: HttpContext<Subject>): string | number | bigint | null | undefined
+}
+
+/** What is known of the identities that a key function yields. Functions get it from `keyed`, `byIp` and the like. */
+export interface KeyTraits {
+  /** What its values are values of: equal values of two kinds are two identities. @default 'key' */
+  readonly kind?: string
+  /** @internal What is counted for a value given by hand; undefined or empty for none. @default the value itself */
+  readonly normalize?: ((value: string) => string | undefined) | undefined
+  /** @internal The keys that it is composed of. */
+  // biome-ignore lint/suspicious/noExplicitAny: each is called with what the whole is called with
+  readonly parts?: readonly KeyFunction<any>[]
+  /** @internal Two functions of one kind that are made of the same are one key. */
+  readonly madeOf?: readonly unknown[]
+  /** @internal What a request that has no such key is challenged with, in answers of status 401. */
+  readonly challenge?: string | undefined
+  /** @internal Leading bits of an IPv6 address that it tells apart. */
+  readonly bits?: number
+}
+
+export type Algorithm =
+  | 'slidingLog'
+  | 'fixedWindow'
+  | 'slidingWindow'
+  | 'gcra'
+  | 'tokenBucket'
+  | 'leakyBucket'
+  | 'concurrency'
+
+/** What every constructor takes. `http` adds `respond` to it: policies know no HTTP. */
+export interface CommonOptions<Subject> {
+  /** What this limit is charged on. @default the policy's `key` */
+  readonly key?: KeyFunction<Subject>
+  /** What headers call this limit: letters, digits, `_` and `-`. @default the policy's name */
+  readonly name?: string
+  /**
+   * What is kept for requests of higher priority: the others are admitted only where that much stays free.
+   * A share (below 1) or units, for priorities of 1 and more; or either by priority. @default 0
+   */
+  readonly reserve?: Reserve
+}
+
+/** For limits that may count something else than requests. */
+export interface UnitOptions {
+  /**
+   * `'content-bytes'` charges the bytes of a request's body, as received, instead of its cost. @default 'requests'
+   */
+  readonly unit?: 'requests' | 'content-bytes'
+}
+
+/** Units that a process takes from a shared limit at once, to spend them without asking again. */
+export interface LeaseOptions {
+  /** Most units that one process holds of one key: whole, 1 or more. Demand decides how many it takes of them. */
+  readonly size: number
+  /** How long it may spend them: whole ms or a duration, at most the window. */
+  readonly ttl: Duration
+}
+
+/** For limits whose units can be spent a little later than they were counted. */
+export interface LeasableOptions {
+  /**
+   * Lets each process that shares a Redis store take units in advance and spend them without Redis. Never
+   * admits more; may strand up to `size` units per key and process for a while. All limits of a policy
+   * have an equal one, or none has. See docs/leases.md. @default none
+   */
+  readonly lease?: LeaseOptions
+}
+
+/** What the kernel needs, once every option is a number. */
+export interface Resolution {
+  readonly kernel: KernelName
+  readonly id: string
+  readonly params: readonly number[]
+  readonly report: Omit<ResolvedLimit, 'name' | 'unit'>
+  readonly lease?: LeaseTerms
+}
+
+/** One rule: at most `limit` units of cost per `window`, under one algorithm. Made by a constructor, frozen. */
+// biome-ignore lint/suspicious/noExplicitAny: a limit without functions of the request fits every kind of request
+export interface Limit<Subject = any> extends CommonOptions<Subject>, LeasableOptions {
+  readonly algorithm: Algorithm
+  readonly unit: QuotaUnit
+  readonly limit: OrFunction<number, Subject>
+  /** Milliseconds, or a function of the request. */
+  readonly window: OrFunction<number | string, Subject>
+  /** Of `concurrency` alone, in milliseconds: see `ConcurrencyOptions`. */
+  readonly maxHold?: number
+  /**
+   * The kernel and its numbers for one concrete limit and window.
+   *
+   * @throws SluiceError `INVALID_POLICY` where the numbers could round, naming `where`.
+   */
+  readonly resolve: (where: string, limit: number, windowMs: number) => Resolution
+}

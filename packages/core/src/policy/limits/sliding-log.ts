@@ -1,0 +1,43 @@
+import { invalidPolicy } from '../../util/errors.js'
+import { exactProduct } from '../../util/validate.js'
+import { makeLimit, type RateOptions } from './common.js'
+import type { CommonOptions, LeasableOptions, Limit } from './limit.js'
+
+/** Most entries one log may have to keep: 1,000,000, which is 4 to 6 MB of Redis memory for one key. */
+export const MAX_LOG_LIMIT = 1_000_000
+
+/**
+ * The exact log: never more than `limit` units in any `window`, wherever the window starts.
+ * Keeps one instant (four bytes in Redis, six for windows over 49.7 days) per admitted unit, so it suits limits up to
+ * some thousands.
+ *
+ * @example slidingLog({ limit: 100, window: '1m' })
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function slidingLog<Subject>(options: RateOptions<Subject> & LeasableOptions): Limit<Subject> {
+  return makeLimit('slidingLog', options, ['lease'], (where, limit, windowMs) => {
+    exactProduct(where, 'limit', limit, windowMs)
+    if (limit > MAX_LOG_LIMIT) invalidPolicy(where, 'limit', `at most ${MAX_LOG_LIMIT} for an exact log`, limit)
+    return {
+      kernel: 'log',
+      id: `log.${limit}.${windowMs}`,
+      params: [limit, windowMs, limit, windowMs],
+      report: { algorithm: 'slidingLog', limit, windowMs, capacity: limit, queue: false },
+    }
+  })
+}
+
+type LogOptions<Subject> = CommonOptions<Subject> & LeasableOptions
+
+/** At most `limit` units in any second; an exact log. */
+export const perSecond = <Subject>(limit: number, options: LogOptions<Subject> = {}): Limit<Subject> =>
+  slidingLog({ ...options, limit, window: 1000 })
+/** At most `limit` units in any minute; an exact log. */
+export const perMinute = <Subject>(limit: number, options: LogOptions<Subject> = {}): Limit<Subject> =>
+  slidingLog({ ...options, limit, window: 60_000 })
+/** At most `limit` units in any hour; an exact log. */
+export const perHour = <Subject>(limit: number, options: LogOptions<Subject> = {}): Limit<Subject> =>
+  slidingLog({ ...options, limit, window: 3_600_000 })
+/** At most `limit` units in any 24 hours; an exact log. */
+export const perDay = <Subject>(limit: number, options: LogOptions<Subject> = {}): Limit<Subject> =>
+  slidingLog({ ...options, limit, window: 86_400_000 })

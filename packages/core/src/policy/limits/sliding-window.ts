@@ -1,0 +1,67 @@
+import { DROPPED, STRICT, WEIGHTED_DOWN, WEIGHTED_UP } from '../../kernels/window.js'
+import { durationMs } from '../../util/duration.js'
+import { invalidPolicy, SluiceError } from '../../util/errors.js'
+import { exactProduct, oneOf, wholeNumber } from '../../util/validate.js'
+import { makeLimit, type RateOptions } from './common.js'
+import type { LeasableOptions, Limit, UnitOptions } from './limit.js'
+
+export interface SlidingWindowOptions<Subject> extends RateOptions<Subject>, UnitOptions, LeasableOptions {
+  /** Counters per window, 1 to 1,000; must divide the window. @default 1 when weighted, else 60 or the most up to 60 that divide it */
+  readonly segments?: number
+  /** Length of a segment instead of their number; must divide the window. */
+  readonly precision?: number | string
+  /**
+   * What the segment counts for that only partly lies in the window: the part that does
+   * (`weighted`, an estimate), all of it (`strict`, never more than `limit` in any window), or
+   * nothing (`dropped`). @default 'weighted'
+   */
+  readonly edge?: 'weighted' | 'strict' | 'dropped'
+  /** How a weighted edge rounds; `'up'` never admits a unit on a fraction. @default 'down' */
+  readonly rounding?: 'down' | 'up'
+}
+
+const MAX_SEGMENTS = 1000
+
+/** The most segments up to 60 that divide the window. */
+export function defaultSegments(windowMs: number): number {
+  for (let segments = Math.min(60, windowMs); ; segments--) if (windowMs % segments === 0) return segments
+}
+
+/**
+ * A window that slides over segments. `weighted` with one segment is the two-counter estimate known
+ * from CDNs; `strict` is exact on the safe side and its memory does not grow with the limit.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function slidingWindow<Subject>(options: SlidingWindowOptions<Subject>): Limit<Subject> {
+  const { segments, precision, edge = 'weighted', rounding = 'down', ...rate } = options ?? {}
+  oneOf('slidingWindow', 'edge', edge, ['weighted', 'strict', 'dropped'])
+  oneOf('slidingWindow', 'rounding', rounding, ['down', 'up'])
+  if (segments !== undefined && precision !== undefined) {
+    throw new SluiceError('INVALID_POLICY', 'slidingWindow: precision: expected none beside segments')
+  }
+  if (segments !== undefined) wholeNumber('slidingWindow', 'segments', segments, 1)
+  const segmentMs = precision === undefined ? undefined : durationMs('slidingWindow', 'precision', precision)
+  const edgeCode =
+    edge === 'strict' ? STRICT : edge === 'dropped' ? DROPPED : rounding === 'up' ? WEIGHTED_UP : WEIGHTED_DOWN
+
+  return makeLimit('slidingWindow', rate as RateOptions<Subject>, ['unit', 'lease'], (where, limit, windowMs) => {
+    exactProduct(where, 'limit', limit, windowMs)
+    const count = segments ?? (segmentMs ? windowMs / segmentMs : edge === 'weighted' ? 1 : defaultSegments(windowMs))
+    if (!Number.isInteger(count) || count > MAX_SEGMENTS || windowMs % count !== 0) {
+      const field = segmentMs ? 'precision' : 'segments'
+      invalidPolicy(
+        where,
+        field,
+        `up to ${MAX_SEGMENTS} equal parts of the window of ${windowMs} ms in whole ms`,
+        segmentMs ?? segments,
+      )
+    }
+    return {
+      kernel: 'window',
+      id: `sliding.${limit}.${windowMs}.${count}.${edgeCode}`,
+      params: [limit, windowMs, count, edgeCode],
+      report: { algorithm: 'slidingWindow', limit, windowMs, capacity: limit, queue: false },
+    }
+  })
+}

@@ -1,0 +1,31 @@
+import type { Plan, ResolvedLimit } from '../store/store.js'
+import type { KeyFunction, Limit } from './limits/limit.js'
+import type { ReserveStep } from './limits/reserve.js'
+
+/** A plan, and how its answers are read back in the order the limits were written in. */
+export interface ReadablePlan extends Plan {
+  readonly resolved: readonly ResolvedLimit[]
+  /** Where in an answer each limit of `resolved` stands. */
+  readonly positions: readonly number[]
+  readonly hasLeases: boolean
+  /** Whether it is one limit that nobody queues for: nearly every plan. */
+  readonly isSimple: boolean
+  /** Costs of 1 for every cell: nearly every request's. */
+  readonly ones: readonly number[]
+  /** Which cell each limit of `resolved` is counted in. */
+  readonly cellOf: readonly number[]
+  /** Whether a cell counts bytes instead of cost; undefined where none does. */
+  readonly countsBytes: readonly boolean[] | undefined
+  /** What a cell keeps for higher priorities; undefined where none keeps anything. */
+  readonly reserves: readonly (readonly ReserveStep[])[] | undefined
+  /** The limits as they were made, in the same order. */
+  readonly definitions: readonly Limit[]
+}
+
+/** What a policy needs to know of the tier it is. */
+export interface TierOf {
+  readonly name: string
+  readonly shared: ReadonlyMap<Limit, number>
+  /** The key functions of all tiers so far, by their kind: tiers share blocks, so a kind means one thing in all of them. */
+  readonly known: Map<string, { key: KeyFunction<never> | undefined; field: string }>
+}

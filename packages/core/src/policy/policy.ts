@@ -1,0 +1,322 @@
+import type { HttpContext } from '../request/context.js'
+import { startOf } from '../store/identity.js'
+import { type Cell, CHARGE, CONSUME, type LeaseTerms, type Op, type ResolvedLimit } from '../store/store.js'
+import { durationMs, durationText } from '../util/duration.js'
+import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
+import { bitsOf, isSameKey, kindOf } from './keyed.js'
+import { checkKinds, type Given, type GivenKeys, valueFor } from './kinds.js'
+import { checkCommon } from './limits/common.js'
+import { defaultLimit } from './limits/default-limit.js'
+import { checkLeases, leasedId, leasedWindow } from './limits/lease.js'
+import type { KeyFunction, Limit, OrFunction, Resolution } from './limits/limit.js'
+import { reserveSteps } from './limits/reserve.js'
+import type { ReadablePlan, TierOf } from './plan.js'
+import { planOf } from './plan-of-kind.js'
+import { type PriorityFunction, type PriorityOption, priorityFor } from './priority.js'
+
+export interface PolicyOptions<Subject> {
+  /** Names the policy in keys, headers and errors: letters, digits, `_`, `-`. @default 'default' */
+  readonly name?: string
+  /** Units per window, for a policy of one limit. */
+  readonly limit?: OrFunction<number, Subject>
+  /** Whole milliseconds or a duration such as `'1m'`; beside `limit`. */
+  readonly window?: OrFunction<number | string, Subject>
+  /** Several limits, decided together, all or none; instead of `limit` and `window`. */
+  readonly limits?: readonly Limit<Subject>[]
+  /** What is counted, for limits that name no key of their own. */
+  readonly key?: KeyFunction<Subject>
+  /** Whether a refused request is charged too, as far as each limit can hold it. @default 'none' */
+  readonly onDeny?: 'none' | 'charge'
+  /**
+   * Limits by the name of a tier, instead of `limits`. Each tier keeps state of its own; a limit that stands
+   * in several tiers as one object is one limit over all of them.
+   */
+  readonly tiers?: Readonly<Record<string, readonly Limit<Subject>[]>>
+  /** Names the tier of a request; beside `tiers`. A name that is none of theirs is an error. */
+  readonly tier?: (subject: Subject, context: HttpContext<Subject>) => string
+  /** Higher comes first, where a limit has a `reserve` and in queues: a number by tier, or a function. @default 0 */
+  readonly priority?: PriorityOption<Subject>
+}
+
+export const POLICY_OPTIONS = [
+  'name',
+  'limit',
+  'window',
+  'limits',
+  'key',
+  'onDeny',
+  'tiers',
+  'tier',
+  'priority',
+] as const
+
+/** One policy, or one by tier: what a limiter decides by. */
+export interface PolicyChoice<Subject> {
+  readonly name: string
+  readonly where: string
+  readonly limits: readonly Limit<Subject>[]
+  readonly all: readonly Policy<Subject>[]
+  /** The policy for a subject, or of the tier that is named. */
+  of(subject: Subject, context: HttpContext<Subject>, tier?: string): Policy<Subject>
+}
+
+/** What a policy comes to where requests differ in nothing but their one key, and each takes one unit. */
+export interface Plain<Subject> {
+  readonly key: KeyFunction<Subject> | undefined
+  /** What its identities start with: their kind. */
+  readonly start: string
+  readonly where: string
+  readonly plan: ReadablePlan
+  readonly consume: Op
+}
+
+/** Plans kept per policy whose limits are functions of the request. */
+const MAX_PLANS = 1000
+
+/** A named list of limits that are decided together. Checked when it is made; knows no store. */
+export class Policy<Subject> implements PolicyChoice<Subject> {
+  readonly name: string
+  readonly where: string
+  readonly limits: readonly Limit<Subject>[]
+  /** What is asked of the store to charge a request. */
+  readonly consume: Op
+  /** Undefined where a request may differ from others in more than its key. */
+  readonly plain: Plain<Subject> | undefined
+  /** The tier that it is the policy of. */
+  readonly tier: string | undefined
+  /** Undefined where all requests have priority 0. */
+  readonly priority: PriorityFunction<Subject> | undefined
+  /** The distinct key functions of all limits; `undefined` is the policy's own default. */
+  readonly keys: readonly (KeyFunction<Subject> | undefined)[]
+  /** What the identities of each of them start with: their kind. */
+  readonly starts: readonly string[]
+  /** The kinds of what it counts, each once. */
+  readonly kinds: readonly string[]
+  readonly #keyOf: readonly number[]
+  readonly #tier: TierOf | undefined
+  readonly #plans = new Map<string, ReadablePlan>()
+  readonly #static: ReadablePlan | undefined
+
+  constructor(options: PolicyOptions<Subject>, tier?: TierOf) {
+    this.#tier = tier
+    this.tier = tier?.name
+    this.name =
+      options.name === undefined ? 'default' : headerName(`policy ${show(options.name)}`, 'name', options.name)
+    this.where = `policy "${this.name}"`
+    const { where } = this
+    optionalFunction(where, 'key', options.key)
+    const { onDeny = 'none' } = options
+    const chargesRefusals = oneOf(where, 'onDeny', onDeny, ['none', 'charge']) === 'charge'
+    this.consume = chargesRefusals ? CHARGE : CONSUME
+    this.priority = priorityFor(where, options.priority, this.tier)
+    this.limits = limitsOf(where, options)
+    if (chargesRefusals && this.limits.some(({ reserve }) => reserve !== undefined)) {
+      throw new SluiceError('INVALID_POLICY', `${where}: reserve: expected none beside onDeny: "charge"`)
+    }
+    checkLeases(where, this.limits)
+    const keyFunctions = this.limits.map((limit) => limit.key ?? options.key)
+    checkKinds(where + (tier ? `: tiers: ${tier.name}` : ''), keyFunctions, tier?.known ?? new Map())
+    this.keys = keyFunctions.filter((key, i) => keyFunctions.findIndex((other) => isSameKey(other, key)) === i)
+    this.#keyOf = keyFunctions.map((key) => this.keys.findIndex((other) => isSameKey(other, key)))
+    this.starts = this.keys.map((key) => startOf(kindOf(key)))
+    this.kinds = [...new Set(this.keys.map(kindOf))]
+    refuseEqualNames(where, this.limits)
+
+    const values = this.limits.map(({ limit, window }) => [limit, window])
+    const fixed = values.flat().every((value) => typeof value === 'number')
+    this.#static = fixed ? this.#makePlan(values as [number, number][]) : undefined
+    this.plain = this.#plainly()
+  }
+
+  get all(): readonly Policy<Subject>[] {
+    return [this]
+  }
+
+  of(_subject: Subject, _context: HttpContext<Subject>, tier?: string): Policy<Subject> {
+    if (tier !== undefined) invalidPolicy(this.where, 'tier', 'none, as there are no tiers', tier)
+    return this
+  }
+
+  /** The plan for this subject: the same object for the same numbers. */
+  plan(subject: Subject, context: HttpContext<Subject>): ReadablePlan {
+    if (this.#static) return this.#static
+    const values = this.limits.map(({ limit, window }): [number, number] => [
+      typeof limit === 'function' ? wholeNumber(this.where, 'limit', limit(subject, context), 0) : limit,
+      durationMs(this.where, 'window', typeof window === 'function' ? window(subject, context) : window),
+    ])
+    const id = values.join()
+    let plan = this.#plans.get(id)
+    if (!plan) {
+      if (this.#plans.size >= MAX_PLANS) this.#plans.clear()
+      plan = this.#makePlan(values)
+      this.#plans.set(id, plan)
+    }
+    return plan
+  }
+
+  /** What an identity that was given by hand is counted under; undefined where nothing is counted by its kind. */
+  given(identity: Given): GivenKeys | undefined {
+    if (!this.kinds.includes(identity.kind)) return undefined
+    // By the starts that requests are counted under: a function of the user's may get another `kind` later.
+    const start = startOf(identity.kind)
+    const indices = this.starts.flatMap((each, i) => (each === start ? [i] : []))
+    const identities = indices.map((i) => this.starts[i] + valueFor(this.where, this.keys[i], identity))
+    const bits = indices.map((i) => bitsOf(this.keys[i]))
+    const finest = identities[bits.indexOf(Math.max(...bits))] as string
+    return { value: identity.value, identities, finest, planOf: (whole) => planOf(whole, indices) }
+  }
+
+  #plainly(): Plain<Subject> | undefined {
+    const plan = this.#static
+    const differ = this.tier !== undefined || this.priority !== undefined || this.keys.length > 1
+    if (!plan || differ || plan.hasLeases || plan.countsBytes || plan.reserves) return undefined
+    return {
+      key: this.keys[0],
+      start: this.starts[0] as string,
+      where: this.where,
+      plan,
+      consume: this.consume,
+    }
+  }
+
+  #makePlan(values: readonly (readonly [number, number])[]): ReadablePlan {
+    const resolutions = this.limits.map((limit, i) => limit.resolve(this.where, ...(values[i] as [number, number])))
+    const resolved = namesFor(this.name, this.limits, resolutions).map((name, i) =>
+      Object.freeze({ name, ...(resolutions[i] as Resolution).report, unit: (this.limits[i] as Limit).unit }),
+    )
+    const cells = cellsFor(this.limits, resolutions, resolved, this.#keyOf, this.#tier)
+    const cellOf = resolved.map((limit) => cells.findIndex((cell) => cell.limits.includes(limit)))
+    const countsBytes = cells.map(({ limits }) => limits[0]?.unit === 'content-bytes')
+    const reserves = cells.map((_, c) => {
+      const { reserve } = this.limits[cellOf.indexOf(c)] as Limit
+      return reserve === undefined ? [] : reserveSteps(this.where, reserve)
+    })
+    const inAnswer = cells.flatMap((cell) => cell.limits)
+    return Object.freeze({
+      policy: this.name,
+      cells,
+      identities: this.keys.length,
+      reports: resolved.length,
+      resolved,
+      positions: resolved.map((limit) => inAnswer.indexOf(limit)),
+      isSimple: resolved.length === 1 && !resolved[0]?.queue,
+      hasLeases: cells.some((cell) => cell.kernel === 'concurrency'),
+      ones: cells.map(() => 1),
+      cellOf,
+      countsBytes: countsBytes.includes(true) ? countsBytes : undefined,
+      reserves: reserves.some((steps) => steps.length > 0) ? reserves : undefined,
+      definitions: this.limits,
+    })
+  }
+}
+
+function limitsOf<Subject>(where: string, options: PolicyOptions<Subject>): readonly Limit<Subject>[] {
+  const { limit, window, limits } = options
+  if (limits === undefined) {
+    if (limit === undefined) invalidPolicy(where, 'limit', 'a limit and a window, or limits', limit)
+    try {
+      return Object.freeze([defaultLimit<Subject>({ limit, window: window as OrFunction<number, Subject> })])
+    } catch (error) {
+      // The one limit of a policy is known by the policy's name, not by the algorithm it became.
+      throw error instanceof SluiceError
+        ? new SluiceError(error.code, error.message.replace(/^\w+(?=:)/, where), { cause: error })
+        : error
+    }
+  }
+  if (limit !== undefined || window !== undefined) {
+    throw new SluiceError('INVALID_POLICY', `${where}: limits: expected none beside limit and window`)
+  }
+  if (!Array.isArray(limits) || limits.length === 0 || limits.length > MAX_LIMITS) {
+    invalidPolicy(where, 'limits', `an array of 1 to ${MAX_LIMITS} limits`, limits)
+  }
+  limits.forEach((item, i) => {
+    if (typeof item?.resolve !== 'function') {
+      invalidPolicy(where, `limits[${i}]`, 'a limit made by a constructor such as perMinute(20)', item)
+    }
+    // A copy may have something changed, which nobody has checked.
+    if (!Object.isFrozen(item)) checkCommon(`${where}: limits[${i}]`, item)
+  })
+  return Object.freeze([...limits])
+}
+
+/** Most limits in one policy. */
+const MAX_LIMITS = 32
+
+function refuseEqualNames(where: string, limits: readonly Limit[]): void {
+  const seen = new Set<string>()
+  for (const { name } of limits) {
+    if (name === undefined) continue
+    // Without regard to case: clients may fold the names of structured fields.
+    if (seen.has(name.toLowerCase())) invalidPolicy(where, 'name', 'limit names that differ by more than case', name)
+    seen.add(name.toLowerCase())
+  }
+}
+
+/** A name for each limit: its own; the policy's, if it is the only one; or the policy's with its window. */
+function namesFor(policy: string, limits: readonly Limit[], resolutions: readonly Resolution[]): string[] {
+  const taken = new Set(limits.flatMap(({ name }) => (name === undefined ? [] : [name.toLowerCase()])))
+  return limits.map(({ name }, i) => {
+    if (name !== undefined) return name
+    const report = (resolutions[i] as Resolution).report
+    const kind = report.algorithm === 'concurrency' ? report.algorithm : durationText(report.windowMs)
+    const base = limits.length === 1 ? policy : `${policy}-${kind}`
+    let free = base
+    for (let n = 2; taken.has(free.toLowerCase()); n++) free = `${base}-${n}`
+    taken.add(free.toLowerCase())
+    return free
+  })
+}
+
+/** One cell per limit, but one log for all log limits on the same key that nothing sets apart. */
+function cellsFor(
+  definitions: readonly Limit[],
+  resolutions: readonly Resolution[],
+  resolved: readonly ResolvedLimit[],
+  keyOf: readonly number[],
+  tier: TierOf | undefined,
+): readonly Cell[] {
+  const cells: Cell[] = []
+  const ids = new Set<string>()
+  const add = (cell: Cell) => {
+    // Equal limits on different keys must not meet where the keys happen to be equal text.
+    let id = cell.id
+    for (let n = 2; ids.has(id); n++) id = `${cell.id}.${n}`
+    ids.add(id)
+    cells.push(Object.freeze({ ...cell, id }))
+  }
+  // Tiers keep state of their own, except for limits that they share.
+  const prefix = tier ? `${tier.name}.` : ''
+  const isShared = (i: number) => tier?.shared.has(definitions[i] as Limit) ?? false
+  // What a reserve asks for is asked of one limit, and what tiers share is one limit, so neither joins a log.
+  const joinsLog = (i: number) =>
+    resolutions[i]?.kernel === 'log' && definitions[i]?.reserve === undefined && !isShared(i)
+  const logged = new Set<number>()
+  resolutions.forEach(({ kernel, id, params, lease }, i) => {
+    const leasing = lease && { lease }
+    const identity = keyOf[i] as number
+    if (!joinsLog(i)) {
+      const start = isShared(i) ? `~${tier?.shared.get(definitions[i] as Limit)}.` : prefix
+      return add({ kernel, id: start + id, params, identity, limits: [resolved[i] as ResolvedLimit], ...leasing })
+    }
+    if (logged.has(identity)) return
+    logged.add(identity)
+    const log = logCell(
+      resolved.filter((_, j) => joinsLog(j) && keyOf[j] === identity),
+      identity,
+      lease,
+    )
+    add({ ...log, id: prefix + log.id, ...leasing })
+  })
+  return Object.freeze(cells)
+}
+
+/** Sorted, so that the order in which limits are written makes no difference to the key. */
+function logCell(limits: readonly ResolvedLimit[], identity: number, lease: LeaseTerms | undefined): Cell {
+  const sorted = [...limits].sort((a, b) => a.windowMs - b.windowMs || a.limit - b.limit)
+  const id = `log.${sorted.flatMap(({ limit, windowMs }) => [limit, windowMs]).join('.')}`
+  const pairs = sorted.flatMap(({ limit, windowMs }) => [limit, leasedWindow(windowMs, lease)])
+  const most = Math.max(...sorted.map(({ limit }) => limit))
+  const longest = leasedWindow(Math.max(...sorted.map(({ windowMs }) => windowMs)), lease)
+  return { kernel: 'log', id: leasedId(id, lease), params: [most, longest, ...pairs], identity, limits: sorted }
+}

@@ -1,0 +1,38 @@
+import type { HttpContext } from '../request/context.js'
+import { invalidPolicy } from '../util/errors.js'
+
+/** A number by the name of the tier, or a function of the request. Higher comes first. */
+export type PriorityOption<Subject> =
+  | Readonly<Record<string, number>>
+  | ((subject: Subject, context: HttpContext<Subject>) => number)
+
+export type PriorityFunction<Subject> = (subject: Subject, context: HttpContext<Subject>) => number
+
+/**
+ * What the option means for requests of one tier; undefined where it is not given.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function priorityFor<Subject>(
+  where: string,
+  option: PriorityOption<Subject> | undefined,
+  tier: string | undefined,
+): PriorityFunction<Subject> | undefined {
+  if (option === undefined) return undefined
+  if (typeof option === 'function') return (subject, context) => checked(where, option(subject, context))
+  if (typeof option !== 'object' || option === null || tier === undefined) {
+    invalidPolicy(where, 'priority', 'a function of the request, or beside tiers a number by tier', option)
+  }
+  const priority = Object.hasOwn(option, tier) ? checked(where, option[tier], `[${tier}]`) : 0
+  return () => priority
+}
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function checkPriority(where: string, priority: unknown): number {
+  return checked(where, priority)
+}
+
+function checked(where: string, priority: unknown, of = ''): number {
+  if (typeof priority === 'number' && Number.isFinite(priority)) return priority
+  return invalidPolicy(where, `priority${of}`, 'a finite number', priority)
+}

@@ -1,0 +1,56 @@
+import type { Cell, ResolvedLimit } from '../store/store.js'
+import type { ReadablePlan } from './plan.js'
+
+/**
+ * A plan of the same limits at a share of their units, each at least 1 (and 0 of 0), rounded down: several
+ * shares never add up to more than the whole. Windows, segments and names stay as they are.
+ */
+export function planShare(plan: ReadablePlan, share: number): ReadablePlan {
+  const scaled = new Map<ResolvedLimit, ResolvedLimit>()
+  for (const limit of plan.resolved) {
+    const { limit: units, capacity } = limit
+    scaled.set(limit, Object.freeze({ ...limit, limit: part(units, share), capacity: part(capacity, share) }))
+  }
+  const ofLimit = (limit: ResolvedLimit) => scaled.get(limit) as ResolvedLimit
+  return Object.freeze({
+    ...plan,
+    resolved: plan.resolved.map(ofLimit),
+    cells: plan.cells.map((cell) =>
+      Object.freeze({
+        ...cell,
+        id: `${cell.id}*${share}`,
+        params: cell.params.map((value, i) => (isUnits(cell, i) ? part(value, share) : value)),
+        limits: cell.limits.map(ofLimit),
+      }),
+    ),
+  })
+}
+
+/** What was to be kept free in each cell, at a share of it; never so much that nobody else is admitted. */
+export function keptShare(plan: ReadablePlan, kept: readonly number[], share: number): readonly number[] {
+  return kept.map((units, c) => {
+    const [{ capacity }] = (plan.cells[c] as Cell).limits as [ResolvedLimit]
+    return Math.max(0, Math.min(floor(units * share), capacity - 1))
+  })
+}
+
+/** Which of a kernel's parameters are units; the others are times, numbers of segments, and ways to round. */
+function isUnits({ kernel }: Cell, i: number): boolean {
+  switch (kernel) {
+    case 'bucket':
+      return i === 0 || i === 2
+    case 'log':
+      return i % 2 === 0
+    default:
+      return i === 0
+  }
+}
+
+function part(units: number, share: number): number {
+  return units === 0 ? 0 : Math.max(1, floor(units * share))
+}
+
+/** A third of 300 must not become 99 by a rounding error of the product. */
+function floor(units: number): number {
+  return Math.floor(Number(units.toFixed(6)))
+}

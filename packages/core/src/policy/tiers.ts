@@ -1,0 +1,84 @@
+import type { HttpContext } from '../request/context.js'
+import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { headerName } from '../util/validate.js'
+import type { Limit } from './limits/limit.js'
+import type { TierOf } from './plan.js'
+import { Policy, type PolicyChoice, type PolicyOptions } from './policy.js'
+
+/**
+ * A policy per tier under one name. The tiers of a policy share its blocks and nothing else: who moves to
+ * another tier starts afresh there, even if its limits are equal. Only a limit that stands in several
+ * tiers as one and the same object is one limit over all of them.
+ */
+export class Tiers<Subject> implements PolicyChoice<Subject> {
+  readonly name: string
+  readonly limits: readonly Limit<Subject>[]
+  readonly all: readonly Policy<Subject>[]
+  readonly #byName: ReadonlyMap<string, Policy<Subject>>
+  readonly #tier: (subject: Subject, context: HttpContext<Subject>) => string
+
+  constructor(options: PolicyOptions<Subject>) {
+    const { tiers, tier, limit, window, limits, ...rest } = options
+    const where = `policy ${show(options.name ?? 'default')}`
+    if (limit !== undefined || window !== undefined || limits !== undefined) {
+      throw new SluiceError('INVALID_POLICY', `${where}: tiers: expected none beside limit, window and limits`)
+    }
+    if (typeof tiers !== 'object' || tiers === null || Array.isArray(tiers) || Object.keys(tiers).length === 0) {
+      invalidPolicy(where, 'tiers', 'limits by the name of the tier', tiers)
+    }
+    if (typeof tier !== 'function') invalidPolicy(where, 'tier', 'a function that names the tier', tier)
+    this.#tier = tier
+    checkTiersOf(where, options.priority, tiers)
+    const shared = sharedLimits(Object.values(tiers))
+    const known: TierOf['known'] = new Map()
+    this.#byName = new Map(
+      Object.entries(tiers).map(([name, limits]) => {
+        headerName(`${where}: tiers`, 'name', name)
+        return [name, new Policy<Subject>({ ...rest, limits }, { name, shared, known })]
+      }),
+    )
+    this.all = [...this.#byName.values()]
+    this.name = (this.all[0] as Policy<Subject>).name
+    this.limits = Object.freeze([...new Set(this.all.flatMap(({ limits }) => limits))])
+  }
+
+  get where(): string {
+    return `policy "${this.name}"`
+  }
+
+  /** @throws SluiceError `INVALID_POLICY` for a name that is none of the tiers' */
+  of(subject: Subject, context: HttpContext<Subject>, named?: string): Policy<Subject> {
+    const name: unknown = named ?? this.#tier(subject, context)
+    const policy = this.#byName.get(name as string)
+    if (policy) return policy
+    const known = [...this.#byName.keys()].map(show).join(' or ')
+    return invalidPolicy(this.where, 'tier', known, name)
+  }
+}
+
+/** A misspelt tier among the priorities would leave the tier that is meant without its own. */
+function checkTiersOf(where: string, priority: unknown, tiers: object): void {
+  if (typeof priority !== 'object' || priority === null) return
+  for (const name of Object.keys(priority)) {
+    if (!Object.hasOwn(tiers, name)) invalidPolicy(where, 'priority', 'priorities of these tiers', name)
+  }
+}
+
+/** One policy, or one by tier. */
+export function choosePolicy<Subject>(options: PolicyOptions<Subject>): PolicyChoice<Subject> {
+  return options.tiers === undefined && options.tier === undefined ? new Policy(options) : new Tiers(options)
+}
+
+/** Limits that stand in more than one tier, numbered. */
+function sharedLimits(tiers: readonly (readonly Limit[])[]): ReadonlyMap<Limit, number> {
+  const seen = new Set<Limit>()
+  const shared = new Map<Limit, number>()
+  for (const limits of tiers) {
+    if (!Array.isArray(limits)) continue
+    for (const limit of new Set<Limit>(limits)) {
+      if (seen.has(limit) && !shared.has(limit)) shared.set(limit, shared.size + 1)
+      seen.add(limit)
+    }
+  }
+  return shared
+}

@@ -1,0 +1,121 @@
+import { type StoreResult, type StoreRequest, type Cell, type Plan, REFUND, receiptsOf, STRIDE } from '../../store/store.js'
+import type { Moment } from './lease-clock.js'
+
+/**
+ * Units that one charge has taken from every cell of a plan, to be spent in this process while its life lasts.
+ *
+ * Invariants: each of the `units` is spent, left or given back, never two of these; and none is spent when
+ * `lifeMs` have passed since before the charge was sent.
+ */
+export class Lease {
+  readonly request: StoreRequest
+  readonly began: Moment
+  readonly lifeMs: number
+  /** Units that may still be spent. */
+  left: number
+  /** Whether units that come back may be spent again, as far as its life lasts. */
+  isOpen = true
+  /** Its charge is not there any more, so nothing of it is ever given back. */
+  isForgotten = false
+  /** Units given back to the store. */
+  #returned = 0
+  /** What the store said when it was charged, and how long after `began` it was heard. */
+  readonly now: number
+  readonly answeredAfterMs: number
+  readonly #values: readonly number[]
+
+  constructor(request: StoreRequest, result: StoreResult, began: Moment, answeredAfterMs: number) {
+    const { plan, costs } = request
+    this.request = request
+    this.began = began
+    this.left = costs[0] as number
+    this.lifeMs = lifeOf(plan, result)
+    this.now = result.now
+    this.#values = result.values.slice(result.offset, result.offset + plan.reports * STRIDE)
+    this.answeredAfterMs = answeredAfterMs
+  }
+
+  /** What is said of a decision made `sinceMs` after the answer. What others took meanwhile is not known here. */
+  report(sinceMs: number): readonly number[] {
+    const said = this.#values
+    const values = said.length === STRIDE ? [0, 0, 0, 0] : new Array<number>(said.length)
+    for (let i = 0; i < said.length; i += STRIDE) {
+      values[i] = (said[i] as number) + this.left
+      values[i + 1] = 0
+      values[i + 2] = Math.max(0, (said[i + 2] as number) - sinceMs)
+      values[i + 3] = said[i + 3] as number
+    }
+    return values
+  }
+
+  /** What gives `units` of its charge back to the store. */
+  refund(units: number): StoreRequest {
+    const { request } = this
+    const charge: StoreResult = { now: this.now, allowed: true, values: this.#values, offset: 0 }
+    const held = (request.costs[0] as number) - this.#returned
+    this.#returned += units
+    return { ...request, op: REFUND, costs: request.costs.map(() => units), charge: standingAlone(request.plan, charge, held) }
+  }
+}
+
+/**
+ * The answer to a charge of which `units` are not given back yet, as a refund must see it: as if nothing else had
+ * been in its buckets, then or since. A lease gives its charge back in parts, and of one charge no part may count
+ * twice: what is sure to be still in a bucket of it is what time has left of those units. Whatever is given back
+ * in whatever order then leaves no less in a bucket than what was spent.
+ */
+function standingAlone(plan: Plan, { now, allowed, values: said, offset }: StoreResult, units: number): StoreResult {
+  const values = said.slice(offset, offset + plan.reports * STRIDE)
+  let at = STRIDE - 1
+  for (const { kernel, params, limits } of plan.cells) {
+    if (kernel === 'bucket') values[at] = Math.min(values[at] as number, units * (params[1] as number))
+    at += STRIDE * limits.length
+  }
+  // Nothing that is given back can have been any of it.
+  const given = plan.cells.map(() => Number.MAX_SAFE_INTEGER)
+  return { now, allowed, values, offset: 0, given }
+}
+
+/** The answer to an ask that was met from a lease. */
+export class Spent implements StoreResult {
+  readonly now: number
+  readonly allowed = true
+  readonly values: readonly number[]
+  readonly offset = 0
+  readonly lease: Lease
+
+  constructor(lease: Lease, elapsedMs: number) {
+    // Both are infinite where the clock stepped back under way.
+    const sinceMs = elapsedMs > lease.answeredAfterMs ? Math.floor(elapsedMs - lease.answeredAfterMs) : 0
+    this.now = lease.now + sinceMs
+    this.lease = lease
+    this.values = lease.report(sinceMs)
+  }
+}
+
+/** How long the units of a charge may be spent, from before it was sent. See `leased` in limits/lease.ts. */
+function lifeOf(plan: Plan, result: StoreResult): number {
+  const receipts = receiptsOf(plan, result)
+  let lifeMs = Number.POSITIVE_INFINITY
+  plan.cells.forEach((cell, c) => {
+    // The store's clock was up to a ms further than it said.
+    const untilTurnMs = turnAfter(cell, receipts[c] as number, result.now) - result.now - 1
+    lifeMs = Math.min(lifeMs, cell.lease?.ttlMs ?? 0, untilTurnMs)
+  })
+  return lifeMs
+}
+
+/** When by the store's clock the segment, window or interval ends that a unit was counted in; infinite where there is none. */
+function turnAfter(cell: Cell, receipt: number, now: number): number {
+  const lengthMs = turnLength(cell)
+  if (lengthMs === Number.POSITIVE_INFINITY) return lengthMs
+  if (cell.kernel === 'bucket') return (Math.floor(now / lengthMs) + 1) * lengthMs
+  // A window's receipt is its start, a segment's its number.
+  return cell.params[2] === 0 ? receipt + lengthMs : (receipt + 1) * lengthMs
+}
+
+/** How long the segments, windows or intervals of a cell are, in ms; infinite where it has none. */
+export function turnLength({ kernel, params: [, windowMs, third, stepMs] }: Cell): number {
+  if (kernel === 'window') return (windowMs as number) / ((third as number) || 1)
+  return kernel === 'bucket' && stepMs !== 1 ? (stepMs as number) : Number.POSITIVE_INFINITY
+}

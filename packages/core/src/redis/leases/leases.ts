@@ -1,0 +1,306 @@
+import { type StoreResult, type StoreRequest, CHARGE, CONSUME, PEEK, type Plan, REFUND, STRIDE } from '../../store/store.js'
+import { Lease, Spent } from './lease.js'
+import { LeaseClock } from './lease-clock.js'
+import { PlanPools, Pool, type Waiting } from './lease-pool.js'
+
+/** What leases are taken from. */
+export interface LeaseSource {
+  decide(request: StoreRequest): StoreResult | Promise<StoreResult>
+  /** Whether one script run decides for these identities: what takes several is decided without leases. */
+  isOneRun(identities: readonly string[]): boolean
+  readonly clock: (() => number) | undefined
+}
+
+/** Most keys with a lease, or that may soon have one; what comes beyond is decided by the store. */
+const MOST_POOLS = 10_000
+/** How often leases are looked for that are over. */
+const SWEEP_EVERY_MS = 100
+
+/**
+ * Decides for plans with a lease: takes units of a key from the store, all cells at once, and spends them here
+ * without a promise. What was deducted is spent, given back or stranded until it lapses, never spent twice or
+ * after its time; that the limits hold for when it is spent is up to the cells' parameters (limits/lease.ts).
+ * Tried in every order of asks, answers, time, resets and ends of processes by `test/interleavings/leases.test.ts`.
+ */
+export class Leases {
+  readonly #source: LeaseSource
+  readonly #clock: LeaseClock
+  readonly #byPlan = new Map<Plan, PlanPools>()
+  /** The plan of the last decision, and its pools if it has any. */
+  #lastPlan: Plan | undefined
+  #lastPools: PlanPools | undefined
+  readonly #underWay = new Set<Promise<void>>()
+  #pools = 0
+  #isClosed = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(source: LeaseSource) {
+    this.#source = source
+    this.#clock = new LeaseClock(source.clock)
+  }
+
+  decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
+    const { op, plan } = request
+    if (op === REFUND) return this.#takeBack(request)
+    const pools = plan === this.#lastPlan ? this.#lastPools : this.#poolsOf(plan)
+    const pool = pools?.get(nameOf(request.identities))
+    if (op === PEEK) return this.#peek(pool, request)
+    if (op !== CONSUME && op !== CHARGE) return this.#source.decide(request)
+    const lease = pool?.lease
+    if (lease !== undefined) {
+      const cost = request.costs[0] as number
+      if (cost <= lease.left) {
+        const elapsedMs = this.#clock.since(lease.began)
+        if (elapsedMs < lease.lifeMs) return spend(pool as Pool, lease, cost, elapsedMs)
+      }
+    }
+    return this.#request(pool ?? this.#newPool(request), request)
+  }
+
+  /** Before a reset: what was deducted is not in the state that comes after, and must neither be spent nor given back. */
+  forget(plan: Plan, identities: readonly string[]): void {
+    const isHit = (other: Plan) => other.cells.some(({ id }) => plan.cells.some((cell) => cell.id === id))
+    this.#drop(plan.policy, identities, isHit, true)
+  }
+
+  /** Before a block or its end: from now on the store is asked. */
+  drop(policy: string, identity: string): void {
+    this.#drop(policy, [identity], () => true, false)
+  }
+
+  /** Gives back what is left. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearInterval(this.#timer)
+    this.#timer = undefined
+    for (const pools of this.#byPlan.values()) for (const [, pool] of pools) this.#shut(pool)
+    this.#byPlan.clear()
+    this.#forgetLast()
+    this.#pools = 0
+    await Promise.all(this.#underWay)
+  }
+
+  #request(pool: Pool | undefined, request: StoreRequest): StoreResult | Promise<StoreResult> {
+    if (!pool) return this.#source.decide(request)
+    const { waiting } = pool
+    if (waiting) return new Promise((resolve, reject) => waiting.push({ request, resolve, reject }))
+    this.#end(pool)
+    const cost = request.costs[0] as number
+    const units = pool.unitsFor(cost, cost, this.#clock)
+    if (units === cost) return this.#askPlainly(pool, request)
+    return new Promise((resolve, reject) => this.#refill(pool, [{ request, resolve, reject }], units))
+  }
+
+  #askPlainly(pool: Pool, request: StoreRequest): StoreResult | Promise<StoreResult> {
+    const heard = (result: StoreResult) => {
+      pool.hear(request, result)
+      if (result.allowed) pool.admitted += request.costs[0] as number
+      else pool.cool()
+      return result
+    }
+    const result = this.#source.decide(request)
+    return result instanceof Promise ? result.then(heard) : heard(result)
+  }
+
+  #refill(pool: Pool, waiting: Waiting[], units: number): void {
+    pool.waiting = waiting
+    const done = this.#refilled(pool, waiting, units).finally(() => this.#underWay.delete(done))
+    this.#underWay.add(done)
+  }
+
+  /** Takes `units` and serves who waits for them, in order. */
+  async #refilled(pool: Pool, waiting: Waiting[], units: number): Promise<void> {
+    const { request } = waiting[0] as Waiting
+    const charge: StoreRequest = { ...request, op: CONSUME, costs: request.costs.map(() => units) }
+    // Before it is sent, so that its life by the clocks here ends no later than by the store's.
+    const began = this.#clock.now()
+    let result: StoreResult
+    try {
+      result = await this.#source.decide(charge)
+    } catch (error) {
+      // It may have been charged, so the next lease has to be earned anew.
+      pool.waiting = undefined
+      pool.cool()
+      for (const { reject } of waiting) reject(error)
+      return
+    }
+    pool.waiting = undefined
+    pool.hear(charge, result)
+    if (result.allowed) this.#serve(pool, new Lease(charge, result, began, this.#clock.since(began)), waiting)
+    else {
+      // A refusal of more than was asked for refuses nobody.
+      pool.cool()
+      this.#serveEach(pool, waiting)
+    }
+  }
+
+  #serve(pool: Pool, lease: Lease, waiting: readonly Waiting[]): void {
+    const { answeredAfterMs } = lease
+    const isAlive = answeredAfterMs < lease.lifeMs
+    let served = 0
+    for (const { request, resolve } of waiting) {
+      const cost = request.costs[0] as number
+      // The first was decided by the store, however long ago.
+      if (served > 0 && !(isAlive && cost <= lease.left)) break
+      resolve(spend(pool, lease, cost, answeredAfterMs))
+      served++
+    }
+    pool.lease = lease
+    // With a life shorter than the way to the store, leases are in vain.
+    if (!isAlive) pool.cool()
+    const rest = waiting.slice(served)
+    if (!isAlive || !pool.isOpen || rest.length > 0) this.#end(pool)
+    if (rest.length === 0) return
+    const units = rest.reduce((sum, { request }) => sum + (request.costs[0] as number), 0)
+    if (!isAlive || !pool.isOpen || !pool.hasRoom(units)) this.#serveEach(pool, rest)
+    else this.#refill(pool, rest, pool.unitsFor(units, rest[0]?.request.costs[0] as number, this.#clock))
+  }
+
+  #serveEach(pool: Pool, waiting: readonly Waiting[]): void {
+    for (const { request, resolve, reject } of waiting) {
+      try {
+        resolve(this.#askPlainly(pool, request))
+      } catch (error) {
+        reject(error)
+      }
+    }
+  }
+
+  /** Ends a pool's lease: what is left goes back, before anything that is asked from now on. */
+  #end(pool: Pool): void {
+    const { lease } = pool
+    if (!lease) return
+    pool.lease = undefined
+    lease.isOpen = false
+    lease.isForgotten = pool.isForgotten
+    const { left } = lease
+    lease.left = 0
+    if (left > 0) this.#giveBack(lease, left).catch(() => {})
+  }
+
+  async #giveBack(lease: Lease, units: number): Promise<void> {
+    if (!lease.isForgotten) await this.#source.decide(lease.refund(units))
+  }
+
+  /** What a verdict gives back: to its lease while that lives, else to the store, of what the lease was charged. */
+  #takeBack(request: StoreRequest): StoreResult | Promise<StoreResult> {
+    const { charge } = request
+    if (!(charge instanceof Spent)) return this.#source.decide(request)
+    const units = request.costs[0] as number
+    const { lease } = charge
+    if (lease.isOpen && this.#clock.since(lease.began) < lease.lifeMs) {
+      lease.left += units
+      return charge
+    }
+    return this.#giveBack(lease, units).then(() => charge)
+  }
+
+  /** What the store says, and what is held here on top. */
+  #peek(pool: Pool | undefined, request: StoreRequest): StoreResult | Promise<StoreResult> {
+    const cost = Math.max(...request.costs)
+    if (!pool?.lease) return this.#source.decide(request)
+    // Neither would this ask be met from it.
+    if (cost > this.#leftOf(pool)) this.#end(pool)
+    const withOwn = (result: StoreResult): StoreResult => {
+      const left = result.block ? 0 : this.#leftOf(pool)
+      if (left === 0) return result
+      const { now, allowed, offset } = result
+      const values = result.values.slice(offset, offset + request.plan.reports * STRIDE)
+      for (let i = 0; i < values.length; i += STRIDE) {
+        values[i] = (values[i] as number) + left
+        if (cost <= left) values[i + 1] = 0
+      }
+      return { now, allowed: allowed || cost <= left, values, offset: 0 }
+    }
+    const result = this.#source.decide(request)
+    return result instanceof Promise ? result.then(withOwn) : withOwn(result)
+  }
+
+  /** Units of a pool's lease that may be spent now. */
+  #leftOf({ lease }: Pool): number {
+    return lease && this.#clock.since(lease.began) < lease.lifeMs ? lease.left : 0
+  }
+
+  #poolsOf(plan: Plan): PlanPools | undefined {
+    this.#lastPlan = plan
+    this.#lastPools = this.#byPlan.get(plan)
+    return this.#lastPools
+  }
+
+  #forgetLast(): void {
+    this.#lastPlan = undefined
+    this.#lastPools = undefined
+  }
+
+  #isOneRun(identities: readonly string[]): boolean {
+    return identities.length === 1 || this.#source.isOneRun(identities)
+  }
+
+  #newPool(request: StoreRequest): Pool | undefined {
+    const { plan, identities } = request
+    if (this.#isClosed || !this.#isOneRun(identities)) return undefined
+    let pools = this.#byPlan.get(plan)
+    if (this.#pools >= MOST_POOLS) {
+      if (!pools?.evict()) return undefined
+      this.#pools--
+    }
+    if (!pools) {
+      pools = new PlanPools()
+      this.#byPlan.set(plan, pools)
+      this.#forgetLast()
+    }
+    const pool = new Pool(request, this.#clock)
+    pools.set(nameOf(identities), pool)
+    this.#pools++
+    this.#timer ??= setInterval(() => this.#sweep(), SWEEP_EVERY_MS).unref()
+    return pool
+  }
+
+  #drop(policy: string, identities: readonly string[], isHit: (plan: Plan) => boolean, isForgotten: boolean): void {
+    for (const [plan, pools] of this.#byPlan) {
+      if (plan.policy !== policy || !isHit(plan)) continue
+      for (const [name, pool] of pools) {
+        if (!pool.identities.some((identity) => identities.includes(identity))) continue
+        pools.delete(name)
+        this.#pools--
+        pool.isForgotten = isForgotten
+        this.#shut(pool)
+      }
+    }
+  }
+
+  #shut(pool: Pool): void {
+    pool.isOpen = false
+    this.#end(pool)
+  }
+
+  #sweep(): void {
+    for (const [plan, pools] of this.#byPlan) {
+      for (const [name, pool] of pools) {
+        if (pool.lease && this.#clock.since(pool.lease.began) >= pool.lease.lifeMs) this.#end(pool)
+        if (!pool.isIdle(this.#clock)) continue
+        pools.delete(name)
+        this.#pools--
+      }
+      if (pools.size === 0) this.#byPlan.delete(plan)
+      // While there is room, nothing is evicted.
+      else if (this.#pools < MOST_POOLS) pools.rewind()
+    }
+    this.#forgetLast()
+    if (this.#pools > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+}
+
+function spend(pool: Pool, lease: Lease, cost: number, elapsedMs: number): StoreResult {
+  lease.left -= cost
+  pool.admitted += cost
+  return new Spent(lease, elapsedMs)
+}
+
+/** Identities as one text: different ones never as the same. */
+function nameOf(identities: readonly string[]): string {
+  if (identities.length === 1) return identities[0] as string
+  return identities.map((identity) => `${identity.length}:${identity}`).join('')
+}

@@ -1,0 +1,150 @@
+import { type StoreResult, type StoreRequest, type Cell, CONSUME, type Plan, REFUND, receiptsOf } from '../../store/store.js'
+import { areEqual } from '../../util/are-equal.js'
+import { reportsOf } from './decode.js'
+import { blockSuffix, cellSuffix, keyStart } from './keys.js'
+import { type Kind, kindNumber, kindOf, partsFor } from './script.js'
+import { TOGETHER_KINDS } from './scripts.generated.js'
+
+/** What the store says of a plan to `decide.lua`, worked out once per plan. */
+export interface PlanText {
+  /** ARGV of the plan, up to its runs. */
+  readonly header: readonly string[]
+  /** What follows the identity in the key of each cell. */
+  readonly cellSuffixes: readonly string[]
+  readonly blockSuffix: string
+  readonly takesPlaces: boolean
+  /** Whether equal decisions on one key are made at once. */
+  readonly goesTogether: boolean
+  /** Which parts of the script it needs, for `decideScriptFor`. */
+  readonly parts: number
+  /** How the reply tells of each cell. */
+  readonly reports: ReturnType<typeof reportsOf>
+}
+
+export function planText(plan: Plan): PlanText {
+  const header = [String(plan.identities), String(plan.cells.length)]
+  for (const cell of plan.cells) {
+    header.push(String(kindNumber(cell)), String(cell.params.length), ...cell.params.map(String))
+  }
+  return {
+    header,
+    cellSuffixes: plan.cells.map((cell) => cellSuffix(plan.policy, cell)),
+    blockSuffix: blockSuffix(plan.policy),
+    takesPlaces: plan.cells.some((cell) => cell.kernel === 'concurrency'),
+    goesTogether:
+      plan.cells.length === 1 && (TOGETHER_KINDS as readonly Kind[]).includes(kindOf(plan.cells[0] as Cell)),
+    parts: partsFor(plan.cells),
+    reports: reportsOf(plan.cells),
+  }
+}
+
+/** Added to the op of asks with `needs`. */
+const RESERVING = 8
+/** Added to the op of decisions that are made at once. */
+const TOGETHER = 16
+
+/** What waits for its decision. */
+interface Pending {
+  readonly request: StoreRequest
+}
+
+/** A batch as `decide.lua` takes it. */
+export interface Encoded {
+  readonly keys: string[]
+  readonly args: string[]
+}
+
+/**
+ * Asks grouped by plan, in order within each: neighbours that are alike form one run, so that a batch of
+ * such costs one key each and nothing else. Neighbours that are alike and on one key are decided at once, and
+ * cost that key. Without `marker`, each key brings its block keys.
+ */
+export function encode(
+  groups: ReadonlyMap<Plan, readonly Pending[]>,
+  textOf: (plan: Plan) => PlanText,
+  prefix: string,
+  now: number | undefined,
+  marker: string | undefined,
+): Encoded {
+  const keys = marker === undefined ? [] : [marker]
+  const cellKeys = marker === undefined ? [] : keys
+  const args = [now === undefined ? '' : String(now), '', String(groups.size)]
+  for (const [plan, group] of groups) {
+    const text = textOf(plan)
+    args.push(...text.header)
+    const runs = args.push('') - 1
+    let runCount = 0
+    let sizeAt = -1
+    let size = 0
+    let previous: StoreRequest | undefined
+    for (let i = 0; i < group.length; ) {
+      const { request } = group[i] as Pending
+      const equals = text.goesTogether ? equalsFrom(group, i) : 1
+      i += equals
+      if (equals === 1 && previous && isAlike(previous, request)) size++
+      else {
+        if (sizeAt >= 0) args[sizeAt] = String(size)
+        runCount++
+        size = equals
+        const op = request.needs ? request.op + RESERVING : request.op
+        args.push(String(equals === 1 ? op : op + TOGETHER))
+        sizeAt = args.push('') - 1
+        for (const cost of request.costs) args.push(String(cost))
+        if (request.needs) for (const need of request.needs) args.push(String(need))
+      }
+      previous = equals === 1 ? request : undefined
+      if (text.takesPlaces) args.push(request.lease)
+      if (request.op === REFUND) pushReceipts(args, request)
+      pushKeys(keys, cellKeys, request, text, prefix)
+    }
+    if (sizeAt >= 0) args[sizeAt] = String(size)
+    args[runs] = String(runCount)
+  }
+  if (cellKeys === keys) {
+    args[1] = '-1'
+    return { keys, args }
+  }
+  args[1] = String(keys.length)
+  for (const key of cellKeys) keys.push(key)
+  return { keys, args }
+}
+
+/** How many asks from the `first` on are equal, on one key: 1 where the next is another. */
+function equalsFrom(group: readonly Pending[], first: number): number {
+  const { request } = group[first] as Pending
+  if (request.op !== CONSUME) return 1
+  let next = first + 1
+  for (; next < group.length; next++) {
+    const other = (group[next] as Pending).request
+    if (other.identities[0] !== request.identities[0] || !isAlike(request, other)) break
+  }
+  return next - first
+}
+
+function isAlike(a: StoreRequest, b: StoreRequest): boolean {
+  if (a.op !== b.op || a.op === REFUND) return false
+  return areEqual(a.costs, b.costs) && areEqual(a.needs, b.needs)
+}
+
+function pushReceipts(args: string[], { plan, charge }: StoreRequest): void {
+  const charged = charge as StoreResult
+  args.push(String(charged.now))
+  for (const [c, receipt] of receiptsOf(plan, charged).entries()) {
+    args.push(String(receipt), String(charged.given?.[c] ?? 0))
+  }
+}
+
+function pushKeys(keys: string[], cellKeys: string[], request: StoreRequest, text: PlanText, prefix: string): void {
+  const { plan, identities } = request
+  if (identities.length === 1) {
+    const start = keyStart(prefix, identities[0] as string)
+    if (keys !== cellKeys) keys.push(start + text.blockSuffix)
+    for (const suffix of text.cellSuffixes) cellKeys.push(start + suffix)
+    return
+  }
+  const starts = identities.map((identity) => keyStart(prefix, identity))
+  if (keys !== cellKeys) for (const start of starts) keys.push(start + text.blockSuffix)
+  for (let i = 0; i < plan.cells.length; i++) {
+    cellKeys.push((starts[(plan.cells[i] as Cell).identity] as string) + text.cellSuffixes[i])
+  }
+}

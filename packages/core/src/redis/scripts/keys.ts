@@ -1,0 +1,55 @@
+import { valueStart } from '../../store/identity.js'
+import type { Cell } from '../../store/store.js'
+import { hashOf } from '../../util/hash.js'
+
+/**
+ * What a key looks like, and what its value does: processes whose layouts differ share nothing, instead of misreading
+ * each other. To be raised with every change of either.
+ */
+const LAYOUT = 'v1'
+
+/** The start of every key of a store. */
+export function prefixOf(clientPrefix: string, prefix: string): string {
+  return `${clientPrefix}${prefix}${LAYOUT}:`
+}
+
+/** Texts that can stand in a key as they are: nothing that steers a slot, a glob or a terminal. */
+const PLAIN = /^[A-Za-z0-9_.:@/|=+,~-]{1,64}$/
+const LONGEST_ESCAPED = 96
+
+/**
+ * An identity as it stands in a Redis key: its kind as it is, and its value as it is where that is safe,
+ * percent-escaped where it is short, else `#` and 132 bits of its SHA-256. Different values never get the same
+ * text: plain ones hold no `%` or `#`, escaped ones at least one `%` and no `#`.
+ */
+export function escapeIdentity(identity: string): string {
+  // Nearly every identity: a kind has nothing to escape but `%`, so it is told from its value only where that may be.
+  if (PLAIN.test(identity)) return identity
+  const start = valueStart(identity)
+  return identity.slice(0, start) + escapeValue(identity.slice(start))
+}
+
+function escapeValue(value: string): string {
+  if (PLAIN.test(value)) return value
+  // Lone surrogates have no UTF-8, so they cannot be escaped; hashing UTF-16 keeps them apart.
+  if (value.length <= LONGEST_ESCAPED && value.isWellFormed()) {
+    const escaped = encodeURIComponent(value).replaceAll('*', '%2A')
+    if (escaped.length <= LONGEST_ESCAPED && escaped.includes('%')) return escaped
+  }
+  return hashOf(value)
+}
+
+/** A key up to the end of its hash tag, which is still to be closed: all keys of one identity share a slot. */
+export function keyStart(prefix: string, identity: string): string {
+  return `${prefix}{${escapeIdentity(identity)}`
+}
+
+/** What follows the identity in the key of a cell. */
+export function cellSuffix(policy: string, cell: Cell): string {
+  return `}:${policy}:${cell.id}`
+}
+
+/** What follows the identity in the key of a block. */
+export function blockSuffix(policy: string): string {
+  return `}:${policy}:block`
+}

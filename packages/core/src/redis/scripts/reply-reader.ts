@@ -1,0 +1,67 @@
+import { SluiceError } from '../../util/errors.js'
+
+/**
+ * Reads big-endian numbers and texts one after the other, as struct.pack of Lua writes them.
+ *
+ * @throws SluiceError `STORE_UNAVAILABLE` where what came is no such thing
+ */
+export class ReplyReader {
+  readonly #bytes: Buffer
+  #at = 0
+
+  constructor(bytes: unknown) {
+    if (!(bytes instanceof Uint8Array)) throw unreadable(`expected bytes, got ${typeof bytes}`)
+    this.#bytes = bytes as Buffer
+  }
+
+  uint8(): number {
+    return this.#bytes[this.#at++] as number
+  }
+
+  uint16(): number {
+    return this.uint8() * 0x100 + this.uint8()
+  }
+
+  uint32(): number {
+    return this.uint16() * 0x10000 + this.uint16()
+  }
+
+  uint48(): number {
+    return this.uint16() * 0x100000000 + this.uint32()
+  }
+
+  uint56(): number {
+    const high = this.uint8()
+    // From here on a number could round.
+    if (high >= 0x20) throw unreadable('expected numbers below 2^53')
+    return high * 0x1000000000000 + this.uint48()
+  }
+
+  text(bytes: number): string {
+    const from = this.#at
+    this.#at += bytes
+    return this.#bytes.toString('utf8', from, this.#at)
+  }
+
+  /** Where it is, in bytes from the start: set to go back to what was read before. */
+  get at(): number {
+    return this.#at
+  }
+
+  set at(at: number) {
+    this.#at = at
+  }
+
+  get length(): number {
+    return this.#bytes.length
+  }
+
+  /** To be called when all is read. */
+  end(): void {
+    if (this.#at !== this.#bytes.length) throw unreadable(`expected ${this.#at} bytes, got ${this.#bytes.length}`)
+  }
+}
+
+export function unreadable(why: string): SluiceError {
+  return new SluiceError('STORE_UNAVAILABLE', `redis: a reply that cannot be read: ${why}`)
+}

@@ -1,0 +1,62 @@
+import { durationMs } from './duration.js'
+import { invalidPolicy, SluiceError, show } from './errors.js'
+
+/** Refuses options that nobody reads: a misspelt option silently ignored is a limit silently absent. */
+export function knownOptions(where: string, options: unknown, known: readonly string[]): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    invalidPolicy(where, 'options', 'an object', options)
+  }
+  for (const [field, value] of Object.entries(options)) {
+    if (!known.includes(field)) {
+      const shown = /^\w{1,40}$/.test(field) ? field : show(field)
+      invalidPolicy(where, shown, `no such option (there are ${known.join(', ')})`, value)
+    }
+  }
+}
+
+/** A whole number from `least` up to 2^53 - 1. */
+export function wholeNumber(where: string, field: string, value: unknown, least: number): number {
+  if (!Number.isSafeInteger(value) || (value as number) < least) {
+    invalidPolicy(where, field, `a whole number of at least ${least}`, value)
+  }
+  // Not -0, which would show up in keys and reports.
+  return (value as number) + 0
+}
+
+/** Refuses a product that doubles cannot hold exactly: beyond 2^53 the arithmetic would round. */
+export function exactProduct(where: string, field: string, units: number, windowMs: number): void {
+  if (units * windowMs > Number.MAX_SAFE_INTEGER) {
+    throw new SluiceError(
+      'INVALID_POLICY',
+      `${where}: ${field}: expected units times window in ms to stay below 2^53, got ${units} * ${windowMs}`,
+    )
+  }
+}
+
+export function oneOf<T extends string>(where: string, field: string, value: unknown, choices: readonly T[]): T {
+  if (!choices.includes(value as T)) {
+    invalidPolicy(where, field, choices.map((choice) => JSON.stringify(choice)).join(' or '), value)
+  }
+  return value as T
+}
+
+/** Checks a limit option that may be a function; a plain value is returned ready to use. */
+export function limitOption<F>(where: string, field: string, value: number | F): number | F {
+  return typeof value === 'function' ? value : wholeNumber(where, field, value, 0)
+}
+
+export function windowOption<F>(where: string, field: string, value: unknown): number | F {
+  return typeof value === 'function' ? (value as F) : durationMs(where, field, value)
+}
+
+export function optionalFunction(where: string, field: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'function') invalidPolicy(where, field, 'a function', value)
+}
+
+/** Limit names reach headers, so they are refused here rather than escaped there. */
+export function headerName(where: string, field: string, value: unknown): string {
+  if (typeof value !== 'string' || !/^[A-Za-z0-9_-]{1,64}$/.test(value)) {
+    invalidPolicy(where, field, '1 to 64 letters, digits, "_" or "-"', value)
+  }
+  return value
+}

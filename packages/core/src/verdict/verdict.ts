@@ -1,0 +1,424 @@
+import type { Limit } from '../policy/limits/limit.js'
+import type { ReadablePlan } from '../policy/plan.js'
+import { type Identity, identityIn } from '../store/identity.js'
+import {
+  type StoreResult,
+  type StoreRequest,
+  type BlockReport,
+  type Cell,
+  PEEK,
+  type Plan,
+  type QuotaUnit,
+  type ResolvedLimit,
+  STRIDE,
+  type Store,
+} from '../store/store.js'
+import { SluiceError, show } from '../util/errors.js'
+
+/** Why a request is refused: over a limit, never admissible at this cost, blocked by hand, or because nothing could decide. */
+export type RefusalReason = 'limited' | 'impossible' | 'blocked' | 'unavailable'
+
+const INSPECT = Symbol.for('nodejs.util.inspect.custom')
+
+/** What one limit said. */
+export interface LimitReport {
+  /** As given to the limit; else the policy's name, or that and the window where a policy has several limits. */
+  readonly name: string
+  /** The factory that makes such limits, such as `'slidingLog'`. */
+  readonly algorithm: string
+  /** Units in `windowMs`; places in flight for `concurrency`. */
+  readonly limit: number
+  /** Milliseconds; for `concurrency` how long a place is held at most, its `ttl`. */
+  readonly windowMs: number
+  /** Most units that can be admitted at one instant. */
+  readonly capacity: number
+  /** What it counts. */
+  readonly unit: QuotaUnit
+  /** Whether this limit had room; a request is allowed where all have. */
+  readonly allowed: boolean
+  /** Whole units that would be admitted right now. With limit 10 and 6 spent: 4. */
+  readonly remaining: number
+  /** Milliseconds until this limit would admit the same cost; 0 when it does; undefined when it never will. */
+  readonly retryAfterMs: number | undefined
+  /** Milliseconds until the limit is as good as new. */
+  readonly resetAfterMs: number
+  /** What it was charged on. Not in copies by `{ ...report }` and JSON, which may go to clients. */
+  readonly key: Identity
+}
+
+/** A report whose key is read when it is asked for. */
+class Report implements LimitReport {
+  readonly name: string
+  readonly algorithm: string
+  readonly limit: number
+  readonly windowMs: number
+  readonly capacity: number
+  readonly unit: QuotaUnit
+  readonly allowed: boolean
+  readonly remaining: number
+  readonly retryAfterMs: number | undefined
+  readonly resetAfterMs: number
+  readonly #identity: string
+
+  constructor(
+    { name, algorithm, limit, windowMs, capacity, unit }: ResolvedLimit,
+    remaining: number,
+    retryMs: number,
+    resetMs: number,
+    identity: string,
+  ) {
+    this.name = name
+    this.algorithm = algorithm
+    this.limit = limit
+    this.windowMs = windowMs
+    this.capacity = capacity
+    this.unit = unit
+    this.allowed = retryMs === 0
+    this.remaining = remaining
+    this.retryAfterMs = retryMs < 0 ? undefined : retryMs
+    this.resetAfterMs = resetMs
+    this.#identity = identity
+  }
+
+  get key(): Identity {
+    return identityIn(this.#identity)
+  }
+
+  /** What `console.log` shows. */
+  [INSPECT](): object {
+    return { ...this, key: this.key }
+  }
+}
+
+/** Which limit refuses for longest, never being longest and the first of equals; -1 if none refuses. */
+export function longestRefusal(limits: readonly LimitReport[]): number {
+  let longest = -1
+  let found = -1
+  for (let i = 0; i < limits.length; i++) {
+    const { allowed, retryAfterMs = Number.POSITIVE_INFINITY } = limits[i] as LimitReport
+    if (allowed || retryAfterMs <= longest) continue
+    longest = retryAfterMs
+    found = i
+  }
+  return found
+}
+
+/** Whether the store's state decided. */
+export type VerdictKind = 'decided' | 'unavailable'
+
+const Shown = { Verdict: class {} }
+
+/** The outcome of one decision. Never changes once handed out. */
+export class Verdict {
+  /** Whether this request may proceed. */
+  readonly allowed: boolean
+  /** The name of the policy that decided. */
+  readonly policy: string
+  /**
+   * `decided` by the store's state; `unavailable` where that could not be reached: by what this process knows
+   * alone, or by nothing, and then there are no `limits`, and `remaining` and `resetAfterMs` are 0.
+   */
+  readonly kind: VerdictKind
+  /** Why it may not; undefined when it may. */
+  readonly reason: RefusalReason | undefined
+  /** Whole units that every limit would admit right now: the least over the limits. */
+  readonly remaining: number
+  /**
+   * Milliseconds until this same cost would be admitted, with no other traffic; 0 when allowed;
+   * undefined when it never will be (`impossible`). Exact, not a hint, unless the reason is `unavailable`.
+   */
+  readonly retryAfterMs: number | undefined
+  /** Milliseconds until every limit is as good as new: the most over the limits. */
+  readonly resetAfterMs: number
+  /** Milliseconds an admitted request has to wait for its turn in a queueing limit, else 0. */
+  readonly delayMs: number
+  /** Why and how long, when `reason` is `blocked`. */
+  readonly block: BlockReport | undefined
+  /** Units charged to each limit that counts requests or places; 0 for a peek or a refusal. */
+  readonly cost: number
+  /** The tier whose limits decided; undefined without tiers. */
+  readonly tier: string | undefined
+  /** What the request was decided with; 0 unless `priority` says otherwise. */
+  readonly priority: number
+  /** Whether the handler runs although this was refused, and is to do less than usual: see `degrade`. */
+  readonly degraded: boolean
+  /** Whether nobody acts on it: `mode: 'report'`, or a key that `enforcePercent` leaves out. */
+  readonly reported: boolean
+  readonly #request: StoreRequest
+  readonly #result: StoreResult
+  readonly #from: DecidedBy
+  readonly #isCharged: boolean
+  #charge: Charge | undefined
+  #limits: readonly LimitReport[] | undefined
+
+  /** @internal Use `Verdict.of`. What all limits say together; `retryMs` is negative where it will never be admitted. */
+  constructor(
+    request: StoreRequest,
+    result: StoreResult,
+    from: DecidedBy,
+    charged: boolean,
+    allowed: boolean,
+    remaining: number,
+    retryMs: number,
+    resetMs: number,
+    delayMs: number,
+    marks: Marks = NO_MARKS,
+  ) {
+    this.allowed = allowed
+    this.policy = request.plan.policy
+    this.kind = from.kind
+    this.reason = allowed ? undefined : refusalReason(result, retryMs < 0, from)
+    this.remaining = remaining
+    this.retryAfterMs = retryMs < 0 ? undefined : retryMs
+    this.resetAfterMs = resetMs
+    this.delayMs = delayMs
+    this.block = result.block
+    this.cost = charged ? from.cost : 0
+    this.tier = from.tier
+    this.priority = from.priority
+    this.degraded = marks.degraded === true
+    this.reported = marks.reported === true
+    this.#request = request
+    this.#result = result
+    this.#from = from
+    this.#isCharged = charged
+  }
+
+  /**
+   * One report per limit, in the order they were written; none when blocked, or when nothing could decide.
+   * They are made when first asked for, so a copy by `{ ...verdict }` is without them; `toJSON()` is with them.
+   */
+  get limits(): readonly LimitReport[] {
+    this.#limits ??= reportsOf(this.#request, this.#result, this.#from)
+    return this.#limits
+  }
+
+  /** All that it says but for keys, as plain data. */
+  toJSON(): object {
+    return { ...this, limits: this.limits }
+  }
+
+  /** @internal What `console.log` shows: the same, under the name of this class. */
+  [INSPECT](): object {
+    return Object.assign(new Shown.Verdict(), this.toJSON())
+  }
+
+  /**
+   * Settles for what the request turned out to cost, once: the rest is given back, as far as time has not
+   * given it back already. The first of settling and refunding counts, the second does nothing.
+   * Resolves to whether anything was given back; of a refusal there is nothing.
+   *
+   * While the store is away nothing is, now or later.
+   *
+   * @throws SluiceError `INVALID_COST` for more than was charged
+   */
+  async settle(actualCost: number): Promise<boolean> {
+    if (Verdict.chargeOf(this)) return this.#from.limiter.settle(this, actualCost)
+    checkActualCost('settle', actualCost, Verdict.mostToSettle(this))
+    return false
+  }
+
+  /** @internal The verdict that a store's answer is: an allowed ask has charged, unless it was a peek. */
+  static of(request: StoreRequest, result: StoreResult, from: DecidedBy): Verdict {
+    const { allowed, values, offset, block } = result
+    const charged = allowed && request.op !== PEEK
+    if (!(request.plan as ReadablePlan).isSimple || block || from.kept) return summed(request, result, from, charged, NO_MARKS)
+    // Nearly every one: what its only limit says.
+    const remaining = values[offset] as number
+    const retryMs = values[offset + 1] as number
+    const resetMs = values[offset + 2] as number
+    return new Verdict(request, result, from, charged, allowed, remaining, retryMs, resetMs, 0)
+  }
+
+  /** @internal The verdict where nothing decided: `from` says what becomes of the request. */
+  static undecided(request: StoreRequest, result: StoreResult, from: DecidedBy): Verdict {
+    return summed(request, result, from, false, NO_MARKS)
+  }
+
+  /** @internal What a refund or release needs; undefined where nothing was charged. */
+  static chargeOf(verdict: Verdict): Charge | undefined {
+    if (verdict.#charge || !verdict.#isCharged) return verdict.#charge
+    const store = verdict.#from.store as Store
+    const { tier, resets } = verdict.#from
+    verdict.#charge = { store, request: verdict.#request, result: verdict.#result, tier, resets, refunded: false, settled: 0 }
+    return verdict.#charge
+  }
+
+  /** @internal What was charged; anything where nothing was, because it was refused or nothing could decide. */
+  static mostToSettle(verdict: Verdict): number {
+    const isDecided = verdict.#from.store !== undefined
+    return Verdict.chargeOf(verdict) || (verdict.allowed && isDecided) ? verdict.cost : Number.MAX_SAFE_INTEGER
+  }
+
+  /** @internal What it was decided by: the same for all verdicts with limits of the same names and sizes. */
+  static planOf(verdict: Verdict): Plan {
+    return verdict.#request.plan
+  }
+
+  /** @internal The limits that decided, as they were made, in the order of `limits`. */
+  static definitionsOf(verdict: Verdict): readonly Limit[] {
+    return (verdict.#request.plan as ReadablePlan).definitions
+  }
+
+  /** @internal The keys it was given for, as one text. */
+  static keyOf(verdict: Verdict): string {
+    return verdict.#request.identities.join('\n')
+  }
+
+  /** @internal The same verdict, marked: one that was handed out never changes. Both share one charge, given back once. */
+  static marked(verdict: Verdict, marks: Marks): Verdict {
+    const charge = Verdict.chargeOf(verdict)
+    const isCharged = charge !== undefined && !charge.refunded
+    const copy = summed(verdict.#request, verdict.#result, verdict.#from, isCharged, marks)
+    copy.#charge = charge
+    return copy
+  }
+
+  /** @internal What was decided on, each once. */
+  static identitiesOf(verdict: Verdict): readonly string[] {
+    const { identities } = verdict.#request
+    return identities.length === 1 ? identities : [...new Set(identities)]
+  }
+
+  /** @internal The identities on which a limit had no room, each once. */
+  static refusingIdentities(verdict: Verdict): readonly string[] {
+    const { plan, identities } = verdict.#request
+    const { cells, cellOf } = plan as ReadablePlan
+    const refusing = new Set<string>()
+    for (const [i, { allowed }] of verdict.limits.entries()) {
+      const { identity } = cells[cellOf[i] as number] as Cell
+      if (!allowed) refusing.add(identities[identity] as string)
+    }
+    return [...refusing]
+  }
+}
+
+/** What a verdict knows of the decision beside the store's answer. */
+export interface DecidedBy {
+  readonly limiter: { settle(verdict: Verdict, actualCost: number): Promise<boolean> }
+  readonly kind: VerdictKind
+  /** What was charged is given back to it; undefined where none decided. */
+  readonly store: Store | undefined
+  /** Where none decided: milliseconds after which to ask again, 0 if it was let through. */
+  readonly tryAgainMs?: number
+  readonly cost: number
+  readonly tier: string | undefined
+  readonly priority: number
+  /** Units per cell that are kept for higher priorities. */
+  readonly kept: readonly number[] | undefined
+  /** How many resets of its limiter there had been when it was asked for. */
+  readonly resets: number
+}
+
+/** @internal What the way of a request adds to what the store has said. */
+export interface Marks {
+  readonly degraded?: boolean
+  readonly reported?: boolean
+  /** Refused for this many ms at least, as others are first. */
+  readonly waitMs?: number
+}
+
+const NO_MARKS: Marks = {}
+
+/** @internal */
+export interface Charge {
+  readonly store: Store
+  readonly request: StoreRequest
+  readonly result: StoreResult
+  readonly tier: string | undefined
+  /** How many resets of the limiter there had been before. */
+  readonly resets: number
+  /** Set by the first refund, so that there is no second. */
+  refunded: boolean
+  /** Which cells have been settled, so that they are not again: the sum of `SETTLED_COST` and `SETTLED_BYTES`. */
+  settled: number
+}
+
+/** @internal */
+export const SETTLED_COST = 1
+/** @internal */
+export const SETTLED_BYTES = 2
+
+/** @internal @throws SluiceError `INVALID_COST` */
+export function checkActualCost(where: string, actualCost: unknown, charged: number): void {
+  if (Number.isSafeInteger(actualCost) && (actualCost as number) >= 0 && (actualCost as number) <= charged) return
+  const range = charged === Number.MAX_SAFE_INTEGER ? 'of at least 0' : `from 0 to the ${charged} charged`
+  throw new SluiceError(
+    'INVALID_COST',
+    `${where}: actual cost: expected a whole number ${range}, got ${show(actualCost)}`,
+  )
+}
+
+/** What all limits say together, of whatever kind they are. */
+function summed(request: StoreRequest, result: StoreResult, from: DecidedBy, charged: boolean, marks: Marks): Verdict {
+  const { block, values, offset } = result
+  const untilMs = block?.remainingMs ?? from.tryAgainMs
+  // Behind a line nobody is admitted, whatever room there is.
+  const allowed = result.allowed && marks.waitMs === undefined
+  const waitMs = marks.waitMs ?? 0
+  if (untilMs !== undefined) {
+    return new Verdict(request, result, from, charged, allowed, 0, Math.max(untilMs, waitMs), 0, 0, marks)
+  }
+
+  const { resolved, positions, cellOf } = request.plan as ReadablePlan
+  let remaining = Number.MAX_SAFE_INTEGER
+  let retryMs = waitMs
+  let resetMs = 0
+  let delayMs = 0
+  let hasUnits = false
+  for (let i = 0; i < resolved.length; i++) {
+    const limit = resolved[i] as ResolvedLimit
+    const at = offset + (positions[i] as number) * STRIDE
+    const cell = cellOf[i] as number
+    const left = leftOf(values[at] as number, cell, from)
+    const retry = values[at + 1] as number
+    // Bytes are no units of cost: they are told where there is nothing else.
+    const isUnits = limit.unit !== 'content-bytes'
+    if (isUnits && !hasUnits) {
+      hasUnits = true
+      remaining = left
+    } else if (isUnits === hasUnits && left < remaining) remaining = left
+    // One limit that never has room is enough.
+    if (retry < 0 || retryMs < 0) retryMs = -1
+    else retryMs = Math.max(retryMs, retry)
+    resetMs = Math.max(resetMs, values[at + 2] as number)
+    // A peek put nothing into the bucket, so all that is in it comes first.
+    const own = charged ? (request.costs[cell] as number) : 0
+    if (limit.queue && allowed) delayMs = Math.max(delayMs, turnAfter(values[at + 3] as number, own, limit))
+  }
+  return new Verdict(request, result, from, charged, allowed, remaining, retryMs, resetMs, delayMs, marks)
+}
+
+/** What is kept for others is not there for this request. */
+function leftOf(remaining: number, cell: number, { kept }: DecidedBy): number {
+  return kept ? Math.max(0, remaining - (kept[cell] as number)) : remaining
+}
+
+function reportsOf(
+  { plan, identities }: StoreRequest,
+  { block, values, offset }: StoreResult,
+  from: DecidedBy,
+): readonly LimitReport[] {
+  if (block || from.tryAgainMs !== undefined) return []
+  const { cells, resolved, positions, cellOf } = plan as ReadablePlan
+  return resolved.map((limit, i) => {
+    const at = offset + (positions[i] as number) * STRIDE
+    const cell = cellOf[i] as number
+    const remaining = leftOf(values[at] as number, cell, from)
+    const identity = identities[(cells[cell] as Cell).identity] as string
+    return new Report(limit, remaining, values[at + 1] as number, values[at + 2] as number, identity)
+  })
+}
+
+function refusalReason({ block, allowed }: StoreResult, impossible: boolean, { tryAgainMs }: DecidedBy): RefusalReason {
+  if (block) return 'blocked'
+  if (impossible) return 'impossible'
+  // Let through, but behind others in a line.
+  return tryAgainMs === undefined || allowed ? 'limited' : 'unavailable'
+}
+
+/** In a queueing limit a request leaves when what was in the bucket before it has leaked out. */
+function turnAfter(debt: number, cost: number, limit: { limit: number; windowMs: number }): number {
+  const ahead = debt - cost * limit.windowMs
+  return ahead > 0 ? Math.ceil(ahead / limit.limit) : 0
+}
