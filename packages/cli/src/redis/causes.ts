@@ -103,15 +103,31 @@ const CAUSES: readonly (Cause & { readonly pattern: RegExp })[] = [
     advice: 'Use redis:// instead of rediss://, or the port of tls-port',
   },
   {
-    pattern: /Protocol error/,
+    pattern: /TLS handshake: silence/,
+    what: 'it does not finish the TLS handshake in time',
+    advice:
+      'Check that the port is one of TLS (tls-port), else use redis:// instead of rediss://, and that Redis is not stopped',
+  },
+  {
+    pattern: /TLS handshake: closed/,
+    what: 'it closed the connection after the TLS handshake, mostly since it wants a certificate of its clients',
+    advice: 'Pass --cert and --key, or set tls-auth-clients no in redis.conf',
+  },
+  {
+    pattern: /Protocol error|Unknown RESP type/,
     what: 'what answers there is not Redis',
     advice: 'Check the host and port in REDIS_URL',
   },
   {
+    pattern: /time is up/,
+    what: 'the time that --timeout gives is up',
+    advice:
+      'Raise --timeout, or lower --scan-calls and --pings; if nothing was answered at all, check that Redis is not stopped',
+  },
+  {
     pattern: /TIMEDOUT|timed out/i,
     what: 'it does not answer in time',
-    advice:
-      'Check that Redis is not stopped or swapping, and that no firewall swallows packets; --timeout gives it longer',
+    advice: 'Check that Redis is not stopped or swapping, and that no firewall swallows packets',
   },
   {
     pattern: /ECONNRESET|EPIPE|Connection is closed|socket hang up|closed/i,

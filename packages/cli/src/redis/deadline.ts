@@ -14,8 +14,10 @@ export class Deadline {
   /** Resolves or rejects as `promise` does, or rejects after `mostMs` or at the deadline, whichever comes first. */
   async within<T>(promise: Promise<T>, mostMs: number): Promise<T> {
     let timer: NodeJS.Timeout | undefined
+    const { leftMs } = this
     const over = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error('timed out')), Math.min(mostMs, this.leftMs))
+      const error = () => new Error(leftMs < mostMs ? 'the time is up' : 'timed out')
+      timer = setTimeout(() => reject(error()), Math.min(mostMs, leftMs))
     })
     try {
       return await Promise.race([promise, over])

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import type { Deadline } from './deadline.js'
 import { failureOf, NotPermitted, type Unreachable } from './redis-failure.js'
-import { addressOf, type Target } from './target.js'
+import { addressOf, nodeName, type Target } from './target.js'
 
 /** Longest wait for a connection, and for one answer, in ms. */
 const CONNECT_MS = 5000
@@ -20,6 +20,7 @@ export class Server {
   readonly #client: Redis
   readonly #deadline: Deadline
   #failure: Unreachable | undefined
+  #hasAnswered = false
   #info: Promise<Info> | undefined
   /** What it refused, as an ACL names it, with what could not be looked at. */
   readonly #denied = new Map<string, Set<string>>()
@@ -27,7 +28,7 @@ export class Server {
   private constructor(client: Redis, target: Target, deadline: Deadline, hasNeedlessPassword: boolean) {
     this.#client = client
     this.target = target
-    this.name = addressOf({ ...target, db: 0, tls: undefined } as Target)
+    this.name = target.path ?? nodeName(target.host, target.port)
     this.#deadline = deadline
     this.hasNeedlessPassword = hasNeedlessPassword
   }
@@ -40,7 +41,7 @@ export class Server {
       return new Server(client, target, deadline, hasNeedlessPassword)
     } catch (error) {
       client.disconnect()
-      throw failureOf(error, 'auth', `Redis at ${addressOf(target)} cannot be used`)
+      throw failureOf(handshakeOf(error, target), 'auth', `Redis at ${addressOf(target)} cannot be used`)
     }
   }
 
@@ -63,13 +64,18 @@ export class Server {
   async call(command: string, ...args: (string | number)[]): Promise<unknown> {
     if (this.#failure) throw this.#failure
     try {
-      return await this.#deadline.within(this.#client.call(command, ...args.map(String)), ANSWER_MS)
+      const reply = await this.#deadline.within(this.#client.call(command, ...args.map(String)), ANSWER_MS)
+      this.#hasAnswered = true
+      return reply
     } catch (error) {
       if (isReply(error) && !isAboutAll(error)) {
+        this.#hasAnswered = true
         const failure = failureOf(error, aclName(command, args), this.name)
         throw failure instanceof NotPermitted ? failure : error
       }
-      this.#failure = failureOf(error, '', `Redis at ${this.name} stopped answering`) as Unreachable
+      this.#failure = this.#hasAnswered
+        ? (failureOf(error, '', `Redis at ${this.name} cannot be asked any more`) as Unreachable)
+        : (failureOf(handshakeOf(error, this.target), '', `Redis at ${this.name} cannot be used`) as Unreachable)
       throw this.#failure
     }
   }
@@ -168,6 +174,17 @@ async function logIn(
     if (isReply(error) && /without any password configured/.test(error.message)) return false
     throw error
   }
+}
+
+/**
+ * What TLS fails of is not always told: a server without TLS waits for the rest of what it takes for a command, and one that
+ * misses a certificate closes the connection after the handshake.
+ */
+function handshakeOf(error: unknown, { tls }: Target): unknown {
+  if (!tls || isReply(error)) return error
+  const text = error instanceof Error ? error.message : ''
+  if (/timed out|TIMEDOUT|time is up/.test(text)) return new Error('TLS handshake: silence')
+  return /closed|ECONNRESET|EPIPE/.test(text) ? new Error('TLS handshake: closed') : error
 }
 
 function isReply(error: unknown): error is Error {

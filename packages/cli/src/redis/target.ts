@@ -47,10 +47,10 @@ export function targetOf(source: string, text: string, tls: ConnectionOptions): 
   }
 }
 
-/** As people write it, without credentials. */
+/** As people write it, without credentials: `localhost:6379 (database 1, TLS)`. */
 export function addressOf({ host, port, path, db, tls }: Target): string {
-  const database = db === 0 ? '' : `, database ${db}`
-  return `${path ?? nodeName(host, port)}${database}${tls ? ', TLS' : ''}`
+  const details = [...(db === 0 ? [] : [`database ${db}`]), ...(tls ? ['TLS'] : [])]
+  return `${path ?? nodeName(host, port)}${details.length > 0 ? ` (${details.join(', ')})` : ''}`
 }
 
 export function nodeName(host: string, port: number): string {

@@ -1,38 +1,12 @@
-/** The version of the layout of keys that this release writes. */
-export const LAYOUT = 'v1'
+import { commandsNeeded } from '@sluice/core'
 
+export { KEY_LAYOUT } from '@sluice/core'
+
+/** Of `redisStore`. */
 export const DEFAULT_PREFIX = 'sluice:'
 
+/** Of `redisStore`. */
 export const DEFAULT_STORE_TIMEOUT_MS = 100
-
-/** What every decision needs, as words of a command on a key. */
-const DECISIONS = (key: string) => [
-  ['TIME'],
-  ['GET', key],
-  ['SET', key, '', 'PX', '1'],
-  ['SETRANGE', key, '0', ''],
-  ['DEL', key],
-  ['EXISTS', key],
-]
-
-/** By what needs them: commands beyond those of every decision. */
-const FEATURES = (key: string): Readonly<Record<string, string[][]>> => ({
-  'the default limit (slidingLog)': [
-    ['GETRANGE', key, '0', '0'],
-    ['PEXPIRE', key, '1'],
-  ],
-  concurrency: [
-    ['ZADD', key, '0', 'a'],
-    ['ZCARD', key],
-    ['ZCOUNT', key, '0', '0'],
-    ['ZRANGE', key, '0', '0'],
-    ['ZRANGEBYSCORE', key, '0', '0'],
-    ['ZREM', key, 'a'],
-    ['ZREMRANGEBYSCORE', key, '0', '0'],
-    ['ZSCORE', key, 'a'],
-  ],
-  'block()': [['PTTL', key]],
-})
 
 export interface NeededCommand {
   readonly words: readonly string[]
@@ -40,10 +14,19 @@ export interface NeededCommand {
   readonly feature?: string
 }
 
-/** Every command that scripts of the store call. */
+/** Every command that scripts of the store call, on a key that nothing uses. */
 export function neededCommands(key: string): readonly NeededCommand[] {
-  const features = Object.entries(FEATURES(key)).flatMap(([feature, commands]) =>
-    commands.map((words) => ({ words, feature })),
-  )
-  return [...DECISIONS(key).map((words) => ({ words })), ...features]
+  const always = [['TIME'], ['EXISTS', key], ...commandsNeeded(key, new Set())]
+  const known = new Set(always.map(([name]) => name))
+  const beyond = (feature: string, commands: readonly string[][]): NeededCommand[] => {
+    const added = commands.filter(([name]) => !known.has(name))
+    for (const [name] of added) known.add(name)
+    return added.map((words) => ({ words, feature }))
+  }
+  return [
+    ...always.map((words) => ({ words })),
+    ...beyond('slidingLog, the default limit,', commandsNeeded(key, new Set(['log']))),
+    ...beyond('concurrency', commandsNeeded(key, new Set(['concurrency']))),
+    ...beyond('block()', [['PTTL', key]]),
+  ]
 }

@@ -24,7 +24,7 @@ export function textOf(report: DoctorReport, { isTTY, columns }: Output, hasColo
 
 function titleOf({ target, kind, nodes }: DoctorReport): string {
   const masters = nodes.length > 1 ? ` of ${counted(nodes.length, 'master')}` : ''
-  return `Redis at ${target}${kind ? ` (${kind}${masters})` : ''}`
+  return `Redis at ${target}${kind ? `: ${kind}${masters}` : ''}`
 }
 
 interface Group {

@@ -21,10 +21,10 @@ export const latency: Check = {
         ),
       ]
     }
-    if (worst >= storeTimeoutMs / 2) {
+    if (worst >= storeTimeoutMs || median >= storeTimeoutMs / 2) {
       return [
         warning(
-          `A round trip sometimes takes more than half of the ${ms(storeTimeoutMs)} that the store gives a decision (timeoutMs): ${measured}.`,
+          `A round trip ${worst >= storeTimeoutMs ? 'sometimes takes longer than' : 'takes more than half of'} the ${ms(storeTimeoutMs)} that the store gives a decision (timeoutMs): ${measured}.`,
           'Look at SLOWLOG GET and the network, or raise timeoutMs of redisStore.',
           data,
         ),

@@ -3,7 +3,7 @@ import type { Server } from '../../../redis/server.js'
 import type { Check } from '../check.js'
 import { error, ok, type Said, warning } from '../finding.js'
 import type { DoctorOptions } from '../options.js'
-import { LAYOUT, type NeededCommand, neededCommands } from '../store-needs.js'
+import { KEY_LAYOUT, type NeededCommand, neededCommands } from '../store-needs.js'
 import { listed } from '../words.js'
 import { isAtLeast } from './version.js'
 
@@ -84,7 +84,7 @@ async function lookAtCommands(
   { prefix }: DoctorOptions,
   deniedBefore: readonly string[],
 ): Promise<Said[]> {
-  const commands = neededCommands(`${prefix}${LAYOUT}:{doctor}:probe`)
+  const commands = neededCommands(`${prefix}${KEY_LAYOUT}:{doctor}:probe`)
   let replies: string[]
   try {
     replies = (await server.call(

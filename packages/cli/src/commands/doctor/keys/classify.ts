@@ -1,4 +1,4 @@
-import { LAYOUT } from '../store-needs.js'
+import { KEY_LAYOUT } from '../store-needs.js'
 
 export type KeyUse = 'count' | 'block' | 'marker' | 'other'
 
@@ -17,7 +17,7 @@ export function classify(key: string, prefix: string): OurKey | undefined {
   if (/^\{.*\}:/.test(rest)) return { layout: 'before v1', use: 'other' }
   const [, layout, own = ''] = /^(v\d+):(.*)$/s.exec(rest) ?? []
   if (layout === undefined) return undefined
-  if (layout !== LAYOUT) return { layout, use: 'other' }
+  if (layout !== KEY_LAYOUT) return { layout, use: 'other' }
   if (own === 'blocked') return { layout, use: 'marker' }
   // The policy may hold colons, its cell holds none.
   const [, policy, cell] = /^\{[^}]*\}:(.*):([^:]+)$/s.exec(own) ?? []

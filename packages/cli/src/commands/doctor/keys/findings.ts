@@ -1,6 +1,6 @@
 import { ok, type Said, warning } from '../finding.js'
 import type { DoctorOptions } from '../options.js'
-import { LAYOUT } from '../store-needs.js'
+import { KEY_LAYOUT } from '../store-needs.js'
 import { bytes, counted, grouped, listed } from '../words.js'
 import type { KeyUse } from './classify.js'
 import type { Survey } from './survey.js'
@@ -120,10 +120,10 @@ function withoutExpiry(found: Tally, { prefix }: DoctorOptions): Said[] {
 }
 
 function otherLayouts(found: Tally): Said[] {
-  const layouts = [...new Set(found.groups.map(({ layout }) => layout))].filter((layout) => layout !== LAYOUT)
+  const layouts = [...new Set(found.groups.map(({ layout }) => layout))].filter((layout) => layout !== KEY_LAYOUT)
   return layouts.map((layout) => {
     const keys = found.keys((group) => group.layout === layout)
-    const isNewer = /^v\d/.test(layout) && Number(layout.slice(1)) > Number(LAYOUT.slice(1))
+    const isNewer = /^v\d/.test(layout) && Number(layout.slice(1)) > Number(KEY_LAYOUT.slice(1))
     return warning(
       `${found.isWhole ? '' : 'About '}${counted(keys, 'key')} ${keys === 1 ? 'is' : 'are'} of ${isNewer ? 'a newer' : 'an older'} layout (${layout}): processes of another release count apart from those of this one.`,
       isNewer
