@@ -85,8 +85,6 @@ export { type RedisStore, type RedisStoreOptions, redisStore } from './redis/sto
 export { type HttpContext, headerText, pathOf, type RawResponse, RequestContext } from './request/context.js'
 export type { Identity, IdentityByKind, KeyValue } from './store/identity.js'
 export type {
-  StoreResult,
-  StoreRequest,
   BlockReport,
   Cell,
   LeaseTerms,
@@ -95,6 +93,8 @@ export type {
   QuotaUnit,
   ResolvedLimit,
   Store,
+  StoreRequest,
+  StoreResult,
 } from './store/store.js'
 export type { Duration } from './util/duration.js'
 export { SluiceError, type SluiceErrorCode } from './util/errors.js'

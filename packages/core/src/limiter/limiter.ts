@@ -10,7 +10,17 @@ import { checkPriority } from '../policy/priority.js'
 import { choosePolicy } from '../policy/tiers.js'
 import type { HttpContext } from '../request/context.js'
 import type { IdentityByKind, KeyValue } from '../store/identity.js'
-import { type StoreResult, type StoreRequest, type Cell, type Op, PEEK, REFUND, RELEASE, RENEW, type Store } from '../store/store.js'
+import {
+  type Cell,
+  type Op,
+  PEEK,
+  REFUND,
+  RELEASE,
+  RENEW,
+  type Store,
+  type StoreRequest,
+  type StoreResult,
+} from '../store/store.js'
 import { type Duration, durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
@@ -73,7 +83,7 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
 }
 
 /** Names of places taken: unique over processes and over restarts. */
-let leases = 0
+let permits = 0
 const holder = crypto.randomUUID().slice(-12)
 
 export class Limiter<Subject = string> {
@@ -212,7 +222,7 @@ export class Limiter<Subject = string> {
     // Key functions written for HTTP say so themselves when there is no request.
     const given = key ? key(subject, context as HttpContext<Subject>) : subject
     const identities = [start + checkedKey(where, given, context !== undefined)]
-    return this.#decide({ op, plan, identities, costs: plan.ones, lease: '', fresh }, this.#from)
+    return this.#decide({ op, plan, identities, costs: plan.ones, permitId: '', fresh }, this.#from)
   }
 
   #decideFor(
@@ -237,7 +247,7 @@ export class Limiter<Subject = string> {
       plan,
       identities,
       costs,
-      lease: plan.hasLeases ? `${holder}.${(leases++).toString(36)}` : '',
+      permitId: plan.hasPermits ? `${holder}.${(permits++).toString(36)}` : '',
       fresh: options.fresh === true,
     }
     const request = kept ? { ...charge, needs: needsOf(costs, kept) } : charge
@@ -320,7 +330,8 @@ export class Limiter<Subject = string> {
       const { kernel, identity } = request.plan.cells[c] as Cell
       // A place is known by its name, whatever was reset.
       const isGone =
-        kernel !== 'concurrency' && this.#resets.isSince(charge.resets, charge.tier, request.identities[identity] as string)
+        kernel !== 'concurrency' &&
+        this.#resets.isSince(charge.resets, charge.tier, request.identities[identity] as string)
       return isGone ? 0 : charged - actual(charged)
     })
     if (takesNothing(costs)) return false
@@ -349,14 +360,14 @@ export class Limiter<Subject = string> {
    */
   async release(verdict: Verdict | undefined): Promise<void> {
     const charge = verdict && this.#chargeOf(verdict)
-    if (!charge?.request.lease || charge.refunded) return
+    if (!charge?.request.permitId || charge.refunded) return
     if (await this.#tell(charge, { ...charge.request, op: RELEASE })) this.#lines.wake()
   }
 
   /** Holds the permits of a verdict for another `ttl`; permits already released or lapsed are not taken again. */
   async renew(verdict: Verdict): Promise<void> {
     const charge = this.#chargeOf(verdict)
-    if (!charge?.request.lease || charge.refunded) return
+    if (!charge?.request.permitId || charge.refunded) return
     await this.#tell(charge, { ...charge.request, op: RENEW })
   }
 

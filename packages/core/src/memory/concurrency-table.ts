@@ -9,7 +9,7 @@ const CELLS = 1
 
 /** The leases of an identity, one per place, and when they end, soonest first. */
 interface Places {
-  readonly leases: string[]
+  readonly permitIds: string[]
   readonly ends: number[]
 }
 
@@ -17,7 +17,7 @@ interface Places {
 const PLACES_BYTES = 440
 const PLACE_BYTES = 90
 
-const NO_PLACES: Places = { leases: [], ends: [] }
+const NO_PLACES: Places = { permitIds: [], ends: [] }
 
 export class ConcurrencyTable extends States implements Table {
   readonly #limit: number
@@ -41,28 +41,28 @@ export class ConcurrencyTable extends States implements Table {
     return this.#wait()
   }
 
-  charge(cost: number, lease: string): void {
+  charge(cost: number, permitId: string): void {
     const places = Math.min(cost, this.#limit - this.#held)
     if (places <= 0) return
     if (!this.isKept) this.#open()
-    this.#places.leases.splice(0, this.#first)
+    this.#places.permitIds.splice(0, this.#first)
     this.#places.ends.splice(0, this.#first)
     this.took(-PLACE_BYTES * this.#first)
-    this.#hold(lease, places)
+    this.#hold(permitId, places)
   }
 
   /** A place given back is a place freed. */
-  refund(cost: number, _receipt: number, chargedAt: number, lease: string): void {
+  refund(cost: number, _receipt: number, chargedAt: number, permitId: string): void {
     // That is where it stands unless it was renewed, and then it stands further back.
     const likely = concurrency.firstHeld(this.#places.ends, chargedAt + this.#ttlMs - 1)
-    const freed = this.#free(lease, cost, likely)
-    if (freed < cost) this.#free(lease, cost - freed, 0)
+    const freed = this.#free(permitId, cost, likely)
+    if (freed < cost) this.#free(permitId, cost - freed, 0)
     if (this.isKept && this.#places.ends.length === 0) this.drop()
   }
 
-  renew(cost: number, lease: string): void {
-    const places = this.#free(lease, cost, this.#first)
-    if (places > 0) this.#hold(lease, places)
+  renew(cost: number, permitId: string): void {
+    const places = this.#free(permitId, cost, this.#first)
+    if (places > 0) this.#hold(permitId, places)
   }
 
   heal(): void {
@@ -107,18 +107,18 @@ export class ConcurrencyTable extends States implements Table {
 
   #open(): void {
     this.keep(0, CELLS)
-    this.#places = { leases: [], ends: [] }
+    this.#places = { permitIds: [], ends: [] }
     this.#byIdentity.set(this.identity, this.#places)
   }
 
   /** Holds places from now on. They end last, unless the clock has stepped back. */
-  #hold(lease: string, places: number): void {
-    const { leases, ends } = this.#places
+  #hold(permitId: string, places: number): void {
+    const { permitIds, ends } = this.#places
     const end = this.now + this.#ttlMs
     let at = ends.length
     while (at > 0 && (ends[at - 1] as number) > end) at--
     for (let n = 0; n < places; n++) {
-      leases.splice(at, 0, lease)
+      permitIds.splice(at, 0, permitId)
       ends.splice(at, 0, end)
     }
     this.took(PLACE_BYTES * places)
@@ -127,13 +127,13 @@ export class ConcurrencyTable extends States implements Table {
   }
 
   /** Frees up to `most` places of a lease, of those from index `from` on, and returns how many. */
-  #free(lease: string, most: number, from: number): number {
-    const { leases, ends } = this.#places
+  #free(permitId: string, most: number, from: number): number {
+    const { permitIds, ends } = this.#places
     let freed = 0
-    for (let i = from; i < leases.length && freed < most; ) {
-      if (leases[i] !== lease) i++
+    for (let i = from; i < permitIds.length && freed < most; ) {
+      if (permitIds[i] !== permitId) i++
       else {
-        leases.splice(i, 1)
+        permitIds.splice(i, 1)
         ends.splice(i, 1)
         freed++
       }

@@ -1,6 +1,4 @@
 import {
-  type StoreResult,
-  type StoreRequest,
   type BlockReport,
   type Cell,
   CHARGE,
@@ -12,6 +10,8 @@ import {
   receiptsOf,
   STRIDE,
   type Store,
+  type StoreRequest,
+  type StoreResult,
 } from '../store/store.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
@@ -99,18 +99,24 @@ class MemoryStore implements Store {
     if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#settle(request, tables, now)
     const block = this.#blocks.size > 0 ? this.#blocked(request, now) : undefined
     if (block) return { now, allowed: false, values: [], offset: 0, block }
-    return tables.length === 1 ? this.#decideOne(request, tables[0] as Table, now) : this.#decideAll(request, tables, now)
+    return tables.length === 1
+      ? this.#decideOne(request, tables[0] as Table, now)
+      : this.#decideAll(request, tables, now)
   }
 
   /** `#decideAll` where that is one: nearly every decision, so with as little as it takes. */
-  #decideOne({ op, plan, identities, costs, needs = costs, lease }: StoreRequest, table: Table, now: number): StoreResult {
+  #decideOne(
+    { op, plan, identities, costs, needs = costs, permitId }: StoreRequest,
+    table: Table,
+    now: number,
+  ): StoreResult {
     const cost = costs[0] as number
     const wait = table.look(identities[0] as string, now, needs[0] as number)
     const allowed = wait === 0
     const { isKept } = table
     if (allowed && op !== PEEK) {
-      if (cost !== 0) table.charge(cost, lease)
-    } else if (op === CHARGE && wait > 0) chargeRefused(plan.cells[0] as Cell, table, cost, lease)
+      if (cost !== 0) table.charge(cost, permitId)
+    } else if (op === CHARGE && wait > 0) chargeRefused(plan.cells[0] as Cell, table, cost, permitId)
     else if (op === CONSUME) table.heal()
     const values = plan.reports === 1 ? [0, 0, 0, 0] : new Array<number>(STRIDE * plan.reports)
     table.report(values, 0, allowed)
@@ -123,7 +129,7 @@ class MemoryStore implements Store {
   }
 
   #decideAll(
-    { op, plan, identities, costs, needs = costs, lease }: StoreRequest,
+    { op, plan, identities, costs, needs = costs, permitId }: StoreRequest,
     tables: readonly Table[],
     now: number,
   ): StoreResult {
@@ -144,8 +150,8 @@ class MemoryStore implements Store {
       const cost = costs[i] as number
       const { isKept } = table
       if (allowed && op !== PEEK) {
-        if (cost !== 0) table.charge(cost, lease)
-      } else if (op === CHARGE && possible) chargeRefused(cells[i] as Cell, table, cost, lease)
+        if (cost !== 0) table.charge(cost, permitId)
+      } else if (op === CHARGE && possible) chargeRefused(cells[i] as Cell, table, cost, permitId)
       else if (op === CONSUME) table.heal()
       const from = at
       at = table.report(values, from, allowed)
@@ -209,9 +215,9 @@ class MemoryStore implements Store {
       const cost = request.costs[i] as number
       table.look(request.identities[cell.identity] as string, now, 0)
       if (request.op === RENEW) {
-        if (table instanceof ConcurrencyTable) table.renew(cost, request.lease)
+        if (table instanceof ConcurrencyTable) table.renew(cost, request.permitId)
       } else if (request.op === REFUND || cell.kernel === 'concurrency') {
-        table.refund(cost, receipts[i] as number, charge.now, request.lease, charge.given?.[i] ?? 0)
+        table.refund(cost, receipts[i] as number, charge.now, request.permitId, charge.given?.[i] ?? 0)
       }
       at = table.report(values, at, true)
     }
@@ -279,8 +285,8 @@ class MemoryStore implements Store {
 }
 
 /** A refused request is not in flight: nobody would free the place it took. */
-function chargeRefused({ kernel }: Cell, table: Table, cost: number, lease: string): void {
-  if (cost !== 0 && kernel !== 'concurrency') table.charge(cost, lease)
+function chargeRefused({ kernel }: Cell, table: Table, cost: number, permitId: string): void {
+  if (cost !== 0 && kernel !== 'concurrency') table.charge(cost, permitId)
 }
 
 /** Whether what was reported of one cell of a refused request says that it was refused there, for now. */

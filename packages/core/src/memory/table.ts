@@ -17,11 +17,11 @@ export interface Table {
   /** Milliseconds until `need` units have room in every limit of the cell: 0 now, -1 never. */
   look(identity: string, now: number, need: number): number
   /** Takes `cost`; as much of it as fits, if it does not. */
-  charge(cost: number, lease: string): void
+  charge(cost: number, permitId: string): void
   /** What a bucket has given back so far, as far as that matters; 0 elsewhere. */
   readonly given: number
   /** Gives back `cost` of the charge that answered with `receipt` at `chargedAt`, `given` being `before` then. */
-  refund(cost: number, receipt: number, chargedAt: number, lease: string, before: number): void
+  refund(cost: number, receipt: number, chargedAt: number, permitId: string, before: number): void
   /** Writes down again at `now` a state from a future that cannot be. */
   heal(): void
   /**

@@ -46,7 +46,7 @@ function makePart(whole: ReadablePlan, identities: readonly number[]): ReadableP
     resolved,
     positions: resolved.map((limit) => inAnswer.indexOf(limit)),
     isSimple: resolved.length === 1 && !resolved[0]?.queue,
-    hasLeases: cells.some(({ kernel }) => kernel === 'concurrency'),
+    hasPermits: cells.some(({ kernel }) => kernel === 'concurrency'),
     ones: ofCells(whole.ones),
     cellOf: ofLimits(whole.cellOf).map((c) => kept.indexOf(c)),
     countsBytes: countsBytes?.includes(true) ? countsBytes : undefined,

@@ -7,7 +7,7 @@ export interface ReadablePlan extends Plan {
   readonly resolved: readonly ResolvedLimit[]
   /** Where in an answer each limit of `resolved` stands. */
   readonly positions: readonly number[]
-  readonly hasLeases: boolean
+  readonly hasPermits: boolean
   /** Whether it is one limit that nobody queues for: nearly every plan. */
   readonly isSimple: boolean
   /** Costs of 1 for every cell: nearly every request's. */

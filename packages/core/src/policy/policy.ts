@@ -170,7 +170,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   #plainly(): Plain<Subject> | undefined {
     const plan = this.#static
     const differ = this.tier !== undefined || this.priority !== undefined || this.keys.length > 1
-    if (!plan || differ || plan.hasLeases || plan.countsBytes || plan.reserves) return undefined
+    if (!plan || differ || plan.hasPermits || plan.countsBytes || plan.reserves) return undefined
     return {
       key: this.keys[0],
       start: this.starts[0] as string,
@@ -201,7 +201,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       resolved,
       positions: resolved.map((limit) => inAnswer.indexOf(limit)),
       isSimple: resolved.length === 1 && !resolved[0]?.queue,
-      hasLeases: cells.some((cell) => cell.kernel === 'concurrency'),
+      hasPermits: cells.some((cell) => cell.kernel === 'concurrency'),
       ones: cells.map(() => 1),
       cellOf,
       countsBytes: countsBytes.includes(true) ? countsBytes : undefined,

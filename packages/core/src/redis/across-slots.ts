@@ -1,6 +1,4 @@
 import {
-  type StoreResult,
-  type StoreRequest,
   CHARGE,
   CONSUME,
   isImpossible,
@@ -9,6 +7,8 @@ import {
   REFUND,
   RELEASE,
   STRIDE,
+  type StoreRequest,
+  type StoreResult,
 } from '../store/store.js'
 
 type Decide = (part: StoreRequest, slot: number) => Promise<StoreResult>
@@ -26,7 +26,7 @@ interface Part {
  * Decides a plan whose keys sit on different slots, which no script may touch together: every slot
  * decides its part all or none, and if one refuses, the others give back what they charged.
  *
- * Holds in every order in which slots may run and answer (`test/interleavings/slots.test.ts`):
+ * Holds in every order in which slots may run and answer (`test/deep/interleavings/slots.test.ts`):
  * - At no instant more is admitted than any limit has room for: who is admitted is charged on every slot.
  * - What is refused, blocked or failed is charged nowhere in the end, and is given back once. Except that a call
  *   whose answer is lost may have run: where it was a charge, or was to give back, its slot stays charged.
@@ -36,7 +36,11 @@ interface Part {
  * For the moment between the two phases a part is charged for a request that ends up refused, so another
  * may be refused that would have had room.
  */
-export async function decideAcrossSlots(given: StoreRequest, slots: readonly number[], decide: Decide): Promise<StoreResult> {
+export async function decideAcrossSlots(
+  given: StoreRequest,
+  slots: readonly number[],
+  decide: Decide,
+): Promise<StoreResult> {
   const request = given.op === CHARGE ? { ...given, op: firstOpOfCharge(given) } : given
   const parts = partsOf(request.plan, slots)
   const charges = request.charge && answersOf.get(request.charge)
@@ -51,7 +55,8 @@ export async function decideAcrossSlots(given: StoreRequest, slots: readonly num
     const seconds = parts.map(async (part, i) => {
       const first = results[i]
       if (!first) return
-      const again = (op: StoreRequest['op']) => decide({ ...(requests[i] as StoreRequest), op, charge: first }, part.slot)
+      const again = (op: StoreRequest['op']) =>
+        decide({ ...(requests[i] as StoreRequest), op, charge: first }, part.slot)
       if (isCharged) results[i] = await refusalCharged(part, first, again)
       else if (first.allowed) results[i] = { ...(await again(REFUND)), allowed: true }
     })
@@ -128,21 +133,30 @@ function part(plan: Plan, slots: readonly number[], slot: number): Part {
   return { plan: partial, slot, identities, cells, positions }
 }
 
-function partAsk(request: StoreRequest, { plan, identities, cells }: Part, charge: StoreResult | undefined): StoreRequest {
+function partAsk(
+  request: StoreRequest,
+  { plan, identities, cells }: Part,
+  charge: StoreResult | undefined,
+): StoreRequest {
   return {
     op: request.op,
     plan,
     identities: identities.map((i) => request.identities[i] as string),
     costs: cells.map((i) => request.costs[i] as number),
     ...(request.needs && { needs: cells.map((i) => request.needs?.[i] as number) }),
-    lease: request.lease,
+    permitId: request.permitId,
     // A part's refusal says nothing of the whole.
     fresh: true,
     ...(charge && { charge }),
   }
 }
 
-function whole(request: StoreRequest, parts: readonly Part[], results: readonly StoreResult[], allowed: boolean): StoreResult {
+function whole(
+  request: StoreRequest,
+  parts: readonly Part[],
+  results: readonly StoreResult[],
+  allowed: boolean,
+): StoreResult {
   const now = Math.min(...results.map((result) => result.now))
   const block = results.find((result) => result.block)?.block
   if (block) return { now, allowed: false, values: [], offset: 0, block }

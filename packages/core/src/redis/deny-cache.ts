@@ -1,4 +1,4 @@
-import { type StoreResult, type StoreRequest, CONSUME, PEEK, type Plan, STRIDE } from '../store/store.js'
+import { CONSUME, PEEK, type Plan, STRIDE, type StoreRequest, type StoreResult } from '../store/store.js'
 import { areEqual } from '../util/are-equal.js'
 
 /** Longest that a refusal is believed, in ms: so long may room that is made elsewhere go unnoticed. */

@@ -1,4 +1,13 @@
-import { type StoreResult, type StoreRequest, CHARGE, CONSUME, REFUND, RELEASE, RENEW, type ResolvedLimit } from '../store/store.js'
+import {
+  CHARGE,
+  CONSUME,
+  REFUND,
+  RELEASE,
+  RENEW,
+  type ResolvedLimit,
+  type StoreRequest,
+  type StoreResult,
+} from '../store/store.js'
 
 interface Held {
   readonly request: StoreRequest
@@ -19,9 +28,9 @@ export class HeldPlaces {
 
   /** Hears of every answer to an ask with a lease. */
   heard(request: StoreRequest, result: StoreResult, slot: number): void {
-    const { op, lease } = request
+    const { op, permitId } = request
     // The parts of one decision on several slots share a lease.
-    const id = slot === 0 ? lease : `${slot} ${lease}`
+    const id = slot === 0 ? permitId : `${slot} ${permitId}`
     if (op === CONSUME || op === CHARGE) {
       if (result.allowed) this.#hold(id, { request, result, slot })
     } else if (op === RELEASE || (op === REFUND && this.#isWhole(id, request))) {
@@ -37,7 +46,10 @@ export class HeldPlaces {
     const all = [...this.#old.values(), ...this.#young.values()]
     this.#old.clear()
     this.#young.clear()
-    return all.map(({ request, result, slot }) => ({ request: { ...request, op: RELEASE, charge: result } as const, slot }))
+    return all.map(({ request, result, slot }) => ({
+      request: { ...request, op: RELEASE, charge: result } as const,
+      slot,
+    }))
   }
 
   #hold(id: string, held: Held): void {

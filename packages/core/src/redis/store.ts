@@ -1,5 +1,13 @@
 import calculateSlot from 'cluster-key-slot'
-import { type StoreResult, type StoreRequest, type Cell, type Plan, REFUND, RELEASE, type Store } from '../store/store.js'
+import {
+  type Cell,
+  type Plan,
+  REFUND,
+  RELEASE,
+  type Store,
+  type StoreRequest,
+  type StoreResult,
+} from '../store/store.js'
 import { durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
@@ -118,7 +126,7 @@ export class RedisStore implements Store {
       marker: this.#marker,
       onAnswer: (request, result, slot, sentAt) => {
         this.#denials?.hear(request, result, sentAt)
-        if (request.lease !== '') this.#places.heard(request, result, slot)
+        if (request.permitId !== '') this.#places.heard(request, result, slot)
       },
       breaker: this.#breaker,
     })

@@ -86,7 +86,7 @@ export interface StoreRequest {
   /** Units per cell that must have room, where that is more than what is charged; absent where it is nowhere. */
   readonly needs?: readonly number[]
   /** Names the places taken in `concurrency` cells; empty where the plan has none. */
-  readonly lease: string
+  readonly permitId: string
   /** Not to be answered by what the same was answered a moment ago: somebody waits for that to change. */
   readonly fresh?: boolean
   /** For `REFUND`: the answer to the charge that is given back. */

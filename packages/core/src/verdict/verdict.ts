@@ -2,8 +2,6 @@ import type { Limit } from '../policy/limits/limit.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { type Identity, identityIn } from '../store/identity.js'
 import {
-  type StoreResult,
-  type StoreRequest,
   type BlockReport,
   type Cell,
   PEEK,
@@ -12,6 +10,8 @@ import {
   type ResolvedLimit,
   STRIDE,
   type Store,
+  type StoreRequest,
+  type StoreResult,
 } from '../store/store.js'
 import { SluiceError, show } from '../util/errors.js'
 
@@ -222,7 +222,8 @@ export class Verdict {
   static of(request: StoreRequest, result: StoreResult, from: DecidedBy): Verdict {
     const { allowed, values, offset, block } = result
     const charged = allowed && request.op !== PEEK
-    if (!(request.plan as ReadablePlan).isSimple || block || from.kept) return summed(request, result, from, charged, NO_MARKS)
+    if (!(request.plan as ReadablePlan).isSimple || block || from.kept)
+      return summed(request, result, from, charged, NO_MARKS)
     // Nearly every one: what its only limit says.
     const remaining = values[offset] as number
     const retryMs = values[offset + 1] as number
@@ -240,7 +241,15 @@ export class Verdict {
     if (verdict.#charge || !verdict.#isCharged) return verdict.#charge
     const store = verdict.#from.store as Store
     const { tier, resets } = verdict.#from
-    verdict.#charge = { store, request: verdict.#request, result: verdict.#result, tier, resets, refunded: false, settled: 0 }
+    verdict.#charge = {
+      store,
+      request: verdict.#request,
+      result: verdict.#result,
+      tier,
+      resets,
+      refunded: false,
+      settled: 0,
+    }
     return verdict.#charge
   }
 

@@ -1,4 +1,4 @@
-import { type StoreResult, type StoreRequest, type Plan, STRIDE } from '../../store/store.js'
+import { type Plan, STRIDE, type StoreRequest, type StoreResult } from '../../store/store.js'
 import { type Lease, turnLength } from './lease.js'
 import type { LeaseClock, Moment } from './lease-clock.js'
 

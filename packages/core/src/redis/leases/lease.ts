@@ -1,4 +1,12 @@
-import { type StoreResult, type StoreRequest, type Cell, type Plan, REFUND, receiptsOf, STRIDE } from '../../store/store.js'
+import {
+  type Cell,
+  type Plan,
+  REFUND,
+  receiptsOf,
+  STRIDE,
+  type StoreRequest,
+  type StoreResult,
+} from '../../store/store.js'
 import type { Moment } from './lease-clock.js'
 
 /**
@@ -54,7 +62,12 @@ export class Lease {
     const charge: StoreResult = { now: this.now, allowed: true, values: this.#values, offset: 0 }
     const held = (request.costs[0] as number) - this.#returned
     this.#returned += units
-    return { ...request, op: REFUND, costs: request.costs.map(() => units), charge: standingAlone(request.plan, charge, held) }
+    return {
+      ...request,
+      op: REFUND,
+      costs: request.costs.map(() => units),
+      charge: standingAlone(request.plan, charge, held),
+    }
   }
 }
 

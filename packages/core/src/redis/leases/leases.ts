@@ -1,4 +1,13 @@
-import { type StoreResult, type StoreRequest, CHARGE, CONSUME, PEEK, type Plan, REFUND, STRIDE } from '../../store/store.js'
+import {
+  CHARGE,
+  CONSUME,
+  PEEK,
+  type Plan,
+  REFUND,
+  STRIDE,
+  type StoreRequest,
+  type StoreResult,
+} from '../../store/store.js'
 import { Lease, Spent } from './lease.js'
 import { LeaseClock } from './lease-clock.js'
 import { PlanPools, Pool, type Waiting } from './lease-pool.js'
@@ -20,7 +29,7 @@ const SWEEP_EVERY_MS = 100
  * Decides for plans with a lease: takes units of a key from the store, all cells at once, and spends them here
  * without a promise. What was deducted is spent, given back or stranded until it lapses, never spent twice or
  * after its time; that the limits hold for when it is spent is up to the cells' parameters (limits/lease.ts).
- * Tried in every order of asks, answers, time, resets and ends of processes by `test/interleavings/leases.test.ts`.
+ * Tried in every order of asks, answers, time, resets and ends of processes by `test/deep/interleavings/leases.test.ts`.
  */
 export class Leases {
   readonly #source: LeaseSource

@@ -1,6 +1,6 @@
 import * as bucket from '../../kernels/bucket.js'
 import * as counter from '../../kernels/counter.js'
-import type { StoreResult, StoreRequest, Cell } from '../../store/store.js'
+import type { Cell, StoreRequest, StoreResult } from '../../store/store.js'
 import { ReplyReader, unreadable } from './reply-reader.js'
 import { type Kind, kindOf } from './script.js'
 

@@ -1,4 +1,12 @@
-import { type StoreResult, type StoreRequest, type Cell, CONSUME, type Plan, REFUND, receiptsOf } from '../../store/store.js'
+import {
+  type Cell,
+  CONSUME,
+  type Plan,
+  REFUND,
+  receiptsOf,
+  type StoreRequest,
+  type StoreResult,
+} from '../../store/store.js'
 import { areEqual } from '../../util/are-equal.js'
 import { reportsOf } from './decode.js'
 import { blockSuffix, cellSuffix, keyStart } from './keys.js'
@@ -93,7 +101,7 @@ export function encode(
         if (request.needs) for (const need of request.needs) args.push(String(need))
       }
       previous = equals === 1 ? request : undefined
-      if (text.takesPlaces) args.push(request.lease)
+      if (text.takesPlaces) args.push(request.permitId)
       if (request.op === REFUND) pushReceipts(args, request)
       pushKeys(keys, cellKeys, request, text, prefix)
     }
