@@ -65,7 +65,7 @@ describe('keys', () => {
       expect.objectContaining({ name: 'mixed', keys: 3 }),
     ])
     expect(report.of('keys')[0]?.message).toMatch(
-      /^44 keys of Sluice, [\d.]+ kB, beside 100 of others, 1 block among them\.$/,
+      /^44 keys of Sluice, [\d.]+ KiB, beside 100 of others, 1 block among them\.$/,
     )
   })
 
@@ -108,6 +108,15 @@ describe('keys', () => {
           advice: expect.stringContaining('PERSIST'),
         }),
       ],
+    ])
+  })
+
+  test('without an expiry are found among any number, where the database is of Sluice alone', async () => {
+    await count('api', 300)
+    await server.call('PERSIST', [...(await server.lifetimes()).keys()][7] as string)
+    const report = await examined(server.url, '--sample', '1')
+    expect(report.problems).toEqual([
+      expect.objectContaining({ message: expect.stringMatching(/^1 key of Sluice has no expiry/) }),
     ])
   })
 

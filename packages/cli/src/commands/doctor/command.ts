@@ -14,7 +14,7 @@ import { textOf } from './text.js'
 const TIMEOUT_MS = 20_000
 const PINGS = 20
 const SCAN_CALLS = 200
-const SAMPLE = 200
+const SAMPLE = 1000
 
 export const doctor: Command = {
   name: 'doctor',
@@ -100,7 +100,7 @@ function optionsOf(values: OptionValues, { env, stderr }: Environment): DoctorOp
     }),
     pings: wholeNumberOption(values, 'pings', { least: 1, most: 10_000, otherwise: PINGS }),
     scanCalls: wholeNumberOption(values, 'scan-calls', { least: 0, most: 1_000_000, otherwise: SCAN_CALLS }),
-    sample: wholeNumberOption(values, 'sample', { least: 1, most: 10_000, otherwise: SAMPLE }),
+    sample: wholeNumberOption(values, 'sample', { least: 1, most: 100_000, otherwise: SAMPLE }),
     masterName: text(values, 'master-name'),
   }
 }

@@ -7,13 +7,13 @@ export function grouped(number: number): string {
   return number.toLocaleString('en-US')
 }
 
-/** Bytes as people read them: `1.5 MB`. */
+/** Bytes as people read them, by the units of redis.conf: `1.5 MiB`. */
 export function bytes(number: number): string {
-  const units = ['bytes', 'kB', 'MB', 'GB', 'TB']
+  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB']
   let value = number
   let unit = 0
-  while (value >= 1000 && unit < units.length - 1) {
-    value /= 1000
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024
     unit++
   }
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`

@@ -22,6 +22,8 @@ class Tally {
   readonly seen: number
   readonly calls: number
   readonly measured: Survey['measured']
+  /** Keys without an expiry where that is certain: where every key was seen and is ours. */
+  readonly permanent: number | undefined
 
   constructor(surveys: readonly Survey[]) {
     this.total = sum(surveys.map(({ total }) => total))
@@ -37,6 +39,9 @@ class Tally {
       }
     }
     this.groups = [...groups.values()]
+    const isOursAlone = this.isWhole && this.keys() === this.total
+    const known = surveys.flatMap(({ permanent }) => permanent ?? [])
+    this.permanent = isOursAlone && known.length === surveys.length ? sum(known) : undefined
   }
 
   /** Whether every key was looked at. */
@@ -106,13 +111,15 @@ function byPolicy(found: Tally): Said[] {
 function withoutExpiry(found: Tally, { prefix }: DoctorOptions): Said[] {
   const known = found.measured.filter(({ hasExpiry }) => hasExpiry !== undefined)
   const permanent = known.filter(({ hasExpiry }) => !hasExpiry)
-  if (permanent.length === 0) return []
-  const keys = Math.round((permanent.length / known.length) * found.keys())
-  const isWhole = found.isWhole && known.length === found.keys()
+  const estimate = Math.round((permanent.length / Math.max(1, known.length)) * found.keys())
+  const keys = found.permanent ?? estimate
+  if (keys === 0) return []
+  const isWhole = found.permanent !== undefined || (found.isWhole && known.length === found.keys())
   const policies = [...new Set(permanent.map(({ policy, use }) => policy ?? use))].slice(0, MOST_POLICIES)
+  const where = policies.length > 0 ? ` (${policies.map((name) => JSON.stringify(name)).join(', ')})` : ''
   return [
     warning(
-      `${isWhole ? '' : 'About '}${counted(keys, 'key')} of Sluice ${keys === 1 ? 'has' : 'have'} no expiry (${policies.map((name) => JSON.stringify(name)).join(', ')}): somebody else made them permanent, and they stay until their identity is counted again.`,
+      `${isWhole ? '' : 'About '}${counted(keys, 'key')} of Sluice ${keys === 1 ? 'has' : 'have'} no expiry${where}: somebody else made them permanent, and they stay until their identity is counted again.`,
       `Look for who runs PERSIST, or restores keys without their TTL, on ${prefix}*; deleting such keys forgets what they count.`,
       { keys, isEstimated: !isWhole, policies },
     ),

@@ -25,6 +25,8 @@ export interface Survey {
   readonly ours: readonly (OurKey & { readonly keys: number })[]
   readonly measured: readonly Measured[]
   readonly calls: number
+  /** Keys of whomever that have no expiry; undefined where INFO is not permitted. */
+  readonly permanent: number | undefined
   /** Databases with keys, by number, other than the one that was looked at. */
   readonly otherDatabases: readonly number[]
 }
@@ -65,7 +67,7 @@ export async function survey(server: Server, options: DoctorOptions): Promise<Su
     ours: [...groups.values()],
     measured: await measure(server, sample.items, options.prefix),
     calls,
-    otherDatabases: await otherDatabases(server),
+    ...(await keyspaceOf(server)),
   }
 }
 
@@ -86,12 +88,17 @@ async function measure(server: Server, keys: readonly string[], prefix: string):
   return all.flat()
 }
 
-async function otherDatabases(server: Server): Promise<number[]> {
+async function keyspaceOf(server: Server): Promise<Pick<Survey, 'permanent' | 'otherDatabases'>> {
   try {
-    const fields = Object.keys(await server.info()).flatMap((field) => /^db(\d+)$/.exec(field)?.[1] ?? [])
-    return fields.map(Number).filter((database) => database !== server.target.db)
+    const info = await server.info()
+    const [, keys, expires] = /keys=(\d+),expires=(\d+)/.exec(info[`db${server.target.db}`] ?? '') ?? [0, 0, 0]
+    const databases = Object.keys(info).flatMap((field) => /^db(\d+)$/.exec(field)?.[1] ?? [])
+    return {
+      permanent: Number(keys) - Number(expires),
+      otherDatabases: databases.map(Number).filter((database) => database !== server.target.db),
+    }
   } catch (error) {
     if (!(error instanceof NotPermitted)) throw error
-    return []
+    return { permanent: undefined, otherDatabases: [] }
   }
 }
