@@ -2,17 +2,18 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createLimiter, gcra, type Limiter, slidingLog, type Verdict } from '@sluice/core'
+import { scriptsOf } from '@sluice/lua-optimiser'
 import { Redis } from 'ioredis'
 import { afterAll, expect, test } from 'vitest'
-import { scriptsOf } from '../../../scripts/lib/lua-scripts.js'
 import { POLICIES, randomFrom, waysToDeny } from '../../contract/policies.js'
 import { Clock } from '../../contract/store-under-test.js'
 import { ownedIoredis } from '../../support/clients.js'
+import { byEffort } from '../../support/effort.js'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
 import { openStore } from '../../support/stores.js'
 
 /** Steps in all, spread evenly over the policies below. */
-const STEPS = Number(process.env.SLUICE_STEPS ?? 6000)
+const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 3000, full: 30_000 }))
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
 
 const lua = join(import.meta.dirname, '../../../lua')
