@@ -78,6 +78,8 @@ export { type SlidingWindowOptions, slidingWindow } from './policy/limits/slidin
 export type { PolicyOptions } from './policy/policy.js'
 export type { PriorityOption } from './policy/priority.js'
 export type { StoreState } from './redis/breaker.js'
+export { KEY_LAYOUT } from './redis/scripts/keys.js'
+export { commandsNeeded } from './redis/scripts/probe.js'
 export { type RedisStore, type RedisStoreOptions, redisStore } from './redis/store.js'
 export {
   type HttpContext,
