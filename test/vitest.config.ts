@@ -21,11 +21,14 @@ if (!set) throw new Error(`SLUICE_TEST: expected ${Object.keys(SETS).join(', ')}
 const conditions = set.built ? ['node'] : ['@sluice/source', 'node']
 const filesIn = (folder: string) => `${folder}/**/*.test.ts`
 
+// Tests of the tools that build the packages.
+const TOOLS = '../tools/*/test/**/*.test.ts'
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    include: set.folders?.map(filesIn) ?? ['**/*.test.ts'],
+    include: set.folders?.map(filesIn) ?? ['**/*.test.ts', TOOLS],
     exclude: [...configDefaults.exclude, ...(set.without ?? []).map(filesIn)],
     // Many tests wait for most of their time, so that two cores do for three.
     maxWorkers: 3,

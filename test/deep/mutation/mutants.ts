@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { scriptsOf } from '../../../scripts/lib/lua-scripts.js'
-import { straighten } from '../../../scripts/lib/lua-straighten.js'
+import { optimise, scriptsOf } from '@sluice/lua-optimiser'
 import { type Token, tokensOf } from './tokens.js'
 
 const LUA = join(import.meta.dirname, '../../../lua')
@@ -40,7 +39,7 @@ export function scriptsWith(mutant?: Mutant): Scripts {
   const read = (name: string) => (name === mutant?.file ? mutant.source : luaOf(name))
   return scriptsOf(read, (source, known) => {
     const asked = JSON.stringify([source, known])
-    const text = unchanged.get(asked) ?? straighten(source, known)
+    const text = unchanged.get(asked) ?? optimise(source, known)
     if (!mutant) unchanged.set(asked, text)
     return text
   })

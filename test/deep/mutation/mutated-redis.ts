@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
+import { withSections } from '@sluice/lua-optimiser'
 import { Redis } from 'ioredis'
-import { withParts } from '../../../scripts/lib/lua.js'
 import { type Mutant, type Scripts, scriptsWith } from './mutants.js'
 
 const sha1 = (source: string) => createHash('sha1').update(source).digest('hex')
@@ -15,7 +15,7 @@ const PARTS = [...new Set((originals.decide as string).match(/(?<=^--@when )\w+$
 function scriptOf(scripts: Scripts, name: Name): string {
   const [script = '', ...chosen] = name.split(' ')
   const choice = Object.fromEntries(PARTS.map((part) => [part, chosen.includes(part)]))
-  return withParts(scripts[script] as string, choice)
+  return withSections(scripts[script] as string, choice)
 }
 
 /** Every script of the build, and every choice of the parts of `decide`. */

@@ -59,7 +59,7 @@ function dressed(address: string): fc.Arbitrary<string> {
 const of6 = (groups: readonly number[]) => groupsText(groups).chain(dressed)
 
 /** As itself, and in every IPv6 clothing that is no other address than this. */
-export const v4: fc.Arbitrary<Address> = fc.tuple(byte, byte, byte, byte).map((bytes) => {
+const v4: fc.Arbitrary<Address> = fc.tuple(byte, byte, byte, byte).map((bytes) => {
   const [a, b, c, d] = bytes
   const key = bytes.join('.')
   const low = [(a << 8) | b, (c << 8) | d]
@@ -72,7 +72,7 @@ export const v4: fc.Arbitrary<Address> = fc.tuple(byte, byte, byte, byte).map((b
 })
 
 /** IPv6, which counts by its first four groups. */
-export const v6: fc.Arbitrary<Address> = fc
+const v6: fc.Arbitrary<Address> = fc
   .array(group, { minLength: 8, maxLength: 8 })
   .filter((groups) => !standsForV4(groups))
   .map((groups) => ({ key: `${shortest(groups.slice(0, 4))}/64`, spellings: of6(groups) }))

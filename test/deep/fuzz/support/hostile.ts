@@ -30,7 +30,7 @@ export const text: fc.Arbitrary<string> = fc.oneof(
 )
 
 /** What a long key is kept as, which somebody may send as a key of his own. */
-export function likeHash(key: string): string {
+function likeHash(key: string): string {
   return `#${createHash('sha256').update(key, 'utf16le').digest('base64url').slice(0, 22)}`
 }
 

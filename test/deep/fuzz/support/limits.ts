@@ -42,7 +42,7 @@ const made = <T>(make: Maker, options: fc.Arbitrary<T>): fc.Arbitrary<Limit | un
 const common = { name, limit: units, window }
 
 /** Any limit that can be made. */
-export const limit: fc.Arbitrary<Limit> = fc
+const limit: fc.Arbitrary<Limit> = fc
   .oneof(
     made(slidingLog, fc.record(common)),
     made(fixedWindow, fc.record({ ...common, unit, anchor: fc.constantFrom('clock', 'first-request') })),

@@ -11,7 +11,7 @@ import { CONSUME, RENEW } from '../../../support/inside.js'
 import type { Step, World } from './explore.js'
 import { Network } from './network.js'
 
-export const TTL_MS = 1000
+const TTL_MS = 1000
 
 /** What a holder does with its places, one thing after the other. */
 export type Deed = 'renew' | 'release' | 'refund'
