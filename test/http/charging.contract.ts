@@ -451,17 +451,20 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
       })
 
       test('a request that is answered 413 while it is handled counts, so that no client gets its work done for nothing', async () => {
-        const app = await start(limited({ count: 'success' }), async () => {
-          await pause(60)
-          return { status: 200, text: 'late' }
-        })
-        for (const remaining of [4, 3]) {
+        let answer = () => {}
+        const answered = () =>
+          new Promise<Awaited<ReturnType<Answering>>>((resolve) => {
+            answer = () => resolve({ status: 200, text: 'late' })
+          })
+        const app = await start(limited({ count: 'success' }), answered)
+        for (const [before, remaining] of [4, 3].entries()) {
           const { response, request } = chunkedPost(app)
           request.write('x'.repeat(60))
-          await pause(20)
+          await expect.poll(() => app.ran.length).toBe(before + 1)
           request.write('x'.repeat(60))
           expect((await response).statusCode).toBe(413)
           request.destroy()
+          answer()
           await expect.poll(() => left(app)).toBe(remaining)
         }
       })
