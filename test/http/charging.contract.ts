@@ -457,10 +457,11 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
             answer = () => resolve({ status: 200, text: 'late' })
           })
         const app = await start(limited({ count: 'success' }), answered)
-        for (const [before, remaining] of [4, 3].entries()) {
+        for (const remaining of [4, 3]) {
           const { response, request } = chunkedPost(app)
           request.write('x'.repeat(60))
-          await expect.poll(() => app.ran.length).toBe(before + 1)
+          // Time for the handler to begin, where the framework does not read the body first.
+          await pause(20)
           request.write('x'.repeat(60))
           expect((await response).statusCode).toBe(413)
           request.destroy()
