@@ -25,6 +25,7 @@ import { type Duration, durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
 import { knownOptions } from '../util/validate.js'
+import { LIMITER_WARNINGS, type LimiterWarningsOption, Warnings } from '../util/warnings.js'
 import {
   type Charge,
   checkActualCost,
@@ -35,11 +36,14 @@ import {
 } from '../verdict/verdict.js'
 import { isUnavailable, LocalFallback, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
 import { Resets } from './resets.js'
+import { adviseOnSetUp } from './set-up-advice.js'
 import { type AcquireOptions, acquireOptions, type Waiter, type WaitOptions, WaitQueues } from './wait-queue.js'
 
 export interface LimiterOptions<Subject> extends PolicyOptions<Subject>, UnavailableOptions {
   /** Where state lives. @default a memory store of this limiter's own */
   readonly store?: Store
+  /** Silences warnings of this limiter, one by one: `{ SLUICE_SAME_NAME: false }`. */
+  readonly warnings?: LimiterWarningsOption
 }
 
 export interface CostOptions {
@@ -77,9 +81,11 @@ export interface BlockOptions {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function createLimiter<Subject = string>(options: LimiterOptions<Subject>): Limiter<Subject> {
-  knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store'])
+  knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'warnings'])
   const { store = memoryStore() } = options
-  return new Limiter(choosePolicy(options), store, options)
+  const policy = choosePolicy(options)
+  adviseOnSetUp(policy.where, new Warnings(policy.where, LIMITER_WARNINGS, options.warnings), options)
+  return new Limiter(policy, store, options)
 }
 
 /** Permit ids are unique over processes and restarts: the id of this process, and a number. */

@@ -6,8 +6,8 @@ export interface HttpContext<Request = unknown> {
   readonly response: RawResponse
   /** The client's address by the framework's own trusted-proxy rules. */
   readonly ip: string | undefined
-  /** Whether `ip` may come from a header that a trusted proxy has set; undefined where that is not known. */
-  readonly trustsProxies?: boolean
+  /** What the framework is told of proxies: whose `X-Forwarded-For` is `ip` taken from; undefined where that is not known. */
+  readonly proxyTrust?: ProxyTrust
   readonly method: string
   /** The path as requested, without the query. */
   readonly path: string
@@ -30,11 +30,14 @@ export interface HttpContext<Request = unknown> {
   /** A response header that is already set. */
   getResponseHeader(name: string): string | undefined
   /**
-   * Makes what the framework adds to the raw response do nothing: called when the limiter has answered in the stead
-   * of a handler that may go on. The methods of the raw response do nothing already.
+   * Makes what the framework adds to the raw response do nothing: called when the limiter has sent the response while
+   * a handler may still run. The methods of the raw response are disabled already.
    */
-  silence?(): void
+  disableResponse?(): void
 }
+
+/** A setting that trusts everyone is named, with what to write instead, and the app that has it. */
+export type ProxyTrust = 'none' | 'named' | { readonly everyone: string; readonly remedy: string; readonly app: object }
 
 /** What every framework's request says the way Node read it; the rest is each adapter's own. */
 export abstract class RequestContext<Request extends NodeRequest> implements HttpContext<Request> {

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { HttpContext } from '../../request/context.js'
 import { acceptsEncoding } from '../response/negotiate.js'
 import { type Sample, watch } from './sample.js'
-import { Seats } from './seats.js'
+import { Semaphore } from './semaphore.js'
 
 const MAX_SAMPLE_BYTES = 64 * 1024
 const MAX_SAMPLES = 1000
@@ -25,7 +25,7 @@ interface Kept {
  */
 export class Samples {
   readonly #kept = new Map<string, Kept>()
-  readonly #watching = new Seats(MAX_WATCHED)
+  readonly #watching = new Semaphore(MAX_WATCHED)
   #bytes = 0
 
   /** The sample that answers a request. */
@@ -48,9 +48,9 @@ export class Samples {
 
   /** Looks on at the answer to a request, and keeps it in place of the one before; one that is not for all takes that away. */
   learnFrom(context: HttpContext<never>): void {
-    if (!this.#watching.take()) return
+    if (!this.#watching.tryAcquire()) return
     const response = context.response as unknown as ServerResponse
-    response.once('close', () => this.#watching.free())
+    response.once('close', () => this.#watching.release())
     watch(response, MAX_SAMPLE_BYTES, (sample) => this.#replace(keyOf(context), sample, context))
   }
 

@@ -6,33 +6,33 @@ import { Verdict } from '../../verdict/verdict.js'
 export interface TurnOptions {
   /** Longest wait, in ms; may be infinite. */
   readonly maxWaitMs: number
-  /** Goes before those that came up to this many ms earlier with none. @default 0 */
+  /** Goes before requests that came up to this many ms earlier with a head start of 0. @default 0 */
   readonly headStartMs?: number
-  /** Most that may wait in the line, this one included. @default no bound */
+  /** Most requests that wait in the queue, this one included. @default no bound */
   readonly size?: number
 }
 
-/** `gone` when the client has left. Else admitted and charged, or refused for longer than the wait may take. */
-export type LinedUp = Verdict | 'gone'
+/** `gone` when the client has left. Else a verdict: admitted and charged, or refused for longer than the wait may take. */
+export type TurnResult = Verdict | 'gone'
 
 const LEFT = new Error('the client has left')
 
-/** Waits in line with a refused request until it is admitted, the wait is too long, or the client leaves. */
-export async function lineUp<Request>(
+/** Queues a refused request until it is admitted, the wait is too long, or the client leaves. */
+export async function waitTurn<Request>(
   limiter: Limiter<Request>,
   context: HttpContext<Request>,
   cost: number,
   refusal: Verdict,
   options: TurnOptions,
   from: DecisionOptions | undefined,
-): Promise<LinedUp> {
+): Promise<TurnResult> {
   const leaving = new AbortController()
   const leave = () => leaving.abort(LEFT)
   if (isOver(context.response)) return 'gone'
   context.response.on('close', leave)
   try {
     const { signal } = leaving
-    // A turn that waited for others is no refusal to go by: it may be admitted now.
+    // No limit refused it, only requests before it: it may be admitted now.
     const last = refusal.limits.every(({ allowed }) => allowed) && !refusal.block ? undefined : refusal
     return await limiter.waitTurn(context.request, context, { ...options, cost, signal, refusal: last }, from)
   } catch (error) {
