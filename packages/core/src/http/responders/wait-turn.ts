@@ -2,6 +2,7 @@ import type { DecisionOptions, Limiter } from '../../limiter/limiter.js'
 import { WaitExceeded } from '../../limiter/wait-queue.js'
 import { type HttpContext, isOver } from '../../request/context.js'
 import { Verdict } from '../../verdict/verdict.js'
+import { listenTo } from '../response/shared-listener.js'
 
 export interface TurnOptions {
   /** Longest wait, in ms; may be infinite. */
@@ -27,9 +28,8 @@ export async function waitTurn<Request>(
   from: DecisionOptions | undefined,
 ): Promise<TurnResult> {
   const leaving = new AbortController()
-  const leave = () => leaving.abort(LEFT)
   if (isOver(context.response)) return 'gone'
-  context.response.on('close', leave)
+  const ignoreClose = listenTo(context.response, 'close', () => leaving.abort(LEFT))
   try {
     const { signal } = leaving
     // No limit refused it, only requests before it: it may be admitted now.
@@ -40,6 +40,6 @@ export async function waitTurn<Request>(
     if (!(error instanceof WaitExceeded)) throw error
     return Verdict.marked(error.refusal ?? refusal, { waitMs: error.waitMs ?? 0 })
   } finally {
-    context.response.removeListener('close', leave)
+    ignoreClose()
   }
 }
