@@ -1,4 +1,4 @@
-import { headerText, noSignedCookies, RequestContext, warnOfOpenProxy } from '@sluice/core'
+import { noSignedCookies, RequestContext, warnOfOpenProxy } from '@sluice/core'
 import type { Context } from 'koa'
 
 /** Koa's answers to what the core asks of a request. */
@@ -26,9 +26,5 @@ export class KoaContext extends RequestContext<Context> {
   signedCookie(name: string): string | undefined {
     if (!this.request.app.keys) throw noSignedCookies('set app.keys')
     return this.request.cookies.get(name, { signed: true })
-  }
-
-  getResponseHeader(name: string): string | undefined {
-    return headerText(this.request.res.getHeader(name))
   }
 }
