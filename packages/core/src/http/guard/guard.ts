@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
-import { type DecisionOptions, Limiter } from '../../limiter/limiter.js'
+import type { Limiter } from '../../limiter/limiter.js'
+import type { DecisionOptions } from '../../limiter/options.js'
 import { memoryStore } from '../../memory/store.js'
 import { choosePolicy } from '../../policy/tiers.js'
 import type { HttpContext } from '../../request/context.js'
@@ -18,6 +19,7 @@ import { headerWriters } from '../headers/table.js'
 import type { HeaderField, HeaderWriter } from '../headers/writer.js'
 import { anonymousBy } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
+import { RequestLimiter } from '../identity/request-limiter.js'
 import { Responders } from '../responders/choice.js'
 import { lineUp } from '../responders/line-up.js'
 import { reject } from '../responders/reject.js'
@@ -75,7 +77,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   const responders = new Responders(where, respond, policy.limits)
   const enforcement = new Enforcement(where, policy.name, options)
   const writers = headerWriters(where, headers)
-  const limiter = new Limiter(policy, store, options, true, anonymousBy<Request>(where, anonymous))
+  const limiter = new RequestLimiter(policy, store, options, anonymousBy<Request>(where, anonymous))
   if (options.priority === undefined && limiter.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, or nobody could use what is kept', undefined)
   }
@@ -172,11 +174,11 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     if (units === undefined)
       throw new SluiceError('INVALID_COST', `${where}: cost: expected a whole number, got undefined`)
     const from = askedWith(context)
-    if (!responders.linesUp || units === 0 || !limiter.hasWaiters(context.request, context)) {
-      return limiter.decideRequest(context.request, context, units, from)
+    if (!responders.linesUp || units === 0 || !limiter.hasWaiters(context)) {
+      return limiter.decideRequest(context, units, from)
     }
     // Nobody overtakes those who wait: whatever room there is, is theirs.
-    const seen = limiter.decideRequest(context.request, context, units, from, PEEK)
+    const seen = limiter.decideRequest(context, units, from, PEEK)
     return seen instanceof Promise ? seen.then(behindOthers) : seen && behindOthers(seen)
   }
 

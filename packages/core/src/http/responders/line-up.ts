@@ -1,5 +1,5 @@
-import type { DecisionOptions, Limiter } from '../../limiter/limiter.js'
-import { WaitExceeded } from '../../limiter/wait-queue.js'
+import type { DecisionOptions } from '../../limiter/options.js'
+import { WaitExceeded, type WaitOptions } from '../../limiter/wait-queue.js'
 import { type HttpContext, isOver } from '../../request/context.js'
 import { Verdict } from '../../verdict/verdict.js'
 
@@ -15,11 +15,16 @@ export interface TurnOptions {
 /** `gone` when the client has left. Else admitted and charged, or refused for longer than the wait may take. */
 export type LinedUp = Verdict | 'gone'
 
+/** A limiter whose requests can wait: a `RequestLimiter`. */
+interface Queueing<Request> {
+  waitTurn(context: HttpContext<Request>, wait: WaitOptions, options?: DecisionOptions): Promise<Verdict>
+}
+
 const LEFT = new Error('the client has left')
 
 /** Waits in line with a refused request until it is admitted, the wait is too long, or the client leaves. */
 export async function lineUp<Request>(
-  limiter: Limiter<Request>,
+  limiter: Queueing<Request>,
   context: HttpContext<Request>,
   cost: number,
   refusal: Verdict,
@@ -34,7 +39,7 @@ export async function lineUp<Request>(
     const { signal } = leaving
     // A turn that waited for others is no refusal to go by: it may be admitted now.
     const last = refusal.limits.every(({ allowed }) => allowed) && !refusal.block ? undefined : refusal
-    return await limiter.waitTurn(context.request, context, { ...options, cost, signal, refusal: last }, from)
+    return await limiter.waitTurn(context, { ...options, cost, signal, refusal: last }, from)
   } catch (error) {
     if (leaving.signal.aborted) return 'gone'
     if (!(error instanceof WaitExceeded)) throw error
