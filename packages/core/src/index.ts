@@ -45,7 +45,7 @@ export type {
 export { type ShadowBody, type ShadowOptions, shadow } from './http/responders/shadow.js'
 export { type TarpitOptions, tarpit } from './http/responders/tarpit.js'
 export { type ThrottleOptions, throttle } from './http/responders/throttle.js'
-export type { TurnOptions, TurnResult } from './http/responders/wait-turn.js'
+export type { TurnOptions, TurnResult } from './http/responders/turn.js'
 export { streamEnd } from './http/response/handler-end.js'
 export type { UnavailableOptions } from './limiter/fallback.js'
 export { type BlockOptions, type CostOptions, createLimiter, Limiter, type LimiterOptions } from './limiter/limiter.js'

@@ -284,7 +284,7 @@ class MemoryStore implements Store {
   }
 }
 
-/** A refused request is not in flight: nobody would free the place it took. */
+/** A refused request is not in flight, so no one would release its permit. */
 function chargeRefused({ kernel }: Cell, table: Table, cost: number, permitId: string): void {
   if (cost !== 0 && kernel !== 'concurrency') table.charge(cost, permitId)
 }

@@ -26,9 +26,9 @@ export interface LimitReport {
   readonly name: string
   /** The factory that makes such limits, such as `'slidingLog'`. */
   readonly algorithm: string
-  /** Units in `windowMs`; places in flight for `concurrency`. */
+  /** Units in `windowMs`; for `concurrency` the most permits. */
   readonly limit: number
-  /** Milliseconds; for `concurrency` how long a place is held at most, its `ttl`. */
+  /** Milliseconds; for `concurrency` its `ttl`, how long a permit is held unless renewed. */
   readonly windowMs: number
   /** Most units that can be admitted at one instant. */
   readonly capacity: number
@@ -134,7 +134,7 @@ export class Verdict {
   readonly delayMs: number
   /** Why and how long, when `reason` is `blocked`. */
   readonly block: BlockReport | undefined
-  /** Units charged to each limit that counts requests or places; 0 for a peek or a refusal. */
+  /** Units charged to each limit that counts requests or permits; 0 for a peek or a refusal. */
   readonly cost: number
   /** The tier whose limits decided; undefined without tiers. */
   readonly tier: string | undefined
@@ -213,7 +213,7 @@ export class Verdict {
    * @throws SluiceError `INVALID_COST` for more than was charged
    */
   async settle(actualCost: number): Promise<boolean> {
-    if (Verdict.chargeOf(this)) return this.#from.limiter.settle(this, actualCost)
+    if (Verdict.chargeOf(this)) return this.#from.charges.settle(this, actualCost)
     checkActualCost('settle', actualCost, Verdict.mostToSettle(this))
     return false
   }
@@ -304,7 +304,7 @@ export class Verdict {
 
 /** What a verdict knows of the decision beside the store's answer. */
 export interface DecidedBy {
-  readonly limiter: { settle(verdict: Verdict, actualCost: number): Promise<boolean> }
+  readonly charges: { settle(verdict: Verdict, actualCost: number): Promise<boolean> }
   readonly kind: VerdictKind
   /** What was charged is given back to it; undefined where none decided. */
   readonly store: Store | undefined
@@ -359,7 +359,13 @@ export function checkActualCost(where: string, actualCost: unknown, charged: num
 }
 
 /** What all limits say together, of whatever kind they are. */
-function aggregateVerdict(request: StoreRequest, result: StoreResult, from: DecidedBy, charged: boolean, marks: Marks): Verdict {
+function aggregateVerdict(
+  request: StoreRequest,
+  result: StoreResult,
+  from: DecidedBy,
+  charged: boolean,
+  marks: Marks,
+): Verdict {
   const { block, values, offset } = result
   const untilMs = block?.remainingMs ?? from.tryAgainMs
   // Behind a line nobody is admitted, whatever room there is.

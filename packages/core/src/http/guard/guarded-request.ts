@@ -1,16 +1,16 @@
 import { Readable } from 'node:stream'
 import type { HttpContext } from '../../request/context.js'
-import { heed } from '../../util/warn-on-rejection.js'
+import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { Verdict } from '../../verdict/verdict.js'
 import type { Charging } from '../charging/charging.js'
 import { releasePermits } from '../charging/permits.js'
 import { type Action, type Ending, isLater } from '../responders/responder.js'
-import { waitTurn } from '../responders/wait-turn.js'
 import { ensureCloseEvent } from '../response/close-event.js'
 import { isDisabled } from '../response/disabled-response.js'
 import { waitWithClient } from '../response/wait.js'
 import { checkReply, ENDED, type Outcome, quotaHeaders, refusalOutcome, replyOutcome, SKIPPED } from './outcome.js'
 import type { GuardParts } from './parts.js'
+import { waitTurn } from './wait-turn.js'
 import { whenKnown } from './when-known.js'
 
 type Later<T> = T | Promise<T>
@@ -149,7 +149,7 @@ export class GuardedRequest<Request> {
     const { where, onVerdict, enforcement, responders, writers } = this.#guard
     const context = this.#context
     if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
-    if (onVerdict) heed(`${where}: onVerdict`, onVerdict(context.request, verdict, context))
+    if (onVerdict) warnOnRejection(`${where}: onVerdict`, onVerdict(context.request, verdict, context))
     if (ending === 'gone') return this.#end(verdict)
     // A limiter, this one or another, has replied 413 meanwhile.
     if (isDisabled(context.response)) return this.#discard(verdict, ending)

@@ -1,26 +1,16 @@
-import type { DecisionOptions, Limiter } from '../../limiter/limiter.js'
+import type { DecisionOptions } from '../../limiter/options.js'
 import { WaitExceeded } from '../../limiter/wait-queue.js'
 import { type HttpContext, isOver } from '../../request/context.js'
 import { Verdict } from '../../verdict/verdict.js'
+import type { RequestLimiter } from '../identity/request-limiter.js'
+import type { TurnOptions, TurnResult } from '../responders/turn.js'
 import { listenTo } from '../response/shared-listener.js'
-
-export interface TurnOptions {
-  /** Longest wait, in ms; may be infinite. */
-  readonly maxWaitMs: number
-  /** Goes before requests that came up to this many ms earlier with a head start of 0. @default 0 */
-  readonly headStartMs?: number
-  /** Most requests that wait in the queue, this one included. @default no bound */
-  readonly size?: number
-}
-
-/** `gone` when the client has left. Else a verdict: admitted and charged, or refused for longer than the wait may take. */
-export type TurnResult = Verdict | 'gone'
 
 const LEFT = new Error('the client has left')
 
 /** Queues a refused request until it is admitted, the wait is too long, or the client leaves. */
 export async function waitTurn<Request>(
-  limiter: Limiter<Request>,
+  limiter: RequestLimiter<Request>,
   context: HttpContext<Request>,
   cost: number,
   refusal: Verdict,
@@ -34,7 +24,7 @@ export async function waitTurn<Request>(
     const { signal } = leaving
     // No limit refused it, only requests before it: it may be admitted now.
     const last = refusal.limits.every(({ allowed }) => allowed) && !refusal.block ? undefined : refusal
-    return await limiter.waitTurn(context.request, context, { ...options, cost, signal, refusal: last }, from)
+    return await limiter.waitTurn(context, { ...options, cost, signal, refusal: last }, from)
   } catch (error) {
     if (leaving.signal.aborted) return 'gone'
     if (!(error instanceof WaitExceeded)) throw error
