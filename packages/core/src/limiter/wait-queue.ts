@@ -83,7 +83,7 @@ export function acquireOptions(where: string, options: AcquireOptions): WaitOpti
  * stay exact across processes; the order holds within a process.
  *
  * Holds for every order in which the store may reply, time may pass, and others may leave or refund
- * (`test/interleavings/lines.test.ts`): each waiter gets one result, the admitted are charged and no others are, no
+ * (`test/deep/interleavings/lines.test.ts`): each waiter gets one result, the admitted are charged and no others are, no
  * waiter sleeps while this process knows of room, and a queue is removed with its last waiter.
  */
 export class WaitQueues {
