@@ -26,7 +26,6 @@ export {
   type UserOptions,
 } from './http/identity/extractors.js'
 export { byIp, type IpOptions } from './http/identity/ip.js'
-export { warnOfOpenProxy } from './http/identity/open-proxy.js'
 export { byRoute, type RouteOptions } from './http/identity/route.js'
 export { noSignedCookies, signedCookieText } from './http/identity/signed-cookie.js'
 export { type DegradeOptions, degrade } from './http/responders/degrade.js'
@@ -80,8 +79,17 @@ export { type SlidingWindowOptions, slidingWindow } from './policy/limits/slidin
 export type { PolicyOptions } from './policy/policy.js'
 export type { PriorityOption } from './policy/priority.js'
 export type { StoreState } from './redis/breaker.js'
+export { KEY_LAYOUT } from './redis/scripts/keys.js'
+export { commandsNeeded } from './redis/scripts/probe.js'
 export { type RedisStore, type RedisStoreOptions, redisStore } from './redis/store.js'
-export { type HttpContext, headerText, pathOf, type RawResponse, RequestContext } from './request/context.js'
+export {
+  type HttpContext,
+  headerText,
+  type ProxyTrust,
+  pathOf,
+  type RawResponse,
+  RequestContext,
+} from './request/context.js'
 export type { Identity, IdentityByKind, KeyValue } from './store/identity.js'
 export type {
   BlockReport,

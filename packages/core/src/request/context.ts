@@ -8,8 +8,8 @@ export interface HttpContext<Request = unknown> {
   readonly response: RawResponse
   /** The client's address by the framework's own trusted-proxy rules. */
   readonly ip: string | undefined
-  /** Whether `ip` may come from a header that a trusted proxy has set; undefined where that is not known. */
-  readonly trustsProxies?: boolean
+  /** What the framework is told of proxies: whose `X-Forwarded-For` is `ip` taken from; undefined where that is not known. */
+  readonly proxyTrust?: ProxyTrust
   readonly method: string
   /** The path as requested, without the query. */
   readonly path: string
@@ -37,6 +37,9 @@ export interface HttpContext<Request = unknown> {
    */
   disableResponse?(): void
 }
+
+/** A setting that trusts everyone is named, with what to write instead, and the app that has it. */
+export type ProxyTrust = 'none' | 'named' | { readonly everyone: string; readonly remedy: string; readonly app: object }
 
 /** A context of a request with Node's fields, as every framework has them; the rest is each adapter's own. */
 export abstract class RequestContext<Request extends NodeRequest> implements HttpContext<Request> {

@@ -3,8 +3,9 @@ import type { HttpContext, RawResponse } from '../../request/context.js'
 import { rawRequest } from '../../request/raw-request.js'
 import type { Store } from '../../store/store.js'
 import { type Duration, durationMs } from '../../util/duration.js'
-import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
+import { invalidPolicy, SluiceError } from '../../util/errors.js'
 import { wholeNumber } from '../../util/validate.js'
+import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { Verdict } from '../../verdict/verdict.js'
 import type { Reply } from '../responders/responder.js'
 import { isDisabled } from '../response/disabled-response.js'
@@ -50,9 +51,10 @@ export function chargingFor<Request>(
   options: ChargingOptions,
   limiter: Limiter<Request>,
   store: Store,
+  warnings: Warnings<LimiterWarning>,
 ): Charging<Request> | undefined {
   const { maxWait, maxBodyBytes, requireLength = false } = options
-  const count = countBy(where, options.count)
+  const count = countBy(where, options.count, warnings)
   if (maxBodyBytes !== undefined) wholeNumber(where, 'maxBodyBytes', maxBodyBytes, 0)
   if (maxWait !== undefined && !count) {
     throw new SluiceError('INVALID_POLICY', `${where}: maxWait: expected none without count`)
@@ -179,17 +181,5 @@ export class Charging<Request> {
  */
 function outcome(count: CountFunction, response: RawResponse, verdict: Verdict): boolean {
   if (!response.headersSent || response.statusCode === undefined || isDisabled(response)) return true
-  try {
-    const counts: unknown = count(response.statusCode, verdict)
-    if (typeof counts === 'boolean') return counts
-    warn(`expected true or false, got ${show(counts)}`)
-  } catch (error) {
-    warn(error instanceof Error ? error.message : String(error))
-  }
-  return true
-}
-
-/** The response is out, so no error handler can take this. */
-function warn(what: string): void {
-  process.emitWarning(`count: ${what}; the request counts`, { type: 'SluiceWarning', code: 'SLUICE_COUNT_FAILED' })
+  return count(response.statusCode, verdict)
 }

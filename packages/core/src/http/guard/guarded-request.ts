@@ -30,6 +30,7 @@ export class GuardedRequest<Request> {
   run(): Later<Outcome> {
     const { skip } = this.#guard
     const context = this.#context
+    this.#guard.advice.request(context)
     ensureCloseEvent(context.response)
     if (!skip) return this.#receive()
     // Any thenable is awaited: taken for a boolean it would be truthy, and skip every request.
@@ -75,6 +76,7 @@ export class GuardedRequest<Request> {
   /** `isShared`: whether the store that decided may hold charges of other processes. */
   #handleVerdict(verdict: Verdict | undefined, isShared: boolean): Later<Outcome> {
     if (!verdict) return SKIPPED
+    this.#guard.advice.verdict(verdict)
     const { charging, enforcement } = this.#guard
     const mayChange = charging !== undefined && !verdict.allowed && enforcement.covers(verdict)
     return mayChange ? this.#reconsider(charging, verdict, isShared) : this.#respond(verdict)

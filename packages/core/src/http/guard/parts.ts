@@ -1,7 +1,9 @@
+import { adviseOnSetUp } from '../../limiter/set-up-advice.js'
 import { memoryStore } from '../../memory/store.js'
 import { choosePolicy } from '../../policy/tiers.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../../util/validate.js'
+import { LIMITER_WARNINGS, Warnings } from '../../util/warnings.js'
 import { type Charging, chargingFor } from '../charging/charging.js'
 import { type Permits, permitsFor } from '../charging/permits.js'
 import { headerWriters } from '../headers/table.js'
@@ -15,11 +17,13 @@ import { Decider } from './decider.js'
 import { Enforcement } from './enforcement.js'
 import { InvalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
+import { RequestAdvice } from './request-advice.js'
 
 /** What a guard is made of, one for all its requests. */
 export interface GuardParts<Request> {
   /** How errors name the limiter. */
   readonly where: string
+  readonly advice: RequestAdvice<Request>
   readonly skip: RateLimitOptions<Request>['skip']
   readonly cost: NonNullable<RateLimitOptions<Request>['cost']>
   readonly onVerdict: RateLimitOptions<Request>['onVerdict']
@@ -46,6 +50,8 @@ export function guardParts<Request>(options: RateLimitOptions<Request>): GuardPa
   const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11', anonymous = 'error', onVerdict } = options
   const policy = choosePolicy<Request>({ ...options, key })
   const { where } = policy
+  const warnings = new Warnings(where, LIMITER_WARNINGS, options.warnings)
+  adviseOnSetUp(where, warnings, options)
   if (typeof cost !== 'function') wholeNumber(where, 'cost', cost, 0)
   optionalFunction(where, 'skip', skip)
   optionalFunction(where, 'onVerdict', onVerdict)
@@ -56,14 +62,16 @@ export function guardParts<Request>(options: RateLimitOptions<Request>): GuardPa
   if (options.priority === undefined && limiter.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
   }
-  const charging = chargingFor(where, options, limiter, store)
-  const invalid = new InvalidRequests(policy, options.onInvalid ?? 'reject', enforcement.onlyReports)
+  const charging = chargingFor(where, options, limiter, store, warnings)
+  const invalid = new InvalidRequests(policy, options.onInvalid ?? 'reject', enforcement.onlyReports, warnings)
   const permits = permitsFor(where, limiter)
   // A request that waits for room, or for the outcome of others, needs the state of now.
   const fresh = responders.queues || options.count !== undefined
   const decider = new Decider(where, limiter, charging, responders.queues, fresh)
+  const isByAddress = policy.all.some(({ kinds }) => kinds.some((kind) => kind.split('+').includes('ip')))
   return {
     where,
+    advice: new RequestAdvice(where, warnings, isByAddress),
     skip,
     cost,
     onVerdict,
