@@ -1,4 +1,4 @@
-import { headerText, noSignedCookies, type ProxyTrust, RequestContext, signedCookieText } from '@sluice/core'
+import { noSignedCookies, type ProxyTrust, RequestContext, signedCookieText } from '@sluice/core'
 import type { Request, Response } from 'express'
 
 /** Express's answers to what the core asks of a request. */
@@ -45,10 +45,6 @@ export class ExpressContext extends RequestContext<Request> {
     const { signedCookies, secret } = this.request as Request & { secret?: unknown }
     if (!signedCookies || !secret) throw noSignedCookies('use cookie-parser with a secret before this limiter')
     return Object.hasOwn(signedCookies, name) ? signedCookieText(signedCookies[name]) : undefined
-  }
-
-  getResponseHeader(name: string): string | undefined {
-    return headerText(this.response.getHeader(name))
   }
 
   /** `res.sendFile` fails once headers have been sent. */

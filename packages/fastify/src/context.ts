@@ -43,7 +43,7 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
     return (signed && unsignCookie.call(this.request, signed).value) || undefined
   }
 
-  getResponseHeader(name: string): string | undefined {
+  override getResponseHeader(name: string): string | undefined {
     return headerText(this.reply.getHeader(name))
   }
 

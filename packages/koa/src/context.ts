@@ -1,4 +1,4 @@
-import { headerText, noSignedCookies, type ProxyTrust, RequestContext } from '@sluice/core'
+import { noSignedCookies, type ProxyTrust, RequestContext } from '@sluice/core'
 import type { Context } from 'koa'
 
 /** Koa's answers to what the core asks of a request. */
@@ -32,9 +32,5 @@ export class KoaContext extends RequestContext<Context> {
   signedCookie(name: string): string | undefined {
     if (!this.request.app.keys) throw noSignedCookies('set app.keys')
     return this.request.cookies.get(name, { signed: true })
-  }
-
-  getResponseHeader(name: string): string | undefined {
-    return headerText(this.request.res.getHeader(name))
   }
 }

@@ -1,3 +1,5 @@
+import type { ServerResponse } from 'node:http'
+
 /** A request as the core sees it, whatever the framework. Adapters make one per request. */
 export interface HttpContext<Request = unknown> {
   /** What the framework hands to its handlers; the first argument of every user function. */
@@ -39,10 +41,10 @@ export interface HttpContext<Request = unknown> {
 /** A setting that trusts everyone is named, with what to write instead, and the app that has it. */
 export type ProxyTrust = 'none' | 'named' | { readonly everyone: string; readonly remedy: string; readonly app: object }
 
-/** What every framework's request says the way Node read it; the rest is each adapter's own. */
+/** A context of a request with Node's fields, as every framework has them; the rest is each adapter's own. */
 export abstract class RequestContext<Request extends NodeRequest> implements HttpContext<Request> {
   readonly request: Request
-  abstract readonly response: RawResponse
+  abstract readonly response: RawResponse & Pick<ServerResponse, 'getHeader'>
   abstract readonly ip: string | undefined
   abstract readonly route: string | undefined
 
@@ -51,15 +53,15 @@ export abstract class RequestContext<Request extends NodeRequest> implements Htt
   }
 
   get method(): string {
-    return this.request.method
+    return this.request.method ?? 'GET'
   }
 
   get path(): string {
-    return pathOf(this.request.originalUrl)
+    return pathOf(this.target)
   }
 
   get target(): string {
-    return this.request.originalUrl
+    return this.request.originalUrl ?? this.request.url ?? '/'
   }
 
   header(name: string): string | undefined {
@@ -70,12 +72,16 @@ export abstract class RequestContext<Request extends NodeRequest> implements Htt
 
   abstract signedCookie(name: string): string | undefined
 
-  abstract getResponseHeader(name: string): string | undefined
+  getResponseHeader(name: string): string | undefined {
+    return headerText(this.response.getHeader(name))
+  }
 }
 
 interface NodeRequest {
-  readonly method: string
-  readonly originalUrl: string
+  readonly method?: string | undefined
+  /** The request target where the framework changes `url`. */
+  readonly originalUrl?: string
+  readonly url?: string | undefined
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
 }
 

@@ -20,26 +20,18 @@ export function enforce<Request, Context extends HttpContext<Request>>(
     next(failure(thrown))
     return
   }
-  if (outcome instanceof Promise) applyLater(outcome, context, write, next, failure)
-  else apply(outcome, context, write, next)
-}
-
-type Write<Context> = (outcome: Outcome, context: Context) => void
-type Next = (error?: unknown) => void
-
-// Apart, so that decisions without a promise allocate no closures.
-function applyLater<Context>(
-  outcome: Promise<Outcome>,
-  context: Context,
-  write: Write<Context>,
-  next: Next,
-  failure: (thrown: unknown) => object,
-): void {
+  if (!(outcome instanceof Promise)) {
+    apply(outcome, context, write, next)
+    return
+  }
   outcome.then(
     (late) => apply(late, context, write, next),
     (thrown) => next(failure(thrown)),
   )
 }
+
+type Write<Context> = (outcome: Outcome, context: Context) => void
+type Next = (error?: unknown) => void
 
 function apply<Context>(outcome: Outcome, context: Context, write: Write<Context>, next: Next): void {
   try {

@@ -1,4 +1,5 @@
 import type { RawResponse } from '../../request/context.js'
+import { listenTo } from '../response/shared-listener.js'
 
 /** Callback middleware: calls `next()`, fails with `next(error)`, or sends the response itself. */
 export type CallbackMiddleware = (next: (...failure: unknown[]) => void) => void
@@ -24,7 +25,10 @@ export function runAfterMiddleware<T>(
   return new Promise<void>((resolve) => {
     wake = resolve
     // Not `close`: the handler of a client that has left meanwhile runs, as it does behind any other middleware.
-    response.on('finish', resolve)
+    const ignoreFinish = listenTo(response, 'finish', () => {
+      ignoreFinish()
+      resolve()
+    })
   }).then(() => proceed?.())
 }
 

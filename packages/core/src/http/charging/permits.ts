@@ -6,6 +6,7 @@ import { isThenable } from '../../util/thenable.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { handlerEnd } from '../response/handler-end.js'
 import { abortResponse, http2Stream, sentBytes } from '../response/sent-bytes.js'
+import { listenTo } from '../response/shared-listener.js'
 import { wasRejectedUnread } from './body.js'
 
 /** Milliseconds. */
@@ -14,7 +15,7 @@ export interface PermitTimes {
   readonly shortestTtlMs: number
   /** Longest such time, of limits that are decided together. */
   readonly longestTtlMs: number
-  /** Longest time in which bytes of a response wait and none emitClose. */
+  /** Longest time in which bytes of a response wait and none leave. */
   readonly maxHoldMs: number
 }
 
@@ -26,7 +27,8 @@ interface Held {
   readonly permits: Permits
   readonly verdict: Verdict
   readonly response: RawResponse
-  readonly over: () => void
+  /** Stops listening for the end of the response. */
+  ignore: () => void
   /** Whether the client left before the response began: then held until the handler is done, but not renewed. */
   hasLeft: boolean
   /** Whether the handler has sent a response after that. */
@@ -85,7 +87,7 @@ export class Permits {
       permits: this,
       verdict,
       response,
-      over: () => this.#over(held),
+      ignore: () => {},
       hasLeft: false,
       hasResponded: false,
       result: undefined,
@@ -102,11 +104,15 @@ export class Permits {
       this.#over(held)
       return
     }
-    // A response that is sent emits both, one that is cut off only `close`.
-    response.on('finish', held.over)
-    response.on('close', held.over)
+    const over = () => this.#over(held)
+    // A response that is sent emits both, an aborted one only `close`.
+    const ignored = [listenTo(response, 'finish', over), listenTo(response, 'close', over)]
+    const stream = http2Stream(response)
     // Over HTTP/2 those wait for the end of the request, which a client may keep open.
-    http2Stream(response)?.on('finish', held.over)
+    if (stream) ignored.push(listenTo(stream, 'finish', over))
+    held.ignore = () => {
+      for (const ignore of ignored) ignore()
+    }
   }
 
   /** @internal Every `ttl / 3`, while permits are held. */
@@ -133,7 +139,7 @@ export class Permits {
   }
 
   #over(held: Held): void {
-    this.#ignore(held)
+    held.ignore()
     if (hasBegun(held.response)) void this.release(held)
     else this.#awaitHandler(held)
   }
@@ -169,18 +175,12 @@ export class Permits {
 
   #forget(held: Held): boolean {
     if (!this.#held.delete(held)) return false
-    this.#ignore(held)
+    held.ignore()
     if (this.#held.size === 0) {
       clearInterval(this.#timer)
       this.#timer = undefined
     }
     return true
-  }
-
-  #ignore({ response, over }: Held): void {
-    response.removeListener('finish', over)
-    response.removeListener('close', over)
-    http2Stream(response)?.removeListener('finish', over)
   }
 }
 

@@ -1,16 +1,17 @@
-import type { DecisionOptions, Limiter } from '../../limiter/limiter.js'
+import type { DecisionOptions } from '../../limiter/options.js'
 import type { HttpContext } from '../../request/context.js'
 import { PEEK } from '../../store/store.js'
 import { SluiceError } from '../../util/errors.js'
 import { Verdict } from '../../verdict/verdict.js'
 import type { Charging } from '../charging/charging.js'
+import type { RequestLimiter } from '../identity/request-limiter.js'
 
 const FRESH: DecisionOptions = Object.freeze({ fresh: true })
 
 /** Asks the limiter for verdicts on requests: with the bytes that they may send, and behind requests that already wait. */
 export class Decider<Request> {
   readonly #where: string
-  readonly #limiter: Limiter<Request>
+  readonly #limiter: RequestLimiter<Request>
   readonly #charging: Charging<Request> | undefined
   readonly #queues: boolean
   readonly #fresh: boolean
@@ -20,7 +21,7 @@ export class Decider<Request> {
    */
   constructor(
     where: string,
-    limiter: Limiter<Request>,
+    limiter: RequestLimiter<Request>,
     charging: Charging<Request> | undefined,
     queues: boolean,
     fresh: boolean,
@@ -38,12 +39,11 @@ export class Decider<Request> {
     if (units === undefined)
       throw new SluiceError('INVALID_COST', `${this.#where}: cost: expected a whole number, got undefined`)
     const options = this.optionsFor(context)
-    const { request } = context
-    if (!this.#queues || units === 0 || !this.#limiter.hasWaiters(request, context)) {
-      return this.#limiter.decideRequest(request, context, units, options)
+    if (!this.#queues || units === 0 || !this.#limiter.hasWaiters(context)) {
+      return this.#limiter.decideRequest(context, units, options)
     }
     // Requests that wait are first: any room belongs to them.
-    const peeked = this.#limiter.decideRequest(request, context, units, options, PEEK)
+    const peeked = this.#limiter.decideRequest(context, units, options, PEEK)
     return peeked instanceof Promise ? peeked.then(behindWaiters) : peeked && behindWaiters(peeked)
   }
 

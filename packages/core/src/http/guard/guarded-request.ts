@@ -5,12 +5,12 @@ import { Verdict } from '../../verdict/verdict.js'
 import type { Charging } from '../charging/charging.js'
 import { releasePermits } from '../charging/permits.js'
 import { type Action, type Ending, isLater } from '../responders/responder.js'
-import { waitTurn } from '../responders/wait-turn.js'
 import { ensureCloseEvent } from '../response/close-event.js'
 import { isDisabled } from '../response/disabled-response.js'
 import { waitWithClient } from '../response/wait.js'
 import { checkReply, ENDED, type Outcome, quotaHeaders, refusalOutcome, replyOutcome, SKIPPED } from './outcome.js'
 import type { GuardParts } from './parts.js'
+import { waitTurn } from './wait-turn.js'
 import { whenKnown } from './when-known.js'
 
 type Later<T> = T | Promise<T>

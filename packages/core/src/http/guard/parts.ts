@@ -1,4 +1,3 @@
-import { Limiter } from '../../limiter/limiter.js'
 import { adviseOnSetUp } from '../../limiter/set-up-advice.js'
 import { memoryStore } from '../../memory/store.js'
 import { choosePolicy } from '../../policy/tiers.js'
@@ -11,6 +10,7 @@ import { headerWriters } from '../headers/table.js'
 import type { HeaderWriter } from '../headers/writer.js'
 import { anonymousBy } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
+import { RequestLimiter } from '../identity/request-limiter.js'
 import { Responders } from '../responders/choice.js'
 import { reject } from '../responders/reject.js'
 import { Decider } from './decider.js'
@@ -27,7 +27,7 @@ export interface GuardParts<Request> {
   readonly skip: RateLimitOptions<Request>['skip']
   readonly cost: NonNullable<RateLimitOptions<Request>['cost']>
   readonly onVerdict: RateLimitOptions<Request>['onVerdict']
-  readonly limiter: Limiter<Request>
+  readonly limiter: RequestLimiter<Request>
   readonly decider: Decider<Request>
   readonly enforcement: Enforcement
   readonly responders: Responders<Request>
@@ -58,7 +58,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>): GuardPa
   const responders = new Responders(where, respond, policy.limits)
   const enforcement = new Enforcement(where, policy.name, options)
   const writers = headerWriters(where, headers)
-  const limiter = new Limiter(policy, store, options, true, anonymousBy<Request>(where, anonymous))
+  const limiter = new RequestLimiter(policy, store, options, anonymousBy<Request>(where, anonymous))
   if (options.priority === undefined && limiter.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
   }

@@ -40,7 +40,7 @@ function readValue(text: string): string | undefined {
   if (/[^ \t]/.test(text.slice(0, start) + text.slice(start + trimmed.length))) return undefined
   const bare = trimmed.startsWith('"') ? unquoted(trimmed, text) : trimmed
   const value = bare === undefined ? undefined : decoded(bare)
-  // A quote that was encoded stands where newer parsers emitClose a quote that was not.
+  // A quote that was encoded stands where newer parsers leave a quote that was not.
   return value === undefined || value.startsWith('"') || isJson(value) ? undefined : value
 }
 

@@ -9,7 +9,7 @@ import { credentials } from './credentials.js'
 import { needsContext } from './needs-context.js'
 
 export interface SecretOptions {
-  /** Whether the value is a secret, of which only the SHA-256 hash may emitClose the process. @default true */
+  /** Whether the value is a secret, of which only the SHA-256 hash may leave the process. @default true */
   readonly secret?: boolean
 }
 

@@ -6,6 +6,6 @@ export function needsContext<Subject>(name: string, context: HttpContext<Subject
   if (context) return context
   throw new SluiceError(
     'INVALID_KEY',
-    `${name}: expected an HTTP request, got none (outside of rateLimit, emitClose out key and pass the key itself)`,
+    `${name}: expected an HTTP request, got none (outside of rateLimit, leave out key and pass the key itself)`,
   )
 }

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import type { HttpContext } from '../../request/context.js'
 import type { LimitReport, Verdict } from '../../verdict/verdict.js'
 import type { HeaderField } from '../headers/writer.js'
-import type { TurnOptions, TurnResult } from './wait-turn.js'
+import type { TurnOptions, TurnResult } from './turn.js'
 
 declare module '../../policy/limits/limit.js' {
   interface CommonOptions<Subject> {

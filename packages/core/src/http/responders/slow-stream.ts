@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
+import { listenTo } from '../response/shared-listener.js'
 
-/** Slices emitClose this often: seldom enough to be cheap, often enough to look like a steady stream. */
+/** Slices leave this often: seldom enough to be cheap, often enough to look like a steady stream. */
 const SLICE_EVERY_MS = 50
 
 type Done = (error?: Error | null) => void
@@ -11,7 +12,7 @@ interface Piece {
 }
 
 /**
- * Slows a response down: after the first `after` bytes, `bytesPerSecond` emitClose, whoever writes them
+ * Slows a response down: after the first `after` bytes, `bytesPerSecond` leave, whoever writes them
  * and however. Writers see an ordinary response: `write` says false when they should wait, `drain`
  * says when to go on, `end` ends it once all has left. Holds what was written and has not left, no
  * copies; a writer that minds `drain` has no more than one write held.
@@ -24,7 +25,7 @@ export function slowDown(response: ServerResponse, bytesPerSecond: number, after
 
   const pieces: Piece[] = []
   let free = after
-  /** When the next slice may emitClose; 0 before the first. */
+  /** When the next slice may leave; 0 before the first. */
   let dueAt = 0
   let timer: NodeJS.Timeout | undefined
   let isFull = false
@@ -33,7 +34,7 @@ export function slowDown(response: ServerResponse, bytesPerSecond: number, after
   let isClosed = false
   let onEnd: Done | undefined
 
-  /** Sends what may emitClose by now, and comes back for the rest. */
+  /** Sends what may leave by now, and comes back for the rest. */
   function pump(): void {
     timer = undefined
     while (pieces.length > 0 && !isFull && !isClosed) {
@@ -120,7 +121,8 @@ export function slowDown(response: ServerResponse, bytesPerSecond: number, after
   response.write = slowWrite as typeof response.write
   response.end = slowEnd as typeof response.end
   response.emit = slowEmit as typeof response.emit
-  response.once('close', () => {
+  const ignoreClose = listenTo(response, 'close', () => {
+    ignoreClose()
     isClosed = true
     clearTimeout(timer)
     for (const { done } of pieces.splice(0))

@@ -9,7 +9,7 @@ import { slowDown } from './slow-stream.js'
 export interface ThrottleOptions<Request> {
   /** Bytes of the body per second, 1 or more; of each response, not of all together. */
   readonly bytesPerSecond: number
-  /** Bytes of each response that emitClose at full speed, 0 or more. @default 0 */
+  /** Bytes of each response that leave at full speed, 0 or more. @default 0 */
   readonly after?: number
   /** Most responses slowed down at once, over all keys; requests beyond are refused. 1 or more. @default 1000 */
   readonly maxConnections?: number

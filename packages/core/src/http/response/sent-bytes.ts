@@ -9,7 +9,7 @@ export function http2Stream(response: RawResponse): ServerHttp2Stream | undefine
 }
 
 /**
- * A number that changes whenever bytes of a response emitClose while others wait; undefined while none wait. It says
+ * A number that changes whenever bytes of a response leave while others wait; undefined while none wait. It says
  * nothing by itself: compare it with an earlier one.
  */
 export function sentBytes(response: RawResponse): number | undefined {

@@ -1,25 +1,16 @@
-import type { DecisionOptions, Limiter } from '../../limiter/limiter.js'
+import type { DecisionOptions } from '../../limiter/options.js'
 import { WaitExceeded } from '../../limiter/wait-queue.js'
 import { type HttpContext, isOver } from '../../request/context.js'
 import { Verdict } from '../../verdict/verdict.js'
-
-export interface TurnOptions {
-  /** Longest wait, in ms; may be infinite. */
-  readonly maxWaitMs: number
-  /** Goes before requests that came up to this many ms earlier with a head start of 0. @default 0 */
-  readonly headStartMs?: number
-  /** Most requests that wait in the queue, this one included. @default no bound */
-  readonly size?: number
-}
-
-/** `gone` when the client has left. Else a verdict: admitted and charged, or refused for longer than the wait may take. */
-export type TurnResult = Verdict | 'gone'
+import type { RequestLimiter } from '../identity/request-limiter.js'
+import type { TurnOptions, TurnResult } from '../responders/turn.js'
+import { listenTo } from '../response/shared-listener.js'
 
 const LEFT = new Error('the client has left')
 
 /** Queues a refused request until it is admitted, the wait is too long, or the client leaves. */
 export async function waitTurn<Request>(
-  limiter: Limiter<Request>,
+  limiter: RequestLimiter<Request>,
   context: HttpContext<Request>,
   cost: number,
   refusal: Verdict,
@@ -27,19 +18,18 @@ export async function waitTurn<Request>(
   from: DecisionOptions | undefined,
 ): Promise<TurnResult> {
   const leaving = new AbortController()
-  const leave = () => leaving.abort(LEFT)
   if (isOver(context.response)) return 'gone'
-  context.response.on('close', leave)
+  const ignoreClose = listenTo(context.response, 'close', () => leaving.abort(LEFT))
   try {
     const { signal } = leaving
     // No limit refused it, only requests before it: it may be admitted now.
     const last = refusal.limits.every(({ allowed }) => allowed) && !refusal.block ? undefined : refusal
-    return await limiter.waitTurn(context.request, context, { ...options, cost, signal, refusal: last }, from)
+    return await limiter.waitTurn(context, { ...options, cost, signal, refusal: last }, from)
   } catch (error) {
     if (leaving.signal.aborted) return 'gone'
     if (!(error instanceof WaitExceeded)) throw error
     return Verdict.marked(error.refusal ?? refusal, { waitMs: error.waitMs ?? 0 })
   } finally {
-    context.response.removeListener('close', leave)
+    ignoreClose()
   }
 }
