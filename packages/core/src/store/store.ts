@@ -150,6 +150,8 @@ export interface Store {
   /** Refuses an identity under a policy name until `forMs` from now, by the store's clock. */
   block(policy: string, identity: string, forMs: number, reason: string): void | Promise<void>
   unblock(policy: string, identity: string): void | Promise<void>
+  /** Resolves when decisions can be asked of it, or it is known that they cannot; never rejects. Absent where they always can. */
+  ready?(): Promise<{ readonly state: 'available' | 'unavailable'; readonly cause: Error | undefined }>
   /** Settles what is in flight and ends what the store itself opened. */
   close(): Promise<void>
 }
