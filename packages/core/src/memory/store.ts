@@ -1,3 +1,4 @@
+import { CELL_KINDS } from '../store/cell-kinds.js'
 import {
   type BlockReport,
   type Cell,
@@ -17,7 +18,6 @@ import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
 import { Blocks } from './blocks.js'
 import { monotonicClock } from './clock.js'
-import { ConcurrencyTable } from './concurrency-table.js'
 import type { Table } from './table.js'
 import { Tables } from './tables.js'
 import { Usage } from './usage.js'
@@ -215,8 +215,8 @@ class MemoryStore implements Store {
       const cost = request.costs[i] as number
       table.look(request.identities[cell.identity] as string, now, 0)
       if (request.op === RENEW) {
-        if (table instanceof ConcurrencyTable) table.renew(cost, request.permitId)
-      } else if (request.op === REFUND || cell.kernel === 'concurrency') {
+        table.renew(cost, request.permitId)
+      } else if (request.op === REFUND || CELL_KINDS[cell.kernel].hasPermits) {
         table.refund(cost, receipts[i] as number, charge.now, request.permitId, charge.given?.[i] ?? 0)
       }
       at = table.report(values, at, true)
@@ -286,7 +286,7 @@ class MemoryStore implements Store {
 
 /** A refused request is not in flight, so no one would release its permit. */
 function chargeRefused({ kernel }: Cell, table: Table, cost: number, permitId: string): void {
-  if (cost !== 0 && kernel !== 'concurrency') table.charge(cost, permitId)
+  if (cost !== 0 && !CELL_KINDS[kernel].hasPermits) table.charge(cost, permitId)
 }
 
 /** Whether what was reported of one cell of a refused request says that it was refused there, for now. */

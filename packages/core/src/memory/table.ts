@@ -22,6 +22,8 @@ export interface Table {
   readonly given: number
   /** Gives back `cost` of the charge that answered with `receipt` at `chargedAt`, `given` being `before` then. */
   refund(cost: number, receipt: number, chargedAt: number, permitId: string, before: number): void
+  /** Holds `cost` permits of an id for another `ttl`; does nothing where units are no permits. */
+  renew(cost: number, permitId: string): void
   /** Writes down again at `now` a state from a future that cannot be. */
   heal(): void
   /**
@@ -110,6 +112,8 @@ export abstract class States {
   get size(): number {
     return this.#rows.size
   }
+
+  renew(_cost: number, _permitId: string): void {}
 
   noteRefusal(): void {
     if (!this.isKept) return

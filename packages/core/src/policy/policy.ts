@@ -1,4 +1,5 @@
 import type { HttpContext } from '../request/context.js'
+import { CELL_KINDS } from '../store/cell-kinds.js'
 import { startOf } from '../store/identity.js'
 import { type Cell, CHARGE, CONSUME, type LeaseTerms, type Op, type ResolvedLimit } from '../store/store.js'
 import { durationMs, durationText } from '../util/duration.js'
@@ -244,7 +245,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       resolved,
       positions: resolved.map((limit) => inAnswer.indexOf(limit)),
       isSimple: resolved.length === 1 && !resolved[0]?.queue,
-      hasPermits: cells.some((cell) => cell.kernel === 'concurrency'),
+      hasPermits: cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
       ones: cells.map(() => 1),
       cellOf,
       countsBytes: countsBytes.includes(true) ? countsBytes : undefined,

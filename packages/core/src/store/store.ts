@@ -1,9 +1,11 @@
+import type { KernelName } from './cell-kinds.js'
+
+export type { KernelName } from './cell-kinds.js'
+
 /**
  * The port between policies and state. A store knows kernels, keys and its own clock; it knows no
  * policy, no request and no HTTP. Adding a store is implementing `Store` and passing `test/contract`.
  */
-
-export type KernelName = 'bucket' | 'window' | 'log' | 'concurrency'
 
 /** What a limit counts: the quota units of draft-ietf-httpapi-ratelimit-headers. */
 export type QuotaUnit = 'requests' | 'content-bytes' | 'concurrent-requests'

@@ -58,7 +58,7 @@ export function slidingWindow<Subject>(options: SlidingWindowOptions<Subject>): 
       )
     }
     return {
-      kernel: 'window',
+      kernel: 'segments',
       id: `sliding.${limit}.${windowMs}.${count}.${edgeCode}`,
       params: [limit, windowMs, count, edgeCode],
       report: { algorithm: 'slidingWindow', limit, windowMs, capacity: limit, queue: false },
