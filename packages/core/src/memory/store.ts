@@ -96,7 +96,7 @@ class MemoryStore implements Store {
     const now = this.#clock()
     const { op, plan } = request
     const tables = plan === this.#lastPlan ? this.#lastTables : this.#tablesFor(plan)
-    if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#settle(request, tables, now)
+    if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#change(request, tables, now)
     const block = this.#blocks.size > 0 ? this.#blocked(request, now) : undefined
     if (block) return { now, allowed: false, values: [], offset: 0, block }
     return tables.length === 1
@@ -205,7 +205,7 @@ class MemoryStore implements Store {
     this.#forgetPlans()
   }
 
-  #settle(request: StoreRequest, tables: readonly Table[], now: number): StoreResult {
+  #change(request: StoreRequest, tables: readonly Table[], now: number): StoreResult {
     const charge = request.charge as StoreResult
     const receipts = receiptsOf(request.plan, charge)
     const values = new Array<number>(STRIDE * request.plan.reports)
@@ -289,7 +289,7 @@ function chargeRefused({ kernel }: Cell, table: Table, cost: number, permitId: s
   if (cost !== 0 && !CELL_KINDS[kernel].hasPermits) table.charge(cost, permitId)
 }
 
-/** Whether what was reported of one cell of a refused request says that it was refused there, for now. */
+/** Whether a cell, by its reports, is one that refused for now. */
 function hasToWait(values: readonly number[], from: number, to: number): boolean {
   for (let at = from; at < to; at += STRIDE) if ((values[at + 1] as number) > 0) return true
   return false

@@ -91,7 +91,7 @@ export class Tables {
 
   /**
    * Of states that have not been refused, unless those that have take more than their share; and of these from the table
-   * with the most: one that has just begun would lose every new state at once, and limit nobody.
+   * with the most: a table that has just begun would lose every new state at once, and limit nothing.
    */
   #evict(now: number): void {
     const byKeys = this.#all.keys > this.#maxKeys

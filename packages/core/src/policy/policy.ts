@@ -35,7 +35,7 @@ export interface PolicyOptions<Subject> {
    * in several tiers as one object is one limit over all of them.
    */
   readonly tiers?: Readonly<Record<string, readonly Limit<Subject>[]>>
-  /** Names the tier of a request; beside `tiers`. A name that is none of theirs is an error. */
+  /** Names the tier of a request; beside `tiers`. An unknown name is an error. */
   readonly tier?: (subject: Subject, context: HttpContext<Subject>) => string
   /** Higher comes first, where a limit has a `reserve` and in queues: a number by tier, or a function. @default 0 */
   readonly priority?: PriorityOption<Subject>
@@ -91,7 +91,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly name: string
   readonly where: string
   readonly limits: readonly Limit<Subject>[]
-  /** What is asked of the store to charge a request. */
+  /** The op that charges a request. */
   readonly consume: Op
   readonly plain: Plain<Subject> | undefined
   /** The tier that it is the policy of. */
@@ -278,7 +278,7 @@ function limitsOf<Subject>(where: string, options: PolicyOptions<Subject>): read
     if (typeof item?.resolve !== 'function') {
       invalidPolicy(where, `limits[${i}]`, 'a limit made by a constructor such as perMinute(20)', item)
     }
-    // A copy may have something changed, which nobody has checked.
+    // A copy may have been changed after its check.
     if (!Object.isFrozen(item)) checkCommon(`${where}: limits[${i}]`, item)
   })
   return Object.freeze([...limits])
@@ -332,7 +332,7 @@ function cellsFor(
   // Tiers keep state of their own, except for limits that they share.
   const prefix = tier ? `${tier.name}.` : ''
   const isShared = (i: number) => tier?.shared.has(definitions[i] as Limit) ?? false
-  // What a reserve asks for is asked of one limit, and what tiers share is one limit, so neither joins a log.
+  // A reserve is of one limit alone, and what tiers share is one limit, so neither joins a log.
   const joinsLog = (i: number) =>
     resolutions[i]?.kernel === 'log' && definitions[i]?.reserve === undefined && !isShared(i)
   const logged = new Set<number>()

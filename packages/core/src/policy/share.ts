@@ -27,7 +27,7 @@ export function planShare(plan: ReadablePlan, share: number): ReadablePlan {
   })
 }
 
-/** What was to be kept free in each cell, at a share of it; never so much that nobody else is admitted. */
+/** The units kept for higher priorities in each cell, at a share of it; always less than the cell holds. */
 export function keptShare(plan: ReadablePlan, kept: readonly number[], share: number): readonly number[] {
   return kept.map((units, c) => {
     const [{ capacity }] = (plan.cells[c] as Cell).limits as [ResolvedLimit]

@@ -28,7 +28,7 @@ export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limi
       return {
         kernel: 'counter',
         id: `${byClock ? 'fixed' : 'opened'}.${limit}.${windowMs}`,
-        // The third is read by no store; keys in Redis were made with it.
+        // The third is unused: stores read the fourth.
         params: [limit, windowMs, 0, byClock ? 1 : 0],
         report: { algorithm: 'fixedWindow', limit, windowMs, capacity: limit, queue: false },
       }
