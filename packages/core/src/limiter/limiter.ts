@@ -12,6 +12,7 @@ import { durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
 import { knownOptions } from '../util/validate.js'
+import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import { type DecidedBy, Verdict } from '../verdict/verdict.js'
 import { ChargeLedger } from './charge-ledger.js'
 import { isUnavailable, LocalFallback, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
@@ -23,6 +24,7 @@ import {
   type LimiterOptions,
   NO_OPTIONS,
 } from './options.js'
+import { adviseOnSetUp } from './set-up-advice.js'
 import { type AcquireOptions, acquireOptions, type WaitOptions, WaitQueues } from './wait-queue.js'
 
 export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions } from './options.js'
@@ -38,9 +40,10 @@ export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions } from 
  * @throws SluiceError `INVALID_POLICY`
  */
 export function createLimiter<Subject = string>(options: LimiterOptions<Subject>): Limiter<Subject> {
-  knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store'])
+  knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'warnings'])
   const { store = memoryStore() } = options
   const policy = choosePolicy(options)
+  adviseOnSetUp(policy.where, new Warnings(policy.where, LIMITER_WARNINGS, options.warnings), options)
   // Without key functions a subject is the key as text; with them it is whatever they take.
   const areTexts = policy.all.every(({ keys }) => keys.every((key) => key === undefined))
   const namesIdentity = areTexts ? isPlainObject : () => false
