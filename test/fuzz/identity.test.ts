@@ -1,4 +1,5 @@
-import { byCookie, byHeader, byIp, byPath, createGuard, hashedKey, type KeyFunction, pathOf } from '@sluice/core'
+import { byCookie, byHeader, byIp, byPath, hashedKey, type KeyFunction } from '@sluice/core'
+import { createGuard, pathOf } from '@sluice/core/http'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { contextOf } from '../support/context.js'

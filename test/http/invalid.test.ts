@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { byHeader, byIp, createGuard, type HttpContext } from '@sluice/core'
+import { byHeader, byIp, type HttpContext } from '@sluice/core'
+import { createGuard } from '@sluice/core/http'
 import * as expressAdapter from '@sluice/express'
 import * as fastifyAdapter from '@sluice/fastify'
 import * as koaAdapter from '@sluice/koa'

@@ -8,7 +8,6 @@ import {
   byRoute,
   byUser,
   compose,
-  createGuard,
   createLimiter,
   everyone,
   type KeyFunction,
@@ -17,6 +16,7 @@ import {
   redisStore,
   slidingLog,
 } from '@sluice/core'
+import { createGuard } from '@sluice/core/http'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { contextOf } from '../support/context.js'
 import { insist } from '../support/outages.js'

@@ -1,4 +1,4 @@
-import { headerText, noSignedCookies, RequestContext, signedCookieText, warnOfOpenProxy } from '@sluice/core'
+import { headerText, noSignedCookies, RequestContext, signedCookieText, warnOfOpenProxy } from '@sluice/core/http'
 import type { Request, Response } from 'express'
 
 /** Express's answers to what the core asks of a request. */

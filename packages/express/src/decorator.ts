@@ -1,4 +1,4 @@
-import { asFailure, decoratorFor, type HandlerDecorator, handledBy, runBehind } from '@sluice/core'
+import { asFailure, decoratorFor, type HandlerDecorator, handledBy, runBehind } from '@sluice/core/http'
 import type { NextFunction, Request, Response } from 'express'
 import { type ExpressRateLimitOptions, rateLimit } from './rate-limit.js'
 

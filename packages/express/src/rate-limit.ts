@@ -1,5 +1,6 @@
 import { pipeline } from 'node:stream'
-import { createGuard, enforce, type Guard, type Outcome, type RateLimitOptions, type Verdict } from '@sluice/core'
+import type { RateLimitOptions, Verdict } from '@sluice/core'
+import { createGuard, enforce, type Guard, type Outcome } from '@sluice/core/http'
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { ExpressContext } from './context.js'
 

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { headerText, noSignedCookies, RequestContext, warnOfOpenProxy } from '@sluice/core'
+import { headerText, noSignedCookies, RequestContext, warnOfOpenProxy } from '@sluice/core/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** Fastify's answers to what the core asks of a request. */

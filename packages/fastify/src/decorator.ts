@@ -1,4 +1,4 @@
-import { decoratorFor, type HandlerDecorator, handledBy, runBehind } from '@sluice/core'
+import { decoratorFor, type HandlerDecorator, handledBy, runBehind } from '@sluice/core/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type FastifyRateLimitOptions, rateLimitHook } from './hook.js'
 

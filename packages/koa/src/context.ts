@@ -1,4 +1,4 @@
-import { headerText, noSignedCookies, RequestContext, warnOfOpenProxy } from '@sluice/core'
+import { headerText, noSignedCookies, RequestContext, warnOfOpenProxy } from '@sluice/core/http'
 import type { Context } from 'koa'
 
 /** Koa's answers to what the core asks of a request. */

@@ -1,4 +1,4 @@
-import { decoratorFor, type HandlerDecorator } from '@sluice/core'
+import { decoratorFor, type HandlerDecorator } from '@sluice/core/http'
 import type { Context, Next } from 'koa'
 import { type KoaRateLimitOptions, rateLimit } from './rate-limit.js'
 

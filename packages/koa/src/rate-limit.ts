@@ -1,13 +1,6 @@
 import { Stream } from 'node:stream'
-import {
-  asFailure,
-  createGuard,
-  type Guard,
-  handledBy,
-  type Outcome,
-  type RateLimitOptions,
-  streamEnd,
-} from '@sluice/core'
+import type { RateLimitOptions } from '@sluice/core'
+import { asFailure, createGuard, type Guard, handledBy, type Outcome, streamEnd } from '@sluice/core/http'
 import type { Context, Middleware, Next } from 'koa'
 import { KoaContext } from './context.js'
 

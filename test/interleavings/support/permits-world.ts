@@ -1,6 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
-import { concurrency, createLimiter, handledBy, type Limiter, memoryStore, releasePermits } from '@sluice/core'
+import { concurrency, createLimiter, type Limiter, memoryStore, releasePermits } from '@sluice/core'
+import { handledBy } from '@sluice/core/http'
 import type { Step, World } from './explore.js'
 import { Permits } from './inside.js'
 

@@ -1,12 +1,5 @@
-import {
-  concurrency,
-  createLimiter,
-  type Limiter,
-  type Store,
-  type StoreRequest,
-  type StoreResult,
-  type Verdict,
-} from '@sluice/core'
+import { concurrency, createLimiter, type Limiter, type Store, type Verdict } from '@sluice/core'
+import type { StoreRequest, StoreResult } from '@sluice/core/store'
 import type { Step, World } from './explore.js'
 import { CONSUME, RENEW } from './inside.js'
 import { Network } from './network.js'
