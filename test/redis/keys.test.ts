@@ -9,6 +9,7 @@ import {
   byUser,
   compose,
   createLimiter,
+  type Duration,
   everyone,
   type KeyFunction,
   keyed,
@@ -207,7 +208,7 @@ test('several identities of one request do not run into each other', async () =>
 })
 
 test('limiters with one name and other limits share nothing; with the same limits everything, in whatever order written', async () => {
-  const make = (limits: [number, string][]) =>
+  const make = (limits: [number, Duration][]) =>
     createLimiter({ name: 'same', store, limits: limits.map(([limit, window]) => slidingLog({ limit, window })) })
   const one = make([
     [5, '1m'],

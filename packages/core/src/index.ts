@@ -44,6 +44,7 @@ export { type BlockOptions, type CostOptions, createLimiter, Limiter, type Limit
 export type { AcquireOptions } from './limiter/wait-queue.js'
 export { type MemoryStoreOptions, memoryStore } from './memory/store.js'
 export { compose, keyed } from './policy/keyed.js'
+export type { LimitForm } from './policy/limit-form.js'
 export {
   type GcraOptions,
   gcra,

@@ -3,6 +3,7 @@ import { checkCost, costsOf, keptFor, needsOf, takesNothing } from '../policy/co
 import { ANONYMOUS_START, GivenIdentities, isData, isPlainObject } from '../policy/given-identities.js'
 import { checkedKey, isMissing } from '../policy/key.js'
 import type { GivenKeys } from '../policy/kinds.js'
+import type { LimitForm } from '../policy/limit-form.js'
 import type { KeyFunction } from '../policy/limits/limit.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { type Plain, POLICY_OPTIONS, Policy, type PolicyChoice, type PolicyOptions } from '../policy/policy.js'
@@ -76,7 +77,7 @@ export interface BlockOptions {
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function createLimiter<Subject = string>(options: LimiterOptions<Subject>): Limiter<Subject> {
+export function createLimiter<Subject = string>(options: LimiterOptions<Subject> & LimitForm): Limiter<Subject> {
   knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store'])
   const { store = memoryStore() } = options
   return new Limiter(choosePolicy(options), store, options)
