@@ -17,7 +17,7 @@ const MAKERS: Record<string, (options: never) => unknown> = {
 describe.each(Object.entries(MAKERS))('%s refuses when the limiter is made', (_name, make) => {
   test.each([
     ['no limit', {}, /policy "default": limit: expected a limit and a window/],
-    ['a misspelt option', { limit: 1, windowMs: 1000 }, /windowMs: expected no such option/],
+    ['a misspelt option', { limit: 1, windowMs: 1000 }, /windowMs: unknown option: use window, /],
     [
       'a misspelt duration',
       { name: 'login', limit: 1, window: '1 minuite' },

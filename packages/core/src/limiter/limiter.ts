@@ -34,9 +34,9 @@ import {
   SETTLED_COST,
   Verdict,
 } from '../verdict/verdict.js'
-import { isUnavailable, StandIn, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
+import { isUnavailable, LocalFallback, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
 import { Resets } from './resets.js'
-import { type AcquireOptions, type Asker, acquireOptions, type LineOptions, WaitingLines } from './wait-queue.js'
+import { type AcquireOptions, acquireOptions, type Waiter, type WaitOptions, WaitQueues } from './wait-queue.js'
 
 export interface LimiterOptions<Subject> extends PolicyOptions<Subject>, UnavailableOptions {
   /** Where state lives. @default a memory store of this limiter's own */
@@ -83,15 +83,15 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
   return new Limiter(choosePolicy(options), store, options)
 }
 
-/** Names of places taken: unique over processes and over restarts. */
+/** Permit ids are unique over processes and restarts: the id of this process, and a number. */
 let permits = 0
 const holder = crypto.randomUUID().slice(-12)
 
 export class Limiter<Subject = string> {
   readonly #policy: PolicyChoice<Subject>
   readonly #store: Store
-  readonly #standIn: StandIn
-  readonly #lines = new WaitingLines()
+  readonly #fallback: LocalFallback
+  readonly #queues = new WaitQueues()
   /** What its subjects are, beside identities by their kind. */
   readonly #subjects: 'requests' | 'texts' | 'own'
   readonly #given: GivenIdentities
@@ -117,7 +117,7 @@ export class Limiter<Subject = string> {
     }
     this.#policy = policy
     this.#store = store
-    this.#standIn = new StandIn(policy.where, store, unavailable)
+    this.#fallback = new LocalFallback(policy.where, store, unavailable)
     this.#plain = policy instanceof Policy ? policy.plain : undefined
     this.#from = {
       limiter: this,
@@ -274,13 +274,13 @@ export class Limiter<Subject = string> {
 
   /** What happens where the store could not decide. */
   #decideWithout(request: StoreRequest, from: DecidedBy, error: unknown): Verdict {
-    if (isUnavailable(error)) return this.#standIn.decide(request, from)
+    if (isUnavailable(error)) return this.#fallback.decide(request, from)
     throw error
   }
 
   /**
    * Gives back what an allowed verdict charged, once, and never more than time has not given back
-   * already. Frees its places, too. Resolves to whether this call gave anything back; while the store that
+   * already. Releases its permits, too. Resolves to whether this call gave anything back; while the store that
    * was charged is away, nothing is, now or later.
    */
   async refund(subject: Subject, verdict: Verdict): Promise<boolean> {
@@ -295,14 +295,14 @@ export class Limiter<Subject = string> {
     if (given.some((identity, i) => (isGiven ? !identities.includes(identity) : identity !== identities[i]))) {
       throw new SluiceError('INVALID_KEY', `${this.#policy.where}: key: expected the key the verdict was given for`)
     }
-    return this.giveBack(verdict)
+    return this.refundVerdict(verdict)
   }
 
   /** @internal `refund` by a verdict alone. */
-  async giveBack(verdict: Verdict): Promise<boolean> {
+  async refundVerdict(verdict: Verdict): Promise<boolean> {
     const charge = this.#chargeOf(verdict)
     if (!charge || charge.refunded) return false
-    // What was settled still holds its places.
+    // A charge that was settled still holds its permits.
     charge.refunded = charge.settled === 0
     return this.#reduce(charge, SETTLED_COST | SETTLED_BYTES, () => 0)
   }
@@ -329,15 +329,15 @@ export class Limiter<Subject = string> {
     const costs = request.costs.map((charged, c) => {
       if ((open & (countsBytes?.[c] ? SETTLED_BYTES : SETTLED_COST)) === 0) return 0
       const { kernel, identity } = request.plan.cells[c] as Cell
-      // A place is known by its name, whatever was reset.
+      // Permits are released by their id, whatever was reset.
       const isGone =
         kernel !== 'concurrency' &&
-        this.#resets.isSince(charge.resets, charge.tier, request.identities[identity] as string)
+        this.#resets.wasResetAfter(charge.resets, charge.tier, request.identities[identity] as string)
       return isGone ? 0 : charged - actual(charged)
     })
     if (takesNothing(costs)) return false
     if (!(await this.#tell(charge, { ...request, op: REFUND, costs }))) return false
-    this.#lines.wake()
+    this.#queues.wake()
     return true
   }
 
@@ -362,7 +362,7 @@ export class Limiter<Subject = string> {
   async release(verdict: Verdict | undefined): Promise<void> {
     const charge = verdict && this.#chargeOf(verdict)
     if (!charge?.request.permitId || charge.refunded) return
-    if (await this.#tell(charge, { ...charge.request, op: RELEASE })) this.#lines.wake()
+    if (await this.#tell(charge, { ...charge.request, op: RELEASE })) this.#queues.wake()
   }
 
   /** Holds the permits of a verdict for another `ttl`; permits already released or lapsed are not taken again. */
@@ -380,25 +380,25 @@ export class Limiter<Subject = string> {
    */
   // `async`, so that a bad key rejects like everywhere else.
   async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
-    const line = acquireOptions(this.#policy.where, options)
-    const cost = checkCost(this.#policy.where, 'cost', line.cost)
-    const verdict = await this.lineUp(subject, undefined, { ...line, cost, waitsForStore: true })
+    const wait = acquireOptions(this.#policy.where, options)
+    const cost = checkCost(this.#policy.where, 'cost', wait.cost)
+    const verdict = await this.waitTurn(subject, undefined, { ...wait, cost, waitsForStore: true })
     if (verdict.delayMs > 0) {
       try {
-        await pause(verdict.delayMs, line.signal)
+        await pause(verdict.delayMs, wait.signal)
       } catch (error) {
-        await this.giveBack(verdict)
+        await this.refundVerdict(verdict)
         throw error
       }
     }
     return verdict
   }
 
-  /** @internal Waits in the line of its key until admitted. A turn in a queueing limit (`delayMs`) is still to come then. */
-  async lineUp(
+  /** @internal Waits in the queue of its key until admitted. The caller still waits for `delayMs` of a queueing limit. */
+  async waitTurn(
     subject: Subject,
     context: HttpContext<Subject> | undefined,
-    line: LineOptions,
+    wait: WaitOptions,
     options: DecisionOptions = NO_OPTIONS,
   ): Promise<Verdict> {
     const isGiven = context === undefined && this.#isIdentity(subject)
@@ -408,23 +408,23 @@ export class Limiter<Subject = string> {
     const whole = policy.plan(own, context as HttpContext<Subject>)
     const plan = keys ? keys.planOf(whole) : whole
     const identities = keys?.identities ?? this.#identitiesOfRequest(policy, subject, context) ?? []
-    const asker: Asker = {
-      lines: linesOf(plan, identities),
-      // Somebody else may have made room a moment ago: whoever waits must not wait beyond that.
+    const waiter: Waiter = {
+      queues: queuesOf(plan, identities),
+      // Another process may have refunded, which a cached refusal does not show.
       decide: (cost, op) =>
         this.#decideFor(policy, identities, own, context, cost, op, { ...options, fresh: true }, keys && plan),
-      giveBack: (verdict) => this.giveBack(verdict),
+      refund: (verdict) => this.refundVerdict(verdict),
     }
-    return this.#lines.admission(this.#policy.where, asker, line)
+    return this.#queues.admission(this.#policy.where, waiter, wait)
   }
 
-  /** @internal Whether others wait in line for one of the limits of this subject, in this process. */
-  hasLine(subject: Subject, context: HttpContext<Subject> | undefined): boolean {
-    if (this.#lines.size === 0) return false
+  /** @internal Whether others wait for one of the limits of this subject, in this process. */
+  hasWaiters(subject: Subject, context: HttpContext<Subject> | undefined): boolean {
+    if (this.#queues.size === 0) return false
     const policy = this.#policyOf(subject, false, context)
     const identities = this.#identitiesOfRequest(policy, subject, context)
     if (!identities) return false
-    return this.#lines.hasAny(linesOf(policy.plan(subject, context as HttpContext<Subject>), identities))
+    return this.#queues.hasAny(queuesOf(policy.plan(subject, context as HttpContext<Subject>), identities))
   }
 
   /**
@@ -447,14 +447,14 @@ export class Limiter<Subject = string> {
         await this.#reset(policy, policy.plan(subject, NO_CONTEXT), this.#identities(policy, subject, undefined))
       }
     }
-    this.#lines.wake()
+    this.#queues.wake()
   }
 
   async #reset({ tier }: Policy<Subject>, plan: ReadablePlan, identities: readonly string[]): Promise<void> {
     // Stores take what is asked in the order in which it is: what was before this is forgotten, what comes after stays.
     this.#resets.note(tier, identities)
     this.#from = { ...this.#from, resets: this.#resets.count }
-    this.#standIn.reset(plan, identities)
+    this.#fallback.reset(plan, identities)
     await this.#store.reset(plan, identities)
   }
 
@@ -484,7 +484,7 @@ export class Limiter<Subject = string> {
    */
   async unblock(identity: KeyValue | IdentityByKind): Promise<void> {
     await Promise.all(this.#blockedBy(identity).map((text) => this.#store.unblock(this.#policy.name, text)))
-    this.#lines.wake()
+    this.#queues.wake()
   }
 
   #blockedBy(identity: KeyValue | IdentityByKind): string[] {
@@ -580,8 +580,8 @@ function subjectOf<Subject>(subjects: string, subject: Subject, { value }: Given
   return subjects === 'texts' ? (value as Subject) : subject
 }
 
-/** A name for what each limit is counted in: that is what is waited for. */
-function linesOf({ cells, cellOf }: ReadablePlan, identities: readonly string[]): string[] {
+/** The name of the queue of each limit: by the state that it is counted in. */
+function queuesOf({ cells, cellOf }: ReadablePlan, identities: readonly string[]): string[] {
   return cellOf.map((c) => {
     const { id, identity } = cells[c] as Cell
     return `${id}\n${identities[identity]}`

@@ -197,6 +197,10 @@ class MemoryStore implements Store {
   }
 
   async close(): Promise<void> {
+    this.clear()
+  }
+
+  clear(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#usage = new Usage()
@@ -284,7 +288,7 @@ class MemoryStore implements Store {
   }
 }
 
-/** A refused request is not in flight: nobody would free the place it took. */
+/** A refused request is not in flight, so no one would release its permit. */
 function chargeRefused({ kernel }: Cell, table: Table, cost: number, permitId: string): void {
   if (cost !== 0 && kernel !== 'concurrency') table.charge(cost, permitId)
 }

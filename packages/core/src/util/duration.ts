@@ -18,7 +18,12 @@ export function durationMs(where: string, field: string, value: unknown): number
   if (typeof ms === 'number' && Number.isInteger(ms) && ms >= 1 && ms <= MAX_DURATION_MS) return ms
   const isOutOfRange = typeof ms === 'number' && (ms < 1 || ms > MAX_DURATION_MS)
   const range = isOutOfRange ? ', from 1 ms to 100 years (36500d)' : ''
-  return invalidPolicy(where, field, `whole milliseconds or a duration such as "30s"${range}`, value)
+  return invalidPolicy(
+    where,
+    field,
+    `whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d)${range}`,
+    value,
+  )
 }
 
 function parse(text: string): number {

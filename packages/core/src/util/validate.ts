@@ -1,16 +1,25 @@
 import { durationMs } from './duration.js'
 import { invalidPolicy, SluiceError, show } from './errors.js'
+import { hintFor } from './option-hints.js'
+import { emitWarning } from './warnings.js'
 
-/** Refuses options that nobody reads: a misspelt option silently ignored is a limit silently absent. */
+/**
+ * Rejects unknown options: a misspelt option silently ignored is a limit silently absent. The message says what to use
+ * instead, for misspellings and for options of other libraries.
+ */
 export function knownOptions(where: string, options: unknown, known: readonly string[]): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     invalidPolicy(where, 'options', 'an object', options)
   }
   for (const [field, value] of Object.entries(options)) {
-    if (!known.includes(field)) {
-      const shown = /^\w{1,40}$/.test(field) ? field : show(field)
-      invalidPolicy(where, shown, `no such option (there are ${known.join(', ')})`, value)
-    }
+    if (known.includes(field)) continue
+    const shown = /^\w{1,40}$/.test(field) ? field : show(field)
+    const hint = hintFor(field, known)
+    const instead = hint === undefined ? '' : `: ${hint}`
+    throw new SluiceError(
+      'INVALID_POLICY',
+      `${where}: ${shown}: unknown option${instead} (the options are ${known.join(', ')}), got ${show(value)}`,
+    )
   }
 }
 
@@ -46,7 +55,20 @@ export function limitOption<F>(where: string, field: string, value: number | F):
 }
 
 export function windowOption<F>(where: string, field: string, value: unknown): number | F {
-  return typeof value === 'function' ? (value as F) : durationMs(where, field, value)
+  if (typeof value === 'function') return value as F
+  const ms = durationMs(where, field, value)
+  if (typeof value === 'number' && value < 1000) warnOfShortWindow(where, field, value)
+  return ms
+}
+
+const shortWindows = new Set<number>()
+
+/** Other libraries count windows in seconds. Once for each number. */
+function warnOfShortWindow(where: string, field: string, ms: number): void {
+  if (shortWindows.has(ms)) return
+  shortWindows.add(ms)
+  const message = `${where}: ${field}: ${ms} is ${ms} ms: write '${ms}s' for seconds, or '${ms}ms' if that is meant`
+  emitWarning('SLUICE_SHORT_WINDOW', message)
 }
 
 export function optionalFunction(where: string, field: string, value: unknown): void {

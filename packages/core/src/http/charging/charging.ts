@@ -145,7 +145,7 @@ export class Charging<Request> {
     const whenBodyEnded = (then: () => void) => (meter ? meter.whenEnded(then) : then())
     const settle = async (counts: boolean) => {
       try {
-        if (!counts) await this.#limiter.giveBack(verdict)
+        if (!counts) await this.#limiter.refundVerdict(verdict)
         else if (meter) await this.#limiter.settleBytes(verdict, meter.received)
       } catch {
         // The store cannot be told: what was reserved stays charged.

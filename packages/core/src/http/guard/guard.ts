@@ -9,7 +9,7 @@ import { durationMs } from '../../util/duration.js'
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
 import { isThenable } from '../../util/thenable.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../../util/validate.js'
-import { heed } from '../../util/warn-on-rejection.js'
+import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { Verdict } from '../../verdict/verdict.js'
 import { type Charging, chargingFor } from '../charging/charging.js'
 import { Permits, releasePermits } from '../charging/permits.js'
@@ -172,7 +172,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     if (units === undefined)
       throw new SluiceError('INVALID_COST', `${where}: cost: expected a whole number, got undefined`)
     const from = askedWith(context)
-    if (!responders.linesUp || units === 0 || !limiter.hasLine(context.request, context)) {
+    if (!responders.linesUp || units === 0 || !limiter.hasWaiters(context.request, context)) {
       return limiter.decideRequest(context.request, context, units, from)
     }
     // Nobody overtakes those who wait: whatever room there is, is theirs.
@@ -239,13 +239,13 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
 
   async function takeTurn(context: HttpContext<Request>, verdict: Verdict, waitMs: number): Promise<Outcome> {
     if (await waitWithClient(context.response, waitMs)) return outcome(context, verdict, 'proceed')
-    await limiter.giveBack(verdict)
+    await limiter.refundVerdict(verdict)
     return outcome(context, verdict, 'gone')
   }
 
   function outcome(context: HttpContext<Request>, verdict: Verdict, ending: Ending): Outcome {
     if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
-    if (onVerdict) heed(onVerdictName, onVerdict(context.request, verdict, context))
+    if (onVerdict) warnOnRejection(onVerdictName, onVerdict(context.request, verdict, context))
     if (ending === 'gone') return ended(context, verdict)
     // This limiter, or another one, has answered 413 meanwhile.
     if (isSilent(context.response)) return discard(context, verdict, ending)
@@ -263,7 +263,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
 
   function discard(context: HttpContext<Request>, verdict: Verdict, ending: Ending): Outcome {
     // Where the store cannot be reached, it stays charged.
-    void limiter.giveBack(verdict).catch(() => {})
+    void limiter.refundVerdict(verdict).catch(() => {})
     const body = typeof ending === 'object' ? ending.body : undefined
     if (body instanceof Readable) body.destroy()
     return ended(context, verdict)

@@ -1,7 +1,7 @@
 import type { Limit } from '../../policy/limits/limit.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
-import { heed } from '../../util/warn-on-rejection.js'
+import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { type LimitReport, longestRefusal, Verdict } from '../../verdict/verdict.js'
 import { whenUnavailableOf } from './fallback.js'
 import type { Responder } from './responder.js'
@@ -41,7 +41,7 @@ export class Responders<Request> {
   }
 
   admitted(context: HttpContext<Request>): void {
-    for (const { onAdmitted } of this.#all) heed('onAdmitted', onAdmitted?.(context))
+    for (const { onAdmitted } of this.#all) warnOnRejection('onAdmitted', onAdmitted?.(context))
   }
 
   /** Milliseconds by which to put off a request that was just admitted. */

@@ -34,7 +34,7 @@ export async function lineUp<Request>(
     const { signal } = leaving
     // A turn that waited for others is no refusal to go by: it may be admitted now.
     const last = refusal.limits.every(({ allowed }) => allowed) && !refusal.block ? undefined : refusal
-    return await limiter.lineUp(context.request, context, { ...options, cost, signal, refusal: last }, from)
+    return await limiter.waitTurn(context.request, context, { ...options, cost, signal, refusal: last }, from)
   } catch (error) {
     if (leaving.signal.aborted) return 'gone'
     if (!(error instanceof WaitExceeded)) throw error

@@ -1,0 +1,112 @@
+/**
+ * Options of other rate limiters for Node (express-rate-limit, express-slow-down, @fastify/rate-limit, koa-ratelimit,
+ * rate-limiter-flexible, @nestjs/throttler), and what to use instead. `use` is the option that replaces them.
+ */
+const PEER_OPTIONS: Readonly<Record<string, { readonly use: string; readonly how: string }>> = (() => {
+  const window = { use: 'window', how: "window, in milliseconds or as a duration such as '1m'" }
+  const seconds = { use: 'window', how: "window, in milliseconds or as a duration such as '60s'" }
+  const limit = { use: 'limit', how: 'limit' }
+  const key = { use: 'key', how: 'key, such as byIp() or (req) => req.user.id' }
+  const respond = { use: 'respond', how: 'respond, such as reject({ status: 429, body })' }
+  const headers = { use: 'headers', how: "headers, such as 'draft-6', ['draft-11', 'legacy'] or false" }
+  const skip = { use: 'skip', how: 'skip, a function of the request' }
+  const store = { use: 'store', how: 'store: redisStore(client)' }
+  const delay = { use: 'respond', how: 'respond: delay({ … })' }
+  const unavailable = (mode: string) => ({ use: 'onUnavailable', how: `onUnavailable: '${mode}'` })
+  const count = (outcome: string) => ({ use: 'count', how: `count: ${outcome}` })
+  return {
+    windowMs: window,
+    timeWindow: window,
+    ttl: window,
+    interval: window,
+    duration: seconds,
+    max: limit,
+    points: limit,
+    maxRequests: limit,
+    keyGenerator: key,
+    id: key,
+    getTracker: key,
+    ipv6Subnet: { use: 'key', how: 'key: byIp({ ipv6Prefix: 64 })' },
+    handler: respond,
+    message: respond,
+    errorMessage: respond,
+    statusCode: respond,
+    errorResponseBuilder: respond,
+    onExceeded: { use: 'onVerdict', how: 'onVerdict, a function of the request and its verdict' },
+    onExceeding: { use: 'onVerdict', how: 'onVerdict, a function of the request and its verdict' },
+    onLimitReached: { use: 'onVerdict', how: 'onVerdict, a function of the request and its verdict' },
+    standardHeaders: headers,
+    legacyHeaders: headers,
+    enableDraftSpec: headers,
+    addHeaders: headers,
+    addHeadersOnExceeding: headers,
+    disableHeader: headers,
+    skipSuccessfulRequests: count("'failure'"),
+    skipFailedRequests: count("'success'"),
+    requestWasSuccessful: count('(status) => boolean'),
+    allowList: skip,
+    whitelist: skip,
+    skipIf: skip,
+    throttlers: { use: 'limits', how: 'limits, a list such as [perSecond(10), perMinute(200)]' },
+    db: store,
+    driver: store,
+    redis: store,
+    client: store,
+    storeClient: store,
+    passOnStoreError: unavailable('allow'),
+    skipOnError: unavailable('allow'),
+    insuranceLimiter: unavailable('local'),
+    keyPrefix: { use: 'name', how: 'name, and redisStore(client, { prefix })' },
+    nameSpace: { use: 'name', how: 'name, and redisStore(client, { prefix })' },
+    cache: { use: 'store', how: 'store: memoryStore({ maxKeys })' },
+    delayAfter: delay,
+    delayMs: delay,
+    maxDelayMs: delay,
+    execEvenly: { use: 'limits', how: 'limits: [leakyBucket({ …, queue: true })]' },
+    blockDuration: { use: 'limits', how: "limiter.block(identity, { for: '1h' })" },
+    timeout: { use: 'timeoutMs', how: 'timeoutMs' },
+    maxItems: { use: 'maxKeys', how: 'maxKeys' },
+  }
+})()
+
+/** What to use instead of an unknown option: for an option of a peer its equivalent, for a misspelling the nearest. */
+export function hintFor(field: string, known: readonly string[]): string | undefined {
+  const peer = Object.hasOwn(PEER_OPTIONS, field) ? PEER_OPTIONS[field] : undefined
+  if (peer && known.includes(peer.use)) return `use ${peer.how}`
+  const nearest = nearestOf(field, known)
+  return nearest === undefined ? undefined : `did you mean ${nearest}?`
+}
+
+/** The known name with the fewest edits, where that is at most a third of its letters; undefined if none is near. */
+export function nearestOf(name: string, known: readonly string[]): string | undefined {
+  let nearest: string | undefined
+  let fewest = Number.POSITIVE_INFINITY
+  for (const candidate of known) {
+    const edits = editsBetween(name.slice(0, 40).toLowerCase(), candidate.toLowerCase())
+    if (edits < fewest && edits <= Math.max(1, Math.floor(candidate.length / 3))) {
+      nearest = candidate
+      fewest = edits
+    }
+  }
+  return nearest
+}
+
+/** Levenshtein's distance, where two neighbouring letters in the wrong order are one edit (optimal string alignment). */
+function editsBetween(a: string, b: string): number {
+  let beforeLast: number[] = []
+  let last = Array.from({ length: b.length + 1 }, (_, j) => j)
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (last[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      let edits = Math.min(replaced, (last[j] as number) + 1, (row[j - 1] as number) + 1)
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
+        edits = Math.min(edits, (beforeLast[j - 2] as number) + 1)
+      }
+      row.push(edits)
+    }
+    beforeLast = last
+    last = row
+  }
+  return last[b.length] as number
+}

@@ -1,0 +1,42 @@
+import { checkVector } from '../../../packages/testing/src/vectors/check.js'
+import { VECTORS } from '../../../packages/testing/src/vectors/vector.js'
+import type { Check } from './check.js'
+import { effortChecks } from './effort.js'
+import { markerChecks } from './markers.js'
+import { refusalChecks } from './refusals.js'
+import { replay } from './replay.js'
+import { roomChecks } from './room.js'
+import { serverTimeChecks } from './server-time.js'
+import { strangerChecks } from './strangers.js'
+import { scenarios } from './walks.js'
+
+/** Everything that is tried on a mutant, what is told best first. */
+export async function allChecks(): Promise<Check[]> {
+  return [
+    ...Object.entries(VECTORS).flatMap(([file, vectors]) =>
+      vectors.map(
+        (vector): Check => ({
+          name: `${file}: ${vector.title}`,
+          run: async ({ store, clock }) => {
+            await checkVector(vector, store, (nowMs) => {
+              clock.now = nowMs
+            })
+            return undefined
+          },
+        }),
+      ),
+    ),
+    ...strangerChecks,
+    ...markerChecks,
+    ...serverTimeChecks,
+    ...roomChecks,
+    ...effortChecks,
+    ...refusalChecks,
+    ...(await scenarios()).map(
+      (scenario): Check => ({
+        name: scenario.name,
+        run: (venue) => replay(scenario, venue),
+      }),
+    ),
+  ]
+}

@@ -1,0 +1,60 @@
+import { createLimiter, redisStore, slidingLog } from '@sluice/core'
+import { rateLimit } from '@sluice/express'
+import { describe, expect, test } from 'vitest'
+
+type Anything = never
+
+/** The part of an error's message that says what to use instead of an unknown option. */
+function hintOf(make: () => unknown): string | undefined {
+  try {
+    make()
+  } catch (error) {
+    return /: unknown option(?:: (.*?))? \(the options are /.exec((error as Error).message)?.[1]
+  }
+  throw new Error('expected an error')
+}
+
+describe('an option of another library is answered by what to use instead', () => {
+  const base = { limit: 5, window: '1m' }
+  test.each<[string, string]>([
+    ['windowMs', "use window, in milliseconds or as a duration such as '1m'"],
+    ['timeWindow', "use window, in milliseconds or as a duration such as '1m'"],
+    ['duration', "use window, in milliseconds or as a duration such as '60s'"],
+    ['max', 'use limit'],
+    ['points', 'use limit'],
+    ['keyGenerator', 'use key, such as byIp() or (req) => req.user.id'],
+    ['handler', 'use respond, such as reject({ status: 429, body })'],
+    ['message', 'use respond, such as reject({ status: 429, body })'],
+    ['standardHeaders', "use headers, such as 'draft-6', ['draft-11', 'legacy'] or false"],
+    ['legacyHeaders', "use headers, such as 'draft-6', ['draft-11', 'legacy'] or false"],
+    ['skipSuccessfulRequests', "use count: 'failure'"],
+    ['skipFailedRequests', "use count: 'success'"],
+    ['blockDuration', "use limiter.block(identity, { for: '1h' })"],
+    ['allowList', 'use skip, a function of the request'],
+    ['db', 'use store: redisStore(client)'],
+    ['driver', 'use store: redisStore(client)'],
+    ['skipOnError', "use onUnavailable: 'allow'"],
+    ['delayAfter', 'use respond: delay({ … })'],
+  ])('%s', (option, hint) => {
+    expect(hintOf(() => rateLimit({ ...base, [option]: 5 } as Anything))).toBe(hint)
+  })
+
+  test('unless what replaces it is no option there either', () => {
+    expect(hintOf(() => slidingLog({ limit: 5, window: '1m', skipFailedRequests: true } as Anything))).toBeUndefined()
+  })
+})
+
+describe('a misspelt option is answered by the nearest one', () => {
+  test.each<[string, () => unknown, string]>([
+    ['a letter too few', () => createLimiter({ limt: 5, window: '1m' } as Anything), 'did you mean limit?'],
+    ['two letters swapped', () => createLimiter({ limit: 5, widnow: '1m' } as Anything), 'did you mean window?'],
+    ['other case', () => rateLimit({ limit: 5, window: '1m', onverdict() {} } as Anything), 'did you mean onVerdict?'],
+    ['a store', () => redisStore({} as Anything, { timeoutMS: 5 } as Anything), 'did you mean timeoutMs?'],
+  ])('%s', (_, make, hint) => {
+    expect(hintOf(make)).toBe(hint)
+  })
+
+  test('but not by one that is far', () => {
+    expect(hintOf(() => createLimiter({ limit: 5, window: '1m', colour: 'red' } as Anything))).toBeUndefined()
+  })
+})
