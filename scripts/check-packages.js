@@ -36,7 +36,7 @@ const LARGEST_TARBALL = 150_000
  * @param {object} expected
  * @param {string[]} expected.entries by name: `index`, `http`
  * @param {string[]} expected.declarations that the entries reach: `policy/limits/limit.d.ts`
- * @param {string[]} [expected.parts] other files
+ * @param {string[]} [expected.parts] other files, such as programs that it installs
  * @returns {string[]}
  */
 export function problemsOfContents(files, { entries, declarations, parts = [] }) {
@@ -97,7 +97,36 @@ function expectedContents(name, folder) {
   return {
     entries: entries.map((entry) => entry.name),
     declarations: [...reachable(join(folder, 'dist/types'), entries.map(moduleOf))],
-    parts: PARTS[name] ?? [],
+    parts: [...(PARTS[name] ?? []), ...Object.values(programsOf(folder))],
+  }
+}
+
+/**
+ * The programs that a package installs, by name, as paths within it.
+ *
+ * @param {string} folder of the unpacked package
+ * @returns {Record<string, string>}
+ */
+function programsOf(folder) {
+  const { bin = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  return Object.fromEntries(Object.entries(bin).map(([name, file]) => [name, String(file).replace('./', '')]))
+}
+
+/**
+ * Starts each program of a package as a user would, without a terminal or anything to work on.
+ *
+ * @param {string} folder of the unpacked package
+ */
+async function startPrograms(folder) {
+  const { version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  for (const [name, file] of Object.entries(programsOf(folder))) {
+    const program = join(folder, file)
+    // npm links programs as they are: without this they do not start.
+    if ((statSync(program).mode & 0o111) === 0) throw new Error(`${name}: ${file} is not executable`)
+    const said = await run(program, ['--version'], { quiet: true })
+    if (said.trim() !== version) throw new Error(`${name} --version: expected ${version}, got ${said}`)
+    await run(program, ['--help'], { quiet: true })
+    console.log(`${name} starts from the tarball`)
   }
 }
 
@@ -156,5 +185,6 @@ await whenStarted(import.meta.url, async () => {
     await run('attw', [tarball, '--profile', 'node16', '--no-emoji', '--no-color'], { quiet: true })
     console.log(`@sluice/${name}: contents, publint and arethetypeswrong are fine`)
   }
+  for (const { folder } of packages) await startPrograms(folder)
   await serveUsers()
 })

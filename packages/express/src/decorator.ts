@@ -1,5 +1,5 @@
-import type { LimitForm } from '@sluice/core'
-import { asFailure, decoratorFor, type HandlerDecorator, handledBy, runBehind } from '@sluice/core/http'
+import type { HandlerDecorator, LimitForm } from '@sluice/core'
+import { asFailure, decoratorFor, holdPermitsUntil, runAfterMiddleware } from '@sluice/core/http'
 import type { NextFunction, Request, Response } from 'express'
 import { type ExpressRateLimitOptions, rateLimit } from './rate-limit.js'
 
@@ -26,12 +26,12 @@ export function RateLimited(options: ExpressRateLimitOptions & LimitForm): Handl
       ;(next as (...outcome: unknown[]) => void)(...outcome)
     }
     try {
-      await runBehind(
+      await runAfterMiddleware(
         (goOn) => limiter(req, res, goOn),
         () => {
           const result = method(req, res, once as NextFunction)
           // What it has handed on to `next` is not done when it is.
-          handledBy(res, result, () => !isCalled)
+          holdPermitsUntil(res, result, () => !isCalled)
           return result
         },
         res,

@@ -1,6 +1,6 @@
 import { Stream } from 'node:stream'
 import type { LimitForm, RateLimitOptions, Verdict } from '@sluice/core'
-import { asFailure, createGuard, type Guard, handledBy, type Outcome, streamEnd } from '@sluice/core/http'
+import { asFailure, createGuard, type Guard, holdPermitsUntil, type Outcome, streamEnd } from '@sluice/core/http'
 import type { Context, Middleware, Next } from 'koa'
 import { KoaContext } from './context.js'
 
@@ -71,7 +71,7 @@ function goOnFreely(outcome: Outcome, ctx: Context, next: Next): Promise<void> |
 /** The same for a limiter with permits, which a handler whose client has left holds until it is done. */
 function goOnHolding(outcome: Outcome, ctx: Context, next: Next): Promise<void> | undefined {
   const handled = goOnFreely(outcome, ctx, next)
-  if (handled && outcome.verdict) handledBy(ctx.res, handled, () => isDone(ctx), outcome.verdict)
+  if (handled && outcome.verdict) holdPermitsUntil(ctx.res, handled, () => isDone(ctx), outcome.verdict)
   return handled
 }
 

@@ -1,4 +1,5 @@
 import { isThenable } from './thenable.js'
+import { emitWarning } from './warnings.js'
 
 /**
  * Warns if what a user's listener returned is a promise that rejects. No caller awaits it, so its rejection would end
@@ -12,5 +13,5 @@ export function warnOnRejection(listener: string, returned: unknown): void {
 /** A user's listener failed where no caller is left to take its error. */
 export function warnOfListener(listener: string, error: unknown): void {
   const what = error instanceof Error ? error.message : String(error)
-  process.emitWarning(`${listener}: ${what}`, { type: 'SluiceWarning', code: 'SLUICE_LISTENER_FAILED' })
+  emitWarning('SLUICE_LISTENER_FAILED', `${listener}: ${what}`)
 }

@@ -213,7 +213,7 @@ export class Verdict {
    * @throws SluiceError `INVALID_COST` for more than was charged
    */
   async settle(actualCost: number): Promise<boolean> {
-    if (Verdict.chargeOf(this)) return this.#from.limiter.settle(this, actualCost)
+    if (Verdict.chargeOf(this)) return this.#from.charges.settle(this, actualCost)
     checkActualCost('settle', actualCost, Verdict.mostToSettle(this))
     return false
   }
@@ -304,7 +304,7 @@ export class Verdict {
 
 /** What a verdict knows of the decision beside the store's answer. */
 export interface DecidedBy {
-  readonly limiter: { settle(verdict: Verdict, actualCost: number): Promise<boolean> }
+  readonly charges: { settle(verdict: Verdict, actualCost: number): Promise<boolean> }
   readonly kind: VerdictKind
   /** What was charged is given back to it; undefined where none decided. */
   readonly store: Store | undefined

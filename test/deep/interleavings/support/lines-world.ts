@@ -121,7 +121,7 @@ export class WaitersWorld implements World {
   end(): void {
     const starved = this.#waiting.find(({ outcome }) => outcome === 'waits')
     if (starved) throw new Error(`${starved.name} starves`)
-    if (this.#limiter.hasWaiters(KEY, undefined)) throw new Error('a queue without waiters is left')
+    if (this.#limiter.hasQueues) throw new Error('a queue without waiters is left')
     const admitted = this.#waiting.filter(({ outcome }) => outcome === 'admitted').length
     const charged = this.#charges.size - this.#givenBack.size - this.#strayed()
     if (charged !== admitted + this.#held.length) {

@@ -1,7 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { concurrency, createLimiter, type Limiter, memoryStore, releasePermits } from '@sluice/core'
-import { handledBy } from '@sluice/core/http'
+import { holdPermitsUntil } from '@sluice/core/http'
 import { Permits } from '../../../support/inside.js'
 import type { Step, World } from './explore.js'
 
@@ -55,7 +55,7 @@ export class PermitsWorld implements World {
     const verdict = await this.#limiter.consume(KEY)
     this.#permits.hold(verdict, this.#response)
     if (!this.#options.showsPromise) return
-    handledBy(
+    holdPermitsUntil(
       this.#response,
       new Promise<void>((resolve) => {
         this.#settle = resolve
