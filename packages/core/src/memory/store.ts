@@ -204,6 +204,10 @@ class MemoryStore implements Store {
   }
 
   async close(): Promise<void> {
+    this.clear()
+  }
+
+  clear(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#usage = new Usage()

@@ -2,7 +2,7 @@ import type { HttpContext } from '../request/context.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import { startOf } from '../store/identity.js'
 import { type Cell, CHARGE, CONSUME, type LeaseTerms, type Op, type ResolvedLimit } from '../store/store.js'
-import { durationMs, durationText } from '../util/duration.js'
+import { type Duration, durationMs, durationText } from '../util/duration.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
 import { checkedKey } from './key.js'
@@ -23,7 +23,7 @@ export interface PolicyOptions<Subject> {
   /** Units per window, for a policy of one limit. */
   readonly limit?: OrFunction<number, Subject>
   /** Whole milliseconds or a duration such as `'1m'`; beside `limit`. */
-  readonly window?: OrFunction<number | string, Subject>
+  readonly window?: OrFunction<Duration, Subject>
   /** Several limits, decided together, all or none; instead of `limit` and `window`. */
   readonly limits?: readonly Limit<Subject>[]
   /** What is counted, for limits that name no key of their own. */

@@ -4,7 +4,7 @@ export type { KernelName } from './cell-kinds.js'
 
 /**
  * The port between policies and state. A store knows kernels, keys and its own clock; it knows no
- * policy, no request and no HTTP. Adding a store is implementing `Store` and passing `test/contract`.
+ * policy, no request and no HTTP. Adding a store is implementing `Store` and passing `storeContract` of `@sluice/testing`.
  */
 
 /** What a limit counts: the quota units of draft-ietf-httpapi-ratelimit-headers. */
@@ -152,6 +152,8 @@ export interface Store {
   /** Refuses an identity under a policy name until `forMs` from now, by the store's clock. */
   block(policy: string, identity: string, forMs: number, reason: string): void | Promise<void>
   unblock(policy: string, identity: string): void | Promise<void>
+  /** Forgets everything, blocks too: for tests. Absent where that could reach what others keep there. */
+  clear?(): void | Promise<void>
   /** Waits for what is in flight and closes what the store itself opened. */
   close(): Promise<void>
 }

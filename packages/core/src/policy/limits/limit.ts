@@ -95,7 +95,7 @@ export interface Limit<Subject = any> extends CommonOptions<Subject>, LeasableOp
   readonly unit: QuotaUnit
   readonly limit: OrFunction<number, Subject>
   /** Milliseconds, or a function of the request. */
-  readonly window: OrFunction<number | string, Subject>
+  readonly window: OrFunction<Duration, Subject>
   /** Of `concurrency` alone, in milliseconds: see `ConcurrencyOptions`. */
   readonly maxHold?: number
   /**
