@@ -54,8 +54,14 @@ export const contestants = {
     side: 'peer',
     async join(redis, { limit, windowMs }) {
       const { RedisStore } = await import('rate-limit-redis')
+      // It loads its scripts once, and a cluster has them on each master.
+      const masters = 'nodes' in redis ? /** @type {any} */ (redis).nodes('master') : [redis]
       const store = new RedisStore({
-        sendCommand: (command, ...args) => /** @type {Promise<any>} */ (redis.call(command, ...args)),
+        async sendCommand(command, ...args) {
+          if (command !== 'SCRIPT') return /** @type {Promise<any>} */ (redis.call(command, ...args))
+          const replies = await Promise.all(masters.map((/** @type {any} */ node) => node.call(command, ...args)))
+          return replies[0]
+        },
       })
       await store.init(/** @type {import('express-rate-limit').Options} */ ({ windowMs }))
       return { decide: (key) => store.increment(key), admitted: ({ totalHits }) => totalHits <= limit }

@@ -32,7 +32,7 @@ test('every benchmark runs, and leaves its figures and a page that shows them', 
 
 test('a name there is no benchmark of is refused', async () => {
   const asked = run(process.execPath, [join(bench, 'run.js'), '--no-build', 'speed'], { quiet: true })
-  await expect(asked).rejects.toThrow('there is no speed; there are decisions, ')
+  await expect(asked).rejects.toThrow('there is no speed; there are regimes, decisions, ')
 })
 
 test.each([
