@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
-import { blocksOf } from './markdown.js'
+import { blocksOf, sidecarsOf } from './markdown.js'
 import { hasDecorators, programOf } from './program.js'
 import { begin, end } from './support.js'
 
@@ -13,14 +13,22 @@ const isBuilt = process.env.SLUICE_TEST === 'built'
 // In here, so that imports find what the tests may import.
 const DIR = join(ROOT, 'test/.tmp/readme', isBuilt ? 'built' : 'source')
 
+const BESIDE = fileURLToPath(new URL('beside', import.meta.url))
+
 const packages = readdirSync(join(ROOT, 'packages')).map((name) => `packages/${name}/README.md`)
 const documents = ['README.md', ...markdownIn('docs'), ...packages].map((name) => ({
   name,
-  blocks: blocksOf(name, readFileSync(join(ROOT, name), 'utf8')).map((block) => ({
+  blocks: blocksOf(name, readFileSync(join(ROOT, name), 'utf8'), sidecarsBeside(name)).map((block) => ({
     ...block,
     file: join(DIR, `${block.where.replace(/\W+/g, '-')}.${block.language}`),
   })),
 }))
+
+/** What the tests add to the blocks of a document, at the same path in `beside/`. */
+function sidecarsBeside(name: string): ReturnType<typeof sidecarsOf> {
+  const file = join(BESIDE, name)
+  return existsSync(file) ? sidecarsOf(file, readFileSync(file, 'utf8')) : new Map()
+}
 
 function markdownIn(folder: string): string[] {
   return readdirSync(join(ROOT, folder))
@@ -120,6 +128,12 @@ function anchorsOf(text: string): string[] {
       .replaceAll(' ', '-'),
   )
 }
+
+test('every sidecar lies beside a document', () => {
+  const files = readdirSync(BESIDE, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.md'))
+  expect(files.length).toBeGreaterThan(0)
+  for (const file of files) expect(documents.map(({ name }) => name)).toContain(file)
+})
 
 test('the documentation has blocks, each in a language that is run', () => {
   expect(documents.map(({ name }) => name)).toContain('README.md')
