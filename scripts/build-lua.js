@@ -3,8 +3,15 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { impurities } from './lib/lua.js'
-import { KINDS, scriptsOf, TOGETHER } from './lib/lua-scripts.js'
+import {
+  impurities,
+  kindsInOrder,
+  piecesOf,
+  scriptsOf,
+  sharedConstants,
+  TOGETHER,
+  UNIFORM,
+} from '@sluice/lua-optimiser'
 import { root } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
 import { withThrowawayRedis } from './lib/throwaway-redis.js'
@@ -15,29 +22,46 @@ const luaFolder = join(root, 'lua')
 const target = join(root, 'packages/core/src/redis/scripts/scripts.generated.ts')
 
 /**
- * The TypeScript module that holds the scripts, and what the store has to know of how they are made.
+ * The TypeScript module that holds the scripts, and all that the store has to know of how they are made.
  *
  * @param {Script[]} scripts
+ * @param {ReturnType<typeof sharedConstants>} shared
  * @returns {string}
  */
-export function renderModule(scripts) {
-  const header = [
-    '// Generated from lua/ by `npm run build:lua`. Do not edit: change the Lua and run that again.',
-    '',
-    '/** A script for Redis, and the name EVALSHA knows it by. */',
-    'export interface LuaScript {',
-    '  readonly name: string',
-    '  /** Of exactly `source`, 40 hexadecimal digits. */',
-    '  readonly sha1: string',
-    '  readonly source: string',
-    '}',
-    '',
-    ...list('KINDS', KINDS, 'Kinds of cells, in the order of the numbers by which decide.lua knows them, from 1.'),
-    '',
-    ...list('TOGETHER_KINDS', TOGETHER, 'Those of which equal decisions on one key are made at once.'),
-  ].join('\n')
-  return `${[header, ...scripts.map(renderScript)].join('\n\n')}\n`
+export function renderModule(scripts, { kinds, ops, flags, outcomes }) {
+  const decide = scripts.find(({ name }) => name === 'decide')
+  const others = scripts.filter((script) => script !== decide)
+  const uniform = others.filter(({ name }) => UNIFORM[name])
+  const parts = [
+    HEADER,
+    list(
+      'KINDS',
+      kindsInOrder(kinds),
+      'Kinds of cells, in the order of the numbers by which decide.lua knows them, from 1.',
+    ),
+    list('TOGETHER_KINDS', TOGETHER, 'Those of which equal decisions on one key are made at once.'),
+    `// Added to the op of decisions: see decide.lua.\n${constants(flags)}`,
+    `// The first byte of what a decision says: see decide.lua.\n${constants(outcomes)}`,
+    [
+      '// Ops are sent as they are. This does not compile where decide.lua has other numbers for them than the port.',
+      `;({ ${pairs(ops)} }) satisfies Partial<typeof import('../../store/store.js')>`,
+    ].join('\n'),
+    ...(decide ? [renderPieces(decide.source)] : []),
+    ...others.map(renderScript),
+    ...(uniform.length > 0 ? [renderUniform(uniform)] : []),
+  ]
+  return `${parts.join('\n\n')}\n`
 }
+
+const HEADER = `// Generated from lua/ by \`npm run build:lua\`. Do not edit: change the Lua and run that again.
+
+/** A script for Redis, and the name EVALSHA knows it by. */
+export interface LuaScript {
+  readonly name: string
+  /** Of exactly \`source\`, 40 hexadecimal digits. */
+  readonly sha1: string
+  readonly source: string
+}`
 
 /**
  * @param {string} constant
@@ -45,20 +69,80 @@ export function renderModule(scripts) {
  * @param {string} comment
  */
 function list(constant, words, comment) {
-  return [`/** ${comment} */`, `export const ${constant} = [${words.map((word) => `'${word}'`).join(', ')}] as const`]
+  const values = words.map((word) => `'${word}'`).join(', ')
+  return `/** ${comment} */\nexport const ${constant} = [${values}] as const`
+}
+
+/** @param {Readonly<Record<string, number>>} numbers by name */
+function constants(numbers) {
+  const entries = Object.entries(numbers)
+  return entries.map(([name, value]) => `export const ${name} = ${value}`).join('\n')
+}
+
+/** @param {Readonly<Record<string, number>>} numbers by name */
+function pairs(numbers) {
+  return Object.entries(numbers)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join(', ')
+}
+
+/** A template literal keeps one Lua line on one line, so a change can be read in a diff. @param {string} source */
+function literal(source) {
+  return `\`${source.replace(/[\\`]|\$(?=\{)/g, '\\$&')}\``
+}
+
+/** @param {string} name of a script */
+function constantOf(name) {
+  return `${name.replace(/-+(\w)/g, (_, letter) => letter.toUpperCase())}Script`
 }
 
 /** @param {Script} script */
 function renderScript({ name, sha1, source }) {
-  const constant = `${name.replace(/-+(\w)/g, (_, letter) => letter.toUpperCase())}Script`
-  // A template literal keeps one Lua line on one line, so a change can be read in a diff.
-  const literal = source.replace(/[\\`]|\$(?=\{)/g, '\\$&')
   return [
-    `export const ${constant}: LuaScript = {`,
+    // Those for one kind of cell are in the list at the end.
+    `${UNIFORM[name] ? '' : 'export '}const ${constantOf(name)}: LuaScript = {`,
     `  name: '${name}',`,
     `  sha1: '${sha1}',`,
-    `  source: \`${literal}\`,`,
+    `  source: ${literal(source)},`,
     '}',
+  ].join('\n')
+}
+
+/** decide.lua, of which the store leaves out what a batch does not need. @param {string} decide */
+function renderPieces(decide) {
+  const pieces = piecesOf(decide)
+  const names = [...new Set(pieces.flatMap(({ sections }) => sections))].sort()
+  const rendered = pieces.map(({ sections, source }) => {
+    const words = sections.map((section) => `'${section}'`).join(', ')
+    return `  { sections: [${words}], source: ${literal(source)} },`
+  })
+  return [
+    '/** A part of decide.lua that some batches do not need. */',
+    `export type Section = ${names.map((name) => `'${name}'`).join(' | ')}`,
+    '',
+    '/** decide.lua in the order of its lines. A piece is left out where one of the sections that it stands in is not needed. */',
+    'export const DECIDE_PIECES: readonly { readonly sections: readonly Section[]; readonly source: string }[] = [',
+    ...rendered,
+    ']',
+  ].join('\n')
+}
+
+/** @param {readonly Script[]} scripts */
+function renderUniform(scripts) {
+  const rendered = scripts.map(({ name }) => {
+    const { kind, isShared = false } = /** @type {typeof UNIFORM[string]} */ (UNIFORM[name])
+    return `  { kind: '${kind}', isShared: ${isShared}, script: ${constantOf(name)} },`
+  })
+  return [
+    '/** Scripts for batches whose plans have one cell each, all of one kind, and which give nothing back. */',
+    'export const UNIFORM_SCRIPTS: readonly {',
+    '  readonly kind: (typeof KINDS)[number]',
+    '  /** For cells that several limits share. */',
+    '  readonly isShared: boolean',
+    '  readonly script: LuaScript',
+    '}[] = [',
+    ...rendered,
+    ']',
   ].join('\n')
 }
 
@@ -71,7 +155,7 @@ export function scriptOf(name, source) {
   return { name, sha1: createHash('sha1').update(source).digest('hex'), source }
 }
 
-/** @type {import('./lib/lua.js').ReadSource} */
+/** @param {string} name relative to lua/, without `.lua` */
 function readLua(name) {
   const file = join(luaFolder, `${name}.lua`)
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined
@@ -117,7 +201,7 @@ export function refusedByRedis(scripts) {
 
 await whenStarted(import.meta.url, async () => {
   const scripts = Object.entries(scriptsOf(readLua)).map(([name, source]) => scriptOf(name, source))
-  const module = renderModule(scripts)
+  const module = renderModule(scripts, sharedConstants(readLua))
   if (process.argv.includes('--check')) {
     await check(scripts, module)
   } else {

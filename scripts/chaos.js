@@ -1,6 +1,6 @@
-// Every trouble of test/chaos in full, some fifteen minutes: npm run chaos [-- <what> …]
-// What: a scenario of test/chaos/scenarios.ts such as failover, or returns, memory or soak. All of them together
-// write test/chaos/results.md: measure it on a machine that does nothing else.
+// Every trouble of test/deep/chaos in full, some fifteen minutes: npm run chaos [-- <what> …]
+// What: a scenario of test/deep/chaos/scenarios.ts such as failover, or returns, memory or soak. All of them together
+// write test/deep/chaos/results.md: measure it on a machine that does nothing else.
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
@@ -11,8 +11,8 @@ import { root } from './lib/project.js'
 import { run, whenStarted } from './lib/run.js'
 
 const REPORTS = join(root, '.tmp/chaos')
-const PAGE = join(root, 'test/chaos/results.md')
-/** Files of test/chaos by themselves; all other words are scenarios. */
+const PAGE = join(root, 'test/deep/chaos/results.md')
+/** Files of test/deep/chaos by themselves; all other words are scenarios. */
 const PARTS = ['returns', 'memory', 'soak']
 
 await whenStarted(import.meta.url, async () => {
@@ -39,7 +39,7 @@ await whenStarted(import.meta.url, async () => {
 
 /** @returns {string[]} */
 function scenarioNames() {
-  const source = readFileSync(join(root, 'test/chaos/scenarios.ts'), 'utf8')
+  const source = readFileSync(join(root, 'test/deep/chaos/scenarios.ts'), 'utf8')
   return [...source.matchAll(/^ {2}'?([a-z-]+)'?: \{$/gm)].map((found) => String(found[1]))
 }
 

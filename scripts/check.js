@@ -27,6 +27,7 @@ const checks = [
   npmRun('check:generated'),
   npmRun('check:lint'),
   npmRun('check:types'),
+  npmRun('check:unused'),
   npmRun('build'),
   npmRun('test:source'),
   npmRun('test:built'),

@@ -1,5 +1,5 @@
 // Hostile input, a million of each kind: npm run fuzz [-- <target> [<seed>]]
-// A target is a file of test/fuzz, such as keys; with a seed, what that seed found is found again. Ends after ten minutes
+// A target is a file of test/deep/fuzz, such as keys; with a seed, what that seed found is found again. Ends after ten minutes
 // for each promise, if it has not tried all by then. `npm test` tries 20,000, always the same.
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ const SECONDS = 600
 
 await whenStarted(import.meta.url, async () => {
   const [target, seed = Math.floor(Math.random() * 2 ** 31)] = process.argv.slice(2)
-  const targets = readdirSync(join(root, 'test/fuzz'))
+  const targets = readdirSync(join(root, 'test/deep/fuzz'))
     .filter((file) => file.endsWith('.test.ts'))
     .map((file) => file.replace('.test.ts', ''))
   if (target !== undefined && !targets.includes(target)) {

@@ -1,6 +1,6 @@
 // Tries every mutant of the Lua on a real Redis: npm run mutate [-- <text> …]
 // With texts, only mutants whose names contain them all, such as cells/log or '<= to <'.
-// Fails unless those that survive are exactly those that test/mutation/survivors.json gives a reason for.
+// Fails unless those that survive are exactly those that test/deep/mutation/survivors.json gives a reason for.
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './lib/project.js'
@@ -23,7 +23,7 @@ await whenStarted(import.meta.url, async () => {
   console.log(`\n${outcomes.length} mutants, ${survivors.length} survived, in ${seconds} s.`)
   const problems = differences(outcomes, knownSurvivors(), wanted.length > 0)
   if (problems.length > 0) throw new Error(problems.join('\n'))
-  console.log('They are those that are known, each with a reason: test/mutation/survivors.json')
+  console.log('They are those that are known, each with a reason: test/deep/mutation/survivors.json')
 })
 
 /**
@@ -36,7 +36,7 @@ async function tryMutants(wanted) {
   const parts = Array.from({ length: PROCESSES }, async (_, i) => {
     const report = join(folder, `${i + 1}.json`)
     rmSync(report, { force: true })
-    await run('vitest', ['run', '--root', 'test/mutation'], {
+    await run('vitest', ['run', '--root', 'test/deep/mutation'], {
       env: { SLUICE_MUTANTS: JSON.stringify([`${i + 1}/${PROCESSES}`, ...wanted]), SLUICE_MUTANTS_REPORT: report },
       quiet: true,
     })
@@ -49,7 +49,7 @@ async function tryMutants(wanted) {
 /** @returns {Record<string, string>} reasons by the mutants' ids */
 function knownSurvivors() {
   /** @type {{ reason: string, mutants: string[] }[]} */
-  const groups = JSON.parse(readFileSync(join(root, 'test/mutation/survivors.json'), 'utf8'))
+  const groups = JSON.parse(readFileSync(join(root, 'test/deep/mutation/survivors.json'), 'utf8'))
   return Object.fromEntries(groups.flatMap(({ reason, mutants }) => mutants.map((id) => [id, reason])))
 }
 

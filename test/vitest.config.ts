@@ -9,12 +9,18 @@ const conditions = subject === 'built' ? ['node'] : ['@sluice/source', 'node']
 // These look for mistakes in what is written, at length, and find in what is built from it what they find there.
 const atLength = ['bench', 'build', 'fuzz', 'interleavings', 'mutation']
 
+// Tests of the tools that build the packages.
+const TOOLS = '../tools/*/test/**/*.test.ts'
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    include: ['**/*.test.ts'],
-    exclude: [...configDefaults.exclude, ...(subject === 'built' ? atLength.map((folder) => `${folder}/**`) : [])],
+    include: ['**/*.test.ts', TOOLS],
+    exclude: [
+      ...configDefaults.exclude,
+      ...(subject === 'built' ? [TOOLS, ...atLength.map((folder) => `${folder}/**`)] : []),
+    ],
     // Most tests wait for most of their time, so that two cores do for three; more at once would make those fail by turns that
     // measure deadlines.
     maxWorkers: 3,

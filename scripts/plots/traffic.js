@@ -5,7 +5,7 @@
 /** @typedef {{ name: string, note: string, make: (core: Core) => import('../../packages/core/src/index.js').Limit<string> }} Algorithm */
 
 export const LIMIT = 10
-export const WINDOW_MS = 10_000
+const WINDOW_MS = 10_000
 /** Windows by the clock start at multiples of their length: so does our time. */
 const EPOCH_MS = Date.UTC(2026, 0, 1)
 

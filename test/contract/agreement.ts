@@ -1,7 +1,7 @@
 import { createLimiter, keyed, type Store, type Verdict } from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Oracle, type Receipt } from '../oracle/oracle.js'
+import { Oracle, type Receipt } from '../support/oracle/oracle.js'
 import { limitOf } from './limit-of.js'
 import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
 import { ALGORITHMS, always, anySpec, play, said, specAndTrace, traceFor } from './traces.js'

@@ -1,7 +1,7 @@
 import { createLimiter, gcra, type Limit, type Store } from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { capacityOf } from '../oracle/oracle.js'
+import { capacityOf } from '../support/oracle/oracle.js'
 import { limitOf } from './limit-of.js'
 import { Clock, freshKey, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
 import { ALGORITHMS, always, play, replay, said, specAndTrace } from './traces.js'

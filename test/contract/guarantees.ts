@@ -11,7 +11,7 @@ import {
 } from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { LimitSpec } from '../oracle/spec.js'
+import type { LimitSpec } from '../support/oracle/spec.js'
 import { limitOf } from './limit-of.js'
 import { Clock, freshKey, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
 import { ALGORITHMS, always } from './traces.js'

@@ -10,7 +10,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '@sluice/core'
-import type { LimitSpec } from '../oracle/spec.js'
+import type { LimitSpec } from '../support/oracle/spec.js'
 
 /** The limit that a user would write for what an oracle knows as `spec`, if need be with a key or a lease of its own. */
 export function limitOf<Subject>(spec: LimitSpec, key?: KeyFunction<Subject>, lease?: LeaseOptions): Limit<Subject> {

@@ -1,7 +1,7 @@
 import type { Limiter, Verdict } from '@sluice/core'
 import fc from 'fast-check'
-import { capacityOf } from '../oracle/oracle.js'
-import type { LimitSpec } from '../oracle/spec.js'
+import { capacityOf } from '../support/oracle/oracle.js'
+import type { LimitSpec } from '../support/oracle/spec.js'
 import { type Clock, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
 
 /** Random runs per property; more for a longer look: `SLUICE_RUNS=5000`. */

@@ -14,12 +14,12 @@ import {
   type Verdict,
 } from '@sluice/core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { allVectors, type Vector, type VectorLimit, type VectorStep } from '../vectors/vectors.js'
 import { Clock, freshKey, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
+import { allVectors, type Vector, type VectorLimit, type VectorStep } from './vectors/vectors.js'
 
 const CONSTRUCTORS = { concurrency, fixedWindow, gcra, leakyBucket, slidingLog, slidingWindow, tokenBucket }
 
-/** The numbers of `test/vectors` come out. */
+/** The numbers of `test/contract/vectors` come out. */
 export function vectorsContract(under: StoreUnderTest): void {
   const clock = new Clock()
   let store: Store

@@ -2,15 +2,13 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { concurrency, everyone, type Limiter, limiterOf, memoryStore, redisStore } from '@sluice/core'
+import { concurrency, everyone, type Limiter, limiterOf, memoryStore } from '@sluice/core'
 import * as express from '@sluice/express'
 import * as fastify from '@sluice/fastify'
 import makeExpress from 'express'
 import makeFastify from 'fastify'
-import { Redis } from 'ioredis'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { opened } from '../fuzz/support/wire.js'
-import { startRedis } from '../support/redis-server.js'
+import { opened } from '../deep/fuzz/support/wire.js'
 import { until } from '../support/until.js'
 import { permitContract, stands } from './permits.contract.js'
 import {
@@ -138,33 +136,6 @@ describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
     }
     expect(await free(app.limiter)).toBe(1)
   })
-})
-
-test('on Redis, a client that has left holds its permit until the handler answers', async () => {
-  const redis = await startRedis()
-  const client = new Redis(redis.url)
-  const store = redisStore(client, { timeoutMs: 5000 })
-  closing.push(
-    () => redis.stop(),
-    () => client.disconnect(),
-    () => store.close(),
-  )
-  const handled: Handling[] = []
-  const app = await serve(
-    PERMIT_APPS.Fastify as PermitAppFactory,
-    { takeOver: (handling) => handled.push(handling) },
-    { store },
-  )
-  const http = http1Client(app.port)
-  closing.push(() => http.close())
-  const leaving = await http.ask('/raw')
-  await until('the handler runs', () => handled[0])
-  leaving.leave()
-  await until('the server knows', () => handled[0]?.raw.destroyed)
-  expect(await (await http.ask()).status).toBe(429)
-  handled[0]?.raw.end()
-  await until('the permit is free', async () => (await free(app.limiter)) === 1)
-  expect(await (await http.ask()).status).toBe(200)
 })
 
 test('over HTTP/2, a permit is released when all is sent, although the client keeps its request open', async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Breaker } from '../interleavings/support/inside.js'
+import { Breaker } from '../support/inside.js'
 import { redisForTests } from '../support/redis-for-tests.js'
 
 const { server } = await redisForTests()

@@ -19,6 +19,10 @@ export class ExpressContext extends RequestContext<Request> {
     return this.request.ip
   }
 
+  get trustsProxies(): boolean {
+    return Boolean(this.request.app.settings['trust proxy'])
+  }
+
   /**
    * Known once a route has matched: to middleware on the route, not to `app.use`. Without what the router is mounted at:
    * of that Express tells what the client wrote, `baseUrl`, which is another one in upper case and for each parameter.

@@ -27,6 +27,11 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
     return this.request.ip
   }
 
+  /** Fastify has `ips` where it trusts a proxy. */
+  get trustsProxies(): boolean {
+    return this.request.ips !== undefined
+  }
+
   /** All paths without a route share one name. */
   get route(): string | undefined {
     return this.request.is404 ? '(no route)' : this.request.routeOptions.url

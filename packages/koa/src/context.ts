@@ -16,6 +16,10 @@ export class KoaContext extends RequestContext<Context> {
     return this.request.ip
   }
 
+  get trustsProxies(): boolean {
+    return this.request.app.proxy
+  }
+
   /** Known to middleware on a route of `@koa/router`. */
   get route(): string | undefined {
     const path: unknown = this.request._matchedRoute

@@ -5,7 +5,7 @@
  * State: the instants at which leases end, in ms, soonest first. A lease counts while its end lies ahead of
  * now, and for no longer than the `ttlMs` it could have been taken for.
  *
- * Holds in every order of taking, renewing, freeing, lapsing and dying (`test/interleavings/places.test.ts`): never
+ * Holds in every order of taking, renewing, freeing, lapsing and dying (`test/deep/interleavings/places.test.ts`): never
  * more places are held than there are, each is freed once, and freeing one that has lapsed frees nobody else's.
  */
 

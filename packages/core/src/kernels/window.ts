@@ -32,7 +32,7 @@ export function edgeUnits(count: number, offset: number, segmentMs: number, edge
 }
 
 /** The least offset into a segment at which an edge of `count` counts for `room` or less; `segmentMs` if none. */
-export function offsetFor(count: number, room: number, segmentMs: number, edge: number): number {
+function offsetFor(count: number, room: number, segmentMs: number, edge: number): number {
   if (edge === DROPPED || count <= room) return 0
   if (edge === STRICT) return segmentMs
   if (edge === WEIGHTED_DOWN) return Math.floor((segmentMs * (count - room - 1)) / count) + 1

@@ -82,7 +82,7 @@ export function acquireOptions(where: string, options: AcquireOptions): LineOpti
  * is the store's, so limits stay exact across processes; who gets one first is settled in each process.
  *
  * Holds in every order in which the store may answer, time may pass, and others may leave or give back
- * (`test/interleavings/lines.test.ts`): everyone is told once, admitted ones are charged and nobody else is, nobody
+ * (`test/deep/interleavings/lines.test.ts`): everyone is told once, admitted ones are charged and nobody else is, nobody
  * sleeps while there is room that this process knows of, and lines end with those who stood in them.
  */
 export class WaitingLines {

@@ -7,7 +7,7 @@ import { planOf } from './plan-of-kind.js'
 import type { Policy, PolicyChoice } from './policy.js'
 
 /** The kind of requests that have no key and are counted by something else. */
-export const ANONYMOUS = 'anonymous'
+const ANONYMOUS = 'anonymous'
 export const ANONYMOUS_START = startOf(ANONYMOUS)
 
 /** Keys without which there is no request, so that no anonymous client is counted instead of them. */

@@ -10,7 +10,7 @@ import { Policy, type PolicyChoice, type PolicyOptions } from './policy.js'
  * another tier starts afresh there, even if its limits are equal. Only a limit that stands in several
  * tiers as one and the same object is one limit over all of them.
  */
-export class Tiers<Subject> implements PolicyChoice<Subject> {
+class Tiers<Subject> implements PolicyChoice<Subject> {
   readonly name: string
   readonly limits: readonly Limit<Subject>[]
   readonly all: readonly Policy<Subject>[]

@@ -26,7 +26,7 @@ interface Part {
  * Decides a plan whose keys sit on different slots, which no script may touch together: every slot
  * decides its part all or none, and if one refuses, the others give back what they charged.
  *
- * Holds in every order in which slots may run and answer (`test/interleavings/slots.test.ts`):
+ * Holds in every order in which slots may run and answer (`test/deep/interleavings/slots.test.ts`):
  * - At no instant more is admitted than any limit has room for: who is admitted is charged on every slot.
  * - What is refused, blocked or failed is charged nowhere in the end, and is given back once. Except that a call
  *   whose answer is lost may have run: where it was a charge, or was to give back, its slot stays charged.

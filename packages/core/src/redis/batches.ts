@@ -125,7 +125,7 @@ export class Batches {
    * was decided, and it goes again with them; and so do the batches of the next moment.
    *
    * Holds in every order in which commands of several stores reach Redis and replies come back
-   * (`test/interleavings/blocks.test.ts`): while a block holds in Redis, no decision that reaches it is let
+   * (`test/deep/interleavings/blocks.test.ts`): while a block holds in Redis, no decision that reaches it is let
    * through, and each is charged at most once. That takes a marker that lives as long as any block.
    */
   #run(batch: Batch, withinMs: number, marker: string | undefined): void {

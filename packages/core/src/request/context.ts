@@ -6,6 +6,8 @@ export interface HttpContext<Request = unknown> {
   readonly response: RawResponse
   /** The client's address by the framework's own trusted-proxy rules. */
   readonly ip: string | undefined
+  /** Whether `ip` may come from a header that a trusted proxy has set; undefined where that is not known. */
+  readonly trustsProxies?: boolean
   readonly method: string
   /** The path as requested, without the query. */
   readonly path: string

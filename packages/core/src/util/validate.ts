@@ -1,6 +1,7 @@
 import { durationMs } from './duration.js'
 import { invalidPolicy, SluiceError, show } from './errors.js'
 import { hintFor } from './option-hints.js'
+import { emitWarning } from './warnings.js'
 
 /**
  * Rejects unknown options: a misspelt option silently ignored is a limit silently absent. The message says what to use
@@ -54,7 +55,20 @@ export function limitOption<F>(where: string, field: string, value: number | F):
 }
 
 export function windowOption<F>(where: string, field: string, value: unknown): number | F {
-  return typeof value === 'function' ? (value as F) : durationMs(where, field, value)
+  if (typeof value === 'function') return value as F
+  const ms = durationMs(where, field, value)
+  if (typeof value === 'number' && value < 1000) warnOfShortWindow(where, field, value)
+  return ms
+}
+
+const shortWindows = new Set<number>()
+
+/** Other libraries count windows in seconds. Once for each number. */
+function warnOfShortWindow(where: string, field: string, ms: number): void {
+  if (shortWindows.has(ms)) return
+  shortWindows.add(ms)
+  const message = `${where}: ${field}: ${ms} is ${ms} ms: write '${ms}s' for seconds, or '${ms}ms' if that is meant`
+  emitWarning('SLUICE_SHORT_WINDOW', message)
 }
 
 export function optionalFunction(where: string, field: string, value: unknown): void {

@@ -82,7 +82,7 @@ function saltedShare(salt: string, text: string): number {
 }
 
 /** A number from 0 up to 1 that is a text's own: FNV-1a over its UTF-16 units, mixed as in MurmurHash3, for near texts are far apart then. */
-export function share(text: string): number {
+function share(text: string): number {
   let hash = 0x811c9dc5
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)

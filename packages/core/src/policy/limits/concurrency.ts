@@ -5,7 +5,7 @@ import { makeLimit } from './common.js'
 import type { CommonOptions, Limit, OrFunction } from './limit.js'
 
 /** Most places of one limit: each is an entry of its own, and one request may take them all. */
-export const MAX_PLACES = 100_000
+const MAX_PLACES = 100_000
 
 export interface ConcurrencyOptions<Subject> extends CommonOptions<Subject> {
   /** Most places taken at once; whole, 0 to 100,000. */

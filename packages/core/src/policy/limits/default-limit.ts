@@ -4,7 +4,7 @@ import { slidingLog } from './sliding-log.js'
 import { slidingWindow } from './sliding-window.js'
 
 /** Up to here a plain `{ limit, window }` is an exact log; above, a strict window of segments, whose state does not grow. */
-export const LARGEST_DEFAULT_LOG = 1000
+const LARGEST_DEFAULT_LOG = 1000
 
 /** What a plain `{ limit, window }` means. */
 export function defaultLimit<Subject>(rate: RateOptions<Subject>): Limit<Subject> {

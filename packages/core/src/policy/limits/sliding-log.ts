@@ -4,7 +4,7 @@ import { makeLimit, type RateOptions } from './common.js'
 import type { CommonOptions, LeasableOptions, Limit } from './limit.js'
 
 /** Most entries one log may have to keep: 1,000,000, which is 4 to 6 MB of Redis memory for one key. */
-export const MAX_LOG_LIMIT = 1_000_000
+const MAX_LOG_LIMIT = 1_000_000
 
 /**
  * The exact log: never more than `limit` units in any `window`, wherever the window starts.

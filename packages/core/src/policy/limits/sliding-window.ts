@@ -23,7 +23,7 @@ export interface SlidingWindowOptions<Subject> extends RateOptions<Subject>, Uni
 const MAX_SEGMENTS = 1000
 
 /** The most segments up to 60 that divide the window. */
-export function defaultSegments(windowMs: number): number {
+function defaultSegments(windowMs: number): number {
   for (let segments = Math.min(60, windowMs); ; segments--) if (windowMs % segments === 0) return segments
 }
 

@@ -29,7 +29,7 @@ const SWEEP_EVERY_MS = 100
  * Decides for plans with a lease: takes units of a key from the store, all cells at once, and spends them here
  * without a promise. What was deducted is spent, given back or stranded until it lapses, never spent twice or
  * after its time; that the limits hold for when it is spent is up to the cells' parameters (limits/lease.ts).
- * Tried in every order of asks, answers, time, resets and ends of processes by `test/interleavings/leases.test.ts`.
+ * Tried in every order of asks, answers, time, resets and ends of processes by `test/deep/interleavings/leases.test.ts`.
  */
 export class Leases {
   readonly #source: LeaseSource

@@ -3,15 +3,7 @@ import * as counter from '../../kernels/counter.js'
 import type { Cell, StoreRequest, StoreResult } from '../../store/store.js'
 import { ReplyReader, unreadable } from './reply-reader.js'
 import { type Kind, kindOf } from './script.js'
-
-/** What stands first of each cell of a decision. */
-const REFUSED = 0
-const ADMITTED = 1
-const BLOCKED = 2
-/** Added where there comes after what a bucket says what it has given back, and of charges from when on. */
-const REFUNDS = 4
-/** Stands before decisions that were made at once, of equal asks. */
-const EQUALS = 8
+import { ADMITTED, BLOCKED, EQUALS, REFUNDS, REFUSED } from './scripts.generated.js'
 
 /** Equal asks that were decided at once, until each has its answer. */
 interface Equals {

@@ -11,7 +11,7 @@ import { areEqual } from '../../util/are-equal.js'
 import { reportsOf } from './decode.js'
 import { blockSuffix, cellSuffix, keyStart } from './keys.js'
 import { type Kind, kindNumber, kindOf, partsFor } from './script.js'
-import { TOGETHER_KINDS } from './scripts.generated.js'
+import { RESERVING, TOGETHER, TOGETHER_KINDS } from './scripts.generated.js'
 
 /** What the store says of a plan to `decide.lua`, worked out once per plan. */
 export interface PlanText {
@@ -45,11 +45,6 @@ export function planText(plan: Plan): PlanText {
     reports: reportsOf(plan.cells),
   }
 }
-
-/** Added to the op of asks with `needs`. */
-const RESERVING = 8
-/** Added to the op of decisions that are made at once. */
-const TOGETHER = 16
 
 /** What waits for its decision. */
 interface Pending {

@@ -22,7 +22,7 @@ const LONGEST_ESCAPED = 96
  * percent-escaped where it is short, else `#` and 132 bits of its SHA-256. Different values never get the same
  * text: plain ones hold no `%` or `#`, escaped ones at least one `%` and no `#`.
  */
-export function escapeIdentity(identity: string): string {
+function escapeIdentity(identity: string): string {
   // Nearly every identity: a kind has nothing to escape but `%`, so it is told from its value only where that may be.
   if (PLAIN.test(identity)) return identity
   const start = valueStart(identity)

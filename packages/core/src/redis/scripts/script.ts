@@ -1,16 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Cell } from '../../store/store.js'
-import {
-  decideBucketScript,
-  decideConcurrencyScript,
-  decideCounterScript,
-  decideLogScript,
-  decideLogsScript,
-  decideScript,
-  decideSegmentsScript,
-  KINDS,
-  type LuaScript,
-} from './scripts.generated.js'
+import { DECIDE_PIECES, KINDS, type LuaScript, type Section, UNIFORM_SCRIPTS } from './scripts.generated.js'
 
 /** Which of the kinds of cells that decide.lua knows. */
 export type Kind = (typeof KINDS)[number]
@@ -24,19 +14,17 @@ export function kindNumber(cell: Cell): number {
   return KINDS.indexOf(kindOf(cell)) + 1
 }
 
+const bitOf = (kind: Kind) => 1 << KINDS.indexOf(kind)
+
 /** Where a plan has several cells. */
-const SEVERAL = 1 << 6
+const SEVERAL = 1 << KINDS.length
 /** Where a log is shared by several limits. */
-const SHARED = 1 << 7
+const SHARED = 1 << (KINDS.length + 1)
 /** Where something is given back or renewed. */
-export const SETTLES = 1 << 8
+export const SETTLES = 1 << (KINDS.length + 2)
 
-const bitOf = (kind: Kind) => 1 << (KINDS.indexOf(kind) + 1)
-
-const BITS: Readonly<Record<string, number>> = {
-  ...Object.fromEntries(KINDS.map((kind) => [kind, bitOf(kind)])),
-  several: SEVERAL,
-}
+const bitsOf = (sections: readonly Section[]) =>
+  sections.reduce((bits, section) => bits | (section === 'several' ? SEVERAL : bitOf(section)), 0)
 
 /** What a plan needs of decide.lua, as a sum of bits; of a batch they are put together. */
 export function partsFor(cells: readonly Cell[]): number {
@@ -48,15 +36,13 @@ export function partsFor(cells: readonly Cell[]): number {
   return parts
 }
 
-/** By what a batch needs: the scripts that the build makes for plans of one cell each, all alike. */
-const ALIKE = new Map<number, LuaScript>([
-  [bitOf('bucket'), decideBucketScript],
-  [bitOf('log'), decideLogScript],
-  [bitOf('log') | SHARED, decideLogsScript],
-  [bitOf('segments'), decideSegmentsScript],
-  [bitOf('counter'), decideCounterScript],
-  [bitOf('concurrency'), decideConcurrencyScript],
-])
+/** By what a batch needs: the scripts that the build makes for plans of one cell each, all of one kind. */
+const uniform = new Map(
+  UNIFORM_SCRIPTS.map(({ kind, isShared, script }) => [bitOf(kind) | (isShared ? SHARED : 0), script]),
+)
+
+/** decide.lua, with what a batch must need for a piece to be needed. */
+const pieces = DECIDE_PIECES.map(({ sections, source }) => ({ bits: bitsOf(sections), source }))
 
 const variants = new Map<number, LuaScript>()
 
@@ -65,27 +51,15 @@ const variants = new Map<number, LuaScript>()
  * parts. Redis makes every function of a script anew on every run: one decision then costs a fraction.
  */
 export function decideScriptFor(parts: number): LuaScript {
-  const alike = ALIKE.get(parts)
-  if (alike) return alike
+  const made = uniform.get(parts)
+  if (made) return made
   const needed = parts & ~(SHARED | SETTLES)
   let script = variants.get(needed)
   if (!script) {
-    const source = withParts(decideScript.source, needed)
-    script = { name: decideScript.name, source, sha1: createHash('sha1').update(source).digest('hex') }
+    const chosen = pieces.filter(({ bits }) => (bits & ~needed) === 0)
+    const source = chosen.map((piece) => piece.source).join('')
+    script = { name: 'decide', source, sha1: createHash('sha1').update(source).digest('hex') }
     variants.set(needed, script)
   }
   return script
-}
-
-function withParts(source: string, parts: number): string {
-  /** Of the parts around the line at hand, whether each is needed. */
-  const around: boolean[] = []
-  const lines = source.split('\n').filter((line) => {
-    const [, part] = /^--@when (\w+)$/.exec(line) ?? []
-    if (part !== undefined) around.push((parts & (BITS[part] as number)) !== 0)
-    else if (line === '--@end') around.pop()
-    else return !around.includes(false)
-    return false
-  })
-  return lines.join('\n')
 }

@@ -14,27 +14,26 @@ export const KINDS = ['bucket', 'log', 'segments', 'counter', 'concurrency'] as 
 /** Those of which equal decisions on one key are made at once. */
 export const TOGETHER_KINDS = ['bucket', 'log', 'counter'] as const
 
-export const blockScript: LuaScript = {
-  name: 'block',
-  sha1: '00b0d91e5418bc2a9a7e1a6b359a13e0121a61bf',
-  source: `local now, slack = tonumber(ARGV[1]), 0
-if now then
-slack = 3600000
-else
-local time = redis.call('TIME')
-now = time[1] * 1000 + math.floor(time[2] / 1000)
-end
-local ends, life = now + tonumber(ARGV[2]), tonumber(ARGV[2]) + slack
-redis.call('SET', KEYS[1], string.format('%.0f', ends) .. ' ' .. ARGV[3], 'PX', life)
-if KEYS[2] and redis.call('PTTL', KEYS[2]) <= life then redis.call('SET', KEYS[2], '1', 'PX', life) end
-return ends
-`,
-}
+// Added to the op of decisions: see decide.lua.
+export const RESERVING = 8
+export const TOGETHER = 16
 
-export const decideScript: LuaScript = {
-  name: 'decide',
-  sha1: '4c56a2c9630edbea77afa38dee055d567b370f5e',
-  source: `local ARGV, KEYS = ARGV, KEYS
+// The first byte of what a decision says: see decide.lua.
+export const REFUSED = 0
+export const ADMITTED = 1
+export const BLOCKED = 2
+export const REFUNDS = 4
+export const EQUALS = 8
+
+// Ops are sent as they are. This does not compile where decide.lua has other numbers for them than the port.
+;({ CONSUME: 0, PEEK: 1, CHARGE: 2, REFUND: 3, RELEASE: 4 }) satisfies Partial<typeof import('../../store/store.js')>
+
+/** A part of decide.lua that some batches do not need. */
+export type Section = 'bucket' | 'concurrency' | 'counter' | 'log' | 'segments' | 'several'
+
+/** decide.lua in the order of its lines. A piece is left out where one of the sections that it stands in is not needed. */
+export const DECIDE_PIECES: readonly { readonly sections: readonly Section[]; readonly source: string }[] = [
+  { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
@@ -52,26 +51,25 @@ local kernel, first, last = {}, {}, {}
 local costs, needs = {}, {}
 local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 local room = {}
---@when several
-local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
---@end
---@when bucket
-do
+` },
+  { sections: ['several'], source: `local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+` },
+  { sections: ['bucket'], source: `do
  local limit, windowMs, capacity, stepMs
  local debt, instant, since, expires, refunds
  open[1] = function(c)
   local p = first[c]
   limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
  end
---@when several
- keep[1] = function(c)
+` },
+  { sections: ['bucket', 'several'], source: ` keep[1] = function(c)
   A[c], B[c], C[c], D[c], E[c] = debt, instant, since, expires, refunds
  end
  recall[1] = function(c)
   debt, instant, since, expires, refunds = A[c], B[c], C[c], D[c], E[c]
  end
---@end
- look[1] = function(key, cost)
+` },
+  { sections: ['bucket'], source: ` look[1] = function(key, cost)
   local stored = tryCall('GET', key)
   local bytes = stored and #stored
   if bytes == 19 or bytes == 32 then
@@ -278,9 +276,8 @@ do
   pieces = pieces + 1
  end
 end
---@end
---@when log
-do
+` },
+  { sections: ['log'], source: `do
  local params, limits, limitsAt, most, longestMs
  local firstLinger, linger
  local W, F, S, R = {}, {}, {}, {}
@@ -313,8 +310,8 @@ do
    modulus, limitFormat = 281474976710656, '>I6BI6'
   end
  end
---@when several
- keep[2] = function(c)
+` },
+  { sections: ['log', 'several'], source: ` keep[2] = function(c)
   A[c], B[c], C[c], D[c], E[c] = newest, expires, capacity, oldest, total
   G[c], L[c], M[c], O[c], Q[c] = instant, whole, moved, tail, header
  end
@@ -322,8 +319,8 @@ do
   newest, expires, capacity, oldest, total = A[c], B[c], C[c], D[c], E[c]
   instant, whole, moved, tail, header = G[c], L[c], M[c], O[c], Q[c]
  end
---@end
- local function log_read(key, from, to)
+` },
+  { sections: ['log'], source: ` local function log_read(key, from, to)
   local inRing = total - #tail / width
   local entries
   local count = (to < inRing and to or inRing) - from
@@ -867,9 +864,8 @@ do
   end
  end
 end
---@end
---@when segments
-do
+` },
+  { sections: ['segments'], source: `do
  local limit, windowMs, segments, edge, segmentMs, width, counter
  local W, F = {}, {}
  local counts, total, segment, offset, instant, newest
@@ -886,15 +882,15 @@ do
   limit, windowMs, segments, edge = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
   segmentMs, width, counter = windowMs / segments, W[c], F[c]
  end
---@when several
- keep[3] = function(c)
+` },
+  { sections: ['segments', 'several'], source: ` keep[3] = function(c)
   A[c], B[c], C[c], D[c], E[c], G[c] = counts, total, segment, offset, instant, newest
  end
  recall[3] = function(c)
   counts, total, segment, offset, instant, newest = A[c], B[c], C[c], D[c], E[c], G[c]
  end
---@end
- look[3] = function(key, cost)
+` },
+  { sections: ['segments'], source: ` look[3] = function(key, cost)
   local stored = tryCall('GET', key)
   if stored and #stored ~= 6 + (segments + 2) * width then
    if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
@@ -1289,24 +1285,23 @@ do
   end
  end
 end
---@end
---@when counter
-do
+` },
+  { sections: ['counter'], source: `do
  local limit, windowMs, byClock
  local count, start, since
  open[4] = function(c)
   local p = first[c]
   limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
  end
---@when several
- keep[4] = function(c)
+` },
+  { sections: ['counter', 'several'], source: ` keep[4] = function(c)
   A[c], B[c], C[c] = count, start, since
  end
  recall[4] = function(c)
   count, start, since = A[c], B[c], C[c]
  end
---@end
- look[4] = function(key, cost)
+` },
+  { sections: ['counter'], source: ` look[4] = function(key, cost)
   local stored = tryCall('GET', key)
   local instant, isOver = now, true
   if stored and #stored == 13 then
@@ -1392,9 +1387,8 @@ do
   pieces = pieces + 1
  end
 end
---@end
---@when concurrency
-do
+` },
+  { sections: ['concurrency'], source: `do
  local limit, ttlMs
  local held, isForeign
  local nowText = format('%.0f', now)
@@ -1402,15 +1396,15 @@ do
   local p = first[c]
   limit, ttlMs = ARGV[p], ARGV[p + 1]
  end
---@when several
- keep[5] = function(c)
+` },
+  { sections: ['concurrency', 'several'], source: ` keep[5] = function(c)
   A[c], B[c] = held, isForeign
  end
  recall[5] = function(c)
   held, isForeign = A[c], B[c]
  end
---@end
- look[5] = function(key, cost)
+` },
+  { sections: ['concurrency'], source: ` look[5] = function(key, cost)
   local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
   if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
    error(count.err)
@@ -1546,8 +1540,8 @@ do
   end
  end
 end
---@end
-local blockKeys = ARGV[2] + 0
+` },
+  { sections: [], source: `local blockKeys = ARGV[2] + 0
 if blockKeys < 0 then
  if tryCall('GET', KEYS[1]) then
   return ''
@@ -1662,12 +1656,12 @@ for _ = 1, ARGV[3] + 0 do
     local admitted = 1
     for c = 1, cells do
      local kind = kernel[c]
---@when several
-     if cells > 1 then
+` },
+  { sections: ['several'], source: `     if cells > 1 then
       open[kind](c)
      end
---@end
-     local wait = look[kind](KEYS[cell + c], needs[c])
+` },
+  { sections: [], source: `     local wait = look[kind](KEYS[cell + c], needs[c])
      if wait ~= 0 then
       allowed = false
      end
@@ -1689,23 +1683,23 @@ for _ = 1, ARGV[3] + 0 do
       end
       pieces = pieces + 1
      end
---@when several
-     if cells > 1 then
+` },
+  { sections: ['several'], source: `     if cells > 1 then
       keep[kind](c)
      end
---@end
-    end
+` },
+  { sections: [], source: `    end
     local charged = op ~= 1 and (allowed or op == 2 and possible)
     for c = 1, cells do
      local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
      cost = cost * admitted
---@when several
-     if cells > 1 then
+` },
+  { sections: ['several'], source: `     if cells > 1 then
       open[kind](c)
       recall[kind](c)
      end
---@end
-     if charged then
+` },
+  { sections: [], source: `     if charged then
       if cost > 0 and (allowed or kind ~= 5) then
        take[kind](key, cost, lease)
       end
@@ -1727,10 +1721,27 @@ if more then
  return reply .. concat(more)
 end
 return reply
+` },
+]
+
+export const blockScript: LuaScript = {
+  name: 'block',
+  sha1: '00b0d91e5418bc2a9a7e1a6b359a13e0121a61bf',
+  source: `local now, slack = tonumber(ARGV[1]), 0
+if now then
+slack = 3600000
+else
+local time = redis.call('TIME')
+now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local ends, life = now + tonumber(ARGV[2]), tonumber(ARGV[2]) + slack
+redis.call('SET', KEYS[1], string.format('%.0f', ends) .. ' ' .. ARGV[3], 'PX', life)
+if KEYS[2] and redis.call('PTTL', KEYS[2]) <= life then redis.call('SET', KEYS[2], '1', 'PX', life) end
+return ends
 `,
 }
 
-export const decideBucketScript: LuaScript = {
+const decideBucketScript: LuaScript = {
   name: 'decide-bucket',
   sha1: '107c04b81b7b17f12af59b6f585b5820647e27f1',
   source: `local ARGV, KEYS = ARGV, KEYS
@@ -1991,7 +2002,7 @@ return reply
 `,
 }
 
-export const decideConcurrencyScript: LuaScript = {
+const decideConcurrencyScript: LuaScript = {
   name: 'decide-concurrency',
   sha1: '14d1e3d5df38d88283d8ece9fe8daeda7d2fa52a',
   source: `local ARGV, KEYS = ARGV, KEYS
@@ -2209,7 +2220,7 @@ return reply
 `,
 }
 
-export const decideCounterScript: LuaScript = {
+const decideCounterScript: LuaScript = {
   name: 'decide-counter',
   sha1: '840eb7ef5a1833d3ac7b3b08f4f82e50955281ff',
   source: `local ARGV, KEYS = ARGV, KEYS
@@ -2413,7 +2424,7 @@ return reply
 `,
 }
 
-export const decideLogScript: LuaScript = {
+const decideLogScript: LuaScript = {
   name: 'decide-log',
   sha1: '73d91d2108e72eb678524e8cbfe9c0a41343e0f7',
   source: `local ARGV, KEYS = ARGV, KEYS
@@ -3171,7 +3182,7 @@ return reply
 `,
 }
 
-export const decideLogsScript: LuaScript = {
+const decideLogsScript: LuaScript = {
   name: 'decide-logs',
   sha1: 'b7c44c81a15a1eac411c0ba6f6a64014047aecaf',
   source: `local ARGV, KEYS = ARGV, KEYS
@@ -4010,7 +4021,7 @@ return reply
 `,
 }
 
-export const decideSegmentsScript: LuaScript = {
+const decideSegmentsScript: LuaScript = {
   name: 'decide-segments',
   sha1: '30fcd2b863e16353c645429805d484e67ad3c45a',
   source: `local ARGV, KEYS = ARGV, KEYS
@@ -4471,3 +4482,18 @@ export const probeScript: LuaScript = {
   source: `for _, command in ipairs(ARGV) do redis.call(unpack(cjson.decode(command))) end
 `,
 }
+
+/** Scripts for batches whose plans have one cell each, all of one kind, and which give nothing back. */
+export const UNIFORM_SCRIPTS: readonly {
+  readonly kind: (typeof KINDS)[number]
+  /** For cells that several limits share. */
+  readonly isShared: boolean
+  readonly script: LuaScript
+}[] = [
+  { kind: 'bucket', isShared: false, script: decideBucketScript },
+  { kind: 'concurrency', isShared: false, script: decideConcurrencyScript },
+  { kind: 'counter', isShared: false, script: decideCounterScript },
+  { kind: 'log', isShared: false, script: decideLogScript },
+  { kind: 'log', isShared: true, script: decideLogsScript },
+  { kind: 'segments', isShared: false, script: decideSegmentsScript },
+]

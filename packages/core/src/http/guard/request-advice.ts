@@ -1,0 +1,107 @@
+import { isIPv6 } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import type { HttpContext, RawResponse } from '../../request/context.js'
+import { identityIn } from '../../store/identity.js'
+import type { Warnings } from '../../util/warnings.js'
+import { Verdict } from '../../verdict/verdict.js'
+
+/** Requests that are looked at: enough for mistakes in the set-up to show, too few to cost anything. */
+const LOOKED_AT = 1000
+
+/**
+ * Looks at the first thousand requests of a limiter for mistakes in the set-up that no option shows, and warns of each
+ * kind once. Changes nothing.
+ */
+export class RequestAdvice<Request> {
+  readonly #where: string
+  readonly #warnings: Warnings
+  readonly #countsAddresses: boolean
+  readonly #seen = new WeakSet<RawResponse>()
+  readonly #warned = new Set<string>()
+  #looked = 0
+  /** The address of all requests so far; undefined once there are two, or one that is public. */
+  #only: string | undefined
+
+  /** `countsAddresses`: whether a limit is by address. */
+  constructor(where: string, warnings: Warnings, countsAddresses: boolean) {
+    this.#where = where
+    this.#warnings = warnings
+    this.#countsAddresses = countsAddresses
+  }
+
+  /** Whether there is nothing more to see. */
+  get isDone(): boolean {
+    return this.#looked >= LOOKED_AT
+  }
+
+  request(context: HttpContext<Request>): void {
+    if (this.isDone) return
+    this.#looked++
+    const { response } = context
+    if (this.#seen.has(response)) {
+      this.#warnOnce(
+        'SLUICE_SAME_LIMITER_TWICE',
+        'this limiter ran twice for one request and charged it twice: use it in one place, on the app or on the route',
+      )
+    }
+    this.#seen.add(response)
+    if (this.#countsAddresses) this.#lookAtAddress(context)
+  }
+
+  verdict(verdict: Verdict | undefined): void {
+    if (!verdict || this.isDone) return
+    for (const text of Verdict.identitiesOf(verdict)) {
+      const { kind, value } = identityIn(text)
+      if (kind === 'ip' || typeof value !== 'string' || !isIPv6(value) || value.startsWith('::ffff:')) continue
+      this.#warnOnce(
+        'SLUICE_UNGROUPED_IPV6',
+        `a key function returned the IPv6 address of a client, which can use 2^64 others of its network: use byIp(), ` +
+          'or compose(byIp(), …), which counts a /64 as one client',
+      )
+    }
+  }
+
+  #lookAtAddress(context: HttpContext<Request>): void {
+    const peer = peerOf(context)
+    if (context.trustsProxies === false && isPrivate(peer) && context.header('x-forwarded-for') !== undefined) {
+      this.#warnOnce(
+        'SLUICE_UNTRUSTED_PROXY',
+        `requests come through a proxy (from ${peer}, with X-Forwarded-For) that the application does not trust, so all ` +
+          "clients behind it count as one: name the proxy in the framework's trust settings",
+      )
+    }
+    const { ip } = context
+    if (this.#looked === 1) this.#only = isPrivate(ip) ? ip : undefined
+    else if (ip !== this.#only) this.#only = undefined
+    if (this.isDone && this.#only !== undefined) {
+      this.#warnOnce(
+        'SLUICE_ONE_CLIENT',
+        `all of the first ${LOOKED_AT} requests came from ${this.#only}, a private address: if that is a proxy, name it ` +
+          "in the framework's trust settings, or all clients share one limit",
+      )
+    }
+  }
+
+  #warnOnce(code: Parameters<Warnings['emit']>[0], message: string): void {
+    if (this.#warned.has(code)) return
+    this.#warned.add(code)
+    this.#warnings.emit(code, `${this.#where}: ${message}`)
+  }
+}
+
+/** The address that the connection comes from, whatever headers say. */
+function peerOf({ response }: HttpContext<unknown>): string | undefined {
+  try {
+    return (response.req as { socket?: { remoteAddress?: string } } | undefined)?.socket?.remoteAddress
+  } catch {
+    // HTTP/2 does not let its socket be looked at once that is gone.
+    return undefined
+  }
+}
+
+function isPrivate(address: string | undefined): boolean {
+  if (address === undefined || !ipaddr.isValid(address)) return false
+  return ['private', 'loopback', 'linkLocal', 'uniqueLocal', 'carrierGradeNat'].includes(
+    ipaddr.process(address).range(),
+  )
+}

@@ -1,0 +1,110 @@
+// The built packages as their users install them, on every version that they declare: npm run deep -- versions
+// Each Node, with the lowest and the newest version of every framework and Redis client, and the newest of the lowest major.
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ensureRedis } from './ensure-redis.js'
+import { pnpm } from './lib/pnpm.js'
+import { freePort } from './lib/ports.js'
+import { engines, root } from './lib/project.js'
+import { run, whenStarted } from './lib/run.js'
+import { startThrowawayRedis } from './lib/throwaway-redis.js'
+
+const folder = join(root, '.tmp/versions')
+const users = join(root, 'scripts/package-users')
+/** What every user of ours may do, whatever the versions. */
+const PROGRAMS = ['versions.mjs', 'both.mjs']
+/** Beside the lowest that `engines` allows. */
+const NODE_MAJORS = ['22', '24']
+
+/**
+ * The versions of a range such as `>=5.4 <7` that are tried.
+ *
+ * @param {string} name for messages
+ * @param {string} range
+ * @returns {{ lowest: string, 'lowest major': string, newest: string }}
+ */
+export function versionsOf(name, range) {
+  const [, major, minor, end] = /^>=(\d+)(?:\.(\d+))? <(\d+)$/.exec(range) ?? []
+  if (major === undefined) throw new Error(`${name}: expected a range such as ">=5.4 <7", got ${JSON.stringify(range)}`)
+  return {
+    lowest: `${major}.${minor ?? 0}.0`,
+    'lowest major': `^${major}.${minor ?? 0}.0`,
+    newest: `${Number(end) - 1}`,
+  }
+}
+
+/** @param {string} name of one of our packages, without the scope */
+const manifestOf = (name) => JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8'))
+
+/** @param {string} into @param {Record<string, string>} dependencies */
+async function install(into, dependencies) {
+  mkdirSync(into, { recursive: true })
+  writeFileSync(join(into, 'package.json'), JSON.stringify({ private: true, dependencies }))
+  const quiet = ['--no-audit', '--no-fund', '--no-package-lock', '--loglevel', 'error']
+  await run('npm', ['install', '--prefix', into, '--prefer-offline', ...quiet], { cwd: into, quiet: true })
+}
+
+/** @returns {Promise<string[]>} programs, one for each Node that is tried */
+async function installNodes() {
+  const lowest = /** @type {string} */ (/\d+\.\d+/.exec(engines.node)?.[0])
+  const nodes = []
+  for (const version of [`${lowest}.0`, ...NODE_MAJORS]) {
+    const into = join(folder, `node-${version}`)
+    await install(into, { node: version })
+    nodes.push(join(into, 'node_modules/node/bin/node'))
+  }
+  return nodes
+}
+
+/** @returns {Promise<Record<string, string>>} tarballs by the names of our packages */
+async function packAll() {
+  await pnpm(['exec', 'turbo', 'run', 'build', '--output-logs', 'errors-only'])
+  /** @type {Record<string, string>} */
+  const tarballs = {}
+  for (const name of readdirSync(join(root, 'packages'))) {
+    const tarball = join(folder, `${name}.tgz`)
+    await pnpm(['pack', '--out', tarball], { cwd: join(root, 'packages', name), quiet: true })
+    tarballs[manifestOf(name).name] = `file:${tarball}`
+  }
+  return tarballs
+}
+
+/** @returns {Record<string, Record<string, string>>} versions to install beside our packages, by what they are */
+function setsOfPeers() {
+  /** @type {Record<string, Record<string, string>>} */
+  const sets = {}
+  for (const name of readdirSync(join(root, 'packages'))) {
+    for (const [peer, range] of Object.entries(manifestOf(name).peerDependencies ?? {})) {
+      if (peer.startsWith('@sluice/')) continue
+      for (const [set, version] of Object.entries(versionsOf(peer, String(range)))) {
+        sets[set] = { ...sets[set], [peer]: version }
+      }
+    }
+  }
+  return sets
+}
+
+await whenStarted(import.meta.url, async () => {
+  await ensureRedis()
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  const [tarballs, nodes] = [await packAll(), await installNodes()]
+  const port = await freePort()
+  const redis = await startThrowawayRedis(['--port', String(port)])
+  try {
+    for (const [set, peers] of Object.entries(setsOfPeers())) {
+      const project = join(folder, set.replaceAll(' ', '-'))
+      await install(project, { ...tarballs, ...peers })
+      for (const node of nodes) {
+        for (const program of PROGRAMS) {
+          writeFileSync(join(project, program), readFileSync(join(users, program)))
+          const env = { REDIS_URL: `redis://127.0.0.1:${port}`, NODE_OPTIONS: '' }
+          const printed = await run(node, [program], { cwd: project, env, quiet: true })
+          if (printed !== '') console.log(`${set}: ${printed.trim()}`)
+        }
+      }
+    }
+  } finally {
+    await redis.end()
+  }
+})

@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { randomFrom } from '../../contract/policies.js'
+import { ensureBuiltCore } from '../../support/built-core.js'
+import { effort } from './effort.js'
+import { ASKED_EVERY_MS, TIMEOUT_MS } from './limits.js'
+import { note } from './report.js'
+import { dataDirectory, SCENARIOS, type Scenario } from './scenarios.js'
+import { type Outcome, RETURN_WITHIN_MS, World } from './world.js'
+
+beforeAll(ensureBuiltCore)
+
+const ROUNDS = effort.of(5, 1)
+/** Before, between and after troubles. */
+const CALM_MS = effort.of(600, 250)
+/** Beyond its deadline; on a machine that does other things, too, only what hangs. */
+const BEYOND_DEADLINE_MS = effort.of(300, 5000)
+
+describe(`under load, over ioredis and redis (seed ${effort.seed}), while`, () => {
+  test.each(effort.chosen(Object.keys(SCENARIOS), 3))(
+    '%s: every decision comes in time, none too many, and soon by the store again',
+    { timeout: 300_000 },
+    async (name) => {
+      const scenario = SCENARIOS[name] as Scenario
+      const outcome = await run(scenario)
+      note('scenarios', name, { title: scenario.title, rounds: ROUNDS, ...outcome, ledger: undefined })
+      expectWhatHoldsAlways(outcome)
+      scenario.expects?.(outcome)
+    },
+  )
+})
+
+async function run({ world: options = {}, keepsData, trouble }: Scenario): Promise<Outcome> {
+  const random = randomFrom(effort.seed)
+  const data = keepsData ? dataDirectory() : undefined
+  const world = await World.start({ ...options, ...(data && { settings: data.settings }), apps: effort.of(4, 2) })
+  try {
+    for (let round = 0; round < ROUNDS; round++) {
+      await sleep(CALM_MS)
+      await trouble(world, random)
+    }
+    await sleep(CALM_MS)
+    return await world.end()
+  } finally {
+    await world.destroy()
+    data?.remove()
+  }
+}
+
+function expectWhatHoldsAlways(outcome: Outcome): void {
+  // How much a busy machine gets done in the brief run is a matter of luck.
+  expect(outcome.requests).toBeGreaterThan(effort.of(200, 0))
+  if (effort.isFull) expect(outcome.refused).toBeGreaterThan(0)
+  expect({
+    unanswered: outcome.unanswered,
+    faults: outcome.faults,
+    exits: outcome.exits,
+    excesses: outcome.excesses,
+    overLocally: outcome.overLocally,
+    keysForEver: outcome.keysForEver,
+    placesLost: outcome.placesLost,
+  }).toEqual({
+    unanswered: 0,
+    faults: [],
+    exits: [],
+    excesses: [],
+    overLocally: 0,
+    keysForEver: [],
+    placesLost: 0,
+  })
+  expect(outcome.keysSeen).toBeGreaterThan(0)
+  expect(outcome.beyondDeadlineMs).toBeLessThan(BEYOND_DEADLINE_MS)
+  for (const tookMs of outcome.returns) expect(tookMs).toBeLessThanOrEqual(RETURN_WITHIN_MS)
+  // What was not answered in time may have been charged, once; nothing is charged twice. A process that is killed has
+  // asked for no more than a deadline lasts.
+  const unheard = outcome.locally + outcome.kills * (TIMEOUT_MS / ASKED_EVERY_MS)
+  for (const beyond of outcome.ledgerBeyond) expect(beyond).toBeLessThanOrEqual(unheard)
+}

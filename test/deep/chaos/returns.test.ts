@@ -1,0 +1,54 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { beforeAll, expect, test } from 'vitest'
+import { randomFrom } from '../../contract/policies.js'
+import { ensureBuiltCore } from '../../support/built-core.js'
+import { effort } from './effort.js'
+import { note } from './report.js'
+import { RETURN_WITHIN_MS, World } from './world.js'
+
+beforeAll(ensureBuiltCore)
+
+/** Short ones, each over before or just after it is known. */
+const OUTAGES = {
+  'killed and started again': async (world: World, outageMs: number) => {
+    world.server.kill('SIGKILL')
+    await sleep(outageMs)
+    await world.losing(() => world.server.restart())
+  },
+  'stopped and continued': async (world: World, outageMs: number) => {
+    world.server.kill('SIGSTOP')
+    await sleep(outageMs)
+    world.server.kill('SIGCONT')
+  },
+}
+
+for (const [how, goThrough] of Object.entries(OUTAGES)) {
+  test(`${how}: decisions are shared again soon, every time, over both clients`, {
+    timeout: 400_000,
+  }, async () => {
+    const random = randomFrom(effort.seed)
+    const world = await World.start({ apps: 2, everyMs: effort.of(20, 5) })
+    try {
+      const times = effort.of(100, 3)
+      for (let n = 0; n < times; n++) {
+        await goThrough(world, random(600))
+        await world.isBack()
+        await sleep(50 + random(100))
+      }
+      const { returns, faults, exits, unanswered } = await world.end()
+      const sorted = [...returns].sort((a, b) => a - b)
+      const inTime = returns.filter((tookMs) => tookMs <= RETURN_WITHIN_MS).length
+      note('returns', how.replaceAll(' ', '-'), {
+        how,
+        times,
+        returns: returns.length,
+        inTime,
+        medianMs: sorted[sorted.length >> 1],
+        worstMs: sorted.at(-1),
+      })
+      expect([inTime, unanswered, faults, exits]).toEqual([2 * times, 0, [], []])
+    } finally {
+      await world.destroy()
+    }
+  })
+}

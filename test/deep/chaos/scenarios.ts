@@ -1,0 +1,276 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'vitest'
+import { HOST, type RedisServer } from '../../support/redis-server.js'
+import { slotOfIdentity } from '../../support/slots.js'
+import { until } from '../../support/until.js'
+import { effort } from './effort.js'
+import type { Outcome, World, WorldOptions } from './world.js'
+
+type Random = (below: number) => number
+
+export interface Scenario {
+  /** What happens to whom: the row of the table. */
+  readonly title: string
+  readonly world?: Pick<WorldOptions, 'topology' | 'settings' | 'clock'>
+  /** What it goes through, once a round. Leaves everything as it was. */
+  readonly trouble: (world: World, random: Random) => Promise<void>
+  /** What holds beside what holds everywhere. */
+  readonly expects?: (outcome: Outcome) => void
+  /** A setting that is a directory of its own, for servers that keep their data. */
+  readonly keepsData?: boolean
+}
+
+/** Long enough for an outage to be known, and to be gone through without waiting. */
+const outage = (random: Random) => sleep(150 + random(500))
+
+/** A quarter of a second of the ledger's requests; how far replicas lag on a busy machine is not said. */
+const MOST_LOST_IN_LAG = effort.of(200, 20_000)
+/** Of the requests: it is no outage, but a busy machine may miss deadlines, and three in a row count as one. */
+const MOST_LOCALLY = effort.of(0.5, 1)
+
+/** The data survives: all that was admitted is counted still. */
+const losesNothing = ({ ledgerBeyond }: Outcome) => {
+  for (const beyond of ledgerBeyond)
+    expect(beyond, 'counted in the store, less what was told').toBeGreaterThanOrEqual(0)
+}
+
+const during = async (world: World, random: Random, begin: () => unknown, end: () => unknown) => {
+  await begin()
+  await outage(random)
+  await end()
+  await world.isBack()
+}
+
+const staysTheStores = ({ locally, requests }: Outcome) => {
+  expect(locally).toBeLessThan(MOST_LOCALLY * requests)
+}
+
+export const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  kill: {
+    title: 'Redis is killed and starts again, empty',
+    trouble: async (world, random) => {
+      await world.losing(async () => {
+        world.server.kill('SIGKILL')
+        await outage(random)
+        await world.server.restart()
+      })
+      await world.isBack()
+    },
+  },
+  'kill-durable': {
+    title: 'Redis is killed and starts again with its data (`appendfsync always`)',
+    keepsData: true,
+    trouble: async (world, random) => {
+      world.server.kill('SIGKILL')
+      await outage(random)
+      await world.server.restart()
+      await world.isBack()
+    },
+    expects: losesNothing,
+  },
+  pause: {
+    title: 'Redis stands still (SIGSTOP)',
+    trouble: (world, random) =>
+      during(
+        world,
+        random,
+        () => world.server.kill('SIGSTOP'),
+        () => world.server.kill('SIGCONT'),
+      ),
+    expects: losesNothing,
+  },
+  slow: {
+    title: 'the network is slow: 20 ms a way, then 150 ms',
+    trouble: async (world, random) => {
+      for (const delayMs of [20, 150]) {
+        world.wire?.toServer.pass(delayMs)
+        world.wire?.toClient.pass(delayMs)
+        await outage(random)
+      }
+      world.wire?.toServer.pass()
+      world.wire?.toClient.pass()
+      await world.isBack()
+    },
+    expects: losesNothing,
+  },
+  cut: {
+    title: 'connections break, are closed by half, and swallow one direction',
+    trouble: async (world, random) => {
+      const { wire } = world
+      if (!wire) return
+      wire.cut()
+      await world.isBack()
+      wire.halfClose()
+      await world.isBack()
+      for (const way of [wire.toClient, wire.toServer]) {
+        await during(
+          world,
+          random,
+          () => way.hold(),
+          () => way.pass(),
+        )
+      }
+    },
+    expects: losesNothing,
+  },
+  full: {
+    title: 'Redis is full (`maxmemory`, `noeviction`)',
+    trouble: (world, random) =>
+      during(
+        world,
+        random,
+        () => world.server.call('CONFIG', 'SET', 'maxmemory', 1),
+        () => world.server.call('CONFIG', 'SET', 'maxmemory', 0),
+      ),
+    expects: losesNothing,
+  },
+  'read-only': {
+    title: 'Redis may not write: NOREPLICAS, then READONLY',
+    trouble: async (world, random) => {
+      const { server } = world
+      await during(
+        world,
+        random,
+        () => server.call('CONFIG', 'SET', 'min-replicas-to-write', 1),
+        () => server.call('CONFIG', 'SET', 'min-replicas-to-write', 0),
+      )
+      await during(
+        world,
+        random,
+        () => server.call('REPLICAOF', '127.0.0.1', 1),
+        () => server.call('REPLICAOF', 'NO', 'ONE'),
+      )
+    },
+    expects: losesNothing,
+  },
+  scripts: {
+    title: 'scripts are flushed, again and again',
+    trouble: async (world, random) => {
+      for (let n = 0; n < 5; n++) {
+        await world.server.call('SCRIPT', 'FLUSH')
+        await sleep(random(100))
+      }
+      await world.isBack()
+    },
+    expects: (outcome) => {
+      losesNothing(outcome)
+      staysTheStores(outcome)
+    },
+  },
+  data: {
+    title: 'all data is flushed',
+    trouble: async (world, random) => {
+      await world.losing(() => world.server.flush())
+      await sleep(300 + random(300))
+      await world.isBack()
+    },
+    expects: staysTheStores,
+  },
+  failover: {
+    title: 'the master is killed, a replica is promoted (Sentinel)',
+    world: { topology: 'sentinel' },
+    trouble: async (world) => {
+      const { sentinels } = world
+      if (!sentinels) return
+      const master = await sentinels.master()
+      for (const server of sentinels.servers) if (server !== master) await makeFollow(server, master)
+      await world.losing(() => sentinels.failOver())
+      await world.isBack()
+    },
+    // What was charged within the replication lag, and no more.
+    expects: ({ ledgerBeyond, losses }) => {
+      for (const beyond of ledgerBeyond) expect(-beyond).toBeLessThan(MOST_LOST_IN_LAG * losses)
+    },
+  },
+  reshard: {
+    title: 'slots move to another master, key by key (Cluster)',
+    world: { topology: 'cluster' },
+    trouble: async (world, random) => {
+      const { cluster } = world
+      if (!cluster) return
+      for (const identity of world.identities) await moveSlot(cluster.masters, slotOfIdentity(identity), random)
+      await world.isBack()
+    },
+    expects: (outcome) => {
+      losesNothing(outcome)
+      // A slot that is on the move cannot be asked: no script may have keys of which some are here and some there.
+      expect(outcome.locally).toBeLessThan(MOST_LOCALLY * outcome.requests)
+    },
+  },
+  clock: {
+    title: 'the clock of the store steps forward and back',
+    world: { clock: true },
+    trouble: async (world, random) => {
+      await world.stepClock(1000 + random(10_000))
+      await sleep(300)
+      await world.stepClock(-1000 - random(10_000))
+      await sleep(300 + random(300))
+      await world.isBack()
+    },
+    expects: losesNothing,
+  },
+  apps: {
+    title: 'processes are killed that hold leases and places',
+    trouble: async (world, random) => {
+      const victim = world.apps[random(world.apps.length)]
+      if (victim) await world.killApp(victim)
+      await sleep(random(200))
+      await world.startApp()
+      await world.isBack()
+    },
+    expects: (outcome) => {
+      losesNothing(outcome)
+      staysTheStores(outcome)
+    },
+  },
+}
+
+/** Starts a server again that was killed as a master, and waits until it has all that the new one has. */
+async function makeFollow(server: RedisServer, master: RedisServer): Promise<void> {
+  const isDead = await server.call('PING').then(
+    () => false,
+    () => true,
+  )
+  if (isDead) {
+    await server.restart()
+    await server.call('REPLICAOF', HOST, master.port)
+  }
+  await until('it follows', async () => {
+    const { role, master_link_status: link } = await server.fields('INFO', 'replication')
+    return role === 'slave' && link === 'up'
+  })
+}
+
+/** As `redis-cli --cluster reshard` does it, with time for requests between the steps. */
+async function moveSlot(masters: readonly RedisServer[], slot: number, random: Random): Promise<void> {
+  const ids = await Promise.all(masters.map((master) => master.call('CLUSTER', 'MYID').then(String)))
+  const owners = (await masters[0]?.call('CLUSTER', 'SLOTS')) as [number, number, [string, number]][]
+  const ownerPort = owners.find(([first, last]) => first <= slot && slot <= last)?.[2][1]
+  const from = masters.findIndex(({ port }) => port === ownerPort)
+  const to = (from + 1 + random(masters.length - 1)) % masters.length
+  const [source, target] = [masters[from], masters[to]] as [RedisServer, RedisServer]
+  await target.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', ids[from] as string)
+  await source.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', ids[to] as string)
+  await sleep(random(30))
+  for (;;) {
+    const keys = (await source.call('CLUSTER', 'GETKEYSINSLOT', slot, 1)) as string[]
+    if (keys.length === 0) break
+    await source.call('MIGRATE', HOST, target.port, keys[0] as string, 0, 5000)
+    await sleep(random(15))
+  }
+  for (const node of [target, source, ...masters.filter((other) => other !== source && other !== target)]) {
+    await node.call('CLUSTER', 'SETSLOT', slot, 'NODE', ids[to] as string)
+  }
+}
+
+/** A directory for a server's data, and how it is removed. */
+export function dataDirectory(): { settings: readonly string[]; remove(): void } {
+  const dir = mkdtempSync(join(tmpdir(), 'sluice-data-'))
+  return {
+    settings: [`dir ${dir}`, 'appendonly yes', 'appendfsync always'],
+    remove: () => rmSync(dir, { recursive: true, force: true }),
+  }
+}

@@ -1,0 +1,225 @@
+import type { AddressInfo } from 'node:net'
+import { concurrency, delay, everyone, memoryStore, queue, type Responder, slidingLog, tarpit } from '@sluice/core'
+import fc from 'fast-check'
+import { afterAll, expect, test } from 'vitest'
+import { BODY_APPS, type BodyApp } from '../../http/support/body-apps.js'
+import { LATE_APPS } from '../../http/support/late-apps.js'
+import { until } from '../../support/until.js'
+import { must } from './support/errors.js'
+import { fuzz } from './support/fuzz.js'
+import { FuzzedServer, type State } from './support/fuzzed-server.js'
+import { MOST_BYTES, PLACES, SETUPS } from './support/setups.js'
+import {
+  type Client,
+  client,
+  type Http2Client,
+  http2Client,
+  opened,
+  play,
+  playHttp2,
+  statuses,
+} from './support/wire.js'
+
+const servers = await Promise.all(Object.keys(LATE_APPS).map((framework) => FuzzedServer.start(framework)))
+const setups = Object.keys(SETUPS) as (keyof typeof SETUPS)[]
+afterAll(() => {
+  for (const server of servers) server.stop()
+})
+
+/** Answers that a server may give to anybody: others would be an error of ours. */
+const STATUSES = [200, 201, 302, 400, 404, 408, 413, 417, 429, 431, 500, 501, 503, 505]
+const PATIENCE_MS = 60
+
+/** Connections of one batch: to an app of each framework, as many as make up 100 in all. */
+const crowd = (framework: string) =>
+  fc.record({
+    setup: fc.nat(setups.length - 1),
+    clients: framework.endsWith('HTTP/2')
+      ? fc.array(http2Client, { minLength: 10, maxLength: 10 })
+      : fc.array(client, { minLength: 20, maxLength: 20 }),
+  })
+type Crowd = { readonly setup: number; readonly clients: readonly (Client | Http2Client)[] }
+
+fuzz(
+  'connections',
+  'whatever clients send, however handlers answer and whenever either stops, caps hold, all is freed, no error is left over, and the next one is served',
+  {
+    inputs: fc.tuple(...servers.map(({ framework }) => crowd(framework))) as fc.Arbitrary<Crowd[]>,
+    dearness: 200,
+    async check(crowds) {
+      await Promise.all(servers.map((server, i) => checkOne(server, crowds[i] as Crowd)))
+    },
+  },
+)
+
+async function checkOne(server: FuzzedServer, { setup, clients }: Crowd): Promise<void> {
+  const port = server.ports[setup] as number
+  const name = setups[setup] as keyof typeof SETUPS
+  const what = `${server.framework}, ${name}`
+  await server.order('reset', setup)
+  const answers = await Promise.all(
+    clients.map(async (client) =>
+      'pieces' in client ? statuses(await play(port, client, PATIENCE_MS)) : playHttp2(port, client, PATIENCE_MS),
+    ),
+  )
+  let written = 0
+  for (const [i, told] of answers.entries()) {
+    const client = clients[i] as Client | Http2Client
+    must(
+      told.every((status) => STATUSES.includes(status)),
+      'statuses that a server may give',
+      [what, told],
+    )
+    if (!('pieces' in client)) {
+      for (const { pieces } of client.streams) for (const bytes of pieces) written += bytes
+      continue
+    }
+    written += client.pieces.join('').length
+    // An error of ours would be a 500 to who did nothing wrong.
+    if (client.requests === undefined) continue
+    must(told.length <= client.requests, 'one answer for each request at most', [what, told])
+    if (!SETUPS[name]) must(!told.includes(500), 'no error for who did nothing wrong', [what, told])
+  }
+  const state = await freed(server, setup, what)
+  must(state.mostRead <= MOST_BYTES, 'bodies within the cap', [what, state])
+  // Bodies under way end, and settle, a moment after their connections.
+  must(state.bytes <= written, 'no more bytes charged than were sent', [what, state, written])
+
+  await server.order('reset', setup)
+  const next = server.framework.endsWith('HTTP/2')
+    ? await playHttp2(port, { streams: [NEXT], pauseMs: 0, end: 'wait' }, 5000)
+    : statuses(await play(port, LAST, 5000))
+  must(SETUPS[name] ? next.length === 1 : next.join() === '200', 'the next one to be served', [what, next])
+  await freed(server, setup, what)
+}
+
+const NEXT = { method: 'GET', path: '/', pieces: [], end: 'end' } as const
+const LAST: Client = {
+  pieces: ['GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'],
+  ...{ pauseMs: 0, end: 'wait', requests: 1 },
+}
+
+/** Everything that connections took is given back when they are gone, and nothing has failed. */
+async function freed(server: FuzzedServer, setup: number, what: string): Promise<State> {
+  let state = await server.order('look', setup)
+  let { mostRead } = state
+  const isFreed = async () => {
+    state = await server.order('look', setup)
+    mostRead = Math.max(mostRead, state.mostRead)
+    return state.faults.length > 0 || (state.connections === 0 && state.places === PLACES)
+  }
+  await until(`all is freed: ${what}`, isFreed).catch(() => {
+    must(false, 'no connection left, and every place free', [what, state])
+  })
+  must(state.faults.length === 0, 'no error that would have ended the process', [what, ...state.faults])
+  return { ...state, mostRead }
+}
+
+const connections = ({ server }: BodyApp) =>
+  new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count)))
+
+/** What is left in the limits, in the order they are written in. */
+const left = async ({ limiter }: BodyApp) => (await limiter.peek('everyone')).limits.map(({ remaining }) => remaining)
+
+test.each(Object.keys(BODY_APPS))(
+  '%s: requests behind another on a connection release their permits when it breaks, and run no handler later',
+  async (framework) => {
+    const make = BODY_APPS[framework] as (typeof BODY_APPS)[string]
+    const options = {
+      ...{ name: 'behind', store: memoryStore(), key: everyone() },
+      limits: [concurrency({ limit: 3, ttl: '1h' }), slidingLog({ limit: 3, window: '1h' })],
+      respond: queue({ maxWait: '1000d' }),
+    }
+    let finish = () => {}
+    const finished = new Promise<void>((resolve) => (finish = resolve))
+    const app = await make(options, async () => {
+      await finished
+      return { status: 200, text: 'done' }
+    })
+    await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve))
+    try {
+      const socket = await opened((app.server.address() as AddressInfo).port)
+      // Three are admitted, two wait in the queue.
+      socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(5))
+      await until('three are in flight', () => app.ran.length === 3)
+      expect((await left(app))[0]).toBe(0)
+      socket.resetAndDestroy()
+      await until('no connection is left', async () => (await connections(app)) === 0)
+      expect((await left(app))[0]).toBe(0)
+      finish()
+      await until('every permit is free', async () => (await left(app))[0] === 3)
+      await app.limiter.reset('everyone')
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      expect(app.ran.length).toBe(3)
+    } finally {
+      app.server.close()
+      app.server.closeAllConnections()
+    }
+  },
+)
+
+const CROWD = 240
+const HOLDING = ['queue', 'delay', 'tarpit'] as const
+
+const holding = (name: (typeof HOLDING)[number]): Responder =>
+  ({
+    queue: queue({ maxWait: '1000d', size: 50, maxConnections: 60 }),
+    delay: delay({ max: '1000d', maxConnections: 60 }),
+    tarpit: tarpit({ for: '1h', maxConnections: 60 }),
+  })[name]
+
+const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+
+test.each(Object.keys(BODY_APPS).flatMap((framework) => HOLDING.map((name) => [framework, name] as const)))(
+  '%s: of hundreds that wait in a %s few are held, and when all vanish nothing is, and no handler has run',
+  async (framework, name) => {
+    const make = BODY_APPS[framework] as (typeof BODY_APPS)[string]
+    const store = memoryStore()
+    const limits = [slidingLog({ limit: 1, window: '30m' })]
+    const options = { name: 'crowd', store, key: everyone(), limits, respond: holding(name) }
+    const app = await make(options, async () => ({ status: 200, text: 'done' }))
+    await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve))
+    const { port } = app.server.address() as AddressInfo
+    try {
+      await app.limiter.consume('everyone')
+      const timersBefore = timers()
+      const ask = async (text: string) => {
+        const socket = await opened(port)
+        let answer = ''
+        socket.setEncoding('latin1').on('data', (chunk: string) => {
+          answer += chunk
+        })
+        socket.write(text)
+        return { socket, answered: () => statuses(answer).length > 0 }
+      }
+      const whole = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
+      const crowd = await Promise.all(
+        // Every fourth never finishes its head: the server's own timeouts end those.
+        Array.from({ length: CROWD }, (_, n) => ask(n % 4 === 3 ? whole.slice(0, 20) : whole)),
+      )
+      const held = name === 'queue' ? 50 : 60
+      const refused = (CROWD * 3) / 4 - held
+      await until(`${refused} are refused`, () => crowd.filter(({ answered }) => answered()).length === refused)
+
+      for (const { socket } of crowd) socket.resetAndDestroy()
+      await until('no connection is left', async () => (await connections(app)) === 0)
+      // Room at last; who has left must not be served by it.
+      await app.limiter.reset('everyone')
+      const { socket, answered } = await ask(whole)
+      await until('the next is served', answered)
+      socket.destroy()
+      expect(app.ran.length).toBe(1)
+      await until('no timer is left', () => timers() <= timersBefore + 3)
+
+      // Every seat is free again.
+      const again = await Promise.all(Array.from({ length: held + 5 }, () => ask(whole)))
+      await until('five are refused', () => again.filter(({ answered }) => answered()).length === 5)
+      for (const { socket } of again) socket.destroy()
+      // Koa itself tells of connections that are reset.
+      expect(app.errors.filter((error) => (error as { code?: string }).code !== 'ECONNRESET')).toEqual([])
+    } finally {
+      app.server.close()
+      app.server.closeAllConnections()
+    }
+  },
+)

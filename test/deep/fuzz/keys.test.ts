@@ -1,0 +1,240 @@
+import {
+  byHeader,
+  byUser,
+  compose,
+  createGuard,
+  createLimiter,
+  type KeyFunction,
+  keyed,
+  memoryStore,
+  type Outcome,
+  redisStore,
+  SluiceError,
+  type Store,
+  slidingLog,
+} from '@sluice/core'
+import fc from 'fast-check'
+import { contextOf } from '../../support/context.js'
+import { standIn } from '../../support/stand-in.js'
+import { expectSaid, must } from './support/errors.js'
+import { fuzz } from './support/fuzz.js'
+import { lookalikes, type Make, notAValue, number, text } from './support/hostile.js'
+
+/** A memory store that shows the identities it is asked about. */
+function shownStore(): { store: Store; seen: string[] } {
+  const { decide, ...rest } = bound(memoryStore())
+  const seen: string[] = []
+  const store: Store = {
+    ...rest,
+    decide(ask) {
+      seen.push(...ask.identities)
+      return decide(ask)
+    },
+  }
+  return { store, seen }
+}
+
+function bound(store: Store): Store {
+  return {
+    decide: (ask) => store.decide(ask),
+    reset: (...args) => store.reset(...args),
+    block: (...args) => store.block(...args),
+    unblock: (...args) => store.unblock(...args),
+    close: () => store.close(),
+  }
+}
+
+const memory = shownStore()
+const inMemory = createLimiter({ name: 'fuzz', store: memory.store, limit: 1, window: '1h' })
+
+fuzz('keys', 'keys that differ have quotas of their own in memory, of a bounded size', {
+  inputs: lookalikes,
+  async check([a, b]) {
+    if (a === '' || b === '' || a === b) return
+    memory.seen.length = 0
+    must((await inMemory.consume(a)).allowed, 'one of two is charged')
+    must((await inMemory.peek(b)).remaining === 1, 'the other is not')
+    await inMemory.block(b, { for: '1h' })
+    must((await inMemory.peek(a)).reason === 'limited', 'the other is blocked, and not the one')
+    await inMemory.unblock(b)
+    await inMemory.reset(b)
+    must(!(await inMemory.consume(a)).allowed, 'the other is forgotten, and not the one')
+    await inMemory.reset(a)
+    must((await inMemory.peek(a)).remaining === 1, 'forgotten')
+    for (const identity of memory.seen) must(identity.length <= 'key='.length + 256, 'a bounded key', identity.length)
+  },
+})
+
+/** Everything that one call of a limiter would send to Redis as keys. */
+const sent: string[] = []
+const unwilling = standIn((_name, [, keys, ...args]) => {
+  sent.push(...args.slice(0, Number(keys)))
+  // Of one key, so that the store goes on asking.
+  throw new Error('WRONGTYPE only looking')
+})
+const onRedis = createLimiter({
+  name: 'fuzz',
+  store: redisStore(unwilling),
+  limits: [slidingLog({ limit: 1, window: '1h' })],
+})
+const MARKER = 'sluice:v1:blocked'
+const keyOwners = new Map<string, string>()
+
+async function keysFor(identity: string): Promise<string[]> {
+  sent.length = 0
+  await onRedis.consume(identity).catch(() => {})
+  await onRedis.block(identity, { for: '1h' }).catch(() => {})
+  return sent.filter((key) => key !== MARKER)
+}
+
+fuzz('keys', 'in Redis keys that differ stay apart, and none can choose its slot, match a glob or be long', {
+  inputs: lookalikes,
+  async check(pair) {
+    // All that was ever tried is held against all else; of a million inputs, as much as memory should hold.
+    if (keyOwners.size > 300_000) keyOwners.clear()
+    for (const identity of pair) {
+      if (identity === '') continue
+      const keys = await keysFor(identity)
+      must(keys.length === 2, 'a key for the state and one for the block', keys)
+      for (const key of keys) {
+        // One hash tag, which is the identity's own and never empty: it alone decides the slot.
+        must(/^sluice:v1:\{key=[^{}]{1,96}\}:fuzz:[a-z0-9.]+$/.test(key), 'a key of that form', key)
+        must(/^[\x21-\x7e]+$/.test(key) && !/[*?[\]\\"]/.test(key), 'a printable key, and no pattern', key)
+        const owner = keyOwners.get(key) ?? identity
+        keyOwners.set(key, owner)
+        must(owner === identity, 'a key that is nobody else’s', [key, owner])
+      }
+    }
+  },
+})
+
+/** A part of a key: where it comes from, what that is called, and what is in it. */
+interface Part {
+  readonly source: 'header' | 'keyed' | 'user' | 'own'
+  readonly name: string
+  readonly value: string
+}
+
+/** What a header may be called, and more that has a meaning in a kind than any real one has. */
+const token = fc.string({
+  unit: fc.constantFrom(...'!#$%&*+.^_`|~-', 'a', 'A', '0', 'ip', '%2B', 'x+ip', 'header'),
+  minLength: 1,
+  maxLength: 4,
+})
+const name = fc.constantFrom('account', 'Account', 'a', 'b', 'header_x', 'ip-key')
+const parts: fc.Arbitrary<readonly Part[]> = fc.array(
+  fc.oneof(
+    fc.record({ source: fc.constant('header' as const), name: token, value: text }),
+    fc.record({ source: fc.constantFrom('keyed' as const, 'user' as const, 'own' as const), name, value: text }),
+  ),
+  { minLength: 1, maxLength: 3 },
+)
+
+function keyOfPart({ source, name, value }: Part): KeyFunction<unknown> {
+  if (source === 'header') return byHeader(name, { secret: false })
+  const key = () => value
+  return source === 'keyed' ? keyed(name, key) : source === 'user' ? byUser(key) : key
+}
+
+/** What nobody may confuse with anything else: the sources, their names and the values. */
+function ownOf(parts: readonly Part[]): string {
+  const named = { header: (part: Part) => part.name.toLowerCase(), keyed: (part: Part) => part.name }
+  return JSON.stringify(
+    parts.map((part) => [part.source, named[part.source as keyof typeof named]?.(part), part.value]),
+  )
+}
+
+const unwillingStore = redisStore(unwilling)
+
+/** The identity that a request has, in memory and in Redis. */
+async function identityOf(parts: readonly Part[]) {
+  const sources = parts.filter(({ source }) => source === 'header')
+  const headers = new Map(sources.map(({ name, value }) => [name.toLowerCase(), value]))
+  const header = (name: string) => headers.get(name)
+  const key = compose(...parts.map(keyOfPart))
+  memory.seen.length = 0
+  sent.length = 0
+  const outcomes = [memory.store, unwillingStore].map((store) =>
+    createGuard<unknown>({ name: 'fuzz', store, limit: 9, window: '1h', key })(contextOf({ header })),
+  )
+  const [{ verdict }] = (await Promise.all(outcomes)) as [Outcome, Outcome]
+  return { text: memory.seen[0], redisKey: sent.find((key) => key !== MARKER), key: verdict?.limits[0]?.key }
+}
+
+fuzz('keys', 'identities of different kinds or values never meet, in memory or in Redis, and verdicts tell them', {
+  inputs: fc.tuple(parts, parts),
+  dearness: 5,
+  async check(pair) {
+    // Parts of one header have one value.
+    const [one, other] = pair.map((given) => {
+      const values = new Map(given.map((part) => [`${part.source} ${part.name.toLowerCase()}`, part.value]))
+      return given.map((part) =>
+        part.source === 'header' ? { ...part, value: values.get(`header ${part.name.toLowerCase()}`) as string } : part,
+      )
+    }) as [Part[], Part[]]
+    if ([...one, ...other].some(({ value }) => value === '')) return
+    const [a, b] = [await identityOf(one), await identityOf(other)]
+    const isSame = ownOf(one) === ownOf(other)
+    must((a.text === b.text) === isSame, 'an identity in memory of its own', [a.text, b.text])
+    must((a.redisKey === b.redisKey) === isSame, 'a key in Redis of its own', [a.redisKey, b.redisKey])
+    must(/^sluice:v1:\{[\x21-\x7e]+\}:fuzz:/.test(a.redisKey ?? ''), 'a printable key', a.redisKey)
+    const { kind = '', value } = a.key ?? {}
+    must(kind.split('+').length === one.length, 'a kind of as many parts', kind)
+    const values = one.map((part) => part.value)
+    const told = typeof value === 'string' ? [value] : value
+    const isHashed = typeof value === 'string' && /^#.{22}$/s.test(value)
+    if (!isHashed) must(JSON.stringify(told) === JSON.stringify(values), 'the values as they were', value)
+  },
+})
+
+const asked: { key: unknown } = { key: undefined }
+const take = () => asked.key as never
+const itself = createLimiter<unknown>({ name: 'fuzz', limit: 1, window: '1h' })
+const limiters = [
+  createLimiter<unknown>({ name: 'fuzz', limit: 1, window: '1h', key: take }),
+  createLimiter<unknown>({ name: 'fuzz', limit: 1, window: '1h', key: byUser(take) }),
+  createLimiter<unknown>({ name: 'fuzz', limit: 1, window: '1h', key: compose(take, () => 'x') }),
+  createLimiter<unknown>({ name: 'fuzz', limit: 1, window: '1h', key: compose(() => 'x', take) }),
+]
+const guards = (['error', 'by-ip', 'skip'] as const).map((anonymous) =>
+  createGuard<unknown>({ name: 'fuzz', limit: 1, window: '1h', anonymous, key: take }),
+)
+
+fuzz('keys', 'what is no key is INVALID_KEY, said clearly, and charges nobody', {
+  inputs: fc.oneof(
+    notAValue,
+    number,
+    text.map(
+      (key): Make =>
+        () =>
+          key,
+    ),
+  ),
+  async check(make) {
+    const key = make()
+    asked.key = key
+    const isNumber = typeof key === 'bigint' || (typeof key === 'number' && Number.isFinite(key))
+    const isKey = isNumber || (typeof key === 'string' && key !== '')
+    for (const limiter of [itself, ...limiters]) {
+      const said = await expectSaid(['INVALID_KEY'], () => limiter.consume(key))
+      if (!isKey)
+        must(/^policy "fuzz": key: expected a non-empty string or a number,( or \{ key: … \},)? got /.test(said), said)
+      else if (limiter === itself) {
+        must(said === '', said)
+        must((await limiter.peek(String(key))).remaining === 0, 'the text of the key is the same key')
+      }
+    }
+    for (const call of ['unblock', 'reset'] as const) {
+      const said = await expectSaid(['INVALID_KEY'], () => itself[call](key as string))
+      must((said === '') === isKey, said)
+    }
+    const isMissing = key === undefined || key === null || key === ''
+    for (const [i, guard] of guards.entries()) {
+      const said = await expectSaid(['INVALID_KEY'], async () => {
+        const { reply } = await guard(contextOf({ ip: '192.0.2.1' }))
+        if (reply?.status === 400) throw new SluiceError('INVALID_KEY', 'answered 400')
+      })
+      must((said === '') === (isKey || (isMissing && i > 0)), said)
+    }
+  },
+})

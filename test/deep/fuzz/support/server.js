@@ -1,0 +1,128 @@
+// Apps of one framework, each with other options, in a process of its own on the built packages. Tells of everything
+// that would have ended it, and of warnings.
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  concurrency,
+  degrade,
+  delay,
+  everyone,
+  fixedWindow,
+  memoryStore,
+  queue,
+  reject,
+  shadow,
+  slidingLog,
+  tarpit,
+  throttle,
+} from '@sluice/core'
+import { LATE_APPS } from '../../../http/support/late-apps.js'
+import { ALL_BYTES, MOST_BYTES, PLACES, SETUPS } from './setups.js'
+
+/** @typedef {import('../../../http/support/app.js').AnyOptions} AnyOptions */
+
+const framework = process.argv[2] ?? ''
+const later = () => sleep(Math.random() * 8)
+
+/** @type {string[]} */
+const faults = []
+for (const event of ['uncaughtException', 'unhandledRejection', 'warning']) {
+  process.on(event, (what) => faults.push(`${event}: ${what?.stack ?? what}`))
+}
+
+/** A store that has to be asked over a network. @returns {import('@sluice/core').Store} */
+function slowStore() {
+  const store = memoryStore()
+  return {
+    decide: async (ask) => {
+      await later()
+      return store.decide(ask)
+    },
+    reset: async (plan, identities) => store.reset(plan, identities),
+    block: async (...block) => store.block(...block),
+    unblock: async (...block) => store.unblock(...block),
+    close: () => store.close(),
+  }
+}
+
+/** Fails late, one time in three. @template T @param {T} value */
+async function often(value) {
+  await later()
+  if (Math.random() < 0.3) throw new Error('a function of the user fails')
+  return value
+}
+
+/** What each setup adds to the options that all have. @type {Record<keyof typeof SETUPS, () => AnyOptions>} */
+const OPTIONS = {
+  reject: () => ({ respond: reject() }),
+  queue: () => ({ respond: queue({ maxWait: 100, size: 3, maxConnections: 4 }) }),
+  delay: () => ({ respond: delay({ max: 100, maxConnections: 4 }) }),
+  tarpit: () => ({ respond: tarpit({ for: 30, maxConnections: 2 }) }),
+  throttle: () => ({ respond: throttle({ bytesPerSecond: 50_000, after: 10 }) }),
+  degrade: () => ({ respond: degrade() }),
+  shadow: () => ({ respond: shadow({ learn: true, delayLike: true }) }),
+  report: () => ({ mode: 'report', reportHeaders: true }),
+  share: () => ({ enforcePercent: 50, headers: 'legacy' }),
+  counted: () => ({ count: (status) => status >= 400, maxWait: 20 }),
+  slow: () => ({ store: slowStore(), skip: async () => false, cost: async () => 1 }),
+  failing: () => ({
+    store: slowStore(),
+    skip: () => often(false),
+    cost: () => often(1),
+    respond: reject({ body: () => often('refused') }),
+    onVerdict: () => often(undefined).catch(() => {}),
+  }),
+}
+
+/** @param {keyof typeof SETUPS} setup @returns {AnyOptions[]} */
+const optionsOf = (setup) => [
+  {
+    name: 'fuzz',
+    store: memoryStore(),
+    key: everyone(),
+    limits: [
+      // Short: the handler of a client that has left may never be seen to be done.
+      concurrency({ limit: PLACES, ttl: '150ms' }),
+      slidingLog({ limit: 15, window: 50 }),
+      fixedWindow({ limit: ALL_BYTES, window: '1d', unit: 'content-bytes' }),
+    ],
+    maxBodyBytes: MOST_BYTES,
+    ...OPTIONS[setup](),
+  },
+  // Another one, which may still decide when the first has cut a body off.
+  { name: 'behind', key: everyone(), limit: 1_000_000, window: '1h', skip: async () => void (await later()) },
+]
+
+const factory = LATE_APPS[framework]
+if (!factory) throw new Error(`expected a framework, got ${framework}`)
+const apps = await Promise.all(
+  Object.keys(SETUPS).map(async (setup) => {
+    const app = await factory(optionsOf(/** @type {keyof typeof SETUPS} */ (setup)), later)
+    // Node 20 sometimes never notices that a client of HTTP/2 has gone, limiter or none.
+    app.server.on('session', (session) => session.setTimeout(300, () => session.destroy()))
+    await new Promise((resolve) => app.server.listen(0, '127.0.0.1', () => resolve(undefined)))
+    const address = /** @type {import('node:net').AddressInfo} */ (app.server.address())
+    return { setup, app, port: address.port }
+  }),
+)
+
+/** @param {number} i */
+async function look(i) {
+  const { app } = /** @type {typeof apps[number]} */ (apps[i])
+  const { limits } = await app.limiters[0].peek('everyone')
+  const connections = await new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count)))
+  const [places, , bytes] = limits.map(({ remaining }) => remaining)
+  return {
+    ...{ connections, places, faults },
+    bytes: ALL_BYTES - Number(bytes),
+    mostRead: Math.max(0, ...app.read.splice(0)),
+    errors: app.errors.splice(0).map(String),
+  }
+}
+
+process.on('message', async (/** @type {{ order: 'look' | 'reset', app: number }} */ { order, app }) => {
+  if (order === 'reset') await apps[app]?.app.limiters[0].reset('everyone')
+  process.send?.(await look(app))
+})
+// Never outlive the test.
+process.once('disconnect', () => process.exit())
+process.send?.(apps.map(({ port }) => port))

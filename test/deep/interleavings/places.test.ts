@@ -1,0 +1,92 @@
+import { memoryStore, redisStore, type Store } from '@sluice/core'
+import type { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Owned, singleClients } from '../../support/clients.js'
+import { RELEASE } from '../../support/inside.js'
+import { type RedisServer, startRedis } from '../../support/redis-server.js'
+import { explore } from './support/explore.js'
+import { type Holder, type PlacesOptions, PlacesWorld } from './support/places-world.js'
+
+// All of it is computing, which on a busy machine takes its time.
+vi.setConfig({ testTimeout: 300_000 })
+
+const once: Holder = { deeds: ['release'] }
+const renewing: Holder = { deeds: ['renew', 'release'] }
+/** Frees its place twice, as when an answer is finished and its connection closed. */
+const twice: Holder = { deeds: ['release', 'release'] }
+const thrice: Holder = { deeds: ['refund', 'release', 'refund'] }
+
+const inMemory = (clock: () => number) => memoryStore({ clock })
+const explorePlaces = (options: PlacesOptions) => explore(() => new PlacesWorld(options))
+
+describe('in memory', () => {
+  test('three holders of one place, whose time runs out at any moment', async () => {
+    const holders = [renewing, once, once]
+    const { schedules } = await explorePlaces({ store: inMemory, limit: 1, holders, halves: 3 })
+    expect(schedules).toBeGreaterThan(1000)
+  })
+
+  test('two places, freed twice or thrice over', async () => {
+    const holders = [twice, thrice, once]
+    const { schedules } = await explorePlaces({ store: inMemory, limit: 2, holders, halves: 1 })
+    expect(schedules).toBeGreaterThan(1000)
+  })
+
+  test('holders of several places, and holders who die', async () => {
+    const holders: Holder[] = [{ places: 2, deeds: ['renew', 'release'] }, twice]
+    const { schedules } = await explorePlaces({ store: inMemory, limit: 2, holders, halves: 3, faults: 1 })
+    expect(schedules).toBeGreaterThan(1000)
+  })
+})
+
+describe('on real Redis', () => {
+  let redis: RedisServer
+  let client: Owned<Redis>
+  let store: Store
+  let clock = () => 0
+  beforeAll(async () => {
+    redis = await startRedis()
+    client = singleClients['ioredis 6'](redis.port)
+    await client.ready
+    store = redisStore(client.client, { clock: () => clock(), timeoutMs: 5000 })
+  })
+  afterAll(async () => {
+    await store.close()
+    client.close()
+    await redis.stop()
+  })
+  /** One connection for all worlds, each of which has keys and a clock of its own. */
+  const onRedis = (own: () => number): Store => {
+    clock = own
+    return { decide: store.decide.bind(store), close: async () => {} } as Partial<Store> as Store
+  }
+
+  test('two holders of one place, freed twice, whose time runs out at any moment', async () => {
+    const holders = [renewing, twice]
+    const { schedules } = await explorePlaces({ store: onRedis, limit: 1, holders, halves: 2 })
+    expect(schedules).toBeGreaterThan(100)
+  })
+
+  test('a holder of two places, and one who dies', async () => {
+    const holders: Holder[] = [{ places: 2, deeds: ['refund', 'release'] }, once]
+    const { schedules } = await explorePlaces({ store: onRedis, limit: 2, holders, halves: 2, faults: 1 })
+    expect(schedules).toBeGreaterThan(100)
+  })
+})
+
+test('the explorer notices a place that is freed by the wrong name', async () => {
+  const careless = (clock: () => number): Store => {
+    const store = memoryStore({ clock })
+    let last = ''
+    return {
+      decide: (ask) => {
+        if (ask.op === RELEASE) return store.decide({ ...ask, permitId: last })
+        last = ask.permitId || last
+        return store.decide(ask)
+      },
+      close: () => store.close(),
+    } as Partial<Store> as Store
+  }
+  const exploring = explorePlaces({ store: careless, limit: 2, holders: [once, once], halves: 0 })
+  await expect(exploring).rejects.toThrow(/places are free/)
+})

@@ -1,0 +1,235 @@
+import {
+  concurrency,
+  fixedWindow,
+  gcra,
+  type KeyFunction,
+  keyed,
+  type Limit,
+  redisStore,
+  type Store,
+  slidingLog,
+  slidingWindow,
+} from '@sluice/core'
+import type { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Owned, singleClients } from '../../support/clients.js'
+import { CONSUME, decideAcrossSlots, PEEK, REFUND } from '../../support/inside.js'
+import { type RedisServer, startRedis } from '../../support/redis-server.js'
+import { explore } from './support/explore.js'
+import { type Request, type SlotsOptions, SlotsWorld } from './support/slots-world.js'
+
+// All of it is computing, which on a busy machine takes its time.
+vi.setConfig({ testTimeout: 300_000 })
+
+const WINDOW_MS = 1000
+/** After so long nothing is left of what was charged, in segments and places neither. */
+const passMs = 2 * WINDOW_MS
+
+type Make = (limit: number, key: KeyFunction<Request>) => Limit<Request>
+
+const algorithms: Readonly<Record<string, Make>> = {
+  slidingLog: (limit, key) => slidingLog({ limit, window: WINDOW_MS, key }),
+  gcra: (limit, key) => gcra({ limit, window: WINDOW_MS, key }),
+  fixedWindow: (limit, key) => fixedWindow({ limit, window: WINDOW_MS, anchor: 'first-request', key }),
+  slidingWindow: (limit, key) => slidingWindow({ limit, window: WINDOW_MS, segments: 2, edge: 'strict', key }),
+  concurrency: (limit, key) => concurrency({ limit, ttl: WINDOW_MS, key }),
+}
+const { slidingLog: log, concurrency: places } = algorithms as Record<'slidingLog' | 'concurrency', Make>
+
+const byUser = keyed('user-name', ({ user }: Request) => user)
+const byAll = (slot: number) => keyed<Request>(`all-${slot}`, () => `all ${slot}`)
+
+const ann: Request = { user: 'ann' }
+const bob: Request = { user: 'bob' }
+
+/** A store whose end is its owner's matter. */
+function storeMethods(store: Store): Omit<Store, 'close'> {
+  return {
+    decide: (ask) => store.decide(ask),
+    reset: (plan, identities) => store.reset(plan, identities),
+    block: (...args) => store.block(...args),
+    unblock: (...args) => store.unblock(...args),
+  }
+}
+
+/** Explores a world of one limit by user and others for all, each on a slot of its own. */
+function exploreSlots(make: Make | readonly Make[], options: Omit<SlotsOptions, 'limits'>) {
+  const limits = options.capacities.map((capacity, slot) => {
+    const maker = typeof make === 'function' ? make : (make[slot] as Make)
+    return maker(capacity, slot === 0 ? byUser : byAll(slot))
+  })
+  return explore(() => new SlotsWorld({ ...options, limits }))
+}
+
+describe.each(Object.entries(algorithms))('%s on each of two slots', (_, make) => {
+  test('whatever goes wrong with one call, nothing is admitted too much and nothing stays charged but what was lost', async () => {
+    const { schedules, states } = await exploreSlots(make, { capacities: [1, 1], requests: [ann, bob], faults: 1 })
+    expect(schedules).toBeGreaterThan(1000)
+    expect(states).toBeGreaterThan(700)
+  })
+
+  test('whenever an admitted request gives back, and whenever time does, it is given back once', async () => {
+    const requests: Request[] = [{ ...ann, after: 'refund' }, ann]
+    const { schedules } = await exploreSlots(make, { capacities: [1, 1], requests, passMs })
+    expect(schedules).toBeGreaterThan(900)
+  })
+
+  test('refusals that are charged are charged on every slot, and hold no places', async () => {
+    const { schedules } = await exploreSlots(make, {
+      capacities: [2, 1],
+      requests: [ann, bob],
+      onDeny: 'charge',
+      faults: 1,
+    })
+    expect(schedules).toBeGreaterThan(2000)
+  })
+})
+
+describe('decided across slots', () => {
+  test('three requests for two places at most', async () => {
+    const { schedules } = await exploreSlots(log, { capacities: [2, 1], requests: [ann, ann, bob] })
+    expect(schedules).toBeGreaterThan(3000)
+  })
+
+  test('three slots', async () => {
+    const { schedules } = await exploreSlots(log, { capacities: [1, 1, 1], requests: [ann, bob] })
+    expect(schedules).toBeGreaterThan(3000)
+  })
+
+  test('two calls that go wrong', async () => {
+    const { schedules } = await exploreSlots(log, { capacities: [1, 1], requests: [ann, bob], faults: 2 })
+    expect(schedules).toBeGreaterThan(20_000)
+  })
+
+  test('answers that come in any order, however late', async () => {
+    const { schedules } = await exploreSlots(log, {
+      capacities: [1, 1],
+      requests: [ann, bob],
+      lateAnswers: true,
+      faults: 1,
+    })
+    expect(schedules).toBeGreaterThan(100_000)
+  })
+
+  test('costs that leave a part of a limit', async () => {
+    const requests = [{ ...ann, cost: 2 }, ann, { ...bob, cost: 3 }]
+    const { schedules } = await exploreSlots(log, { capacities: [3, 3], requests })
+    expect(schedules).toBeGreaterThan(1000)
+  })
+
+  test('a block that comes at any moment: who is blocked is charged nowhere', async () => {
+    for (const onDeny of ['none', 'charge'] as const) {
+      const { schedules } = await exploreSlots(log, {
+        capacities: [2, 1],
+        requests: [ann, bob],
+        blocks: true,
+        onDeny,
+        faults: onDeny === 'none' ? 1 : 0,
+      })
+      expect(schedules).toBeGreaterThan(500)
+    }
+  })
+
+  test('places beside a count: a place is free again, what was counted stays', async () => {
+    const requests: Request[] = [{ ...ann, after: 'release' }, bob]
+    const { schedules } = await exploreSlots([log, places], { capacities: [2, 1], requests, faults: 1 })
+    expect(schedules).toBeGreaterThan(5000)
+  })
+})
+
+describe('on real Redis', () => {
+  let redis: RedisServer
+  let client: Owned<Redis>
+  beforeAll(async () => {
+    redis = await startRedis()
+    client = singleClients['ioredis 6'](redis.port)
+    await client.ready
+  })
+  afterAll(async () => {
+    client.close()
+    await redis.stop()
+  })
+
+  test.each(Object.entries(algorithms))('two requests, one of which is given back: %s', async (_, make) => {
+    const stores = new Map<number, { now: () => number; store: Store }>()
+    const storeOf = (slot: number, clock: () => number): Store => {
+      const known = stores.get(slot)
+      if (known) known.now = clock
+      else {
+        const made = { now: clock, store: undefined as unknown as Store }
+        made.store = redisStore(client.client, { clock: () => made.now(), prefix: `slot-${slot}:`, timeoutMs: 5000 })
+        stores.set(slot, made)
+      }
+      const { store } = stores.get(slot) as { store: Store }
+      return { ...storeMethods(store), close: async () => {} }
+    }
+    const limits = [make(1, byUser), make(1, byAll(1))]
+    const requests: Request[] = [{ ...ann, after: 'refund' }, bob]
+    const { schedules } = await explore(async () => {
+      await redis.flush()
+      return new SlotsWorld({ limits, capacities: [1, 1], requests, storeOf })
+    })
+    expect(schedules).toBeGreaterThan(100)
+    for (const { store } of stores.values()) await store.close()
+  })
+})
+
+describe('the explorer notices', () => {
+  const two = { capacities: [1, 1], requests: [ann, bob] }
+
+  test('a refund that is left out', async () => {
+    const decide: typeof decideAcrossSlots = (ask, slots, decide) =>
+      decideAcrossSlots(ask, slots, (part, slot) =>
+        part.op === REFUND && part.charge ? Promise.resolve(part.charge) : decide(part, slot),
+      )
+    await expect(exploreSlots(log, { ...two, decide })).rejects.toThrow(/is charged: expected 1 to be \+?0/)
+  })
+
+  test('looking first and charging then', async () => {
+    const decide: typeof decideAcrossSlots = async (ask, slots, decide) => {
+      const seen = await decideAcrossSlots({ ...ask, op: PEEK }, slots, decide)
+      if (!seen.allowed || ask.op !== CONSUME) return seen
+      return { ...(await decideAcrossSlots(ask, slots, decide)), allowed: true }
+    }
+    await expect(exploreSlots(log, { ...two, decide })).rejects.toThrow(/admitted 2 units .* may admit 1/)
+  })
+
+  test('a charge that is sent again when it is not heard of', async () => {
+    const decide: typeof decideAcrossSlots = (ask, slots, decide) =>
+      decideAcrossSlots(ask, slots, (part, slot) =>
+        decide(part, slot).catch((error) => (part.op === CONSUME ? decide({ ...part }, slot) : Promise.reject(error))),
+      )
+    await expect(exploreSlots(log, { ...two, decide, faults: 1 })).rejects.toThrow()
+  })
+
+  test('a refusal that is forgotten when what it charged could not be given back', async () => {
+    const decide: typeof decideAcrossSlots = async (ask, slots, decide) => {
+      const lost: unknown[] = []
+      const answer = await decideAcrossSlots(ask, slots, (part, slot) =>
+        decide(part, slot).catch((error) => {
+          lost.push(error)
+          throw error
+        }),
+      )
+      if (lost.length > 0) throw lost[0]
+      return answer
+    }
+    await expect(exploreSlots(log, { ...two, decide, faults: 1 })).rejects.toThrow(/failed.*though all slots decided/)
+  })
+
+  test('and tells the schedule, which can be repeated by itself', async () => {
+    const decide: typeof decideAcrossSlots = async (ask, slots, decide) => ({
+      ...(await decideAcrossSlots(ask, slots, decide)),
+      allowed: true,
+    })
+    const error = await exploreSlots(log, { ...two, decide }).catch((error: Error) => error)
+    const schedule = /SLUICE_SCHEDULE=(\S+)/.exec(String(error))?.[1]
+    const limits = [log(1, byUser), log(1, byAll(1))]
+    const again = explore(() => new SlotsWorld({ ...two, limits, decide }), { schedule })
+    await expect(again).rejects.toThrow((error as Error).message)
+    await expect(explore(() => new SlotsWorld({ ...two, limits }), { schedule })).resolves.toEqual({
+      schedules: 1,
+      states: 0,
+    })
+  })
+})

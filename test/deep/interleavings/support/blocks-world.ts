@@ -1,0 +1,225 @@
+import { createLimiter, type Limiter, redisStore, type Store, type Verdict } from '@sluice/core'
+import type { Redis } from 'ioredis'
+import { vi } from 'vitest'
+import { standIn } from '../../../support/stand-in.js'
+import { type Step, settled, type World } from './explore.js'
+import { Network } from './network.js'
+
+const LIMIT = 100
+const BLOCKED_MS = 60_000
+
+/** What the stores do by themselves, each in this order; beside what comes in between. */
+export interface BlocksOptions {
+  /** How many decisions the first store is asked for. */
+  readonly decisions: number
+  /** How many the second is asked for, which also blocks. */
+  readonly beside?: number
+  /** What the second store does to the key. */
+  readonly deeds: readonly ('block' | 'unblock')[]
+  /** Whether the end of blocks may pass. */
+  readonly ends?: boolean
+  /** Whether more time passes than a store remembers for that somebody was blocked. */
+  readonly forgets?: boolean
+  /** Whether Redis loses its scripts at some moment. */
+  readonly losesScripts?: boolean
+  /** Whether Redis has lost the marker of a block as soon as it is set. */
+  readonly losesMarker?: boolean
+  /** How many commands may go wrong. @default 0 */
+  readonly faults?: number
+}
+
+interface Decision {
+  readonly name: string
+  /** Whether the block held at every moment, and at none, since it was asked for. */
+  always: boolean
+  never: boolean
+  told: Verdict | Error | undefined
+}
+
+let runs = 0
+
+/**
+ * Two stores on one real Redis, each on a connection that keeps its order; when a command reaches Redis, and when
+ * its reply comes back, is decided here. The clock of `performance` has to be faked.
+ */
+export class BlocksWorld implements World {
+  readonly #options: BlocksOptions
+  readonly #redis: Redis
+  readonly #network: Network
+  readonly #stores: readonly Store[]
+  readonly #limiters: readonly Limiter[]
+  readonly #decisions: Decision[] = []
+  readonly #asked = [0, 0]
+  /** Worlds share a server. */
+  readonly #prefix = `world-${runs++}:`
+  #now = 1e12
+  #deeds = 0
+  /** What Redis has been told, in its order. */
+  #blockedUntil = 0
+  #isForgotten = false
+  #hasLostScripts = false
+  #sent = 0
+
+  constructor(redis: Redis, options: BlocksOptions) {
+    this.#redis = redis
+    this.#options = options
+    this.#network = new Network({ ...options, lateAnswers: true, inOrder: true })
+    this.#stores = [0, 1].map((i) =>
+      redisStore(this.#client(i), { clock: () => this.#now, prefix: this.#prefix, timeoutMs: '1h' }),
+    )
+    this.#limiters = this.#stores.map((store) => createLimiter({ name: 'blocks', store, limit: LIMIT, window: '1h' }))
+  }
+
+  /** A world whose Redis knows the scripts: that one is sent twice is a matter of chance otherwise. */
+  static async make(redis: Redis, options: BlocksOptions): Promise<BlocksWorld> {
+    const world = new BlocksWorld(redis, options)
+    const store = redisStore(world.#passing(), { clock: () => world.#now, prefix: 'warm-up:', timeoutMs: '1h' })
+    const limiter = createLimiter({ name: 'blocks', store, limit: LIMIT, window: '1h' })
+    await limiter.consume('k')
+    await limiter.block('k', { for: 1 })
+    return world
+  }
+
+  steps(): Step[] {
+    const steps = this.#network.steps()
+    const { decisions, beside = 0, deeds, ends, forgets, losesScripts } = this.#options
+    for (const [i, most] of [decisions, beside].entries()) {
+      const asked = this.#asked[i] as number
+      if (asked < most) steps.push({ name: `store ${i + 1} is asked`, take: () => this.#ask(i) })
+    }
+    const deed = deeds[this.#deeds]
+    if (deed) steps.push({ name: `store 2 is to ${deed}`, take: () => this.#do(deed) })
+    if (ends && this.#isHeld()) steps.push({ name: 'the block ends', take: () => this.#end() })
+    if (forgets && !this.#isForgotten) steps.push({ name: 'a second passes', take: () => this.#forget() })
+    if (losesScripts && !this.#hasLostScripts && steps.length > 0) {
+      steps.push({ name: 'Redis loses its scripts', take: () => this.#loseScripts() })
+    }
+    return steps
+  }
+
+  state(): string {
+    return this.#network.state()
+  }
+
+  async settled(): Promise<void> {
+    // Batches are sent at the end of a turn.
+    await settled(2)
+    for (const decision of this.#decisions) {
+      if (decision.told !== undefined) continue
+      if (this.#isHeld()) decision.never = false
+      else decision.always = false
+    }
+  }
+
+  check(): void {
+    for (const decision of this.#decisions) if (decision.told !== undefined) expectTrue(decision)
+  }
+
+  async end(): Promise<void> {
+    const untold = this.#decisions.find(({ told }) => told === undefined)
+    if (untold) throw new Error(`${untold.name} is never told`)
+    const failed = this.#decisions.filter(({ told }) => isFailure(told)).length
+    const admitted = this.#decisions.filter(({ told }) => !isFailure(told) && (told as Verdict).allowed).length
+    const charged = await this.#charged()
+    if (charged < admitted || charged > admitted + failed) {
+      throw new Error(`${admitted} are admitted, ${failed} failed, and ${charged} charged`)
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#redis.call('DEL', ...[`${this.#prefix}v1:{key=k}:blocks:block`, `${this.#prefix}v1:blocked`])
+    await this.#redis.call('DEL', `${this.#prefix}v1:{key=k}:blocks:log.${LIMIT}.3600000`)
+  }
+
+  /** Its commands wait until they are let through. */
+  #client(i: number): unknown {
+    const name = `store ${i + 1}`
+    return standIn((command, args) => {
+      const call = `command ${++this.#sent} of ${name}, ${command},`
+      return this.#network.call(name, 'Redis', call, () => this.#run(command, args))
+    })
+  }
+
+  async #run(command: string, args: readonly string[]): Promise<unknown> {
+    const reply = await this.#redis.callBuffer(command, ...args)
+    // A block names its key and how long it holds; lifting one deletes the key.
+    const isBlocking = /^EVAL/.test(command) && args.at(-1) === 'scraping'
+    if (isBlocking) this.#blockedUntil = Number(args.at(-3)) + BLOCKED_MS
+    if (isBlocking && this.#options.losesMarker) await this.#redis.call('DEL', `${this.#prefix}v1:blocked`)
+    if (command === 'DEL' && args.some((key) => key.endsWith(':block'))) this.#blockedUntil = 0
+    return reply
+  }
+
+  #isHeld(): boolean {
+    return this.#blockedUntil > this.#now
+  }
+
+  #ask(i: number): void {
+    const n = ++(this.#asked as [number, number])[i as 0 | 1]
+    const name = `decision ${n} of store ${i + 1}`
+    this.#network.note(`store ${i + 1}`, name)
+    const isHeld = this.#isHeld()
+    const decision: Decision = { name, always: isHeld, never: !isHeld, told: undefined }
+    this.#decisions.push(decision)
+    this.#limiters[i]?.consume('k').then(
+      (verdict) => {
+        decision.told = verdict
+      },
+      (error: Error) => {
+        decision.told = error
+      },
+    )
+  }
+
+  #do(deed: 'block' | 'unblock'): void {
+    this.#deeds++
+    this.#network.note('store 2', deed)
+    const [, limiter] = this.#limiters as [Limiter, Limiter]
+    const done = deed === 'block' ? limiter.block('k', { for: BLOCKED_MS, reason: 'scraping' }) : limiter.unblock('k')
+    done.catch(() => {})
+  }
+
+  #end(): void {
+    this.#now += BLOCKED_MS
+    this.#everywhere('the block ends')
+  }
+
+  #forget(): void {
+    this.#isForgotten = true
+    vi.advanceTimersByTime(1001)
+    this.#everywhere('a second passes')
+  }
+
+  async #loseScripts(): Promise<void> {
+    this.#hasLostScripts = true
+    this.#network.note('Redis', 'loses its scripts')
+    await this.#redis.call('SCRIPT', 'FLUSH')
+  }
+
+  #everywhere(what: string): void {
+    for (const place of ['store 1', 'store 2', 'Redis']) this.#network.note(place, what)
+  }
+
+  async #charged(): Promise<number> {
+    const reader = redisStore(this.#passing(), { clock: () => this.#now, prefix: this.#prefix, timeoutMs: '1h' })
+    const limiter = createLimiter({ name: 'blocks', store: reader, limit: LIMIT, window: '1h' })
+    await limiter.unblock('k')
+    return LIMIT - (await limiter.peek('k')).remaining
+  }
+
+  #passing(): unknown {
+    return standIn((command, args) => this.#redis.callBuffer(command, ...args))
+  }
+}
+
+function expectTrue({ name, always, never, told }: Decision): void {
+  if (isFailure(told)) return
+  const isBlocked = (told as Verdict).reason === 'blocked'
+  if (always && !isBlocked) throw new Error(`${name} is let through a block that held all the time`)
+  if (never && isBlocked) throw new Error(`${name} is blocked, and there was no block`)
+}
+
+/** Whether it is not Redis that decided. */
+function isFailure(told: Verdict | Error | undefined): boolean {
+  return told instanceof Error || told?.kind !== 'decided'
+}

@@ -1,0 +1,234 @@
+import {
+  createLimiter,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  type Store,
+  type StoreRequest,
+  type StoreResult,
+  type Verdict,
+} from '@sluice/core'
+import { vi } from 'vitest'
+import { CONSUME, PEEK, REFUND } from '../../../support/inside.js'
+import type { Step, World } from './explore.js'
+import { Network } from './network.js'
+
+export interface Waiter {
+  readonly maxWait?: number
+  /** Whether it may leave before it is admitted. */
+  readonly leaves?: boolean
+}
+
+export interface LinesOptions {
+  readonly limit: Limit
+  /** Units taken before anybody waits, each of which may be given back at any moment. */
+  readonly taken: number
+  readonly waiters: readonly Waiter[]
+  /** How many calls to the store may go wrong. @default 0 */
+  readonly faults?: number
+  /** How often time may go on to the next timer while calls are under way. @default 0 */
+  readonly slow?: number
+}
+
+interface Waiting {
+  readonly name: string
+  readonly waiter: Waiter
+  readonly leaving: AbortController
+  outcome: 'away' | 'waits' | 'admitted' | 'left' | 'gave up' | 'failed'
+  times: number
+}
+
+const KEY = 'key'
+
+/** Who still waits after so many timers, with nothing under way, waits for ever. */
+const PATIENCE = 10
+
+/**
+ * Those who wait for one limit in one process, on a store that answers when it likes: they come one after the
+ * other, leave when they like, somebody gives back, and time goes on. Timers have to be faked.
+ */
+export class LinesWorld implements World {
+  readonly #options: LinesOptions
+  readonly #network: Network
+  readonly #store: Store
+  readonly #limiter: Limiter
+  readonly #waiting: readonly Waiting[]
+  readonly #start = performance.now()
+  /** What is charged, by the answer that told so, and what was charged and given back. */
+  readonly #charges = new Set<StoreResult>()
+  readonly #givenBack = new Set<StoreResult>()
+  /** Every call, by its name. */
+  readonly #asked = new Map<string, StoreRequest>()
+  #held: Verdict[] = []
+  #slow: number
+  #moments = 0
+  #calls = 0
+  #broken: Error | undefined
+  #isReady = false
+
+  constructor(options: LinesOptions) {
+    this.#options = options
+    this.#network = new Network({ ...options, lateAnswers: true })
+    this.#slow = options.slow ?? 0
+    this.#store = memoryStore({ clock: () => 1e12 + Math.floor(performance.now() - this.#start) })
+    this.#limiter = createLimiter({
+      name: 'lines',
+      store: { decide: (ask: StoreRequest) => this.#decide(ask) } as Partial<Store> as Store,
+      limits: [options.limit],
+    })
+    this.#waiting = options.waiters.map((waiter, i) => ({
+      name: `waiter ${i + 1}`,
+      waiter,
+      leaving: new AbortController(),
+      outcome: 'away',
+      times: 0,
+    }))
+  }
+
+  /** A world in which what is taken from the start is taken. */
+  static async make(options: LinesOptions): Promise<LinesWorld> {
+    const world = new LinesWorld(options)
+    for (let n = 0; n < options.taken; n++) world.#held.push(await world.#limiter.consume(KEY))
+    world.#isReady = true
+    return world
+  }
+
+  steps(): Step[] {
+    const steps = this.#network.steps()
+    const next = this.#waiting.find(({ outcome }) => outcome === 'away')
+    if (next) steps.push({ name: `${next.name} comes`, take: () => this.#come(next) })
+    for (const waiting of this.#waiting) {
+      if (waiting.waiter.leaves && waiting.outcome === 'waits' && !waiting.leaving.signal.aborted) {
+        steps.push({ name: `${waiting.name} leaves`, take: () => this.#leave(waiting) })
+      }
+    }
+    if (this.#held.length > 0 && this.#isAnyWaiting()) {
+      steps.push({ name: 'somebody gives back', take: () => this.#giveBack() })
+    }
+    if (this.#isAnyWaiting() && (this.#network.isQuiet ? this.#moments < PATIENCE : this.#slow > 0)) {
+      steps.push({ name: 'time goes on', take: () => this.#goOn() })
+    }
+    return steps
+  }
+
+  state(): string {
+    return this.#network.state()
+  }
+
+  async check(): Promise<void> {
+    if (this.#broken) throw this.#broken
+    const twice = this.#waiting.find(({ times }) => times > 1)
+    if (twice) throw new Error(`${twice.name} is told ${twice.times} times`)
+    // Of what is given back without an answer, nobody knows.
+    const isKnown = ![...this.#asked].some(([name, { op }]) => op === REFUND && this.#network.fate(name)?.failed)
+    if (isKnown && this.#isAnyWaiting() && this.#network.isQuiet && (await this.#hasRoom())) {
+      throw new Error('there is room, and those who wait for it sleep')
+    }
+  }
+
+  end(): void {
+    const starved = this.#waiting.find(({ outcome }) => outcome === 'waits')
+    if (starved) throw new Error(`${starved.name} starves`)
+    if (this.#limiter.hasLine(KEY, undefined)) throw new Error('there is a line, and nobody in it')
+    const admitted = this.#waiting.filter(({ outcome }) => outcome === 'admitted').length
+    const charged = this.#charges.size - this.#givenBack.size - this.#strayed()
+    if (charged !== admitted + this.#held.length) {
+      throw new Error(`${admitted + this.#held.length} are admitted, and ${charged} charged`)
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#store.close()
+    vi.clearAllTimers()
+  }
+
+  #isAnyWaiting(): boolean {
+    return this.#waiting.some(({ outcome }) => outcome === 'waits')
+  }
+
+  async #hasRoom(): Promise<boolean> {
+    return (await createLimiter({ name: 'lines', store: this.#store, limits: [this.#options.limit] }).peek(KEY)).allowed
+  }
+
+  #come(waiting: Waiting): void {
+    this.#network.note('the process', `${waiting.name} comes`)
+    waiting.outcome = 'waits'
+    const { maxWait } = waiting.waiter
+    const told = (outcome: Waiting['outcome']) => {
+      waiting.outcome = outcome
+      waiting.times++
+    }
+    this.#limiter.acquire(KEY, { signal: waiting.leaving.signal, ...(maxWait !== undefined && { maxWait }) }).then(
+      (verdict) => {
+        if (!verdict.allowed || verdict.cost !== 1) this.#broken = new Error(`${waiting.name} is served a refusal`)
+        told('admitted')
+      },
+      (error: Error & { code?: string }) => {
+        if (error.message === 'left') told('left')
+        else if (error.code === 'WAIT_EXCEEDED' && maxWait !== undefined) told('gave up')
+        else if (/(lost|late|unheard)$/.test(error.message)) told('failed')
+        else this.#broken = error
+      },
+    )
+  }
+
+  #leave(waiting: Waiting): void {
+    this.#network.note('the process', `${waiting.name} leaves`)
+    waiting.leaving.abort(new Error('left'))
+  }
+
+  #giveBack(): void {
+    this.#network.note('the process', 'somebody gives back')
+    const verdict = this.#held.pop() as Verdict
+    this.#limiter.refund(KEY, verdict).catch(() => {})
+  }
+
+  #goOn(): void {
+    if (this.#network.isQuiet) this.#moments++
+    else this.#slow--
+    this.#network.note('the process', 'time goes on')
+    this.#network.note('the store', 'time goes on')
+    vi.advanceTimersToNextTimer()
+  }
+
+  #decide(ask: StoreRequest): Promise<StoreResult> {
+    const run = async () => {
+      const answer = await withoutTimers(() => this.#store.decide(ask))
+      if (ask.op === CONSUME && answer.allowed) this.#charges.add(answer)
+      if (ask.op === REFUND) {
+        const charge = ask.charge as StoreResult
+        if (this.#givenBack.has(charge)) throw new Error('given back twice')
+        this.#givenBack.add(charge)
+      }
+      return answer
+    }
+    if (!this.#isReady) return run()
+    const op = ask.op === PEEK ? 'peek' : ask.op === REFUND ? 'refund' : 'consume'
+    const name = `call ${++this.#calls}, a ${op},`
+    this.#asked.set(name, ask)
+    return this.#network.call('the process', 'the store', name, run)
+  }
+
+  /** Charges that nobody heard of, and those whose giving back was lost. */
+  #strayed(): number {
+    let strayed = 0
+    for (const [name, { op }] of this.#asked) {
+      const fate = this.#network.fate(name)
+      if (!fate?.failed) continue
+      const isCharged = op === CONSUME && fate.ran && (fate.answer as StoreResult).allowed
+      if (isCharged || (op === REFUND && !fate.ran)) strayed++
+    }
+    return strayed
+  }
+}
+
+/** Time goes on to the next timer of those who wait: those by which a store forgets what has ended would come between. */
+function withoutTimers<T>(decide: () => T): T {
+  const { setTimeout } = globalThis
+  globalThis.setTimeout = (() => ({ unref: () => ({}) })) as unknown as typeof setTimeout
+  try {
+    return decide()
+  } finally {
+    globalThis.setTimeout = setTimeout
+  }
+}

@@ -1,0 +1,148 @@
+import {
+  concurrency,
+  createLimiter,
+  type Limiter,
+  type Store,
+  type StoreRequest,
+  type StoreResult,
+  type Verdict,
+} from '@sluice/core'
+import { CONSUME, RENEW } from '../../../support/inside.js'
+import type { Step, World } from './explore.js'
+import { Network } from './network.js'
+
+const TTL_MS = 1000
+
+/** What a holder does with its places, one thing after the other. */
+export type Deed = 'renew' | 'release' | 'refund'
+
+export interface Holder {
+  readonly places?: number
+  readonly deeds: readonly Deed[]
+}
+
+export interface PlacesOptions {
+  /** A store that goes by this clock. */
+  store(clock: () => number): Store
+  readonly limit: number
+  readonly holders: readonly Holder[]
+  /** How often half a `ttl` passes. */
+  readonly halves: number
+  /** How many calls go wrong; a holder one of whose calls does is dead from then on. @default 0 */
+  readonly faults?: number
+}
+
+interface Held {
+  readonly name: string
+  readonly holder: Holder
+  /** By the store's clock; places are held before. */
+  until: number
+}
+
+let runs = 0
+
+/** Holders of places, each in a process of its own, whose calls come at any time and who may die at any time. */
+export class PlacesWorld implements World {
+  readonly #options: PlacesOptions
+  readonly #network: Network
+  readonly #store: Store
+  readonly #limiter: Limiter
+  readonly #held: readonly Held[]
+  /** Worlds may share a server. */
+  readonly #key = `run-${runs++}`
+  #now = 1e12
+  #halves: number
+  #broken: Error | undefined
+
+  constructor(options: PlacesOptions) {
+    this.#options = options
+    this.#network = new Network(options)
+    this.#halves = options.halves
+    this.#store = options.store(() => this.#now)
+    this.#limiter = this.#limiterOf(this.#store)
+    this.#held = options.holders.map((holder, i) => ({ name: `holder ${i + 1}`, holder, until: 0 }))
+    for (const held of this.#held) {
+      this.#live(held).catch((error) => {
+        if (!/(lost|late|unheard)$/.test(String(error))) this.#broken = error
+      })
+    }
+  }
+
+  steps(): Step[] {
+    const steps = this.#network.steps()
+    if (this.#halves > 0 && steps.length > 0) {
+      steps.push({ name: `${TTL_MS / 2} ms pass`, take: () => this.#pass() })
+    }
+    return steps
+  }
+
+  state(): string {
+    return this.#network.state()
+  }
+
+  async check(): Promise<void> {
+    if (this.#broken) throw this.#broken
+    const taken = this.#taken()
+    const { limit } = this.#options
+    if (taken > limit) throw new Error(`${taken} places are held, of ${limit}`)
+    const { remaining } = await this.#limiter.peek(this.#key)
+    if (remaining !== limit - taken) throw new Error(`${remaining} places are free, and ${taken} of ${limit} are held`)
+  }
+
+  /** Everyone's time runs out. */
+  async end(): Promise<void> {
+    this.#now += TTL_MS
+    await this.check()
+    if (this.#taken() > 0) throw new Error('places are held for ever')
+  }
+
+  close(): unknown {
+    return this.#store.close()
+  }
+
+  async #live(held: Held): Promise<void> {
+    const limiter = this.#limiterOf({
+      decide: (ask: StoreRequest) => {
+        const name = `${held.name}: call ${this.#calls++}`
+        return this.#network.call(held.name, 'the store', name, () => this.#decide(ask, held))
+      },
+    } as unknown as Store)
+    const verdict = await limiter.consume(this.#key, { cost: held.holder.places ?? 1 })
+    if (!verdict.allowed) return
+    for (const deed of held.holder.deeds) await this.#do(limiter, verdict, deed)
+  }
+
+  #calls = 0
+
+  async #do(limiter: Limiter, verdict: Verdict, deed: Deed): Promise<void> {
+    if (deed === 'refund') await limiter.refund(this.#key, verdict)
+    else await limiter[deed](verdict)
+  }
+
+  async #decide(ask: StoreRequest, held: Held): Promise<StoreResult> {
+    const places = held.holder.places ?? 1
+    const hasRoom = this.#taken() + places <= this.#options.limit
+    const answer = await this.#store.decide(ask)
+    if (ask.op === CONSUME) {
+      if (answer.allowed !== hasRoom) throw new Error(`room: ${hasRoom}; admitted: ${answer.allowed}`)
+      if (answer.allowed) held.until = this.#now + TTL_MS
+    } else if (ask.op === RENEW) {
+      if (held.until > this.#now) held.until = this.#now + TTL_MS
+    } else held.until = 0
+    return answer
+  }
+
+  #taken(): number {
+    return this.#held.reduce((sum, { holder, until }) => sum + (until > this.#now ? (holder.places ?? 1) : 0), 0)
+  }
+
+  #limiterOf(store: Store): Limiter {
+    return createLimiter({ name: 'places', store, limits: [concurrency({ limit: this.#options.limit, ttl: TTL_MS })] })
+  }
+
+  #pass(): void {
+    this.#halves--
+    this.#now += TTL_MS / 2
+    this.#network.note('the store', 'time passes')
+  }
+}

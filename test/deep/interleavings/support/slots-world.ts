@@ -1,0 +1,284 @@
+import {
+  createLimiter,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  type Store,
+  type StoreRequest,
+  type StoreResult,
+  type Verdict,
+} from '@sluice/core'
+import { expect } from 'vitest'
+import { CHARGE, CONSUME, decideAcrossSlots, REFUND, RELEASE } from '../../../support/inside.js'
+import type { Step, World } from './explore.js'
+import { type Fate, Network } from './network.js'
+
+const OPS = ['consume', 'peek', 'charge', 'refund', 'release', 'renew']
+
+/** One request, of a process of its own. */
+export interface Request {
+  readonly user: string
+  readonly cost?: number
+  /** What becomes of it once it is admitted. @default it stays as it is */
+  readonly after?: 'refund' | 'release'
+}
+
+export interface SlotsOptions {
+  /** One limit per slot, each with a key that is `who` there. */
+  readonly limits: readonly Limit<Request>[]
+  /** How many units each limit holds. */
+  readonly capacities: readonly number[]
+  readonly requests: readonly Request[]
+  readonly onDeny?: 'none' | 'charge'
+  /** How many calls may go wrong. @default 0 */
+  readonly faults?: number
+  /** Whether answers travel by themselves. @default false */
+  readonly lateAnswers?: boolean
+  /** How long it takes until all that was charged has come back; passes once, if given. */
+  readonly passMs?: number
+  /** Whether the first request's user is blocked at some moment. */
+  readonly blocks?: boolean
+  /** A store for each slot, which goes by the clock given. @default in memory */
+  readonly storeOf?: (slot: number, clock: () => number) => Store
+  /** What decides across slots. @default the real thing */
+  readonly decide?: typeof decideAcrossSlots
+}
+
+interface Asked {
+  readonly name: string
+  readonly request: Request
+  outcome: 'waits' | 'admitted' | 'refused' | 'failed'
+  verdict: Verdict | undefined
+  /** It has begun to give back what it took. */
+  isLeaving: boolean
+}
+
+/** What one request did on one slot. */
+interface Stay {
+  readonly asked: Asked
+  readonly slot: number
+  /** Units charged when it was admitted here; 0 if it was not. */
+  taken: number
+  /** The same, for a request that was refused here and charged all the same. */
+  fined: number
+  /** Whether time has given back what was taken before it passed. */
+  isOver: boolean
+  wasBlocked: boolean
+  isGivenBack: boolean
+}
+
+/**
+ * Requests that are decided across slots, each slot a store of its own with a clock of its own; any call to any
+ * slot, and any answer, may come at any time.
+ */
+export class SlotsWorld implements World {
+  readonly #options: SlotsOptions
+  readonly #network: Network
+  readonly #stores: readonly Store[]
+  readonly #asked: readonly Asked[]
+  readonly #stays: Stay[] = []
+  #passed = 0
+  #isBlocked = false
+  #broken: Error | undefined
+
+  constructor(options: SlotsOptions) {
+    this.#options = options
+    this.#network = new Network(options)
+    const { storeOf = (_, clock) => memoryStore({ clock }) } = options
+    // No two slots agree on the time.
+    this.#stores = options.limits.map((_, slot) => storeOf(slot, () => 1e12 + slot * 12_345 + this.#passed))
+    this.#asked = options.requests.map((request, i) => ({
+      name: `request ${i + 1}`,
+      request,
+      outcome: 'waits',
+      verdict: undefined,
+      isLeaving: false,
+    }))
+    for (const asked of this.#asked) {
+      for (const slot of this.#stores.keys()) {
+        const rest = { taken: 0, fined: 0, isOver: false, wasBlocked: false, isGivenBack: false }
+        this.#stays.push({ asked, slot, ...rest })
+      }
+      this.#live(asked).catch((error) => {
+        this.#broken = error
+      })
+    }
+    if (options.blocks) {
+      const [{ request }] = this.#asked as [Asked]
+      const block = this.#network.call('admin', 'slot 1', 'block', () => {
+        this.#isBlocked = true
+        return this.#stores[0]?.block('across', `user-name=${request.user}`, 1e9, 'scraping')
+      })
+      // Who blocks hears of a failure; whether it holds is a matter of the store.
+      block.catch(() => {})
+    }
+  }
+
+  steps(): Step[] {
+    const steps = this.#network.steps()
+    const { passMs } = this.#options
+    if (passMs !== undefined && this.#passed === 0 && !this.#network.isQuiet) {
+      steps.push({ name: `${passMs} ms pass`, take: () => this.#pass(passMs) })
+    }
+    return steps
+  }
+
+  state(): string {
+    return this.#network.state()
+  }
+
+  check(): void {
+    if (this.#broken) throw this.#broken
+    for (const [slot, capacity] of this.#options.capacities.entries()) {
+      for (const user of new Set(this.#keysOf(slot))) {
+        const inside = this.#stays.filter(
+          ({ asked, ...stay }) =>
+            stay.slot === slot && this.#keyOf(asked.request, slot) === user && this.#isIn(asked, slot) && !stay.isOver,
+        )
+        const admitted = inside.reduce((sum, { asked }) => sum + (asked.request.cost ?? 1), 0)
+        if (admitted > capacity) {
+          throw new Error(`limit ${slot + 1} admitted ${admitted} units of ${user} at once, and may admit ${capacity}`)
+        }
+      }
+    }
+  }
+
+  async end(): Promise<void> {
+    for (const stay of this.#stays) {
+      const { asked, slot, wasBlocked } = stay
+      const told = `${asked.name}, which is ${asked.outcome}, on slot ${slot + 1}`
+      expect(asked.outcome, told).not.toBe('waits')
+      if (wasBlocked) expect(asked.outcome, told).not.toBe('admitted')
+      // Whatever then goes wrong, its refusal is known.
+      if (this.#isDecided(asked)) expect(asked.outcome, `${told}, though all slots decided`).not.toBe('failed')
+      if (this.#isUncertain(stay)) continue
+      const stays = this.#isIn(asked, slot)
+      const isKept = this.#options.onDeny === 'charge' && this.#isRefusedByLimits(asked)
+      const isPlaces = this.#isPlaces(slot)
+      if (stays || (isKept && !isPlaces)) expect(stay.isGivenBack, `${told} gave back`).toBe(false)
+      else expect(stay.isGivenBack ? 0 : stay.taken, `${told} is charged`).toBe(0)
+      if (isKept && !isPlaces) expect(stay.taken + stay.fined, `${told} is charged for a refusal`).toBeGreaterThan(0)
+      if (!isKept) expect(stay.fined, `${told} is charged for a refusal`).toBe(0)
+    }
+    await this.#expectUsed()
+  }
+
+  async close(): Promise<void> {
+    for (const store of this.#stores) await store.close()
+  }
+
+  /** Whether it is admitted here, and has not begun to give that back. */
+  #isIn({ outcome, isLeaving, request }: Asked, slot: number): boolean {
+    return outcome === 'admitted' && !(isLeaving && (request.after === 'refund' || this.#isPlaces(slot)))
+  }
+
+  /** Whether a call was lost that charges or gives back: then units may stay. */
+  #isUncertain({ asked, slot }: Stay): boolean {
+    return OPS.some((op) => this.#network.fate(`${asked.name}: ${op} on slot ${slot + 1}`)?.failed)
+  }
+
+  #isPlaces(slot: number): boolean {
+    return this.#options.limits[slot]?.algorithm === 'concurrency'
+  }
+
+  /** Whether every slot was heard of. */
+  #isDecided(asked: Asked): boolean {
+    return this.#firstFates(asked).every((fate) => fate?.failed === false)
+  }
+
+  #isRefusedByLimits(asked: Asked): boolean {
+    const isBlocked = this.#firstFates(asked).some((fate) => (fate?.answer as StoreResult | undefined)?.block)
+    return asked.outcome !== 'admitted' && this.#isDecided(asked) && !isBlocked
+  }
+
+  #firstFates({ name }: Asked): (Fate | undefined)[] {
+    return this.#stores.map((_, slot) => this.#network.fate(`${name}: consume on slot ${slot + 1}`))
+  }
+
+  /** What the slots hold is what was taken and not given back, no more and no less. */
+  async #expectUsed(): Promise<void> {
+    const { capacities, requests } = this.#options
+    const observer = this.#limiterOn((part, slot) => (this.#stores[slot] as Store).decide(part))
+    await this.#stores[0]?.unblock('across', `user-name=${(requests[0] as Request).user}`)
+    for (const request of requests) {
+      const { limits } = await observer.peek(request)
+      for (const [slot, { remaining }] of limits.entries()) {
+        const there = this.#stays.filter(
+          (stay) =>
+            stay.slot === slot && this.#keyOf(stay.asked.request, slot) === this.#keyOf(request, slot) && !stay.isOver,
+        )
+        const used = (capacities[slot] as number) - remaining
+        const held = units(there.filter(({ isGivenBack }) => !isGivenBack))
+        const fines = there.reduce((sum, { fined }) => sum + fined, 0)
+        if (fines === 0) expect(used, `units charged on slot ${slot + 1}`).toBe(held)
+        else {
+          expect(used, `units charged on slot ${slot + 1}`).toBeGreaterThanOrEqual(held)
+          expect(used, `units charged on slot ${slot + 1}`).toBeLessThanOrEqual(held + fines)
+        }
+      }
+    }
+  }
+
+  async #live(asked: Asked): Promise<void> {
+    const { name, request } = asked
+    const limiter = this.#limiterOn((part, slot) =>
+      this.#network.call(name, `slot ${slot + 1}`, `${name}: ${OPS[part.op]} on slot ${slot + 1}`, () =>
+        this.#decideOn(slot, part, asked),
+      ),
+    )
+    try {
+      const verdict = await limiter.consume(request, { cost: request.cost ?? 1 })
+      asked.verdict = verdict
+      asked.outcome = verdict.allowed ? 'admitted' : 'refused'
+      if (!verdict.allowed || !request.after) return
+      asked.isLeaving = true
+      if (request.after === 'refund') await limiter.refund(request, verdict)
+      else await limiter.release(verdict)
+    } catch (error) {
+      if (!/: (lost|late|unheard)$/.test(String(error))) throw error
+      if (asked.outcome === 'waits') asked.outcome = 'failed'
+    }
+  }
+
+  async #decideOn(slot: number, part: StoreRequest, asked: Asked): Promise<StoreResult> {
+    const answer = await (this.#stores[slot] as Store).decide(part)
+    const stay = this.#stays.find((stay) => stay.asked === asked && stay.slot === slot) as Stay
+    const isPlaces = part.plan.cells.some(({ kernel }) => kernel === 'concurrency')
+    if (part.op === CONSUME || part.op === CHARGE) {
+      if (slot === 0 && this.#isBlocked && asked.request.user === this.#options.requests[0]?.user)
+        stay.wasBlocked = true
+      if (answer.allowed) stay.taken = part.costs[0] as number
+      else if (part.op === CHARGE && !answer.block && !isPlaces) stay.fined = part.costs[0] as number
+    }
+    if (part.op === REFUND || (part.op === RELEASE && isPlaces)) {
+      expect(stay.isGivenBack, `${asked.name} had given back on slot ${slot + 1} already`).toBe(false)
+      stay.isGivenBack = true
+    }
+    return answer
+  }
+
+  #limiterOn(decide: (part: StoreRequest, slot: number) => StoreResult | Promise<StoreResult>): Limiter<Request> {
+    const { decide: across = decideAcrossSlots, limits, onDeny = 'none' } = this.#options
+    const slots = limits.map((_, slot) => slot)
+    const store = { decide: (ask: StoreRequest) => across(ask, slots, async (part, slot) => decide(part, slot)) }
+    return createLimiter<Request>({ name: 'across', limits, onDeny, store: store as unknown as Store })
+  }
+
+  #pass(ms: number): void {
+    this.#passed += ms
+    for (const slot of this.#stores.keys()) this.#network.note(`slot ${slot + 1}`, 'time passes')
+    for (const stay of this.#stays) if (stay.taken > 0) stay.isOver = true
+  }
+
+  #keyOf(request: Request, slot: number): string {
+    return slot === 0 ? request.user : 'all'
+  }
+
+  #keysOf(slot: number): string[] {
+    return this.#options.requests.map((request) => this.#keyOf(request, slot))
+  }
+}
+
+function units(stays: readonly Stay[]): number {
+  return stays.reduce((sum, { taken }) => sum + taken, 0)
+}

@@ -1,0 +1,173 @@
+import { concurrency, createLimiter, gcra, type Limit, slidingLog } from '@sluice/core'
+import { MIDNIGHT } from '../../contract/store-under-test.js'
+import { algorithms } from '../../support/algorithms.js'
+import type { Check } from './check.js'
+import type { MutatedRedis } from './mutated-redis.js'
+
+const WINDOW_MS = 60_000
+const DAY_MS = 86_400_000
+const REQUESTS = 60
+
+/** What scripts ask of Redis. */
+interface Effort {
+  /** Per admitted request, in the long run. */
+  readonly commands: number
+  /** What those bring, or read by range. */
+  readonly bytes: number
+  /** Commands of three refusals: of 1, of 2, and of all that the limit is. */
+  readonly refused: number
+}
+
+interface Use {
+  readonly limits: readonly Limit<string>[]
+  /** Between two requests. */
+  readonly everyMs: number
+  /** Of each request. @default 1 */
+  readonly cost?: number
+  /** Looked at from the first request on: nothing lapses yet. */
+  readonly isFilling?: true
+  /** Somebody else is blocked meanwhile. */
+  readonly besideABlock?: true
+  readonly most: Effort
+}
+
+const log = (limit: number, windowMs = WINDOW_MS) => slidingLog<string>({ limit, window: windowMs })
+const effort = (commands: number, bytes: number, refused: number): Effort => ({ commands, bytes, refused })
+const STEADY_MS = (1.3 * WINDOW_MS) / REQUESTS
+
+/** In steady use of one limit, by algorithm. */
+const STEADY: Readonly<Record<string, Effort>> = {
+  slidingLog: effort(3.77, 151.8, 7),
+  'fixedWindow by clock': effort(3, 8.4, 6),
+  'fixedWindow by first request': effort(3, 8.4, 6),
+  'strict slidingWindow': effort(3, 4.5, 6),
+  'weighted slidingWindow': effort(3, 3.4, 6),
+  'dropped slidingWindow': effort(3, 4.5, 6),
+  gcra: effort(3, 15.8, 6),
+  'greedy tokenBucket': effort(3, 15.8, 6),
+  'interval tokenBucket': effort(3, 14.4, 6),
+  leakyBucket: effort(3, 15.8, 6),
+  'leakyBucket with a queue': effort(3, 15.8, 6),
+  // The names of leases are not all of one length.
+  concurrency: effort(7, 110, 18),
+}
+
+/** Each to the command and to the byte: who changes a cell sees here what that costs, or saves. */
+const USES: Readonly<Record<string, Use>> = {
+  ...Object.fromEntries(
+    Object.entries(algorithms).map(([name, limit]): [string, Use] => [
+      name,
+      { limits: [limit(REQUESTS, WINDOW_MS)], everyMs: STEADY_MS, most: STEADY[name] as Effort },
+    ]),
+  ),
+  'a bucket that drains as fast as it is charged': {
+    limits: [gcra({ limit: REQUESTS, window: WINDOW_MS })],
+    everyMs: WINDOW_MS / REQUESTS,
+    most: effort(3, 15.3, 6),
+  },
+  'places that are all in use': {
+    limits: [concurrency({ limit: REQUESTS, ttl: WINDOW_MS })],
+    everyMs: 1,
+    isFilling: true,
+    most: effort(6, 90, 18),
+  },
+  'a log that is always full': { limits: [log(REQUESTS)], everyMs: WINDOW_MS / REQUESTS, most: effort(3.72, 151.6, 7) },
+  'a log that its header holds': { limits: [log(4)], everyMs: WINDOW_MS / 4, most: effort(4, 132, 6) },
+  'a log that its header just does not hold': { limits: [log(5)], everyMs: WINDOW_MS / 5, most: effort(4.4, 138, 7) },
+  'a log that is nearly empty': { limits: [log(REQUESTS)], everyMs: WINDOW_MS / 2, most: effort(4, 132, 7) },
+  'a long log': { limits: [log(1000)], everyMs: 150, most: effort(3.56, 151.2, 7) },
+  'a log of 60 days': { limits: [log(REQUESTS, 60 * DAY_MS)], everyMs: DAY_MS, most: effort(3.77, 197.1, 7) },
+  'a log of bursts': { limits: [log(REQUESTS)], everyMs: WINDOW_MS, cost: 20, most: effort(5.56, 215.7, 7) },
+  'a log of small bursts': { limits: [log(REQUESTS)], everyMs: WINDOW_MS / 12, cost: 5, most: effort(5.67, 222.2, 7) },
+  'two logs in one': { limits: [log(5, 6000), log(60)], everyMs: 1500, most: effort(3.79, 198, 7) },
+  'three logs in one': {
+    limits: [log(5, 1000), log(60), log(150, 10 * WINDOW_MS)],
+    everyMs: 4000,
+    most: effort(3.99, 258.1, 7),
+  },
+  'a log that fills up': { limits: [log(REQUESTS)], everyMs: 1, isFilling: true, most: effort(3.19, 121.9, 7) },
+  'two logs in one that fill up': {
+    limits: [log(REQUESTS, 1000), log(REQUESTS)],
+    everyMs: 1,
+    isFilling: true,
+    most: effort(3.19, 148.3, 8),
+  },
+  'a log, while somebody else is blocked': {
+    limits: [log(REQUESTS)],
+    everyMs: STEADY_MS,
+    besideABlock: true,
+    most: effort(3.77, 151.8, 7),
+  },
+}
+
+/** The commands that scripts call during `run`, each as Redis shows it: name, key and the rest. */
+async function calledDuring(redis: MutatedRedis, run: () => Promise<void>): Promise<string[][]> {
+  const monitor = await redis.monitor()
+  try {
+    const called: string[][] = []
+    const last = new Promise<void>((resolve) => {
+      monitor.on('monitor', (_at: string, command: string[], source: string) => {
+        if (source === 'lua') called.push(command)
+        else if (command[0] === 'ECHO') resolve()
+      })
+    })
+    await run()
+    await redis.call('ECHO', 'that was all')
+    await last
+    return called
+  } finally {
+    monitor.disconnect()
+  }
+}
+
+function bytesOf(called: readonly string[][]): number {
+  return called.reduce((sum, [name, , ...rest]) => {
+    if (name === 'GETRANGE') return sum + Number(rest[1]) - Number(rest[0]) + 1
+    // Redis shows what is no text in escapes.
+    return sum + rest.join('').replace(/\\x..|\\./g, '?').length
+  }, 0)
+}
+
+/** The most for three refusals. */
+const REFUSED_BYTES = 400
+const WRITES = /^(set|setrange|append|del|pexpire|z(add|rem).*)$/i
+
+/** Decisions take no more commands and bytes than they need, however long a key is in use, and refusals write nothing. */
+export const effortChecks: readonly Check[] = Object.entries(USES).map(([name, use]) => ({
+  name: `effort: ${name}`,
+  run: async ({ redis, store, clock }) => {
+    const { limits, everyMs, cost = 1, isFilling, besideABlock, most } = use
+    const sizes = limits.map(({ limit }) => limit as number)
+    const limiter = createLimiter({ name: 'effort', store, limits })
+    await redis.call('FLUSHALL')
+    clock.now = MIDNIGHT
+    if (besideABlock) await limiter.block('somebody else', { for: '1d' })
+    let areAllAllowed = true
+    const go = async (requests: number) => {
+      for (let i = 0; i < requests; i++) {
+        clock.now += everyMs
+        const { allowed } = await limiter.consume('k', { cost })
+        areAllAllowed &&= allowed
+      }
+    }
+    const round = Math.max(...sizes) / cost
+    // Else the first round is not the long run.
+    if (!isFilling) await go(round)
+    const requests = isFilling ? round : 3 * round
+    const called = await calledDuring(redis, () => go(requests))
+    if (!areAllAllowed) return 'refused'
+    const [commands, bytes] = [called.length / requests, bytesOf(called) / requests]
+    if (commands > most.commands || bytes > most.bytes) return `${commands} commands, ${bytes} bytes per request`
+
+    const all = Math.min(...sizes)
+    await limiter.consume('full', { cost: all })
+    const refused = await calledDuring(redis, async () => {
+      for (const cost of [1, 2, all]) await limiter.consume('full', { cost })
+    })
+    const writes = refused.filter(([command = '']) => WRITES.test(command))
+    if (writes.length > 0) return `refusals write: ${JSON.stringify(writes)}`
+    const read = bytesOf(refused)
+    const isFrugal = refused.length <= most.refused && read <= REFUSED_BYTES
+    return isFrugal ? undefined : `${refused.length} commands, ${read} bytes for three refusals`
+  },
+}))

@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { randomFrom } from '../../contract/policies.js'
+import { Lane } from './lane.js'
+import { allMutants, luaOf, type Mutant, mutantsOf, scriptsWith } from './mutants.js'
+import { survivors } from './survivors.js'
+
+/** Which mutants are tried; `npm run mutate` tries all. On the build it is the same Lua: a few will do. */
+const SEED = Number(process.env.SLUICE_SEED ?? 1)
+const SAMPLE = process.env.SLUICE_TEST === 'built' ? 6 : 40
+
+const known = survivors.flatMap(({ mutants }) => mutants)
+
+describe('the tests notice when the Lua is wrong', () => {
+  let lane: Lane
+  beforeAll(async () => {
+    lane = await Lane.open()
+  })
+  afterAll(() => lane.close())
+
+  test.each(sample(SAMPLE))('$id', async (mutant) => {
+    expect((await lane.tryOn(mutant)).by, `noticed with seed ${SEED}`).toBeTypeOf('string')
+  })
+
+  test('also when a script does not end, and goes on with the next on a new server', async () => {
+    const [mutant] = allMutants() as [Mutant]
+    const endless = { ...mutant, file: 'kernels/clock', source: `${luaOf('kernels/clock')}\nwhile true do end\n` }
+    expect(await lane.tryOn(endless)).toMatchObject({ told: expect.stringMatching(/no answer/) })
+    const wrong = allMutants().find(
+      ({ id }) => id.startsWith('kernels/counter.lua') && id.endsWith('<= to <'),
+    ) as Mutant
+    expect((await lane.tryOn(wrong)).told).not.toMatch(/no answer/)
+  })
+
+  test('and a change that changes nothing is no mistake', async () => {
+    const [mutant] = allMutants() as [Mutant]
+    const same = { ...mutant, file: 'kernels/clock', source: `${luaOf('kernels/clock')}\nlocal unused = 1\n` }
+    expect(await lane.tryOn(same)).toMatchObject({ by: undefined, told: '' })
+  })
+})
+
+describe('mutants that are known to survive', () => {
+  test('are there once each, and there is a reason', () => {
+    expect(new Set(known).size).toBe(known.length)
+    for (const { reason } of survivors) expect(reason).toMatch(/^(Changes nothing|Costs .*|Never happens): .{20,}\.$/)
+  })
+
+  test('are mutants of the Lua as it is', () => {
+    const ids = new Set(allMutants().map(({ id }) => id))
+    const gone = known.filter((id) => !ids.has(id))
+    expect(gone, 'the Lua has changed: run npm run mutate, and tell its findings apart').toEqual([])
+  })
+})
+
+describe('mutants', () => {
+  test.each(['bucket', 'clock', 'counter', 'log', 'window'])(
+    'of kernels/%s are in the script that the store puts together, and in one that runs straight on',
+    (kernel) => {
+      const originals = scriptsWith()
+      const [mutant] = mutantsOf(`kernels/${kernel}`, luaOf(`kernels/${kernel}`) ?? '')
+      const changed = Object.entries(scriptsWith(mutant)).filter(([name, text]) => text !== originals[name])
+      expect(changed.map(([name]) => name)).toEqual(
+        expect.arrayContaining(['decide', expect.stringMatching(/^decide-/)]),
+      )
+    },
+  )
+
+  const changes = (source: string) =>
+    mutantsOf('a', source).map(({ change, source: changed }) => `${change}: ${changed.trim()}`)
+
+  test('flip comparisons', () => {
+    expect(changes('x = a < b')).toEqual(['< to <=: x = a <= b', '< to >=: x = a >= b'])
+    expect(changes('x = a ~= b')).toEqual(['~= to ==: x = a == b'])
+  })
+
+  test('swap arithmetic and roundings, and take signs away', () => {
+    expect(changes('x = floor(a + b) * -c')).toEqual([
+      'floor to ceil: x = ceil(a + b) * -c',
+      '+ to -: x = floor(a - b) * -c',
+      '* to /: x = floor(a + b) / -c',
+      '-c to c: x = floor(a + b) * c',
+    ])
+    expect(changes('local min, max = math.min, math.max')).toEqual([])
+  })
+
+  test('change answers, and turn conditions round', () => {
+    expect(changes('if known then return 0 end')).toEqual([
+      'known to its opposite: if not (known) then return 0 end',
+      '0 to 1: if known then return 1 end',
+    ])
+    expect(changes('if not a then return -1 end')).toEqual([
+      'not a to its opposite: if not (not a) then return -1 end',
+      'not a to a: if a then return -1 end',
+      '-1 to 1: if not a then return 1 end',
+    ])
+  })
+
+  test('leave commands and expiries out', () => {
+    expect(changes("if a then call('SET', key, f(b), 'PX', g(c)) end")).toEqual([
+      "a to its opposite: if not (a) then call('SET', key, f(b), 'PX', g(c)) end",
+      "call('SET', key, f(b), 'PX', g(c)) left out: if a then do end end",
+      ", 'PX', g(c) left out: if a then call('SET', key, f(b)) end",
+    ])
+  })
+
+  test('let comments and texts be', () => {
+    expect(changes("-- a < b\nx = 'a < b' -- + 1")).toEqual([])
+  })
+
+  test('keep their names when lines move, and differ by them', () => {
+    const names = (source: string) => mutantsOf('a', source).map(({ id }) => id)
+    const source = 'x = a + b\nx = a + b\n'
+    expect(names(source)).toEqual(['a.lua | x = a + b | + to -', 'a.lua | x = a + b | + to - | 2'])
+    expect(names(`-- new\n\n${source}`)).toEqual(names(source))
+    const all = allMutants().map(({ id }) => id)
+    expect(new Set(all).size).toBe(all.length)
+  })
+})
+
+/** So many mutants that must be noticed, of every file the same share. */
+function sample(count: number): Mutant[] {
+  const random = randomFrom(SEED)
+  const all = allMutants().filter(({ id }) => !known.includes(id))
+  const step = all.length / count
+  return Array.from({ length: count }, (_, i) => all[Math.floor(i * step + random(Math.floor(step)))] as Mutant)
+}

@@ -1,0 +1,171 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { optimise, scriptsOf } from '@sluice/lua-optimiser'
+import { type Token, tokensOf } from './tokens.js'
+
+const LUA = join(import.meta.dirname, '../../../lua')
+
+/** One small wrong in one Lua file. */
+export interface Mutant {
+  /** File, the line's text, what is changed, and the how-manieth like that: stays the same when lines move. */
+  readonly id: string
+  /** As in `lua/`, without `.lua`. */
+  readonly file: string
+  /** From 1. */
+  readonly line: number
+  /** What is changed into what. */
+  readonly change: string
+  /** The file's text with this change. */
+  readonly source: string
+}
+
+/** The scripts as the build makes them, by name. */
+export type Scripts = Readonly<Record<string, string>>
+
+const files = new Map(
+  readdirSync(LUA, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.lua'))
+    .sort()
+    .map((file) => [file.replace(/\.lua$/, ''), readFileSync(join(LUA, file), 'utf8')]),
+)
+
+/** The text of a file of `lua/`, named without `.lua`. */
+export function luaOf(file: string): string | undefined {
+  return files.get(file)
+}
+
+/** The scripts with a mutant in them; without one, as they are. */
+export function scriptsWith(mutant?: Mutant): Scripts {
+  const read = (name: string) => (name === mutant?.file ? mutant.source : luaOf(name))
+  return scriptsOf(read, (source, known) => {
+    const asked = JSON.stringify([source, known])
+    const text = unchanged.get(asked) ?? optimise(source, known)
+    if (!mutant) unchanged.set(asked, text)
+    return text
+  })
+}
+
+/** What was made of the Lua as it is: most mutants change a few of the scripts. */
+const unchanged = new Map<string, string>()
+
+/** A change of some tokens of a line: what stands from `from` to before `to` becomes `text`. */
+interface Edit {
+  readonly change: string
+  readonly from: number
+  readonly to: number
+  readonly text: string
+}
+
+/** Every mutant of every Lua file. */
+export function allMutants(): Mutant[] {
+  return [...files].flatMap(([file, source]) => mutantsOf(file, source))
+}
+
+/** Every mutant of one file. */
+export function mutantsOf(file: string, source: string): Mutant[] {
+  const lines = source.split('\n')
+  const seen = new Map<string, number>()
+  return lines.flatMap((text, i) => {
+    const tokens = tokensOf(text)
+    const code = tokens.length > 0 ? text.slice(tokens[0]?.from, tokens.at(-1)?.to) : ''
+    return editsOf(text, tokens).map((edit) => {
+      const name = `${file}.lua | ${code} | ${edit.change}`
+      const count = (seen.get(name) ?? 0) + 1
+      seen.set(name, count)
+      const changed = text.slice(0, edit.from) + edit.text + text.slice(edit.to)
+      return {
+        id: count === 1 ? name : `${name} | ${count}`,
+        file,
+        line: i + 1,
+        change: edit.change,
+        source: lines.toSpliced(i, 1, changed).join('\n'),
+      }
+    })
+  })
+}
+
+const COMPARISONS: Readonly<Record<string, readonly [boundary: string | undefined, opposite: string]>> = {
+  '<': ['<=', '>='],
+  '<=': ['<', '>'],
+  '>': ['>=', '<='],
+  '>=': ['>', '<'],
+  '==': [undefined, '~='],
+  '~=': [undefined, '=='],
+}
+const SWAPS: Readonly<Record<string, string>> = {
+  '+': '-',
+  '-': '+',
+  '*': '/',
+  '/': '*',
+  and: 'or',
+  or: 'and',
+  true: 'false',
+  false: 'true',
+}
+const CALL_SWAPS: Readonly<Record<string, string>> = { floor: 'ceil', ceil: 'floor', min: 'max', max: 'min' }
+/** Where a number is an answer rather than a place in an array: 0 becomes 1, and 1 becomes 0. */
+const BEFORE_ANSWER = new Set(['return', 'and', 'or', '='])
+
+function editsOf(line: string, tokens: readonly Token[]): Edit[] {
+  const edits: Edit[] = []
+  const replace = (from: Token, to: Token, text: string, change: string) => {
+    edits.push({ change, from: from.from, to: to.to, text })
+  }
+  const swap = (token: Token, text: string) => replace(token, token, text, `${token.text} to ${text}`)
+  tokens.forEach((token, i) => {
+    const before = tokens[i - 1]
+    const after = tokens[i + 1]
+    const isCalled = after?.text === '('
+    const comparison = COMPARISONS[token.text]
+    if (comparison) for (const other of comparison) if (other) swap(token, other)
+
+    const isBinary = before !== undefined && (before.kind === 'value' || /^[)\]}]$/.test(before.text))
+    const sign = token.text === '-' && !isBinary
+    if (sign && after) replace(token, after, after.text, `-${after.text} to ${after.text}`)
+    const other = SWAPS[token.text]
+    if (other && !sign) swap(token, other)
+    const called = CALL_SWAPS[token.text]
+    if (called && isCalled) swap(token, called)
+    if (token.text === 'not' && after) replace(token, after, after.text, `not ${after.text} to ${after.text}`)
+    if (/^[01]$/.test(token.text) && before && BEFORE_ANSWER.has(before.text))
+      swap(token, token.text === '0' ? '1' : '0')
+
+    // A condition of names alone has no operator to flip.
+    const end = tokens.findIndex(({ text }, j) => j > i && (text === 'then' || text === 'do'))
+    const condition = /^(if|elseif|while)$/.test(token.text) && after && tokens[end - 1]
+    if (condition) {
+      const text = line.slice(after.from, condition.to)
+      if (!/[<>]|[=~]=/.test(text) || /\b(and|or)\b/.test(text)) {
+        replace(after, condition, `not (${text})`, `${text} to its opposite`)
+      }
+    }
+
+    const close = token.text === 'call' && isCalled ? tokens[closing(tokens, i + 1)] : undefined
+    if (close) {
+      const text = line.slice(token.from, close.to)
+      const isStatement = !before || /^(do|then|else)$/.test(before.text)
+      if (isStatement) replace(token, close, 'do end', `${text} left out`)
+      const expiry = tokens.slice(i, tokens.indexOf(close)).find(({ text }) => text === "'PX'")
+      if (expiry) {
+        const comma = tokens[tokens.indexOf(expiry) - 1] as Token
+        edits.push({
+          change: `${line.slice(comma.from, close.from)} left out`,
+          from: comma.from,
+          to: close.from,
+          text: '',
+        })
+      }
+    }
+  })
+  return edits
+}
+
+/** Where the bracket that opens at `open` is closed. */
+function closing(tokens: readonly Token[], open: number): number {
+  let depth = 0
+  for (let i = open; i < tokens.length; i++) {
+    if (tokens[i]?.text === '(') depth++
+    if (tokens[i]?.text === ')' && --depth === 0) return i
+  }
+  return -1
+}

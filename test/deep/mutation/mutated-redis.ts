@@ -1,0 +1,121 @@
+import { createHash } from 'node:crypto'
+import { withSections } from '@sluice/lua-optimiser'
+import { Redis } from 'ioredis'
+import { type Mutant, type Scripts, scriptsWith } from './mutants.js'
+
+const sha1 = (source: string) => createHash('sha1').update(source).digest('hex')
+
+/** A script that the store may ask for: of the build's, or `decide` and the parts of it that are chosen. */
+type Name = string
+
+const originals = scriptsWith()
+const PARTS = [...new Set((originals.decide as string).match(/(?<=^--@when )\w+$/gm))]
+
+/** The script of this name, as the store puts it together. */
+function scriptOf(scripts: Scripts, name: Name): string {
+  const [script = '', ...chosen] = name.split(' ')
+  const choice = Object.fromEntries(PARTS.map((part) => [part, chosen.includes(part)]))
+  return withSections(scripts[script] as string, choice)
+}
+
+/** Every script of the build, and every choice of the parts of `decide`. */
+function namesOf(scripts: Scripts): Name[] {
+  const choices = Array.from({ length: 1 << PARTS.length }, (_, choice) =>
+    ['decide', ...PARTS.filter((_, i) => choice & (1 << i))].join(' '),
+  )
+  return [...Object.keys(scripts), ...choices]
+}
+
+const nameOf = new Map(namesOf(originals).map((name) => [sha1(scriptOf(originals, name)), name]))
+
+/**
+ * A client to make a store of, whose server runs each script with a mutant in it in place of the one
+ * that the store asks for. Nothing in the store knows: the exchange happens on the wire.
+ */
+export class MutatedRedis {
+  readonly #own: Redis
+  #scripts = originals
+  /** Of `#scripts`, those that were asked for. */
+  readonly #used = new Map<Name, { sha: string; source: string; isLoaded: boolean }>()
+  /** Called with the keys of a run, once it is sent. */
+  onRun: ((keys: readonly string[]) => void) | undefined
+  /** Scripts that were run since this was last emptied. */
+  readonly ran = new Set<Name>()
+
+  constructor(url: string) {
+    this.#own = new Redis(url, { retryStrategy: () => null, maxRetriesPerRequest: null })
+    this.#own.on('error', () => {})
+    // Every store made of it listens.
+    this.#own.setMaxListeners(0)
+    this.load(undefined)
+  }
+
+  /** From now on this mutant runs; none: the scripts as they are. */
+  load(mutant: Mutant | undefined): void {
+    this.#scripts = scriptsWith(mutant)
+    this.#used.clear()
+  }
+
+  /** Whether a script is not what it was. */
+  isChanged(name: Name): boolean {
+    return scriptOf(this.#scripts, name) !== scriptOf(originals, name)
+  }
+
+  call(command: string, ...args: (string | number)[]): Promise<unknown> {
+    return this.#own.call(command, ...args)
+  }
+
+  /** A connection that is told of every command that Redis runs; whoever asked for it ends it. */
+  monitor(): Promise<Redis> {
+    return this.#own.monitor()
+  }
+
+  async whenReady(): Promise<void> {
+    await this.#own.ping()
+  }
+
+  close(): void {
+    this.#own.disconnect()
+  }
+
+  /** What the store takes for a client of ioredis; it makes a duplicate, and sends all on that. */
+  client(): unknown {
+    const own = this.#own
+    const client = {
+      options: {},
+      get status() {
+        return own.status
+      },
+      on: own.on.bind(own),
+      once: own.once.bind(own),
+      off: own.off.bind(own),
+      duplicate: () => client,
+      evalsha: () => {},
+      disconnect: () => {},
+      callBuffer: (command: string, [script = '', ...args]: string[]) => {
+        if (command === 'EVALSHA') return this.#run(script, args)
+        return command === 'EVAL' ? this.#run(sha1(script), args) : own.callBuffer(command, script, ...args)
+      },
+    }
+    return client
+  }
+
+  #run(sha: string, [count = '', ...rest]: string[]): Promise<unknown> {
+    const name = nameOf.get(sha)
+    if (name === undefined) throw new Error(`lua/ and the embedded scripts differ: no script has sha1 ${sha}`)
+    this.ran.add(name)
+    let script = this.#used.get(name)
+    if (!script) {
+      const source = scriptOf(this.#scripts, name)
+      script = { source, sha: sha1(source), isLoaded: false }
+      this.#used.set(name, script)
+    }
+    // Never by way of NOSCRIPT: what is sent meanwhile would overtake.
+    const reply = script.isLoaded
+      ? this.#own.callBuffer('EVALSHA', script.sha, count, ...rest)
+      : this.#own.callBuffer('EVAL', script.source, count, ...rest)
+    script.isLoaded = true
+    this.onRun?.(rest.slice(0, Number(count)))
+    return reply
+  }
+}

@@ -1,0 +1,201 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { freePort } from '../../../scripts/lib/ports.js'
+import { startRedis } from '../../support/redis-server.js'
+import { until } from '../../support/until.js'
+import { type Program, startExample } from './program.js'
+
+const SERVERS = ['express', 'koa', 'fastify'] as const
+
+/** Three ports in a row may not be free: then the demo says so and ends, and the next three are tried. */
+async function startDemo(env: Record<string, string> = {}): Promise<{ demo: Program; ports: number[] }> {
+  for (let tries = 0; ; tries++) {
+    const port = await freePort()
+    try {
+      const demo = await startExample('demo/main.js', 3, { REDIS_URL: '', ...env, PORT: String(port) })
+      return { demo, ports: [port, port + 1, port + 2] }
+    } catch (error) {
+      if (tries > 5 || !/EADDRINUSE/.test(String(error))) throw error
+    }
+  }
+}
+
+async function tryResponders(url: string): Promise<void> {
+  const timed = async (path: string, headers: Record<string, string> = {}) => {
+    const startedAt = performance.now()
+    const response = await fetch(url + path, { headers })
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, text, took: performance.now() - startedAt }
+  }
+  const help = (await timed('/')).text
+  for (const path of ['/slow', '/queue', '/download', '/busy', '/reported', '/login']) expect(help).toContain(path)
+
+  const reported = [await timed('/reported'), await timed('/reported'), await timed('/reported')]
+  expect(reported.map(({ status }) => status)).toEqual([200, 200, 200])
+  expect(JSON.parse(reported[2]?.text ?? '')).toMatchObject({ allowed: false, reported: true })
+  expect(reported[2]?.headers.get('ratelimit')).toBeNull()
+
+  const login = async () => {
+    const response = await fetch(`${url}/login`, { method: 'POST' })
+    const { date: _date, ...headers } = Object.fromEntries(response.headers)
+    return { status: response.status, headers, text: await response.text() }
+  }
+  const real = await login()
+  expect(real).toMatchObject({ status: 200, text: expect.stringContaining('"ok":true') })
+  expect([await login(), await login(), await login()]).toEqual([real, real, real])
+  expect(JSON.parse((await timed('/login')).text)).toEqual({ logins: 2 })
+
+  const busy = async () => {
+    const seen = await Promise.all([timed('/busy'), timed('/busy'), timed('/busy')])
+    expect(seen.map(({ status }) => status).sort()).toEqual([200, 200, 429])
+  }
+  const queue = async () => {
+    let served = 0
+    const low = Array.from({ length: 6 }, async () => {
+      const response = await timed('/queue')
+      served++
+      return response
+    })
+    await sleep(100)
+    const high = await timed('/queue', { 'x-api-key': 'gold' })
+    const before = served
+    const waits = (await Promise.all(low)).map(({ took }) => took).sort((a, b) => a - b)
+    expect(high.status).toBe(200)
+    // In the second pair, as a rule; in the order in which they came, it would be the last.
+    expect(before).toBeLessThan(6)
+    expect(waits[5]).toBeGreaterThan(2900)
+  }
+  const download = async () => {
+    const { text, took } = await timed('/download')
+    expect(text).toHaveLength(1024 * 1024)
+    expect(took).toBeGreaterThan(2800)
+  }
+  const slow = async () => {
+    const seen = [await timed('/slow'), await timed('/slow'), await timed('/slow')]
+    expect(seen.map(({ status }) => status)).toEqual([200, 200, 200])
+    expect(seen[1]?.took).toBeLessThan(4500)
+    expect(seen[2]?.took).toBeGreaterThan(4500)
+  }
+  await Promise.all([busy(), queue(), download(), slow()])
+}
+
+async function tryOut(ports: readonly number[]): Promise<void> {
+  for (const [i, server] of SERVERS.entries()) {
+    const url = `http://localhost:${ports[i]}`
+    const get = async (path: string) => {
+      const response = await fetch(url + path)
+      return { status: response.status, headers: response.headers, text: await response.text() }
+    }
+    const statuses = async (path: string, times: number) => {
+      const seen: number[] = []
+      for (let n = 0; n < times; n++) seen.push((await get(path)).status)
+      return seen
+    }
+
+    const help = (await get('/')).text
+    for (const path of ['/open', '/limited', '/several', '/costly?units=', '/together']) expect(help).toContain(path)
+    expect(help).toContain(`curl -i ${url}/open`)
+
+    const open = await get('/open')
+    expect(JSON.parse(open.text)).toMatchObject({ server })
+    expect(open.headers.get('ratelimit')).toBeNull()
+
+    const limited = await get('/limited')
+    expect(JSON.parse(limited.text)).toMatchObject({ server, allowed: true, limits: [{ limit: 5, remaining: 4 }] })
+    expect(await statuses('/limited', 5)).toEqual([200, 200, 200, 200, 429])
+
+    expect(await statuses('/several', 3)).toEqual([200, 200, 429])
+    // The refusal by the second has charged nothing to the minute.
+    expect((await get('/several')).headers.get('ratelimit')).toMatch(/-1m";r=8;/)
+
+    expect(await statuses('/costly?units=15', 2)).toEqual([200, 429])
+    expect(await statuses('/costly?units=5', 1)).toEqual([200])
+    expect((await get('/costly?units=21')).headers.get('retry-after')).toBeNull()
+    // No client gets in by naming a lower cost than 1.
+    for (const units of [0, -1, 'none']) expect((await get(`/costly?units=${units}`)).status).toBe(429)
+  }
+
+  // These take their time, so all servers at once.
+  await Promise.all(ports.map((port) => tryResponders(`http://localhost:${port}`)))
+
+  const together: number[] = []
+  for (let n = 0; n < 4; n++) {
+    for (const port of ports) together.push((await fetch(`http://localhost:${port}/together`)).status)
+  }
+  expect(together).toEqual([...Array(10).fill(200), 429, 429])
+}
+
+test('the demo says when it is ready, limits as it says, and stops cleanly on SIGTERM', async () => {
+  const { demo, ports } = await startDemo()
+  expect(demo.lines).toEqual(SERVERS.map((name, i) => `${name.padEnd(8)} http://localhost:${ports[i]}`))
+  await tryOut(ports)
+  expect(await demo.end('SIGTERM')).toBe(0)
+})
+
+test('the demo does the same on Redis, and stops cleanly on SIGINT', async () => {
+  const redis = await startRedis()
+  try {
+    const { demo, ports } = await startDemo({ REDIS_URL: redis.url })
+    await tryOut(ports)
+    expect((await redis.lifetimes()).size).toBeGreaterThan(0)
+    expect(await demo.end('SIGINT')).toBe(0)
+  } finally {
+    await redis.stop()
+  }
+})
+
+test('the demo goes on while its Redis is gone, and is back with it', async () => {
+  const redis = await startRedis()
+  try {
+    const { demo, ports } = await startDemo({ REDIS_URL: redis.url })
+    const kinds = async () =>
+      Promise.all(
+        ports.map(async (port) => {
+          const response = await fetch(`http://localhost:${port}/several`)
+          const { kind } = (await response.json()) as { kind?: string }
+          const told = response.headers.has('ratelimit')
+          return response.status === 429
+            ? `refused, ${told ? 'told' : 'not told'}`
+            : `${kind}, ${told ? 'told' : 'not told'}`
+        }),
+      )
+    const all = async (wanted: string) => (await kinds()).every((kind) => kind === wanted)
+    await until('Redis decides', () => all('decided, told'), { everyMs: 600 })
+    redis.kill('SIGKILL')
+    await until('each decides by itself', () => all('unavailable, not told'), { everyMs: 600 })
+    await redis.restart()
+    await until('Redis decides again', () => all('decided, told'), { everyMs: 600 })
+    expect(await demo.end('SIGTERM')).toBe(0)
+  } finally {
+    await redis.stop()
+  }
+})
+
+test('the demo refuses a port that is none, and one that is taken', async () => {
+  await expect(startExample('demo/main.js', 3, { REDIS_URL: '', PORT: 'http' })).rejects.toThrow(
+    /PORT: expected a port/,
+  )
+  const { demo, ports } = await startDemo()
+  await expect(startExample('demo/main.js', 3, { REDIS_URL: '', PORT: String(ports[0]) })).rejects.toThrow(
+    /ended with 1: .*EADDRINUSE/s,
+  )
+  expect(await demo.end('SIGTERM')).toBe(0)
+})
+
+test.each([
+  [
+    'express.js',
+    '/export',
+    { 'x-api-key': 'key-of-ann' },
+    '"all";q=100;w=60, "export-1h";q=50;w=3600, "export-1h-2";q=5000;w=3600',
+  ],
+  ['koa.js', '/', {}, '"all-1s";q=5;w=1, "all-1m";q=100;w=60'],
+  ['fastify.js', '/search', {}, '"search";q=5;w=10'],
+])('the example %s runs', async (file, path, headers, policy) => {
+  const port = await freePort()
+  const example = await startExample(file, 1, { PORT: String(port) })
+  const response = await fetch(`http://localhost:${port}${path}`, { headers })
+  expect(response.status).toBe(200)
+  expect(response.headers.get('ratelimit-policy')).toBe(policy)
+  expect(await example.end('SIGTERM')).toBe(0)
+})

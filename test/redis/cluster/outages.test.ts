@@ -1,0 +1,217 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  createLimiter,
+  everyone,
+  gcra,
+  keyed,
+  type Limiter,
+  perHour,
+  type RedisStore,
+  redisStore,
+  slidingLog,
+} from '@sluice/core'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { clusterClients, namesOf } from '../../support/clients.js'
+import { decided } from '../../support/decided.js'
+import { type RedisCluster, startCluster, startWiredMaster } from '../../support/redis-cluster.js'
+import { slotOfIdentity } from '../../support/slots.js'
+import { until } from '../../support/until.js'
+
+let cluster: RedisCluster
+beforeAll(async () => {
+  cluster = await startCluster()
+  return () => cluster.stop()
+})
+
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close()
+})
+
+/** Long enough that a busy machine misses no deadline by itself: three missed in a row would be an outage of their own. */
+const TIMEOUT_MS = 500
+/** Only a store that does not come back takes so long. How soon it is back, `npm run chaos` measures. */
+const RECOVERY = { withinMs: 20_000 }
+
+describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
+  async function watched(
+    reached: Parameters<(typeof clusterClients)[typeof kind]>[0] = cluster,
+  ): Promise<{ store: RedisStore; limiter: Limiter; told: string[] }> {
+    const { client, ready, close } = clusterClients[kind](reached)
+    open.push(close)
+    await ready
+    const told: string[] = []
+    const store = redisStore(client, {
+      timeoutMs: TIMEOUT_MS,
+      onStateChange: (state, _cause, node) => void told.push(`${state} ${node}`),
+    })
+    open.push(() => store.close())
+    return { store, told, limiter: createLimiter({ name: 'outage', store, limits: [perHour(1000)] }) }
+  }
+  const keys = () => cluster.masters.map((_, i) => cluster.identityOn(i))
+  const everywhere = (limiter: Limiter) =>
+    until('all masters are asked', () => Promise.all(keys().map((key) => decided(limiter.consume(key)))), RECOVERY)
+
+  test('a master that hangs takes nothing from the others, and is back soon after it wakes', async () => {
+    const { store, limiter, told } = await watched()
+    await everywhere(limiter)
+    told.length = 0
+    const [hung] = cluster.masters as [RedisCluster['masters'][number]]
+    const [lost, ...others] = keys() as [string, string, string]
+    hung.kill('SIGSTOP')
+    try {
+      // Beyond the time after which a silent connection is given up.
+      for (let n = 0; n < 25; n++) {
+        expect((await limiter.consume(lost)).kind).toBe('unavailable')
+        if (n % 5 === 0) for (const key of others) await decided(limiter.consume(key))
+        await sleep(100)
+      }
+      expect(store.state).toBe('unavailable')
+      expect(told).toEqual([`unavailable 127.0.0.1:${hung.port}`])
+      const before = performance.now()
+      for (let n = 0; n < 100; n++) await limiter.consume(lost)
+      // Half of what they would take if each waited for its deadline.
+      expect(performance.now() - before).toBeLessThan(50 * TIMEOUT_MS)
+    } finally {
+      hung.kill('SIGCONT')
+    }
+    await everywhere(limiter)
+    expect(store.state).toBe('available')
+    expect(told.at(-1)).toBe(`available 127.0.0.1:${hung.port}`)
+  })
+
+  test('a policy that needs a master which is away charges the others nothing, and does not wait', async () => {
+    const { store, limiter } = await watched()
+    await everywhere(limiter)
+    const hung = cluster.masterOf(slotOfIdentity('everyone', 'everyone'))
+    const user = cluster.identityOn((cluster.masters.indexOf(hung) + 1) % 3, `spread-${kind.replaceAll(' ', '-')}`)
+    const limits = [gcra<string>({ limit: 50, window: '1d' })]
+    const both = createLimiter({
+      name: 'both',
+      store,
+      limits: [...limits, gcra({ limit: 50, window: '1d', key: everyone() })],
+    })
+    const alone = createLimiter({ name: 'both', store, limits })
+    hung.kill('SIGSTOP')
+    try {
+      await until('it is known', async () => {
+        await both.consume(user)
+        return store.state === 'unavailable'
+      })
+      await until('what was charged is given back', async () => (await decided(alone.peek(user))).remaining === 50)
+      for (let n = 0; n < 20; n++) expect((await both.consume(user)).kind).toBe('unavailable')
+      expect((await decided(alone.peek(user))).remaining).toBe(50)
+    } finally {
+      hung.kill('SIGCONT')
+    }
+    await until('both are asked', () => decided(both.consume(user)), RECOVERY)
+  })
+
+  test('what one master refused stays refused, though another does not hear that it is given back', async () => {
+    const { client, ready, close } = clusterClients[kind](cluster)
+    open.push(close)
+    await ready
+    // Asked for the time just before each run is sent.
+    let beforeRun = () => {}
+    const clock = () => {
+      beforeRun()
+      return Date.now()
+    }
+    const store = redisStore(client, { timeoutMs: 1500, denyCache: false, clock })
+    open.push(() => store.close())
+    const charged = cluster.masters[0] as RedisCluster['masters'][number]
+    const names = kind.replaceAll(' ', '-')
+    const user = cluster.identityOn(0, `charged-${names}`)
+    const full = cluster.identityOn(1, `full-${names}`, 'full')
+    const limits = [
+      slidingLog<string>({ limit: 9, window: '1h' }),
+      slidingLog<string>({ limit: 1, window: '1h', key: keyed('full', () => full) }),
+    ]
+    const limiter = createLimiter({ name: 'both', store, limits })
+    await until('both are asked', () => decided(limiter.peek(user)), RECOVERY)
+    // By Redis: a decision that missed its deadline would have refunds sent after it, which count as executions below.
+    expect((await decided(limiter.consume(user))).allowed).toBe(true)
+    let runs = 0
+    beforeRun = () => {
+      if (++runs === 3) charged.kill('SIGSTOP')
+    }
+    try {
+      expect(await limiter.consume(user)).toMatchObject({ kind: 'decided', allowed: false, reason: 'limited' })
+      expect(runs).toBe(3)
+    } finally {
+      charged.kill('SIGCONT')
+    }
+  })
+
+  test('a master that accepts connections and says nothing is asked again over new ones, whether it was known or not', async () => {
+    const { wire, stop } = await startWiredMaster()
+    open.push(stop)
+    const known = await watched({ masters: [wire] })
+    await until('it decides', () => decided(known.limiter.consume('k')))
+    const fresh = await watched({ masters: [wire] })
+    // It asks for the slots meanwhile, and connects to their masters when they are needed.
+    await sleep(200)
+    wire.toServer.hold()
+    // Connections are given up that are open, and then those that were opened meanwhile.
+    for (let n = 0; n < 25; n++) {
+      for (const { limiter } of [known, fresh]) expect((await limiter.consume('k')).kind).toBe('unavailable')
+      await sleep(100)
+    }
+    // Whatever is open by now stays silent for good.
+    wire.silence()
+    wire.toServer.pass()
+    for (const { limiter } of [known, fresh]) await until('it decides', () => decided(limiter.consume('k')), RECOVERY)
+  })
+
+  test('what is decided here while its slot moves to another master is not charged there later', async () => {
+    const { limiter } = await watched()
+    await everywhere(limiter)
+    const [from, to] = cluster.masters as [RedisCluster['masters'][number], RedisCluster['masters'][number]]
+    const key = cluster.identityOn(0, `moving-${kind.replaceAll(' ', '-')}`)
+    const slot = slotOfIdentity(key)
+    await to.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', String(await from.call('CLUSTER', 'MYID')))
+    await from.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', String(await to.call('CLUSTER', 'MYID')))
+    try {
+      expect((await limiter.consume(key)).kind).toBe('unavailable')
+    } finally {
+      for (const master of [to, from]) await master.call('CLUSTER', 'SETSLOT', slot, 'STABLE')
+    }
+    // As long as it would take to send it again.
+    await sleep(300)
+    expect((await decided(limiter.peek(key))).remaining).toBe(1000)
+  })
+
+  test('a client that its user closes takes the connections of the store with it', async () => {
+    const { wire, stop } = await startWiredMaster()
+    open.push(stop)
+    const { client, ready, close } = clusterClients[kind]({ masters: [wire] })
+    await ready
+    const store = redisStore(client)
+    const limiter = createLimiter({ name: 'closing', store, limits: [perHour(1000)] })
+    await until('it decides', () => decided(limiter.consume('k')))
+    close()
+    await until('nobody is connected', () => wire.connections === 0)
+    expect((await limiter.consume('k')).kind).toBe('unavailable')
+    await store.close()
+  })
+
+  test('made while a master hangs, it answers by itself where it has to, and decides on all once that one wakes', async () => {
+    const [hung] = cluster.masters as [RedisCluster['masters'][number]]
+    const first = await watched()
+    await everywhere(first.limiter)
+    hung.kill('SIGSTOP')
+    try {
+      const { client, close } = clusterClients[kind](cluster)
+      open.push(close)
+      const store = redisStore(client, { timeoutMs: TIMEOUT_MS })
+      open.push(() => store.close())
+      const limiter = createLimiter({ name: 'late', store, limits: [perHour(1000)] })
+      // A client of redis that asks the hanging master for the slots first hears of no other meanwhile.
+      for (const key of keys()) expect((await limiter.consume(key)).allowed).toBe(true)
+      hung.kill('SIGCONT')
+      await until('all decide', () => Promise.all(keys().map((key) => decided(limiter.consume(key)))))
+    } finally {
+      hung.kill('SIGCONT')
+    }
+  })
+})

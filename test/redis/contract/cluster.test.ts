@@ -1,0 +1,6 @@
+import { clusterClients } from '../../support/clients.js'
+import { startCluster } from '../../support/redis-cluster.js'
+import { contractsOnRedis } from './on-redis.js'
+
+const cluster = await startCluster()
+await contractsOnRedis('a Redis Cluster of three', cluster, clusterClients['ioredis 6 Cluster'](cluster), 0.1)

@@ -1,0 +1,48 @@
+import { redisStore } from '@sluice/core'
+import { afterAll } from 'vitest'
+import { agreementContract } from '../../contract/agreement.js'
+import { chargingContract } from '../../contract/charging.js'
+import { guaranteesContract } from '../../contract/guarantees.js'
+import { propertiesContract } from '../../contract/properties.js'
+import { refundsContract } from '../../contract/refunds.js'
+import type { StoreUnderTest } from '../../contract/store-under-test.js'
+import { vectorsContract } from '../../contract/vectors.js'
+import type { Owned } from '../../support/clients.js'
+import { insist } from '../../support/outages.js'
+
+/** A server or a cluster, as the tests start them. */
+interface Servers {
+  stop(): Promise<void>
+}
+
+/** Every contract, on stores made of one client. `effort`: every step is a round trip; `SLUICE_RUNS` makes more of them. */
+export async function contractsOnRedis(
+  name: string,
+  servers: Servers,
+  client: Owned<unknown>,
+  effort: number,
+): Promise<void> {
+  await client.ready
+  const stores: { close(): Promise<void> }[] = []
+  const redis: StoreUnderTest = {
+    name,
+    make(clock, options) {
+      const store = insist(redisStore(client.client, { clock, timeoutMs: 5000, ...options }))
+      stores.push(store)
+      return store
+    },
+    async close() {
+      for (const store of stores) await store.close()
+      client.close()
+      await servers.stop()
+    },
+    effort,
+  }
+  vectorsContract(redis)
+  agreementContract(redis)
+  propertiesContract(redis)
+  chargingContract(redis)
+  guaranteesContract(redis)
+  refundsContract(redis)
+  afterAll(() => redis.close())
+}

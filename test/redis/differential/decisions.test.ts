@@ -1,0 +1,71 @@
+import { createLimiter, type Limiter, memoryStore, redisStore, type Verdict } from '@sluice/core'
+import { expect, test } from 'vitest'
+import { POLICIES, randomFrom, waysToDeny } from '../../contract/policies.js'
+import { Clock } from '../../contract/store-under-test.js'
+import { insist } from '../../support/outages.js'
+import { redisForTests } from '../../support/redis-for-tests.js'
+
+/** Steps in all, spread evenly over the policies below; more for a longer look. */
+const STEPS = Number(process.env.SLUICE_STEPS ?? 50_000)
+const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
+
+const { client } = await redisForTests()
+
+interface Kept {
+  readonly key: string
+  readonly inMemory: Verdict
+  readonly inRedis: Verdict
+}
+
+for (const onDeny of ['none', 'charge'] as const) {
+  for (const stepsBack of [false, true]) {
+    const clockSays = stepsBack ? 'a clock that also steps back' : 'a clock that goes forward'
+    for (const [name, limits] of Object.entries(POLICIES)) {
+      if (!waysToDeny(limits).includes(onDeny)) continue
+      test(`${name}: memory and Redis say the same at every step, refusals charged: ${onDeny}, by ${clockSays}`, async () => {
+        const clock = new Clock()
+        const random = randomFrom(SEED)
+        const stores = [
+          memoryStore({ clock: clock.read }),
+          insist(redisStore(client, { clock: clock.read, timeoutMs: 5000 })),
+        ]
+        const policy = `${name}-${onDeny}-${stepsBack}`
+        const [memory, redis] = stores.map((store) => createLimiter({ name: policy, store, limits, onDeny })) as [
+          Limiter,
+          Limiter,
+        ]
+        const both = async <T>(ask: (limiter: Limiter, kept: (pair: Kept) => Verdict) => Promise<T>) => {
+          const inMemory = await ask(memory, (pair) => pair.inMemory)
+          const inRedis = await ask(redis, (pair) => pair.inRedis)
+          return { inMemory, inRedis }
+        }
+        const kept: Kept[] = []
+        const steps = Math.ceil(STEPS / (4 * Object.keys(POLICIES).length))
+
+        for (let step = 0; step < steps; step++) {
+          if (random(2) === 0) clock.now += random(random(10) === 0 ? 12_000 : 900)
+          if (stepsBack && random(33) === 0) clock.now -= random(random(3) === 0 ? 50_000 : 3_000)
+          const key = `key-${random(3)}`
+          const asked = { cost: random(4), bytes: random(3) * random(9), priority: random(3) }
+          const pair = kept[random(kept.length + 1)]
+          const answers = await both<unknown>((limiter, verdictOf) => {
+            const what = (step * 7919 + SEED) % 100
+            if (pair && what < 15) return limiter.refund(pair.key, verdictOf(pair))
+            if (pair && what < 20) return limiter.release(verdictOf(pair))
+            if (pair && what < 23) return limiter.renew(verdictOf(pair))
+            if (what < 24) return limiter.reset(key)
+            if (what < 26) return limiter.block(key, { for: '2s', reason: `step ${step}` })
+            if (what < 27) return limiter.unblock(key)
+            if (what < 35) return limiter.peek(key, asked)
+            return limiter.consume(key, asked)
+          })
+          const told = `seed ${SEED}, step ${step}, at ${clock.now}`
+          expect(JSON.stringify(answers.inRedis), told).toBe(JSON.stringify(answers.inMemory))
+          const { inMemory, inRedis } = answers as { inMemory: Verdict; inRedis: Verdict }
+          if (inMemory?.allowed) kept.push({ key, inMemory, inRedis })
+        }
+        for (const store of stores) await store.close()
+      }, 60_000)
+    }
+  }
+}

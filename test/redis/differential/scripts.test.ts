@@ -1,0 +1,148 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createLimiter, gcra, type Limiter, slidingLog, type Verdict } from '@sluice/core'
+import { scriptsOf } from '@sluice/lua-optimiser'
+import { Redis } from 'ioredis'
+import { afterAll, expect, test } from 'vitest'
+import { POLICIES, randomFrom, waysToDeny } from '../../contract/policies.js'
+import { Clock } from '../../contract/store-under-test.js'
+import { ownedIoredis } from '../../support/clients.js'
+import { type RedisServer, startRedis } from '../../support/redis-server.js'
+import { openStore } from '../../support/stores.js'
+
+/** Steps in all, spread evenly over the policies below. */
+const STEPS = Number(process.env.SLUICE_STEPS ?? 6000)
+const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
+
+const lua = join(import.meta.dirname, '../../../lua')
+const scripts = scriptsOf((name) => readFileSync(join(lua, `${name}.lua`), 'utf8'))
+
+// One server hears each decision alone, so that the scripts for batches that are alike decide; the other hears it beside
+// decisions of other kinds, which makes it a batch for the parts of decide.lua.
+const [alone, beside] = (await Promise.all([startRedis(), startRedis()])) as [RedisServer, RedisServer]
+const servers = [alone, beside]
+afterAll(() => Promise.all(servers.map((server) => server.stop())))
+
+/** The scripts made for batches that are alike which a server has been asked to run. */
+async function alikeOn(server: RedisServer): Promise<string[]> {
+  const names = Object.keys(scripts).filter((name) => name.startsWith('decide-'))
+  const shas = names.map((name) =>
+    createHash('sha1')
+      .update(scripts[name] as string)
+      .digest('hex'),
+  )
+  const found = (await server.call('SCRIPT', 'EXISTS', ...shas)) as number[]
+  return names.filter((_, i) => found[i] === 1)
+}
+
+/** What a server has under the keys of a policy, and what is left of its life. */
+async function stateOf(server: RedisServer, policy: string): Promise<[key: string, value: unknown, lifeMs: number][]> {
+  const kept = [...(await server.lifetimes())].filter(([key]) => key.includes(`:${policy}:`)).sort()
+  return Promise.all(
+    kept.map(async ([key, lifeMs]): Promise<[string, unknown, number]> => {
+      if ((await server.call('TYPE', key)) === 'string') return [key, await server.call('GET', key), lifeMs]
+      // Each store names its leases by itself.
+      const leases = ((await server.call('ZRANGE', key, 0, -1, 'WITHSCORES')) as string[][]).flat()
+      return [key, leases.filter((_, i) => i % 2 === 1), lifeMs]
+    }),
+  )
+}
+
+const company = [gcra({ limit: 9, window: '1s' }), slidingLog({ limit: 9, window: '1s' })]
+
+const EXPECTED: Record<string, string> = {
+  log: 'decide-log',
+  logs: 'decide-logs',
+  fixed: 'decide-counter',
+  opened: 'decide-counter',
+  weighted: 'decide-segments',
+  up: 'decide-segments',
+  strict: 'decide-segments',
+  dropped: 'decide-segments',
+  gcra: 'decide-bucket',
+  interval: 'decide-bucket',
+  queue: 'decide-bucket',
+  places: 'decide-concurrency',
+  room: 'decide-bucket',
+}
+const room = [gcra({ limit: 12, window: '10s', reserve: { 1: 3, 2: 2 } })]
+const one = Object.entries({ ...POLICIES, room }).filter(([name]) => EXPECTED[name])
+
+for (const [name, limits] of one) {
+  const expected = EXPECTED[name] as string
+  const isBucket = expected === 'decide-bucket'
+  for (const onDeny of waysToDeny(limits)) {
+    test(`${name}: alone and beside others, the same is decided and written, refusals charged: ${onDeny}`, async () => {
+      const clock = new Clock()
+      const random = randomFrom(SEED)
+      await Promise.all(servers.map((server) => server.call('FLUSHALL')))
+      await Promise.all(servers.map((server) => server.call('SCRIPT', 'FLUSH')))
+      const places = await Promise.all(
+        servers.map(async (server) => {
+          const { store, close } = await openStore(ownedIoredis(new Redis(server.url)), {
+            clock: clock.read,
+            denyCache: false,
+          })
+          const limiter = createLimiter({ name: 'same', store, limits, onDeny })
+          // Of one cell, but of another kind; and of two.
+          const others = [isBucket ? [company[1]] : [company[0]], company].map((its, i) =>
+            createLimiter({ name: `company-${i}`, store, limits: its as typeof company }),
+          )
+          return { limiter, others, close }
+        }),
+      )
+      const charged: { key: string; verdicts: Verdict[] }[] = []
+      for (let step = 0; step < STEPS / one.length; step++) {
+        if (random(2) === 0) clock.now += random(random(10) === 0 ? 12_000 : 900)
+        if (random(33) === 0) clock.now -= random(random(3) === 0 ? 50_000 : 3_000)
+        const told = `seed ${SEED}, step ${step}, at ${clock.now}`
+        const what = random(100)
+        const back = what < 12 ? charged[random(charged.length + 1)] : undefined
+        const one = () => ({ key: `key-${random(3)}`, cost: random(4), priority: random(3), peeks: random(9) === 0 })
+        const asks = Array.from({ length: random(4) === 0 ? 1 + random(5) : 1 }, one)
+        if (random(4) === 0) asks.fill(asks[0] as ReturnType<typeof one>, random(asks.length))
+        if (what === 98) await spoil(`key-${random(3)}`)
+        const which = random(2)
+        const answers = await Promise.all(
+          places.map(async ({ limiter, others }, i) => {
+            if (back)
+              return what < 8 ? limiter.refund(back.key, verdictOf(back, i)) : limiter.release(verdictOf(back, i))
+            if (what === 99) return limiter.block('key-0', { for: '2s', reason: told })
+            const asked = asks.map(({ key, peeks, ...how }) =>
+              peeks ? limiter.peek(key, how) : limiter.consume(key, how),
+            )
+            if (i === 1) asked.push((others[which] as Limiter).peek('k'))
+            return (await Promise.all(asked)).slice(0, asks.length)
+          }),
+        )
+        expect(JSON.stringify(answers[0]), told).toBe(JSON.stringify(answers[1]))
+        if (Array.isArray(answers[0])) {
+          asks.forEach(({ key, peeks }, n) => {
+            const verdicts = answers.map((all) => (all as Verdict[])[n] as Verdict)
+            if (!peeks && verdicts[0]?.allowed) charged.push({ key, verdicts })
+          })
+        }
+        if (step % 10 === 0) {
+          const [ours, theirs] = await Promise.all(servers.map((server) => stateOf(server, 'same')))
+          expect(ours?.map(withoutLife), told).toEqual(theirs?.map(withoutLife))
+          ours?.forEach(([key, , lifeMs], n) => {
+            expect(Math.abs(lifeMs - (theirs?.[n]?.[2] as number)), `${told}: ${key}`).toBeLessThan(10_000)
+          })
+        }
+      }
+      for (const { close } of places) await close()
+      expect(await alikeOn(alone)).toEqual([expected])
+      expect(await alikeOn(beside)).toEqual([])
+    })
+  }
+}
+
+const verdictOf = ({ verdicts }: { verdicts: Verdict[] }, i: number) => verdicts[i] as Verdict
+const withoutLife = ([key, value]: [string, unknown, number]) => [key, value]
+
+/** Puts what is not ours under a key that is there. */
+async function spoil(key: string): Promise<void> {
+  const [first] = (await stateOf(alone, 'same')).filter(([name]) => name.includes(key) && !name.endsWith(':block'))
+  if (first) await Promise.all(servers.map((server) => server.call('SET', first[0], 'not ours', 'PX', 5000)))
+}

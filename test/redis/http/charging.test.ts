@@ -1,0 +1,57 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { everyone, redisStore, type Store } from '@sluice/core'
+import { expect, test } from 'vitest'
+import { type Answering, BODY_APPS, type BodyApp } from '../../http/support/body-apps.js'
+import { redisForTests } from '../../support/redis-for-tests.js'
+
+const { client } = await redisForTests()
+
+/** One app per framework, each with a store of its own on one Redis, as separate processes have. */
+async function startAll(name: string, answer: Answering) {
+  const apps: (BodyApp & { readonly url: string; readonly store: Store })[] = []
+  for (const factory of Object.values(BODY_APPS)) {
+    const store = redisStore(client, { timeoutMs: 5000 })
+    const app = await factory(
+      { name, store, limit: 2, window: '15m', key: everyone(), count: (status) => status >= 400 },
+      answer,
+    )
+    app.server.listen(0, '127.0.0.1')
+    await once(app.server, 'listening')
+    const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`
+    apps.push({ ...app, url, store })
+  }
+  return {
+    apps,
+    close: async () => {
+      for (const { server, store } of apps) {
+        server.close()
+        server.closeAllConnections()
+        await store.close()
+      }
+    },
+  }
+}
+
+const answering =
+  (status: number): Answering =>
+  async () => {
+    await new Promise((resolve) => setTimeout(resolve, 40))
+    return { status, text: '' }
+  }
+
+test('good requests at once over four processes pass a limit of 2 failures on one Redis', async () => {
+  const { apps, close } = await startAll('good', answering(200))
+  const statuses = await Promise.all(apps.map(async ({ url }) => (await fetch(url)).status))
+  expect(statuses).toEqual([200, 200, 200, 200])
+  await close()
+})
+
+test('bad requests at once over four processes are no more than the limit', async () => {
+  const { apps, close } = await startAll('bad', answering(401))
+  const sent = [...apps, ...apps, ...apps].map(async ({ url }) => (await fetch(url)).status)
+  const statuses = await Promise.all(sent)
+  expect(statuses.sort()).toEqual([401, 401, ...new Array(10).fill(429)])
+  expect(apps.flatMap(({ ran }) => ran)).toHaveLength(2)
+  await close()
+})

@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { refusedByRedis, renderModule, scriptOf } from '../../scripts/build-lua.js'
+
+const shared = { kinds: { BUCKET: 1, LOG: 2 }, ops: { PEEK: 1 }, flags: { TOGETHER: 16 }, outcomes: { ADMITTED: 1 } }
+
+describe('the generated module', () => {
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: everything that a template literal would take for itself
+  const source = 'local s = "`${x}` \\n \\\\ $ é"\nreturn s'
+
+  test('holds each script exactly, with the sha1 of exactly that text', async () => {
+    const script = scriptOf('shadow-ban', source)
+    const javascript = renderModule([script], shared)
+      .replace(/export interface [^}]*}/, '')
+      .replace(': LuaScript', '')
+      .replaceAll(' as const', '')
+      .replace(/ satisfies .*/, '')
+    const module = await import(`data:text/javascript,${encodeURIComponent(javascript)}`)
+
+    expect(module.shadowBanScript).toEqual({
+      name: 'shadow-ban',
+      sha1: createHash('sha1').update(source).digest('hex'),
+      source,
+    })
+    expect(module).toMatchObject({ KINDS: ['bucket', 'log'], TOGETHER: 16, ADMITTED: 1 })
+  })
+
+  test('has kinds in the order of their numbers', () => {
+    const kinds = { BUCKET: 1, LOG: 3 }
+    expect(() => renderModule([], { ...shared, kinds })).toThrow('lua/decide.lua: LOG: expected 2, got 3')
+  })
+
+  test('is the same text for the same Lua', () => {
+    const render = () => renderModule([scriptOf('a', source)], shared)
+    expect(render()).toBe(render())
+  })
+})
+
+describe('Redis', () => {
+  test('accepts a script under the very sha1 that was computed, non-ASCII text included', async () => {
+    expect(await refusedByRedis([scriptOf('good', 'return "é"')])).toEqual([])
+  })
+
+  test('refuses a script that does not compile, and the problem names it', async () => {
+    const problems = await refusedByRedis([
+      scriptOf('good', 'return 1'),
+      scriptOf('broken', 'local function ( return end'),
+    ])
+    expect(problems).toEqual([expect.stringMatching(/^broken: Redis says: .*compiling script.*expected near/s)])
+  })
+})

@@ -1,0 +1,78 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { optimise, scriptsOf } from '@sluice/lua-optimiser'
+import { describe, expect, test } from 'vitest'
+import { withThrowawayRedis } from '../../scripts/lib/throwaway-redis.js'
+
+test('an optimised script does in Redis what it did before', async () => {
+  const source = `
+    local call, floor, max, min = redis.call, math.floor, math.max, math.min
+    local packBytes, unpackBytes = struct.pack, struct.unpack
+    local kept, seen, look, take = {}, 0, {}, {}
+    local function drain(debt, since, at)
+      if at <= since then return debt end
+      return max(0, debt - (at - since))
+    end
+    local function entry(i)
+      seen = seen + 1
+      if i > 3 then return (unpackBytes('>I2', packBytes('>I2', i * i))) end
+      return i
+    end
+    local function search(of, from, to)
+      while from < to do
+        local middle = floor((from + to) / 2)
+        if of(middle) > 10 then to = middle else from = middle + 1 end
+      end
+      return from
+    end
+    look[1] = function(key, at)
+      kept[1] = (call('GET', key) or 7) + 0
+      kept[1] = drain(kept[1], 3, at)
+      return search(entry, 1, 20)
+    end
+    take[1] = function(key, cost) call('SET', key, kept[1] + cost) end
+    local out, kinds = {}, tonumber(ARGV[1])
+    for c = 1, kinds do
+      for step = 1, 5 do
+        local found = look[c](KEYS[c], step)
+        if found > 3 and step ~= 2 then take[c](KEYS[c], min(found, step)) end
+        out[#out + 1] = found .. ',' .. kept[c] .. ',' .. seen
+      end
+    end
+    return table.concat(out, ' ') .. ' ' .. call('GET', KEYS[1])`
+  await withThrowawayRedis(async (redisCli) => {
+    const run = async (script: string) => {
+      await redisCli(['FLUSHALL'])
+      return redisCli(['EVAL', script, '1', 'key', '1'])
+    }
+    const before = await run(source)
+    expect(before).toMatch(/^4,7,\d+ .* \d+$/)
+    expect(await run(optimise(source))).toBe(before)
+    const known = optimise(source, { kinds: 1 })
+    expect(await run(known)).toBe(before)
+    expect(known).not.toContain('function')
+  })
+})
+
+describe('the scripts for batches that are alike', () => {
+  const lua = join(import.meta.dirname, '../../lua')
+  const scripts = scriptsOf((name) => {
+    const file = join(lua, `${name}.lua`)
+    return existsSync(file) ? readFileSync(file, 'utf8') : undefined
+  })
+  const functions = (text = '') => text.match(/^.*\bfunction\b.*$/gm) ?? []
+
+  test.each(['bucket', 'counter', 'segments', 'concurrency'])(
+    'decide-%s makes no function, and a table only for replies to several',
+    (kind) => {
+      const script = scripts[`decide-${kind}`]
+      expect(functions(script)).toEqual([])
+      expect(new Set(script?.match(/^.*\{.*$/gm)?.map((line) => line.trim()))).toEqual(new Set(['more = more or {}']))
+    },
+  )
+
+  test.each(['log', 'logs'])('decide-%s makes functions only where a log is written anew or was read whole', (kind) => {
+    for (const line of functions(scripts[`decide-${kind}`]))
+      expect(line).toMatch(/^ {6,}local function log_(rewrite|advanceAll)\(/)
+  })
+})

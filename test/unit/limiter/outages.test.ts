@@ -1,0 +1,280 @@
+import {
+  concurrency,
+  createLimiter,
+  fixedWindow,
+  gcra,
+  type Limit,
+  type LimiterOptions,
+  leakyBucket,
+  perHour,
+  perMinute,
+  slidingLog,
+  slidingWindow,
+  tokenBucket,
+  type Verdict,
+} from '@sluice/core'
+import fc from 'fast-check'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { type Distant, distantStore } from '../../support/outages.js'
+
+let now: number
+let store: Distant
+beforeEach(() => {
+  now = 1_000_000_000
+  store = distantStore(() => now)
+})
+
+const limiterOf = (options: Partial<LimiterOptions<string>> & { limits: readonly Limit<string>[] }) =>
+  createLimiter<string>({ name: 'outage', store, ...options })
+
+async function admittedOf(limiter: { consume(key: string): Promise<Verdict> }, times: number): Promise<number> {
+  let admitted = 0
+  for (let n = 0; n < times; n++) if ((await limiter.consume('k')).allowed) admitted++
+  return admitted
+}
+
+describe('by default, while the store is away', () => {
+  test('the same limits hold in this process, and verdicts say who decided', async () => {
+    const limiter = limiterOf({ limits: [gcra({ limit: 2, window: '10s' })] })
+    expect((await limiter.consume('k')).kind).toBe('decided')
+    store.isAway = true
+    expect(await limiter.consume('k')).toMatchObject({ kind: 'unavailable', allowed: true, remaining: 1, cost: 1 })
+    expect(await limiter.consume('k')).toMatchObject({ kind: 'unavailable', allowed: true, remaining: 0 })
+    const refusal = await limiter.consume('k')
+    expect(refusal).toMatchObject({ kind: 'unavailable', allowed: false, reason: 'limited', retryAfterMs: 5000 })
+    now += 4999
+    expect((await limiter.peek('k')).allowed).toBe(false)
+    now += 1
+    expect(await limiter.peek('k')).toMatchObject({ allowed: true, kind: 'unavailable' })
+    expect((await limiter.consume('k')).allowed).toBe(true)
+  })
+
+  test('limiters of one name and the same limits are one limiter still', async () => {
+    const options = { limits: [perMinute<string>(3)] }
+    const [one, other] = [limiterOf(options), limiterOf(options)]
+    store.isAway = true
+    expect((await admittedOf(one, 2)) + (await admittedOf(other, 2))).toBe(3)
+  })
+
+  test('when the store returns, decisions are by its state at once; what was counted here is not forgotten before its time', async () => {
+    const limiter = limiterOf({ limits: [perMinute(3)] })
+    await limiter.consume('k')
+    store.isAway = true
+    expect(await admittedOf(limiter, 5)).toBe(3)
+    store.isAway = false
+    expect(await limiter.consume('k')).toMatchObject({ kind: 'decided', allowed: true, remaining: 1 })
+    // A store that comes and goes must not mean a fresh quota each time.
+    store.isAway = true
+    expect((await limiter.consume('k')).allowed).toBe(false)
+    now += 60_000
+    expect((await limiter.consume('k')).allowed).toBe(true)
+  })
+
+  test('what was charged is given back to where it was charged, and nowhere else', async () => {
+    const limiter = limiterOf({ limits: [perMinute(5)] })
+    const shared = await limiter.consume('k', { cost: 3 })
+    store.isAway = true
+    const local = await limiter.consume('k', { cost: 4 })
+    expect(await limiter.refund('k', shared)).toBe(false)
+    expect((await limiter.peek('k')).remaining).toBe(1)
+    store.isAway = false
+    expect((await limiter.peek('k')).remaining).toBe(2)
+    expect(await limiter.refund('k', local)).toBe(true)
+    expect(await limiter.refund('k', local)).toBe(false)
+    expect((await limiter.peek('k')).remaining).toBe(2)
+    // It may have been heard all the same, so it is not told again.
+    expect(await limiter.refund('k', shared)).toBe(false)
+    expect((await limiter.peek('k')).remaining).toBe(2)
+    store.isAway = true
+    expect((await limiter.peek('k')).remaining).toBe(5)
+  })
+
+  test('settling, releasing and renewing what the store charged fail nobody', async () => {
+    const limiter = limiterOf({ limits: [perMinute(5), concurrency({ limit: 2 })] })
+    const verdict = await limiter.consume('k', { cost: 2 })
+    store.isAway = true
+    expect(await verdict.settle(1)).toBe(false)
+    await limiter.renew(verdict)
+    await limiter.release(verdict)
+    const local = await limiter.consume('k', { cost: 2 })
+    expect((await limiter.consume('k')).allowed).toBe(false)
+    await limiter.release(local)
+    expect((await limiter.consume('k')).allowed).toBe(true)
+    expect(await local.settle(1)).toBe(true)
+  })
+
+  test('a refusal by hand, its end and a reset are errors, as nobody could be sure of them', async () => {
+    const limiter = limiterOf({ limits: [perMinute(1)] })
+    store.isAway = true
+    await limiter.consume('k')
+    await expect(limiter.block('k', { for: '1h' })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await expect(limiter.unblock('k')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await expect(limiter.reset('k')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    // Here it is forgotten all the same.
+    expect((await limiter.consume('k')).allowed).toBe(true)
+  })
+
+  test('limits that are functions of the request, tiers, priorities and charged refusals hold as well', async () => {
+    store.isAway = true
+    const byKey = limiterOf({ limits: [slidingLog({ limit: (key) => key.length, window: '1m' })] })
+    expect(await Promise.all(['a', 'ab'].map(async (key) => (await byKey.consume(key)).remaining))).toEqual([0, 1])
+    const tiered = createLimiter<string>({
+      name: 'tiered',
+      store,
+      tiers: { free: [perMinute(1)], pro: [perMinute(9, { reserve: 5 })] },
+      tier: (key) => (key === 'ann' ? 'pro' : 'free'),
+    })
+    expect(await tiered.consume('ann')).toMatchObject({ tier: 'pro', remaining: 3 })
+    expect(await tiered.consume('ann', { priority: 1 })).toMatchObject({ remaining: 7, priority: 1 })
+    const strict = limiterOf({ limits: [gcra({ limit: 3, window: '30s' })], onDeny: 'charge' })
+    expect((await strict.consume('k', { cost: 2 })).allowed).toBe(true)
+    expect((await strict.consume('k', { cost: 2 })).allowed).toBe(false)
+    expect((await strict.peek('k')).remaining).toBe(0)
+  })
+
+  test('errors that are no outage stay errors', async () => {
+    const broken = { ...store, decide: () => Promise.reject(new TypeError('a bug')) }
+    const limiter = createLimiter({ store: broken, limit: 1, window: '1m' })
+    await expect(limiter.consume('k')).rejects.toThrow('a bug')
+  })
+})
+
+describe('a share of the limits', () => {
+  const whole = fc.integer({ min: 1, max: 400 })
+  const ALGORITHMS: Record<string, (limit: number, capacity: number) => Limit<string>> = {
+    slidingLog: (limit) => slidingLog({ limit, window: '1h' }),
+    'fixedWindow by clock': (limit) => fixedWindow({ limit, window: '1h' }),
+    'fixedWindow by first request': (limit) => fixedWindow({ limit, window: '1h', anchor: 'first-request' }),
+    'slidingWindow weighted': (limit) => slidingWindow({ limit, window: '1h' }),
+    'slidingWindow strict': (limit) => slidingWindow({ limit, window: '1h', edge: 'strict', segments: 6 }),
+    gcra: (limit, burst) => gcra({ limit, window: '1h', burst }),
+    'tokenBucket greedy': (refill, capacity) => tokenBucket({ refill, every: '1h', capacity }),
+    'tokenBucket by intervals': (refill, capacity) => tokenBucket({ refill, every: '1h', capacity, style: 'interval' }),
+    leakyBucket: (leak, capacity) => leakyBucket({ leak, every: '1h', capacity }),
+    concurrency: (limit) => concurrency({ limit }),
+  }
+
+  test.each(Object.entries(ALGORITHMS))(
+    '%s admits it at once, rounded down but at least 1, and says so',
+    async (_name, algorithm) => {
+      store.isAway = true
+      let keys = 0
+      await fc.assert(
+        fc.asyncProperty(whole, whole, fc.integer({ min: 1, max: 9 }), async (limit, capacity, processes) => {
+          const limiter = limiterOf({ limits: [algorithm(limit, capacity)], share: 1 / processes })
+          const key = `k${keys++}`
+          const report = (await limiter.peek(key)).limits[0]
+          const holds = (units: number) => Math.max(1, Math.floor(units / processes))
+          const own = algorithm(limit, capacity).resolve('', limit, 3_600_000).report.capacity
+          expect(report).toMatchObject({ limit: holds(limit), capacity: holds(own), remaining: holds(own) })
+          expect((await limiter.consume(key, { cost: holds(own) })).allowed).toBe(true)
+          expect((await limiter.consume(key)).allowed).toBe(false)
+        }),
+        { numRuns: 60 },
+      )
+    },
+  )
+
+  test('is of the outage alone, and of all limits', async () => {
+    const limiter = limiterOf({ limits: [perMinute(10), perHour(40), concurrency({ limit: 4 })], share: 0.25 })
+    expect((await limiter.consume('k')).limits.map(({ limit }) => limit)).toEqual([10, 40, 4])
+    store.isAway = true
+    const verdict = await limiter.consume('k')
+    expect(verdict.limits.map(({ limit, remaining }) => [limit, remaining])).toEqual([
+      [2, 1],
+      [10, 9],
+      [1, 0],
+    ])
+    expect(await limiter.refund('k', verdict)).toBe(true)
+    expect((await limiter.peek('k')).limits.map(({ remaining }) => remaining)).toEqual([2, 10, 1])
+  })
+
+  test('of nothing is nothing', async () => {
+    store.isAway = true
+    const limiter = limiterOf({ limits: [gcra({ limit: 0, window: '1s' })], share: 0.5 })
+    expect(await limiter.consume('k')).toMatchObject({ allowed: false, reason: 'impossible' })
+  })
+
+  test('keeps a share of what is reserved, and never all there is', async () => {
+    const limiter = limiterOf({ limits: [gcra({ limit: 20, window: '1h', reserve: 10 })], share: 0.5 })
+    const small = limiterOf({ name: 'small', limits: [gcra({ limit: 5, window: '1h', reserve: 4 })], share: 0.5 })
+    store.isAway = true
+    expect(await admittedOf(limiter, 20)).toBe(5)
+    expect((await limiter.consume('k', { priority: 1 })).allowed).toBe(true)
+    expect(await admittedOf(small, 5)).toBe(1)
+  })
+
+  test('refuses what only the whole can hold, without saying never', async () => {
+    const limiter = limiterOf({ limits: [perMinute(10)], share: 0.5 })
+    store.isAway = true
+    const refusal = await limiter.consume('k', { cost: 6 })
+    expect(refusal).toMatchObject({ kind: 'unavailable', allowed: false, reason: 'unavailable', retryAfterMs: 2000 })
+    expect((await limiter.consume('k', { cost: 11 })).reason).toBe('impossible')
+    expect((await limiter.consume('k', { cost: 5 })).allowed).toBe(true)
+  })
+})
+
+describe('with nothing to decide instead', () => {
+  const NOTHING_KNOWN = { kind: 'unavailable', remaining: 0, resetAfterMs: 0, delayMs: 0, limits: [], cost: 0 }
+
+  test('all are let through: no numbers, nothing charged, nothing to give back', async () => {
+    const limiter = limiterOf({ limits: [perMinute(1)], onUnavailable: 'allow' })
+    store.isAway = true
+    const verdicts = [await limiter.consume('k'), await limiter.consume('k', { cost: 9 }), await limiter.peek('k')]
+    for (const verdict of verdicts) {
+      expect(verdict).toMatchObject({ ...NOTHING_KNOWN, allowed: true, reason: undefined, retryAfterMs: 0 })
+      expect(await limiter.refund('k', verdict)).toBe(false)
+      for (const cost of [0, 3]) expect(await verdict.settle(cost)).toBe(false)
+      expect(await limiter.settle(verdict, 3)).toBe(false)
+      await limiter.release(verdict)
+    }
+    expect(await limiter.acquire('k')).toMatchObject({ kind: 'unavailable', allowed: true })
+    store.isAway = false
+    expect((await limiter.peek('k')).remaining).toBe(1)
+  })
+
+  test('all are refused, for another reason than a limit', async () => {
+    const limiter = limiterOf({ limits: [perMinute(9)], onUnavailable: 'deny' })
+    store.isAway = true
+    for (const verdict of [
+      await limiter.consume('k'),
+      await limiter.peek('k'),
+      await limiter.consume('k', { cost: 0 }),
+    ]) {
+      expect(verdict).toMatchObject({ ...NOTHING_KNOWN, allowed: false, reason: 'unavailable', retryAfterMs: 2000 })
+    }
+    await expect(limiter.acquire('k', { maxWait: 20 })).rejects.toMatchObject({ code: 'WAIT_EXCEEDED' })
+    const waiting = limiter.acquire('k', { maxWait: '10s' })
+    store.isAway = false
+    expect(await waiting).toMatchObject({ kind: 'decided', allowed: true, remaining: 8 })
+  })
+})
+
+test('an outage that begins while requests wait in line ends no wait, and charges nobody twice', async () => {
+  const limiter = limiterOf({ limits: [concurrency({ limit: 1 })] })
+  const first = await limiter.acquire('k')
+  const waiting = limiter.acquire('k', { maxWait: '10s' })
+  store.isAway = true
+  const second = await waiting
+  expect(second.kind).toBe('unavailable')
+  expect((await limiter.consume('k')).allowed).toBe(false)
+  store.isAway = false
+  expect((await limiter.consume('k')).allowed).toBe(false)
+  await limiter.release(second)
+  expect((await limiter.peek('k')).allowed).toBe(false)
+  await limiter.release(first)
+  expect((await limiter.peek('k')).allowed).toBe(true)
+})
+
+test('options that cannot be meant are refused', () => {
+  const make = (options: object) => () => createLimiter({ name: 'api', store, limit: 1, window: '1s', ...options })
+  expect(make({ onUnavailable: 'error' })).toThrow(
+    'policy "api": onUnavailable: expected "local" or "allow" or "deny", got "error"',
+  )
+  for (const share of [0, -1, 1.1, Number.NaN, '1']) {
+    expect(make({ share })).toThrow('policy "api": share: expected a number above 0, up to 1')
+  }
+  expect(make({ share: 0.5, onUnavailable: 'deny' })).toThrow(
+    'policy "api": share: expected none beside onUnavailable "deny"',
+  )
+})

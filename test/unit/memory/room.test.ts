@@ -1,0 +1,369 @@
+import {
+  createLimiter,
+  fixedWindow,
+  gcra,
+  type Limit,
+  type Limiter,
+  type SluiceError,
+  slidingLog,
+  slidingWindow,
+} from '@sluice/core'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { BucketTable } from '../../../packages/core/src/memory/bucket-table.js'
+import { ConcurrencyTable } from '../../../packages/core/src/memory/concurrency-table.js'
+import { CounterTable } from '../../../packages/core/src/memory/counter-table.js'
+import { KeyedValues } from '../../../packages/core/src/memory/keyed-values.js'
+import { LogTable } from '../../../packages/core/src/memory/log-table.js'
+import { SegmentsTable } from '../../../packages/core/src/memory/segments-table.js'
+import { memoryStore } from '../../../packages/core/src/memory/store.js'
+
+const NOON = 20_000 * 86_400_000 + 43_200_000
+const HOUR = 3_600_000
+
+/** What `SWEPT_PER_TICK` allows, and the most that one decision may look at: 65 evictions, each among 8, and two swept. */
+const MOST_PER_TICK = 2000
+const MOST_PER_DECISION = 65 * 8 + 8 + 2
+
+let now = NOON
+beforeEach(() => {
+  now = NOON
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+  vi.useRealTimers()
+})
+
+const storeOf = (room: { maxKeys?: number; maxBytes?: number }) => memoryStore({ clock: () => now, ...room })
+
+/** One request of each of so many new identities. */
+async function flood(
+  limiter: Limiter<string>,
+  identities: number,
+  cost = 1,
+  requests = 1,
+  name = 'new',
+): Promise<void> {
+  for (let i = 0; i < identities; i++) {
+    for (let n = 0; n < requests; n++) await limiter.consume(`${name}-${i}`, { cost })
+  }
+}
+
+const ONE_PER_DAY: Record<string, Limit> = {
+  'exact log': slidingLog({ limit: 1, window: '1d' }),
+  'fixed window': fixedWindow({ limit: 1, window: '1d' }),
+  'window from the first request': fixedWindow({ limit: 1, window: '1d', anchor: 'first-request' }),
+  gcra: gcra({ limit: 1, window: '1d' }),
+  'strict window': slidingWindow({ limit: 1, window: '1d', edge: 'strict' }),
+  'weighted window': slidingWindow({ limit: 1, window: '1d' }),
+}
+
+describe('a refused identity', () => {
+  for (const [name, limit] of Object.entries(ONE_PER_DAY)) {
+    test(`outlives ten times maxKeys that were only counted, under a limit of one by ${name}`, async () => {
+      for (let run = 0; run < 5; run++) {
+        const limiter = createLimiter({ store: storeOf({ maxKeys: 40 }), limits: [limit] })
+        await flood(limiter, run)
+        await limiter.consume('victim')
+        expect((await limiter.consume('victim')).allowed).toBe(false)
+        await flood(limiter, 400, 1, 1, 'rotating')
+        expect((await limiter.consume('victim')).allowed, `run ${run}`).toBe(false)
+      }
+    })
+  }
+
+  test('outlives a flood through another limiter of the store', async () => {
+    const store = storeOf({ maxKeys: 60 })
+    const login = createLimiter({ name: 'login', store, limit: 1, window: '1d' })
+    for (let i = 0; i < 80; i++) await login.consume(`victim-${i % 40}`)
+    await flood(createLimiter({ name: 'search', store, limit: 1, window: '1d' }), 1000)
+    for (let i = 0; i < 40; i++) expect((await login.peek(`victim-${i}`)).allowed, `victim-${i}`).toBe(false)
+  })
+
+  test('outlives them on the limit that refused it, where a policy has several', async () => {
+    const limits = [fixedWindow({ limit: 1, window: '1d' }), gcra({ limit: 500, window: '1d' })]
+    const limiter = createLimiter({ store: storeOf({ maxKeys: 60 }), limits })
+    for (let n = 0; n < 2; n++) await limiter.consume('victim')
+    await flood(limiter, 600)
+    expect((await limiter.peek('victim')).limits.map(({ remaining }) => remaining)).toEqual([0, 500])
+  })
+
+  test('outlives them where refusals are charged', async () => {
+    const limiter = createLimiter({
+      store: storeOf({ maxKeys: 60 }),
+      onDeny: 'charge',
+      limits: [slidingLog({ limit: 8, window: '1d' })],
+    })
+    for (const cost of [3, 6]) await limiter.consume('victim', { cost })
+    await flood(limiter, 600, 8)
+    expect((await limiter.peek('victim')).remaining).toBe(0)
+  })
+
+  test('outlives them when its log has grown since', async () => {
+    const limiter = createLimiter({
+      store: storeOf({ maxKeys: 60 }),
+      limits: [slidingLog({ limit: 20, window: '1d' })],
+    })
+    const admitted = []
+    for (const cost of [2, 19, 5, 11]) admitted.push((await limiter.consume('victim', { cost })).allowed)
+    expect(admitted).toEqual([true, false, true, true])
+    await flood(limiter, 600, 20)
+    expect((await limiter.peek('victim')).remaining).toBe(2)
+  })
+
+  test('counts like any other once its state has ended', async () => {
+    const limits = [fixedWindow({ limit: 2, window: '1h', anchor: 'first-request' })]
+    const limiter = createLimiter({ store: storeOf({ maxKeys: 20 }), limits })
+    for (let n = 0; n < 3; n++) await limiter.consume('once refused')
+    now += 3 * HOUR
+    await limiter.consume('once refused')
+    expect((await limiter.peek('once refused')).remaining).toBe(1)
+    await flood(limiter, 200, 2)
+    expect((await limiter.peek('once refused')).remaining).toBe(2)
+  })
+
+  test('counts like any other if only its cost could never fit', async () => {
+    const limiter = createLimiter({ store: storeOf({ maxKeys: 20 }), limits: [gcra({ limit: 10, window: '1d' })] })
+    await limiter.consume('large')
+    expect((await limiter.consume('large', { cost: 11 })).allowed).toBe(false)
+    await flood(limiter, 200, 2)
+    expect((await limiter.peek('large')).remaining).toBe(10)
+  })
+
+  test('that was refused more often outlives a crowd that was refused less often', async () => {
+    const limiter = createLimiter({ store: storeOf({ maxKeys: 60 }), limit: 1, window: '1d' })
+    for (let n = 0; n < 4; n++) await limiter.consume('victim')
+    await flood(limiter, 600, 1, 3)
+    expect((await limiter.peek('victim')).allowed).toBe(false)
+  })
+
+  test('leaves room in which new identities are limited, however many were refused', async () => {
+    for (const maxKeys of [1, 2, 5, 10, 80]) {
+      const limiter = createLimiter({ store: storeOf({ maxKeys }), limit: 3, window: '1d' })
+      await flood(limiter, 3 * maxKeys, 3, 2)
+      const admitted = []
+      for (let n = 0; n < 5; n++) admitted.push((await limiter.consume('newcomer')).allowed)
+      expect(admitted, `${maxKeys}`).toEqual([true, true, true, false, false])
+    }
+  })
+})
+
+/** How many of so many new identities, one after the other, a store still knows in the end. */
+async function known(limiter: Limiter<string>, identities: number, keyOf: (i: number) => string, cost = 1) {
+  for (let i = 0; i < identities; i++) await limiter.consume(keyOf(i), { cost })
+  let count = 0
+  for (let i = 0; i < identities; i++) {
+    if ((await limiter.peek(keyOf(i))).resetAfterMs > 0) count++
+  }
+  return count
+}
+
+describe('maxBytes', () => {
+  const limit = 2000
+  const limits = [slidingLog({ limit, window: '1d' })]
+
+  test('bounds states by the length of their keys, by characters of two bytes, and by what a log holds', async () => {
+    const count = (keyOf: (i: number) => string, cost = 1, identities = 3600) =>
+      known(
+        createLimiter({ store: storeOf({ maxBytes: 1_000_000, maxKeys: 1_000_000 }), limits }),
+        identities,
+        keyOf,
+        cost,
+      )
+    const [latin, wide, short, logs] = [
+      await count((i) => `${i}`.padStart(250, 'k')),
+      await count((i) => `${i}`.padStart(250, 'ж')),
+      await count((i) => `${i}`),
+      await count((i) => `${i}`, 1000, 200),
+    ]
+    // 250 characters and some 60 bytes beside; twice 250 likewise; and 1,000 entries of 8 bytes with room for an eighth more.
+    expect(latin).toBeGreaterThan(2700)
+    expect(latin).toBeLessThan(3400)
+    expect(wide).toBeGreaterThan(1500)
+    expect(wide).toBeLessThan(1900)
+    expect(short).toBe(3600)
+    expect(logs).toBeGreaterThan(50)
+    expect(logs).toBeLessThan(125)
+  })
+
+  test('holds when large states come all at once to a store full of small ones', async () => {
+    const store = storeOf({ maxBytes: 2_000_000, maxKeys: 1_000_000 })
+    const limiter = createLimiter({ store, limits: [slidingLog({ limit: 100_000, window: '1d' })] })
+    await flood(limiter, 30_000, 1, 1, 'small')
+    // 90,000 entries are at least 720,000 bytes.
+    expect(await known(limiter, 40, (i) => `large-${i}`, 90_000)).toBeLessThanOrEqual(2)
+  })
+
+  test('leaves a refused identity alone for a flood of keys that are only counted', async () => {
+    const store = storeOf({ maxBytes: 1_000_000, maxKeys: 1_000_000 })
+    const limiter = createLimiter({ store, limit: 1, window: '1d' })
+    for (let n = 0; n < 2; n++) await limiter.consume('victim')
+    await flood(limiter, 6000, 1, 1, 'k'.repeat(200))
+    expect((await limiter.peek('victim')).allowed).toBe(false)
+  })
+
+  test('is half for blocks at most: one more is an error, none of them vanishes, and limits go on', async () => {
+    const store = storeOf({ maxBytes: 1_000_000 })
+    const limiter = createLimiter({ store, limit: 2, window: '1d' })
+    const nameOf = (i: number) => `${i}`.padStart(100, 'b')
+    let blocks = 0
+    let error: SluiceError | undefined
+    while (!error && blocks < 10_000) {
+      await limiter.block(nameOf(blocks), { for: '1h', reason: 'scraping' }).then(
+        () => blocks++,
+        (thrown) => {
+          error = thrown
+        },
+      )
+    }
+    expect(error).toMatchObject({ name: 'SluiceError', code: 'STORE_FULL' })
+    expect(error?.message).toContain(`${blocks} take half of 1000000 bytes`)
+    // 500,000 bytes by 100 of the name and some 100 beside.
+    expect(blocks).toBeGreaterThan(2000)
+    expect(blocks).toBeLessThan(5000)
+    for (let i = 0; i < blocks; i++) expect((await limiter.peek(nameOf(i))).reason, nameOf(i)).toBe('blocked')
+    expect((await limiter.peek(nameOf(blocks))).allowed).toBe(true)
+
+    // One that is there can be prolonged, one that ends makes room, and so do those that have ended by themselves.
+    await limiter.block(nameOf(0), { for: '2h', reason: 'scraping' })
+    await limiter.unblock(nameOf(1))
+    await limiter.block(nameOf(blocks), { for: '1h', reason: 'scraping' })
+    await expect(limiter.block(nameOf(1), { for: '1h', reason: 'scraping' })).rejects.toThrow('no room')
+    expect(await known(limiter, 3000, (i) => `limited-${i}`)).toBe(3000)
+    now += 2 * HOUR
+    await limiter.block('one more', { for: '1h' })
+    expect((await limiter.peek('one more')).reason).toBe('blocked')
+  })
+
+  test('holds when blocks get longer reasons: they last as long as the new ones say, and limits go on', async () => {
+    const limiter = createLimiter({ store: storeOf({ maxBytes: 1_000_000 }), limit: 2, window: '1d' })
+    let blocks = 0
+    const blockAnother = () => limiter.block(`blocked-${blocks}`, { for: '1h', reason: 'short' })
+    const isFull = () =>
+      blockAnother().then(
+        () => blocks++ < 0,
+        () => true,
+      )
+    while (!(await isFull()));
+    for (let i = 0; i < blocks; i++) await limiter.block(`blocked-${i}`, { for: '3h', reason: '長'.repeat(200) })
+
+    const verdicts = [await limiter.consume('other'), await limiter.consume('other'), await limiter.consume('other')]
+    expect(verdicts.map(({ allowed }) => allowed)).toEqual([true, true, false])
+    now += 2 * HOUR
+    for (let i = 0; i < blocks; i++) expect((await limiter.peek(`blocked-${i}`)).allowed).toBe(false)
+    await limiter.unblock('blocked-0')
+    await limiter.unblock('blocked-1')
+    await limiter.block('blocked-2', { for: '3h', reason: 'a longer reason' })
+    expect((await limiter.peek('blocked-2')).block?.reason).toBe('a longer reason')
+  })
+
+  test('is a whole number of at least a million', () => {
+    for (const maxBytes of [999_999, 1.5e6 + 0.5, Number.NaN, '256 MB' as never]) {
+      expect(() => memoryStore({ maxBytes })).toThrow(
+        'memoryStore: maxBytes: expected a whole number of at least 1000000',
+      )
+    }
+  })
+})
+
+const TABLES = [BucketTable, ConcurrencyTable, CounterTable, LogTable, SegmentsTable]
+
+/** Counts how many states, tables and blocks walks look at. */
+function countVisits(): () => number {
+  let visits = 0
+  const count = (prototype: object, method: string) => {
+    const original = Reflect.get(prototype, method) as (...args: unknown[]) => unknown
+    vi.spyOn(prototype as Record<string, () => unknown>, method).mockImplementation(function (this: unknown, ...args) {
+      visits++
+      return original.apply(this, args as unknown[])
+    })
+  }
+  // What a walk asks of each state, once; and how it meets tables and blocks.
+  for (const table of TABLES) count(table.prototype, 'end')
+  count(KeyedValues.prototype, 'at')
+  return () => {
+    const since = visits
+    visits = 0
+    return since
+  }
+}
+
+describe('work is bounded', () => {
+  test('for each decision, however many states, tables or bytes have to go', async () => {
+    const store = storeOf({ maxBytes: 1_000_000, maxKeys: 5000 })
+    const make = (limit: number) =>
+      createLimiter({ name: `of-${limit}`, store, limits: [slidingLog({ limit, window: '1d' })] })
+    const visits = countVisits()
+    let most = 0
+    const consume = async (limiter: Limiter<string>, key: string, cost = 1) => {
+      await limiter.consume(key, { cost })
+      most = Math.max(most, visits())
+    }
+    const small = make(5)
+    for (let i = 0; i < 7000; i++) await consume(small, `key-${i}`)
+    for (let i = 0; i < 1000; i++) await consume(small, `key-${i}`, 5)
+    const flooded = most
+    // Of its own table two are swept and eight compared; beside them, up to eight tables.
+    expect(flooded).toBeLessThanOrEqual(2 + 8 + 8)
+    for (let i = 0; i < 300; i++) await consume(make(i + 10), 'key')
+    const large = make(50_000)
+    for (let i = 0; i < 10; i++) await consume(large, `key-${i}`, 40_000)
+    expect(most).toBeGreaterThan(flooded)
+    expect(most).toBeLessThanOrEqual(MOST_PER_DECISION + 65 * 8)
+  })
+
+  test('for each call of the timer, which frees all states, blocks and tables in the end', async () => {
+    const store = storeOf({ maxKeys: 1_000_000 })
+    const limiter = createLimiter({ name: 'one', store, limits: [fixedWindow({ limit: 2, window: '1h' })] })
+    const other = createLimiter({ name: 'other', store, limits: [gcra({ limit: 2, window: '1h' })] })
+    for (let i = 0; i < 10_000; i++) {
+      await limiter.consume(`key-${i}`, { cost: 2 })
+      if (i % 3 === 0) await limiter.consume(`key-${i}`)
+      await other.consume(`key-${i}`)
+      await limiter.block(`blocked-${i}`, { for: '1h' })
+    }
+    const visits = countVisits()
+    let ticks = 0
+    const tick = () => {
+      vi.advanceTimersToNextTimer()
+      expect(visits()).toBeLessThanOrEqual(MOST_PER_TICK)
+    }
+    // Nothing has ended yet, and nothing goes.
+    for (; ticks < 30; ticks++) tick()
+    expect((await limiter.peek('key-3')).allowed).toBe(false)
+    expect((await limiter.peek('blocked-9999')).reason).toBe('blocked')
+    now += 3 * HOUR
+    visits()
+    for (; vi.getTimerCount() > 0; ticks++) tick()
+    expect(ticks).toBeGreaterThan(40)
+    expect(ticks).toBeLessThan(80)
+  })
+
+  test('for each block and its end, and for resets', async () => {
+    const store = storeOf({ maxKeys: 20_000 })
+    const limiter = createLimiter({ store, limit: 1, window: '1h' })
+    await flood(limiter, 20_000)
+    const visits = countVisits()
+    for (let i = 0; i < 5000; i++) await limiter.block(`key-${i}`, { for: 1 })
+    now += 2 * HOUR
+    visits()
+    for (const call of [
+      () => limiter.block('key', { for: '1h' }),
+      () => limiter.unblock('key'),
+      () => limiter.reset('key-1'),
+      () => store.close(),
+    ]) {
+      await call()
+      expect(visits()).toBeLessThanOrEqual(8)
+    }
+    expect((await limiter.peek('key-2')).remaining).toBe(1)
+  })
+})
+
+test('limits that differ with every request leave no table behind where nothing was charged', async () => {
+  const limiter = createLimiter<number>({ store: storeOf({}), limit: (limit) => limit, window: '1s', key: () => 'key' })
+  for (let limit = 1; limit <= 50; limit++) await limiter.peek(limit)
+  expect(vi.getTimerCount()).toBe(1)
+  await vi.advanceTimersByTimeAsync(1000)
+  expect(vi.getTimerCount()).toBe(0)
+})

@@ -1,0 +1,347 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import {
+  createLimiter,
+  fixedWindow,
+  gcra,
+  memoryStore,
+  perDay,
+  perHour,
+  perMinute,
+  perSecond,
+  slidingLog,
+  slidingWindow,
+} from '@sluice/core'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { randomFrom } from '../../contract/policies.js'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+/**
+ * Bytes of the buffers that states stand in: exact, unlike the heap, whose keys `test/deep/chaos/memory.test.ts` counts.
+ */
+function bytesOfStates(): number {
+  // Twice: what the first finds is counted as freed when the second begins.
+  collectGarbage()
+  collectGarbage()
+  return process.memoryUsage().arrayBuffers
+}
+
+const NOON = 20_000 * 86_400_000 + 43_200_000
+const DAY = 86_400_000
+
+afterEach(() => void vi.useRealTimers())
+
+describe('a full memory store', () => {
+  test('keeps maxKeys states and forgets the rest', async () => {
+    const limiter = createLimiter({ store: memoryStore({ clock: () => NOON, maxKeys: 100 }), limit: 1, window: '1d' })
+    for (let i = 0; i < 250; i++) await limiter.consume(`key-${i}`)
+    let known = 0
+    for (let i = 0; i < 250; i++) if (!(await limiter.peek(`key-${i}`)).allowed) known++
+    expect(known).toBe(100)
+  })
+
+  for (const [name, limit] of Object.entries({
+    'exact log': slidingLog({ limit: 5, window: '1h' }),
+    'fixed window': fixedWindow({ limit: 5, window: '1d' }),
+    'window from the first request': fixedWindow({ limit: 5, window: '1h', anchor: 'first-request' }),
+    gcra: gcra({ limit: 5, window: '1h' }),
+  })) {
+    test(`does not forget who is limited by a ${name} for a flood of new identities`, async () => {
+      const maxKeys = 50
+      const limiter = createLimiter({ store: memoryStore({ clock: () => NOON, maxKeys }), limits: [limit] })
+      expect((await limiter.consume('victim', { cost: 5 })).allowed).toBe(true)
+      for (let round = 0; round < 20; round++) {
+        for (let i = 0; i <= maxKeys; i++) await limiter.consume(`rotating-${round}-${i}`)
+        expect((await limiter.consume('victim')).allowed, `round ${round}`).toBe(false)
+      }
+    })
+  }
+
+  test('still counts for a limiter that comes after it was filled by another', async () => {
+    const store = memoryStore({ clock: () => NOON, maxKeys: 20 })
+    const crowd = createLimiter({ name: 'crowd', store, limit: 5, window: '1h' })
+    const late = createLimiter({ name: 'late', store, limit: 3, window: '1h' })
+    for (let i = 0; i < 30; i++) await crowd.consume(`key-${i}`)
+    const verdicts = []
+    for (let i = 0; i < 10; i++) verdicts.push((await late.consume('one')).allowed)
+    expect(verdicts.filter(Boolean)).toHaveLength(3)
+  })
+
+  test('still counts on every limit of a policy', async () => {
+    const store = memoryStore({ clock: () => NOON, maxKeys: 20 })
+    const limits = [gcra({ limit: 50, window: '1h' }), fixedWindow({ limit: 3, window: '1d' })]
+    const limiter = createLimiter({ store, limits })
+    for (let i = 0; i < 40; i++) await limiter.consume(`key-${i}`)
+    const verdicts = []
+    for (let i = 0; i < 10; i++) verdicts.push((await limiter.consume('one')).allowed)
+    expect(verdicts.filter(Boolean)).toHaveLength(3)
+  })
+})
+
+describe('what has expired', () => {
+  test('is freed without traffic, by one timer that ends with the last state', async () => {
+    vi.useFakeTimers()
+    let now = NOON
+    const limiter = createLimiter({
+      store: memoryStore({ clock: () => now }),
+      limits: [perMinute(5), gcra({ limit: 5, window: '1m' })],
+    })
+    expect(vi.getTimerCount()).toBe(0)
+    for (let i = 0; i < 1000; i++) await limiter.consume(`key-${i}`)
+    expect(vi.getTimerCount()).toBe(1)
+    vi.advanceTimersByTime(5000)
+    expect(vi.getTimerCount()).toBe(1)
+    now += 2 * DAY
+    vi.advanceTimersByTime(5000)
+    expect(vi.getTimerCount()).toBe(0)
+    // And it starts again with the next.
+    await limiter.consume('key')
+    expect(vi.getTimerCount()).toBe(1)
+  })
+
+  test('takes no room any more after 100,000 one-shot keys', async () => {
+    vi.useFakeTimers()
+    let now = NOON
+    const limiter = createLimiter({
+      store: memoryStore({ clock: () => now, maxKeys: 1_000_000 }),
+      limit: 10,
+      window: '1s',
+    })
+    await limiter.consume('warm')
+    const before = bytesOfStates()
+    for (let i = 0; i < 100_000; i++) await limiter.consume(`one-shot-${i}`)
+    const full = bytesOfStates()
+    expect(full - before).toBeGreaterThan(2_000_000)
+    now += 2 * DAY
+    vi.advanceTimersByTime(60_000)
+    expect(vi.getTimerCount()).toBe(0)
+    expect(bytesOfStates() - before).toBeLessThan((full - before) / 5)
+  })
+
+  test('gives back what a flood took although some of it stays, and those who stay keep their counts', async () => {
+    vi.useFakeTimers()
+    let now = NOON
+    const limiter = createLimiter({
+      store: memoryStore({ clock: () => now, maxKeys: 1_000_000 }),
+      limit: 10,
+      window: '1m',
+    })
+    await limiter.consume('warm')
+    const before = bytesOfStates()
+    for (let i = 0; i < 100_000; i++) await limiter.consume(`key-${i}`, { cost: 1 + (i % 5) })
+    const full = bytesOfStates()
+    now += 2 * 3_600_000
+    // One in a hundred, spread over all of them, comes again before the sweep.
+    for (let i = 0; i < 100_000; i += 100) await limiter.consume(`key-${i}`, { cost: 1 + ((i / 100) % 7) })
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(bytesOfStates() - before).toBeLessThan((full - before) / 10)
+    for (let i = 0; i < 100_000; i += 10) {
+      const { remaining } = await limiter.peek(`key-${i}`)
+      expect(remaining, `key-${i}`).toBe(i % 100 === 0 ? 9 - ((i / 100) % 7) : 10)
+    }
+  })
+
+  test('includes no block that a clock which steps back brings back', async () => {
+    vi.useFakeTimers()
+    let now = NOON
+    const limiter = createLimiter({ store: memoryStore({ clock: () => now }), limit: 5, window: '1m' })
+    await limiter.block('key', { for: '10s' })
+    now += 11_000
+    await vi.advanceTimersByTimeAsync(5000)
+    now -= 5000
+    expect((await limiter.consume('key')).retryAfterMs).toBe(4000)
+  })
+
+  test('keeps no process alive', async () => {
+    const before = process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+    const limiter = createLimiter({ limit: 5, window: '1m' })
+    await limiter.consume('key')
+    await limiter.block('key', { for: '1h' })
+    expect(process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout')).toHaveLength(before)
+  })
+})
+
+const LIMIT = 40
+const EVERY_ALGORITHM = [
+  slidingLog({ name: 'log', limit: LIMIT, window: '1h' }),
+  fixedWindow({ name: 'window', limit: LIMIT, window: '1d' }),
+  gcra({ name: 'gcra', limit: LIMIT, window: '1h' }),
+  slidingWindow({ name: 'segments', limit: LIMIT, window: '1h', edge: 'strict' }),
+]
+
+describe('among tens of thousands of keys', () => {
+  test('that come, spend, get back, and go in any order, each has its own count on every limit', async () => {
+    const store = memoryStore({ clock: () => NOON, maxKeys: 1_000_000 })
+    const limiter = createLimiter({ store, limits: EVERY_ALGORITHM })
+    const spent = new Map<string, number>()
+    const random = randomFrom(1)
+    const expectCount = async (key: string) => {
+      const left = LIMIT - (spent.get(key) ?? 0)
+      expect(
+        (await limiter.peek(key)).limits.map(({ remaining }) => remaining),
+        key,
+      ).toEqual([left, left, left, left])
+    }
+    // More and more keys, then fewer and fewer, twice: through every size there and back.
+    for (const keys of [300, 10_000, 300, 10, 6_000, 0]) {
+      for (let i = 0; i < 12_000; i++) {
+        let key = `user:${random(2 * keys + 1)}`
+        if (spent.size > keys) {
+          if (!spent.has(key)) key = spent.keys().next().value as string
+          await limiter.reset(key)
+          spent.delete(key)
+        } else {
+          const cost = 1 + random(12)
+          const verdict = await limiter.consume(key, { cost })
+          const before = spent.get(key) ?? 0
+          expect(verdict.allowed, key).toBe(before + cost <= LIMIT)
+          if (verdict.allowed && random(4) > 0) spent.set(key, before + cost)
+          else await limiter.refund(key, verdict)
+        }
+        if (i % 50 === 0) await expectCount(key)
+      }
+      for (const key of spent.keys()) if (random(5) === 0) await expectCount(key)
+    }
+  })
+
+  test('a state takes less than 40 bytes beside its key, whatever the algorithm, with up to two entries in a log', async () => {
+    for (const [name, limit] of Object.entries({
+      'exact log': slidingLog({ limit: 100, window: '1h' }),
+      'fixed window': fixedWindow({ limit: 5000, window: '1d' }),
+      gcra: gcra({ limit: 100, window: '1h' }),
+      'two counters': slidingWindow({ limit: 5000, window: '1h' }),
+    })) {
+      const limiter = createLimiter({ store: memoryStore({ maxKeys: 1_000_000 }), limits: [limit] })
+      await limiter.consume('warm')
+      const before = bytesOfStates()
+      for (let i = 0; i < 50_000; i++) await limiter.consume(`10.0.${i >> 8}.${i & 255}`)
+      for (let i = 0; i < 50_000; i++) await limiter.consume(`10.0.${i >> 8}.${i & 255}`)
+      expect((bytesOfStates() - before) / 50_000, name).toBeLessThan(40)
+      expect((await limiter.peek('10.0.0.0')).remaining, name).toBeLessThan(5000)
+    }
+  })
+})
+
+test('a log that grows, lapses and is given back from knows at every step what counts', async () => {
+  const [limit, window] = [300, 1000]
+  let now = NOON
+  const limiter = createLimiter({ store: memoryStore({ clock: () => now }), limits: [slidingLog({ limit, window })] })
+  const random = randomFrom(2)
+  let entries: number[] = []
+  for (let i = 0; i < 30_000; i++) {
+    // Crowds, a trickle, and silence.
+    const phase = Math.floor(i / 3000) % 3
+    now += random([2, 60, 900][phase] as number)
+    entries = entries.filter((at) => at > now - window)
+    const cost = 1 + random(8)
+    const verdict = await limiter.consume('key', { cost })
+    expect(verdict.allowed, `step ${i}`).toBe(entries.length + cost <= limit)
+    if (verdict.allowed && random(5) > 0) for (let n = 0; n < cost; n++) entries.push(now)
+    else await limiter.refund('key', verdict)
+    expect((await limiter.peek('key')).remaining, `step ${i}`).toBe(limit - entries.length)
+  }
+})
+
+test('one log serves several limits and is bounded by the largest, whatever the traffic', async () => {
+  let now = NOON
+  const limiter = createLimiter({
+    store: memoryStore({ clock: () => now }),
+    limits: [perSecond(1), perMinute(20), perHour(200), perDay(800)],
+  })
+  await limiter.consume('key')
+  const before = bytesOfStates()
+  for (let i = 0; i < 100_000; i++) {
+    now += 4000
+    await limiter.consume('key')
+  }
+  // Twice 800 entries of 8 bytes are 13 kB; 3,700 days of 800 would be 24 MB.
+  expect(bytesOfStates() - before).toBeLessThan(2_000_000)
+})
+
+test('keys that name parts of every object are keys like others', async () => {
+  const limiter = createLimiter({ store: memoryStore({ clock: () => NOON }), limit: 1, window: '1m' })
+  for (const key of ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', 'valueOf']) {
+    expect((await limiter.consume(key)).allowed, key).toBe(true)
+    expect((await limiter.consume(key)).allowed, key).toBe(false)
+    await limiter.reset(key)
+    expect((await limiter.consume(key)).allowed, key).toBe(true)
+    await limiter.block(key, { for: '1h' })
+    expect((await limiter.consume(key)).reason, key).toBe('blocked')
+  }
+  expect((await limiter.consume('other')).allowed).toBe(true)
+  expect({}).not.toHaveProperty('reason')
+})
+
+test('a verdict that was handed out never changes', async () => {
+  let now = NOON
+  const limiter = createLimiter({
+    store: memoryStore({ clock: () => now }),
+    limits: [perSecond(5), perMinute(20), gcra({ limit: 9, window: '1m' }), fixedWindow({ limit: 30, window: '1h' })],
+  })
+  const taken = []
+  for (let i = 0; i < 30; i++) {
+    const verdict = await limiter.consume('key')
+    taken.push({ verdict, text: JSON.stringify(verdict) })
+    now += 700
+  }
+  await limiter.refund('key', taken[0]?.verdict as never)
+  await limiter.reset('key')
+  for (const { verdict, text } of taken) expect(JSON.stringify(verdict)).toBe(text)
+})
+
+test('two stores share nothing', async () => {
+  const make = () => createLimiter({ store: memoryStore({ clock: () => NOON }), limit: 1, window: '1m' })
+  const [one, other] = [make(), make()]
+  expect((await one.consume('key')).allowed).toBe(true)
+  expect((await other.consume('key')).allowed).toBe(true)
+})
+
+test('limiters of one name and one definition share state, of another definition they do not', async () => {
+  const store = memoryStore({ clock: () => NOON })
+  const make = (limit: number) => createLimiter({ name: 'api', store, limit, window: '1m' })
+  expect((await make(1).consume('key')).allowed).toBe(true)
+  expect((await make(1).consume('key')).allowed).toBe(false)
+  expect((await make(2).consume('key')).remaining).toBe(1)
+})
+
+test('a window beyond what a timer can hold neither overflows nor lapses', async () => {
+  let now = NOON
+  const limiter = createLimiter({ store: memoryStore({ clock: () => now }), limit: 1, window: '60d' })
+  expect((await limiter.consume('key')).resetAfterMs).toBe(60 * DAY)
+  now += 60 * DAY - 1
+  expect((await limiter.consume('key')).retryAfterMs).toBe(1)
+  now += 1
+  expect((await limiter.consume('key')).allowed).toBe(true)
+})
+
+test('limits that differ with every request leave nothing behind once their states have ended', async () => {
+  vi.useFakeTimers()
+  let now = 0
+  const store = memoryStore({ clock: () => now })
+  const limiter = createLimiter<{ key: string; limit: number }>({
+    store,
+    limit: ({ limit }) => limit,
+    window: '1s',
+    key: ({ key }) => key,
+  })
+  for (let limit = 1; limit <= 50; limit++) await limiter.consume({ key: 'k', limit })
+  now += 2 * 3_600_000
+  await vi.advanceTimersByTimeAsync(5000)
+  // Still the same limits: one unit of the first, and no second.
+  expect((await limiter.consume({ key: 'k', limit: 1 })).allowed).toBe(true)
+  expect((await limiter.consume({ key: 'k', limit: 1 })).allowed).toBe(false)
+  vi.useRealTimers()
+})
+
+test('without a clock of its own, a store goes by the clock that a test has put in the place of the real one', async () => {
+  vi.useFakeTimers()
+  const limiter = createLimiter({ store: memoryStore(), limit: 1, window: '1m' })
+  await limiter.consume('key')
+  vi.advanceTimersByTime(59_999)
+  expect((await limiter.consume('key')).retryAfterMs).toBe(1)
+  vi.advanceTimersByTime(1)
+  expect((await limiter.consume('key')).allowed).toBe(true)
+  vi.useRealTimers()
+})

@@ -1,0 +1,623 @@
+import {
+  concurrency,
+  createLimiter,
+  fixedWindow,
+  gcra,
+  keyed,
+  leakyBucket,
+  memoryStore,
+  perMinute,
+  SluiceError,
+  slidingLog,
+  slidingWindow,
+  tokenBucket,
+} from '@sluice/core'
+import { describe, expect, test } from 'vitest'
+import { unhandledDuring } from '../../support/process-events.js'
+
+/** What a JavaScript user, or one whose types lie, may pass. */
+// biome-ignore lint/suspicious/noExplicitAny: the point is what types forbid
+type Anything = any
+
+function errorOf(make: () => unknown): SluiceError {
+  try {
+    make()
+  } catch (error) {
+    expect(error).toBeInstanceOf(SluiceError)
+    return error as SluiceError
+  }
+  throw new Error('expected it to throw')
+}
+
+function expectRefused(make: () => unknown, message: string): void {
+  const { code, message: said, name } = errorOf(make)
+  expect({ code, said, name }).toEqual({ code: 'INVALID_POLICY', said: message, name: 'SluiceError' })
+}
+
+const CONSTRUCTORS: Readonly<Record<string, (options: Anything) => unknown>> = {
+  slidingLog,
+  fixedWindow,
+  slidingWindow,
+  gcra,
+  tokenBucket,
+  leakyBucket,
+}
+
+describe('messages name who, which field, what was expected and what came', () => {
+  test.each<[string, () => unknown, string]>([
+    [
+      'a misspelt duration',
+      () => createLimiter({ name: 'login', limit: 5, window: '1 minuite' }),
+      'policy "login": window: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), got "1 minuite"',
+    ],
+    [
+      'a fractional limit',
+      () => createLimiter({ name: 'login', limit: 1.5, window: '1m' }),
+      'policy "login": limit: expected a whole number of at least 0, got 1.5',
+    ],
+    [
+      'a negative limit in a constructor',
+      () => gcra({ limit: -1, window: '1m' }),
+      'gcra: limit: expected a whole number of at least 0, got -1',
+    ],
+    [
+      'a duration of nothing',
+      () => createLimiter({ name: 'login', limit: 5, window: 0 }),
+      'policy "login": window: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), from 1 ms to 100 years (36500d), got 0',
+    ],
+    [
+      'a duration beyond all bounds',
+      () => createLimiter({ name: 'login', limit: 5, window: '40000d' }),
+      'policy "login": window: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), from 1 ms to 100 years (36500d), got "40000d"',
+    ],
+    [
+      'a refill that is missing',
+      () => tokenBucket({ every: '1m' }),
+      'tokenBucket: refill: expected a whole number of at least 0, got undefined',
+    ],
+    [
+      'a misspelt time to refill in',
+      () => tokenBucket({ refill: 5, every: '1 min' }),
+      'tokenBucket: every: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), got "1 min"',
+    ],
+    [
+      'a leak that is missing',
+      () => leakyBucket({ every: '1m' }),
+      'leakyBucket: leak: expected a whole number of at least 0, got undefined',
+    ],
+    [
+      'a refill too large to count exactly',
+      () => tokenBucket({ refill: 2 ** 50, every: '1m', capacity: 1 }),
+      `tokenBucket: refill: expected units times window in ms to stay below 2^53, got ${2 ** 50} * 60000`,
+    ],
+    [
+      'a bucket whose limit and window are called so',
+      () => tokenBucket({ limit: 5, window: '1 min' }),
+      'tokenBucket: window: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), got "1 min"',
+    ],
+    [
+      'a bucket whose limit is called so',
+      () => leakyBucket({ limit: -5, every: '1m' }),
+      'leakyBucket: limit: expected a whole number of at least 0, got -5',
+    ],
+    [
+      'a burst of nothing',
+      () => gcra({ limit: 5, window: '1m', burst: 0 }),
+      'gcra: burst: expected a whole number of at least 1, got 0',
+    ],
+    [
+      'an anchor that there is not',
+      () => fixedWindow({ limit: 5, window: '1m', anchor: 'midnight' as Anything }),
+      'fixedWindow: anchor: expected "clock" or "first-request", got "midnight"',
+    ],
+    [
+      'an edge that there is not',
+      () => slidingWindow({ limit: 5, window: '1m', edge: 'soft' as Anything }),
+      'slidingWindow: edge: expected "weighted" or "strict" or "dropped", got "soft"',
+    ],
+    [
+      'a name that could not stand in a header',
+      () => createLimiter({ name: 'a"b\r\n', limit: 5, window: '1m' }),
+      'policy "a\\"b\\r\\n": name: expected 1 to 64 letters, digits, "_" or "-", got "a\\"b\\r\\n"',
+    ],
+    [
+      'no limit at all',
+      () => createLimiter({ name: 'empty' } as Anything),
+      'policy "empty": limit: expected a limit and a window, or limits, got undefined',
+    ],
+    [
+      'something that is no limit',
+      () => createLimiter({ name: 'mixed', limits: [perMinute(5), { limit: 5, window: '1s' } as Anything] }),
+      'policy "mixed": limits[1]: expected a limit made by a constructor such as perMinute(20), got an object',
+    ],
+    [
+      'no limits in a list',
+      () => createLimiter({ name: 'none', limits: [] }),
+      'policy "none": limits: expected an array of 1 to 32 limits, got an array',
+    ],
+    [
+      'a store that is none',
+      () => createLimiter({ name: 'api', limit: 5, window: '1m', store: {} as Anything }),
+      'policy "api": store: expected memoryStore() or redisStore(client), got an object',
+    ],
+  ])('%s', (_, make, message) => expectRefused(make, message))
+})
+
+describe('an unknown option is rejected, not ignored', () => {
+  test.each(Object.entries(CONSTRUCTORS))('by %s', (name, make) => {
+    const { code, message } = errorOf(() => make({ limit: 5, window: '1m', burts: 10 }))
+    expect(code).toBe('INVALID_POLICY')
+    expect(message).toMatch(new RegExp(`^${name}: burts: unknown option.* \\(.*limit.*\\), got 10$`))
+  })
+
+  test.each<[string, () => unknown, RegExp]>([
+    ['concurrency', () => concurrency({ limit: 5, window: '1m' } as Anything), /^concurrency: window: /],
+    [
+      'createLimiter',
+      () => createLimiter({ limit: 5, window: '1m', max: 3 } as Anything),
+      /max: unknown option: use limit \(/,
+    ],
+    ['memoryStore', () => memoryStore({ size: 3 } as Anything), /^memoryStore: size: unknown option/],
+    [
+      'maxKeys',
+      () => memoryStore({ maxKeys: 60_000_001 }),
+      /^memoryStore: maxKeys: expected at most 60000000, got 60000001/,
+    ],
+    [
+      'options that are not an object',
+      () => slidingLog(undefined as Anything),
+      /^slidingLog: options: expected an object/,
+    ],
+    [
+      'limit and limits at once',
+      () => createLimiter({ limit: 5, limits: [perMinute(5)] }),
+      /limits: expected none beside/,
+    ],
+    [
+      'refill and limit at once',
+      () => tokenBucket({ limit: 5, refill: 5, every: '1m' }),
+      /refill: expected none beside limit/,
+    ],
+    [
+      'every and window at once',
+      () => leakyBucket({ leak: 5, window: '1m', every: '1m' }),
+      /every: expected none beside window/,
+    ],
+    [
+      'segments and precision at once',
+      () => slidingWindow({ limit: 5, window: '1m', segments: 2, precision: '1s' }),
+      /precision: expected none beside segments/,
+    ],
+  ])('%s', (_, make, message) => {
+    const error = errorOf(make)
+    expect(error.code).toBe('INVALID_POLICY')
+    expect(error.message).toMatch(message)
+  })
+
+  test('a bad option of acquire, block or consume rejects', async () => {
+    const limiter = createLimiter({ limit: 5, window: '1m' })
+    await expect(limiter.acquire('key', { wait: '1s' } as Anything)).rejects.toMatchObject({ code: 'INVALID_POLICY' })
+    await expect(limiter.acquire('key', { maxWait: 'soon' as Anything })).rejects.toMatchObject({
+      code: 'INVALID_POLICY',
+    })
+    await expect(limiter.acquire('key', { signal: {} as Anything })).rejects.toMatchObject({ code: 'INVALID_POLICY' })
+    await expect(limiter.block('key', { until: 5 } as Anything)).rejects.toMatchObject({ code: 'INVALID_POLICY' })
+    await expect(limiter.block('key', { for: 0 })).rejects.toMatchObject({ code: 'INVALID_POLICY' })
+    await expect(limiter.block('key', { for: '1h', reason: 5 as Anything })).rejects.toMatchObject({
+      code: 'INVALID_POLICY',
+    })
+    expect((await limiter.peek('key')).remaining).toBe(5)
+  })
+
+  test.each<[string, Anything, string]>([
+    ['a number, as others take it', 3, 'options: expected an object, got 3'],
+    ['null', null, 'options: expected an object, got null'],
+    ['an array', [3], 'options: expected an object, got an array'],
+    [
+      'a misspelt option',
+      { costs: 3 },
+      'costs: unknown option: did you mean cost? (the options are cost, bytes, priority, tier), got 3',
+    ],
+    [
+      'one beside those there are',
+      { cost: 2, fresh: true },
+      'fresh: unknown option (the options are cost, bytes, priority, tier), got true',
+    ],
+  ])('%s in place of the options of consume or peek rejects and charges nothing', async (_, options, message) => {
+    const limiter = createLimiter({ name: 'api', limit: 5, window: '1m' })
+    for (const method of ['consume', 'peek'] as const) {
+      await expect(limiter[method]('key', options)).rejects.toMatchObject({
+        name: 'SluiceError',
+        code: 'INVALID_POLICY',
+        message: `policy "api": ${method}: ${message}`,
+      })
+    }
+    expect((await limiter.peek('key')).remaining).toBe(5)
+  })
+
+  test('options that say nothing are none, and what an object inherits is no option', async () => {
+    const limiter = createLimiter({ limit: 5, window: '1m' })
+    for (const options of [undefined, {}, { cost: undefined, tier: undefined }, Object.create({ costs: 3 })]) {
+      expect((await limiter.consume('key', options)).cost).toBe(1)
+    }
+  })
+})
+
+describe('durations', () => {
+  const windowMs = (window: Anything) => createLimiter({ limit: 5, window }).limits[0]?.window
+
+  test.each([
+    ['250ms', 250],
+    ['10s', 10_000],
+    ['15m', 900_000],
+    ['1h', 3_600_000],
+    ['1d', 86_400_000],
+    ['1.5s', 1500],
+    ['1.1s', 1100],
+    ['0.001s', 1],
+    [1, 1],
+    [500, 500],
+  ])('%s is %i ms', (given, ms) => expect(windowMs(given)).toBe(ms))
+
+  test.each([
+    ['nothing', undefined],
+    ['null', null],
+    ['zero', 0],
+    ['zero seconds', '0s'],
+    ['a negative number', -1],
+    ['a negative text', '-1s'],
+    ['a fraction of a millisecond', 1.5],
+    ['a fraction of a millisecond as text', '1.5ms'],
+    ['not a number', Number.NaN],
+    ['infinity', Number.POSITIVE_INFINITY],
+    ['a unit that there is not', '1w'],
+    ['no unit', '10'],
+    ['no number', 's'],
+    ['nothing at all', ''],
+    ['an exponent', '1e3s'],
+    ['a space', '1 s'],
+    ['two units', '1h30m'],
+    ['upper case', '1M'],
+    ['a line break', '1s\n'],
+    ['more than a hundred years', '40000d'],
+    ['a date', new Date(0)],
+    ['a bigint', 1000n],
+  ])('%s is none', (_, window) => {
+    const { code, message } = errorOf(() => windowMs(window))
+    expect(code).toBe('INVALID_POLICY')
+    expect(message).toMatch(
+      /^policy "default": window: expected whole milliseconds or a duration such as "30s" \(units: ms, s, m, h, d\)(, from 1 ms to .*)?, got /,
+    )
+  })
+})
+
+describe('numbers that could round are refused', () => {
+  const half = 2 ** 52
+  test.each<[string, () => unknown, RegExp]>([
+    [
+      'a limit times its window',
+      () => gcra({ limit: half, window: 2 }),
+      /^gcra: limit: expected units times window .* below 2\^53/,
+    ],
+    ['of a fixed window', () => fixedWindow({ limit: half, window: 2 }), /^fixedWindow: limit: /],
+    ['of a sliding window', () => slidingWindow({ limit: half, window: 2, segments: 1 }), /^slidingWindow: limit: /],
+    [
+      'of a log',
+      () => slidingLog({ limit: 1_000_000, window: '40000000s' as Anything }),
+      /^slidingLog: (limit|window): /,
+    ],
+    ['a burst times its window', () => gcra({ limit: 1, window: 1000, burst: half }), /^gcra: burst: /],
+    [
+      'a capacity times its window',
+      () => tokenBucket({ refill: 1, every: 1000, capacity: half }),
+      /^tokenBucket: capacity: /,
+    ],
+    ['a leaky capacity', () => leakyBucket({ leak: 1, every: 1000, capacity: half }), /^leakyBucket: capacity: /],
+    ['a number beyond 2^53', () => gcra({ limit: 2 ** 53, window: 1 }), /^gcra: limit: expected a whole number/],
+    [
+      'a log too long to keep',
+      () => slidingLog({ limit: 1_000_001, window: '1d' }),
+      /^slidingLog: limit: expected at most 1000000/,
+    ],
+    [
+      'more places than can be kept',
+      () => concurrency({ limit: 100_001 }),
+      /^concurrency: limit: expected at most 100000/,
+    ],
+    ['a response held for no time', () => concurrency({ limit: 5, maxHold: 0 }), /^concurrency: maxHold: /],
+    [
+      'segments that do not divide',
+      () => slidingWindow({ limit: 5, window: '1m', segments: 7 }),
+      /^slidingWindow: segments: /,
+    ],
+    [
+      'a precision that does not divide',
+      () => slidingWindow({ limit: 5, window: '1m', precision: '7s' }),
+      /^slidingWindow: precision: /,
+    ],
+    [
+      'a precision longer than the window',
+      () => slidingWindow({ limit: 5, window: '1m', precision: '2m' }),
+      /^slidingWindow: precision: /,
+    ],
+    [
+      'segments shorter than a millisecond',
+      () => slidingWindow({ limit: 5, window: 10, segments: 20 }),
+      /^slidingWindow: segments: /,
+    ],
+    ['no segments', () => slidingWindow({ limit: 5, window: '1m', segments: 0 }), /^slidingWindow: segments: /],
+    [
+      'more segments than can be kept',
+      () => slidingWindow({ limit: 5, window: '1h', segments: 1200 }),
+      /^slidingWindow: segments: /,
+    ],
+  ])('%s', (_, make, message) => {
+    const error = errorOf(make)
+    expect(error.code).toBe('INVALID_POLICY')
+    expect(error.message).toMatch(message)
+  })
+
+  test('the largest that cannot round still counts exactly', async () => {
+    const limit = 2 ** 53 - 1
+    const limiter = createLimiter({ limits: [gcra({ limit, window: 1 }), fixedWindow({ limit, window: 1 })] })
+    expect((await limiter.consume('key', { cost: limit })).remaining).toBeLessThanOrEqual(limit)
+  })
+})
+
+describe('names', () => {
+  test.each(['', 'a b', 'a"b', 'a\nb', 'é', 'a:b', 'a{b}', 'x'.repeat(65), 5, null, {}])('%j is none', (name) => {
+    expect(errorOf(() => createLimiter({ name: name as Anything, limit: 5, window: '1m' })).code).toBe('INVALID_POLICY')
+    expect(errorOf(() => perMinute(5, { name: name as Anything })).code).toBe('INVALID_POLICY')
+  })
+
+  test('limits whose names differ by case alone are refused', () => {
+    const limits = [perMinute(5, { name: 'Burst' }), gcra({ limit: 5, window: '1s', name: 'bURST' })]
+    expect(errorOf(() => createLimiter({ limits })).message).toBe(
+      'policy "default": name: expected limit names that differ by more than case, got "bURST"',
+    )
+  })
+
+  test('limits without names get ones that differ', async () => {
+    const limiter = createLimiter({
+      name: 'api',
+      limits: [perMinute(5), gcra({ limit: 5, window: '1m' }), perMinute(9, { name: 'API-1m-2' })],
+    })
+    const names = (await limiter.peek('key')).limits.map(({ name }) => name.toLowerCase())
+    expect(new Set(names).size).toBe(3)
+  })
+})
+
+describe('a bad cost rejects and charges nothing', () => {
+  test.each([
+    ['negative', -1],
+    ['not a number', Number.NaN],
+    ['infinite', Number.POSITIVE_INFINITY],
+    ['a fraction', 1.5],
+    ['beyond 2^53', 2 ** 53],
+    ['text', '1'],
+    ['null', null],
+    ['a bigint', 1n],
+    ['a promise', Promise.resolve(1)],
+  ])('%s', async (_, cost) => {
+    const limiter = createLimiter({ name: 'api', limit: 5, window: '1m' })
+    for (const method of ['consume', 'peek', 'acquire'] as const) {
+      const error = await limiter[method]('key', { cost: cost as Anything }).catch((error) => error)
+      expect(error).toBeInstanceOf(SluiceError)
+      expect(error.code).toBe('INVALID_COST')
+      expect(error.message).toMatch(/^policy "api": cost: expected a whole number of at least 0, got /)
+    }
+    expect((await limiter.peek('key')).remaining).toBe(5)
+  })
+})
+
+describe('a bad key rejects and charges nothing', () => {
+  test.each([
+    ['empty', ''],
+    ['missing', undefined],
+    ['null', null],
+    ['a promise', Promise.resolve('key')],
+    ['not a number', Number.NaN],
+    ['infinite', Number.POSITIVE_INFINITY],
+    ['an object', { id: 1 }],
+    ['an array', ['key']],
+    ['a symbol', Symbol('key')],
+    ['a function', () => 'key'],
+    ['a boolean', true],
+  ])('%s', async (_, key) => {
+    const limiter = createLimiter<Anything>({ name: 'api', limit: 5, window: '1m' })
+    const byFunction = createLimiter<Anything>({
+      name: 'api',
+      limits: [perMinute(5), perMinute(9, { key: keyed('own', () => key as Anything) })],
+    })
+    for (const ask of [
+      () => limiter.consume(key),
+      () => limiter.peek(key),
+      () => limiter.reset(key),
+      () => limiter.acquire(key),
+      () => limiter.block(key as Anything, { for: '1h' }),
+      () => limiter.unblock(key as Anything),
+      () => byFunction.consume('key'),
+    ]) {
+      // Not a synchronous throw: callers handle rejections.
+      const asked = ask()
+      expect(asked).toBeInstanceOf(Promise)
+      const error = await (asked as Promise<Anything>).catch((error) => error)
+      expect(error).toBeInstanceOf(SluiceError)
+      expect(error.code).toBe('INVALID_KEY')
+      expect(error.message).toMatch(
+        /^policy "api": key: expected a non-empty string or a number,( or \{ key: … \},)? got /,
+      )
+    }
+    expect((await limiter.peek('key')).remaining).toBe(5)
+  })
+
+  test('a number is the key that its text is', async () => {
+    const limiter = createLimiter<Anything>({ limit: 5, window: '1m' })
+    await limiter.consume(42)
+    await limiter.consume(42n)
+    expect((await limiter.peek('42')).remaining).toBe(3)
+  })
+})
+
+describe('limit and window as functions of the request', () => {
+  test.each([
+    ['not a number', Number.NaN],
+    ['nothing', undefined],
+    ['negative', -1],
+    ['text', '5'],
+    ['a fraction', 0.5],
+    ['infinite', Number.POSITIVE_INFINITY],
+    ['a promise', Promise.resolve(5)],
+  ])('a limit that is %s is an error that says so, not "unlimited"', async (_, limit) => {
+    const limiter = createLimiter({ name: 'api', limit: (() => limit) as Anything, window: '1m' })
+    const error = await limiter.consume('key').catch((error) => error)
+    expect(error).toBeInstanceOf(SluiceError)
+    expect(error.code).toBe('INVALID_POLICY')
+    expect(error.message).toMatch(/^policy "api": limit: expected a whole number of at least 0, got /)
+  })
+
+  test.each([undefined, 0, -5, '1 minuite', Number.NaN])(
+    'a window that is %j is an error that says so',
+    async (window) => {
+      const limiter = createLimiter({ name: 'api', limit: 5, window: (() => window) as Anything })
+      await expect(limiter.consume('key')).rejects.toMatchObject({
+        code: 'INVALID_POLICY',
+        message: expect.stringMatching(/^policy "api": window: expected whole milliseconds or a duration/),
+      })
+    },
+  )
+
+  test('numbers that could round are refused when they come', async () => {
+    const limiter = createLimiter({ name: 'api', limits: [gcra({ limit: () => 2 ** 52, window: '1m' })] })
+    await expect(limiter.consume('key')).rejects.toMatchObject({ code: 'INVALID_POLICY' })
+  })
+
+  test('each request is held to its own', async () => {
+    const limiter = createLimiter<string>({
+      limit: (user) => (user === 'paying' ? 3 : 1),
+      window: (user) => (user === 'paying' ? '1h' : 60_000),
+    })
+    expect((await limiter.consume('paying')).limits[0]).toMatchObject({ limit: 3, windowMs: 3_600_000, remaining: 2 })
+    expect((await limiter.consume('free')).limits[0]).toMatchObject({ limit: 1, windowMs: 60_000, remaining: 0 })
+    expect((await limiter.consume('free')).allowed).toBe(false)
+    expect((await limiter.consume('paying')).allowed).toBe(true)
+  })
+
+  test('what they throw reaches the caller', async () => {
+    const oops = new Error('no such plan')
+    const limiter = createLimiter({
+      limit: () => {
+        throw oops
+      },
+      window: '1m',
+    })
+    await expect(limiter.consume('key')).rejects.toBe(oops)
+  })
+})
+
+describe('a function that answers later is an error that says so, and its rejection ends nothing', () => {
+  const later = (() => Promise.reject(new Error('no database'))) as Anything
+  test.each<[string, Anything]>([
+    ['key', { limit: 5, window: '1m', key: later }],
+    ['limit', { limit: later, window: '1m' }],
+    ['window', { limit: 5, window: later }],
+    ['priority', { limit: 5, window: '1m', priority: later }],
+    ['tier', { tiers: { free: [perMinute(5)] }, tier: later }],
+  ])('%s', async (field, options) => {
+    const limiter = createLimiter({ name: 'api', ...options })
+    const unhandled = await unhandledDuring(async () => {
+      for (const method of ['consume', 'peek', 'acquire'] as const) {
+        const message = expect.stringMatching(new RegExp(`^policy "api": ${field}: expected .*, got a promise$`))
+        await expect(limiter[method]('key')).rejects.toMatchObject({ name: 'SluiceError', message })
+      }
+    })
+    expect(unhandled).toEqual([])
+  })
+})
+
+describe('a limit of 0 refuses everything, cleanly', () => {
+  test.each(Object.entries(CONSTRUCTORS))('%s', async (_, make) => {
+    const limiter = createLimiter({ limits: [make({ limit: 0, window: '1m' }) as Anything] })
+    const { allowed, reason, remaining, retryAfterMs, resetAfterMs } = await limiter.consume('key')
+    expect({ allowed, reason, remaining, retryAfterMs, resetAfterMs }).toEqual({
+      allowed: false,
+      reason: 'impossible',
+      remaining: 0,
+      retryAfterMs: undefined,
+      resetAfterMs: 0,
+    })
+    expect((await limiter.peek('key', { cost: 0 })).allowed).toBe(true)
+  })
+
+  test('a function of the request may say 0', async () => {
+    const limiter = createLimiter({ limit: () => 0, window: '1m' })
+    expect(await limiter.consume('key')).toMatchObject({ allowed: false, reason: 'impossible', remaining: 0 })
+  })
+})
+
+describe('what a limiter is', () => {
+  test('a plain limit is an exact log up to 1,000 and strict segments above, and says so', () => {
+    expect(createLimiter({ limit: 1000, window: '1m' }).limits[0]?.algorithm).toBe('slidingLog')
+    expect(createLimiter({ limit: 1001, window: '1m' }).limits[0]?.algorithm).toBe('slidingWindow')
+  })
+
+  test('limits are frozen', () => {
+    const limit = perMinute(5)
+    expect(() => Object.assign(limit, { limit: 500 })).toThrow(TypeError)
+    expect(limit.limit).toBe(5)
+  })
+
+  test('a list of limits changed later changes nothing', async () => {
+    const limits = [perMinute(1)]
+    const limiter = createLimiter({ limits })
+    limits[0] = perMinute(500)
+    limits.push(perMinute(5))
+    expect(await limiter.consume('key')).toMatchObject({ remaining: 0, limits: [{ limit: 1 }] })
+  })
+
+  test('a verdict of another limiter or key is no charge to give back', async () => {
+    const one = createLimiter({ name: 'one', limit: 5, window: '1m' })
+    const other = createLimiter({ name: 'other', limit: 5, window: '1m' })
+    const verdict = await one.consume('key')
+    await expect(other.refund('key', verdict)).rejects.toMatchObject({ code: 'INVALID_POLICY' })
+    await expect(one.refund('else', verdict)).rejects.toMatchObject({ code: 'INVALID_KEY' })
+    await expect(one.refund('key', { ...verdict } as Anything)).rejects.toMatchObject({ code: 'INVALID_POLICY' })
+    expect((await one.peek('key')).remaining).toBe(4)
+    expect(await one.refund('key', verdict)).toBe(true)
+    expect((await one.peek('key')).remaining).toBe(5)
+  })
+
+  test('a refusal and a peek have nothing to give back', async () => {
+    const limiter = createLimiter({ limit: 1, window: '1m' })
+    await limiter.consume('key')
+    expect(await limiter.refund('key', await limiter.consume('key'))).toBe(false)
+    expect(await limiter.refund('key', await limiter.peek('key'))).toBe(false)
+    expect((await limiter.peek('key')).remaining).toBe(0)
+  })
+})
+
+test('long keys differ to their last character, and are kept short', async () => {
+  const asked: string[] = []
+  const store = memoryStore()
+  const limiter = createLimiter({
+    limit: 1,
+    window: '1m',
+    store: {
+      decide(ask) {
+        asked.push(...ask.identities)
+        return store.decide(ask)
+      },
+      reset: (plan, identities) => store.reset(plan, identities),
+      block: (policy, identity, forMs, reason) => store.block(policy, identity, forMs, reason),
+      unblock: (policy, identity) => store.unblock(policy, identity),
+      close: () => store.close(),
+    },
+  })
+  const long = 'x'.repeat(10_000)
+  expect((await limiter.consume(`${long}1`)).allowed).toBe(true)
+  expect((await limiter.consume(`${long}2`)).allowed).toBe(true)
+  expect((await limiter.consume(`${long}1`)).allowed).toBe(false)
+  for (const identity of asked) expect(identity.length).toBeLessThan(300)
+  await limiter.block(`${long}3`, { for: '1m' })
+  expect((await limiter.consume(`${long}3`)).reason).toBe('blocked')
+})

@@ -1,0 +1,23 @@
+// Pass: puts in the place of variables that never change what they are declared with, where that is a literal or another
+// variable that never changes.
+import { isLiteral } from '../facts/literals.js'
+import { targetsIn, usesIn } from '../facts/uses.js'
+import { rewrite } from '../tree/walk.js'
+
+/** @import { Chunk, Local } from '../tree/nodes.js' */
+
+/** @param {Chunk} chunk */
+export function propagateValues(chunk) {
+  const uses = usesIn(chunk)
+  const isConstant = (/** @type {Local} */ local) => (uses.get(local)?.writes ?? 0) === 0
+  const targets = targetsIn(chunk)
+  rewrite(chunk, {
+    expression: (node) => {
+      if (node.type !== 'Identifier' || !node.local || targets.has(node) || !isConstant(node.local)) return node
+      const init = uses.get(node.local)?.init
+      if (!init) return node
+      const isOther = init.type === 'Identifier' && init.local && isConstant(init.local)
+      return isLiteral(init) || isOther ? { ...init } : node
+    },
+  })
+}
