@@ -25,7 +25,9 @@ const documents = ['README.md', ...markdownIn('docs'), ...packages].map((name) =
 }))
 
 /** Blocks with packages that declare members of a framework's types which ours declare too: type-checked each by itself. */
-const apart = documents.flatMap(({ blocks }) => blocks.filter(({ code }) => code.includes("from '@fastify/rate-limit'")))
+const apart = documents.flatMap(({ blocks }) =>
+  blocks.filter(({ code }) => code.includes("from '@fastify/rate-limit'")),
+)
 
 /** What the tests add to the blocks of a document, at the same path in `beside/`. */
 function sidecarsBeside(name: string): ReturnType<typeof sidecarsOf> {
