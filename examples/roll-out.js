@@ -1,12 +1,13 @@
 // @ts-check
-// A new limit, without anyone being hurt by it: first it only reports whom it would have refused, then it is enforced
-// for a tenth of all clients. Which tenth is a matter of their keys and of a secret, the same ones every time: without the
-// secret, clients could choose a key that is left out.
+// Rolls a new limit out in two steps: first it only reports which requests it would have refused, then it is enforced for
+// a tenth of all clients. Their keys and a secret choose the tenth, so that clients cannot pick a key that is left out. The
+// secret is the same in all processes and at every start; without one in the environment, each start chooses anew.
 //
-//   node roll-out.js
-//   for i in 1 2 3 4; do curl -i localhost:3000/reported; done     # all get through
-//   curl localhost:3000/would-have-refused                         # and these would not have
+//   ROLL_OUT_SALT=$(openssl rand -hex 16) node roll-out.js
+//   for i in 1 2 3 4; do curl -i localhost:3000/reported; done     # all pass
+//   curl localhost:3000/would-have-refused                         # how many would not have passed
 //   for i in 1 2 3 4; do curl -i -H 'x-api-key: key-7' localhost:3000/tenth; done
+import { randomUUID } from 'node:crypto'
 import { byHeader, rateLimit } from '@sluice/express'
 import express from 'express'
 
@@ -37,7 +38,7 @@ app.get('/would-have-refused', (_req, res) => {
 
 /** Keys that the server knows. */
 const keys = new Set(Array.from({ length: 100 }, (_, n) => `key-${n}`))
-const enforceSalt = process.env.ROLL_OUT_SALT ?? 'for development'
+const enforceSalt = process.env.ROLL_OUT_SALT ?? randomUUID()
 
 app.get(
   '/tenth',

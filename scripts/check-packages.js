@@ -29,12 +29,13 @@ const LARGEST_TARBALL = 180_000
  *
  * @param {string[]} files paths inside the package
  * @param {string[]} modules of its source, without endings: `limits/limit`
+ * @param {string[]} [programs] that it installs, by their paths
  * @returns {string[]}
  */
-export function problemsOfContents(files, modules) {
+export function problemsOfContents(files, modules, programs = []) {
   const present = new Set(files)
   const typed = modules.map((module) => `dist/types/${module}.d.ts`)
-  const wanted = ['package.json', 'LICENSE', 'README.md', 'dist/types/package.json', ...ENTRY, ...typed]
+  const wanted = ['package.json', 'LICENSE', 'README.md', 'dist/types/package.json', ...ENTRY, ...typed, ...programs]
   const missing = wanted.filter((file) => !present.has(file)).map((file) => `${file} is missing`)
   const strays = files.filter((file) => !wanted.includes(file)).map((file) => `${file} does not belong in the package`)
   return [...missing, ...strays]
@@ -85,6 +86,35 @@ function modulesOf(name) {
   return filesIn(join(root, 'packages', name, 'src')).map((file) => file.replace(/\.ts$/, ''))
 }
 
+/**
+ * The programs that a package installs, by name, as paths within it.
+ *
+ * @param {string} folder of the unpacked package
+ * @returns {Record<string, string>}
+ */
+function programsOf(folder) {
+  const { bin = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  return Object.fromEntries(Object.entries(bin).map(([name, file]) => [name, String(file).replace('./', '')]))
+}
+
+/**
+ * Starts each program of a package as a user would, without a terminal or anything to work on.
+ *
+ * @param {string} folder of the unpacked package
+ */
+async function startPrograms(folder) {
+  const { version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  for (const [name, file] of Object.entries(programsOf(folder))) {
+    const program = join(folder, file)
+    // npm links programs as they are: without this they do not start.
+    if ((statSync(program).mode & 0o111) === 0) throw new Error(`${name}: ${file} is not executable`)
+    const said = await run(program, ['--version'], { quiet: true })
+    if (said.trim() !== version) throw new Error(`${name} --version: expected ${version}, got ${said}`)
+    await run(program, ['--help'], { quiet: true })
+    console.log(`${name} starts from the tarball`)
+  }
+}
+
 /** How a user's TypeScript resolves packages: from CommonJS, from an ES module, and for a bundler. */
 const COMPILERS = [
   { file: 'typed.cts', options: { module: 'node16', moduleResolution: 'node16' } },
@@ -128,7 +158,7 @@ await whenStarted(import.meta.url, async () => {
   for (const name of names) packages.push(await packAndUnpack(name))
 
   for (const { name, folder, tarball } of packages) {
-    const problems = problemsOfContents(filesIn(folder), modulesOf(name))
+    const problems = problemsOfContents(filesIn(folder), modulesOf(name), Object.values(programsOf(folder)))
     const { size } = statSync(tarball)
     if (size > LARGEST_TARBALL) problems.push(`the tarball has ${size} bytes, more than ${LARGEST_TARBALL}`)
     if (problems.length > 0) throw new Error(`@sluice/${name}:\n${problems.join('\n')}`)
@@ -139,5 +169,6 @@ await whenStarted(import.meta.url, async () => {
     await run('attw', [tarball, '--no-emoji', '--no-color'], { quiet: true })
     console.log(`@sluice/${name}: contents, publint and arethetypeswrong are fine`)
   }
+  for (const { folder } of packages) await startPrograms(folder)
   await serveUsers()
 })

@@ -1,13 +1,25 @@
 import { fileURLToPath } from 'node:url'
 import { configDefaults, defineConfig } from 'vitest/config'
 
-// Tests run on the packages' source, or with SLUICE_TEST=built on what users would install.
-const subject = process.env.SLUICE_TEST === 'built' ? 'built' : 'source'
-// These conditions reach Node's own require too, so 'import' must not be among them.
-const conditions = subject === 'built' ? ['node'] : ['@sluice/source', 'node']
+/** What users meet: `npm test` tries it on what is built, as they install it. */
+const OF_USERS = ['contract', 'http', 'packages', 'redis/contract', 'redis/http', 'redis/processes']
+/** What needs nothing but Node. */
+const QUICK = ['unit', 'contract', 'http']
 
-// These look for mistakes in what is written, at length, and find in what is built from it what they find there.
-const atLength = ['bench', 'build', 'fuzz', 'interleavings', 'mutation']
+/** Which files run, on what, by SLUICE_TEST. Without it: all, or those that the command line names, on the source. */
+const SETS: Record<string, { built: boolean; folders?: string[]; without?: string[] }> = {
+  all: { built: false },
+  quick: { built: false, folders: QUICK },
+  source: { built: false, without: OF_USERS },
+  built: { built: true, folders: OF_USERS },
+}
+const name = process.env.SLUICE_TEST ?? 'all'
+const set = SETS[name]
+if (!set) throw new Error(`SLUICE_TEST: expected ${Object.keys(SETS).join(', ')}; got ${name}`)
+
+// These conditions reach Node's own require too, so 'import' must not be among them.
+const conditions = set.built ? ['node'] : ['@sluice/source', 'node']
+const filesIn = (folder: string) => `${folder}/**/*.test.ts`
 
 // Tests of the tools that build the packages.
 const TOOLS = '../tools/*/test/**/*.test.ts'
@@ -16,24 +28,20 @@ export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    include: ['**/*.test.ts', TOOLS],
-    exclude: [
-      ...configDefaults.exclude,
-      ...(subject === 'built' ? [TOOLS, ...atLength.map((folder) => `${folder}/**`)] : []),
-    ],
-    // Most tests wait for most of their time, so that two cores do for three; more at once would make those fail by turns that
-    // measure deadlines.
+    include: set.folders?.map(filesIn) ?? ['**/*.test.ts', TOOLS],
+    exclude: [...configDefaults.exclude, ...(set.without ?? []).map(filesIn)],
+    // Many tests wait for most of their time, so that two cores do for three.
     maxWorkers: 3,
-    // Only what hangs takes so long, also on a machine that does many other things.
+    // Only what hangs takes so long, also on a machine that does many other things at once.
     testTimeout: 300_000,
-    hookTimeout: 120_000,
+    hookTimeout: 300_000,
     expect: { poll: { timeout: 15_000 } },
     // Packages as built are loaded by Node itself, as a user's are.
     server: { deps: { external: [/\/packages\/[^/]+\/dist\//] } },
     // scripts/test-report.js adds these up.
     reporters: [
       'default',
-      ['json', { outputFile: fileURLToPath(new URL(`../.tmp/reports/${subject}.json`, import.meta.url)) }],
+      ['json', { outputFile: fileURLToPath(new URL(`../.tmp/reports/${name}.json`, import.meta.url)) }],
     ],
   },
 })

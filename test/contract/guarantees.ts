@@ -11,6 +11,7 @@ import {
 } from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { byEffort } from '../support/effort.js'
 import type { LimitSpec } from '../support/oracle/spec.js'
 import { limitOf } from './limit-of.js'
 import { Clock, freshKey, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
@@ -26,14 +27,14 @@ export function guaranteesContract(under: StoreUnderTest): void {
   afterAll(() => store.close())
 
   describe(`guarantees on ${under.name}`, () => {
+    const count = Math.round(byEffort({ quick: 10_000, usual: 100_000, full: 100_000 }) * (under.effort ?? 1))
     for (const [shape, gaps] of Object.entries(SHAPES)) {
-      test(`no window holds more than 1/s + 20/min + 200/h + 800/day allow: 100,000 ${shape}`, {
+      test(`no window holds more than 1/s + 20/min + 200/h + 800/day allow: ${count} ${shape}`, {
         timeout: 300_000,
       }, async () => {
         const limits = [perSecond(1), perMinute(20), perHour(200), perDay(800)]
         const limiter = createLimiter({ store, limits })
         const key = freshKey()
-        const count = Math.round(100_000 * (under.effort ?? 1))
         const next = gaps(lcg(count))
         const admitted: number[] = []
         clock.now = MIDNIGHT

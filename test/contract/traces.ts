@@ -1,11 +1,12 @@
 import type { Limiter, Verdict } from '@sluice/core'
 import fc from 'fast-check'
+import { byEffort } from '../support/effort.js'
 import { capacityOf } from '../support/oracle/oracle.js'
 import type { LimitSpec } from '../support/oracle/spec.js'
 import { type Clock, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
 
 /** Random runs per property; more for a longer look: `SLUICE_RUNS=5000`. */
-const RUNS = Number(process.env.SLUICE_RUNS ?? 100)
+const RUNS = Number(process.env.SLUICE_RUNS ?? byEffort({ quick: 20, usual: 60, full: 1000 }))
 /** Set to what a failure printed to see it again. */
 const SEED = process.env.SLUICE_SEED === undefined ? {} : { seed: Number(process.env.SLUICE_SEED) }
 

@@ -77,7 +77,7 @@ describe.each(Object.entries(CLIENTS))('%s', (_client, makeDispatcher) => {
     }
     const visit = async (url: string, answers: () => readonly number[]) => {
       // On a slow machine a window may end before the patient client comes: then it has nothing to be patient with.
-      for (let round = 0; round < 4 && !answers().includes(429); round++) {
+      for (let round = 0; round < 50 && !answers().includes(429); round++) {
         await refuse(url)
         const response = await request(url, { dispatcher: patient, headers: { 'x-patient': 'yes' } })
         expect([url, response.statusCode, await response.body.text()]).toEqual([url, 200, 'done'])

@@ -108,3 +108,18 @@ test.each([
   expect((await ask(port, '/', { ...client, ...own })).status).toBe(200)
   expect((await ask(port, '/', client)).status).toBe(status)
 })
+
+test('clients that never read their responses keep no other response from being learned for longer than 10 s', async () => {
+  const big = Buffer.alloc(16 * 1024 * 1024)
+  const port = await start(learning(18), (req, res) => void res.send(req.path === '/' ? 'page' : big))
+  for (let n = 0; n < 16; n++) {
+    const stuck = get({ port, path: `/${n}`, host: '127.0.0.1', agent: false })
+    const [response] = (await once(stuck, 'response')) as [IncomingMessage]
+    response.pause()
+    closing.push(() => stuck.destroy())
+  }
+  await ask(port, '/')
+  vi.advanceTimersByTime(10_001)
+  await ask(port, '/')
+  expect(await ask(port, '/')).toEqual({ status: 200, text: 'page' })
+})

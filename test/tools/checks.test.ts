@@ -63,6 +63,11 @@ describe('the contents of a package', () => {
     expect(problemsOfContents(files, modules)).toEqual([`${missing} is missing`])
   })
 
+  test('are fine with a program that it installs, and lack one that is missing', () => {
+    expect(problemsOfContents([...sound, 'bin/tool.cjs'], modules, ['bin/tool.cjs'])).toEqual([])
+    expect(problemsOfContents(sound, modules, ['bin/tool.cjs'])).toEqual(['bin/tool.cjs is missing'])
+  })
+
   test.each(['dist/old.js', 'dist/types/old.d.ts', 'src/index.ts', 'tsconfig.json'])('may not hold %s', (stray) => {
     expect(problemsOfContents([...sound, stray], modules)).toEqual([`${stray} does not belong in the package`])
   })

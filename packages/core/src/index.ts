@@ -1,9 +1,10 @@
 export { enforce } from './http/adapter/enforce.js'
 export { asFailure } from './http/adapter/failure.js'
 export { decoratorFor, type HandlerDecorator, limiterOf } from './http/adapter/method-decorator.js'
-export { runBehind } from './http/adapter/run-behind.js'
+export { runAfterMiddleware } from './http/adapter/run-after-middleware.js'
+export { writeOutcome } from './http/adapter/write-outcome.js'
 export type { CountFunction, CountOption } from './http/charging/counting.js'
-export { handledBy, releasePermits } from './http/charging/permits.js'
+export { holdPermitsUntil, releasePermits } from './http/charging/permits.js'
 export type { EnforcementOptions } from './http/guard/enforcement.js'
 export { createGuard, type Guard, type Outcome } from './http/guard/guard.js'
 export type { InvalidOption } from './http/guard/invalid.js'
@@ -25,12 +26,10 @@ export {
   type UserOptions,
 } from './http/identity/extractors.js'
 export { byIp, type IpOptions } from './http/identity/ip.js'
-export { warnOfOpenProxy } from './http/identity/open-proxy.js'
 export { byRoute, type RouteOptions } from './http/identity/route.js'
 export { noSignedCookies, signedCookieText } from './http/identity/signed-cookie.js'
 export { type DegradeOptions, degrade } from './http/responders/degrade.js'
 export { type DelayOptions, delay } from './http/responders/delay.js'
-export type { LinedUp, TurnOptions } from './http/responders/line-up.js'
 export { type QueueOptions, queue } from './http/responders/queue.js'
 export { type RejectBody, type RejectOptions, reject } from './http/responders/reject.js'
 export type {
@@ -45,6 +44,7 @@ export type {
 export { type ShadowBody, type ShadowOptions, shadow } from './http/responders/shadow.js'
 export { type TarpitOptions, tarpit } from './http/responders/tarpit.js'
 export { type ThrottleOptions, throttle } from './http/responders/throttle.js'
+export type { TurnOptions, TurnResult } from './http/responders/turn.js'
 export { streamEnd } from './http/response/handler-end.js'
 export type { UnavailableOptions } from './limiter/fallback.js'
 export { type BlockOptions, type CostOptions, createLimiter, Limiter, type LimiterOptions } from './limiter/limiter.js'
@@ -79,8 +79,17 @@ export { type SlidingWindowOptions, slidingWindow } from './policy/limits/slidin
 export type { PolicyOptions } from './policy/policy.js'
 export type { PriorityOption } from './policy/priority.js'
 export type { StoreState } from './redis/breaker.js'
+export { KEY_LAYOUT } from './redis/scripts/keys.js'
+export { commandsNeeded } from './redis/scripts/probe.js'
 export { type RedisStore, type RedisStoreOptions, redisStore } from './redis/store.js'
-export { type HttpContext, headerText, pathOf, type RawResponse, RequestContext } from './request/context.js'
+export {
+  type HttpContext,
+  headerText,
+  type ProxyTrust,
+  pathOf,
+  type RawResponse,
+  RequestContext,
+} from './request/context.js'
 export type { Identity, IdentityByKind, KeyValue } from './store/identity.js'
 export type {
   BlockReport,

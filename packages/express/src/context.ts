@@ -1,4 +1,4 @@
-import { headerText, noSignedCookies, RequestContext, signedCookieText, warnOfOpenProxy } from '@sluice/core'
+import { noSignedCookies, type ProxyTrust, RequestContext, signedCookieText } from '@sluice/core'
 import type { Request, Response } from 'express'
 
 /** Express's answers to what the core asks of a request. */
@@ -12,15 +12,14 @@ export class ExpressContext extends RequestContext<Request> {
 
   /** By the app's `trust proxy` setting. */
   get ip(): string | undefined {
-    const { app } = this.request
-    if (app.settings['trust proxy'] === true) {
-      warnOfOpenProxy(app, "app.set('trust proxy', true)", 'name your proxies, or how many there are')
-    }
     return this.request.ip
   }
 
-  get trustsProxies(): boolean {
-    return Boolean(this.request.app.settings['trust proxy'])
+  get proxyTrust(): ProxyTrust {
+    const { app } = this.request
+    const setting: unknown = app.settings['trust proxy']
+    if (setting !== true) return setting ? 'named' : 'none'
+    return { everyone: "app.set('trust proxy', true)", remedy: 'name your proxies, or how many there are', app }
   }
 
   /**
@@ -48,12 +47,8 @@ export class ExpressContext extends RequestContext<Request> {
     return Object.hasOwn(signedCookies, name) ? signedCookieText(signedCookies[name]) : undefined
   }
 
-  getResponseHeader(name: string): string | undefined {
-    return headerText(this.response.getHeader(name))
-  }
-
-  /** Files are sent by what fails where headers have been sent. */
-  silence(): void {
+  /** `res.sendFile` fails once headers have been sent. */
+  disableResponse(): void {
     this.response.sendFile = (...args: unknown[]) => {
       const callback = args.at(-1)
       if (typeof callback === 'function') process.nextTick(callback as () => void)

@@ -1,4 +1,4 @@
-import { asFailure, decoratorFor, type HandlerDecorator, handledBy, runBehind } from '@sluice/core'
+import { asFailure, decoratorFor, type HandlerDecorator, holdPermitsUntil, runAfterMiddleware } from '@sluice/core'
 import type { NextFunction, Request, Response } from 'express'
 import { type ExpressRateLimitOptions, rateLimit } from './rate-limit.js'
 
@@ -25,12 +25,12 @@ export function RateLimited(options: ExpressRateLimitOptions): HandlerDecorator<
       ;(next as (...outcome: unknown[]) => void)(...outcome)
     }
     try {
-      await runBehind(
+      await runAfterMiddleware(
         (goOn) => limiter(req, res, goOn),
         () => {
           const result = method(req, res, once as NextFunction)
           // What it has handed on to `next` is not done when it is.
-          handledBy(res, result, () => !isCalled)
+          holdPermitsUntil(res, result, () => !isCalled)
           return result
         },
         res,

@@ -1,5 +1,12 @@
-import { pipeline } from 'node:stream'
-import { createGuard, enforce, type Guard, type Outcome, type RateLimitOptions, type Verdict } from '@sluice/core'
+import {
+  createGuard,
+  enforce,
+  type Guard,
+  type Outcome,
+  type RateLimitOptions,
+  type Verdict,
+  writeOutcome,
+} from '@sluice/core'
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { ExpressContext } from './context.js'
 
@@ -36,17 +43,15 @@ export function rateLimit(options: ExpressRateLimitOptions): RateLimitHandler {
   return Object.assign(named.rateLimit, { limiter: guard.limiter })
 }
 
-function write({ verdict, headers, reply }: Outcome, { request: req, response: res }: ExpressContext): void {
+function write(outcome: Outcome, { request: req, response: res }: ExpressContext): void {
+  const { verdict, headers, reply } = outcome
   if (verdict) req.rateLimit = verdict
+  const isSent = typeof reply?.body === 'string' || reply?.body instanceof Uint8Array
+  if (!reply?.likeHandler || !isSent) {
+    writeOutcome(outcome, res)
+    return
+  }
   for (const [name, value] of headers) res.setHeader(name, value)
-  if (!reply) return
-  res.status(reply.status)
-  const { body, likeHandler } = reply
-  if (typeof body !== 'string' && !(body instanceof Uint8Array)) pipeline(body, res, ignore)
-  // With an ETag, and 304 to who has it, like most handlers.
-  else if (likeHandler) res.send(typeof body === 'string' ? body : Buffer.from(body))
-  else res.end(body)
+  // With an ETag, and 304 to conditional requests, like most handlers.
+  res.status(reply.status).send(typeof reply.body === 'string' ? reply.body : Buffer.from(reply.body as Uint8Array))
 }
-
-/** A stream that fails has ended the response by then. */
-function ignore(): void {}

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { headerText, noSignedCookies, RequestContext, warnOfOpenProxy } from '@sluice/core'
+import { headerText, noSignedCookies, type ProxyTrust, RequestContext } from '@sluice/core'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** Fastify's answers to what the core asks of a request. */
@@ -17,19 +17,17 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
 
   /** By the app's `trustProxy` setting. */
   get ip(): string | undefined {
-    const { server } = this.request.server
-    if (!seen.has(server)) {
-      seen.add(server)
-      if (trustsEveryone(this.request)) {
-        warnOfOpenProxy(server, 'trustProxy: true', 'name your proxies')
-      }
-    }
     return this.request.ip
   }
 
-  /** Fastify has `ips` where it trusts a proxy. */
-  get trustsProxies(): boolean {
-    return this.request.ips !== undefined
+  get proxyTrust(): ProxyTrust {
+    const { server } = this.request.server
+    let trust = trusts.get(server)
+    if (trust === undefined) {
+      trust = trustOf(this.request, server)
+      trusts.set(server, trust)
+    }
+    return trust
   }
 
   /** All paths without a route share one name. */
@@ -45,15 +43,15 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
     return (signed && unsignCookie.call(this.request, signed).value) || undefined
   }
 
-  getResponseHeader(name: string): string | undefined {
+  override getResponseHeader(name: string): string | undefined {
     return headerText(this.reply.getHeader(name))
   }
 
   /** Fastify leaves a stream that is sent too late open, and what it holds. */
-  silence(): void {
+  disableResponse(): void {
     this.reply.send = function send(this: FastifyReply, payload?: unknown) {
       discard(payload)
-      // Tells that the handler has answered, by which its permits are released. Sends nothing.
+      // Marks the handler as done, so that its permits are released. Sends nothing.
       this.raw.end()
       return this
     }
@@ -72,18 +70,14 @@ interface CookieSupport {
   unsignCookie(value: string): { readonly valid: boolean; readonly value: string | null }
 }
 
-/** What @fastify/cookie adds to requests. */
-interface CookieSupport {
-  readonly cookies: Readonly<Record<string, string | undefined>> | null
-  unsignCookie(value: string): { readonly valid: boolean; readonly value: string | null }
-}
+/** By server: the setting never changes. */
+const trusts = new WeakMap<object, ProxyTrust>()
 
-/** Servers that have been looked at. */
-const seen = new WeakSet<object>()
-
-/** Fastify does not show what `trustProxy` is; what it makes of a request that came through anybody does. */
-function trustsEveryone(request: FastifyRequest): boolean {
+/** Fastify does not show what `trustProxy` is. Requests have `ips` where it is set; what it makes of one tells the rest. */
+function trustOf(request: FastifyRequest, app: object): ProxyTrust {
+  if (request.ips === undefined) return 'none'
   const hops = Array.from({ length: 64 }, (_, i) => `203.0.113.${i}`)
   const raw = { headers: { 'x-forwarded-for': hops.join(', ') }, socket: { remoteAddress: '198.51.100.1' } }
-  return Object.create(request, { raw: { value: raw } }).ip === hops[0]
+  const isOpen = Object.create(request, { raw: { value: raw } }).ip === hops[0]
+  return isOpen ? { everyone: 'trustProxy: true', remedy: 'name your proxies', app } : 'named'
 }

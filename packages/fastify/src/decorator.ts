@@ -1,4 +1,4 @@
-import { decoratorFor, type HandlerDecorator, handledBy, runBehind } from '@sluice/core'
+import { decoratorFor, type HandlerDecorator, holdPermitsUntil, runAfterMiddleware } from '@sluice/core'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type FastifyRateLimitOptions, rateLimitHook } from './hook.js'
 
@@ -20,11 +20,11 @@ export function RateLimited(options: FastifyRateLimitOptions): HandlerDecorator<
   return decoratorFor(options, rateLimitHook, (hook, method: FastifyHandler, [request, reply]) => {
     // Called by hand, with no more than the method itself uses.
     if (reply === undefined) throw new TypeError('RateLimited: expected the method to be called with (request, reply)')
-    return runBehind(
+    return runAfterMiddleware(
       (goOn) => hook(request, reply, goOn),
       () => {
         const result = method(request, reply)
-        if (result !== reply) handledBy(reply.raw, result, () => !isHijacked(reply))
+        if (result !== reply) holdPermitsUntil(reply.raw, result, () => !isHijacked(reply))
         // It answers by `reply.send`, maybe later. Fastify wants that said where there may be a promise.
         return result === undefined ? reply : result
       },

@@ -1,4 +1,4 @@
-import { headerText, noSignedCookies, RequestContext, warnOfOpenProxy } from '@sluice/core'
+import { noSignedCookies, type ProxyTrust, RequestContext } from '@sluice/core'
 import type { Context } from 'koa'
 
 /** Koa's answers to what the core asks of a request. */
@@ -9,15 +9,17 @@ export class KoaContext extends RequestContext<Context> {
 
   /** By the app's `proxy` settings. */
   get ip(): string | undefined {
-    const { app } = this.request
-    if (app.proxy && !(app.maxIpsCount > 0)) {
-      warnOfOpenProxy(app, 'app.proxy without maxIpsCount', 'set maxIpsCount to how many proxies there are')
-    }
     return this.request.ip
   }
 
-  get trustsProxies(): boolean {
-    return this.request.app.proxy
+  get proxyTrust(): ProxyTrust {
+    const { app } = this.request
+    if (!app.proxy || app.maxIpsCount > 0) return app.proxy ? 'named' : 'none'
+    return {
+      everyone: 'app.proxy without maxIpsCount',
+      remedy: 'set maxIpsCount to how many proxies there are',
+      app,
+    }
   }
 
   /** Known to middleware on a route of `@koa/router`. */
@@ -30,9 +32,5 @@ export class KoaContext extends RequestContext<Context> {
   signedCookie(name: string): string | undefined {
     if (!this.request.app.keys) throw noSignedCookies('set app.keys')
     return this.request.cookies.get(name, { signed: true })
-  }
-
-  getResponseHeader(name: string): string | undefined {
-    return headerText(this.request.res.getHeader(name))
   }
 }

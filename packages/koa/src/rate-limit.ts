@@ -3,7 +3,7 @@ import {
   asFailure,
   createGuard,
   type Guard,
-  handledBy,
+  holdPermitsUntil,
   type Outcome,
   type RateLimitOptions,
   streamEnd,
@@ -71,7 +71,7 @@ function goOnFreely(outcome: Outcome, ctx: Context, next: Next): Promise<void> |
 /** The same for a limiter with permits, which a handler whose client has left holds until it is done. */
 function goOnHolding(outcome: Outcome, ctx: Context, next: Next): Promise<void> | undefined {
   const handled = goOnFreely(outcome, ctx, next)
-  if (handled && outcome.verdict) handledBy(ctx.res, handled, () => isDone(ctx), outcome.verdict)
+  if (handled && outcome.verdict) holdPermitsUntil(ctx.res, handled, () => isDone(ctx), outcome.verdict)
   return handled
 }
 

@@ -17,7 +17,7 @@ const CALM_MS = effort.of(600, 250)
 const BEYOND_DEADLINE_MS = effort.of(300, 5000)
 
 describe(`under load, over ioredis and redis (seed ${effort.seed}), while`, () => {
-  test.each(effort.chosen(Object.keys(SCENARIOS), 3))(
+  test.each(effort.chosen(Object.keys(SCENARIOS)))(
     '%s: every decision comes in time, none too many, and soon by the store again',
     { timeout: 300_000 },
     async (name) => {

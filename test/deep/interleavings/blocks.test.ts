@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { type Owned, singleClients } from '../../support/clients.js'
+import { byEffort } from '../../support/effort.js'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
 import { type BlocksOptions, BlocksWorld } from './support/blocks-world.js'
 import { explore } from './support/explore.js'
@@ -30,8 +31,9 @@ afterEach(() => {
 const exploreBlocks = (options: BlocksOptions) => explore(() => BlocksWorld.make(client.client, options))
 
 test('a block holds for every decision that is asked for after it, whatever a store remembers', async () => {
-  const { schedules } = await exploreBlocks({ decisions: 2, deeds: ['block'], forgets: true })
-  expect(schedules).toBeGreaterThan(5000)
+  const decisions = byEffort({ usual: 1, full: 2 })
+  const { schedules } = await exploreBlocks({ decisions, deeds: ['block'], forgets: true })
+  expect(schedules).toBeGreaterThan(byEffort({ usual: 50, full: 5000 }))
 })
 
 test('a block is over when it is lifted, and holds again with the next', async () => {
@@ -40,8 +42,9 @@ test('a block is over when it is lifted, and holds again with the next', async (
 })
 
 test('a block holds in the process that blocks, too, until it ends', async () => {
-  const { schedules } = await exploreBlocks({ decisions: 1, beside: 1, deeds: ['block'], ends: true })
-  expect(schedules).toBeGreaterThan(1000)
+  const ends = byEffort({ usual: false, full: true })
+  const { schedules } = await exploreBlocks({ decisions: 1, beside: 1, deeds: ['block'], ends })
+  expect(schedules).toBeGreaterThan(byEffort({ usual: 50, full: 1000 }))
 })
 
 test('a block holds when Redis loses its scripts at any moment, and nothing is charged twice', async () => {

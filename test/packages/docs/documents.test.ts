@@ -146,12 +146,15 @@ test('every sidecar lies beside a document', () => {
   for (const file of files) expect(documents.map(({ name }) => name)).toContain(file)
 })
 
-/** Lists, and commands that have a test of their own. */
-const WITHOUT_BLOCKS = ['docs/examples.md', 'docs/limitations.md', 'docs/production-checklist.md', 'docs/index.md']
+/** What these show is typed into a terminal, and `test/cli` or `demo.test.ts` tries it. */
+const OF_COMMANDS = ['docs/doctor.md', 'docs/examples.md', 'packages/cli/README.md']
+
+/** Lists. */
+const WITHOUT_BLOCKS = ['docs/index.md', 'docs/limitations.md', 'docs/production-checklist.md']
 
 test('the documentation has blocks, each in a language that is run', () => {
-  expect(documents.map(({ name }) => name)).toContain('README.md')
-  for (const { name, blocks } of documents) {
-    if (!WITHOUT_BLOCKS.includes(name)) expect(blocks.length, name).toBeGreaterThan(0)
-  }
+  const names = documents.map(({ name }) => name)
+  expect(names).toEqual(expect.arrayContaining(['README.md', ...OF_COMMANDS]))
+  const without = documents.filter(({ blocks }) => blocks.length === 0).map(({ name }) => name)
+  expect(without.sort()).toEqual([...OF_COMMANDS, ...WITHOUT_BLOCKS].sort())
 })

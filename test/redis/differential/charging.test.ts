@@ -16,10 +16,11 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Clock, freshKey } from '../../contract/store-under-test.js'
 import { said } from '../../contract/traces.js'
+import { byEffort } from '../../support/effort.js'
 import { insist } from '../../support/outages.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 
-const RUNS = Number(process.env.SLUICE_RUNS ?? 150)
+const RUNS = Number(process.env.SLUICE_RUNS ?? byEffort({ usual: 60, full: 1500 }))
 
 const { client } = await redisForTests()
 

@@ -2,11 +2,12 @@ import { createLimiter, type Limiter, memoryStore, redisStore, type Verdict } fr
 import { expect, test } from 'vitest'
 import { POLICIES, randomFrom, waysToDeny } from '../../contract/policies.js'
 import { Clock } from '../../contract/store-under-test.js'
+import { byEffort } from '../../support/effort.js'
 import { insist } from '../../support/outages.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 
 /** Steps in all, spread evenly over the policies below; more for a longer look. */
-const STEPS = Number(process.env.SLUICE_STEPS ?? 50_000)
+const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 20_000, full: 250_000 }))
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
 
 const { client } = await redisForTests()

@@ -8,11 +8,12 @@ import { afterAll, expect, test } from 'vitest'
 import { POLICIES, randomFrom, waysToDeny } from '../../contract/policies.js'
 import { Clock } from '../../contract/store-under-test.js'
 import { ownedIoredis } from '../../support/clients.js'
+import { byEffort } from '../../support/effort.js'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
 import { openStore } from '../../support/stores.js'
 
 /** Steps in all, spread evenly over the policies below. */
-const STEPS = Number(process.env.SLUICE_STEPS ?? 6000)
+const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 3000, full: 30_000 }))
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
 
 const lua = join(import.meta.dirname, '../../../lua')

@@ -139,7 +139,7 @@ describe('lines of several limits', () => {
         }
         for (let i = 2; i < served.length; i++) expect(at(served, i) - at(served, i - 2)).toBeGreaterThanOrEqual(80)
         // Only what has been charged is there, and nobody waits.
-        expect(limiter.hasLine({ user: 'ann' }, undefined)).toBe(false)
+        expect(limiter.hasQueues).toBe(false)
         expect((await limiter.peek({ user: 'ann' })).remaining).toBe(1)
       }),
       { numRuns: 60 },

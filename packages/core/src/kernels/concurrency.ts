@@ -1,15 +1,15 @@
 /**
- * Places in flight. Each taken place is a lease that ends at its own instant unless it is renewed or
- * freed first, so a crashed holder gives its place back by itself.
+ * Permits in flight. Each permit ends at its own instant unless it is renewed or released before, so that the permits
+ * of a crashed holder free themselves.
  *
- * State: the instants at which leases end, in ms, soonest first. A lease counts while its end lies ahead of
- * now, and for no longer than the `ttlMs` it could have been taken for.
+ * State: the instants at which permits end, in ms, soonest first. A permit counts while its end lies ahead of now, and
+ * for no longer than the `ttlMs` that it was taken for.
  *
- * Holds in every order of taking, renewing, freeing, lapsing and dying (`test/deep/interleavings/places.test.ts`): never
- * more places are held than there are, each is freed once, and freeing one that has lapsed frees nobody else's.
+ * Holds in every order of taking, renewing, releasing, expiring and crashing (`test/deep/interleavings/places.test.ts`):
+ * never more permits are held than the limit, each is released once, and releasing an expired permit releases no other.
  */
 
-/** The index of the first lease that counts. */
+/** The index of the first permit that counts. */
 export function firstHeld(ends: readonly number[], now: number): number {
   let low = 0
   let high = ends.length
@@ -21,7 +21,7 @@ export function firstHeld(ends: readonly number[], now: number): number {
   return low
 }
 
-/** Milliseconds until `cost` places are free if nobody renews or frees any: 0 now, -1 never. `first`: see `firstHeld`. */
+/** Milliseconds until `cost` permits are free if none is renewed or released: 0 now, -1 never. `first`: see `firstHeld`. */
 export function waitFor(
   ends: readonly number[],
   first: number,

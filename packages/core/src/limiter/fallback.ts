@@ -10,25 +10,25 @@ import { type DecidedBy, Verdict } from '../verdict/verdict.js'
 
 export interface UnavailableOptions {
   /**
-   * What decides while the store cannot be reached: the same limits in this process (`local`), or nothing,
-   * and every request is let through (`allow`) or refused (`deny`). Verdicts are of kind `unavailable` then.
+   * What decides while the store cannot be reached: `local` applies the same limits in this process, `allow` admits
+   * and `deny` refuses every request. Such verdicts are of kind `unavailable`.
    * @default 'local'
    */
   readonly onUnavailable?: 'local' | 'allow' | 'deny'
   /**
-   * Beside `local`: the share of its limits that this process enforces, above 0 up to 1. With 1 / the number of
-   * processes all together admit no more than the limits. Rounded down, but each limit is at least 1. @default 1
+   * With `local`: the share of the limits that this process applies, above 0 up to 1. At 1 / the number of
+   * processes, all processes together admit no more than the limits. Rounded down, but each limit is at least 1. @default 1
    */
   readonly share?: number
 }
 
 export const UNAVAILABLE_OPTIONS = ['onUnavailable', 'share'] as const
 
-/** When to come again is not known while nothing decides; by then a store that is back is in use again. */
+/** How long to tell clients to wait while no limit decides. A store that recovers meanwhile is in use again by then. */
 const TRY_AGAIN_MS = 2000
 
-/** What takes decisions in place of a store that cannot be reached. */
-export class StandIn {
+/** Decides during an outage of the store: by a memory store of this process, or by the fixed verdict of `onUnavailable`. */
+export class LocalFallback {
   readonly #mode: 'local' | 'allow' | 'deny'
   readonly #share: number
   readonly #store: Store
@@ -47,7 +47,7 @@ export class StandIn {
     this.#store = store
   }
 
-  /** The verdict on what the store could not be asked, or did not answer. */
+  /** The verdict on a request that the store did not decide. */
   decide(request: StoreRequest, from: DecidedBy): Verdict {
     if (this.#mode !== 'local') return undecided(request, from, this.#mode === 'allow')
     const store = localBeside(this.#store)
@@ -57,12 +57,12 @@ export class StandIn {
     const needs = kept && needsOf(request.costs, kept)
     const { needs: _, ...rest } = request
     const local: StoreRequest = { ...rest, plan, ...(needs && { needs }) }
-    // More than this share ever holds fits the whole, so it is no truth that it never will.
+    // The cost exceeds this share alone: `impossible` would be wrong, as the whole limit can hold it.
     if (isImpossible(local) && !isImpossible(request)) return undecided(request, from, false)
     return decideLocally(store, local, { ...from, kind: 'unavailable', store, kept })
   }
 
-  /** Forgets what was charged here. */
+  /** Forgets what was charged in this process during an outage. */
   reset(plan: ReadablePlan, identities: readonly string[]): void {
     void locals.get(this.#store)?.reset(this.#planOf(plan), identities)
   }
@@ -85,8 +85,8 @@ export function isUnavailable(error: unknown): boolean {
 const locals = new WeakMap<Store, Store>()
 
 /**
- * One for all limiters on a store, since those of one name are one limiter. What it holds is kept until it
- * lapses by itself, beyond the end of an outage: a store that comes and goes gives nobody a fresh quota each time.
+ * One memory store for all limiters on a store, as limiters of one name share their state. It is kept after the outage
+ * until its states expire: a store that fails repeatedly must not hand out a fresh quota each time.
  */
 function localBeside(store: Store): Store {
   let local = locals.get(store)

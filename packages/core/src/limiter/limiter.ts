@@ -1,70 +1,33 @@
 import { memoryStore } from '../memory/store.js'
 import { checkCost, costsOf, keptFor, needsOf, takesNothing } from '../policy/costs.js'
-import { ANONYMOUS_START, GivenIdentities, isData, isPlainObject } from '../policy/given-identities.js'
-import { checkedKey, isMissing } from '../policy/key.js'
-import type { GivenKeys } from '../policy/kinds.js'
-import type { KeyFunction } from '../policy/limits/limit.js'
+import { isPlainObject } from '../policy/given-identities.js'
+import { checkedKey } from '../policy/key.js'
 import type { ReadablePlan } from '../policy/plan.js'
-import { type Plain, POLICY_OPTIONS, Policy, type PolicyChoice, type PolicyOptions } from '../policy/policy.js'
-import { checkPriority } from '../policy/priority.js'
+import { type Plain, POLICY_OPTIONS, type PolicyChoice, type Resolved } from '../policy/policy.js'
+import { Subjects } from '../policy/subjects.js'
 import { choosePolicy } from '../policy/tiers.js'
-import type { HttpContext } from '../request/context.js'
 import type { IdentityByKind, KeyValue } from '../store/identity.js'
-import {
-  type Cell,
-  type Op,
-  PEEK,
-  REFUND,
-  RELEASE,
-  RENEW,
-  type Store,
-  type StoreRequest,
-  type StoreResult,
-} from '../store/store.js'
-import { type Duration, durationMs } from '../util/duration.js'
+import { type Cell, type Op, PEEK, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
+import { durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
 import { knownOptions } from '../util/validate.js'
+import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
+import { type DecidedBy, Verdict } from '../verdict/verdict.js'
+import { ChargeLedger } from './charge-ledger.js'
+import { isUnavailable, LocalFallback, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
 import {
-  type Charge,
-  checkActualCost,
-  type DecidedBy,
-  SETTLED_BYTES,
-  SETTLED_COST,
-  Verdict,
-} from '../verdict/verdict.js'
-import { isUnavailable, StandIn, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
-import { Resets } from './resets.js'
-import { type AcquireOptions, type Asker, acquireOptions, type LineOptions, WaitingLines } from './wait-queue.js'
+  type BlockOptions,
+  type CostOptions,
+  checkCostOptions,
+  type DecisionOptions,
+  type LimiterOptions,
+  NO_OPTIONS,
+} from './options.js'
+import { adviseOnSetUp } from './set-up-advice.js'
+import { type AcquireOptions, acquireOptions, type WaitOptions, WaitQueues } from './wait-queue.js'
 
-export interface LimiterOptions<Subject> extends PolicyOptions<Subject>, UnavailableOptions {
-  /** Where state lives. @default a memory store of this limiter's own */
-  readonly store?: Store
-}
-
-export interface CostOptions {
-  /** Units this takes from every limit: whole, 0 or more; 0 peeks. @default 1 */
-  readonly cost?: number
-  /** Bytes this takes from limits whose unit is `content-bytes`; needed to consume where there are such limits. */
-  readonly bytes?: number
-  /** What `reserve` goes by. @default by the policy's `priority`, else 0 */
-  readonly priority?: number
-  /** The tier, for a key that is given as text to a limiter of requests. @default by the policy's `tier` */
-  readonly tier?: string
-}
-
-/** What is asked with beside the cost. */
-export interface DecisionOptions extends Omit<CostOptions, 'cost'> {
-  /** Whether only the store's state will do, not what it said a moment ago. @default false */
-  readonly fresh?: boolean
-}
-
-export interface BlockOptions {
-  /** How long: whole milliseconds or a duration such as `'1h'`. */
-  readonly for: Duration
-  /** Shown in verdicts of blocked requests; up to 200 characters. @default '' */
-  readonly reason?: string
-}
+export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions } from './options.js'
 
 /**
  * A limiter: one policy on one store.
@@ -77,49 +40,45 @@ export interface BlockOptions {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function createLimiter<Subject = string>(options: LimiterOptions<Subject>): Limiter<Subject> {
-  knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store'])
+  knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'warnings'])
   const { store = memoryStore() } = options
-  return new Limiter(choosePolicy(options), store, options)
+  const policy = choosePolicy(options)
+  adviseOnSetUp(policy.where, new Warnings(policy.where, LIMITER_WARNINGS, options.warnings), options)
+  // Without key functions a subject is the key as text; with them it is whatever they take.
+  const areTexts = policy.all.every(({ keys }) => keys.every((key) => key === undefined))
+  const namesIdentity = areTexts ? isPlainObject : () => false
+  return new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options)
 }
 
-/** Names of places taken: unique over processes and over restarts. */
+/** Permit ids are unique over processes and restarts: the id of this process, and a number. */
 let permits = 0
 const holder = crypto.randomUUID().slice(-12)
 
 export class Limiter<Subject = string> {
+  readonly #subjects: Subjects<Subject>
   readonly #policy: PolicyChoice<Subject>
-  readonly #store: Store
-  readonly #standIn: StandIn
-  readonly #lines = new WaitingLines()
-  /** What its subjects are, beside identities by their kind. */
-  readonly #subjects: 'requests' | 'texts' | 'own'
-  readonly #given: GivenIdentities
-  readonly #anonymous: AnonymousPolicy<Subject> | undefined
   readonly #plain: Plain<Subject> | undefined
-  readonly #resets = new Resets()
-  /** What nearly every verdict is told of its decision. */
+  readonly #store: Store
+  readonly #fallback: LocalFallback
+  readonly #queues = new WaitQueues()
+  readonly #charges: ChargeLedger
+  /** What nearly all verdicts have in common. */
   #from: DecidedBy
 
-  /**
-   * @internal Use `createLimiter`. `ofRequests`: its subjects are HTTP requests, so a text is an identity's.
-   * `anonymous`: what counts for a request that has no key; without it, that is an error.
-   */
-  constructor(
-    policy: PolicyChoice<Subject>,
-    store: Store,
-    unavailable: UnavailableOptions,
-    ofRequests = false,
-    anonymous?: AnonymousPolicy<Subject>,
-  ) {
+  /** @internal Use `createLimiter`. */
+  constructor(subjects: Subjects<Subject>, store: Store, unavailable: UnavailableOptions) {
+    const { policy } = subjects
     if (typeof store?.decide !== 'function') {
       invalidPolicy(policy.where, 'store', 'memoryStore() or redisStore(client)', store)
     }
+    this.#subjects = subjects
     this.#policy = policy
+    this.#plain = policy.plain
     this.#store = store
-    this.#standIn = new StandIn(policy.where, store, unavailable)
-    this.#plain = policy instanceof Policy ? policy.plain : undefined
+    this.#fallback = new LocalFallback(policy.where, store, unavailable)
+    this.#charges = new ChargeLedger(policy.where, policy.name, () => this.#queues.wake())
     this.#from = {
-      limiter: this,
+      charges: this.#charges,
       kind: 'decided',
       store,
       cost: 1,
@@ -128,10 +87,6 @@ export class Limiter<Subject = string> {
       kept: undefined,
       resets: 0,
     }
-    const isKeyed = policy.all.some(({ keys }) => keys.some((key) => key !== undefined))
-    this.#subjects = ofRequests ? 'requests' : isKeyed ? 'own' : 'texts'
-    this.#given = new GivenIdentities(policy, anonymous?.key)
-    this.#anonymous = anonymous
   }
 
   get name(): string {
@@ -152,94 +107,160 @@ export class Limiter<Subject = string> {
   // Not `async`, which would pass a store's promise on three turns of the microtask queue later, and through two more.
   consume(subject: Subject, options: CostOptions = NO_OPTIONS): Promise<Verdict> {
     try {
-      if (options !== NO_OPTIONS && !isCostOptions(options)) this.#checkOptions('consume', options)
-      const verdict = this.decide(subject, undefined, options.cost, undefined, options)
+      checkCostOptions(this.#policy.where, 'consume', options)
+      const verdict = this.#decide(subject, options, undefined)
       return verdict instanceof Promise ? verdict : Promise.resolve(verdict)
     } catch (error) {
       return Promise.reject(error)
     }
   }
 
-  /** What `consume` would answer now. Changes nothing. */
+  /** The verdict that `consume` would return now. Changes nothing. */
   async peek(subject: Subject, options: CostOptions = NO_OPTIONS): Promise<Verdict> {
-    if (options !== NO_OPTIONS && !isCostOptions(options)) this.#checkOptions('peek', options)
-    return this.decide(subject, undefined, options.cost, PEEK, options)
+    checkCostOptions(this.#policy.where, 'peek', options)
+    return this.#decide(subject, options, PEEK)
   }
 
-  #checkOptions(method: string, options: CostOptions): void {
-    knownOptions(`${this.#policy.where}: ${method}`, options, COST_OPTIONS)
+  /**
+   * Refunds what an allowed verdict charged, once, less what time has given back already. Releases its permits, too.
+   * Resolves to whether this call refunded anything. During an outage of the store that was charged nothing is
+   * refunded, then or later.
+   */
+  async refund(subject: Subject, verdict: Verdict): Promise<boolean> {
+    const charge = this.#charges.open(verdict)
+    if (!charge) return false
+    if (!this.#subjects.isCountedOn(subject, verdict.tier, charge.request.identities)) {
+      throw new SluiceError('INVALID_KEY', `${this.#policy.where}: key: expected the key the verdict was given for`)
+    }
+    return this.#charges.refund(verdict)
   }
 
-  /** @internal `consume` for a request that may have an HTTP context; answers at once where the store can. */
-  decide(
-    subject: Subject,
-    context: HttpContext<Subject> | undefined,
-    cost = 1,
-    op?: Op,
-    options: DecisionOptions = NO_OPTIONS,
-  ): Verdict | Promise<Verdict> {
-    const isGiven = context === undefined && this.#isIdentity(subject)
+  /** @internal `refund` by a verdict alone. */
+  async refundVerdict(verdict: Verdict): Promise<boolean> {
+    return this.#charges.refund(verdict)
+  }
+
+  /** The same as `verdict.settle(actualCost)`. */
+  async settle(verdict: Verdict, actualCost: number): Promise<boolean> {
+    return this.#charges.settle(verdict, actualCost)
+  }
+
+  /** @internal Settles limits of bytes by what was received. */
+  async settleBytes(verdict: Verdict, received: number): Promise<boolean> {
+    return this.#charges.settleBytes(verdict, received)
+  }
+
+  /**
+   * Releases the permits that a verdict took in `concurrency` limits; what it charged elsewhere stays charged. A second
+   * call releases nothing more. Without a verdict, as for a skipped request, it does nothing.
+   */
+  async release(verdict: Verdict | undefined): Promise<void> {
+    if (verdict) await this.#charges.release(verdict)
+  }
+
+  /** Holds the permits of a verdict for another `ttl`; permits already released or expired are not taken again. */
+  async renew(verdict: Verdict): Promise<void> {
+    await this.#charges.renew(verdict)
+  }
+
+  /**
+   * Waits its turn and resolves when admitted: first in, first out per key within this process.
+   *
+   * @throws SluiceError `WAIT_EXCEEDED` at once when the wait would exceed `maxWait`, or when it can never succeed;
+   * the signal's reason when aborted (a charge already made is refunded then).
+   */
+  // `async`, so that a bad key rejects as in the other methods.
+  async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
+    const wait = acquireOptions(this.#policy.where, options)
+    const cost = checkCost(this.#policy.where, 'cost', wait.cost)
+    const verdict = await this.waitTurnOf(this.#subjects.resolver(subject), { ...wait, cost, waitsForStore: true })
+    if (verdict.delayMs > 0) {
+      try {
+        await pause(verdict.delayMs, wait.signal)
+      } catch (error) {
+        await this.#charges.refund(verdict)
+        throw error
+      }
+    }
+    return verdict
+  }
+
+  /**
+   * Forgets what was charged on an identity, in every tier if it is given as text or by its kind. Blocks stay. Charges
+   * from before are not refunded any more by `refund`, `settle` or `count` of this limiter; other limiters and other
+   * processes do not know of the reset, and may still refund theirs.
+   *
+   * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
+   */
+  async reset(subject: Subject): Promise<void> {
+    for (const { tier, plan, identities } of this.#subjects.resolveAll(subject)) {
+      // Stores take requests in the order in which they come: charges from before are forgotten, later ones stay.
+      this.#charges.forget(tier, identities)
+      this.#from = { ...this.#from, resets: this.#charges.resets }
+      this.#fallback.reset(plan, identities)
+      await this.#store.reset(plan, identities)
+    }
+    this.#queues.wake()
+  }
+
+  /**
+   * Refuses an identity, in every process that shares the store, until `for` from now. A second block replaces the first.
+   * Where a policy groups addresses in several ways, the smallest group of an address is refused.
+   *
+   * @param identity by its kind, such as `{ ip: '192.0.2.7' }`; or its text, where the limiter counts one kind only
+   * @throws SluiceError `INVALID_KEY`, which lists the kinds; `STORE_UNAVAILABLE`, after which the block may hold or not
+   */
+  async block(identity: KeyValue | IdentityByKind, options: BlockOptions): Promise<void> {
+    knownOptions(`${this.#policy.where}: block`, options, ['for', 'reason'])
+    const { reason = '' } = options
+    if (typeof reason !== 'string' || reason.length > 200) {
+      invalidPolicy(this.#policy.where, 'reason', 'up to 200 characters', reason)
+    }
+    const forMs = durationMs(this.#policy.where, 'for', options.for)
+    const texts = this.#subjects.toBlock(identity)
+    await Promise.all(texts.map((text) => this.#store.block(this.#policy.name, text, forMs, reason)))
+  }
+
+  /**
+   * Ends a block before its time.
+   *
+   * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
+   */
+  async unblock(identity: KeyValue | IdentityByKind): Promise<void> {
+    const texts = this.#subjects.toBlock(identity)
+    await Promise.all(texts.map((text) => this.#store.unblock(this.#policy.name, text)))
+    this.#queues.wake()
+  }
+
+  #decide(subject: Subject, options: CostOptions, op: Op | undefined): Verdict | Promise<Verdict> {
     const plain = this.#plain
-    if (plain && !isGiven && cost === 1 && options.tier === undefined && options.priority === undefined) {
-      return this.#decidePlainly(plain, subject, context, op, options)
+    const { cost = 1, tier, priority } = options
+    if (plain && cost === 1 && tier === undefined && priority === undefined && !this.#subjects.namesIdentity(subject)) {
+      // Key functions written for HTTP report by themselves that there is no request.
+      const key = plain.key ? plain.key(subject, undefined as never) : subject
+      return this.decidePlain(plain, plain.start + checkedKey(plain.where, key), op)
     }
     const units = checkCost(this.#policy.where, 'cost', cost)
-    const policy = this.#policyOf(subject, isGiven, context, options.tier)
-    if (!isGiven) {
-      const identities = this.#identities(policy, subject, context)
-      return this.#decideFor(policy, identities, subject, context, units, op, options)
-    }
-    const keys = this.#given.keysIn(policy, subject)
-    const own = subjectOf(this.#subjects, subject, keys)
-    const plan = keys.planOf(policy.plan(own, NO_CONTEXT))
-    return this.#decideFor(policy, keys.identities, own, context, units, op, options, plan)
+    return this.decideResolved(this.#subjects.resolve(subject, tier, priority), units, options, op)
   }
 
-  /** @internal `decide`, but undefined for a request that has no key and is not limited therefore. */
-  decideRequest(
-    request: Subject,
-    context: HttpContext<Subject>,
-    cost: number,
-    options: DecisionOptions = NO_OPTIONS,
-    op?: Op,
-  ): Verdict | Promise<Verdict> | undefined {
-    const plain = this.#plain
-    if (plain && cost === 1 && !this.#anonymous) return this.#decidePlainly(plain, request, context, op, options)
-    const units = checkCost(this.#policy.where, 'cost', cost)
-    const policy = this.#policy.of(request, context)
-    const identities = this.#identitiesOfRequest(policy, request, context)
-    return identities && this.#decideFor(policy, identities, request, context, units, op, options)
-  }
-
-  /** What `#decideFor` does where there is nothing to work out but the key: nearly every decision, so with as little as that takes. */
-  #decidePlainly(
-    { key, start, where, plan, consume }: Plain<Subject>,
-    subject: Subject,
-    context: HttpContext<Subject> | undefined,
+  /** @internal Decides where an identity is all that requests differ in: nearly every decision, so with as little as it takes. */
+  decidePlain(
+    { plan, consume }: Plain<Subject>,
+    identity: string,
     op: Op = consume,
-    { fresh = false }: DecisionOptions,
+    fresh = false,
   ): Verdict | Promise<Verdict> {
-    // Key functions written for HTTP say so themselves when there is no request.
-    const given = key ? key(subject, context as HttpContext<Subject>) : subject
-    const identities = [start + checkedKey(where, given, context !== undefined)]
-    return this.#decide({ op, plan, identities, costs: plan.ones, permitId: '', fresh }, this.#from)
+    return this.#ask({ op, plan, identities: [identity], costs: plan.ones, permitId: '', fresh }, this.#from)
   }
 
-  #decideFor(
-    policy: Policy<Subject>,
-    identities: readonly string[],
-    subject: Subject,
-    context: HttpContext<Subject> | undefined,
+  /** @internal Decides on a subject that its policy has resolved. */
+  decideResolved(
+    { policy, plan, identities, priority }: Resolved<Subject>,
     cost: number,
-    op: Op | undefined,
     options: DecisionOptions,
-    // Key and limit functions written for HTTP say so themselves when there is no request.
-    plan = policy.plan(subject, context as HttpContext<Subject>),
+    op?: Op,
   ): Verdict | Promise<Verdict> {
-    const priority =
-      options.priority === undefined
-        ? (policy.priority?.(subject, context as HttpContext<Subject>) ?? 0)
-        : checkPriority(policy.where, options.priority)
     const costs = cost === 1 && !plan.countsBytes ? plan.ones : costsOf(policy.where, plan, cost, options.bytes, op)
     const kept = plan.reserves && keptFor(plan, plan.reserves, priority)
     const charge: StoreRequest = {
@@ -251,10 +272,37 @@ export class Limiter<Subject = string> {
       fresh: options.fresh === true,
     }
     const request = kept ? { ...charge, needs: needsOf(costs, kept) } : charge
-    return this.#decide(request, { ...this.#from, cost, tier: policy.tier, priority, kept })
+    return this.#ask(request, { ...this.#from, cost, tier: policy.tier, priority, kept })
   }
 
-  #decide(request: StoreRequest, from: DecidedBy): Verdict | Promise<Verdict> {
+  /** @internal Waits in the queues of a subject until admitted. The caller still waits for `delayMs` of a queueing limit. */
+  async waitTurnOf(
+    resolve: () => Resolved<Subject>,
+    wait: WaitOptions,
+    options: DecisionOptions = NO_OPTIONS,
+  ): Promise<Verdict> {
+    const { plan, identities } = resolve()
+    // Another process may have refunded, which a cached refusal does not show.
+    const fresh: DecisionOptions = { ...options, fresh: true }
+    const waiter = {
+      queues: queuesOf(plan, identities),
+      decide: (cost: number, op: Op) => this.decideResolved(resolve(), cost, fresh, op),
+      refund: (verdict: Verdict) => this.#charges.refund(verdict),
+    }
+    return this.#queues.admission(this.#policy.where, waiter, wait)
+  }
+
+  /** @internal Whether any request waits, in this process. */
+  get hasQueues(): boolean {
+    return this.#queues.size > 0
+  }
+
+  /** @internal Whether others wait for one of these limits, in this process. */
+  hasWaitersFor(plan: ReadablePlan, identities: readonly string[]): boolean {
+    return this.#queues.hasAny(queuesOf(plan, identities))
+  }
+
+  #ask(request: StoreRequest, from: DecidedBy): Verdict | Promise<Verdict> {
     try {
       const result = this.#store.decide(request)
       return result instanceof Promise ? this.#verdictLater(request, result, from) : Verdict.of(request, result, from)
@@ -263,7 +311,7 @@ export class Limiter<Subject = string> {
     }
   }
 
-  // Apart from `#decide`, which would else make room on the heap for what a closure sees, in every decision.
+  // Apart from `#ask`: a function with a closure in it allocates room for what that sees, on every call.
   #verdictLater(request: StoreRequest, result: Promise<StoreResult>, from: DecidedBy): Promise<Verdict> {
     return result.then(
       (late) => Verdict.of(request, late, from),
@@ -271,332 +319,17 @@ export class Limiter<Subject = string> {
     )
   }
 
-  /** What happens where the store could not decide. */
+  /** The verdict where the store could not decide. */
   #decideWithout(request: StoreRequest, from: DecidedBy, error: unknown): Verdict {
-    if (isUnavailable(error)) return this.#standIn.decide(request, from)
+    if (isUnavailable(error)) return this.#fallback.decide(request, from)
     throw error
   }
-
-  /**
-   * Gives back what an allowed verdict charged, once, and never more than time has not given back
-   * already. Frees its places, too. Resolves to whether this call gave anything back; while the store that
-   * was charged is away, nothing is, now or later.
-   */
-  async refund(subject: Subject, verdict: Verdict): Promise<boolean> {
-    const charge = this.#chargeOf(verdict)
-    if (!charge || charge.refunded) return false
-    const { identities } = charge.request
-    const isGiven = this.#isIdentity(subject)
-    const policy = this.#policyOf(subject, isGiven, undefined, verdict.tier)
-    const given = isGiven
-      ? this.#given.keysIn(policy, subject).identities
-      : this.#identities(policy, subject, undefined)
-    if (given.some((identity, i) => (isGiven ? !identities.includes(identity) : identity !== identities[i]))) {
-      throw new SluiceError('INVALID_KEY', `${this.#policy.where}: key: expected the key the verdict was given for`)
-    }
-    return this.giveBack(verdict)
-  }
-
-  /** @internal `refund` by a verdict alone. */
-  async giveBack(verdict: Verdict): Promise<boolean> {
-    const charge = this.#chargeOf(verdict)
-    if (!charge || charge.refunded) return false
-    // What was settled still holds its places.
-    charge.refunded = charge.settled === 0
-    return this.#reduce(charge, SETTLED_COST | SETTLED_BYTES, () => 0)
-  }
-
-  /** What `verdict.settle(actualCost)` does, which see. */
-  async settle(verdict: Verdict, actualCost: number): Promise<boolean> {
-    const charge = this.#chargeOf(verdict)
-    checkActualCost(this.#policy.where, actualCost, Verdict.mostToSettle(verdict))
-    return charge ? this.#reduce(charge, SETTLED_COST, () => actualCost) : false
-  }
-
-  /** @internal Settles limits of bytes for what was received; what was charged, if that was more. */
-  async settleBytes(verdict: Verdict, received: number): Promise<boolean> {
-    const charge = this.#chargeOf(verdict)
-    return charge ? this.#reduce(charge, SETTLED_BYTES, (charged) => Math.min(received, charged)) : false
-  }
-
-  /** Gives back what exceeds `actual`, in the cells of these units, unless that has been done. */
-  async #reduce(charge: Charge, units: number, actual: (charged: number) => number): Promise<boolean> {
-    const open = units & ~charge.settled
-    charge.settled |= units
-    const { request } = charge
-    const { countsBytes } = request.plan as ReadablePlan
-    const costs = request.costs.map((charged, c) => {
-      if ((open & (countsBytes?.[c] ? SETTLED_BYTES : SETTLED_COST)) === 0) return 0
-      const { kernel, identity } = request.plan.cells[c] as Cell
-      // A place is known by its name, whatever was reset.
-      const isGone =
-        kernel !== 'concurrency' &&
-        this.#resets.isSince(charge.resets, charge.tier, request.identities[identity] as string)
-      return isGone ? 0 : charged - actual(charged)
-    })
-    if (takesNothing(costs)) return false
-    if (!(await this.#tell(charge, { ...request, op: REFUND, costs }))) return false
-    this.#lines.wake()
-    return true
-  }
-
-  /**
-   * Tells the store that charged, and resolves to whether it heard. Not told again if it did not: it may have
-   * heard all the same. What is charged lapses by itself.
-   */
-  async #tell({ store, result }: Charge, request: StoreRequest): Promise<boolean> {
-    try {
-      await store.decide({ ...request, charge: result })
-      return true
-    } catch (error) {
-      if (isUnavailable(error)) return false
-      throw error
-    }
-  }
-
-  /**
-   * Releases the permits that a verdict took in `concurrency` limits; what it charged elsewhere stays charged. A second
-   * call frees nothing more. Without a verdict, as a skipped request is, it does nothing.
-   */
-  async release(verdict: Verdict | undefined): Promise<void> {
-    const charge = verdict && this.#chargeOf(verdict)
-    if (!charge?.request.permitId || charge.refunded) return
-    if (await this.#tell(charge, { ...charge.request, op: RELEASE })) this.#lines.wake()
-  }
-
-  /** Holds the permits of a verdict for another `ttl`; permits already released or lapsed are not taken again. */
-  async renew(verdict: Verdict): Promise<void> {
-    const charge = this.#chargeOf(verdict)
-    if (!charge?.request.permitId || charge.refunded) return
-    await this.#tell(charge, { ...charge.request, op: RENEW })
-  }
-
-  /**
-   * Waits its turn and resolves when admitted: first in, first out per key within this process.
-   *
-   * @throws SluiceError `WAIT_EXCEEDED` at once when the wait would exceed `maxWait`, or when it can never succeed;
-   * the signal's reason when aborted (a charge already made is given back then).
-   */
-  // `async`, so that a bad key rejects like everywhere else.
-  async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
-    const line = acquireOptions(this.#policy.where, options)
-    const cost = checkCost(this.#policy.where, 'cost', line.cost)
-    const verdict = await this.lineUp(subject, undefined, { ...line, cost, waitsForStore: true })
-    if (verdict.delayMs > 0) {
-      try {
-        await pause(verdict.delayMs, line.signal)
-      } catch (error) {
-        await this.giveBack(verdict)
-        throw error
-      }
-    }
-    return verdict
-  }
-
-  /** @internal Waits in the line of its key until admitted. A turn in a queueing limit (`delayMs`) is still to come then. */
-  async lineUp(
-    subject: Subject,
-    context: HttpContext<Subject> | undefined,
-    line: LineOptions,
-    options: DecisionOptions = NO_OPTIONS,
-  ): Promise<Verdict> {
-    const isGiven = context === undefined && this.#isIdentity(subject)
-    const policy = this.#policyOf(subject, isGiven, context)
-    const keys = isGiven ? this.#given.keysIn(policy, subject) : undefined
-    const own = keys ? subjectOf(this.#subjects, subject, keys) : subject
-    const whole = policy.plan(own, context as HttpContext<Subject>)
-    const plan = keys ? keys.planOf(whole) : whole
-    const identities = keys?.identities ?? this.#identitiesOfRequest(policy, subject, context) ?? []
-    const asker: Asker = {
-      lines: linesOf(plan, identities),
-      // Somebody else may have made room a moment ago: whoever waits must not wait beyond that.
-      decide: (cost, op) =>
-        this.#decideFor(policy, identities, own, context, cost, op, { ...options, fresh: true }, keys && plan),
-      giveBack: (verdict) => this.giveBack(verdict),
-    }
-    return this.#lines.admission(this.#policy.where, asker, line)
-  }
-
-  /** @internal Whether others wait in line for one of the limits of this subject, in this process. */
-  hasLine(subject: Subject, context: HttpContext<Subject> | undefined): boolean {
-    if (this.#lines.size === 0) return false
-    const policy = this.#policyOf(subject, false, context)
-    const identities = this.#identitiesOfRequest(policy, subject, context)
-    if (!identities) return false
-    return this.#lines.hasAny(linesOf(policy.plan(subject, context as HttpContext<Subject>), identities))
-  }
-
-  /**
-   * Forgets what was charged on an identity, in every tier if it is given as text or by its kind. Blocks stay. What was
-   * charged before is not given back any more by `refund`, `settle` or `count` of this limiter; others, also of other
-   * processes, do not hear of it.
-   *
-   * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
-   */
-  async reset(subject: Subject): Promise<void> {
-    // What names no tier may have been of any.
-    if (this.#isIdentity(subject)) {
-      for (const { policy, keys } of this.#given.keysInAll(this.#policy.all, subject)) {
-        const plan = keys.planOf(policy.plan(subjectOf(this.#subjects, subject, keys), NO_CONTEXT))
-        await this.#reset(policy, plan, keys.identities)
-      }
-    } else {
-      const policies = typeof subject === 'string' ? this.#policy.all : [this.#policyOf(subject, false, undefined)]
-      for (const policy of policies) {
-        await this.#reset(policy, policy.plan(subject, NO_CONTEXT), this.#identities(policy, subject, undefined))
-      }
-    }
-    this.#lines.wake()
-  }
-
-  async #reset({ tier }: Policy<Subject>, plan: ReadablePlan, identities: readonly string[]): Promise<void> {
-    // Stores take what is asked in the order in which it is: what was before this is forgotten, what comes after stays.
-    this.#resets.note(tier, identities)
-    this.#from = { ...this.#from, resets: this.#resets.count }
-    this.#standIn.reset(plan, identities)
-    await this.#store.reset(plan, identities)
-  }
-
-  /**
-   * Refuses an identity, in every process that shares the store, until `for` from now. A second block replaces the first.
-   * Where a policy groups addresses in several ways, the smallest group of an address is refused.
-   *
-   * @param identity by its kind, such as `{ ip: '192.0.2.7' }`; or its text, where the limiter counts one kind only
-   * @throws SluiceError `INVALID_KEY`, which lists the kinds; `STORE_UNAVAILABLE`: nobody can be sure of the block then
-   */
-  async block(identity: KeyValue | IdentityByKind, options: BlockOptions): Promise<void> {
-    knownOptions(`${this.#policy.where}: block`, options, ['for', 'reason'])
-    const { reason = '' } = options
-    if (typeof reason !== 'string' || reason.length > 200) {
-      invalidPolicy(this.#policy.where, 'reason', 'up to 200 characters', reason)
-    }
-    const forMs = durationMs(this.#policy.where, 'for', options.for)
-    await Promise.all(
-      this.#blockedBy(identity).map((text) => this.#store.block(this.#policy.name, text, forMs, reason)),
-    )
-  }
-
-  /**
-   * Ends a block before its time.
-   *
-   * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
-   */
-  async unblock(identity: KeyValue | IdentityByKind): Promise<void> {
-    await Promise.all(this.#blockedBy(identity).map((text) => this.#store.unblock(this.#policy.name, text)))
-    this.#lines.wake()
-  }
-
-  #blockedBy(identity: KeyValue | IdentityByKind): string[] {
-    return [...new Set(this.#given.keysInAll(this.#policy.all, identity).map(({ keys }) => keys.finest))]
-  }
-
-  /** Whether a subject is no request and nothing of the user's own, but names an identity itself. */
-  #isIdentity(subject: unknown): boolean {
-    if (typeof subject === 'string') return this.#subjects === 'requests'
-    if (this.#subjects === 'texts') return isPlainObject(subject)
-    if (this.#subjects === 'own') return false
-    return isData(subject)
-  }
-
-  #policyOf(
-    subject: Subject,
-    isGiven: boolean,
-    context: HttpContext<Subject> | undefined,
-    tier?: string,
-  ): Policy<Subject> {
-    // What an identity cannot tell has to be named, or there is but one policy.
-    const named = isGiven && this.#policy.all.length > 1 ? String(tier) : tier
-    return this.#policy.of(subject, context as HttpContext<Subject>, named)
-  }
-
-  #identities(
-    { keys, starts, where }: Policy<Subject>,
-    subject: Subject,
-    context: HttpContext<Subject> | undefined,
-  ): string[] {
-    const identities = new Array<string>(keys.length)
-    for (let i = 0; i < keys.length; i++) {
-      const key = keys[i]
-      const given = key ? key(subject, context as HttpContext<Subject>) : subject
-      identities[i] = starts[i] + checkedKey(where, given, context !== undefined)
-    }
-    return identities
-  }
-
-  /** Undefined for a request that has no key and is not limited therefore. */
-  #identitiesOfRequest(
-    policy: Policy<Subject>,
-    request: Subject,
-    context: HttpContext<Subject> | undefined,
-  ): string[] | undefined {
-    return context && this.#anonymous
-      ? this.#identitiesOrNone(policy, this.#anonymous, request, context)
-      : this.#identities(policy, request, context)
-  }
-
-  /** `#identities`, where a request without a key is anonymous, or is not limited. */
-  #identitiesOrNone(
-    { keys, starts, where }: Policy<Subject>,
-    anonymous: AnonymousPolicy<Subject>,
-    request: Subject,
-    context: HttpContext<Subject>,
-  ): string[] | undefined {
-    const identities: string[] = []
-    for (let i = 0; i < keys.length; i++) {
-      const key = keys[i]
-      const given = key ? key(request, context) : request
-      if (!isMissing(given)) identities.push(starts[i] + checkedKey(where, given, true))
-      else if (!anonymous.key) return undefined
-      else identities.push(ANONYMOUS_START + checkedKey(where, anonymous.key(request, context), true))
-    }
-    return identities
-  }
-
-  #chargeOf(verdict: Verdict): Charge | undefined {
-    if (!(verdict instanceof Verdict))
-      invalidPolicy(this.#policy.where, 'verdict', 'a verdict of this limiter', verdict)
-    const charge = Verdict.chargeOf(verdict)
-    if (charge && charge.request.plan.policy !== this.#policy.name) {
-      invalidPolicy(
-        this.#policy.where,
-        'verdict',
-        'a verdict of this limiter',
-        `one of policy ${charge.request.plan.policy}`,
-      )
-    }
-    return charge
-  }
 }
 
-/** What becomes of requests that have no key of their own. */
-export interface AnonymousPolicy<Subject> {
-  /** What they are counted by instead; undefined if they are not limited. */
-  readonly key: KeyFunction<Subject> | undefined
-}
-
-/** What limit functions get: where subjects are texts, that of an identity by its kind. */
-function subjectOf<Subject>(subjects: string, subject: Subject, { value }: GivenKeys): Subject {
-  return subjects === 'texts' ? (value as Subject) : subject
-}
-
-/** A name for what each limit is counted in: that is what is waited for. */
-function linesOf({ cells, cellOf }: ReadablePlan, identities: readonly string[]): string[] {
+/** The name of the queue of each limit: by the state that it is counted in. */
+function queuesOf({ cells, cellOf }: ReadablePlan, identities: readonly string[]): string[] {
   return cellOf.map((c) => {
     const { id, identity } = cells[c] as Cell
     return `${id}\n${identities[identity]}`
   })
-}
-
-const NO_OPTIONS: DecisionOptions = Object.freeze({})
-/** Key and limit functions written for HTTP say so themselves when there is no request. */
-const NO_CONTEXT = undefined as never
-const COST_OPTIONS = ['cost', 'bytes', 'priority', 'tier'] as const
-
-/** What `knownOptions` would say, nearly free for the few options that are made anew for each decision. */
-function isCostOptions(options: unknown): boolean {
-  if (typeof options !== 'object' || options === null) return false
-  for (const field in options) {
-    if (field !== 'cost' && field !== 'bytes' && field !== 'priority' && field !== 'tier') return false
-  }
-  return !Array.isArray(options)
 }

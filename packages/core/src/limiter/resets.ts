@@ -32,7 +32,7 @@ export class Resets {
   }
 
   /** Whether a key was reset after so many resets. */
-  isSince(count: number, tier: string | undefined, identity: string): boolean {
+  wasResetAfter(count: number, tier: string | undefined, identity: string): boolean {
     return (
       count < this.#count && (count < this.#forgottenUpTo || (this.#numbers.get(nameOf(tier, identity)) ?? 0) > count)
     )

@@ -14,34 +14,34 @@ export interface AcquireOptions {
   readonly signal?: AbortSignal
 }
 
-/** Who waits in a line, and how. */
-export interface LineOptions {
+/** How one request waits. */
+export interface WaitOptions {
   /** Units: whole, 0 or more. */
   readonly cost: number
   /** Longest wait, in ms; may be infinite. */
   readonly maxWaitMs: number
   readonly signal?: AbortSignal | undefined
-  /** Goes before those that came up to this many ms earlier, all with the same head start as 0. @default 0 */
+  /** Queues before waiters that came up to this many ms earlier without a head start. @default 0 */
   readonly headStartMs?: number
-  /** Most that may wait in the line, this one included. @default no bound */
+  /** Most waiters in the queue, this one included. @default no bound */
   readonly size?: number
-  /** Whether it waits where nothing can decide, until something can; else it is over then. @default false */
+  /** Whether to wait during an outage in which nothing can decide; else the wait is over then. @default false */
   readonly waitsForStore?: boolean
-  /** What was just said to the same question, if it was refused. */
+  /** The refusal of this same request that made it wait, if it is still current. */
   readonly refusal?: Verdict | undefined
 }
 
-/** What a line needs of whoever waits in it. */
-export interface Asker {
-  /** What each limit is waited for by, in the order of a verdict's reports: limits and keys that are one have one line. */
-  readonly lines: readonly string[]
+/** What the wait queues need to know of a request that waits. */
+export interface Waiter {
+  /** The queue of each limit, in the order of a verdict's reports. Equal limits of equal keys share a queue. */
+  readonly queues: readonly string[]
   decide(cost: number, op: Op): Verdict | Promise<Verdict>
-  giveBack(verdict: Verdict): Promise<unknown>
+  refund(verdict: Verdict): Promise<unknown>
 }
 
-/** A wait that is over before it began, or that took too long. */
+/** The wait would exceed `maxWait`, or did. */
 export class WaitExceeded extends SluiceError {
-  /** Milliseconds after which there would be room, had nobody else come; undefined if unknown. */
+  /** Milliseconds until there would be room if no other request came; undefined if unknown. */
   readonly waitMs: number | undefined
   /** The last refusal, if there was one. */
   readonly refusal: Verdict | undefined
@@ -53,19 +53,20 @@ export class WaitExceeded extends SluiceError {
   }
 }
 
-/** A place in flight frees up when its holder is done, which no clock foretells: look again this often. */
+/** A permit is released when its holder is done, which no clock can tell, so waiters for permits ask this often. */
 const POLL_MS = 50
 
+/** The place of one waiter in a queue. */
 interface Turn {
   readonly cost: number
-  /** When it came, less its head start: who came first goes first. */
+  /** When the waiter came, less its head start. Queues are ordered by it. */
   readonly since: number
   /** Ends its pause, if it is in one. */
   wake: (() => void) | undefined
 }
 
 /** @throws SluiceError `INVALID_POLICY` */
-export function acquireOptions(where: string, options: AcquireOptions): LineOptions {
+export function acquireOptions(where: string, options: AcquireOptions): WaitOptions {
   knownOptions(`${where}: acquire`, options, ['cost', 'maxWait', 'signal'])
   const { cost = 1, maxWait, signal } = options
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
@@ -76,105 +77,107 @@ export function acquireOptions(where: string, options: AcquireOptions): LineOpti
 }
 
 /**
- * The lines of those that wait for one limiter, in this process: one for each limit and key, in which
- * whoever came first is first, but for head starts. A request waits in the line of the limit that
- * refuses it for longest, and asks when nobody is before it in any line of its limits. Every admission
- * is the store's, so limits stay exact across processes; who gets one first is settled in each process.
+ * The waiters of one limiter in this process: one queue per limit and key, first in first out but for head starts.
+ * A waiter stands in the queue of the limit that refuses it for longest. It asks the store when it is the first of
+ * that queue, and no earlier waiter is the first of a queue of one of its other limits. The store admits, so limits
+ * stay exact across processes; the order holds within a process.
  *
- * Holds in every order in which the store may answer, time may pass, and others may leave or give back
- * (`test/deep/interleavings/lines.test.ts`): everyone is told once, admitted ones are charged and nobody else is, nobody
- * sleeps while there is room that this process knows of, and lines end with those who stood in them.
+ * Holds for every order in which the store may reply, time may pass, and others may leave or refund
+ * (`test/deep/interleavings/lines.test.ts`): each waiter gets one result, the admitted are charged and no others are, no
+ * waiter sleeps while this process knows of room, and a queue is removed with its last waiter.
  */
-export class WaitingLines {
-  readonly #lines = new Map<string, Turn[]>()
-  /** How often something was given back. */
-  #givenBack = 0
+export class WaitQueues {
+  readonly #queues = new Map<string, Turn[]>()
+  /** How many refunds, releases and resets there were. */
+  #refunds = 0
 
-  /** How many lines there are. */
+  /** The number of queues. */
   get size(): number {
-    return this.#lines.size
+    return this.#queues.size
   }
 
-  /** Whether anyone waits in one of these lines. */
-  hasAny(lines: readonly string[]): boolean {
-    return lines.some((id) => this.#lines.has(id))
+  /** Whether one of these queues has a waiter. */
+  hasAny(queues: readonly string[]): boolean {
+    return queues.some((id) => this.#queues.has(id))
   }
 
-  /** Something was given back: whoever sleeps at the head of a line looks again. */
+  /** There may be room after a refund, release or reset: the first of each queue asks again. */
   wake(): void {
-    this.#givenBack++
-    for (const line of this.#lines.values()) line[0]?.wake?.()
+    this.#refunds++
+    for (const queue of this.#queues.values()) queue[0]?.wake?.()
   }
 
   /**
-   * Waits until admitted. In a queueing limit that means a place in the queue: `delayMs` is still to be waited.
+   * Waits until admitted. A queueing limit (`leakyBucket` with `queue`) admits at once; the caller waits for `delayMs` then.
    *
-   * @throws WaitExceeded at once where that is foreseen; the signal's reason when aborted, with nothing charged
+   * @throws WaitExceeded as soon as that is foreseen; the signal's reason when aborted, with nothing charged
    */
-  async admission(where: string, asker: Asker, options: LineOptions): Promise<Verdict> {
+  async admission(where: string, waiter: Waiter, options: WaitOptions): Promise<Verdict> {
     const { cost, maxWaitMs, signal, headStartMs = 0, size = Number.POSITIVE_INFINITY, waitsForStore = false } = options
     const deadline = performance.now() + maxWaitMs
     const left = () => deadline - performance.now()
     const tooLong = (refusal: Verdict | undefined, waitMs?: number) =>
       new WaitExceeded(`${where}: acquire: ${whyTooLong(refusal, maxWaitMs)}`, waitMs, refusal)
-    // Never is too long even for those who would wait for ever.
+    // An impossible cost exceeds even an infinite `maxWait`.
     const isHopeless = ({ reason }: Verdict) => reason === 'impossible' || (reason === 'unavailable' && !waitsForStore)
     signal?.throwIfAborted()
 
     let { refusal } = options
-    let askedAfter = this.#givenBack
+    let refundsBefore = this.#refunds
     let id =
-      (refusal && lineOf(asker, refusal)) ?? asker.lines.find((id) => this.#lines.has(id)) ?? (asker.lines[0] as string)
-    const full = this.#lines.get(id) ?? []
+      (refusal && queueOf(waiter, refusal)) ??
+      waiter.queues.find((id) => this.#queues.has(id)) ??
+      (waiter.queues[0] as string)
+    const full = this.#queues.get(id) ?? []
     if (full.length >= size) {
-      const last = refusal ?? (await asker.decide(cost, PEEK))
-      throw tooLong(last, await expectedWait(asker, last, id, unitsOf(full) + cost))
+      const last = refusal ?? (await waiter.decide(cost, PEEK))
+      throw tooLong(last, await expectedWait(waiter, last, id, unitsOf(full) + cost))
     }
     const turn: Turn = { cost, since: performance.now() - headStartMs, wake: undefined }
-    let line = this.#join(id, turn)
+    let queue = this.#join(id, turn)
     let hasJoined = true
     const moveTo = (other: string) => {
       this.#leave(id, turn)
       id = other
-      line = this.#join(id, turn)
+      queue = this.#join(id, turn)
       hasJoined = true
     }
     try {
       for (;;) {
-        if (line[0] !== turn) {
+        if (queue[0] !== turn) {
           if (hasJoined) {
             hasJoined = false
-            const last = refusal ?? (await asker.decide(cost, PEEK))
+            const last = refusal ?? (await waiter.decide(cost, PEEK))
             if (isHopeless(last)) throw tooLong(last)
-            const units = unitsOf(line.slice(0, line.indexOf(turn) + 1))
-            const waitMs = await expectedWait(asker, last, id, units)
+            const units = unitsOf(queue.slice(0, queue.indexOf(turn) + 1))
+            const waitMs = await expectedWait(waiter, last, id, units)
             if (waitMs > left()) throw tooLong(last, waitMs)
           } else {
             if (left() <= 0) throw tooLong(options.refusal)
             await this.#sleep(turn, left(), signal)
           }
-          // What was said before others had their turn is stale.
+          // Others have been admitted since that refusal.
           refusal = undefined
           continue
         }
-        const other = asker.lines.find((line) => line !== id && this.#isLedBefore(line, turn))
+        const other = waiter.queues.find((queue) => queue !== id && this.#isLedBefore(queue, turn))
         if (other !== undefined) {
           moveTo(other)
           continue
         }
-        if (!refusal) askedAfter = this.#givenBack
-        const verdict = refusal ?? (await asker.decide(cost, cost === 0 ? PEEK : CONSUME))
+        if (!refusal) refundsBefore = this.#refunds
+        const verdict = refusal ?? (await waiter.decide(cost, cost === 0 ? PEEK : CONSUME))
         refusal = undefined
         if (verdict.allowed) {
           if (!signal?.aborted && verdict.delayMs <= Math.max(0, left())) return verdict
-          await asker.giveBack(verdict)
+          await waiter.refund(verdict)
           throw signal?.aborted ? signal.reason : tooLong(verdict, verdict.delayMs)
         }
-        // A refusal that was on its way when something was given back may know nothing of it.
-        if (askedAfter !== this.#givenBack) continue
+        // A refund that came while the store decided may have made room.
+        if (refundsBefore !== this.#refunds) continue
         const wait = foreseen(verdict)
         if (isHopeless(verdict) || wait > left() || left() <= 0) throw tooLong(verdict)
-        const next = lineOf(asker, verdict)
+        const next = queueOf(waiter, verdict)
         if (next !== undefined && next !== id) {
           refusal = verdict
           moveTo(next)
@@ -195,27 +198,27 @@ export class WaitingLines {
   }
 
   #isLedBefore(id: string, turn: Turn): boolean {
-    const head = this.#lines.get(id)?.[0]
-    return head !== undefined && head.since < turn.since
+    const first = this.#queues.get(id)?.[0]
+    return first !== undefined && first.since < turn.since
   }
 
   #join(id: string, turn: Turn): Turn[] {
-    let line = this.#lines.get(id)
-    if (!line) {
-      line = []
-      this.#lines.set(id, line)
+    let queue = this.#queues.get(id)
+    if (!queue) {
+      queue = []
+      this.#queues.set(id, queue)
     }
-    line.splice(line.findLastIndex(({ since }) => since <= turn.since) + 1, 0, turn)
-    return line
+    queue.splice(queue.findLastIndex(({ since }) => since <= turn.since) + 1, 0, turn)
+    return queue
   }
 
   #leave(id: string, turn: Turn): void {
-    const line = this.#lines.get(id)
-    const place = line?.indexOf(turn) ?? -1
-    if (!line || place < 0) return
-    line.splice(place, 1)
-    if (line.length === 0) this.#lines.delete(id)
-    else if (place === 0) line[0]?.wake?.()
+    const queue = this.#queues.get(id)
+    const index = queue?.indexOf(turn) ?? -1
+    if (!queue || index < 0) return
+    queue.splice(index, 1)
+    if (queue.length === 0) this.#queues.delete(id)
+    else if (index === 0) queue[0]?.wake?.()
   }
 }
 
@@ -223,7 +226,7 @@ function unitsOf(turns: readonly Turn[]): number {
   return turns.reduce((sum, { cost }) => sum + cost, 0)
 }
 
-/** How long a refusal is sure to last, in ms; 0 where only a place in flight is missing, which may be freed any time. */
+/** Milliseconds for which a refusal is sure to last; 0 where only permits are missing, which may be released at any time. */
 function foreseen(verdict: Verdict): number {
   if (verdict.retryAfterMs === undefined) return Number.POSITIVE_INFINITY
   if (verdict.block) return verdict.block.remainingMs
@@ -233,25 +236,25 @@ function foreseen(verdict: Verdict): number {
   )
 }
 
-/** The line of the limit that refuses for longest; undefined for a block, which is no limit's. */
-function lineOf({ lines }: Asker, { limits }: Verdict): string | undefined {
+/** The queue of the limit that refuses for longest; undefined for a block, which no limit causes. */
+function queueOf({ queues }: Waiter, { limits }: Verdict): string | undefined {
   const i = longestRefusal(limits)
-  return i < 0 ? undefined : lines[i]
+  return i < 0 ? undefined : queues[i]
 }
 
-/** When the last of `units` in a line would be admitted if they were asked for one after the other, from now. */
-async function expectedWait(asker: Asker, { limits }: Verdict, line: string, units: number): Promise<number> {
+/** Milliseconds until the last of `units` in a queue would be admitted, if they were asked for one after the other. */
+async function expectedWait(waiter: Waiter, { limits }: Verdict, queue: string, units: number): Promise<number> {
   let most = 0
   for (const [i, { algorithm, limit, windowMs, capacity, retryAfterMs = 0 }] of limits.entries()) {
     if (algorithm === 'concurrency' || limit === 0 || units === 0) continue
-    if (asker.lines[i] !== line) {
+    if (waiter.queues[i] !== queue) {
       most = Math.max(most, retryAfterMs)
       continue
     }
-    // Every `capacity` units take the time in which that many come back; the rest is up to the present state.
+    // Each `capacity` units take the time in which as many come back; the wait for the rest is by the present state.
     const rounds = Math.floor((units - 1) / capacity)
     const rest = units - rounds * capacity
-    const first = await asker.decide(rest, PEEK)
+    const first = await waiter.decide(rest, PEEK)
     most = Math.max(most, (first.limits[i]?.retryAfterMs ?? 0) + Math.ceil((rounds * capacity * windowMs) / limit))
   }
   return most

@@ -3,30 +3,30 @@ import { STRIDE } from '../store/store.js'
 import { KeyedValues } from './keyed-values.js'
 import { States, type Table, type TableTerms } from './table.js'
 
-/** A state's only cell: when its last lease ends. */
+/** A state's only cell: when its last permit ends. */
 const END = 0
 const CELLS = 1
 
-/** The leases of an identity, one per place, and when they end, soonest first. */
-interface Places {
+/** The ids of an identity's permits, and when each ends, soonest first. A request of cost 2 holds two of one id. */
+interface Permits {
   readonly permitIds: string[]
   readonly ends: number[]
 }
 
-/** Bytes of an identity's places beside its row, and of each: an entry of either array, and the name of its lease. */
-const PLACES_BYTES = 440
-const PLACE_BYTES = 90
+/** Bytes of an identity's permits beside its row, and of each permit: an entry of either array, and its id. */
+const PERMITS_BYTES = 440
+const PERMIT_BYTES = 90
 
-const NO_PLACES: Places = { permitIds: [], ends: [] }
+const NO_PERMITS: Permits = { permitIds: [], ends: [] }
 
 export class ConcurrencyTable extends States implements Table {
   readonly #limit: number
   readonly #ttlMs: number
   /** As many as there are states. */
-  readonly #byIdentity = new KeyedValues<Places>()
+  readonly #byIdentity = new KeyedValues<Permits>()
 
-  #places = NO_PLACES
-  /** The first place that counts. */
+  #permits = NO_PERMITS
+  /** The first permit that counts. */
   #first = 0
 
   constructor([limit, ttlMs]: readonly number[], terms: TableTerms) {
@@ -36,43 +36,43 @@ export class ConcurrencyTable extends States implements Table {
   }
 
   look(identity: string, now: number, need: number): number {
-    this.#places = (this.find(identity, now, need) && this.#byIdentity.get(identity)) || NO_PLACES
-    this.#first = concurrency.firstHeld(this.#places.ends, now)
+    this.#permits = (this.find(identity, now, need) && this.#byIdentity.get(identity)) || NO_PERMITS
+    this.#first = concurrency.firstHeld(this.#permits.ends, now)
     return this.#wait()
   }
 
   charge(cost: number, permitId: string): void {
-    const places = Math.min(cost, this.#limit - this.#held)
-    if (places <= 0) return
+    const permits = Math.min(cost, this.#limit - this.#held)
+    if (permits <= 0) return
     if (!this.isKept) this.#open()
-    this.#places.permitIds.splice(0, this.#first)
-    this.#places.ends.splice(0, this.#first)
-    this.took(-PLACE_BYTES * this.#first)
-    this.#hold(permitId, places)
+    this.#permits.permitIds.splice(0, this.#first)
+    this.#permits.ends.splice(0, this.#first)
+    this.took(-PERMIT_BYTES * this.#first)
+    this.#hold(permitId, permits)
   }
 
-  /** A place given back is a place freed. */
+  /** A refunded permit is released. */
   refund(cost: number, _receipt: number, chargedAt: number, permitId: string): void {
-    // That is where it stands unless it was renewed, and then it stands further back.
-    const likely = concurrency.firstHeld(this.#places.ends, chargedAt + this.#ttlMs - 1)
-    const freed = this.#free(permitId, cost, likely)
-    if (freed < cost) this.#free(permitId, cost - freed, 0)
-    if (this.isKept && this.#places.ends.length === 0) this.drop()
+    // Unless it was renewed it is at this index; then it is further back.
+    const likely = concurrency.firstHeld(this.#permits.ends, chargedAt + this.#ttlMs - 1)
+    const released = this.#release(permitId, cost, likely)
+    if (released < cost) this.#release(permitId, cost - released, 0)
+    if (this.isKept && this.#permits.ends.length === 0) this.drop()
   }
 
   renew(cost: number, permitId: string): void {
-    const places = this.#free(permitId, cost, this.#first)
-    if (places > 0) this.#hold(permitId, places)
+    const permits = this.#release(permitId, cost, this.#first)
+    if (permits > 0) this.#hold(permitId, permits)
   }
 
   heal(): void {
-    const { ends } = this.#places
+    const { ends } = this.#permits
     const latest = this.now + this.#ttlMs
     for (let i = ends.length - 1; i >= 0 && (ends[i] as number) > latest; i--) ends[i] = latest
   }
 
   report(values: number[], from: number, admitted: boolean): number {
-    const { ends } = this.#places
+    const { ends } = this.#permits
     values[from] = this.#limit - this.#held
     values[from + 1] = admitted ? 0 : this.#wait()
     values[from + 2] = this.#held === 0 ? 0 : Math.min((ends.at(-1) as number) - this.now, this.#ttlMs)
@@ -84,13 +84,13 @@ export class ConcurrencyTable extends States implements Table {
     return this.cells[this.at + END] as number
   }
 
-  /** Forgetting a place that is taken would admit one too many. */
+  /** Forgetting a held permit would admit one too many. */
   protected consumed(): number {
     return 1
   }
 
   protected override bytesBeside(identity: string): number {
-    return PLACES_BYTES + PLACE_BYTES * (this.#byIdentity.get(identity)?.ends.length ?? 0)
+    return PERMITS_BYTES + PERMIT_BYTES * (this.#byIdentity.get(identity)?.ends.length ?? 0)
   }
 
   protected override gone(identity: string): void {
@@ -98,48 +98,48 @@ export class ConcurrencyTable extends States implements Table {
   }
 
   get #held(): number {
-    return this.#places.ends.length - this.#first
+    return this.#permits.ends.length - this.#first
   }
 
   #wait(): number {
-    return concurrency.waitFor(this.#places.ends, this.#first, this.now, this.need, this.#limit, this.#ttlMs)
+    return concurrency.waitFor(this.#permits.ends, this.#first, this.now, this.need, this.#limit, this.#ttlMs)
   }
 
   #open(): void {
     this.keep(0, CELLS)
-    this.#places = { permitIds: [], ends: [] }
-    this.#byIdentity.set(this.identity, this.#places)
+    this.#permits = { permitIds: [], ends: [] }
+    this.#byIdentity.set(this.identity, this.#permits)
   }
 
-  /** Holds places from now on. They end last, unless the clock has stepped back. */
-  #hold(permitId: string, places: number): void {
-    const { permitIds, ends } = this.#places
+  /** Holds permits from now on. They end last, unless the clock has stepped back. */
+  #hold(permitId: string, permits: number): void {
+    const { permitIds, ends } = this.#permits
     const end = this.now + this.#ttlMs
     let at = ends.length
     while (at > 0 && (ends[at - 1] as number) > end) at--
-    for (let n = 0; n < places; n++) {
+    for (let n = 0; n < permits; n++) {
       permitIds.splice(at, 0, permitId)
       ends.splice(at, 0, end)
     }
-    this.took(PLACE_BYTES * places)
+    this.took(PERMIT_BYTES * permits)
     this.cells[this.at + END] = ends.at(-1) as number
     this.#first = concurrency.firstHeld(ends, this.now)
   }
 
-  /** Frees up to `most` places of a lease, of those from index `from` on, and returns how many. */
-  #free(permitId: string, most: number, from: number): number {
-    const { permitIds, ends } = this.#places
-    let freed = 0
-    for (let i = from; i < permitIds.length && freed < most; ) {
+  /** Releases up to `most` permits of an id, from index `from` on, and returns how many. */
+  #release(permitId: string, most: number, from: number): number {
+    const { permitIds, ends } = this.#permits
+    let released = 0
+    for (let i = from; i < permitIds.length && released < most; ) {
       if (permitIds[i] !== permitId) i++
       else {
         permitIds.splice(i, 1)
         ends.splice(i, 1)
-        freed++
+        released++
       }
     }
-    if (freed > 0) this.took(-PLACE_BYTES * freed)
+    if (released > 0) this.took(-PERMIT_BYTES * released)
     this.#first = concurrency.firstHeld(ends, this.now)
-    return freed
+    return released
   }
 }

@@ -64,6 +64,13 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   return new MemoryStore(options)
 }
 
+let decided = false
+
+/** Whether any memory store of this process has decided: requests are served by then. */
+export function hasDecided(): boolean {
+  return decided
+}
+
 class MemoryStore implements Store {
   readonly #clock: () => number
   readonly #maxKeys: number
@@ -233,6 +240,7 @@ class MemoryStore implements Store {
   }
 
   #tablesFor(plan: Plan): readonly Table[] {
+    decided = true
     let tables = this.#byPlan.get(plan)
     if (!tables) {
       tables = plan.cells.map((cell) => this.#tables.find(`${plan.policy}:${cell.id}`, cell))
@@ -284,7 +292,7 @@ class MemoryStore implements Store {
   }
 }
 
-/** A refused request is not in flight: nobody would free the place it took. */
+/** A refused request is not in flight, so no one would release its permit. */
 function chargeRefused({ kernel }: Cell, table: Table, cost: number, permitId: string): void {
   if (cost !== 0 && kernel !== 'concurrency') table.charge(cost, permitId)
 }

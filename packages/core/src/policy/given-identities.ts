@@ -6,26 +6,25 @@ import type { KeyFunction } from './limits/limit.js'
 import { planOf } from './plan-of-kind.js'
 import type { Policy, PolicyChoice } from './policy.js'
 
-/** The kind of requests that have no key and are counted by something else. */
-const ANONYMOUS = 'anonymous'
-export const ANONYMOUS_START = startOf(ANONYMOUS)
+/** What is counted where a subject has no key of its own. */
+export interface ReplacementKey<Subject> {
+  readonly key: KeyFunction<Subject>
+  /** Whether keys of a kind, which is no composed one, may be missing. */
+  readonly mayReplace: (kind: string) => boolean
+}
 
-/** Keys without which there is no request, so that no anonymous client is counted instead of them. */
-const NEVER_MISSING = ['ip', 'everyone', 'path', 'method']
-
-/** The identities that a limiter is given by hand, by their kind or as text, and what it counts them under. */
+/** Reads the identities that a limiter is given by hand, by their kind or as text. */
 export class GivenIdentities {
   readonly #where: string
   readonly #policies: readonly Policy<never>[]
-  readonly #anonymous: KeyFunction<never> | undefined
+  readonly #replacement: ReplacementKey<never> | undefined
   /** Over all tiers, each once. */
   readonly #kinds: readonly string[]
 
-  /** `anonymous`: what counts for a request whose key is missing. */
-  constructor(policy: PolicyChoice<never>, anonymous: KeyFunction<never> | undefined) {
+  constructor(policy: PolicyChoice<never>, replacement: ReplacementKey<never> | undefined) {
     this.#where = policy.where
     this.#policies = policy.all
-    this.#anonymous = anonymous
+    this.#replacement = replacement
     this.#kinds = [...new Set(this.#policies.flatMap((each) => this.#kindsOf(each)))]
   }
 
@@ -56,16 +55,20 @@ export class GivenIdentities {
   }
 
   #keysOf(policy: Policy<never>, given: Given): GivenKeys | undefined {
-    if (given.kind !== ANONYMOUS || !this.#anonymous) return policy.given(given)
-    const indices = missingIn(policy)
+    const replacement = this.#replacement
+    if (!replacement || given.kind !== kindOf(replacement.key)) return policy.given(given)
+    const indices = replaceable(policy, replacement)
     if (indices.length === 0) return undefined
-    const text = ANONYMOUS_START + valueFor(policy.where, this.#anonymous, given)
+    const text = startOf(given.kind) + valueFor(policy.where, replacement.key, given)
     const identities = indices.map(() => text)
     return { value: given.value, identities, finest: text, planOf: (whole) => planOf(whole, indices) }
   }
 
   #kindsOf(policy: Policy<never>): readonly string[] {
-    return this.#anonymous && missingIn(policy).length > 0 ? [...policy.kinds, ANONYMOUS] : policy.kinds
+    const replacement = this.#replacement
+    return replacement && replaceable(policy, replacement).length > 0
+      ? [...policy.kinds, kindOf(replacement.key)]
+      : policy.kinds
   }
 
   #read(kinds: readonly string[], identity: unknown): Given {
@@ -117,10 +120,9 @@ function entriesOf(identity: object): [string, unknown][] {
   }
 }
 
-/** Which keys of a policy a request may not have. */
-function missingIn({ keys }: Policy<never>): number[] {
-  const isNeverMissing = (kind: string) => NEVER_MISSING.includes(kind)
-  return keys.flatMap((key, i) => (kindOf(key).split('+').every(isNeverMissing) ? [] : [i]))
+/** Which keys of a policy may be replaced: those with a part that may be missing. */
+function replaceable({ keys }: Policy<never>, { mayReplace }: ReplacementKey<never>): number[] {
+  return keys.flatMap((key, i) => (kindOf(key).split('+').some(mayReplace) ? [i] : []))
 }
 
 function wrongIdentity(where: string, kinds: readonly string[], got: unknown): never {

@@ -4,6 +4,7 @@ import { type Cell, CHARGE, CONSUME, type LeaseTerms, type Op, type ResolvedLimi
 import { durationMs, durationText } from '../util/duration.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
+import { checkedKey } from './key.js'
 import { bitsOf, isSameKey, kindOf } from './keyed.js'
 import { checkKinds, type Given, type GivenKeys, valueFor } from './kinds.js'
 import { checkCommon } from './limits/common.js'
@@ -13,7 +14,7 @@ import type { KeyFunction, Limit, OrFunction, Resolution } from './limits/limit.
 import { reserveSteps } from './limits/reserve.js'
 import type { ReadablePlan, TierOf } from './plan.js'
 import { planOf } from './plan-of-kind.js'
-import { type PriorityFunction, type PriorityOption, priorityFor } from './priority.js'
+import { checkPriority, type PriorityFunction, type PriorityOption, priorityFor } from './priority.js'
 
 export interface PolicyOptions<Subject> {
   /** Names the policy in keys, headers and errors: letters, digits, `_`, `-`. @default 'default' */
@@ -57,11 +58,21 @@ export interface PolicyChoice<Subject> {
   readonly where: string
   readonly limits: readonly Limit<Subject>[]
   readonly all: readonly Policy<Subject>[]
+  /** Undefined where requests may differ in more than their key. */
+  readonly plain: Plain<Subject> | undefined
   /** The policy for a subject, or of the tier that is named. */
   of(subject: Subject, context: HttpContext<Subject>, tier?: string): Policy<Subject>
 }
 
-/** What a policy comes to where requests differ in nothing but their one key, and each takes one unit. */
+/** What a policy resolves a subject into: what is decided, on which identities, with which priority. */
+export interface Resolved<Subject> {
+  readonly policy: Policy<Subject>
+  readonly plan: ReadablePlan
+  readonly identities: readonly string[]
+  readonly priority: number
+}
+
+/** What remains of a policy of one key, where all requests have the same plan, priority 0 and no permits. */
 export interface Plain<Subject> {
   readonly key: KeyFunction<Subject> | undefined
   /** What its identities start with: their kind. */
@@ -81,7 +92,6 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly limits: readonly Limit<Subject>[]
   /** What is asked of the store to charge a request. */
   readonly consume: Op
-  /** Undefined where a request may differ from others in more than its key. */
   readonly plain: Plain<Subject> | undefined
   /** The tier that it is the policy of. */
   readonly tier: string | undefined
@@ -153,6 +163,39 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       this.#plans.set(id, plan)
     }
     return plan
+  }
+
+  /**
+   * The identity of a subject for each key.
+   *
+   * @throws SluiceError `INVALID_KEY`; a `RequestFault` where the request is to blame
+   */
+  identitiesOf(subject: Subject, context: HttpContext<Subject>): string[] {
+    const { keys, starts, where } = this
+    const identities = new Array<string>(keys.length)
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i]
+      const value = key ? key(subject, context) : subject
+      identities[i] = starts[i] + checkedKey(where, value, context !== undefined)
+    }
+    return identities
+  }
+
+  /**
+   * Resolves a subject, as far as the caller has not done so already.
+   *
+   * @throws SluiceError `INVALID_KEY`, `INVALID_POLICY`; a `RequestFault` where the request is to blame
+   */
+  resolve(
+    subject: Subject,
+    context: HttpContext<Subject>,
+    identities: readonly string[] = this.identitiesOf(subject, context),
+    plan: ReadablePlan = this.plan(subject, context),
+    priority?: number,
+  ): Resolved<Subject> {
+    const known =
+      priority === undefined ? (this.priority?.(subject, context) ?? 0) : checkPriority(this.where, priority)
+    return { policy: this, plan, identities, priority: known }
   }
 
   /** What an identity that was given by hand is counted under; undefined where nothing is counted by its kind. */

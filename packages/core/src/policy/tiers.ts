@@ -14,6 +14,8 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
   readonly name: string
   readonly limits: readonly Limit<Subject>[]
   readonly all: readonly Policy<Subject>[]
+  /** Requests differ in their tier. */
+  readonly plain = undefined
   readonly #byName: ReadonlyMap<string, Policy<Subject>>
   readonly #tier: (subject: Subject, context: HttpContext<Subject>) => string
 

@@ -1,3 +1,5 @@
+import { emitWarning } from '../util/warnings.js'
+
 /**
  * Warns, once per store, of a Redis that may evict: whoever makes up identities then decides which counts and blocks of
  * others are lost. Says nothing where Redis does not tell its settings.
@@ -13,11 +15,11 @@ export class EvictionWarning {
     // Without a maximum nothing is evicted.
     if (this.#isWarned || !/^maxmemory:[1-9]/m.test(memory) || !policy || policy === 'noeviction') return
     this.#isWarned = true
-    process.emitWarning(
+    emitWarning(
+      'SLUICE_EVICTION',
       `Redis (${node}) evicts keys when it is full (maxmemory-policy ${policy}): clients that make up identities can push ` +
         'out the counts and blocks of others. Give Sluice a Redis of its own with maxmemory-policy noeviction, and enough ' +
         'memory for the identities of the longest window',
-      { type: 'SluiceWarning', code: 'SLUICE_EVICTION' },
     )
   }
 }

@@ -1,3 +1,5 @@
+import { emitWarning } from '../util/warnings.js'
+
 /** Least time between two warnings of one store about the same cause, in ms: a Redis that comes and goes stays readable in a log. */
 const EVERY_MS = 60_000
 
@@ -114,10 +116,10 @@ export class OutageWarnings {
     this.#saidAt.set(reason, now)
     const what = reason?.what ?? texts.find((text) => text !== '') ?? 'the cause is not known'
     const remedy = reason?.remedy ?? 'onStateChange gets the error itself'
-    process.emitWarning(
+    emitWarning(
+      'SLUICE_STORE_UNAVAILABLE',
       `the rate limit store on Redis${node && ` (${node})`} is unavailable: ${what}. ${remedy}. ` +
         'Until it answers, limiters decide by their onUnavailable option',
-      { type: 'SluiceWarning', code: 'SLUICE_STORE_UNAVAILABLE' },
     )
   }
 

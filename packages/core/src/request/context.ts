@@ -1,3 +1,5 @@
+import type { ServerResponse } from 'node:http'
+
 /** A request as the core sees it, whatever the framework. Adapters make one per request. */
 export interface HttpContext<Request = unknown> {
   /** What the framework hands to its handlers; the first argument of every user function. */
@@ -6,8 +8,8 @@ export interface HttpContext<Request = unknown> {
   readonly response: RawResponse
   /** The client's address by the framework's own trusted-proxy rules. */
   readonly ip: string | undefined
-  /** Whether `ip` may come from a header that a trusted proxy has set; undefined where that is not known. */
-  readonly trustsProxies?: boolean
+  /** What the framework is told of proxies: whose `X-Forwarded-For` is `ip` taken from; undefined where that is not known. */
+  readonly proxyTrust?: ProxyTrust
   readonly method: string
   /** The path as requested, without the query. */
   readonly path: string
@@ -30,16 +32,19 @@ export interface HttpContext<Request = unknown> {
   /** A response header that is already set. */
   getResponseHeader(name: string): string | undefined
   /**
-   * Makes what the framework adds to the raw response do nothing: called when the limiter has answered in the stead
-   * of a handler that may go on. The methods of the raw response do nothing already.
+   * Makes what the framework adds to the raw response do nothing: called when the limiter has sent the response while
+   * a handler may still run. The methods of the raw response are disabled already.
    */
-  silence?(): void
+  disableResponse?(): void
 }
 
-/** What every framework's request says the way Node read it; the rest is each adapter's own. */
+/** A setting that trusts everyone is named, with what to write instead, and the app that has it. */
+export type ProxyTrust = 'none' | 'named' | { readonly everyone: string; readonly remedy: string; readonly app: object }
+
+/** A context of a request with Node's fields, as every framework has them; the rest is each adapter's own. */
 export abstract class RequestContext<Request extends NodeRequest> implements HttpContext<Request> {
   readonly request: Request
-  abstract readonly response: RawResponse
+  abstract readonly response: RawResponse & Pick<ServerResponse, 'getHeader'>
   abstract readonly ip: string | undefined
   abstract readonly route: string | undefined
 
@@ -48,15 +53,15 @@ export abstract class RequestContext<Request extends NodeRequest> implements Htt
   }
 
   get method(): string {
-    return this.request.method
+    return this.request.method ?? 'GET'
   }
 
   get path(): string {
-    return pathOf(this.request.originalUrl)
+    return pathOf(this.target)
   }
 
   get target(): string {
-    return this.request.originalUrl
+    return this.request.originalUrl ?? this.request.url ?? '/'
   }
 
   header(name: string): string | undefined {
@@ -67,12 +72,16 @@ export abstract class RequestContext<Request extends NodeRequest> implements Htt
 
   abstract signedCookie(name: string): string | undefined
 
-  abstract getResponseHeader(name: string): string | undefined
+  getResponseHeader(name: string): string | undefined {
+    return headerText(this.response.getHeader(name))
+  }
 }
 
 interface NodeRequest {
-  readonly method: string
-  readonly originalUrl: string
+  readonly method?: string | undefined
+  /** The request target where the framework changes `url`. */
+  readonly originalUrl?: string
+  readonly url?: string | undefined
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
 }
 

@@ -15,7 +15,7 @@ export interface ResolvedLimit {
   readonly algorithm: string
   /** Units per window. */
   readonly limit: number
-  /** Milliseconds. For `concurrency`, how long a place is held without being renewed. */
+  /** Milliseconds. For `concurrency`, how long a permit is held without being renewed. */
   readonly windowMs: number
   /** Most units that can be admitted at one instant. */
   readonly capacity: number
@@ -65,13 +65,13 @@ export interface Plan {
 export const CONSUME = 0
 /** Decide and change nothing. */
 export const PEEK = 1
-/** Like consume, but a refusal is charged too, as far as each limit can hold it. It takes no places: it is not in flight. */
+/** Like consume, but a refusal is charged too, as far as each limit can hold it. It takes no permits: it is not in flight. */
 export const CHARGE = 2
 /** Give back `costs` of what a charge took, all or less of it; once. Never past full, never a key that is not there. */
 export const REFUND = 3
-/** Free the places that a charge took in `concurrency` cells; other cells are left alone. */
+/** Release the permits that a charge took; cells without permits are left alone. */
 export const RELEASE = 4
-/** Hold the places that a charge took for another `ttl`; other cells are left alone. */
+/** Hold the permits that a charge took for another `ttl`; cells without permits are left alone. */
 export const RENEW = 5
 
 export type Op = typeof CONSUME | typeof PEEK | typeof CHARGE | typeof REFUND | typeof RELEASE | typeof RENEW
@@ -85,7 +85,7 @@ export interface StoreRequest {
   readonly costs: readonly number[]
   /** Units per cell that must have room, where that is more than what is charged; absent where it is nowhere. */
   readonly needs?: readonly number[]
-  /** Names the places taken in `concurrency` cells; empty where the plan has none. */
+  /** Names the permits that are taken in `concurrency` cells; empty where the plan has none. */
   readonly permitId: string
   /** Not to be answered by what the same was answered a moment ago: somebody waits for that to change. */
   readonly fresh?: boolean

@@ -1,16 +1,17 @@
 import { isThenable } from './thenable.js'
+import { emitWarning } from './warnings.js'
 
 /**
- * Heeds what a user's listener returned. Nobody waits for a promise, but one that rejects is warned of, where it
- * would have ended the process.
+ * Warns if what a user's listener returned is a promise that rejects. No caller awaits it, so its rejection would end
+ * the process.
  */
-export function heed(listener: string, returned: unknown): void {
+export function warnOnRejection(listener: string, returned: unknown): void {
   if (returned === undefined || !isThenable(returned)) return
   Promise.resolve(returned).catch((error) => warnOfListener(listener, error))
 }
 
-/** A user's listener failed when there was nobody left to hand its error to. */
+/** A user's listener failed where no caller is left to take its error. */
 export function warnOfListener(listener: string, error: unknown): void {
   const what = error instanceof Error ? error.message : String(error)
-  process.emitWarning(`${listener}: ${what}`, { type: 'SluiceWarning', code: 'SLUICE_LISTENER_FAILED' })
+  emitWarning('SLUICE_LISTENER_FAILED', `${listener}: ${what}`)
 }

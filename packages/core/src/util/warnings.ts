@@ -1,14 +1,12 @@
-import { invalidPolicy } from './errors.js'
+import { invalidPolicy, SluiceError, show } from './errors.js'
 import { nearestOf } from './option-hints.js'
 
 /** Where each code is explained. One constant: a page of the documentation once that has an address. */
 const EXPLAINED_IN = 'ERRORS.md'
 
-/** Every warning that there is. `docs/errors.md` has a section for each: its cause, and what to do. */
-export const WARNING_CODES = [
-  'SLUICE_AMBIGUOUS_ROUTE',
+/** Warnings about one limiter, which its option `warnings` silences. */
+export const LIMITER_WARNINGS = [
   'SLUICE_COUNT_FAILED',
-  'SLUICE_EVICTION',
   'SLUICE_INVALID_REQUEST',
   'SLUICE_LISTENER_FAILED',
   'SLUICE_MANY_LIMITERS',
@@ -16,50 +14,65 @@ export const WARNING_CODES = [
   'SLUICE_OPEN_PROXY',
   'SLUICE_SAME_LIMITER_TWICE',
   'SLUICE_SAME_NAME',
-  'SLUICE_SHORT_WINDOW',
-  'SLUICE_STORE_UNAVAILABLE',
   'SLUICE_UNGROUPED_IPV6',
   'SLUICE_UNTRUSTED_PROXY',
 ] as const
 
-export type WarningCode = (typeof WARNING_CODES)[number]
+/** Warnings about one store, which its option `warnings` silences. */
+export const STORE_WARNINGS = ['SLUICE_EVICTION', 'SLUICE_LISTENER_FAILED', 'SLUICE_STORE_UNAVAILABLE'] as const
 
-/**
- * Silences warnings, one by one: `{ SLUICE_ONE_CLIENT: false }`.
- *
- * @default every warning is emitted
- */
-export type WarningsOption = { readonly [Code in WarningCode]?: boolean }
+/** Warnings about what is neither: `node --disable-warning=CODE` silences them. */
+const OTHER_WARNINGS = ['SLUICE_AMBIGUOUS_ROUTE', 'SLUICE_SHORT_WINDOW'] as const
+
+/** Every warning has a section in `docs/errors.md`: its cause, and what to do. */
+const ALL_WARNINGS = [...new Set([...LIMITER_WARNINGS, ...STORE_WARNINGS, ...OTHER_WARNINGS])]
+
+export type WarningCode = (typeof ALL_WARNINGS)[number]
+
+/** Silences warnings, one by one: `{ SLUICE_ONE_CLIENT: false }`. */
+export type WarningsOption<Code extends WarningCode> = { readonly [Each in Code]?: boolean }
+
+export type LimiterWarning = (typeof LIMITER_WARNINGS)[number]
+export type LimiterWarningsOption = WarningsOption<LimiterWarning>
 
 /** The warnings of one limiter or store: emitted by `process.emitWarning`, as a `SluiceWarning` with a code. */
-export class Warnings {
+export class Warnings<Code extends WarningCode> {
   readonly #silenced: ReadonlySet<string>
 
-  /** @throws SluiceError `INVALID_POLICY` */
-  constructor(where: string, option: WarningsOption = {}) {
+  /**
+   * `codes`: those that there are here.
+   *
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  constructor(where: string, codes: readonly Code[], option: WarningsOption<Code> = {}) {
     if (typeof option !== 'object' || option === null || Array.isArray(option)) {
-      invalidPolicy(where, 'warnings', 'an object such as { SLUICE_ONE_CLIENT: false }', option)
+      invalidPolicy(where, 'warnings', `an object such as { ${codes[0]}: false }`, option)
     }
     for (const [code, emitted] of Object.entries(option)) {
-      if (!WARNING_CODES.includes(code as WarningCode)) {
-        const nearest = nearestOf(code, WARNING_CODES)
-        invalidPolicy(where, 'warnings', nearest ?? `one of ${WARNING_CODES.join(', ')}`, code)
-      }
+      if (!codes.includes(code as Code)) throw unknownCode(where, code, codes)
       if (typeof emitted !== 'boolean') invalidPolicy(where, `warnings: ${code}`, 'true or false', emitted)
     }
-    this.#silenced = new Set(Object.keys(option).filter((code) => option[code as WarningCode] === false))
+    this.#silenced = new Set(codes.filter((code) => option[code] === false))
   }
 
-  isSilenced(code: WarningCode): boolean {
-    return this.#silenced.has(code)
-  }
-
-  emit(code: WarningCode, message: string): void {
+  emit(code: Code, message: string): void {
     if (!this.#silenced.has(code)) emitWarning(code, message)
   }
 }
 
+function unknownCode(where: string, code: string, codes: readonly WarningCode[]): SluiceError {
+  const isOther = ALL_WARNINGS.includes(code as WarningCode)
+  const nearest = nearestOf(code, codes)
+  const hint = isOther
+    ? `: it is emitted elsewhere; silence it with node --disable-warning=${code}`
+    : nearest === undefined
+      ? ''
+      : `: did you mean ${nearest}?`
+  const known = `(the codes are ${codes.join(', ')})`
+  return new SluiceError('INVALID_POLICY', `${where}: warnings: ${show(code)}: unknown code${hint} ${known}`)
+}
+
 /** For what happens outside of any limiter or store. */
 export function emitWarning(code: WarningCode, message: string): void {
-  process.emitWarning(`${message} (see ${EXPLAINED_IN}#${code.toLowerCase()})`, { type: 'SluiceWarning', code })
+  process.emitWarning(message, { type: 'SluiceWarning', code, detail: `See ${EXPLAINED_IN}#${code.toLowerCase()}` })
 }

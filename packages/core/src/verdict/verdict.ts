@@ -26,9 +26,9 @@ export interface LimitReport {
   readonly name: string
   /** The factory that makes such limits, such as `'slidingLog'`. */
   readonly algorithm: string
-  /** Units in `windowMs`; places in flight for `concurrency`. */
+  /** Units in `windowMs`; for `concurrency` the most permits. */
   readonly limit: number
-  /** Milliseconds; for `concurrency` how long a place is held at most, its `ttl`. */
+  /** Milliseconds; for `concurrency` its `ttl`, how long a permit is held unless renewed. */
   readonly windowMs: number
   /** Most units that can be admitted at one instant. */
   readonly capacity: number
@@ -134,7 +134,7 @@ export class Verdict {
   readonly delayMs: number
   /** Why and how long, when `reason` is `blocked`. */
   readonly block: BlockReport | undefined
-  /** Units charged to each limit that counts requests or places; 0 for a peek or a refusal. */
+  /** Units charged to each limit that counts requests or permits; 0 for a peek or a refusal. */
   readonly cost: number
   /** The tier whose limits decided; undefined without tiers. */
   readonly tier: string | undefined
@@ -213,7 +213,7 @@ export class Verdict {
    * @throws SluiceError `INVALID_COST` for more than was charged
    */
   async settle(actualCost: number): Promise<boolean> {
-    if (Verdict.chargeOf(this)) return this.#from.limiter.settle(this, actualCost)
+    if (Verdict.chargeOf(this)) return this.#from.charges.settle(this, actualCost)
     checkActualCost('settle', actualCost, Verdict.mostToSettle(this))
     return false
   }
@@ -223,7 +223,7 @@ export class Verdict {
     const { allowed, values, offset, block } = result
     const charged = allowed && request.op !== PEEK
     if (!(request.plan as ReadablePlan).isSimple || block || from.kept)
-      return summed(request, result, from, charged, NO_MARKS)
+      return aggregateVerdict(request, result, from, charged, NO_MARKS)
     // Nearly every one: what its only limit says.
     const remaining = values[offset] as number
     const retryMs = values[offset + 1] as number
@@ -233,7 +233,7 @@ export class Verdict {
 
   /** @internal The verdict where nothing decided: `from` says what becomes of the request. */
   static undecided(request: StoreRequest, result: StoreResult, from: DecidedBy): Verdict {
-    return summed(request, result, from, false, NO_MARKS)
+    return aggregateVerdict(request, result, from, false, NO_MARKS)
   }
 
   /** @internal What a refund or release needs; undefined where nothing was charged. */
@@ -278,7 +278,7 @@ export class Verdict {
   static marked(verdict: Verdict, marks: Marks): Verdict {
     const charge = Verdict.chargeOf(verdict)
     const isCharged = charge !== undefined && !charge.refunded
-    const copy = summed(verdict.#request, verdict.#result, verdict.#from, isCharged, marks)
+    const copy = aggregateVerdict(verdict.#request, verdict.#result, verdict.#from, isCharged, marks)
     copy.#charge = charge
     return copy
   }
@@ -304,7 +304,7 @@ export class Verdict {
 
 /** What a verdict knows of the decision beside the store's answer. */
 export interface DecidedBy {
-  readonly limiter: { settle(verdict: Verdict, actualCost: number): Promise<boolean> }
+  readonly charges: { settle(verdict: Verdict, actualCost: number): Promise<boolean> }
   readonly kind: VerdictKind
   /** What was charged is given back to it; undefined where none decided. */
   readonly store: Store | undefined
@@ -359,7 +359,13 @@ export function checkActualCost(where: string, actualCost: unknown, charged: num
 }
 
 /** What all limits say together, of whatever kind they are. */
-function summed(request: StoreRequest, result: StoreResult, from: DecidedBy, charged: boolean, marks: Marks): Verdict {
+function aggregateVerdict(
+  request: StoreRequest,
+  result: StoreResult,
+  from: DecidedBy,
+  charged: boolean,
+  marks: Marks,
+): Verdict {
   const { block, values, offset } = result
   const untilMs = block?.remainingMs ?? from.tryAgainMs
   // Behind a line nobody is admitted, whatever room there is.
@@ -393,7 +399,7 @@ function summed(request: StoreRequest, result: StoreResult, from: DecidedBy, cha
     resetMs = Math.max(resetMs, values[at + 2] as number)
     // A peek put nothing into the bucket, so all that is in it comes first.
     const own = charged ? (request.costs[cell] as number) : 0
-    if (limit.queue && allowed) delayMs = Math.max(delayMs, turnAfter(values[at + 3] as number, own, limit))
+    if (limit.queue && allowed) delayMs = Math.max(delayMs, queueDelay(values[at + 3] as number, own, limit))
   }
   return new Verdict(request, result, from, charged, allowed, remaining, retryMs, resetMs, delayMs, marks)
 }
@@ -427,7 +433,7 @@ function refusalReason({ block, allowed }: StoreResult, impossible: boolean, { t
 }
 
 /** In a queueing limit a request leaves when what was in the bucket before it has leaked out. */
-function turnAfter(debt: number, cost: number, limit: { limit: number; windowMs: number }): number {
+function queueDelay(debt: number, cost: number, limit: { limit: number; windowMs: number }): number {
   const ahead = debt - cost * limit.windowMs
   return ahead > 0 ? Math.ceil(ahead / limit.limit) : 0
 }

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { test } from 'vitest'
 
-/** What `npm run fuzz` asks for; without it each property gets the same 20,000 inputs in every run. */
+/** What `npm run fuzz` asks for; without it each property gets the same 4,000 inputs in every run. */
 const asked = {
-  inputs: Number(process.env.SLUICE_FUZZ_INPUTS ?? 20_000),
+  inputs: Number(process.env.SLUICE_FUZZ_INPUTS ?? 4000),
   seconds: Number(process.env.SLUICE_FUZZ_SECONDS ?? 60),
   seed: Number(process.env.SLUICE_FUZZ_SEED ?? 20_261_120),
 }
@@ -18,6 +18,8 @@ export interface Property<Input> {
   readonly check: (input: Input) => unknown
   /** One input where others have so many: those that take connections and timers are dear. @default 1 */
   readonly dearness?: number
+  /** At least so many in every run, where `dearness` would leave too few. @default 1 */
+  readonly least?: number
   /** Tried first, always. */
   readonly examples?: readonly Input[]
 }
@@ -46,7 +48,7 @@ export function fuzz<Input>(target: string, promise: string, property: Property<
       await run(target, property, known.seed, known.inputs)
     }
     const stopAt = performance.now() + asked.seconds * 1000
-    let left = Math.ceil(asked.inputs / dearness)
+    let left = Math.max(property.least ?? 1, Math.ceil(asked.inputs / dearness))
     let tried = 0
     for (let seed = asked.seed; left > 0 && performance.now() < stopAt; seed++) {
       const inputs = Math.min(left, Math.ceil(PER_SEED / dearness))

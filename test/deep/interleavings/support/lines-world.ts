@@ -19,7 +19,7 @@ export interface Waiter {
   readonly leaves?: boolean
 }
 
-export interface LinesOptions {
+export interface WaitersOptions {
   readonly limit: Limit
   /** Units taken before anybody waits, each of which may be given back at any moment. */
   readonly taken: number
@@ -47,8 +47,8 @@ const PATIENCE = 10
  * Those who wait for one limit in one process, on a store that answers when it likes: they come one after the
  * other, leave when they like, somebody gives back, and time goes on. Timers have to be faked.
  */
-export class LinesWorld implements World {
-  readonly #options: LinesOptions
+export class WaitersWorld implements World {
+  readonly #options: WaitersOptions
   readonly #network: Network
   readonly #store: Store
   readonly #limiter: Limiter
@@ -66,13 +66,13 @@ export class LinesWorld implements World {
   #broken: Error | undefined
   #isReady = false
 
-  constructor(options: LinesOptions) {
+  constructor(options: WaitersOptions) {
     this.#options = options
     this.#network = new Network({ ...options, lateAnswers: true })
     this.#slow = options.slow ?? 0
     this.#store = memoryStore({ clock: () => 1e12 + Math.floor(performance.now() - this.#start) })
     this.#limiter = createLimiter({
-      name: 'lines',
+      name: 'waiters',
       store: { decide: (ask: StoreRequest) => this.#decide(ask) } as Partial<Store> as Store,
       limits: [options.limit],
     })
@@ -86,8 +86,8 @@ export class LinesWorld implements World {
   }
 
   /** A world in which what is taken from the start is taken. */
-  static async make(options: LinesOptions): Promise<LinesWorld> {
-    const world = new LinesWorld(options)
+  static async make(options: WaitersOptions): Promise<WaitersWorld> {
+    const world = new WaitersWorld(options)
     for (let n = 0; n < options.taken; n++) world.#held.push(await world.#limiter.consume(KEY))
     world.#isReady = true
     return world
@@ -129,7 +129,7 @@ export class LinesWorld implements World {
   end(): void {
     const starved = this.#waiting.find(({ outcome }) => outcome === 'waits')
     if (starved) throw new Error(`${starved.name} starves`)
-    if (this.#limiter.hasLine(KEY, undefined)) throw new Error('there is a line, and nobody in it')
+    if (this.#limiter.hasQueues) throw new Error('a queue without waiters is left')
     const admitted = this.#waiting.filter(({ outcome }) => outcome === 'admitted').length
     const charged = this.#charges.size - this.#givenBack.size - this.#strayed()
     if (charged !== admitted + this.#held.length) {
@@ -147,7 +147,8 @@ export class LinesWorld implements World {
   }
 
   async #hasRoom(): Promise<boolean> {
-    return (await createLimiter({ name: 'lines', store: this.#store, limits: [this.#options.limit] }).peek(KEY)).allowed
+    return (await createLimiter({ name: 'waiters', store: this.#store, limits: [this.#options.limit] }).peek(KEY))
+      .allowed
   }
 
   #come(waiting: Waiting): void {

@@ -1,6 +1,6 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
-import { concurrency, createLimiter, handledBy, type Limiter, memoryStore, releasePermits } from '@sluice/core'
+import { concurrency, createLimiter, holdPermitsUntil, type Limiter, memoryStore, releasePermits } from '@sluice/core'
 import { Permits } from '../../../support/inside.js'
 import type { Step, World } from './explore.js'
 
@@ -54,7 +54,7 @@ export class PermitsWorld implements World {
     const verdict = await this.#limiter.consume(KEY)
     this.#permits.hold(verdict, this.#response)
     if (!this.#options.showsPromise) return
-    handledBy(
+    holdPermitsUntil(
       this.#response,
       new Promise<void>((resolve) => {
         this.#settle = resolve

@@ -2,26 +2,26 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ServerHttp2Stream } from 'node:http2'
 import type { HttpContext, RawResponse } from '../../request/context.js'
 import type { Reply } from '../responders/responder.js'
+import { disableResponse } from '../response/disabled-response.js'
 import { handlerEnd } from '../response/handler-end.js'
-import { silence } from '../response/silence.js'
 import { bodyProblem } from './body-problem.js'
 
 /**
- * Counts the bytes of a request's body as they arrive, whoever reads them and whenever: a listener for
- * data would set the stream flowing before its reader is there. What was there before counts as far as it
- * has not been read yet, so a meter belongs in front of whatever reads the body.
+ * Counts the bytes of a request's body as they arrive, without reading them: a listener for `data` would start the
+ * stream before its reader is there. Bytes that arrived before count as far as they have not been read, so the meter
+ * belongs in front of what reads the body.
  */
 export class BodyMeter {
   /** Bytes received so far, before any decompression. */
   received: number
-  /** Whether it was there before anybody read: else what was read before is missing. */
+  /** Whether it was there before the body was read: else the bytes that were read before are missing. */
   readonly sawAll: boolean
   #hasEnded: boolean
   #largest = Number.POSITIVE_INFINITY
   readonly #onEnd: (() => void)[] = []
   readonly #onTooLarge: (() => void)[] = []
 
-  /** The meter of a request: one, however many limiters ask for it. */
+  /** The meter of a request: one for all its limiters. */
   static of(raw: IncomingMessage): BodyMeter {
     let meter = meters.get(raw)
     if (!meter) {
@@ -37,12 +37,12 @@ export class BodyMeter {
     this.#hasEnded = raw.complete || raw.destroyed
     if (this.#hasEnded) return
     const push = raw.push
-    // What Node hands on of a body passes through here, for HTTP/1 and HTTP/2 alike.
+    // Node pushes every chunk of a body through here, for HTTP/1 and HTTP/2 alike.
     raw.push = (chunk, encoding) => {
       if (chunk === null) this.#end()
       else this.received += typeof chunk === 'string' ? Buffer.byteLength(chunk, encoding) : chunk.length
-      // What is too much is read and thrown away until the answer is out.
-      this.#tellIfTooLarge()
+      // Excess bytes are read and dropped until the response is out.
+      this.#notifyIfTooLarge()
       return this.isTooLarge || push.call(raw, chunk, encoding)
     }
     raw.once('close', () => this.#end())
@@ -58,7 +58,7 @@ export class BodyMeter {
   limitTo(largest: number, onTooLarge: () => void): void {
     this.#largest = Math.min(this.#largest, largest)
     this.#onTooLarge.push(onTooLarge)
-    this.#tellIfTooLarge()
+    this.#notifyIfTooLarge()
   }
 
   /** Whether there are more bytes than the reader may have. */
@@ -66,12 +66,12 @@ export class BodyMeter {
     return this.received > this.#largest
   }
 
-  #tellIfTooLarge(): void {
+  #notifyIfTooLarge(): void {
     if (!this.isTooLarge) return
-    for (const tell of this.#onTooLarge.splice(0, 1)) {
-      // One answer is enough.
+    for (const notify of this.#onTooLarge.splice(0, 1)) {
+      // One response is enough.
       this.#onTooLarge.length = 0
-      tell()
+      notify()
     }
   }
 
@@ -83,7 +83,7 @@ export class BodyMeter {
 
 const meters = new WeakMap<IncomingMessage, BodyMeter>()
 
-/** What a request says of the length of its body: undefined where it has one and does not say. */
+/** The length of a body as the request announces it: undefined where it has a body and announces none. */
 export function announcedLength(raw: IncomingMessage): number | undefined {
   const { 'content-length': length, 'transfer-encoding': transferEncoding } = raw.headers
   // A transfer coding overrides a length (RFC 9112 §6.3); Node refuses requests that give both.
@@ -108,41 +108,41 @@ export function lengthRequiredReply(raw: IncomingMessage): Reply {
 }
 
 /**
- * Answers 413 in the middle of a body, in place of a handler that may be running: it sees its request aborted and
- * a response that does nothing. Where an answer is under way already, the connection, or the stream of HTTP/2, ends.
+ * Sends 413 in the middle of a body, in place of a handler that may be running: it sees its request aborted and
+ * a response that does nothing. Where a response is under way already, the connection, or the stream of HTTP/2, ends.
  */
-export function cutOff(context: HttpContext<never>, raw: IncomingMessage, most: number): void {
+export function rejectBody(context: HttpContext<never>, raw: IncomingMessage, most: number): void {
   const response = context.response as unknown as ServerResponse
-  // A handler that reads the body sees it aborted; one that does not goes on.
+  // A handler that reads the body sees it aborted; one that does not keeps running.
   const isUnread = raw.readableFlowing === null
-  if (response.headersSent || response.destroyed || !answerTooLarge(response, raw, most)) {
+  if (response.headersSent || response.destroyed || !sendTooLarge(response, raw, most)) {
     destroy(raw)
     streamOf(raw)?.close(CANCEL)
     return
   }
-  silence(response)
+  disableResponse(response)
   if (isUnread) {
-    answeredUnread.add(response)
+    rejectedUnread.add(response)
     // From now on, and not only once the 413 is out: a client may take its time to read that.
     handlerEnd(response)
   }
-  context.silence?.()
+  context.disableResponse?.()
 }
 
-/** Whether the answer is on its way. */
-function answerTooLarge(response: ServerResponse, raw: IncomingMessage, most: number): boolean {
+/** Whether the response is on its way. */
+function sendTooLarge(response: ServerResponse, raw: IncomingMessage, most: number): boolean {
   const { status, headers, body } = tooLargeReply(raw, most)
   const stream = streamOf(raw)
   try {
     for (const name of response.getHeaderNames()) if (OF_CONTENT.test(name)) response.removeHeader(name)
-    // HTTP/2 has none.
+    // HTTP/2 has no status message.
     if (!stream) response.statusMessage = ''
     response.writeHead(status, [...headers, ['Content-Length', String(Buffer.byteLength(body))]].flat())
     // Not by a callback of `end`, which middleware that wraps it may drop. Over HTTP/2 the response finishes only when
     // the client has sent all, or the stream is closed.
     const whenSent = () => {
       destroy(raw)
-      // Not `close`, which leaves a stream that nobody reads open.
+      // Not `close`, which leaves a stream without a reader open.
       if (stream) setTimeout(() => stream.destroy(), LINGER_MS).unref()
     }
     // Over HTTP/2, HEAD has no body to finish.
@@ -178,9 +178,9 @@ function streamOf(raw: IncomingMessage): ServerHttp2Stream | undefined {
   return (raw as { stream?: ServerHttp2Stream }).stream
 }
 
-const answeredUnread = new WeakSet<object>()
+const rejectedUnread = new WeakSet<object>()
 
 /** Whether 413 was sent in place of a handler that had not begun to read the body, so that it may still work. */
-export function wasAnsweredUnread(response: RawResponse): boolean {
-  return answeredUnread.has(response)
+export function wasRejectedUnread(response: RawResponse): boolean {
+  return rejectedUnread.has(response)
 }

@@ -3,13 +3,14 @@ import type { HttpContext, RawResponse } from '../../request/context.js'
 import { rawRequest } from '../../request/raw-request.js'
 import type { Store } from '../../store/store.js'
 import { type Duration, durationMs } from '../../util/duration.js'
-import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
+import { invalidPolicy, SluiceError } from '../../util/errors.js'
 import { wholeNumber } from '../../util/validate.js'
+import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { Verdict } from '../../verdict/verdict.js'
 import type { Reply } from '../responders/responder.js'
-import { isSilent } from '../response/silence.js'
+import { isDisabled } from '../response/disabled-response.js'
 import { whenOver } from '../response/when-over.js'
-import { announcedLength, BodyMeter, cutOff, lengthRequiredReply, tooLargeReply } from './body.js'
+import { announcedLength, BodyMeter, lengthRequiredReply, rejectBody, tooLargeReply } from './body.js'
 import { type CountFunction, type CountOption, countBy } from './counting.js'
 import { Outcomes } from './outcomes.js'
 
@@ -19,7 +20,7 @@ export interface ChargingOptions {
    * Whether a request counts, by the status of its response: `'success'` counts those below 400, `'failure'` 4xx but 429,
    * a function those for which it returns true. A request is charged first and gets that back after the
    * response if it does not count, so that parallel requests cannot slip through; meanwhile others that find no
-   * room wait for it. A connection that ends without any answer counts. It is asked about every status that is
+   * room wait for it. A connection that ends without a response counts. A function is called for every status that is
    * sent, another limiter's refusal included. @default all count
    */
   readonly count?: CountOption
@@ -40,8 +41,8 @@ export interface ChargingOptions {
 }
 
 /**
- * What a guard does with charges after it has made them: reserves first, and settles when outcome and
- * body are known. Undefined where nothing is left to settle.
+ * Counting by outcome and by body: a request is charged first, and refunded or settled when its outcome and its body
+ * are known. Undefined where requests count by neither.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
@@ -50,9 +51,10 @@ export function chargingFor<Request>(
   options: ChargingOptions,
   limiter: Limiter<Request>,
   store: Store,
+  warnings: Warnings<LimiterWarning>,
 ): Charging<Request> | undefined {
   const { maxWait, maxBodyBytes, requireLength = false } = options
-  const count = countBy(where, options.count)
+  const count = countBy(where, options.count, warnings)
   if (maxBodyBytes !== undefined) wholeNumber(where, 'maxBodyBytes', maxBodyBytes, 0)
   if (maxWait !== undefined && !count) {
     throw new SluiceError('INVALID_POLICY', `${where}: maxWait: expected none without count`)
@@ -102,7 +104,7 @@ export class Charging<Request> {
     this.#outcomes = outcomes
   }
 
-  /** The answer to a request that announces too large a body, or none where it has to. Else such a body is watched from now on. */
+  /** The reply to a request that announces too large a body, or none where it has to. Otherwise the body is metered from now on. */
   receive(context: HttpContext<Request>): Reply | undefined {
     const raw = rawRequest(context as HttpContext<never>)
     if (!raw || this.#maxBodyBytes === undefined) return undefined
@@ -111,7 +113,8 @@ export class Charging<Request> {
     if (length !== undefined && length > most) return tooLargeReply(raw, most)
     if (length === undefined && this.#requiresLength) return lengthRequiredReply(raw)
     // Node itself lets no body be longer than announced.
-    if (length === undefined) BodyMeter.of(raw).limitTo(most, () => cutOff(context as HttpContext<never>, raw, most))
+    if (length === undefined)
+      BodyMeter.of(raw).limitTo(most, () => rejectBody(context as HttpContext<never>, raw, most))
     else if (length > 0 && this.#countsBytes) BodyMeter.of(raw)
     return undefined
   }
@@ -134,8 +137,8 @@ export class Charging<Request> {
     return this.#outcomes.wait(refusal, again, context.response, this.#maxWaitMs, isShared)
   }
 
-  /** Settles an admitted request, once, when its outcome and its body are known. */
-  settleLater(context: HttpContext<Request>, verdict: Verdict): void {
+  /** Refunds or settles an admitted request, once, when its outcome and its body are known. */
+  applyOutcomeLater(context: HttpContext<Request>, verdict: Verdict): void {
     if (!Verdict.chargeOf(verdict)) return
     const { response } = context
     const count = this.#count
@@ -143,28 +146,28 @@ export class Charging<Request> {
     const meter = this.#countsBytes ? this.#meterOf(context) : undefined
 
     const whenBodyEnded = (then: () => void) => (meter ? meter.whenEnded(then) : then())
-    const settle = async (counts: boolean) => {
+    const apply = async (counts: boolean) => {
       try {
-        if (!counts) await this.#limiter.giveBack(verdict)
+        if (!counts) await this.#limiter.refundVerdict(verdict)
         else if (meter) await this.#limiter.settleBytes(verdict, meter.received)
       } catch {
-        // The store cannot be told: what was reserved stays charged.
+        // The store is away: the reservation stays charged.
       } finally {
         close?.()
       }
     }
     if (!count) {
-      if (meter) whenBodyEnded(() => void settle(true))
+      if (meter) whenBodyEnded(() => void apply(true))
       return
     }
     whenOver(response, () => {
       const counts = outcome(count, response, verdict)
-      if (counts) whenBodyEnded(() => void settle(true))
-      else void settle(false)
+      if (counts) whenBodyEnded(() => void apply(true))
+      else void apply(false)
     })
   }
 
-  /** None where the body was read before this limiter ran: then what was announced or reserved stays charged. */
+  /** Undefined where the body was read before this limiter ran: then the announced or reserved bytes stay charged. */
   #meterOf(context: HttpContext<Request>): BodyMeter | undefined {
     const raw = rawRequest(context as HttpContext<never>)
     const meter = raw && BodyMeter.of(raw)
@@ -173,22 +176,10 @@ export class Charging<Request> {
 }
 
 /**
- * Whether a request counts. One that ended without an answer of its handler counts: a client that hangs up first, or sends
- * too large a body while the handler works, must not go free.
+ * Whether a request counts. One that ended without a response of its handler counts: a client must not go free that
+ * hangs up first, or that sends too large a body while the handler works.
  */
 function outcome(count: CountFunction, response: RawResponse, verdict: Verdict): boolean {
-  if (!response.headersSent || response.statusCode === undefined || isSilent(response)) return true
-  try {
-    const counts: unknown = count(response.statusCode, verdict)
-    if (typeof counts === 'boolean') return counts
-    warn(`expected true or false, got ${show(counts)}`)
-  } catch (error) {
-    warn(error instanceof Error ? error.message : String(error))
-  }
-  return true
-}
-
-/** The response is out, so there is no error handler left to hand this to. */
-function warn(what: string): void {
-  process.emitWarning(`count: ${what}; the request counts`, { type: 'SluiceWarning', code: 'SLUICE_COUNT_FAILED' })
+  if (!response.headersSent || response.statusCode === undefined || isDisabled(response)) return true
+  return count(response.statusCode, verdict)
 }

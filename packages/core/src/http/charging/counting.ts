@@ -1,4 +1,5 @@
-import { invalidPolicy } from '../../util/errors.js'
+import { invalidPolicy, show } from '../../util/errors.js'
+import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import type { Verdict } from '../../verdict/verdict.js'
 
 /** Whether a request counts, by the status of its response. */
@@ -14,9 +15,26 @@ const COUNTS = {
   failure: (status: number) => status >= 400 && status < 500 && status !== 429,
 } satisfies Record<string, CountFunction>
 
-/** @throws SluiceError `INVALID_POLICY` */
-export function countBy(where: string, count: unknown): CountFunction | undefined {
-  if (count === undefined || typeof count === 'function') return count as CountFunction | undefined
+/**
+ * A function that never throws: a request whose outcome is not known counts. The response is sent by then, so no error
+ * handler can take what a user's function throws.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function countBy(where: string, count: unknown, warnings: Warnings<LimiterWarning>): CountFunction | undefined {
+  if (count === undefined) return undefined
   if (count === 'success' || count === 'failure') return COUNTS[count]
-  return invalidPolicy(where, 'count', 'a function, "success" or "failure"', count)
+  if (typeof count !== 'function') return invalidPolicy(where, 'count', 'a function, "success" or "failure"', count)
+  const failed = (what: string) => {
+    warnings.emit('SLUICE_COUNT_FAILED', `count: ${what}; the request counts`)
+    return true
+  }
+  return (status, verdict) => {
+    try {
+      const counts: unknown = count(status, verdict)
+      return typeof counts === 'boolean' ? counts : failed(`expected true or false, got ${show(counts)}`)
+    } catch (error) {
+      return failed(error instanceof Error ? error.message : String(error))
+    }
+  }
 }

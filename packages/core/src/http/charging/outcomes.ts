@@ -2,6 +2,7 @@ import { isOver, type RawResponse } from '../../request/context.js'
 import type { Store } from '../../store/store.js'
 import { pause } from '../../util/pause.js'
 import { type Charge, Verdict } from '../../verdict/verdict.js'
+import { listenTo } from '../response/shared-listener.js'
 
 /** What is reserved on one identity by requests whose outcome is open, and who waits for that. */
 interface Line {
@@ -114,7 +115,7 @@ export class Outcomes {
     }
     let resume = () => {}
     waiter.wake = wake
-    response.on('close', wake)
+    const ignoreClose = listenTo(response, 'close', wake)
     let verdict = refusal
     let joined: readonly string[] = []
     try {
@@ -153,7 +154,7 @@ export class Outcomes {
         if (!waiter.isWoken && !this.mayChange(verdict, isShared)) return verdict
       }
     } finally {
-      response.removeListener('close', wake)
+      ignoreClose()
       this.#leave(waiter, joined)
     }
   }

@@ -1,11 +1,13 @@
 import type { Limiter } from '../../limiter/limiter.js'
 import { isOver, type RawResponse } from '../../request/context.js'
+import { durationMs } from '../../util/duration.js'
 import { LONGEST_TIMER_MS } from '../../util/pause.js'
 import { isThenable } from '../../util/thenable.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { handlerEnd } from '../response/handler-end.js'
-import { cutShort, http2Stream, sentBytes } from '../response/sent-bytes.js'
-import { wasAnsweredUnread } from './body.js'
+import { abortResponse, http2Stream, sentBytes } from '../response/sent-bytes.js'
+import { listenTo } from '../response/shared-listener.js'
+import { wasRejectedUnread } from './body.js'
 
 /** Milliseconds. */
 export interface PermitTimes {
@@ -17,25 +19,44 @@ export interface PermitTimes {
   readonly maxHoldMs: number
 }
 
-/** Whether a handler whose result is there has done its work; if not, only its answer tells. */
+/** Whether a handler that has returned this is done; if not, it is done when it sends the response. */
 type IsDone = (result: unknown) => boolean | Promise<boolean>
 
-/** The permits that one verdict took for one response. */
+/** The permits that one verdict took for one request. */
 interface Held {
   readonly permits: Permits
   readonly verdict: Verdict
   readonly response: RawResponse
-  readonly over: () => void
-  /** The client has left before the response began: held until the handler is done, but not renewed. */
+  /** Stops listening for the end of the response. */
+  ignore: () => void
+  /** Whether the client left before the response began: then held until the handler is done, but not renewed. */
   hasLeft: boolean
-  /** The handler has answered after that. */
-  hasAnswered: boolean
+  /** Whether the handler has sent a response after that. */
+  hasResponded: boolean
   /** What the handler returned, where the framework shows it. */
   result: PromiseLike<unknown> | undefined
   isDone: IsDone | undefined
   /** Ticks since the client has left, or since bytes have waited and none have left. */
   ticks: number
   sent: number | undefined
+}
+
+/**
+ * What holds the permits of a limiter's `concurrency` limits; undefined where it has none.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function permitsFor<Request>(where: string, limiter: Limiter<Request>): Permits | undefined {
+  const limits = limiter.limits.filter(({ algorithm }) => algorithm === 'concurrency')
+  if (limits.length === 0) return undefined
+  const ttls = limits.map(({ window }) => Number(window))
+  // Checked again: a copy of a limit may have something changed.
+  const maxHolds = limits.map(({ maxHold }) => durationMs(where, 'maxHold', maxHold))
+  return new Permits(limiter, {
+    shortestTtlMs: Math.min(...ttls),
+    longestTtlMs: Math.max(...ttls),
+    maxHoldMs: Math.min(...maxHolds),
+  })
 }
 
 const heldBy = new WeakMap<RawResponse, Held[]>()
@@ -66,9 +87,9 @@ export class Permits {
       permits: this,
       verdict,
       response,
-      over: () => this.#over(held),
+      ignore: () => {},
       hasLeft: false,
-      hasAnswered: false,
+      hasResponded: false,
       result: undefined,
       isDone: undefined,
       ticks: 0,
@@ -83,11 +104,15 @@ export class Permits {
       this.#over(held)
       return
     }
-    // A response that is sent emits both, one that is cut off only `close`.
-    response.on('finish', held.over)
-    response.on('close', held.over)
+    const over = () => this.#over(held)
+    // A response that is sent emits both, an aborted one only `close`.
+    const ignored = [listenTo(response, 'finish', over), listenTo(response, 'close', over)]
+    const stream = http2Stream(response)
     // Over HTTP/2 those wait for the end of the request, which a client may keep open.
-    http2Stream(response)?.on('finish', held.over)
+    if (stream) ignored.push(listenTo(stream, 'finish', over))
+    held.ignore = () => {
+      for (const ignore of ignored) ignore()
+    }
   }
 
   /** @internal Every `ttl / 3`, while permits are held. */
@@ -97,24 +122,24 @@ export class Permits {
         if (++held.ticks >= this.#ticksToLapse) this.#forget(held)
         continue
       }
-      this.#limiter.renew(held.verdict).catch(lapses)
-      if (this.#isStalled(held)) cutShort(held.response)
+      this.#limiter.renew(held.verdict).catch(ignoreFailure)
+      if (this.#isStalled(held)) abortResponse(held.response)
     }
   }
 
   async release(held: Held): Promise<void> {
-    if (this.#forget(held)) await this.#limiter.release(held.verdict).catch(lapses)
+    if (this.#forget(held)) await this.#limiter.release(held.verdict).catch(ignoreFailure)
   }
 
-  /** Hears what the handler returned, which for a client that has left is what tells when it is done. */
-  handledBy(held: Held, result: PromiseLike<unknown>, isDone: IsDone | undefined): void {
+  /** Where the client has left, what the handler returned shows when it is done. */
+  holdUntil(held: Held, result: PromiseLike<unknown>, isDone: IsDone | undefined): void {
     held.result = result
     held.isDone = isDone
     if (held.hasLeft) this.#awaitResult(held)
   }
 
   #over(held: Held): void {
-    this.#ignore(held)
+    held.ignore()
     if (hasBegun(held.response)) void this.release(held)
     else this.#awaitHandler(held)
   }
@@ -123,7 +148,7 @@ export class Permits {
     held.hasLeft = true
     held.ticks = 0
     handlerEnd(held.response).then(() => {
-      held.hasAnswered = true
+      held.hasResponded = true
       if (!held.result) void this.release(held)
     })
     if (held.result) this.#awaitResult(held)
@@ -135,7 +160,7 @@ export class Permits {
       .then(isDone, () => true)
       .then((done) => {
         held.result = undefined
-        if (done || held.hasAnswered) void this.release(held)
+        if (done || held.hasResponded) void this.release(held)
       })
   }
 
@@ -150,25 +175,19 @@ export class Permits {
 
   #forget(held: Held): boolean {
     if (!this.#held.delete(held)) return false
-    this.#ignore(held)
+    held.ignore()
     if (this.#held.size === 0) {
       clearInterval(this.#timer)
       this.#timer = undefined
     }
     return true
   }
-
-  #ignore({ response, over }: Held): void {
-    response.removeListener('finish', over)
-    response.removeListener('close', over)
-    http2Stream(response)?.removeListener('finish', over)
-  }
 }
 
 /**
  * Releases every permit of `concurrency` limits that a request holds, given its raw response: for a handler that has
  * stopped its work because the client has left, or that needs no permit for the rest of it. Does nothing where
- * none is held. Resolves when the stores know; permits that a store cannot be told of lapse after their `ttl`.
+ * none is held. Resolves when the stores have released them; while a store is away, they lapse after their `ttl`.
  *
  * @example Express: `releasePermits(res)`, Koa: `releasePermits(ctx.res)`, Fastify: `releasePermits(reply.raw)`
  */
@@ -177,21 +196,21 @@ export async function releasePermits(response: RawResponse): Promise<void> {
 }
 
 /**
- * Tells the permits of a response what its handler returned: if the client leaves before the response begins, they are
- * held until that promise has settled. `isDone` may say that the handler is not done then, so that its answer is waited
- * for. `verdict`: the one that took the permits; without it, all permits of the response.
+ * Holds the permits of a request until the promise that its handler returned has settled, if the client leaves before
+ * the response begins. If `isDone` says that the handler is not done then, they are held until it sends the response.
+ * `verdict`: the one that took the permits; without it, all permits of the request.
  */
-export function handledBy(response: RawResponse, result: unknown, isDone?: IsDone, verdict?: Verdict): void {
+export function holdPermitsUntil(response: RawResponse, result: unknown, isDone?: IsDone, verdict?: Verdict): void {
   if (!isThenable(result)) return
   for (const held of heldBy.get(response) ?? []) {
-    if (verdict === undefined || held.verdict === verdict) held.permits.handledBy(held, result, isDone)
+    if (verdict === undefined || held.verdict === verdict) held.permits.holdUntil(held, result, isDone)
   }
 }
 
-/** Whether the handler has begun to answer: not where a 413 was sent in its place, of which it may know nothing. */
+/** Whether the handler has begun to respond: not where a 413 was sent in its place, which it may not notice. */
 function hasBegun(response: RawResponse): boolean {
-  return response.headersSent === true && !wasAnsweredUnread(response)
+  return response.headersSent === true && !wasRejectedUnread(response)
 }
 
-/** A permit that the store cannot be told about lapses by itself after its `ttl`. */
-function lapses(): void {}
+/** While the store is away, a permit lapses after its `ttl`. */
+function ignoreFailure(): void {}

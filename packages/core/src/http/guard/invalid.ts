@@ -5,6 +5,7 @@ import { type HttpContext, isGone } from '../../request/context.js'
 import { SluiceError } from '../../util/errors.js'
 import { type Fault, RequestFault } from '../../util/request-fault.js'
 import { oneOf } from '../../util/validate.js'
+import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import type { HeaderField } from '../headers/writer.js'
 import type { Reply } from '../responders/responder.js'
 
@@ -36,6 +37,7 @@ class InvalidRequest extends SluiceError {
 /** What a limiter does about requests that cannot be counted since they lack something, or get it wrong. */
 export class InvalidRequests<Request> {
   readonly #where: string
+  readonly #warnings: Warnings<LimiterWarning>
   readonly #passes: boolean
   readonly #reports: boolean
   readonly #needsRoute: boolean
@@ -44,7 +46,8 @@ export class InvalidRequests<Request> {
   readonly #warnedAt = new Map<Fault, number>()
 
   /** @throws SluiceError `INVALID_POLICY` */
-  constructor(policy: PolicyChoice<Request>, onInvalid: unknown, reports: boolean) {
+  constructor(policy: PolicyChoice<Request>, onInvalid: unknown, reports: boolean, warnings: Warnings<LimiterWarning>) {
+    this.#warnings = warnings
     this.#where = policy.where
     this.#passes = oneOf<InvalidOption>(policy.where, 'onInvalid', onInvalid, ['reject', 'pass']) === 'pass'
     this.#reports = reports
@@ -106,9 +109,9 @@ export class InvalidRequests<Request> {
     if (last !== undefined && now - last < WARN_AGAIN_MS) return
     this.#warnedAt.set(fault, now)
     const what = this.#reports ? 'was not limited' : 'was refused'
-    process.emitWarning(`${message}; the request ${what}, as others may be for a minute without a warning`, {
-      type: 'SluiceWarning',
-      code: 'SLUICE_INVALID_REQUEST',
-    })
+    this.#warnings.emit(
+      'SLUICE_INVALID_REQUEST',
+      `${message}; the request ${what}, as others may be for a minute without a warning`,
+    )
   }
 }

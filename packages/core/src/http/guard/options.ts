@@ -3,6 +3,7 @@ import type { PolicyOptions } from '../../policy/policy.js'
 import { POLICY_OPTIONS } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import type { Store } from '../../store/store.js'
+import type { LimiterWarningsOption } from '../../util/warnings.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import type { ChargingOptions } from '../charging/charging.js'
 import type { HeadersOption } from '../headers/table.js'
@@ -46,6 +47,8 @@ export interface RateLimitOptions<Request>
    * promise is waited for: one that rejects is warned of (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`).
    */
   readonly onVerdict?: (request: Request, verdict: Verdict, context: HttpContext<Request>) => unknown
+  /** Silences warnings of this limiter, one by one: `{ SLUICE_ONE_CLIENT: false }`. */
+  readonly warnings?: LimiterWarningsOption
 }
 
 export const RATE_LIMIT_OPTIONS = [
@@ -63,6 +66,7 @@ export const RATE_LIMIT_OPTIONS = [
   'anonymous',
   'onInvalid',
   'onVerdict',
+  'warnings',
   'mode',
   'enforcePercent',
   'enforceSalt',

@@ -2,7 +2,7 @@ import { isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { HttpContext, RawResponse } from '../../request/context.js'
 import { identityIn } from '../../store/identity.js'
-import type { Warnings } from '../../util/warnings.js'
+import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { Verdict } from '../../verdict/verdict.js'
 
 /** Requests that are looked at: enough for mistakes in the set-up to show, too few to cost anything. */
@@ -14,7 +14,7 @@ const LOOKED_AT = 1000
  */
 export class RequestAdvice<Request> {
   readonly #where: string
-  readonly #warnings: Warnings
+  readonly #warnings: Warnings<LimiterWarning>
   readonly #countsAddresses: boolean
   readonly #seen = new WeakSet<RawResponse>()
   readonly #warned = new Set<string>()
@@ -23,19 +23,18 @@ export class RequestAdvice<Request> {
   #only: string | undefined
 
   /** `countsAddresses`: whether a limit is by address. */
-  constructor(where: string, warnings: Warnings, countsAddresses: boolean) {
+  constructor(where: string, warnings: Warnings<LimiterWarning>, countsAddresses: boolean) {
     this.#where = where
     this.#warnings = warnings
     this.#countsAddresses = countsAddresses
   }
 
-  /** Whether there is nothing more to see. */
-  get isDone(): boolean {
+  get #isDone(): boolean {
     return this.#looked >= LOOKED_AT
   }
 
   request(context: HttpContext<Request>): void {
-    if (this.isDone) return
+    if (this.#isDone) return
     this.#looked++
     const { response } = context
     if (this.#seen.has(response)) {
@@ -48,8 +47,8 @@ export class RequestAdvice<Request> {
     if (this.#countsAddresses) this.#lookAtAddress(context)
   }
 
-  verdict(verdict: Verdict | undefined): void {
-    if (!verdict || this.isDone) return
+  verdict(verdict: Verdict): void {
+    if (this.#isDone) return
     for (const text of Verdict.identitiesOf(verdict)) {
       const { kind, value } = identityIn(text)
       if (kind === 'ip' || typeof value !== 'string' || !isIPv6(value) || value.startsWith('::ffff:')) continue
@@ -62,8 +61,17 @@ export class RequestAdvice<Request> {
   }
 
   #lookAtAddress(context: HttpContext<Request>): void {
+    const trust = context.proxyTrust
+    if (typeof trust === 'object' && !openApps.has(trust.app)) {
+      openApps.add(trust.app)
+      this.#warnings.emit(
+        'SLUICE_OPEN_PROXY',
+        `${trust.everyone} trusts X-Forwarded-For from everyone, so any client can choose its address and escape limits by ` +
+          `IP; ${trust.remedy}`,
+      )
+    }
     const peer = peerOf(context)
-    if (context.trustsProxies === false && isPrivate(peer) && context.header('x-forwarded-for') !== undefined) {
+    if (trust === 'none' && isPrivate(peer) && context.header('x-forwarded-for') !== undefined) {
       this.#warnOnce(
         'SLUICE_UNTRUSTED_PROXY',
         `requests come through a proxy (from ${peer}, with X-Forwarded-For) that the application does not trust, so all ` +
@@ -73,7 +81,7 @@ export class RequestAdvice<Request> {
     const { ip } = context
     if (this.#looked === 1) this.#only = isPrivate(ip) ? ip : undefined
     else if (ip !== this.#only) this.#only = undefined
-    if (this.isDone && this.#only !== undefined) {
+    if (this.#isDone && this.#only !== undefined) {
       this.#warnOnce(
         'SLUICE_ONE_CLIENT',
         `all of the first ${LOOKED_AT} requests came from ${this.#only}, a private address: if that is a proxy, name it ` +
@@ -82,12 +90,15 @@ export class RequestAdvice<Request> {
     }
   }
 
-  #warnOnce(code: Parameters<Warnings['emit']>[0], message: string): void {
+  #warnOnce(code: LimiterWarning, message: string): void {
     if (this.#warned.has(code)) return
     this.#warned.add(code)
     this.#warnings.emit(code, `${this.#where}: ${message}`)
   }
 }
+
+/** Apps whose setting was warned of: once each, however many limiters they have. */
+const openApps = new WeakSet<object>()
 
 /** The address that the connection comes from, whatever headers say. */
 function peerOf({ response }: HttpContext<unknown>): string | undefined {

@@ -1,13 +1,19 @@
-import type { AnonymousPolicy } from '../../limiter/limiter.js'
 import { ofKind } from '../../policy/keyed.js'
+import type { KeyFunction } from '../../policy/limits/limit.js'
 import { oneOf } from '../../util/validate.js'
 import { byIp } from './ip.js'
 
-/** What becomes of requests whose key function gives undefined, null or an empty text. */
+/** What happens to requests whose key function returns undefined, null or an empty text. */
 export type AnonymousOption = 'error' | 'by-ip' | 'skip'
 
+/** How requests without a key of their own are counted. */
+export interface AnonymousPolicy<Request> {
+  /** The key that is counted instead; undefined if such requests are not limited. */
+  readonly key: KeyFunction<Request> | undefined
+}
+
 /**
- * What counts instead of a key that is missing; undefined where that is an error.
+ * Undefined where a missing key is an error.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
@@ -15,4 +21,11 @@ export function anonymousBy<Request>(where: string, option: unknown): AnonymousP
   const choice = oneOf<AnonymousOption>(where, 'anonymous', option, ['error', 'by-ip', 'skip'])
   if (choice === 'error') return undefined
   return { key: choice === 'skip' ? undefined : ofKind('anonymous', 'key', 'anonymous', byIp<Request>()) }
+}
+
+/** Every request has keys of these kinds, so no other key is counted instead of them. */
+const NEVER_MISSING = ['ip', 'everyone', 'path', 'method']
+
+export function mayBeMissing(kind: string): boolean {
+  return !NEVER_MISSING.includes(kind)
 }

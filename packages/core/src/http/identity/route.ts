@@ -3,6 +3,7 @@ import type { KeyFunction } from '../../policy/limits/limit.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { knownOptions } from '../../util/validate.js'
+import { emitWarning } from '../../util/warnings.js'
 import { needsContext } from './needs-context.js'
 
 export interface RouteOptions {
@@ -62,10 +63,10 @@ class MountedRoutes {
   #warn(route: string): void {
     this.#hasWarned = true
     this.#mounts.clear()
-    process.emitWarning(
+    emitWarning(
+      'SLUICE_AMBIGUOUS_ROUTE',
       `byRoute: routes of several routers are all called ${JSON.stringify(route)} and share their counts, as Express does not ` +
         "tell where a router is mounted; give each a limiter with byRoute({ mount: '/where' })",
-      { type: 'SluiceWarning', code: 'SLUICE_AMBIGUOUS_ROUTE' },
     )
   }
 }

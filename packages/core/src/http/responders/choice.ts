@@ -1,20 +1,20 @@
 import type { Limit } from '../../policy/limits/limit.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
-import { heed } from '../../util/warn-on-rejection.js'
+import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { type LimitReport, longestRefusal, Verdict } from '../../verdict/verdict.js'
 import { whenUnavailableOf } from './fallback.js'
 import type { Responder } from './responder.js'
 
 /**
- * The responders of one limiter: its own, and those that single limits bring. Where several limits
- * refuse, the one that refuses for longest chooses, as nothing can be done before it has room again
- * (never is longest; of equals the first written); a block is the limiter's own.
+ * The responders of one limiter: its own, and those of single limits. Where several limits refuse, the one that
+ * refuses for longest chooses, as no request passes before it has room again (never is longest; of equals the first
+ * written). The limiter's own responds to blocks.
  */
 export class Responders<Request> {
-  /** Whether requests wait in line, so that those that come later have to join. */
-  readonly linesUp: boolean
-  /** Whether admitted requests are told nothing: without fields among its replies, their absence would tell. */
+  /** Whether refused requests wait in a queue, so that later ones queue behind them. */
+  readonly queues: boolean
+  /** Whether admitted requests get no quota headers: a reply without them would stand out. */
   readonly hidesQuota: boolean
   readonly #slows: boolean
   readonly #own: Responder<Request>
@@ -27,7 +27,7 @@ export class Responders<Request> {
     this.#own = own
     this.#whenUnavailable = whenUnavailableOf(own)
     this.#all = [...new Set([own, ...limits.flatMap(({ respond }) => respond ?? [])])]
-    this.linesUp = this.#all.some(({ linesUp }) => linesUp === true)
+    this.queues = this.#all.some(({ queues }) => queues === true)
     this.#slows = this.#all.some(({ slowness }) => slowness !== undefined)
     this.hidesQuota = this.#all.some(({ hidesQuota }) => hidesQuota === true)
   }
@@ -36,15 +36,15 @@ export class Responders<Request> {
     if (verdict.reason === 'unavailable') return this.#whenUnavailable
     const i = longestRefusal(verdict.limits)
     if (i >= 0) return this.#of(verdict, i)
-    // No limit refuses a request that only has others before it.
-    return (verdict.block ? undefined : this.#all.find(({ linesUp }) => linesUp)) ?? this.#own
+    // Where no limit refuses, the request only waits behind others.
+    return (verdict.block ? undefined : this.#all.find(({ queues }) => queues)) ?? this.#own
   }
 
   admitted(context: HttpContext<Request>): void {
-    for (const { onAdmitted } of this.#all) heed('onAdmitted', onAdmitted?.(context))
+    for (const { onAdmitted } of this.#all) warnOnRejection('onAdmitted', onAdmitted?.(context))
   }
 
-  /** Milliseconds by which to put off a request that was just admitted. */
+  /** Milliseconds by which to delay a request that was just admitted. */
   slowness(verdict: Verdict): number {
     let most = 0
     for (let i = 0; this.#slows && i < verdict.limits.length; i++) {

@@ -2,12 +2,12 @@ import { type Duration, durationMs } from '../../util/duration.js'
 import { SluiceError } from '../../util/errors.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import type { LimitReport } from '../../verdict/verdict.js'
-import { answerWith, fallback } from './fallback.js'
+import { fallback, respondWith } from './fallback.js'
 import { type Responder, withTraits } from './responder.js'
-import { Seats } from './seats.js'
+import { Semaphore } from './semaphore.js'
 
 export interface DelayOptions<Request> {
-  /** Longest delay: whoever would have to wait longer is refused at once. @default '10s' */
+  /** Longest delay: a request that would wait longer is refused at once. @default '10s' */
   readonly max?: Duration
   /**
    * Units of the limit in use from which on admitted requests are slowed down as well, each by `by`
@@ -20,13 +20,13 @@ export interface DelayOptions<Request> {
   readonly by?: Duration
   /** Most requests delayed at once, over all keys; beyond, they are refused. @default 1000 */
   readonly maxConnections?: number
-  /** What happens to those who would have to wait for too long. @default reject() */
+  /** What responds to requests that would wait for too long. @default reject() */
   readonly otherwise?: Responder<Request>
 }
 
 /**
- * Lets a request over the limit through as soon as the limit has room for it again, in the order in
- * which they came, and charges it then. What leaves the server is never more than the limit admits.
+ * Delays a request over the limit until the limit has room for it, in order of arrival, and charges it then.
+ * The handler never runs more often than the limit admits.
  *
  * @example gcra({ limit: 2, window: '10s', respond: delay({ max: '20s' }) })
  * @throws SluiceError `INVALID_POLICY`
@@ -41,17 +41,17 @@ export function delay<Request>(options: DelayOptions<Request> = {}): Responder<R
   }
   if (from !== undefined) wholeNumber('delay', 'from', from, 0)
   const byMs = by === undefined ? undefined : durationMs('delay', 'by', by)
-  const seats = new Seats(wholeNumber('delay', 'maxConnections', maxConnections, 1))
+  const semaphore = new Semaphore(wholeNumber('delay', 'maxConnections', maxConnections, 1))
 
   async function delay(refused: Parameters<Responder<Request>>[0]) {
     const { verdict } = refused
-    if (verdict.reason !== 'limited' || !seats.take()) return answerWith(otherwise, refused, verdict)
+    if (verdict.reason !== 'limited' || !semaphore.tryAcquire()) return respondWith(otherwise, refused, verdict)
     try {
-      const late = await refused.lineUp({ maxWaitMs: maxMs })
+      const late = await refused.waitTurn({ maxWaitMs: maxMs })
       if (late === 'gone') return late
-      return late.allowed ? { verdict: late, ending: 'proceed' as const } : await answerWith(otherwise, refused, late)
+      return late.allowed ? { verdict: late, ending: 'proceed' as const } : await respondWith(otherwise, refused, late)
     } finally {
-      seats.free()
+      semaphore.release()
     }
   }
 
@@ -61,5 +61,5 @@ export function delay<Request>(options: DelayOptions<Request> = {}): Responder<R
     return beyond > 0 ? Math.min(maxMs, Math.ceil(beyond * (byMs ?? windowMs / limit))) : 0
   }
 
-  return withTraits(delay, otherwise, { linesUp: true, ...(from !== undefined && { slowness }) })
+  return withTraits(delay, otherwise, { queues: true, ...(from !== undefined && { slowness }) })
 }

@@ -15,18 +15,18 @@ export function fallback<Request>(
   return responder as Responder<Request>
 }
 
-/** Who answers for a responder where nothing could decide. */
+/** What responds in place of a responder while the store is away. */
 export function whenUnavailableOf<Request>({ whenUnavailable }: Responder<Request>): Responder<Request> {
   return whenUnavailable ?? reject<Request>()
 }
 
-/** Answers with another responder, under another verdict. */
-export async function answerWith<Request>(
+/** Responds with another responder, under another verdict. */
+export async function respondWith<Request>(
   responder: Responder<Request>,
   refused: Refused<Request>,
   verdict: Verdict,
 ): Promise<Action> {
-  const answering = verdict.reason === 'unavailable' ? whenUnavailableOf(responder) : responder
-  const action = await answering({ ...refused, verdict })
+  const chosen = verdict.reason === 'unavailable' ? whenUnavailableOf(responder) : responder
+  const action = await chosen({ ...refused, verdict })
   return isLater(action) || verdict === refused.verdict ? action : { verdict, ending: action }
 }

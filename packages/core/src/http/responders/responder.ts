@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import type { HttpContext } from '../../request/context.js'
 import type { LimitReport, Verdict } from '../../verdict/verdict.js'
 import type { HeaderField } from '../headers/writer.js'
-import type { LinedUp, TurnOptions } from './line-up.js'
+import type { TurnOptions, TurnResult } from './turn.js'
 
 declare module '../../policy/limits/limit.js' {
   interface CommonOptions<Subject> {
@@ -11,16 +11,16 @@ declare module '../../policy/limits/limit.js' {
   }
 }
 
-/** A request that a limit or a block refused, handed to a responder. */
+/** A request that a limit or a block refused, as a responder gets it. */
 export interface Refused<Request> {
   readonly context: HttpContext<Request>
   readonly verdict: Verdict
   /**
-   * Waits in line for the request's key, in this process, until the limiter admits and charges it or
-   * the wait proves too long; gives the place up when the client leaves. For responders that are
-   * marked `linesUp`. Rejects with what the store does.
+   * Queues the request by its key, in this process, until the limiter admits and charges it or the
+   * wait proves too long; leaves the queue when the client leaves. For responders that are
+   * marked `queues`. Rejects with what the store does.
    */
-  lineUp(options: TurnOptions): Promise<LinedUp>
+  waitTurn(options: TurnOptions): Promise<TurnResult>
 }
 
 /** A response instead of the handler's. */
@@ -32,14 +32,14 @@ export interface Reply {
   readonly body: string | Uint8Array | Readable
   /** Whether quota headers and `Retry-After` go along. */
   readonly tellsQuota: boolean
-  /** To be sent the way the framework's handlers send, with all that the framework adds then. @default false */
+  /** Whether to send it as the framework's handlers send, with everything that the framework adds. @default false */
   readonly likeHandler?: boolean
 }
 
 /** What becomes of a refused request: a reply, `proceed` to the handler, or `gone` as the client left. */
 export type Ending = Reply | 'proceed' | 'gone'
 
-/** An ending, and the verdict that stands by then: of a request that was admitted in the end, or marked. */
+/** An ending with another verdict: of a request that was admitted after all, or a marked copy. */
 export interface Later {
   readonly verdict: Verdict
   readonly ending: Ending
@@ -53,33 +53,33 @@ export interface Responder<Request = unknown> extends ResponderTraits<Request> {
 }
 
 /**
- * What a responder may ask of its limiter beyond being called for refusals. A function of your own that
- * calls on such a responder hands its traits on: `Object.assign((refused) => …, { linesUp: true })`.
+ * What a responder needs of its limiter beyond being called for refusals. A function of your own that
+ * calls such a responder passes its traits on: `Object.assign((refused) => …, { queues: true })`.
  */
 export interface ResponderTraits<Request = unknown> {
-  /** Its requests wait in line: one that comes later joins them, where it could have overtaken them. */
-  readonly linesUp?: boolean
-  /** No response that the limiter lets through may tell of a quota, since its own replies do not. */
+  /** Its requests wait in a queue: a later request that could overtake them queues behind them. */
+  readonly queues?: boolean
+  /** Responses that the limiter lets through carry no quota headers, since its own replies carry none. */
   readonly hidesQuota?: boolean
   /**
-   * What answers instead where a request is refused since nothing could decide (`onUnavailable: 'deny'`): no
-   * client is to be deceived, held or let through for that. @default reject()
+   * What responds instead when a request is refused because the store is away (`onUnavailable: 'deny'`): an outage
+   * is no reason to deceive, hold or admit a client. @default reject()
    */
   readonly whenUnavailable?: Responder<Request>
-  /** Told of each request that is admitted, before its handler runs. */
+  /** Called for each request that is admitted, before its handler runs. */
   readonly onAdmitted?: (context: HttpContext<Request>) => void
-  /** Milliseconds by which to put off a request that one limit has just admitted. */
+  /** Milliseconds by which to delay a request that one limit has just admitted. */
   readonly slowness?: (report: LimitReport) => number
 }
 
-/** A responder with its own traits, and those of the responder it falls back on. */
+/** A responder with its own traits, and those of the responder that it falls back to. */
 export function withTraits<Request>(
   responder: (refused: Refused<Request>) => Action | Promise<Action>,
   fallback: Responder<Request>,
   traits: ResponderTraits<Request> = {},
 ): Responder<Request> {
-  const { linesUp, hidesQuota, whenUnavailable, onAdmitted, slowness } = fallback
-  return Object.assign(responder, { linesUp, hidesQuota, whenUnavailable, onAdmitted, slowness, ...traits })
+  const { queues, hidesQuota, whenUnavailable, onAdmitted, slowness } = fallback
+  return Object.assign(responder, { queues, hidesQuota, whenUnavailable, onAdmitted, slowness, ...traits })
 }
 
 export function isLater(action: Action): action is Later {

@@ -1,14 +1,15 @@
 import type { ServerResponse } from 'node:http'
 import type { HeaderField } from '../headers/writer.js'
+import { listenTo } from '../response/shared-listener.js'
 
-/** What a handler answered, with 200. */
+/** A handler's response with status 200. */
 export interface Sample {
   /** In the order and the spelling in which they were sent, without those of one response alone. */
   readonly headers: readonly HeaderField[]
   readonly body: Uint8Array
   /** Whether it was sent in chunks, without a length. */
   readonly isChunked: boolean
-  /** Milliseconds from the handler's start to its last word; a client that reads slowly adds little. */
+  /** Milliseconds from the handler's start to the end of its response; a client that reads slowly adds little. */
   readonly tookMs: number
   /** When it was taken, by `performance.now()`. */
   readonly takenAt: number
@@ -21,15 +22,19 @@ const PERSONAL = /^(set-cookie2?|authorization|authentication-info|proxy-authent
 /** `Cache-Control`, and those for some caches alone (RFC 9213). */
 const CACHE_CONTROL = /^(.*-)?cache-control$|^surrogate-control$/i
 const NOT_SHARED = /\b(private|no-store)\b/i
-/** These tell of a part of an answer, or of none, and nothing of the answer itself. */
+/** These responses are a part of another one, or none, and say nothing about that. */
 const PARTIAL = new Set([206, 304, 412, 416])
 
 /**
- * Looks on while a handler answers, and hands over what it saw if that was for everybody: 200, no
- * cookie set, no `Cache-Control: private` or `no-store`, no `Vary: *`, and at most `maxBytes`. Hands
- * over undefined for another answer, and does not call back for a part of one or where the client left.
+ * Watches the response of a handler, and calls back with it if it is for everybody: 200, no cookie set, no
+ * `Cache-Control: private` or `no-store`, no `Vary: *`, and at most `maxBytes`. Calls back with undefined for
+ * another response; not at all for a part of one, or where the client left. The returned function stops it.
  */
-export function watch(response: ServerResponse, maxBytes: number, found: (sample: Sample | undefined) => void): void {
+export function watch(
+  response: ServerResponse,
+  maxBytes: number,
+  found: (sample: Sample | undefined) => void,
+): () => void {
   const writeHead = response.writeHead as (...args: unknown[]) => ServerResponse
   const write = response.write as (...args: unknown[]) => boolean
   const end = response.end as (...args: unknown[]) => ServerResponse
@@ -38,12 +43,14 @@ export function watch(response: ServerResponse, maxBytes: number, found: (sample
   let size = 0
   let isChunked = false
   let isEnding = false
+  let isStopped = false
   let endedAt = startedAt
   let inHead: unknown
   let fields: HeaderField[] | undefined
 
-  // Headers as they stand when the body comes by here: what is added further out will be added again.
+  // Headers as they are when the body passes here: outer middleware that adds more will add them again.
   function see(chunk: unknown, encoding: unknown): void {
+    if (isStopped) return
     fields ??= fieldsOf(response, inHead)
     if (size > maxBytes || !(typeof chunk === 'string' || chunk instanceof Uint8Array)) return
     const bytes =
@@ -76,10 +83,11 @@ export function watch(response: ServerResponse, maxBytes: number, found: (sample
     return end.apply(response, args)
   }) as typeof response.end
 
-  response.once('finish', () => {
+  const ignoreFinish = listenTo(response, 'finish', () => {
+    ignoreFinish()
     const status = response.statusCode
     if (PARTIAL.has(status)) return
-    // What is added further out, such as a session's cookie, counts against it as well.
+    // Headers of outer middleware, such as a session's cookie, make it personal as well.
     const isShared = [...(fields ?? []), ...fieldsOf(response, inHead)].every(isForAll)
     if (!fields || !isShared || status !== 200 || size > maxBytes) {
       found(undefined)
@@ -95,6 +103,11 @@ export function watch(response: ServerResponse, maxBytes: number, found: (sample
       takenAt: performance.now(),
     })
   })
+  return () => {
+    isStopped = true
+    chunks.length = 0
+    ignoreFinish()
+  }
 }
 
 function isForAll([name, value]: HeaderField): boolean {

@@ -1,16 +1,24 @@
 import type { ServerResponse } from 'node:http'
 import type { HttpContext } from '../../request/context.js'
 import { acceptsEncoding } from '../response/negotiate.js'
+import { listenTo } from '../response/shared-listener.js'
 import { type Sample, watch } from './sample.js'
-import { Seats } from './seats.js'
 
 const MAX_SAMPLE_BYTES = 64 * 1024
 const MAX_SAMPLES = 1000
 /** Of all samples together: bodies, headers and what they are kept by. */
 const MAX_BYTES = 8 * 1024 * 1024
-/** Answers looked on at once, each of which may hold a body. */
+/** Responses watched at once, each of which may hold a body. */
 const MAX_WATCHED = 16
+/** After this long a response gives way to another one, or clients that read slowly would keep all others from being watched. */
+const WATCHED_FOR_MS = 10_000
 const SAMPLE_EVERY_MS = 10_000
+
+interface Watching {
+  /** By `performance.now()`. */
+  readonly since: number
+  readonly stop: () => void
+}
 
 interface Kept {
   readonly sample: Sample
@@ -25,7 +33,8 @@ interface Kept {
  */
 export class Samples {
   readonly #kept = new Map<string, Kept>()
-  readonly #watching = new Seats(MAX_WATCHED)
+  /** The responses being watched, the oldest first. */
+  readonly #watching = new Set<Watching>()
   #bytes = 0
 
   /** The sample that answers a request. */
@@ -46,12 +55,30 @@ export class Samples {
     return kept === undefined || performance.now() - kept.sample.takenAt >= SAMPLE_EVERY_MS
   }
 
-  /** Looks on at the answer to a request, and keeps it in place of the one before; one that is not for all takes that away. */
+  /** Watches the response to a request, and keeps it in place of the one before; one that is not for all removes that. */
   learnFrom(context: HttpContext<never>): void {
-    if (!this.#watching.take()) return
+    const now = performance.now()
+    if (this.#watching.size >= MAX_WATCHED && !this.#stopOldest(now)) return
     const response = context.response as unknown as ServerResponse
-    response.once('close', () => this.#watching.free())
-    watch(response, MAX_SAMPLE_BYTES, (sample) => this.#replace(keyOf(context), sample, context))
+    const stopWatching = watch(response, MAX_SAMPLE_BYTES, (sample) => this.#replace(keyOf(context), sample, context))
+    const watching: Watching = {
+      since: now,
+      stop: () => {
+        this.#watching.delete(watching)
+        ignoreClose()
+        stopWatching()
+      },
+    }
+    const ignoreClose = listenTo(response, 'close', watching.stop)
+    this.#watching.add(watching)
+  }
+
+  /** Whether the oldest response was watched for long enough to give way. */
+  #stopOldest(now: number): boolean {
+    const [oldest] = this.#watching
+    if (oldest === undefined || now - oldest.since < WATCHED_FOR_MS) return false
+    oldest.stop()
+    return true
   }
 
   #replace(key: string, sample: Sample | undefined, context: HttpContext<never>): void {

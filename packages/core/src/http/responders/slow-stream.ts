@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { listenTo } from '../response/shared-listener.js'
 
 /** Slices leave this often: seldom enough to be cheap, often enough to look like a steady stream. */
 const SLICE_EVERY_MS = 50
@@ -120,7 +121,8 @@ export function slowDown(response: ServerResponse, bytesPerSecond: number, after
   response.write = slowWrite as typeof response.write
   response.end = slowEnd as typeof response.end
   response.emit = slowEmit as typeof response.emit
-  response.once('close', () => {
+  const ignoreClose = listenTo(response, 'close', () => {
+    ignoreClose()
     isClosed = true
     clearTimeout(timer)
     for (const { done } of pieces.splice(0))

@@ -4,12 +4,12 @@ import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { waitWithClient } from '../response/wait.js'
 import { fallback } from './fallback.js'
 import { type Refused, type Responder, withTraits } from './responder.js'
-import { Seats } from './seats.js'
+import { Semaphore } from './semaphore.js'
 
 export interface TarpitOptions<Request> {
   /** How long to hold the connection before it is answered. @default '10s' */
   readonly for?: Duration
-  /** Most connections held at once, over all keys: beyond, they are answered at once. 0 or more. @default 100 */
+  /** Most connections held at once, over all keys; further requests are answered at once. 0 or more. @default 100 */
   readonly maxConnections?: number
   /** What answers in the end. @default reject() */
   readonly answer?: Responder<Request>
@@ -26,17 +26,17 @@ export function tarpit<Request>(options: TarpitOptions<Request> = {}): Responder
   knownOptions('tarpit', options, ['for', 'maxConnections', 'answer'])
   const { for: hold = '10s', maxConnections = 100 } = options
   const forMs = durationMs('tarpit', 'for', hold)
-  const seats = new Seats(wholeNumber('tarpit', 'maxConnections', maxConnections, 0))
+  const semaphore = new Semaphore(wholeNumber('tarpit', 'maxConnections', maxConnections, 0))
   const answer = fallback<Request>('tarpit', 'answer', options.answer)
-  if (answer.linesUp) invalidPolicy('tarpit', 'answer', 'a responder that does not line up', answer)
+  if (answer.queues) invalidPolicy('tarpit', 'answer', 'a responder that does not queue', answer)
 
   async function tarpit(refused: Refused<Request>) {
-    if (!seats.take()) return answer(refused)
+    if (!semaphore.tryAcquire()) return answer(refused)
     let stayed: boolean
     try {
       stayed = await waitWithClient(refused.context.response, forMs)
     } finally {
-      seats.free()
+      semaphore.release()
     }
     return stayed ? answer(refused) : 'gone'
   }

@@ -3,7 +3,7 @@ import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { whenOver } from '../response/when-over.js'
 import { fallback } from './fallback.js'
 import { type Responder, withTraits } from './responder.js'
-import { Seats } from './seats.js'
+import { Semaphore } from './semaphore.js'
 import { slowDown } from './slow-stream.js'
 
 export interface ThrottleOptions<Request> {
@@ -29,15 +29,15 @@ export function throttle<Request>(options: ThrottleOptions<Request>): Responder<
   const bytesPerSecond = wholeNumber('throttle', 'bytesPerSecond', options.bytesPerSecond, 1)
   const after = wholeNumber('throttle', 'after', options.after === undefined ? 0 : options.after, 0)
   const { maxConnections = 1000 } = options
-  const seats = new Seats(wholeNumber('throttle', 'maxConnections', maxConnections, 1))
+  const semaphore = new Semaphore(wholeNumber('throttle', 'maxConnections', maxConnections, 1))
   const otherwise = fallback<Request>('throttle', 'otherwise', options.otherwise)
   return withTraits<Request>(function throttle(refused) {
     const { context, verdict } = refused
     if (verdict.reason === 'blocked') return otherwise(refused)
     // A HEAD response has no bytes to slow down.
     if (context.method === 'HEAD') return 'proceed'
-    if (!seats.take()) return otherwise(refused)
-    whenOver(context.response, () => seats.free())
+    if (!semaphore.tryAcquire()) return otherwise(refused)
+    whenOver(context.response, () => semaphore.release())
     slowDown(context.response as unknown as ServerResponse, bytesPerSecond, after)
     return 'proceed'
   }, otherwise)

@@ -21,7 +21,7 @@ export function sentBytes(response: RawResponse): number | undefined {
 
 /**
  * `bytesWritten` and `writableLength` of a socket count a write as a whole when it is made and when it is done, which
- * for a large body may be minutes. Its handle tells of the parts, which Node's own socket timeouts go by as well.
+ * for a large body may be minutes. Its handle counts the parts; Node's own socket timeouts use it as well.
  */
 function sentBySocket(socket: Socket): number {
   const { _handle: handle } = socket as { _handle?: { bytesWritten?: number; writeQueueSize?: number } | null }
@@ -54,8 +54,8 @@ function countWrites(stream: ServerHttp2Stream, count: { bytes: number }): void 
   }
 }
 
-/** Ends a response in the middle: its stream over HTTP/2, else its connection. */
-export function cutShort(response: RawResponse): void {
+/** Aborts a response in the middle: its stream over HTTP/2, else its connection. */
+export function abortResponse(response: RawResponse): void {
   const stream = http2Stream(response)
   if (!stream) {
     ;(response as unknown as ServerResponse).req.socket.destroy()

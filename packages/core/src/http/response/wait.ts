@@ -1,5 +1,6 @@
 import { isOver, type RawResponse } from '../../request/context.js'
 import { pause } from '../../util/pause.js'
+import { listenTo } from './shared-listener.js'
 
 /** Waits, unless the client leaves first. Resolves to whether it is still there. */
 export async function waitWithClient(response: RawResponse, ms: number): Promise<boolean> {
@@ -8,12 +9,10 @@ export async function waitWithClient(response: RawResponse, ms: number): Promise
   // A pause ends early by the client leaving, or because no timer is that long.
   for (let left = ms; left > 0 && !hasLeft; left = until - performance.now()) {
     await pause(left, undefined, (wake) => {
-      const leave = () => {
+      return listenTo(response, 'close', () => {
         hasLeft = true
         wake()
-      }
-      response.on('close', leave)
-      return () => response.removeListener('close', leave)
+      })
     })
   }
   return !hasLeft

@@ -1,17 +1,18 @@
 import { isOver, type RawResponse } from '../../request/context.js'
+import { listenTo } from './shared-listener.js'
 
-/** Calls back once, when all is sent or the client has left; at once where that is so already. */
+/** Calls back once, when the response is sent or the client has left; at once where that is so already. */
 export function whenOver(response: RawResponse, listener: () => void): void {
   if (isOver(response)) {
     listener()
     return
   }
   const over = () => {
-    response.removeListener('finish', over)
-    response.removeListener('close', over)
+    ignoreFinish()
+    ignoreClose()
     listener()
   }
-  // An answer that is sent emits both, one that is cut off only `close`.
-  response.on('finish', over)
-  response.on('close', over)
+  // A response that is sent emits both, an aborted one only `close`.
+  const ignoreFinish = listenTo(response, 'finish', over)
+  const ignoreClose = listenTo(response, 'close', over)
 }

@@ -4,11 +4,11 @@ import { exactProduct, knownOptions } from '../../util/validate.js'
 import { makeLimit } from './common.js'
 import type { CommonOptions, Limit, OrFunction } from './limit.js'
 
-/** Most places of one limit: each is an entry of its own, and one request may take them all. */
-const MAX_PLACES = 100_000
+/** Most permits of one limit: each is an entry of its own, and one request may take them all. */
+const MAX_PERMITS = 100_000
 
 export interface ConcurrencyOptions<Subject> extends CommonOptions<Subject> {
-  /** Most places taken at once; whole, 0 to 100,000. */
+  /** Most permits held at once; whole, 0 to 100,000. */
   readonly limit: OrFunction<number, Subject>
   /** How long a permit is held without being renewed: what a crashed holder costs. @default '1m' */
   readonly ttl?: number | string
@@ -35,7 +35,7 @@ export function concurrency<Subject>(options: ConcurrencyOptions<Subject>): Limi
     maxHold === undefined ? Math.min(10 * window, MAX_DURATION_MS) : durationMs('concurrency', 'maxHold', maxHold)
   const limit = makeLimit<Subject>('concurrency', { ...rest, window }, [], (where, limit, ttlMs) => {
     exactProduct(where, 'limit', limit, ttlMs)
-    if (limit > MAX_PLACES) invalidPolicy(where, 'limit', `at most ${MAX_PLACES} places`, limit)
+    if (limit > MAX_PERMITS) invalidPolicy(where, 'limit', `at most ${MAX_PERMITS} permits`, limit)
     return {
       kernel: 'concurrency',
       id: `concurrency.${limit}.${ttlMs}`,

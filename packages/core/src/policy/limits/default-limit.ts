@@ -8,8 +8,8 @@ const LARGEST_DEFAULT_LOG = 1000
 
 /** What a plain `{ limit, window }` means. */
 export function defaultLimit<Subject>(rate: RateOptions<Subject>): Limit<Subject> {
-  const log = slidingLog({ limit: 1, window: 1 })
-  const segments = slidingWindow({ limit: 1, window: 1, edge: 'strict' })
+  const log = slidingLog({ limit: 1, window: '1ms' })
+  const segments = slidingWindow({ limit: 1, window: '1ms', edge: 'strict' })
   const choose = (limit: number) => (limit <= LARGEST_DEFAULT_LOG ? log : segments)
   const algorithm = typeof rate.limit === 'number' ? choose(rate.limit).algorithm : 'slidingLog'
   return makeLimit(algorithm, rate, [], (where, limit, windowMs) => choose(limit).resolve(where, limit, windowMs))

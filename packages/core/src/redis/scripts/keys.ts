@@ -6,11 +6,11 @@ import { hashOf } from '../../util/hash.js'
  * What a key looks like, and what its value does: processes whose layouts differ share nothing, instead of misreading
  * each other. To be raised with every change of either.
  */
-const LAYOUT = 'v1'
+export const KEY_LAYOUT = 'v1'
 
 /** The start of every key of a store. */
 export function prefixOf(clientPrefix: string, prefix: string): string {
-  return `${clientPrefix}${prefix}${LAYOUT}:`
+  return `${clientPrefix}${prefix}${KEY_LAYOUT}:`
 }
 
 /** Texts that can stand in a key as they are: nothing that steers a slot, a glob or a terminal. */

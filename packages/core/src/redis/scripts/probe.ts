@@ -25,7 +25,7 @@ export function probe(
   { key, marker, timeoutMs, asksTime, kinds }: ProbeOptions,
 ): Promise<void> {
   const keys = marker === undefined ? [key] : [key, marker]
-  const commands = [...(asksTime ? [['TIME']] : []), ['EXISTS', ...keys], ...commandsFor(key, kinds)]
+  const commands = [...(asksTime ? [['TIME']] : []), ['EXISTS', ...keys], ...commandsNeeded(key, kinds)]
   return tryScript(connection, timeoutMs, probeScript, {
     keys,
     args: commands.map((command) => JSON.stringify(command)),
@@ -33,10 +33,13 @@ export function probe(
 }
 
 /**
+ * What scripts of decisions call beside TIME and EXISTS, each command on a key that nothing else uses, by the kinds of
+ * cells that they have.
+ *
  * SET comes first, since a script that has written is no longer refused for want of memory. The key expires by itself
  * where DEL is refused, and only what DEL will remove is created after that.
  */
-function commandsFor(key: string, kinds: ReadonlySet<Kind>): string[][] {
+export function commandsNeeded(key: string, kinds: ReadonlySet<Kind>): string[][] {
   const commands = [
     ['SET', key, '', 'PX', '1'],
     ['DEL', key],

@@ -6,23 +6,23 @@ import { isOver, type RawResponse } from '../../request/context.js'
 /** Responses behind others on a connection. */
 const behindOthers = new WeakMap<Socket, Set<ServerResponse>>()
 
-/** Streams of HEAD requests that are listened to. */
+/** Streams of HEAD requests that have a listener. */
 const heads = new WeakSet<ServerHttp2Stream>()
 
 /**
- * Makes a response tell when its client leaves. Node does so by itself, unless the response stands behind
- * another on its connection (HTTP/1 pipelining), or answers HEAD over HTTP/2: those never emit `close`, and
- * whatever is held for them until they end would be held for ever.
+ * Makes sure that a response emits `close` when its client leaves. Node does so except where the response is behind
+ * another on its connection (HTTP/1 pipelining), or belongs to a HEAD request over HTTP/2: those never emit `close`,
+ * and what is held until their end would be held for ever.
  */
-export function tellOfLeaving(raw: RawResponse): void {
+export function ensureCloseEvent(raw: RawResponse): void {
   const response = raw as unknown as ServerResponse
   const { stream } = raw as { stream?: ServerHttp2Stream & { headRequest?: boolean } }
-  if (stream?.headRequest) tellOfReset(response, stream)
-  // Only one that is behind has no socket yet.
+  if (stream?.headRequest) emitCloseOnReset(response, stream)
+  // A response without a socket is behind another.
   if (response.socket !== null || !response.req?.socket) return
   const { socket } = response.req
   if (socket.destroyed) {
-    leave(response)
+    emitClose(response)
     return
   }
   let behind = behindOthers.get(socket)
@@ -30,21 +30,21 @@ export function tellOfLeaving(raw: RawResponse): void {
     behind = new Set()
     behindOthers.set(socket, behind)
     const responses = behind
-    socket.once('close', () => responses.forEach(leave))
+    socket.once('close', () => responses.forEach(emitClose))
   }
   if (behind.has(response)) return
   behind.add(response)
   response.once('finish', () => behind.delete(response))
 }
 
-function tellOfReset(response: ServerResponse, stream: ServerHttp2Stream): void {
+function emitCloseOnReset(response: ServerResponse, stream: ServerHttp2Stream): void {
   if (heads.has(stream)) return
   heads.add(stream)
-  // Node tells of those that have been answered.
+  // Where the response has ended, Node emits it.
   stream.once('close', () => response.writableEnded || response.emit('close'))
 }
 
-function leave(response: ServerResponse): void {
+function emitClose(response: ServerResponse): void {
   if (isOver(response)) return
   response.destroy()
   response.emit('close')

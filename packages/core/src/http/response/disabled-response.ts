@@ -2,41 +2,41 @@ import type { ServerResponse } from 'node:http'
 import type { Readable, Writable } from 'node:stream'
 import type { RawResponse } from '../../request/context.js'
 
-const silent = new WeakSet<RawResponse>()
+const disabled = new WeakSet<RawResponse>()
 
 /**
- * Makes the methods of a response do nothing, for a handler that goes on although the limiter has answered in its
- * stead: they neither throw nor emit `error`, they call their callbacks, and what is piped into the response is
- * released. Patches this one response, so that others pay nothing.
+ * Makes the methods of a response do nothing, for a handler that still runs although the limiter has sent the
+ * response: they neither throw nor emit `error`, they call their callbacks, and streams that are piped into the
+ * response are released. Patches this one response, so that others pay nothing.
  */
-export function silence(response: ServerResponse): void {
-  silent.add(response)
-  for (const [name, method] of Object.entries(QUIET)) {
+export function disableResponse(response: ServerResponse): void {
+  disabled.add(response)
+  for (const [name, method] of Object.entries(DISABLED_METHODS)) {
     if (name in response) Object.defineProperty(response, name, { value: method, configurable: true, writable: true })
   }
-  // What has wrapped the response before may write later than its end.
+  // Middleware that has wrapped the response may write after its end.
   response.on('error', ignore)
   response.on('pipe', (source: Readable) => source.unpipe(response))
-  response.on('unpipe', (source: Readable) => process.nextTick(release, source, response))
+  response.on('unpipe', (source: Readable) => process.nextTick(releaseSource, source, response))
 }
 
-/** Whether the limiter has answered in a handler's stead. */
-export function isSilent(response: RawResponse): boolean {
-  return response.headersSent === true && silent.has(response)
+/** Whether the limiter has sent the response in place of the handler. */
+export function isDisabled(response: RawResponse): boolean {
+  return response.headersSent === true && disabled.has(response)
 }
 
-/** Keeps a stream whose reader has gone from staying open for ever. */
-function release(source: Readable & Partial<Writable>, response: ServerResponse): void {
+/** Without a reader, a stream would stay open for ever. */
+function releaseSource(source: Readable & Partial<Writable>, response: ServerResponse): void {
   const isRead = source.listenerCount('data') > 0 || source.listenerCount('readable') > 0
   if (isRead || (source as unknown) === response.req) return
-  // A transform is drained, so that what is piped into it comes to its end.
+  // A transform is drained, so that streams that are piped into it end.
   if (typeof source.write === 'function') source.resume()
   else source.destroy?.()
 }
 
 type Method = (this: ServerResponse, ...args: unknown[]) => unknown
 
-const QUIET: Readonly<Record<string, Method>> = {
+const DISABLED_METHODS: Readonly<Record<string, Method>> = {
   ...same(['setHeader', 'setHeaders', 'appendHeader', 'writeHead', 'writeHeader', 'setTimeout'], returnThis),
   ...same(['removeHeader', 'flushHeaders', 'addTrailers', 'setTrailer', '_implicitHeader'], ignore),
   ...same(['writeContinue', 'writeProcessing'], ignore),

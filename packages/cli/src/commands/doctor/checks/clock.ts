@@ -1,0 +1,36 @@
+import type { Check } from '../check.js'
+import { ok, type Said, warning } from '../finding.js'
+import { roundTrips } from '../round-trips.js'
+import { ms } from '../words.js'
+
+/** From which difference on somebody should look. */
+const MOST_MS = 1000
+
+/** How far the clocks of Redis and of this machine are apart. Decisions go by that of Redis alone. */
+export const clock: Check = {
+  name: 'clock',
+  async look(server, { pings }): Promise<Said[]> {
+    const { aheadMs, uncertainMs } = await roundTrips(server, pings)
+    if (aheadMs === undefined) {
+      server.deny('time', 'clock')
+      return []
+    }
+    const data = { aheadMs: Math.round(aheadMs), uncertainMs: Math.ceil(uncertainMs) }
+    const apart = Math.abs(aheadMs)
+    if (apart - uncertainMs <= MOST_MS) {
+      return [
+        ok(
+          `The clocks of Redis and of this machine are within ${ms(Math.max(1, Math.round(apart + uncertainMs)))} of each other.`,
+          data,
+        ),
+      ]
+    }
+    return [
+      warning(
+        `The clock of Redis is ${ms(Math.round(apart))} ${aheadMs > 0 ? 'ahead of' : 'behind'} this machine's: limits go by that of Redis, so a failover to another clock shifts windows and blocks.`,
+        'Synchronise both machines by NTP.',
+        data,
+      ),
+    ]
+  },
+}

@@ -1,0 +1,41 @@
+import { infoCheck } from '../check.js'
+import { ok, warning } from '../finding.js'
+import { counted, grouped } from '../words.js'
+
+/** Of maxclients, above which there is soon no room for another process. */
+const NEARLY_FULL = 0.9
+
+/** Whether there is room for the connections of more processes. */
+export const connections = infoCheck('connections', (info, server) => {
+  const open = Number(info.connected_clients)
+  const most = Number(info.maxclients ?? 0)
+  const rejected = Number(info.rejected_connections ?? 0)
+  const data = { connected: open, maxClients: most, rejected }
+  const findings = []
+  if (server.hasNeedlessPassword) {
+    findings.push(
+      warning(
+        'Redis asks this user for no password, though REDIS_URL has one: whoever reaches its port can change every limit.',
+        'Set requirepass or an ACL user with a password.',
+      ),
+    )
+  }
+  if (most > 0 && open >= NEARLY_FULL * most) {
+    findings.push(
+      warning(
+        `${grouped(open)} of ${counted(most, 'connection')} are open, and no more than that are accepted.`,
+        'Raise maxclients, or close connections: each store opens one beside that of its client.',
+        data,
+      ),
+    )
+  } else {
+    const before = rejected > 0 ? `; ${grouped(rejected)} were rejected since it started` : ''
+    findings.push(
+      ok(
+        `${grouped(open)} of ${most > 0 ? grouped(most) : 'an unknown number of'} connections are open${before}.`,
+        data,
+      ),
+    )
+  }
+  return findings
+})

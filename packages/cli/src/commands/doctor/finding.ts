@@ -1,0 +1,37 @@
+export type Severity = 'ok' | 'warning' | 'error'
+
+/** One thing that was looked at. */
+export interface Finding {
+  /** The name of the check: `eviction`. */
+  readonly check: string
+  readonly severity: Severity
+  /** One sentence. */
+  readonly message: string
+  /** What to do; undefined where nothing is to be done. */
+  readonly advice?: string
+  /** The Redis process that it is about, as `host:port`; undefined where it is about all of them. */
+  readonly node?: string
+  /** The figures behind the sentence, for programs. */
+  readonly data?: Readonly<Record<string, unknown>>
+}
+
+/** What a check says, before it is known which check and node it is. */
+export type Said = Omit<Finding, 'check' | 'node'>
+
+export function ok(message: string, data?: Finding['data']): Said {
+  return { severity: 'ok', message, ...(data && { data }) }
+}
+
+export function warning(message: string, advice: string, data?: Finding['data']): Said {
+  return { severity: 'warning', message, advice, ...(data && { data }) }
+}
+
+export function error(message: string, advice: string, data?: Finding['data']): Said {
+  return { severity: 'error', message, advice, ...(data && { data }) }
+}
+
+/** The worst of them; ok if there are none. */
+export function worstOf(findings: readonly Pick<Finding, 'severity'>[]): Severity {
+  if (findings.some(({ severity }) => severity === 'error')) return 'error'
+  return findings.some(({ severity }) => severity === 'warning') ? 'warning' : 'ok'
+}

@@ -1,0 +1,104 @@
+import { NotPermitted } from '../../../redis/redis-failure.js'
+import type { Server } from '../../../redis/server.js'
+import type { DoctorOptions } from '../options.js'
+import { classify, type OurKey } from './classify.js'
+import { Sample } from './sample.js'
+
+/** How many keys one SCAN looks at: a fraction of a millisecond of Redis's time. */
+const KEYS_PER_SCAN = 500
+
+/** What one key was measured at. */
+export interface Measured extends OurKey {
+  /** Undefined where MEMORY USAGE is not permitted. */
+  readonly bytes: number | undefined
+  /** Undefined where PTTL is not permitted. */
+  readonly hasExpiry: boolean | undefined
+}
+
+/** What was found on one server. */
+export interface Survey {
+  /** Keys that SCAN returned, of whomever. */
+  readonly seen: number
+  /** Keys of whomever that there are; at least `seen`. */
+  readonly total: number
+  /** By layout, use and policy: how many of ours were seen. */
+  readonly ours: readonly (OurKey & { readonly keys: number })[]
+  readonly measured: readonly Measured[]
+  readonly calls: number
+  /** Keys of whomever that have no expiry; undefined where INFO is not permitted. */
+  readonly permanent: number | undefined
+  /** Databases with keys, by number, other than the one that was looked at. */
+  readonly otherDatabases: readonly number[]
+}
+
+/**
+ * Walks the keys by SCAN, at most `scanCalls` times, and measures a sample of ours. A walk that ends early has seen a random
+ * part: SCAN goes by the hashes of keys. Undefined where SCAN is not permitted, which is noted.
+ */
+export async function survey(server: Server, options: DoctorOptions): Promise<Survey | undefined> {
+  const groups = new Map<string, OurKey & { keys: number }>()
+  const sample = new Sample<string>(options.sample)
+  let seen = 0
+  let calls = 0
+  let cursor = '0'
+  do {
+    // No MATCH: how many keys others have says how far the walk has come, and what part is ours.
+    const reply = await server.tryCall('keys', 'SCAN', cursor, 'COUNT', KEYS_PER_SCAN)
+    if (reply === undefined) return undefined
+    const [next, keys] = reply as [string, string[]]
+    calls++
+    seen += keys.length
+    for (const key of keys) {
+      const ours = classify(key, options.prefix)
+      if (!ours) continue
+      sample.offer(key)
+      const name = JSON.stringify([ours.layout, ours.use, ours.policy])
+      const group = groups.get(name) ?? { ...ours, keys: 0 }
+      group.keys++
+      groups.set(name, group)
+    }
+    cursor = next
+  } while (cursor !== '0' && calls < options.scanCalls)
+
+  const total = cursor === '0' ? seen : Number((await server.tryCall('how many keys there are', 'DBSIZE')) ?? seen)
+  return {
+    seen,
+    total: Math.max(seen, total),
+    ours: [...groups.values()],
+    measured: await measure(server, sample.items, options.prefix),
+    calls,
+    ...(await keyspaceOf(server)),
+  }
+}
+
+async function measure(server: Server, keys: readonly string[], prefix: string): Promise<Measured[]> {
+  const all = await Promise.all(
+    keys.map(async (key) => {
+      const [leftMs, bytes] = await Promise.all([
+        server.tryCall('expiry of keys', 'PTTL', key),
+        server.tryCall('memory of keys', 'MEMORY', 'USAGE', key),
+      ])
+      // It ended between two commands.
+      if (leftMs === -2 || bytes === null) return []
+      const size = bytes === undefined ? undefined : Number(bytes)
+      const hasExpiry = leftMs === undefined ? undefined : leftMs !== -1
+      return [{ ...(classify(key, prefix) as OurKey), bytes: size, hasExpiry }]
+    }),
+  )
+  return all.flat()
+}
+
+async function keyspaceOf(server: Server): Promise<Pick<Survey, 'permanent' | 'otherDatabases'>> {
+  try {
+    const info = await server.info()
+    const [, keys, expires] = /keys=(\d+),expires=(\d+)/.exec(info[`db${server.target.db}`] ?? '') ?? [0, 0, 0]
+    const databases = Object.keys(info).flatMap((field) => /^db(\d+)$/.exec(field)?.[1] ?? [])
+    return {
+      permanent: Number(keys) - Number(expires),
+      otherDatabases: databases.map(Number).filter((database) => database !== server.target.db),
+    }
+  } catch (error) {
+    if (!(error instanceof NotPermitted)) throw error
+    return { permanent: undefined, otherDatabases: [] }
+  }
+}

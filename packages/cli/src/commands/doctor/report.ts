@@ -1,0 +1,21 @@
+import type { Finding, Severity } from './finding.js'
+
+/** What `sluice doctor --json` prints. */
+export interface DoctorReport {
+  /** The worst severity of all findings. */
+  readonly status: Severity
+  /** What was looked at, without credentials. */
+  readonly target: string
+  /** How Redis runs; undefined where it could not be reached. */
+  readonly kind?: string
+  /** The servers that keep keys, as `host:port`. */
+  readonly nodes: readonly string[]
+  /** RFC 3339, by the clock of this machine. */
+  readonly lookedAt: string
+  /** How long it took, in ms. */
+  readonly tookMs: number
+  readonly findings: readonly Finding[]
+}
+
+/** The exit codes of the command. */
+export const EXIT_CODES: Readonly<Record<Severity, number>> = { ok: 0, warning: 1, error: 2 }

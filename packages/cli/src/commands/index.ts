@@ -1,0 +1,5 @@
+import type { Command } from '../program/command.js'
+import { doctor } from './doctor/command.js'
+
+/** Every command, in the order of the help. */
+export const COMMANDS: readonly Command[] = [doctor]

@@ -1,0 +1,5 @@
+export type { Finding, Severity } from './commands/doctor/finding.js'
+export type { DoctorReport } from './commands/doctor/report.js'
+export type { Environment, Output } from './program/environment.js'
+export { run } from './run.js'
+export { runAsProgram } from './run-as-program.js'

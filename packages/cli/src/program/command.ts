@@ -1,0 +1,30 @@
+import type { Environment } from './environment.js'
+
+export interface OptionSpec {
+  readonly type: 'string' | 'boolean'
+  readonly short?: string
+  /** What stands for the value in the help: `URL`. */
+  readonly placeholder?: string
+  /** One line of help, without the default. */
+  readonly text: string
+  /** As the help shows it; the command applies it. */
+  readonly default?: string
+}
+
+/** Options as they were given: text for those with a value, true for the others. */
+export type OptionValues = Readonly<Record<string, string | true | undefined>>
+
+/** One command of the program: a folder in `commands/`, listed in `commands/index.ts`. */
+export interface Command {
+  readonly name: string
+  /** One line for the list of commands. */
+  readonly summary: string
+  /** What stands above the options in its help. */
+  readonly description: string
+  readonly options: Readonly<Record<string, OptionSpec>>
+  readonly examples: readonly string[]
+  /** What stands below the examples in its help. */
+  readonly notes?: string
+  /** Resolves to the exit code. Throws `UsageError` for options that make no sense. */
+  run(values: OptionValues, environment: Environment): Promise<number>
+}

@@ -1,0 +1,17 @@
+/** Where a command writes; `process.stdout` is one. */
+export interface Output {
+  write(text: string): unknown
+  /** Whether a person reads along: colours are only for people. */
+  readonly isTTY?: boolean
+  /** Width in characters, where it is known. */
+  readonly columns?: number
+}
+
+/** What a command is run in; `process` provides all of it but the version. */
+export interface Environment {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly stdout: Output
+  readonly stderr: Output
+  /** Version of the package. */
+  readonly version: string
+}

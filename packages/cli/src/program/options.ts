@@ -1,0 +1,88 @@
+import { parseArgs } from 'node:util'
+import type { OptionSpec, OptionValues } from './command.js'
+import { nearest } from './nearest.js'
+import { UsageError } from './usage-error.js'
+
+/**
+ * Reads options. A misspelt option silently ignored would be a check silently absent, so whatever is not known is rejected,
+ * with the nearest known one.
+ *
+ * @throws UsageError
+ */
+export function readOptions(args: readonly string[], specs: Readonly<Record<string, OptionSpec>>): OptionValues {
+  const options = Object.fromEntries(
+    Object.entries(specs).map(([name, { type, short }]) => [name, { type, ...(short && { short }) }]),
+  )
+  // Not strict: its own errors know no suggestions.
+  const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true })
+  const values: Record<string, string | true> = {}
+  for (const token of tokens) {
+    if (token.kind === 'positional') throw new UsageError(`unexpected argument ${quoted(token.value)}`)
+    if (token.kind !== 'option') continue
+    const spec = Object.hasOwn(specs, token.name) ? specs[token.name] : undefined
+    if (!spec) throw new UsageError(unknownOption(token.rawName, Object.keys(specs)))
+    values[token.name] = checkedValue(token.rawName, token.value, spec)
+  }
+  return values
+}
+
+function checkedValue(name: string, value: string | undefined, { type, placeholder }: OptionSpec): string | true {
+  if (type === 'boolean') {
+    if (value !== undefined) throw new UsageError(`${name} takes no value`)
+    return true
+  }
+  // `--url --json`: the value was forgotten.
+  if (value === undefined || value === '' || value.startsWith('--')) {
+    throw new UsageError(`${name} needs a value: ${name} ${placeholder ?? 'VALUE'}`)
+  }
+  return value
+}
+
+function unknownOption(name: string, known: readonly string[]): string {
+  const near = nearest(name.replace(/^-+/, ''), known)
+  return `unknown option ${quoted(name)}${near ? `; did you mean --${near}?` : ''}`
+}
+
+/** In quotes and at most 40 characters, without what would steer a terminal. */
+export function quoted(text: string): string {
+  return JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text)
+}
+
+/**
+ * A whole number of an option.
+ *
+ * @throws UsageError
+ */
+export function wholeNumberOption(
+  values: OptionValues,
+  name: string,
+  { least, most, otherwise }: { least: number; most: number; otherwise: number },
+): number {
+  const text = values[name]
+  if (text === undefined) return otherwise
+  const number = Number(text)
+  if (/^\d+$/.test(String(text)) && number >= least && number <= most) return number
+  throw new UsageError(`--${name}: expected a whole number from ${least} to ${most}, got ${quoted(String(text))}`)
+}
+
+const UNITS_MS = { ms: 1, s: 1000, m: 60_000 }
+
+/**
+ * A duration of an option, in ms.
+ *
+ * @throws UsageError
+ */
+export function durationOption(
+  values: OptionValues,
+  name: string,
+  { leastMs, mostMs, otherwiseMs }: { leastMs: number; mostMs: number; otherwiseMs: number },
+): number {
+  const text = values[name]
+  if (text === undefined) return otherwiseMs
+  const [, digits, unit] = /^(\d{1,9})(ms|s|m)$/.exec(String(text)) ?? []
+  const ms = Number(digits) * UNITS_MS[(unit ?? 'ms') as keyof typeof UNITS_MS]
+  if (ms >= leastMs && ms <= mostMs) return ms
+  throw new UsageError(
+    `--${name}: expected a duration from ${leastMs}ms to ${mostMs / 1000}s, such as 500ms or 10s, got ${quoted(String(text))}`,
+  )
+}

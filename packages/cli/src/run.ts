@@ -1,0 +1,62 @@
+import { COMMANDS } from './commands/index.js'
+import type { Command, OptionSpec } from './program/command.js'
+import type { Environment } from './program/environment.js'
+import { commandHelp, programHelp } from './program/help.js'
+import { nearest } from './program/nearest.js'
+import { quoted, readOptions } from './program/options.js'
+import { UsageError } from './program/usage-error.js'
+
+/** The exit code for a command line that is not understood. */
+const MISUSED = 2
+
+const HELP: Readonly<Record<string, OptionSpec>> = {
+  help: { type: 'boolean', short: 'h', text: 'show this help' },
+}
+const GLOBAL: Readonly<Record<string, OptionSpec>> = {
+  ...HELP,
+  version: { type: 'boolean', text: 'show the version' },
+}
+
+/**
+ * Runs one command line, without the program's name, and resolves to its exit code. Never rejects: what goes wrong is one
+ * sentence on `stderr`.
+ */
+export async function run(args: readonly string[], environment: Environment): Promise<number> {
+  const [first] = args
+  const command = COMMANDS.find(({ name }) => name === first)
+  try {
+    return command ? await runCommand(command, args.slice(1), environment) : withoutCommand(args, environment)
+  } catch (error) {
+    const help = `sluice ${command ? `${command.name} ` : ''}--help shows what there is.`
+    const hint = error instanceof UsageError ? `\n${help}` : ''
+    environment.stderr.write(`sluice: ${error instanceof Error ? error.message : String(error)}${hint}\n`)
+    return MISUSED
+  }
+}
+
+async function runCommand(command: Command, args: readonly string[], environment: Environment): Promise<number> {
+  const { help, ...values } = readOptions(args, { ...command.options, ...HELP })
+  if (!help) return command.run(values, environment)
+  environment.stdout.write(commandHelp(command, HELP))
+  return 0
+}
+
+function withoutCommand(args: readonly string[], { stdout, stderr, version }: Environment): number {
+  const [first = ''] = args
+  if (first !== '' && !first.startsWith('-')) {
+    const near = nearest(
+      first,
+      COMMANDS.map(({ name }) => name),
+    )
+    throw new UsageError(`unknown command ${quoted(first)}${near ? `; did you mean ${near}?` : ''}`)
+  }
+  const values = readOptions(args, GLOBAL)
+  if (values.version) {
+    stdout.write(`${version}\n`)
+    return 0
+  }
+  // A script that forgot the command must not go on as if all were fine.
+  const isAsked = values.help !== undefined
+  ;(isAsked ? stdout : stderr).write(programHelp(COMMANDS, GLOBAL))
+  return isAsked ? 0 : MISUSED
+}

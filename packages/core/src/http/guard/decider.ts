@@ -1,0 +1,60 @@
+import type { DecisionOptions } from '../../limiter/options.js'
+import type { HttpContext } from '../../request/context.js'
+import { PEEK } from '../../store/store.js'
+import { SluiceError } from '../../util/errors.js'
+import { Verdict } from '../../verdict/verdict.js'
+import type { Charging } from '../charging/charging.js'
+import type { RequestLimiter } from '../identity/request-limiter.js'
+
+const FRESH: DecisionOptions = Object.freeze({ fresh: true })
+
+/** Asks the limiter for verdicts on requests: with the bytes that they may send, and behind requests that already wait. */
+export class Decider<Request> {
+  readonly #where: string
+  readonly #limiter: RequestLimiter<Request>
+  readonly #charging: Charging<Request> | undefined
+  readonly #queues: boolean
+  readonly #fresh: boolean
+
+  /**
+   * `queues`: whether requests wait for a turn. `fresh`: whether refusals that were remembered a moment ago do not count.
+   */
+  constructor(
+    where: string,
+    limiter: RequestLimiter<Request>,
+    charging: Charging<Request> | undefined,
+    queues: boolean,
+    fresh: boolean,
+  ) {
+    this.#where = where
+    this.#limiter = limiter
+    this.#charging = charging
+    this.#queues = queues
+    this.#fresh = fresh
+  }
+
+  /** Undefined where the request has no key and is not limited. */
+  decide(context: HttpContext<Request>, units: number): Verdict | Promise<Verdict> | undefined {
+    // The limiter would take undefined, which a careless function returns, for its default.
+    if (units === undefined)
+      throw new SluiceError('INVALID_COST', `${this.#where}: cost: expected a whole number, got undefined`)
+    const options = this.optionsFor(context)
+    if (!this.#queues || units === 0 || !this.#limiter.hasWaiters(context)) {
+      return this.#limiter.decideRequest(context, units, options)
+    }
+    // Requests that wait are first: any room belongs to them.
+    const peeked = this.#limiter.decideRequest(context, units, options, PEEK)
+    return peeked instanceof Promise ? peeked.then(behindWaiters) : peeked && behindWaiters(peeked)
+  }
+
+  optionsFor(context: HttpContext<Request>): DecisionOptions | undefined {
+    const bytes = this.#charging?.bytesOf(context)
+    if (bytes === undefined) return this.#fresh ? FRESH : undefined
+    return { bytes, fresh: this.#fresh }
+  }
+}
+
+/** What would be admitted by itself waits its turn behind the others. */
+function behindWaiters(verdict: Verdict): Verdict {
+  return verdict.allowed ? Verdict.marked(verdict, { waitMs: 1 }) : verdict
+}

@@ -1,0 +1,178 @@
+import { Readable } from 'node:stream'
+import type { HttpContext } from '../../request/context.js'
+import { warnOnRejection } from '../../util/warn-on-rejection.js'
+import { Verdict } from '../../verdict/verdict.js'
+import type { Charging } from '../charging/charging.js'
+import { releasePermits } from '../charging/permits.js'
+import { type Action, type Ending, isLater } from '../responders/responder.js'
+import { ensureCloseEvent } from '../response/close-event.js'
+import { isDisabled } from '../response/disabled-response.js'
+import { waitWithClient } from '../response/wait.js'
+import { checkReply, ENDED, type Outcome, quotaHeaders, refusalOutcome, replyOutcome, SKIPPED } from './outcome.js'
+import type { GuardParts } from './parts.js'
+import { waitTurn } from './wait-turn.js'
+import { whenKnown } from './when-known.js'
+
+type Later<T> = T | Promise<T>
+
+/** The way of one request through a guard, from its arrival to its outcome. The steps stand in the order in which they run. */
+export class GuardedRequest<Request> {
+  readonly #guard: GuardParts<Request>
+  readonly #context: HttpContext<Request>
+  #units = 1
+
+  constructor(guard: GuardParts<Request>, context: HttpContext<Request>) {
+    this.#guard = guard
+    this.#context = context
+  }
+
+  /** Without a promise where nothing has to be awaited. */
+  run(): Later<Outcome> {
+    const { skip } = this.#guard
+    const context = this.#context
+    this.#guard.advice.request(context)
+    ensureCloseEvent(context.response)
+    if (!skip) return this.#receive()
+    // Any thenable is awaited: taken for a boolean it would be truthy, and skip every request.
+    return whenKnown<unknown, Outcome>(skip(context.request, context), (skipped) =>
+      skipped ? SKIPPED : this.#receive(),
+    )
+  }
+
+  /** Checks the announced body, before anything is charged. */
+  #receive(): Later<Outcome> {
+    const context = this.#context
+    const bodyProblem = this.#guard.charging?.receive(context)
+    if (bodyProblem) return replyOutcome(bodyProblem)
+    return isDisabled(context.response) ? this.#end() : this.#resolveCost()
+  }
+
+  #resolveCost(): Later<Outcome> {
+    const { cost } = this.#guard
+    if (typeof cost !== 'function') return this.#decide(cost)
+    return whenKnown(cost(this.#context.request, this.#context), (units) => this.#decide(units))
+  }
+
+  #decide(units: number): Later<Outcome> {
+    this.#units = units
+    let verdict: Verdict | Promise<Verdict> | undefined
+    try {
+      verdict = this.#guard.decider.decide(this.#context, units)
+    } catch (error) {
+      return this.#handleInvalid(error)
+    }
+    return verdict instanceof Promise
+      ? verdict.then((late) => this.#handleVerdict(late, late?.kind === 'decided'))
+      : this.#handleVerdict(verdict, false)
+  }
+
+  /** The request cannot be counted, for what it lacks or gets wrong: there is no verdict. */
+  #handleInvalid(error: unknown): Outcome {
+    const reply = this.#guard.invalid.handle(error, this.#units, this.#context)
+    if (reply === 'proceed') return SKIPPED
+    return reply === 'gone' ? this.#end() : replyOutcome(reply)
+  }
+
+  /** `isShared`: whether the store that decided may hold charges of other processes. */
+  #handleVerdict(verdict: Verdict | undefined, isShared: boolean): Later<Outcome> {
+    if (!verdict) return SKIPPED
+    this.#guard.advice.verdict(verdict)
+    const { charging, enforcement } = this.#guard
+    const mayChange = charging !== undefined && !verdict.allowed && enforcement.covers(verdict)
+    return mayChange ? this.#reconsider(charging, verdict, isShared) : this.#respond(verdict)
+  }
+
+  /** A refusal may turn into an admission by the outcome of other requests. */
+  #reconsider(charging: Charging<Request>, refusal: Verdict, isShared: boolean): Later<Outcome> {
+    const decideAgain = () => this.#guard.decider.decide(this.#context, this.#units) as Verdict | Promise<Verdict>
+    const changed = charging.reconsider(this.#context, refusal, decideAgain, isShared)
+    if (!changed) return this.#respond(refusal)
+    return changed.then((last) => (last ? this.#respond(last) : this.#finish(refusal, 'gone')))
+  }
+
+  #respond(verdict: Verdict): Later<Outcome> {
+    const { enforcement, responders } = this.#guard
+    if (!enforcement.covers(verdict)) return this.#report(verdict)
+    return verdict.allowed ? this.#admit(verdict, responders.slowness(verdict)) : this.#refuse(verdict)
+  }
+
+  /** The verdict is not enforced: the request proceeds, whatever it says. */
+  #report(decided: Verdict): Outcome {
+    const verdict = Verdict.marked(decided, { reported: true })
+    if (verdict.allowed) this.#holdCharges(verdict)
+    return this.#finish(verdict, 'proceed')
+  }
+
+  #admit(verdict: Verdict, slownessMs: number): Later<Outcome> {
+    this.#holdCharges(verdict)
+    const waitMs = Math.max(verdict.delayMs, slownessMs)
+    return waitMs > 0 ? this.#waitThenFinish(verdict, waitMs) : this.#finish(verdict, 'proceed')
+  }
+
+  #refuse(verdict: Verdict): Later<Outcome> {
+    const { limiter, decider, responders } = this.#guard
+    const context = this.#context
+    const arrivedAt = performance.now()
+    const action = responders.for(verdict)({
+      context,
+      verdict,
+      waitTurn: (options) => waitTurn(limiter, context, this.#units, verdict, options, decider.optionsFor(context)),
+    })
+    return whenKnown(action, (known) => this.#carryOut(known, verdict, arrivedAt))
+  }
+
+  /** Does what a responder says. It may have waited until the limiter admitted the request after all. */
+  #carryOut(action: Action, refusal: Verdict, arrivedAt: number): Later<Outcome> {
+    if (!isLater(action)) return this.#finish(refusal, action)
+    const { verdict, ending } = action
+    if (ending !== 'proceed' || !verdict.allowed) return this.#finish(verdict, ending)
+    this.#holdCharges(verdict)
+    // The wait in the queue counts as part of the slowness, or later requests would overtake this one.
+    const slownessMs = this.#guard.responders.slowness(verdict) - (performance.now() - arrivedAt)
+    // Also with nothing left to wait for: if the client has left meanwhile, the handler must not run.
+    return this.#waitThenFinish(verdict, Math.max(verdict.delayMs, slownessMs))
+  }
+
+  /** From now on the request holds its permits, and its charge is corrected when its outcome is known. */
+  #holdCharges(verdict: Verdict): void {
+    const { permits, charging, responders } = this.#guard
+    permits?.hold(verdict, this.#context.response)
+    charging?.applyOutcomeLater(this.#context, verdict)
+    responders.admitted(this.#context)
+  }
+
+  async #waitThenFinish(verdict: Verdict, waitMs: number): Promise<Outcome> {
+    if (await waitWithClient(this.#context.response, waitMs)) return this.#finish(verdict, 'proceed')
+    await this.#guard.limiter.refundVerdict(verdict)
+    return this.#finish(verdict, 'gone')
+  }
+
+  #finish(verdict: Verdict, ending: Ending): Outcome {
+    const { where, onVerdict, enforcement, responders, writers } = this.#guard
+    const context = this.#context
+    if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
+    if (onVerdict) warnOnRejection(`${where}: onVerdict`, onVerdict(context.request, verdict, context))
+    if (ending === 'gone') return this.#end(verdict)
+    // A limiter, this one or another, has replied 413 meanwhile.
+    if (isDisabled(context.response)) return this.#discard(verdict, ending)
+    if (ending !== 'proceed') return refusalOutcome(ending, context, verdict, writers)
+    const tellsQuota = enforcement.tells(verdict) && !responders.hidesQuota
+    const headers = tellsQuota ? quotaHeaders(writers, context, verdict) : []
+    return { proceed: true, verdict, headers, reply: undefined }
+  }
+
+  #discard(verdict: Verdict, ending: Ending): Outcome {
+    // Where the store cannot be reached, the charge stays.
+    void this.#guard.limiter.refundVerdict(verdict).catch(() => {})
+    const body = typeof ending === 'object' ? ending.body : undefined
+    if (body instanceof Readable) body.destroy()
+    return this.#end(verdict)
+  }
+
+  /** No handler runs, and this limiter sends nothing. */
+  #end(verdict?: Verdict): Outcome {
+    // Limiters before this one have no handler to wait for either.
+    void releasePermits(this.#context.response)
+    return verdict ? { ...ENDED, verdict } : ENDED
+  }
+}

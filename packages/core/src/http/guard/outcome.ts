@@ -1,0 +1,74 @@
+import type { HttpContext } from '../../request/context.js'
+import { SluiceError, show } from '../../util/errors.js'
+import type { Verdict } from '../../verdict/verdict.js'
+import { retryAfter } from '../headers/retry-after.js'
+import type { HeaderField, HeaderWriter } from '../headers/writer.js'
+import type { Reply } from '../responders/responder.js'
+
+/** What an adapter does with a request. */
+export interface Outcome {
+  /** Whether the handler runs. If it does not and there is no reply, nothing is left to send. */
+  readonly proceed: boolean
+  /** The verdict on the request; undefined when none was given, as for a skipped request. */
+  readonly verdict: Verdict | undefined
+  /** To set on the response, in place of fields of the same name: what was there is merged in. */
+  readonly headers: readonly HeaderField[]
+  /** The response instead of the handler's. Its headers are among `headers`. */
+  readonly reply: Reply | undefined
+}
+
+/** The handler runs, and the limiter adds nothing. */
+export const SKIPPED: Outcome = Object.freeze({ proceed: true, verdict: undefined, headers: [], reply: undefined })
+
+/** No handler runs and nothing is sent: another limiter has replied already, or the client has left. */
+export const ENDED: Outcome = Object.freeze({ proceed: false, verdict: undefined, headers: [], reply: undefined })
+
+/** The outcome of a request that is answered without a verdict. */
+export function replyOutcome(reply: Reply): Outcome {
+  return { proceed: false, verdict: undefined, headers: sizedHeaders(reply), reply }
+}
+
+/** The outcome of a request that a responder replies to. */
+export function refusalOutcome<Request>(
+  reply: Reply,
+  context: HttpContext<Request>,
+  verdict: Verdict,
+  writers: readonly HeaderWriter[],
+): Outcome {
+  const fields = reply.tellsQuota ? quotaHeaders(writers, context, verdict) : []
+  if (reply.tellsQuota && verdict.retryAfterMs !== undefined) retryAfter(verdict.retryAfterMs, context, fields)
+  return { proceed: false, verdict, headers: [...fields, ...sizedHeaders(reply)], reply }
+}
+
+/** The fields that tell the client its quota. */
+export function quotaHeaders<Request>(
+  writers: readonly HeaderWriter[],
+  context: HttpContext<Request>,
+  verdict: Verdict,
+): HeaderField[] {
+  const fields: HeaderField[] = []
+  // A block has no quota to report. What this process counts alone, while the store is away, is not the quota.
+  if (verdict.limits.length > 0 && verdict.kind === 'decided')
+    for (const writer of writers) writer.write(verdict, context, fields)
+  return fields
+}
+
+/** A reply's headers, with `Content-Length` where the body has a length and the reply does not set the field. */
+function sizedHeaders({ status, headers, body }: Reply): readonly HeaderField[] {
+  const isSized = typeof body === 'string' || body instanceof Uint8Array
+  if (!isSized || status === 204 || status === 304 || headers.some(([name]) => /^content-length$/i.test(name))) {
+    return headers
+  }
+  return [...headers, ['Content-Length', String(Buffer.byteLength(body))]]
+}
+
+/** @throws SluiceError `INVALID_POLICY` where a responder returned anything else */
+export function checkReply(where: string, reply: unknown): void {
+  const { status, headers, body } = (reply ?? {}) as Partial<Reply>
+  const isBody = typeof body === 'string' || body instanceof Uint8Array || typeof body?.pipe === 'function'
+  if (Number.isInteger(status) && Array.isArray(headers) && isBody) return
+  throw new SluiceError(
+    'INVALID_POLICY',
+    `${where}: respond: expected a reply, "proceed" or "gone", got ${show(reply)}`,
+  )
+}

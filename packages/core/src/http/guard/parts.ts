@@ -1,0 +1,87 @@
+import { adviseOnSetUp } from '../../limiter/set-up-advice.js'
+import { memoryStore } from '../../memory/store.js'
+import { choosePolicy } from '../../policy/tiers.js'
+import { invalidPolicy } from '../../util/errors.js'
+import { knownOptions, optionalFunction, wholeNumber } from '../../util/validate.js'
+import { LIMITER_WARNINGS, Warnings } from '../../util/warnings.js'
+import { type Charging, chargingFor } from '../charging/charging.js'
+import { type Permits, permitsFor } from '../charging/permits.js'
+import { headerWriters } from '../headers/table.js'
+import type { HeaderWriter } from '../headers/writer.js'
+import { anonymousBy } from '../identity/anonymous.js'
+import { byIp } from '../identity/ip.js'
+import { RequestLimiter } from '../identity/request-limiter.js'
+import { Responders } from '../responders/choice.js'
+import { reject } from '../responders/reject.js'
+import { Decider } from './decider.js'
+import { Enforcement } from './enforcement.js'
+import { InvalidRequests } from './invalid.js'
+import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
+import { RequestAdvice } from './request-advice.js'
+
+/** What a guard is made of, one for all its requests. */
+export interface GuardParts<Request> {
+  /** How errors name the limiter. */
+  readonly where: string
+  readonly advice: RequestAdvice<Request>
+  readonly skip: RateLimitOptions<Request>['skip']
+  readonly cost: NonNullable<RateLimitOptions<Request>['cost']>
+  readonly onVerdict: RateLimitOptions<Request>['onVerdict']
+  readonly limiter: RequestLimiter<Request>
+  readonly decider: Decider<Request>
+  readonly enforcement: Enforcement
+  readonly responders: Responders<Request>
+  readonly writers: readonly HeaderWriter[]
+  readonly invalid: InvalidRequests<Request>
+  /** Undefined where requests count by neither outcome nor body. */
+  readonly charging: Charging<Request> | undefined
+  /** Undefined where no limit is a `concurrency` limit. */
+  readonly permits: Permits | undefined
+}
+
+/**
+ * Checks every option, once.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function guardParts<Request>(options: RateLimitOptions<Request>): GuardParts<Request> {
+  knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
+  const { key = byIp<Request>(), store = memoryStore() } = options
+  const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11', anonymous = 'error', onVerdict } = options
+  const policy = choosePolicy<Request>({ ...options, key })
+  const { where } = policy
+  const warnings = new Warnings(where, LIMITER_WARNINGS, options.warnings)
+  adviseOnSetUp(where, warnings, options)
+  if (typeof cost !== 'function') wholeNumber(where, 'cost', cost, 0)
+  optionalFunction(where, 'skip', skip)
+  optionalFunction(where, 'onVerdict', onVerdict)
+  const responders = new Responders(where, respond, policy.limits)
+  const enforcement = new Enforcement(where, policy.name, options)
+  const writers = headerWriters(where, headers)
+  const limiter = new RequestLimiter(policy, store, options, anonymousBy<Request>(where, anonymous))
+  if (options.priority === undefined && limiter.limits.some(({ reserve }) => reserve !== undefined)) {
+    invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
+  }
+  const charging = chargingFor(where, options, limiter, store, warnings)
+  const invalid = new InvalidRequests(policy, options.onInvalid ?? 'reject', enforcement.onlyReports, warnings)
+  const permits = permitsFor(where, limiter)
+  // A request that waits for room, or for the outcome of others, needs the state of now.
+  const fresh = responders.queues || options.count !== undefined
+  const decider = new Decider(where, limiter, charging, responders.queues, fresh)
+  const isByAddress = policy.all.some(({ kinds }) => kinds.some((kind) => kind.split('+').includes('ip')))
+  return {
+    where,
+    advice: new RequestAdvice(where, warnings, isByAddress),
+    skip,
+    cost,
+    onVerdict,
+    limiter,
+    decider,
+    enforcement,
+    responders,
+    writers,
+    invalid,
+    charging,
+    permits,
+  }
+}

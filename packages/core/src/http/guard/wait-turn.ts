@@ -1,0 +1,35 @@
+import type { DecisionOptions } from '../../limiter/options.js'
+import { WaitExceeded } from '../../limiter/wait-queue.js'
+import { type HttpContext, isOver } from '../../request/context.js'
+import { Verdict } from '../../verdict/verdict.js'
+import type { RequestLimiter } from '../identity/request-limiter.js'
+import type { TurnOptions, TurnResult } from '../responders/turn.js'
+import { listenTo } from '../response/shared-listener.js'
+
+const LEFT = new Error('the client has left')
+
+/** Queues a refused request until it is admitted, the wait is too long, or the client leaves. */
+export async function waitTurn<Request>(
+  limiter: RequestLimiter<Request>,
+  context: HttpContext<Request>,
+  cost: number,
+  refusal: Verdict,
+  options: TurnOptions,
+  from: DecisionOptions | undefined,
+): Promise<TurnResult> {
+  const leaving = new AbortController()
+  if (isOver(context.response)) return 'gone'
+  const ignoreClose = listenTo(context.response, 'close', () => leaving.abort(LEFT))
+  try {
+    const { signal } = leaving
+    // No limit refused it, only requests before it: it may be admitted now.
+    const last = refusal.limits.every(({ allowed }) => allowed) && !refusal.block ? undefined : refusal
+    return await limiter.waitTurn(context, { ...options, cost, signal, refusal: last }, from)
+  } catch (error) {
+    if (leaving.signal.aborted) return 'gone'
+    if (!(error instanceof WaitExceeded)) throw error
+    return Verdict.marked(error.refusal ?? refusal, { waitMs: error.waitMs ?? 0 })
+  } finally {
+    ignoreClose()
+  }
+}

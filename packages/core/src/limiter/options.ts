@@ -1,0 +1,54 @@
+import type { PolicyOptions } from '../policy/policy.js'
+import type { Store } from '../store/store.js'
+import type { Duration } from '../util/duration.js'
+import { knownOptions } from '../util/validate.js'
+import type { LimiterWarningsOption } from '../util/warnings.js'
+import type { UnavailableOptions } from './fallback.js'
+
+export interface LimiterOptions<Subject> extends PolicyOptions<Subject>, UnavailableOptions {
+  /** Where state lives. @default a memory store of this limiter's own */
+  readonly store?: Store
+  /** Silences warnings of this limiter, one by one: `{ SLUICE_SAME_NAME: false }`. */
+  readonly warnings?: LimiterWarningsOption
+}
+
+export interface CostOptions {
+  /** Units this takes from every limit: whole, 0 or more; 0 peeks. @default 1 */
+  readonly cost?: number
+  /** Bytes this takes from limits whose unit is `content-bytes`; needed to consume where there are such limits. */
+  readonly bytes?: number
+  /** What `reserve` goes by. @default by the policy's `priority`, else 0 */
+  readonly priority?: number
+  /** The tier, for a key that is given as text to a limiter of requests. @default by the policy's `tier` */
+  readonly tier?: string
+}
+
+/** The options of a decision beside its cost. */
+export interface DecisionOptions extends Omit<CostOptions, 'cost'> {
+  /** Whether the store itself has to decide: a cached refusal does not do. @default false */
+  readonly fresh?: boolean
+}
+
+export interface BlockOptions {
+  /** How long: whole milliseconds or a duration such as `'1h'`. */
+  readonly for: Duration
+  /** Shown in verdicts of blocked requests; up to 200 characters. @default '' */
+  readonly reason?: string
+}
+
+export const NO_OPTIONS: DecisionOptions = Object.freeze({})
+const COST_OPTIONS = ['cost', 'bytes', 'priority', 'tier'] as const
+
+/** @throws SluiceError `INVALID_POLICY` for an option that is none */
+export function checkCostOptions(where: string, method: string, options: CostOptions): void {
+  if (options !== NO_OPTIONS && !isCostOptions(options)) knownOptions(`${where}: ${method}`, options, COST_OPTIONS)
+}
+
+/** The check of `knownOptions`, nearly free for the few options that callers make anew for each decision. */
+function isCostOptions(options: unknown): boolean {
+  if (typeof options !== 'object' || options === null) return false
+  for (const field in options) {
+    if (field !== 'cost' && field !== 'bytes' && field !== 'priority' && field !== 'tier') return false
+  }
+  return !Array.isArray(options)
+}

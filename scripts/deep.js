@@ -1,0 +1,26 @@
+// `npm run deep`: all that takes long, in full, one after the other, some hours: npm run deep [-- <part> …]
+// Goes on after a failure, and ends with a line for each part.
+import { ensurePrograms } from './ensure-programs.js'
+import { whenStarted } from './lib/run.js'
+import { npmRun, takeAll } from './lib/steps.js'
+
+/** @type {Record<string, import('./lib/steps.js').Step>} */
+const PARTS = {
+  versions: npmRun('versions'),
+  interleavings: npmRun('test:full', ['deep/interleavings']),
+  // Random walks of memory against Redis, and of both against oracles.
+  walks: npmRun('test:full', ['contract/', 'redis/differential', 'redis/leases/property']),
+  mutants: npmRun('mutate'),
+  chaos: npmRun('chaos'),
+  fuzz: npmRun('fuzz'),
+}
+
+await whenStarted(import.meta.url, async () => {
+  const names = process.argv.slice(2)
+  const unknown = names.find((name) => !Object.hasOwn(PARTS, name))
+  if (unknown !== undefined) throw new Error(`there is no ${unknown}; there are ${Object.keys(PARTS).join(', ')}`)
+  await ensurePrograms()
+  await takeAll(
+    Object.entries(PARTS).flatMap(([name, step]) => (names.length === 0 || names.includes(name) ? [step] : [])),
+  )
+})

@@ -1,0 +1,68 @@
+import { CommandFailed, run } from './run.js'
+
+/** @typedef {{ name: string, action: () => unknown }} Step */
+
+/**
+ * @param {string} script a script of the root package.json
+ * @param {string[]} [args]
+ * @returns {Step}
+ */
+export const npmRun = (script, args = []) => ({
+  name: `npm run ${[script, ...args].join(' ')}`,
+  action: () => run('npm', ['run', '--silent', script, ...(args.length > 0 ? ['--', ...args] : [])]),
+})
+
+/**
+ * Takes steps one after the other, says how long each took, and stops at the first that fails.
+ *
+ * @param {Step[]} steps
+ */
+export async function take(steps) {
+  for (const { name, action } of steps) {
+    const startedMs = Date.now()
+    console.log(`\n── ${name}`)
+    try {
+      await action()
+    } catch (error) {
+      throw failure(name, error)
+    }
+    console.log(`── ${name}: ok (${secondsSince(startedMs)} s)`)
+  }
+}
+
+/**
+ * Takes all steps, whatever fails, and ends with a line for each.
+ *
+ * @param {Step[]} steps
+ */
+export async function takeAll(steps) {
+  const lines = []
+  const failures = []
+  for (const step of steps) {
+    const startedMs = Date.now()
+    try {
+      await take([step])
+      lines.push(`passed  ${step.name} (${secondsSince(startedMs)} s)`)
+    } catch (error) {
+      console.error(error instanceof Error ? error.message : error)
+      lines.push(`FAILED  ${step.name} (${secondsSince(startedMs)} s)`)
+      failures.push(step.name)
+    }
+  }
+  console.log(`\n${lines.join('\n')}`)
+  if (failures.length > 0) throw new Error(`\n${failures.length} of ${steps.length} failed`)
+}
+
+/** @param {number} startedMs */
+function secondsSince(startedMs) {
+  return ((Date.now() - startedMs) / 1000).toFixed(1)
+}
+
+/**
+ * @param {string} name
+ * @param {unknown} error
+ */
+function failure(name, error) {
+  const reason = error instanceof Error ? error.message : String(error)
+  return new CommandFailed(`\nCheck failed: ${name}\n${reason}`, error instanceof CommandFailed ? error.exitCode : 1)
+}

@@ -1,0 +1,35 @@
+// `npm test`: everything that must hold, from a fresh clone with nothing but Node and npm. Stops at the first failure.
+// `npm test -- <filter>` runs only the tests whose file names contain the filter, on the source.
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { ensurePrograms } from './ensure-programs.js'
+import { install } from './lib/pnpm.js'
+import { requireNode, root } from './lib/project.js'
+import { whenStarted } from './lib/run.js'
+import { npmRun, take } from './lib/steps.js'
+
+const preparations = [
+  { name: 'Node version', action: () => requireNode() },
+  { name: 'finding redis-server, nginx and curl', action: ensurePrograms },
+  { name: 'installing dependencies', action: install },
+]
+
+const checks = [
+  npmRun('check:generated'),
+  npmRun('check:lint'),
+  npmRun('check:types'),
+  npmRun('check:unused'),
+  npmRun('build'),
+  npmRun('test:source'),
+  npmRun('test:built'),
+  npmRun('check:packages'),
+]
+
+await whenStarted(import.meta.url, async () => {
+  // Reports of an earlier run must not be taken for this one's.
+  rmSync(join(root, '.tmp/reports'), { recursive: true, force: true })
+
+  const filters = process.argv.slice(2)
+  await take([...preparations, ...(filters.length > 0 ? [npmRun('test:only', filters)] : checks)])
+  console.log(filters.length > 0 ? '\nThese tests pass.' : '\nAll checks pass.')
+})

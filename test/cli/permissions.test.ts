@@ -1,0 +1,197 @@
+import { readFileSync } from 'node:fs'
+import { createLimiter, redisStore, slidingLog } from '@sluice/core'
+import { Redis } from 'ioredis'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { decided } from '../support/decided.js'
+import { HOST, startRedis } from '../support/redis-server.js'
+import { examined, rulesIn, SOUND } from './support.js'
+
+const SECURITY = readFileSync(new URL('../../SECURITY.md', import.meta.url), 'utf8')
+const BASE = rulesIn(SECURITY, /^ACL SETUSER sluice (on [^#\n]*)$/m)
+
+const server = await startRedis({ settings: [...SOUND, 'appendonly yes'] })
+afterAll(() => server.stop())
+
+const url = `redis://sluice:choose-a-password@${HOST}:${server.port}`
+const grant = (...rules: readonly string[]) => server.call('ACL', 'SETUSER', 'sluice', 'reset', ...rules)
+
+beforeEach(() => server.flush())
+
+/** Counts and blocks a little, so that there is something that could be changed. */
+async function use(): Promise<void> {
+  const client = new Redis(server.url)
+  const store = redisStore(client, { timeoutMs: 5000 })
+  const limiter = createLimiter({ name: 'api', store, limits: [slidingLog({ limit: 5, window: '1h' })] })
+  for (let n = 0; n < 20; n++) await decided(limiter.consume(`k${n}`))
+  await limiter.block('k1', { for: '1h' })
+  await store.close()
+  client.disconnect()
+}
+
+/** Of INFO commandstats: commands that ran, by name. */
+async function commandsRun(): Promise<string[]> {
+  const fields = await server.fields('INFO', 'commandstats')
+  return Object.entries(fields).flatMap(([name, text]) =>
+    name.startsWith('cmdstat_') && !/^calls=0,/.test(text) ? name.replace('cmdstat_', '') : [],
+  )
+}
+
+describe('it reads alone', () => {
+  /** What a script for reading calls is among them; a command that writes is none of them. */
+  const READING = [
+    'auth',
+    'config|get',
+    'dbsize',
+    'eval',
+    'evalsha',
+    'exists',
+    'get',
+    'getrange',
+    'info',
+    'memory|usage',
+    'pttl',
+    'scan',
+    'time',
+    'zcard',
+    'zcount',
+    'zrange',
+    'zrangebyscore',
+    'zscore',
+  ]
+
+  test('every command that ran is one that reads, and no key is another than before', async () => {
+    await use()
+    await server.call('ACL', 'SETUSER', 'sluice', 'reset', 'on', '>choose-a-password', '~*', '+@all')
+    const before = await contents()
+    const changesBefore = (await server.fields('INFO', 'persistence')).rdb_changes_since_last_save
+    await server.call('CONFIG', 'RESETSTAT')
+    await examined(url)
+    const ran = (await commandsRun()).filter((name) => name !== 'config|resetstat')
+    expect(ran.filter((name) => !READING.includes(name))).toEqual([])
+    expect(ran).toEqual(expect.arrayContaining(['eval', 'scan', 'memory|usage', 'pttl']))
+    const changes = (await server.fields('INFO', 'persistence')).rdb_changes_since_last_save
+    expect([changes, await contents()]).toEqual([changesBefore, before])
+  })
+
+  test('MONITOR shows no command of it that Redis marks as one that writes', async () => {
+    await use()
+    await server.call('ACL', 'SETUSER', 'sluice', 'reset', 'on', '>choose-a-password', '~*', '+@all')
+    const client = new Redis(server.url)
+    const monitor = await client.monitor()
+    const seen = new Set<string>()
+    monitor.on('monitor', (_: string, args: string[]) => seen.add(args[0]?.toLowerCase() ?? ''))
+    await examined(url, '--scan-calls', '1')
+    await expect.poll(() => seen.has('scan') && seen.has('memory')).toBe(true)
+    monitor.disconnect()
+    client.disconnect()
+    const writing = new Set((await server.call('ACL', 'CAT', 'write')) as string[])
+    expect([...seen].filter((name) => writing.has(name))).toEqual([])
+  })
+
+  test('a user who may only read gets through, and hears that this is no user for limits', async () => {
+    await use()
+    await grant('on', '>choose-a-password', '~*', '-@all', '+@read', '+info', '+time', '+config|get')
+    const report = await examined(url)
+    expect(report.code).toBe(2)
+    expect(report.problems).toEqual([
+      expect.objectContaining({
+        check: 'permissions',
+        severity: 'error',
+        message: expect.stringContaining('may not run EVAL and EVALSHA'),
+        advice: 'Grant it: ACL SETUSER sluice +eval +evalsha',
+      }),
+    ])
+    expect(report.of('keys')[0]?.data).toMatchObject({ keys: 22, blocks: 1 })
+  })
+
+  async function contents(): Promise<unknown[]> {
+    const keys = [...(await server.lifetimes()).keys()].sort()
+    return Promise.all(
+      keys.map(async (key) => [key, await server.call('DUMP', key), await server.call('PEXPIRETIME', key)]),
+    )
+  }
+})
+
+describe('permissions', () => {
+  test('those that SECURITY.md lists are all that limits need; what else is not to be seen is said at once', async () => {
+    await use()
+    await grant(...BASE)
+    const report = await examined(url)
+    expect(report.of('permissions')).toEqual([
+      expect.objectContaining({
+        severity: 'ok',
+        message: 'All 19 commands that Sluice needs are permitted on sluice:*.',
+      }),
+    ])
+    expect(report.code).toBe(1)
+    expect(report.problems).toEqual([
+      expect.objectContaining({
+        check: 'visibility',
+        severity: 'warning',
+        message: 'Not permitted to see: SCAN (keys).',
+        advice: expect.stringContaining('+scan'),
+      }),
+    ])
+  })
+
+  test('with those that it then asks for, everything is seen', async () => {
+    await use()
+    await grant(...BASE)
+    for (let tries = 0; tries < 5; tries++) {
+      const [{ advice = '' } = {}] = (await examined(url)).of('visibility')
+      const [, rules] = /who has (.*)$/.exec(advice) ?? []
+      if (!rules) break
+      await server.call('ACL', 'SETUSER', 'sluice', ...rules.split(' '))
+    }
+    expect((await examined(url)).problems).toEqual([])
+  })
+
+  test.each(BASE.filter((rule) => rule.startsWith('+') && !['+info', '+eval'].includes(rule)))(
+    'without %s it is an error that says what to grant',
+    async (rule) => {
+      await grant(...BASE, '+scan', '+memory|usage', rule.replace('+', '-'))
+      const report = await examined(url)
+      const name = rule.slice(1)
+      expect(report.code).toBe(2)
+      expect(report.of('permissions')).toEqual([
+        expect.objectContaining({
+          severity: 'error',
+          message: expect.stringContaining(`may not run ${name.toUpperCase()}`),
+          advice: `Grant it: ACL SETUSER sluice ${rule}`,
+        }),
+      ])
+    },
+  )
+
+  test('without INFO the rest is looked at, and what is not seen is said once', async () => {
+    await grant(...BASE, '+scan', '+memory|usage', '-info')
+    const report = await examined(url)
+    expect(report.of('permissions')).toMatchObject([{ severity: 'ok' }])
+    expect(report.problems).toEqual([
+      expect.objectContaining({
+        check: 'visibility',
+        message: expect.stringMatching(/^Not permitted to see: INFO \(version, replication, eviction, .*scripts\)\.$/),
+      }),
+    ])
+  })
+
+  test('keys of another prefix than the user may use are an error', async () => {
+    await grant(...BASE)
+    const report = await examined(url, '--prefix', 'limits:')
+    expect(report.of('permissions')).toEqual([
+      expect.objectContaining({ severity: 'error', advice: 'Grant them: ACL SETUSER sluice ~limits:*' }),
+    ])
+  })
+
+  test('a command that is renamed is an error', async () => {
+    const renamed = await startRedis({ settings: [...SOUND, 'rename-command SETRANGE ""', 'rename-command CONFIG ""'] })
+    const report = await examined(renamed.url)
+    await renamed.stop()
+    expect(report.of('permissions')).toEqual([
+      expect.objectContaining({ severity: 'error', message: 'Redis does not know SETRANGE: renamed or disabled.' }),
+    ])
+    expect(report.of('visibility')).toEqual([
+      expect.objectContaining({ message: 'Not permitted to see: CONFIG GET (persistence).' }),
+    ])
+  })
+})

@@ -1,0 +1,153 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import * as express from '@sluice/express'
+import * as fastify from '@sluice/fastify'
+import * as koa from '@sluice/koa'
+import makeExpress from 'express'
+import makeFastify from 'fastify'
+import Koa from 'koa'
+import { describe, expect, test } from 'vitest'
+import { warningsDuring } from '../support/process-events.js'
+
+type Options = Record<string, unknown>
+
+interface Served {
+  readonly url: string
+  close(): Promise<unknown>
+}
+
+async function listening(server: import('node:http').Server): Promise<Served> {
+  await once(server, 'listening')
+  const close = async () => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, close }
+}
+
+const LIMIT = { limit: 10_000, window: '1m' }
+
+/** An app that runs `times` times the same limiter for each request. */
+const APPS: Record<string, (options: Options, times?: number) => Promise<Served>> = {
+  Express(options, times = 1) {
+    const app = makeExpress()
+    const limit = express.rateLimit({ ...LIMIT, ...options } as never)
+    for (let n = 0; n < times; n++) app.use(limit)
+    app.get('/', (_req, res) => void res.end('done'))
+    return listening(app.listen(0, '127.0.0.1'))
+  },
+  Koa(options, times = 1) {
+    const app = new Koa()
+    const limit = koa.rateLimit({ ...LIMIT, ...options } as never)
+    for (let n = 0; n < times; n++) app.use((ctx, next) => limit(ctx, next))
+    app.use((ctx) => {
+      ctx.body = 'done'
+    })
+    return listening(app.listen(0, '127.0.0.1'))
+  },
+  async Fastify(options, times = 1) {
+    const app = makeFastify()
+    await app.register(fastify.rateLimit, { ...LIMIT, global: false } as never)
+    const limit = app.rateLimit({ ...LIMIT, ...options } as never)
+    app.get('/', { onRequest: Array(times).fill(limit) }, async () => 'done')
+    await app.listen({ port: 0, host: '127.0.0.1' })
+    return { url: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}/`, close: () => app.close() }
+  },
+}
+
+const codesOf = (warnings: readonly Error[]) => warnings.map((warning) => (warning as { code?: string }).code)
+
+describe.each(Object.keys(APPS))('%s', (framework) => {
+  const serve = APPS[framework] as (options: Options, times?: number) => Promise<Served>
+
+  const codesAfter = async (options: Options, headers: Record<string, string> = {}, requests = 2, times = 1) => {
+    const served = await serve(options, times)
+    const warnings = await warningsDuring(async () => {
+      for (let n = 0; n < requests; n++) await (await fetch(served.url, { headers })).text()
+    })
+    await served.close()
+    return codesOf(warnings)
+  }
+
+  test('a proxy that is not trusted is warned of, once', async () => {
+    expect(await codesAfter({}, { 'x-forwarded-for': '203.0.113.9' })).toEqual(['SLUICE_UNTRUSTED_PROXY'])
+  })
+
+  test('but not where the warning is silenced, the limit is not by address, or no proxy shows', async () => {
+    const proxied = { 'x-forwarded-for': '203.0.113.9' }
+    expect(await codesAfter({ warnings: { SLUICE_UNTRUSTED_PROXY: false } }, proxied)).toEqual([])
+    expect(await codesAfter({ key: express.everyone() }, proxied)).toEqual([])
+    expect(await codesAfter({})).toEqual([])
+  })
+
+  test('a thousand requests from one private address are warned of', async () => {
+    expect(await codesAfter({}, {}, 1001)).toEqual(['SLUICE_ONE_CLIENT'])
+  })
+
+  test('a limiter that runs twice for one request is warned of', async () => {
+    expect(await codesAfter({}, {}, 2, 2)).toEqual(['SLUICE_SAME_LIMITER_TWICE'])
+  })
+
+  test('a key function that returns a whole IPv6 address is warned of', async () => {
+    expect(await codesAfter({ key: () => '2001:db8::1' })).toEqual(['SLUICE_UNGROUPED_IPV6'])
+    expect(await codesAfter({ key: () => '::ffff:192.0.2.1' })).toEqual([])
+    expect(await codesAfter({ key: express.byIp() })).toEqual([])
+  })
+})
+
+test('a code that is silenced has to be one that the limiter has', () => {
+  const make = (warnings: object) => () => express.rateLimit({ ...LIMIT, warnings } as never)
+  expect(make({ SLUICE_ONE_CLENT: false })).toThrow(
+    'policy "default": warnings: "SLUICE_ONE_CLENT": unknown code: did you mean SLUICE_ONE_CLIENT? (the codes are SLUICE_',
+  )
+  expect(make({ SLUICE_EVICTION: false })).toThrow(
+    'unknown code: it is emitted elsewhere; silence it with node --disable-warning=SLUICE_EVICTION',
+  )
+  expect(make({ SLUICE_ONE_CLIENT: 'never' })).toThrow(
+    'warnings: SLUICE_ONE_CLIENT: expected true or false, got "never"',
+  )
+})
+
+describe('how limiters are made', () => {
+  const limit = { limit: 5, window: '1m' } as const
+
+  test('two limiters without a name on one store are warned of; named ones, and those of stores apart, are not', async () => {
+    const store = express.memoryStore()
+    const codes = codesOf(
+      await warningsDuring(() => {
+        express.createLimiter({ ...limit, store })
+        express.rateLimit({ ...limit, store, name: 'other' })
+        express.createLimiter({ ...limit, store: express.memoryStore() })
+      }),
+    )
+    expect(codes).toEqual([])
+    expect(codesOf(await warningsDuring(() => express.rateLimit({ ...limit, store })))).toEqual(['SLUICE_SAME_NAME'])
+    const silenced = { ...limit, store, warnings: { SLUICE_SAME_NAME: false } } as const
+    expect(codesOf(await warningsDuring(() => express.createLimiter(silenced)))).toEqual([])
+  })
+
+  test('a limiter for each request is warned of, once there are more than a hundred', async () => {
+    const decide = () => express.createLimiter(limit).consume('k')
+    await decide()
+    const few = await warningsDuring(async () => {
+      for (let n = 0; n < 30; n++) await decide()
+    })
+    expect(codesOf(few)).toEqual([])
+    const many = await warningsDuring(async () => {
+      for (let n = 0; n < 200; n++) await decide()
+    })
+    expect(codesOf(many)).toEqual(['SLUICE_MANY_LIMITERS'])
+  })
+
+  test('a window of a bare number below 1,000 is warned of, as others count seconds; a duration is not', async () => {
+    const warnings = await warningsDuring(() => {
+      express.slidingLog({ limit: 5, window: 61 })
+      express.slidingLog({ limit: 5, window: 61 })
+      express.slidingLog({ limit: 5, window: '62ms' })
+      express.slidingLog({ limit: 5, window: 60_000 })
+    })
+    expect(warnings.map(({ message }) => message)).toEqual([
+      "slidingLog: window: 61 is 61 ms: write '61s' for seconds, or '61ms' if that is meant",
+    ])
+  })
+})
