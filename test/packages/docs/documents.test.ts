@@ -140,6 +140,11 @@ function anchorsOf(text: string): string[] {
   )
 }
 
+test('what tests need is not in the documents, which are read as they are on npm', () => {
+  for (const { name } of documents)
+    expect(readFileSync(join(ROOT, name), 'utf8'), name).not.toMatch(/<!-- (before|after)/)
+})
+
 test('every sidecar lies beside a document', () => {
   const files = readdirSync(BESIDE, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.md'))
   expect(files.length).toBeGreaterThan(0)
