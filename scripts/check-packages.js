@@ -12,6 +12,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { entriesOf, moduleOf } from './build-package.js'
+import { reachable } from './lib/declarations.js'
 import { pnpm } from './lib/pnpm.js'
 import { root } from './lib/project.js'
 import { run, whenStarted } from './lib/run.js'
@@ -20,22 +22,27 @@ const workspace = join(root, '.tmp/packages')
 // Where the unpacked packages live as in a user's project, with their dependencies beside them.
 const installed = join(workspace, 'node_modules')
 
-const ENTRY = ['dist/program.cjs', 'dist/index.cjs', 'dist/index.js', 'dist/index.d.cts', 'dist/index.d.ts']
+/** What each package holds beside its entries. */
+const FILES = ['package.json', 'LICENSE', 'README.md', 'dist/types/package.json', 'dist/program.cjs']
+/** What some hold beside that. */
+const PARTS = /** @type {Record<string, string[]>} */ ({ core: ['dist/scripts.cjs'] })
 /** So that a package does not grow unnoticed. */
-const LARGEST_TARBALL = 180_000
+const LARGEST_TARBALL = 150_000
 
 /**
  * What is wrong with a package's list of files; nothing when the list is empty.
  *
  * @param {string[]} files paths inside the package
- * @param {string[]} modules of its source, without endings: `limits/limit`
- * @param {string[]} [programs] that it installs, by their paths
+ * @param {object} expected
+ * @param {string[]} expected.entries by name: `index`, `http`
+ * @param {string[]} expected.declarations that the entries reach: `policy/limits/limit.d.ts`
+ * @param {string[]} [expected.parts] other files, such as programs that it installs
  * @returns {string[]}
  */
-export function problemsOfContents(files, modules, programs = []) {
+export function problemsOfContents(files, { entries, declarations, parts = [] }) {
   const present = new Set(files)
-  const typed = modules.map((module) => `dist/types/${module}.d.ts`)
-  const wanted = ['package.json', 'LICENSE', 'README.md', 'dist/types/package.json', ...ENTRY, ...typed, ...programs]
+  const faces = entries.flatMap((entry) => ['cjs', 'js', 'd.cts', 'd.ts'].map((ending) => `dist/${entry}.${ending}`))
+  const wanted = [...FILES, ...parts, ...faces, ...declarations.map((file) => `dist/types/${file}`)]
   const missing = wanted.filter((file) => !present.has(file)).map((file) => `${file} is missing`)
   const strays = files.filter((file) => !wanted.includes(file)).map((file) => `${file} does not belong in the package`)
   return [...missing, ...strays]
@@ -81,9 +88,17 @@ function filesIn(folder) {
     .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
 }
 
-/** @param {string} name */
-function modulesOf(name) {
-  return filesIn(join(root, 'packages', name, 'src')).map((file) => file.replace(/\.ts$/, ''))
+/**
+ * @param {string} name
+ * @param {string} folder of the unpacked package
+ */
+function expectedContents(name, folder) {
+  const entries = entriesOf(JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8')))
+  return {
+    entries: entries.map((entry) => entry.name),
+    declarations: [...reachable(join(folder, 'dist/types'), entries.map(moduleOf))],
+    parts: [...(PARTS[name] ?? []), ...Object.values(programsOf(folder))],
+  }
 }
 
 /**
@@ -145,7 +160,7 @@ async function serveUsers() {
     await run('tsc', ['-p', 'tsconfig.json'], { cwd: workspace })
   }
   console.log(
-    'import and require in one program, Jest, and TypeScript from CommonJS, ES modules and for bundlers are fine',
+    'import and require of every entry in one program, Jest, and TypeScript from CommonJS, ES modules and for bundlers are fine',
   )
 }
 
@@ -158,7 +173,7 @@ await whenStarted(import.meta.url, async () => {
   for (const name of names) packages.push(await packAndUnpack(name))
 
   for (const { name, folder, tarball } of packages) {
-    const problems = problemsOfContents(filesIn(folder), modulesOf(name), Object.values(programsOf(folder)))
+    const problems = problemsOfContents(filesIn(folder), expectedContents(name, folder))
     const { size } = statSync(tarball)
     if (size > LARGEST_TARBALL) problems.push(`the tarball has ${size} bytes, more than ${LARGEST_TARBALL}`)
     if (problems.length > 0) throw new Error(`@sluice/${name}:\n${problems.join('\n')}`)
@@ -166,7 +181,8 @@ await whenStarted(import.meta.url, async () => {
   }
   for (const { name, tarball } of packages) {
     await run('publint', ['run', tarball, '--strict'], { quiet: true })
-    await run('attw', [tarball, '--no-emoji', '--no-color'], { quiet: true })
+    // `node10` is how TypeScript resolved before `exports`, and no more from version 7: it finds the main entries alone.
+    await run('attw', [tarball, '--profile', 'node16', '--no-emoji', '--no-color'], { quiet: true })
     console.log(`@sluice/${name}: contents, publint and arethetypeswrong are fine`)
   }
   for (const { folder } of packages) await startPrograms(folder)

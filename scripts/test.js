@@ -20,6 +20,7 @@ const checks = [
   npmRun('check:types'),
   npmRun('check:unused'),
   npmRun('build'),
+  npmRun('check:api'),
   npmRun('test:source'),
   npmRun('test:built'),
   npmRun('check:packages'),

@@ -16,7 +16,7 @@ import Koa from 'koa'
 
 const host = '127.0.0.1'
 const port = Number(process.env.PORT ?? 3000)
-const limits = { limit: 3, window: '10s' }
+const limits = /** @type {const} */ ({ limit: 3, window: '10s' })
 
 // Express: what comes from loopback is nginx, and is believed.
 const onExpress = express()

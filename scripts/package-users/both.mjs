@@ -1,18 +1,42 @@
-// One program that loads a package by import in one place and by require in another: there is one copy of each class.
+// One program that loads packages by import in one place and by require in another, and by every entry: there is one copy
+// of each class, or what one copy has made would be refused by the other.
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 
 const require = createRequire(import.meta.url)
 const core = await import('@sluice/core')
-for (const name of ['core', 'express', 'fastify', 'koa']) {
+for (const name of ['core', 'core/http', 'core/store', 'express', 'fastify', 'koa', 'testing']) {
   const imported = await import(`@sluice/${name}`)
   const required = require(`@sluice/${name}`)
   assert.deepEqual(Object.keys(imported).sort(), Object.keys(required).sort(), `@sluice/${name}`)
   for (const key of Object.keys(imported)) assert.equal(imported[key], required[key], `@sluice/${name}: ${key}`)
-  assert.equal(required.Verdict, core.Verdict, `@sluice/${name}: Verdict`)
 }
+for (const name of ['express', 'fastify', 'koa']) {
+  const adapter = require(`@sluice/${name}`)
+  for (const key of Object.keys(core)) assert.equal(adapter[key], core[key], `@sluice/${name}: ${key}`)
+  assert(!('createGuard' in adapter), `@sluice/${name} re-exports what users need, not what adapters are made of`)
+}
+
 const limiter = core.createLimiter({ limit: 1, window: '1m' })
 const verdict = await limiter.consume('ann')
 const { Verdict } = require('@sluice/express')
 assert(verdict instanceof Verdict)
 assert.equal(await limiter.refund('ann', verdict), true)
+
+// A guard of one entry in CommonJS; its verdict given to an ES module's main entry, and to the store's port.
+const guard = require('@sluice/core/http').createGuard({ limit: 2, window: '1m', key: () => 'ann' })
+const { PEEK } = await import('@sluice/core/store')
+const outcome = await guard({
+  method: 'GET',
+  path: '/',
+  response: { on: () => {}, removeListener: () => {} },
+  header: () => undefined,
+  getResponseHeader: () => undefined,
+})
+assert(outcome.verdict instanceof core.Verdict)
+assert.equal(await guard.limiter.refund('ann', outcome.verdict), true)
+assert.equal(PEEK, require('@sluice/core/store').PEEK)
+
+// The scripts for Redis are loaded with the first Redis store.
+const isLoaded = () => Object.keys(require.cache).some((file) => file.endsWith('scripts.cjs'))
+assert(!isLoaded(), 'scripts for Redis are loaded without a Redis store')

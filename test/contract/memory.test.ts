@@ -1,11 +1,12 @@
 import { memoryStore } from '@sluice/core'
+import { storeContract } from '@sluice/testing'
+import { describe, test } from 'vitest'
 import { agreementContract } from './agreement.js'
 import { chargingContract } from './charging.js'
 import { guaranteesContract } from './guarantees.js'
 import { propertiesContract } from './properties.js'
 import { refundsContract } from './refunds.js'
 import type { StoreUnderTest } from './store-under-test.js'
-import { vectorsContract } from './vectors.js'
 
 const memory: StoreUnderTest = {
   name: 'memory',
@@ -14,7 +15,7 @@ const memory: StoreUnderTest = {
   close: async () => {},
 }
 
-vectorsContract(memory)
+storeContract({ name: memory.name, make: memory.make, describe, test })
 agreementContract(memory)
 propertiesContract(memory)
 guaranteesContract(memory)

@@ -16,7 +16,7 @@ test.each(Object.keys(FRAMEWORKS))(
         throw thrown
       }
       for (const cost of [throws, () => Promise.reject(thrown)]) {
-        const routes = { '/': { limiters: [{ limit: 1, window: '1m', cost }] } }
+        const routes = { '/': { limiters: [{ limit: 1, window: '1m' as const, cost }] } }
         const app = await run(FRAMEWORKS[name] as (typeof FRAMEWORKS)[string], { routes })
         try {
           const response = await fetch(app.url, { signal: AbortSignal.timeout(5000) })

@@ -3,6 +3,7 @@ import {
   type FastifyRateLimitOptions,
   memoryStore,
   type RateLimitPluginOptions,
+  type RouteRateLimitOptions,
   rateLimit,
 } from '@sluice/fastify'
 import fastify, { type FastifyInstance } from 'fastify'
@@ -134,12 +135,12 @@ test('the global limiter can be reached, to block and to look', async () => {
 })
 
 const ok = async () => 'ok'
-const own = (options: FastifyRateLimitOptions | false) => ({ config: { rateLimit: options } })
+const own = (options: FastifyRateLimitOptions | false) => ({ config: { rateLimit: options as RouteRateLimitOptions } })
 
 describe.each([
   [
     'a registration that nobody awaits',
-    (app: FastifyInstance, options: RateLimitPluginOptions) => void app.register(rateLimit, options),
+    (app: FastifyInstance, options: RateLimitPluginOptions) => void app.register(rateLimit, options as never),
   ],
   ['a route before the registration', undefined],
 ])('%s', (_when, early) => {
@@ -147,7 +148,7 @@ describe.each([
     const app = fastify()
     early?.(app, options)
     addRoutes(app)
-    if (!early) await app.register(rateLimit, options)
+    if (!early) await app.register(rateLimit, options as never)
     return app
   }
 
@@ -251,9 +252,9 @@ describe('a route does not inherit what its own options exclude', () => {
     ['a longest wait beside no count', { count: counts, maxWait: '1s' }, { count: undefined } as never],
   ])('%s', async (_what, plugin, route) => {
     const app = fastify()
-    await app.register(rateLimit, { limit: 9, window: '1m', ...plugin })
+    await app.register(rateLimit, { limit: 9, window: '1m', ...plugin } as never)
     app.get('/', own({ ...limit, ...route }), ok)
-    app.get('/hook', { onRequest: app.rateLimit({ ...limit, ...route }) }, ok)
+    app.get('/hook', { onRequest: app.rateLimit({ ...limit, ...route } as never) }, ok)
     const second = route.mode === 'report' ? 200 : 429
     expect(await statuses(app, '/', 2)).toEqual([200, second])
     expect(await statuses(app, '/hook', 2)).toEqual([200, second])

@@ -1,7 +1,6 @@
 import { EventEmitter } from 'node:events'
 import {
   concurrency,
-  createGuard,
   fixedWindow,
   gcra,
   type HeadersOption,
@@ -14,6 +13,7 @@ import {
   slidingLog,
   tokenBucket,
 } from '@sluice/core'
+import { createGuard } from '@sluice/core/http'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 /** The headers of one request after another, by a guard that knows no framework. */

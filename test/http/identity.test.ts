@@ -8,16 +8,15 @@ import {
   byRoute,
   byUser,
   compose,
-  createGuard,
   createLimiter,
   everyone,
   hashedKey,
   type KeyFunction,
   memoryStore,
-  pathOf,
   type Store,
   slidingLog,
 } from '@sluice/core'
+import { createGuard, pathOf } from '@sluice/core/http'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { contextOf } from '../support/context.js'

@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { byHeader, byIp, createGuard, type HttpContext } from '@sluice/core'
+import { byHeader, byIp, type HttpContext } from '@sluice/core'
+import { createGuard } from '@sluice/core/http'
 import * as expressAdapter from '@sluice/express'
 import * as fastifyAdapter from '@sluice/fastify'
 import * as koaAdapter from '@sluice/koa'
@@ -24,7 +25,7 @@ const expressApp = (make: typeof express) => async (options: AnyOptions) => {
   const app = make()
   // So that it does not write what it answers to its log.
   app.set('env', 'test')
-  app.use(expressAdapter.rateLimit(options))
+  app.use(expressAdapter.rateLimit(options as never))
   app.use((_req, res) => void res.send('done'))
   return app as Listener
 }
@@ -36,13 +37,13 @@ const BARE: Readonly<Record<string, (options: AnyOptions) => Promise<Listener>>>
   Koa: async (options) => {
     const app = new Koa()
     app.silent = true
-    app.use(koaAdapter.rateLimit(options))
+    app.use(koaAdapter.rateLimit(options as never))
     return app.callback()
   },
   Fastify: async (options) => {
     const app = fastify()
     await app.register(fastifyAdapter.rateLimit, { global: false })
-    app.get('/', { config: { rateLimit: options } }, async () => 'done')
+    app.get('/', { config: { rateLimit: options as never } }, async () => 'done')
     await app.ready()
     return app.server
   },

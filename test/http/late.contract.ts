@@ -84,7 +84,7 @@ export function lateContract(name: string, factory: LateAppFactory): void {
       async (_name, waits) => {
         const { open, opened } = gate()
         const other = { limit: 2, window: '1h', ...waits(opened) }
-        const app = await start({ limit: 1000, window: '1h', maxBodyBytes: LARGEST }, other)
+        const app = await start({ limit: 1000, window: '1h', maxBodyBytes: LARGEST }, other as never)
         const left = async () => (await app.limiters[1]?.peek('everyone'))?.remaining
         if (other.respond) await app.limiters[1]?.consume('everyone', { cost: 2 })
         const failures = await failuresDuring(async () => {

@@ -18,7 +18,7 @@ afterEach(async () => {
 describe('over HTTP/2', () => {
   const serve = async (options: fastifyAdapter.FastifyRateLimitOptions, answer: () => unknown) => {
     const app = fastify({ http2: true })
-    await app.register(fastifyAdapter.rateLimit, { key: everyone(), ...options })
+    await app.register(fastifyAdapter.rateLimit, { key: everyone(), ...options } as never)
     app.get('/', async () => answer())
     const session = connect(await app.listen({ port: 0, host: '127.0.0.1' }))
     closing.push(

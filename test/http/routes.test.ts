@@ -1,5 +1,5 @@
 import Router from '@koa/router'
-import { byRoute, type KeyFunction } from '@sluice/core'
+import { byRoute, type KeyFunction, type LimitForm } from '@sluice/core'
 import * as expressAdapter from '@sluice/express'
 import * as fastifyAdapter from '@sluice/fastify'
 import * as koaAdapter from '@sluice/koa'
@@ -13,7 +13,7 @@ import { warningsDuring } from '../support/process-events.js'
 import type { AnyOptions } from './support/app.js'
 
 /** Options of a limiter that notes its keys. */
-function noting(key: KeyFunction<unknown>, keys: unknown[]): AnyOptions {
+function noting(key: KeyFunction<unknown>, keys: unknown[]): AnyOptions & LimitForm {
   const noted = (subject: unknown, context: never) => {
     const value = key(subject, context)
     keys.push(value)

@@ -27,7 +27,7 @@ const expressApp =
     const app = make()
     if (hasSupport) app.use(cookieParser('a secret'))
     app.get('/set/:value', (req, res) => void res.cookie('sid', req.params.value, { signed: true }).end())
-    app.use(expressAdapter.rateLimit(options))
+    app.use(expressAdapter.rateLimit(options as never))
     app.use((_req, res) => void res.send('done'))
     app.use(((error, _req, res, _next) => {
       errors.push(error)
@@ -40,7 +40,7 @@ const koaApp: MakeApp = async (options, hasSupport) => {
   const errors: unknown[] = []
   const app = new Koa(hasSupport ? { keys: ['a secret'] } : {})
   app.on('error', (error) => errors.push(error))
-  const limit = koaAdapter.rateLimit(options)
+  const limit = koaAdapter.rateLimit(options as never)
   app.use((ctx, next) => {
     const [, value] = /^\/set\/(.*)/.exec(ctx.path) ?? []
     if (value === undefined) return limit(ctx, next)
@@ -62,7 +62,7 @@ const fastifyApp: MakeApp = async (options, hasSupport) => {
     reply.code(500).send()
   })
   if (hasSupport) await app.register(fastifyCookie, { secret: 'a secret' })
-  await app.register(fastifyAdapter.rateLimit, options)
+  await app.register(fastifyAdapter.rateLimit, options as never)
   app.get<{ Params: { value: string } }>('/set/:value', { config: { rateLimit: false } }, (request, reply) => {
     reply.setCookie('sid', request.params.value, { signed: true, path: '/' }).send()
   })

@@ -1,6 +1,9 @@
 import * as express from '@sluice/express'
 import * as fastify from '@sluice/fastify'
 import * as koa from '@sluice/koa'
+import type { Request } from 'express'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Context } from 'koa'
 import { expect, expectTypeOf, test } from 'vitest'
 
 declare global {
@@ -25,7 +28,11 @@ test('functions of the request have the request of their framework', () => {
     cost: (ctx) => Number(ctx.query.pages ?? 1),
     skip: async (ctx) => ctx.secure,
   })
-  fastify.rateLimit satisfies (app: never, options: fastify.RateLimitPluginOptions, done: never) => void
+  fastify.rateLimit satisfies (
+    app: never,
+    options: fastify.RateLimitPluginOptions & fastify.LimitForm,
+    done: never,
+  ) => void
   const options: fastify.FastifyRateLimitOptions = {
     limit: 1,
     window: '1s',
@@ -92,6 +99,62 @@ test('the compiler refuses wrong options', () => {
     () => express.rateLimit({ limit: 1, window: '1s', maxBodyBytes: '1mb' }),
     // @ts-expect-error a reserve in words
     () => express.perMinute(1, { reserve: 'half' }),
+    // @ts-expect-error a duration in words
+    () => express.rateLimit({ limit: 1, window: '1 minute' }),
+    // @ts-expect-error a number without a unit
+    () => express.createLimiter({ limit: 1, window: '60' }),
+    // @ts-expect-error a duration in words that a function returns
+    () => koa.rateLimit({ limit: 1, window: () => '1 hour' }),
+    // @ts-expect-error no window
+    () => express.rateLimit({ limit: 100 }),
+    // @ts-expect-error no limit
+    () => koa.rateLimit({ window: '1m' }),
+    // @ts-expect-error nothing at all
+    () => express.createLimiter({ name: 'api' }),
+    // @ts-expect-error several limits beside one
+    () => express.rateLimit({ limit: 1, window: '1m', limits: [express.perMinute(1)] }),
+    // @ts-expect-error tiers beside limits
+    () => koa.rateLimit({ limits: [koa.perMinute(1)], tiers: { free: [koa.perMinute(1)] }, tier: () => 'free' }),
+    // @ts-expect-error a tier without tiers
+    () => express.rateLimit({ limit: 1, window: '1m', tier: () => 'free' }),
+    // @ts-expect-error tiers without what names one
+    () => express.rateLimit({ tiers: { free: [express.perMinute(1)] } }),
+    // @ts-expect-error a decorator without limits
+    () => koa.RateLimited({ name: 'api' }),
   ]
-  expect(refused).toHaveLength(17)
+  for (const make of refused) expect(make).toBeTypeOf('function')
+})
+
+test('what Fastify takes is refused by the compiler where the program refuses it', () => {
+  const plain = (app: FastifyInstance) =>
+    app.get('/', { config: { rateLimit: { limit: 5, window: '1m' } } }, () => 'ok')
+  const partial = (app: FastifyInstance) => app.get('/', { config: { rateLimit: { mode: 'report' } } }, () => 'ok')
+  const none = (app: FastifyInstance) => app.get('/', { config: { rateLimit: false } }, () => 'ok')
+  const lenient = (app: FastifyInstance) => app.register(fastify.rateLimit, { global: false, onUnavailable: 'deny' })
+  const refused = [
+    // @ts-expect-error a misspelt option of a route
+    (app: FastifyInstance) => app.get('/', { config: { rateLimit: { limt: 5 } } }, () => 'ok'),
+    // @ts-expect-error a misspelt option of the plugin
+    (app: FastifyInstance) => app.register(fastify.rateLimit, { limt: 5, window: '1m' }),
+    // @ts-expect-error no window
+    (app: FastifyInstance) => app.register(fastify.rateLimit, { limit: 5 }),
+    // @ts-expect-error a limiter of a route without limits
+    (app: FastifyInstance) => app.rateLimit({ name: 'login' }),
+  ]
+  for (const make of [plain, partial, none, lenient, ...refused]) expect(make).toBeTypeOf('function')
+})
+
+test('verdicts are typed where handlers find them', () => {
+  expectTypeOf<Request['rateLimit']>().toEqualTypeOf<express.Verdict | undefined>()
+  expectTypeOf<Context['state']['rateLimit']>().toEqualTypeOf<koa.Verdict | undefined>()
+  expectTypeOf<FastifyRequest['rateLimit']>().toEqualTypeOf<fastify.Verdict | undefined>()
+})
+
+test('options can be extended by who builds on them, and handed on', () => {
+  interface PluginOptions extends express.ExpressRateLimitOptions {
+    readonly plugin?: string
+  }
+  const own = ({ plugin, ...options }: PluginOptions & express.LimitForm) =>
+    express.rateLimit({ ...(options as PluginOptions & express.LimitForm), name: plugin })
+  expect(own({ limit: 1, window: '1m', plugin: 'mine' }).limiter).toBeInstanceOf(express.Limiter)
 })

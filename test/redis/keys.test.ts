@@ -8,8 +8,8 @@ import {
   byRoute,
   byUser,
   compose,
-  createGuard,
   createLimiter,
+  type Duration,
   everyone,
   type KeyFunction,
   keyed,
@@ -17,6 +17,7 @@ import {
   redisStore,
   slidingLog,
 } from '@sluice/core'
+import { createGuard } from '@sluice/core/http'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { contextOf } from '../support/context.js'
 import { insist } from '../support/outages.js'
@@ -207,7 +208,7 @@ test('several identities of one request do not run into each other', async () =>
 })
 
 test('limiters with one name and other limits share nothing; with the same limits everything, in whatever order written', async () => {
-  const make = (limits: [number, string][]) =>
+  const make = (limits: [number, Duration][]) =>
     createLimiter({ name: 'same', store, limits: limits.map(([limit, window]) => slidingLog({ limit, window })) })
   const one = make([
     [5, '1m'],

@@ -1,4 +1,5 @@
-import { memoryStore, SluiceError, type Store, type StoreRequest, type StoreResult } from '@sluice/core'
+import { memoryStore, SluiceError, type Store } from '@sluice/core'
+import type { StoreRequest, StoreResult } from '@sluice/core/store'
 
 /** A store in this process, which others might share, and which can be out of reach. */
 export interface Distant extends Store {

@@ -39,37 +39,50 @@ describe('the test report', () => {
 })
 
 describe('the contents of a package', () => {
-  const modules = ['index', 'limits/limit']
+  const expected = {
+    entries: ['index', 'http'],
+    declarations: ['index.d.ts', 'http/index.d.ts'],
+    parts: ['dist/part.cjs'],
+  }
   const sound = [
     'package.json',
     'LICENSE',
     'README.md',
     'dist/program.cjs',
+    'dist/part.cjs',
     'dist/index.cjs',
     'dist/index.js',
     'dist/index.d.cts',
     'dist/index.d.ts',
+    'dist/http.cjs',
+    'dist/http.js',
+    'dist/http.d.cts',
+    'dist/http.d.ts',
     'dist/types/package.json',
     'dist/types/index.d.ts',
-    'dist/types/limits/limit.d.ts',
+    'dist/types/http/index.d.ts',
   ]
 
   test('are fine when everything is there', () => {
-    expect(problemsOfContents(sound, modules)).toEqual([])
+    expect(problemsOfContents(sound, expected)).toEqual([])
   })
 
   test.each(sound)('lack something without %s', (missing) => {
     const files = sound.filter((file) => file !== missing)
-    expect(problemsOfContents(files, modules)).toEqual([`${missing} is missing`])
+    expect(problemsOfContents(files, expected)).toEqual([`${missing} is missing`])
   })
 
   test('are fine with a program that it installs, and lack one that is missing', () => {
-    expect(problemsOfContents([...sound, 'bin/tool.cjs'], modules, ['bin/tool.cjs'])).toEqual([])
-    expect(problemsOfContents(sound, modules, ['bin/tool.cjs'])).toEqual(['bin/tool.cjs is missing'])
+    expect(
+      problemsOfContents([...sound, 'bin/tool.cjs'], { ...expected, parts: [...expected.parts, 'bin/tool.cjs'] }),
+    ).toEqual([])
+    expect(problemsOfContents(sound, { ...expected, parts: [...expected.parts, 'bin/tool.cjs'] })).toEqual([
+      'bin/tool.cjs is missing',
+    ])
   })
 
   test.each(['dist/old.js', 'dist/types/old.d.ts', 'src/index.ts', 'tsconfig.json'])('may not hold %s', (stray) => {
-    expect(problemsOfContents([...sound, stray], modules)).toEqual([`${stray} does not belong in the package`])
+    expect(problemsOfContents([...sound, stray], expected)).toEqual([`${stray} does not belong in the package`])
   })
 })
 

@@ -1,14 +1,9 @@
-export { enforce } from './http/adapter/enforce.js'
-export { asFailure } from './http/adapter/failure.js'
-export { decoratorFor, type HandlerDecorator, limiterOf } from './http/adapter/method-decorator.js'
-export { runAfterMiddleware } from './http/adapter/run-after-middleware.js'
-export { writeOutcome } from './http/adapter/write-outcome.js'
+export { type HandlerDecorator, limiterOf } from './http/adapter/method-decorator.js'
 export type { CountFunction, CountOption } from './http/charging/counting.js'
-export { holdPermitsUntil, releasePermits } from './http/charging/permits.js'
+export { releasePermits } from './http/charging/permits.js'
 export type { EnforcementOptions } from './http/guard/enforcement.js'
-export { createGuard, type Guard, type Outcome } from './http/guard/guard.js'
 export type { InvalidOption } from './http/guard/invalid.js'
-export { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './http/guard/options.js'
+export type { RateLimitOptions } from './http/guard/options.js'
 export type { LegacyReset } from './http/headers/single.js'
 export type { HeaderFormat, HeadersOption } from './http/headers/table.js'
 export type { HeaderField } from './http/headers/writer.js'
@@ -27,7 +22,6 @@ export {
 } from './http/identity/extractors.js'
 export { byIp, type IpOptions } from './http/identity/ip.js'
 export { byRoute, type RouteOptions } from './http/identity/route.js'
-export { noSignedCookies, signedCookieText } from './http/identity/signed-cookie.js'
 export { type DegradeOptions, degrade } from './http/responders/degrade.js'
 export { type DelayOptions, delay } from './http/responders/delay.js'
 export { type QueueOptions, queue } from './http/responders/queue.js'
@@ -45,12 +39,12 @@ export { type ShadowBody, type ShadowOptions, shadow } from './http/responders/s
 export { type TarpitOptions, tarpit } from './http/responders/tarpit.js'
 export { type ThrottleOptions, throttle } from './http/responders/throttle.js'
 export type { TurnOptions, TurnResult } from './http/responders/turn.js'
-export { streamEnd } from './http/response/handler-end.js'
 export type { UnavailableOptions } from './limiter/fallback.js'
 export { type BlockOptions, type CostOptions, createLimiter, Limiter, type LimiterOptions } from './limiter/limiter.js'
 export type { AcquireOptions } from './limiter/wait-queue.js'
 export { type MemoryStoreOptions, memoryStore } from './memory/store.js'
 export { compose, keyed } from './policy/keyed.js'
+export type { LimitForm } from './policy/limit-form.js'
 export {
   type GcraOptions,
   gcra,
@@ -82,27 +76,9 @@ export type { StoreState } from './redis/breaker.js'
 export { KEY_LAYOUT } from './redis/scripts/keys.js'
 export { commandsNeeded } from './redis/scripts/probe.js'
 export { type RedisStore, type RedisStoreOptions, redisStore } from './redis/store.js'
-export {
-  type HttpContext,
-  headerText,
-  type ProxyTrust,
-  pathOf,
-  type RawResponse,
-  RequestContext,
-} from './request/context.js'
+export type { HttpContext, ProxyTrust } from './request/context.js'
 export type { Identity, IdentityByKind, KeyValue } from './store/identity.js'
-export type {
-  BlockReport,
-  Cell,
-  LeaseTerms,
-  Op,
-  Plan,
-  QuotaUnit,
-  ResolvedLimit,
-  Store,
-  StoreRequest,
-  StoreResult,
-} from './store/store.js'
+export type { BlockReport, QuotaUnit, Store } from './store/store.js'
 export type { Duration } from './util/duration.js'
 export { SluiceError, type SluiceErrorCode } from './util/errors.js'
 export { type LimitReport, type RefusalReason, Verdict, type VerdictKind } from './verdict/verdict.js'

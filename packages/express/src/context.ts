@@ -1,4 +1,5 @@
-import { noSignedCookies, type ProxyTrust, RequestContext, signedCookieText } from '@sluice/core'
+import type { ProxyTrust } from '@sluice/core'
+import { noSignedCookies, RequestContext, signedCookieText } from '@sluice/core/http'
 import type { Request, Response } from 'express'
 
 /** Express's answers to what the core asks of a request. */

@@ -1,4 +1,5 @@
-import { asFailure, decoratorFor, type HandlerDecorator, holdPermitsUntil, runAfterMiddleware } from '@sluice/core'
+import type { HandlerDecorator, LimitForm } from '@sluice/core'
+import { asFailure, decoratorFor, holdPermitsUntil, runAfterMiddleware } from '@sluice/core/http'
 import type { NextFunction, Request, Response } from 'express'
 import { type ExpressRateLimitOptions, rateLimit } from './rate-limit.js'
 
@@ -16,7 +17,7 @@ export type ExpressHandler = {
  * @example class Users { @RateLimited({ limit: 5, window: '1m' }) async list(req, res) { res.json([]) } }
  * @throws SluiceError `INVALID_POLICY` where the class is defined
  */
-export function RateLimited(options: ExpressRateLimitOptions): HandlerDecorator<ExpressHandler> {
+export function RateLimited(options: ExpressRateLimitOptions & LimitForm): HandlerDecorator<ExpressHandler> {
   return decoratorFor(options, rateLimit, async (limiter, method: ExpressHandler, [req, res, next]) => {
     let isCalled = false
     const once = (...outcome: unknown[]): void => {

@@ -1,12 +1,5 @@
-import {
-  createGuard,
-  enforce,
-  type Guard,
-  type Outcome,
-  type RateLimitOptions,
-  type Verdict,
-  writeOutcome,
-} from '@sluice/core'
+import type { LimitForm, RateLimitOptions, Verdict } from '@sluice/core'
+import { createGuard, enforce, type Guard, type Outcome, writeOutcome } from '@sluice/core/http'
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { ExpressContext } from './context.js'
 
@@ -30,7 +23,7 @@ export type RateLimitHandler = RequestHandler & Pick<Guard<Request>, 'limiter'>
  * @example app.use(rateLimit({ limit: 100, window: '1m' }))
  * @throws SluiceError `INVALID_POLICY`; what goes wrong with a request is handed to `next`
  */
-export function rateLimit(options: ExpressRateLimitOptions): RateLimitHandler {
+export function rateLimit(options: ExpressRateLimitOptions & LimitForm): RateLimitHandler {
   const guard = createGuard(options)
 
   // By a key: bundlers rename a function inside another of its name.

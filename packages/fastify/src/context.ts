@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
-import { headerText, noSignedCookies, type ProxyTrust, RequestContext } from '@sluice/core'
+import type { ProxyTrust } from '@sluice/core'
+import { headerText, noSignedCookies, RequestContext } from '@sluice/core/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** Fastify's answers to what the core asks of a request. */

@@ -1,4 +1,5 @@
-import { decoratorFor, type HandlerDecorator, holdPermitsUntil, runAfterMiddleware } from '@sluice/core'
+import type { HandlerDecorator, LimitForm } from '@sluice/core'
+import { decoratorFor, holdPermitsUntil, runAfterMiddleware } from '@sluice/core/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type FastifyRateLimitOptions, rateLimitHook } from './hook.js'
 
@@ -16,7 +17,7 @@ export type FastifyHandler = {
  * @example class Users { @RateLimited({ limit: 5, window: '1m' }) async list(request) { return [] } }
  * @throws SluiceError `INVALID_POLICY` where the class is defined
  */
-export function RateLimited(options: FastifyRateLimitOptions): HandlerDecorator<FastifyHandler> {
+export function RateLimited(options: FastifyRateLimitOptions & LimitForm): HandlerDecorator<FastifyHandler> {
   return decoratorFor(options, rateLimitHook, (hook, method: FastifyHandler, [request, reply]) => {
     // Called by hand, with no more than the method itself uses.
     if (reply === undefined) throw new TypeError('RateLimited: expected the method to be called with (request, reply)')

@@ -1,4 +1,5 @@
-import { asFailure, SluiceError } from '@sluice/core'
+import { SluiceError } from '@sluice/core'
+import { asFailure } from '@sluice/core/http'
 
 /**
  * What failed, for Fastify's error handler. By default that sends the message to the client, so names of policies and options

@@ -1,4 +1,5 @@
-import { createGuard, enforce, type Guard, type Outcome, type RateLimitOptions } from '@sluice/core'
+import type { RateLimitOptions } from '@sluice/core'
+import { createGuard, enforce, type Guard, type Outcome } from '@sluice/core/http'
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { FastifyContext } from './context.js'
 import { withoutDetails } from './failure.js'

@@ -1,4 +1,9 @@
 export * from '@sluice/core'
 export { type FastifyHandler, RateLimited } from './decorator.js'
 export type { FastifyRateLimitOptions, RateLimitHook } from './hook.js'
-export { type RateLimitDecorator, type RateLimitPluginOptions, rateLimit } from './rate-limit.js'
+export {
+  type RateLimitDecorator,
+  type RateLimitPluginOptions,
+  type RouteRateLimitOptions,
+  rateLimit,
+} from './rate-limit.js'

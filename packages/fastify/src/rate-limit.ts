@@ -1,4 +1,4 @@
-import { SluiceError, type Verdict } from '@sluice/core'
+import { type LimitForm, SluiceError, type Verdict } from '@sluice/core'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import { withoutDetails } from './failure.js'
@@ -15,7 +15,7 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     /** This route's own limiter instead of the global one; `false` for none. The same object is the same limiter. */
-    rateLimit?: FastifyRateLimitOptions | false
+    rateLimit?: RouteRateLimitOptions | false
   }
 }
 
@@ -24,12 +24,26 @@ export interface RateLimitPluginOptions extends FastifyRateLimitOptions {
   readonly global?: boolean
 }
 
+/** What a route's `config.rateLimit` takes: any of the options, at least one. */
+export type RouteRateLimitOptions = AtLeastOne<FastifyRateLimitOptions>
+
+/**
+ * Options, of which one is named. With none required the compiler would take an object of nothing but misspelt ones, as the
+ * types of routes allow for properties that they do not know.
+ */
+type AtLeastOne<Options> = { [Option in keyof Options]-?: Options & Required<Pick<Options, Option>> }[keyof Options]
+
+/** Without a global limiter the plugin needs no limits. */
+interface NotGlobal {
+  readonly global: false
+}
+
 export interface RateLimitDecorator {
   /**
    * A limiter as a hook for one route, beside the global one: `{ onRequest: app.rateLimit({ … }) }`, or
    * `preHandler` where it needs the body.
    */
-  (options: FastifyRateLimitOptions): RateLimitHook
+  (options: FastifyRateLimitOptions & LimitForm): RateLimitHook
   /** The global limiter: to peek, reset, block and unblock; undefined with `global: false`. */
   readonly limiter: RateLimitHook['limiter'] | undefined
 }
@@ -48,7 +62,10 @@ export interface RateLimitDecorator {
  */
 export const rateLimit = fp(plugin, { name: '@sluice/fastify', fastify: '5.x' })
 
-async function plugin(app: FastifyInstance, { global = true, ...options }: RateLimitPluginOptions): Promise<void> {
+async function plugin(
+  app: FastifyInstance,
+  { global = true, ...options }: RateLimitPluginOptions & (LimitForm | NotGlobal),
+): Promise<void> {
   if (typeof global !== 'boolean') throw new SluiceError('INVALID_POLICY', 'rateLimit: global: expected true or false')
   const hook = global ? rateLimitHook(options) : undefined
   // A second registration adds a limit; routes are looked after by the first.

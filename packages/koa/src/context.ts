@@ -1,4 +1,5 @@
-import { noSignedCookies, type ProxyTrust, RequestContext } from '@sluice/core'
+import type { ProxyTrust } from '@sluice/core'
+import { noSignedCookies, RequestContext } from '@sluice/core/http'
 import type { Context } from 'koa'
 
 /** Koa's answers to what the core asks of a request. */

@@ -1,4 +1,5 @@
-import { decoratorFor, type HandlerDecorator } from '@sluice/core'
+import type { LimitForm } from '@sluice/core'
+import { decoratorFor, type HandlerDecorator } from '@sluice/core/http'
 import type { Context, Next } from 'koa'
 import { type KoaRateLimitOptions, rateLimit } from './rate-limit.js'
 
@@ -15,7 +16,7 @@ export type KoaHandler = {
  * @example class Users { @RateLimited({ limit: 5, window: '1m' }) async list(ctx) { ctx.body = [] } }
  * @throws SluiceError `INVALID_POLICY` where the class is defined
  */
-export function RateLimited(options: KoaRateLimitOptions): HandlerDecorator<KoaHandler> {
+export function RateLimited(options: KoaRateLimitOptions & LimitForm): HandlerDecorator<KoaHandler> {
   return decoratorFor(options, rateLimit, async (limiter, method: KoaHandler, [ctx, next]) => {
     let result: unknown
     await limiter(ctx, async () => {

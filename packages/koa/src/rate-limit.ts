@@ -1,15 +1,15 @@
 import { Stream } from 'node:stream'
-import {
-  asFailure,
-  createGuard,
-  type Guard,
-  holdPermitsUntil,
-  type Outcome,
-  type RateLimitOptions,
-  streamEnd,
-} from '@sluice/core'
+import type { LimitForm, RateLimitOptions, Verdict } from '@sluice/core'
+import { asFailure, createGuard, type Guard, holdPermitsUntil, type Outcome, streamEnd } from '@sluice/core/http'
 import type { Context, Middleware, Next } from 'koa'
 import { KoaContext } from './context.js'
+
+declare module 'koa' {
+  interface DefaultState {
+    /** What the limiter that decided last on this request said. */
+    rateLimit?: Verdict
+  }
+}
 
 export type KoaRateLimitOptions = RateLimitOptions<Context>
 
@@ -22,7 +22,7 @@ export type RateLimitMiddleware = Middleware & Pick<Guard<Context>, 'limiter'>
  * @example app.use(rateLimit({ limit: 100, window: '1m' }))
  * @throws SluiceError `INVALID_POLICY`; what goes wrong with a request is thrown into Koa's error handling
  */
-export function rateLimit(options: KoaRateLimitOptions): RateLimitMiddleware {
+export function rateLimit(options: KoaRateLimitOptions & LimitForm): RateLimitMiddleware {
   const guard = createGuard(options)
   const goOn = guard.holdsPermits ? goOnHolding : goOnFreely
 

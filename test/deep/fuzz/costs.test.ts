@@ -1,7 +1,6 @@
 import {
   type CostOptions,
   concurrency,
-  createGuard,
   createLimiter,
   fixedWindow,
   gcra,
@@ -9,12 +8,12 @@ import {
   type Limiter,
   leakyBucket,
   memoryStore,
-  type Outcome,
   perMinute,
   slidingLog,
   slidingWindow,
   type Verdict,
 } from '@sluice/core'
+import { createGuard, type Outcome } from '@sluice/core/http'
 import fc from 'fast-check'
 import { contextOf } from '../../support/context.js'
 import { expectSaid, must } from './support/errors.js'

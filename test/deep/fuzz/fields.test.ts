@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
-import { createGuard, type HeadersOption, type Limit, memoryStore, reject } from '@sluice/core'
+import { type HeadersOption, type Limit, memoryStore, reject } from '@sluice/core'
+import { createGuard } from '@sluice/core/http'
 import fc from 'fast-check'
 import { type Item, parseDictionary, parseItem, parseList } from 'structured-headers'
 import { contextOf } from '../../support/context.js'

@@ -2,17 +2,16 @@ import {
   byHeader,
   byUser,
   compose,
-  createGuard,
   createLimiter,
   type KeyFunction,
   keyed,
   memoryStore,
-  type Outcome,
   redisStore,
   SluiceError,
   type Store,
   slidingLog,
 } from '@sluice/core'
+import { createGuard, type Outcome } from '@sluice/core/http'
 import fc from 'fast-check'
 import { contextOf } from '../../support/context.js'
 import { standIn } from '../../support/stand-in.js'

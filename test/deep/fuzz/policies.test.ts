@@ -4,7 +4,6 @@ import {
   byHeader,
   byIp,
   concurrency,
-  createGuard,
   createLimiter,
   degrade,
   delay,
@@ -24,6 +23,7 @@ import {
   throttle,
   tokenBucket,
 } from '@sluice/core'
+import { createGuard } from '@sluice/core/http'
 import fc from 'fast-check'
 import { standIn } from '../../support/stand-in.js'
 import { expectSaid, must } from './support/errors.js'

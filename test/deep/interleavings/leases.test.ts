@@ -1,4 +1,5 @@
-import { fixedWindow, gcra, type StoreRequest, slidingLog } from '@sluice/core'
+import { fixedWindow, gcra, slidingLog } from '@sluice/core'
+import type { StoreRequest } from '@sluice/core/store'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { explore } from './support/explore.js'
 import { type LeasesOptions, LeasesWorld } from './support/leases-world.js'

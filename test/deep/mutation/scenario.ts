@@ -29,7 +29,7 @@ export interface Scenario {
 }
 
 export function limitersOn(store: Store, policies: readonly Policy[]): Limiter[] {
-  return policies.map((policy) => createLimiter({ ...policy, store }))
+  return policies.map((policy) => createLimiter({ ...policy, store } as never))
 }
 
 /** Asks memory, and writes down what was asked when, and what it said. */

@@ -35,7 +35,7 @@ const expressApp =
   async (options, handler) => {
     const errors: unknown[] = []
     const app = make()
-    const limiter = expressAdapter.rateLimit(options)
+    const limiter = expressAdapter.rateLimit(options as never)
     app.all('/', limiter, (req, res, next) => {
       Promise.resolve(handler(req.rateLimit)).then(({ status = 200, headers = {}, body = '' }) => {
         res.status(status).set(headers)
@@ -62,7 +62,7 @@ const koaApp: AnsweringFactory = async (options, handler) => {
     }
   })
   app.silent = true
-  const limiter = koaAdapter.rateLimit(options)
+  const limiter = koaAdapter.rateLimit(options as never)
   app.use(limiter)
   app.use(async (ctx) => {
     const { status = 200, headers = {}, body = '' } = await handler(ctx.state.rateLimit)
@@ -82,7 +82,7 @@ const fastifyApp: AnsweringFactory = async (options, handler) => {
     reply.code(500).send('error')
   })
   await app.register(fastifyAdapter.rateLimit, { global: false })
-  const limiter = app.rateLimit(options)
+  const limiter = app.rateLimit(options as never)
   app.all('/', { onRequest: limiter }, async (request, reply) => {
     const { status = 200, headers = {}, body = '' } = await handler(request.rateLimit)
     return reply.code(status).headers(headers).send(body)

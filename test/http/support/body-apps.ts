@@ -39,7 +39,7 @@ const expressApp =
     const errors: unknown[] = []
     const ran: Asked[] = []
     const app = make()
-    const limiter = express.rateLimit(options)
+    const limiter = express.rateLimit(options as never)
     app.use(limiter)
     app.use((req: Request, res: Response, next: NextFunction) => {
       const body = () =>
@@ -68,7 +68,7 @@ const koaApp: BodyAppFactory = async (options, answer) => {
   const ran: Asked[] = []
   const app = new Koa()
   app.on('error', (error) => errors.push(error))
-  const limiter = koa.rateLimit(options)
+  const limiter = koa.rateLimit(options as never)
   app.use(limiter)
   app.use(async (ctx) => {
     const body = async () => {
@@ -102,7 +102,7 @@ const fastifyApp: BodyAppFactory = async (options, answer) => {
   })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body))
-  await app.register(fastify.rateLimit, options)
+  await app.register(fastify.rateLimit, options as never)
   app.all('/*', async (request, reply) => {
     const asked = {
       raw: request.raw,

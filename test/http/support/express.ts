@@ -16,10 +16,10 @@ export const expressApp =
       for (const [name, value] of Object.entries(presetHeaders)) res.setHeader(name, value)
       next()
     })
-    const globals = global.map((options) => rateLimit(options))
+    const globals = global.map((options) => rateLimit(options as never))
     for (const limiter of globals) app.use(limiter)
     const own = Object.entries(routes).flatMap(([path, { limiters = [], handler = () => 'done' }]) => {
-      const handlers = limiters.map((options) => rateLimit(options))
+      const handlers = limiters.map((options) => rateLimit(options as never))
       app.get(path, ...handlers, (req, res, next) => {
         ran.push(path)
         verdicts.push(req.rateLimit)

@@ -16,11 +16,11 @@ export const fastifyApp: AppFactory = async ({ global = [], routes = {}, presetH
   app.addHook('onRequest', async (_request, reply) => {
     reply.headers(presetHeaders)
   })
-  for (const options of global) await app.register(rateLimit, options)
+  for (const options of global) await app.register(rateLimit, options as never)
   if (global.length === 0) await app.register(rateLimit, { global: false })
   if (app.rateLimit.limiter) limiters.push(app.rateLimit.limiter as never)
   for (const [path, { limiters: own = [], handler = () => 'done' }] of Object.entries(routes)) {
-    const hooks = own.map((options) => app.rateLimit(options))
+    const hooks = own.map((options) => app.rateLimit(options as never))
     limiters.push(...hooks.map(({ limiter }) => limiter as never))
     app.get(path, { onRequest: hooks }, async (request, reply) => {
       ran.push(path)

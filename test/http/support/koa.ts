@@ -18,10 +18,10 @@ export const koaApp: AppFactory = async ({ global = [], routes = {}, presetHeade
       ctx.body = `error ${(error as { code?: string }).code}`
     }
   })
-  const globals = global.map((options) => rateLimit(options))
+  const globals = global.map((options) => rateLimit(options as never))
   for (const limiter of globals) app.use(limiter)
   const own = Object.entries(routes).flatMap(([path, { limiters = [], handler = () => 'done' }]) => {
-    const handlers = limiters.map((options) => rateLimit(options))
+    const handlers = limiters.map((options) => rateLimit(options as never))
     for (const limiter of handlers) app.use(onlyAt(path, limiter))
     app.use(
       onlyAt(path, async (ctx) => {

@@ -119,7 +119,7 @@ function readOverHttp2(raw) {
 const expressApp = (make) => async (options, later) => {
   const app = make()
   const own = seen(later)
-  const limiters = options.map((each) => expressAdapter.rateLimit(each))
+  const limiters = options.map((each) => expressAdapter.rateLimit(/** @type {never} */ (each)))
   app.set('env', 'test')
   app.use((req, res, next) => {
     flushEarly(req.path, res)
@@ -157,7 +157,7 @@ const koaApp = (serve) => async (options, later) => {
   const app = new Koa()
   const own = seen(later)
   app.on('error', (error) => own.errors.push(error))
-  const limiters = options.map((each) => koaAdapter.rateLimit(each))
+  const limiters = options.map((each) => koaAdapter.rateLimit(/** @type {never} */ (each)))
   app.use((ctx, next) => {
     flushEarly(ctx.path, ctx.res)
     return next()
@@ -201,7 +201,7 @@ const fastifyApp = (http2) => async (options, later) => {
     reply.code(500).send('error')
   })
   await app.register(fastifyAdapter.rateLimit, { global: false })
-  const hooks = options.map((each) => app.rateLimit(each))
+  const hooks = options.map((each) => app.rateLimit(/** @type {never} */ (each)))
   app.addHook('onRequest', async (request, reply) => flushEarly(request.url, reply.raw))
   for (const hook of hooks) app.addHook('onRequest', hook)
   app.addHook('preHandler', async (request) => {

@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Verdict } from '@sluice/core'
 import {
   createGuard,
   enforce,
@@ -7,9 +8,8 @@ import {
   type Outcome,
   pathOf,
   RequestContext,
-  type Verdict,
   writeOutcome,
-} from '@sluice/core'
+} from '@sluice/core/http'
 import type { AnyOptions, AppFactory } from './app.js'
 
 // An adapter for plain `node:http`, and an app with it: what a fourth framework takes.

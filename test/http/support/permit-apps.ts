@@ -42,7 +42,7 @@ const expressApp =
   async (options, handlers) => {
     const { answer, takeOver } = { ...idle, ...handlers }
     const app = make()
-    const limiters = options.map((each) => express.rateLimit(each))
+    const limiters = options.map((each) => express.rateLimit(each as never))
     for (const limiter of limiters) app.use(limiter)
     app.all('/raw', (req, res) => takeOver({ raw: res, verdict: req.rateLimit }))
     app.all('/', (req, res, next) => {
@@ -60,7 +60,7 @@ const koaApp =
     const { answer, takeOver } = { ...idle, ...handlers }
     const app = new Koa()
     app.on('error', () => {})
-    const limiters = options.map((each) => koa.rateLimit(each))
+    const limiters = options.map((each) => koa.rateLimit(each as never))
     for (const limiter of limiters) app.use(limiter)
     app.use(async (ctx) => {
       const handling = { raw: ctx.res, verdict: ctx.state.rateLimit }
@@ -77,7 +77,7 @@ const fastifyApp =
   async (options, handlers) => {
     const { answer, takeOver } = { ...idle, ...handlers }
     const app = make()
-    for (const each of options) await app.register(fastify.rateLimit, each)
+    for (const each of options) await app.register(fastify.rateLimit, each as never)
     app.all('/raw', (request, reply) => {
       reply.hijack()
       takeOver({ raw: reply.raw, verdict: request.rateLimit })

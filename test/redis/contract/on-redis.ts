@@ -1,12 +1,12 @@
 import { redisStore } from '@sluice/core'
-import { afterAll } from 'vitest'
+import { storeContract } from '@sluice/testing'
+import { afterAll, describe, test } from 'vitest'
 import { agreementContract } from '../../contract/agreement.js'
 import { chargingContract } from '../../contract/charging.js'
 import { guaranteesContract } from '../../contract/guarantees.js'
 import { propertiesContract } from '../../contract/properties.js'
 import { refundsContract } from '../../contract/refunds.js'
 import type { StoreUnderTest } from '../../contract/store-under-test.js'
-import { vectorsContract } from '../../contract/vectors.js'
 import type { Owned } from '../../support/clients.js'
 import { insist } from '../../support/outages.js'
 
@@ -38,7 +38,12 @@ export async function contractsOnRedis(
     },
     effort,
   }
-  vectorsContract(redis)
+  storeContract({
+    name,
+    make: (clock) => insist(redisStore(client.client, { clock, timeoutMs: 5000 })),
+    describe,
+    test,
+  })
   agreementContract(redis)
   propertiesContract(redis)
   chargingContract(redis)

@@ -1,4 +1,12 @@
-import { createLimiter, everyone, queue, type RateLimitOptions, redisStore, type Store } from '@sluice/core'
+import {
+  createLimiter,
+  everyone,
+  type LimitForm,
+  queue,
+  type RateLimitOptions,
+  redisStore,
+  type Store,
+} from '@sluice/core'
 import { rateLimit } from '@sluice/express'
 import express, { type Request, type Response } from 'express'
 import request from 'supertest'
@@ -13,7 +21,7 @@ afterAll(async () => {
 
 /** An app with a store of its own, as every process has. */
 function start(
-  options: RateLimitOptions<Request>,
+  options: RateLimitOptions<Request> & LimitForm,
   handle: (response: Response) => void = (res) => void res.send('ok'),
 ) {
   const store = redisStore(client, { timeoutMs: 5000 })
@@ -25,7 +33,7 @@ function start(
 }
 
 test('a refusal is answered again without asking Redis, and a reset by the same store ends that', async () => {
-  const options = { name: 'again', limit: 2, window: '1h' }
+  const options = { name: 'again', limit: 2, window: '1h' } as const
   const { store, get } = start(options)
   expect([await get(), await get(), await get()]).toEqual([200, 200, 429])
   await client.flushall()
@@ -35,16 +43,16 @@ test('a refusal is answered again without asking Redis, and a reset by the same 
 })
 
 test('a request behind queue() is admitted when room was made elsewhere a moment ago', async () => {
-  const options = { name: 'queued', limit: 1, window: '1h', respond: queue({ maxWait: '1s' }) }
+  const options = { name: 'queued', limit: 1, window: '1h', respond: queue({ maxWait: '1s' }) } as const
   const [here, there] = [start(options), start(options)]
   expect([await there.get(), await here.get()]).toEqual([200, 503])
-  const same = { name: 'queued', limit: 1, window: '1h' }
+  const same = { name: 'queued', limit: 1, window: '1h' } as const
   await createLimiter({ ...same, store: there.store, key: everyone() }).reset('any')
   expect(await here.get()).toBe(200)
 })
 
 test('a request that waits for the outcome of others elsewhere hears of it within its time', async () => {
-  const options = { name: 'counted', limit: 1, window: '1h', count: () => false, maxWait: 900 }
+  const options = { name: 'counted', limit: 1, window: '1h', count: () => false, maxWait: 900 } as const
   const late = (res: Response) => void setTimeout(() => res.send('ok'), 150)
   const [here, there] = [start(options), start(options, late)]
   const first = there.get()

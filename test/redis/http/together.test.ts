@@ -38,7 +38,12 @@ test('limiters of one name on one Redis are one limit over all frameworks, each 
     for (const factory of Object.values(FRAMEWORKS)) {
       const client = new Redis(server.url)
       clients.push(client)
-      const options = { name: 'together', store: redisStore(client, { timeoutMs: 5000 }), limit: 10, window: '1m' }
+      const options = {
+        name: 'together',
+        store: redisStore(client, { timeoutMs: 5000 }),
+        limit: 10,
+        window: '1m',
+      } as const
       running.push(await run(factory, { routes: { '/': { limiters: [options] } } }))
     }
     expect(await admittedOf(running, 5)).toBe(10)

@@ -25,7 +25,7 @@ beforeEach(() => {
 })
 
 const limiterOf = (options: Partial<LimiterOptions<string>> & { limits: readonly Limit<string>[] }) =>
-  createLimiter<string>({ name: 'outage', store, ...options })
+  createLimiter<string>({ name: 'outage', store, ...options } as never)
 
 async function admittedOf(limiter: { consume(key: string): Promise<Verdict> }, times: number): Promise<number> {
   let admitted = 0

@@ -9,11 +9,9 @@ import {
   byUser,
   compose,
   concurrency,
-  createGuard,
   createLimiter,
   everyone,
   fixedWindow,
-  type Guard,
   gcra,
   type IdentityByKind,
   type KeyFunction,
@@ -24,6 +22,7 @@ import {
   SluiceError,
   slidingLog,
 } from '@sluice/core'
+import { createGuard, type Guard } from '@sluice/core/http'
 import { describe, expect, test } from 'vitest'
 import { contextOf } from '../../support/context.js'
 

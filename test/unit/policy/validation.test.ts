@@ -47,7 +47,7 @@ describe('messages name who, which field, what was expected and what came', () =
   test.each<[string, () => unknown, string]>([
     [
       'a misspelt duration',
-      () => createLimiter({ name: 'login', limit: 5, window: '1 minuite' }),
+      () => createLimiter({ name: 'login', limit: 5, window: '1 minuite' as never }),
       'policy "login": window: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), got "1 minuite"',
     ],
     [
@@ -77,7 +77,7 @@ describe('messages name who, which field, what was expected and what came', () =
     ],
     [
       'a misspelt time to refill in',
-      () => tokenBucket({ refill: 5, every: '1 min' }),
+      () => tokenBucket({ refill: 5, every: '1 min' as never }),
       'tokenBucket: every: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), got "1 min"',
     ],
     [
@@ -92,7 +92,7 @@ describe('messages name who, which field, what was expected and what came', () =
     ],
     [
       'a bucket whose limit and window are called so',
-      () => tokenBucket({ limit: 5, window: '1 min' }),
+      () => tokenBucket({ limit: 5, window: '1 min' as never }),
       'tokenBucket: window: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), got "1 min"',
     ],
     [
@@ -170,7 +170,7 @@ describe('an unknown option is rejected, not ignored', () => {
     ],
     [
       'limit and limits at once',
-      () => createLimiter({ limit: 5, limits: [perMinute(5)] }),
+      () => createLimiter({ limit: 5, limits: [perMinute(5)] } as never),
       /limits: expected none beside/,
     ],
     [

@@ -41,20 +41,20 @@ export function remaining(debt: number, windowMs: number, capacity: number): num
   return Math.floor((capacity * windowMs - debt) / windowMs)
 }
 
-/** Where the count of what was given back begins anew: from here on it could round. */
+/** Where the count of refunds starts again: from here on it could round. */
 const MOST_GIVEN = Number.MAX_SAFE_INTEGER
 
 /**
- * The debt after giving back `cost` units of a charge that left the debt `receipt` at `chargedAt`, when `before` was
- * counted as given back; and what is counted now: `given`, of charges from the instant `from` on.
+ * The debt after a refund of `cost` units, and the count of refunds: `given` (unit·ms) for charges from the instant
+ * `from` on. The charge left the debt `receipt` at `chargedAt`; the count was `before` then.
  *
- * Only what is sure to be owed is given back: the debt is never less than if what was given back had never been charged.
- * Why: see all that was given back so far as never charged. Without this charge, too, the debt would be less by that
- * charge, but by no more than the least it has been since: below 0 it does not go. That least is not known. But it is
- * no less than what time leaves of the charge alone; nor than what time leaves of the receipt, less all that was given
- * back since: time paid off no more, and no more of the receipt can have been for what was given back.
+ * Only what is sure to be still owed is refunded: the debt is never less than if the refunded units had never been
+ * charged. Why: suppose that all units refunded so far were never charged. Without this charge as well, the debt would
+ * be less by the charge, but by no more than the least debt since, as a debt does not go below 0. That least debt is
+ * not known, but it is at least what time leaves of the charge alone, and at least what time leaves of the receipt
+ * less all refunds since: time paid off no more, and no more of the receipt can have been for refunded units.
  *
- * Where nothing came after the charge, it is as if it had never been, and is not counted: nobody found it in the bucket.
+ * A refund with no charge in between restores the state before, and is not counted.
  */
 export function refund(
   debt: number,
@@ -70,7 +70,7 @@ export function refund(
   capacity: number,
   stepMs: number,
 ): { debt: number; given: number; from: number } {
-  // Of what was given back since a charge that was before the count began, there may have been all there can be.
+  // A charge from before the count began: assume that as much was refunded since as the bucket can hold.
   const since = chargedAt < from ? capacity * windowMs : given - before
   const own = cost * windowMs
   const paidFrom = Math.min(chargedAt, at)

@@ -1,5 +1,6 @@
 import { takesNothing } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
+import { CELL_KINDS } from '../store/cell-kinds.js'
 import { type Cell, REFUND, RELEASE, RENEW, type StoreRequest } from '../store/store.js'
 import { invalidPolicy } from '../util/errors.js'
 import { type Charge, checkActualCost, SETTLED_BYTES, SETTLED_COST, Verdict } from '../verdict/verdict.js'
@@ -103,7 +104,7 @@ export class ChargeLedger {
 
   #isForgotten({ resets, tier, request }: Charge, { kernel, identity }: Cell): boolean {
     // Permits are released by their id, whatever was reset.
-    if (kernel === 'concurrency') return false
+    if (CELL_KINDS[kernel].hasPermits) return false
     return this.#resets.wasResetAfter(resets, tier, request.identities[identity] as string)
   }
 

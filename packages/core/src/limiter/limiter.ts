@@ -2,6 +2,7 @@ import { memoryStore } from '../memory/store.js'
 import { checkCost, costsOf, keptFor, needsOf, takesNothing } from '../policy/costs.js'
 import { isPlainObject } from '../policy/given-identities.js'
 import { checkedKey } from '../policy/key.js'
+import type { LimitForm } from '../policy/limit-form.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { type Plain, POLICY_OPTIONS, type PolicyChoice, type Resolved } from '../policy/policy.js'
 import { Subjects } from '../policy/subjects.js'
@@ -39,7 +40,7 @@ export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions } from 
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function createLimiter<Subject = string>(options: LimiterOptions<Subject>): Limiter<Subject> {
+export function createLimiter<Subject = string>(options: LimiterOptions<Subject> & LimitForm): Limiter<Subject> {
   knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'warnings'])
   const { store = memoryStore() } = options
   const policy = choosePolicy(options)

@@ -2,8 +2,8 @@
 const MOST = 10_000
 
 /**
- * Which keys of a limiter were reset when, so that a charge from before is not given back after: it would be somebody
- * else's. A receipt alone does not tell, as what was charged since may look the same.
+ * Which keys of a limiter were reset when, so that a charge from before a reset is not refunded after it: that would
+ * refund other charges. A receipt does not show the reset, as the charges since may look the same.
  *
  * Bounded: of keys that are forgotten all charges from before the last of those resets count as gone.
  */
@@ -12,7 +12,7 @@ export class Resets {
   #count = 0
   #forgottenUpTo = 0
 
-  /** How many there were. What is charged from now on goes by this number. */
+  /** How many resets there were. Charges carry the number at their decision. */
   get count(): number {
     return this.#count
   }

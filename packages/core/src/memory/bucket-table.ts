@@ -6,7 +6,7 @@ import { States, type Table, type TableTerms } from './table.js'
 /** A state's cells: the debt, and as of when. */
 const DEBT = 0
 const AT = 1
-/** And where refunds have to be told from each other: what was given back, of charges from when on, and until when. */
+/** And while there are refunds: how much was refunded, of charges from when on, and until when that is needed. */
 const GIVEN = 2
 const FROM = 3
 const UNTIL = 4
@@ -26,7 +26,7 @@ export class BucketTable extends States implements Table {
   #at = 0
   #kind: typeof PLAIN | typeof COUNTED = PLAIN
   #from = 0
-  /** Until when what was given back has to be known: for as long as its charges would count. */
+  /** Until when the refunded amount is needed: for as long as the charges would have counted. */
   #until = 0
 
   constructor([limit, windowMs, capacity, stepMs]: readonly number[], terms: TableTerms) {

@@ -60,7 +60,7 @@ export class ConcurrencyTable extends States implements Table {
     if (this.isKept && this.#permits.ends.length === 0) this.drop()
   }
 
-  renew(cost: number, permitId: string): void {
+  override renew(cost: number, permitId: string): void {
     const permits = this.#release(permitId, cost, this.#first)
     if (permits > 0) this.#hold(permitId, permits)
   }

@@ -4,8 +4,8 @@ const FACTORS = crypto.getRandomValues(new Int32Array(LONGEST + 1))
 
 /**
  * 25 bits of a key: the sum of its characters, each times a secret factor of its place (multilinear hashing;
- * Lemire and Kaser, "Strongly universal string hashing is fast"). Clients choose their keys, and nobody may be able
- * to choose many that meet in one chain. Without the factors nobody can; the low bits, which are weaker, are dropped.
+ * Lemire and Kaser, "Strongly universal string hashing is fast"). Clients choose their keys, and must not be able
+ * to choose many that meet in one chain. Without the factors they cannot; the low bits, which are weaker, are dropped.
  */
 export function keyHash(key: string): number {
   const length = Math.min(key.length, LONGEST)

@@ -99,7 +99,7 @@ export class KeyedRows {
     this.#setHead(chain, ref)
   }
 
-  /** Whoever points to `ref` in the chain of `hash` points to `to` from now on. */
+  /** Makes the link to `ref` in the chain of `hash` point to `to`. */
   #replace(hash: number, ref: number, to: number): void {
     const chain = this.#chainOf(hash)
     let before = this.#head(chain)

@@ -1,3 +1,4 @@
+import { CELL_KINDS } from '../store/cell-kinds.js'
 import {
   type BlockReport,
   type Cell,
@@ -17,7 +18,6 @@ import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
 import { Blocks } from './blocks.js'
 import { monotonicClock } from './clock.js'
-import { ConcurrencyTable } from './concurrency-table.js'
 import type { Table } from './table.js'
 import { Tables } from './tables.js'
 import { Usage } from './usage.js'
@@ -103,7 +103,7 @@ class MemoryStore implements Store {
     const now = this.#clock()
     const { op, plan } = request
     const tables = plan === this.#lastPlan ? this.#lastTables : this.#tablesFor(plan)
-    if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#settle(request, tables, now)
+    if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#change(request, tables, now)
     const block = this.#blocks.size > 0 ? this.#blocked(request, now) : undefined
     if (block) return { now, allowed: false, values: [], offset: 0, block }
     return tables.length === 1
@@ -204,6 +204,10 @@ class MemoryStore implements Store {
   }
 
   async close(): Promise<void> {
+    this.clear()
+  }
+
+  clear(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#usage = new Usage()
@@ -212,7 +216,7 @@ class MemoryStore implements Store {
     this.#forgetPlans()
   }
 
-  #settle(request: StoreRequest, tables: readonly Table[], now: number): StoreResult {
+  #change(request: StoreRequest, tables: readonly Table[], now: number): StoreResult {
     const charge = request.charge as StoreResult
     const receipts = receiptsOf(request.plan, charge)
     const values = new Array<number>(STRIDE * request.plan.reports)
@@ -222,8 +226,8 @@ class MemoryStore implements Store {
       const cost = request.costs[i] as number
       table.look(request.identities[cell.identity] as string, now, 0)
       if (request.op === RENEW) {
-        if (table instanceof ConcurrencyTable) table.renew(cost, request.permitId)
-      } else if (request.op === REFUND || cell.kernel === 'concurrency') {
+        table.renew(cost, request.permitId)
+      } else if (request.op === REFUND || CELL_KINDS[cell.kernel].hasPermits) {
         table.refund(cost, receipts[i] as number, charge.now, request.permitId, charge.given?.[i] ?? 0)
       }
       at = table.report(values, at, true)
@@ -294,10 +298,10 @@ class MemoryStore implements Store {
 
 /** A refused request is not in flight, so no one would release its permit. */
 function chargeRefused({ kernel }: Cell, table: Table, cost: number, permitId: string): void {
-  if (cost !== 0 && kernel !== 'concurrency') table.charge(cost, permitId)
+  if (cost !== 0 && !CELL_KINDS[kernel].hasPermits) table.charge(cost, permitId)
 }
 
-/** Whether what was reported of one cell of a refused request says that it was refused there, for now. */
+/** Whether a cell, by its reports, is one that refused for now. */
 function hasToWait(values: readonly number[], from: number, to: number): boolean {
   for (let at = from; at < to; at += STRIDE) if ((values[at + 1] as number) > 0) return true
   return false

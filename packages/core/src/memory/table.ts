@@ -12,24 +12,26 @@ export interface Table {
   readonly counted: Usage
   readonly refused: Usage
   readonly size: number
-  /** Whether there is a state for what the last `look` was asked about. */
+  /** Whether the last `look` found a state. */
   readonly isKept: boolean
   /** Milliseconds until `need` units have room in every limit of the cell: 0 now, -1 never. */
   look(identity: string, now: number, need: number): number
   /** Takes `cost`; as much of it as fits, if it does not. */
   charge(cost: number, permitId: string): void
-  /** What a bucket has given back so far, as far as that matters; 0 elsewhere. */
+  /** What was refunded to a bucket so far, in unit·ms, while that is needed; 0 elsewhere. */
   readonly given: number
-  /** Gives back `cost` of the charge that answered with `receipt` at `chargedAt`, `given` being `before` then. */
+  /** Refunds `cost` of the charge whose result at `chargedAt` had `receipt`, and `given` was `before`. */
   refund(cost: number, receipt: number, chargedAt: number, permitId: string, before: number): void
+  /** Holds `cost` permits of an id for another `ttl`; does nothing where units are no permits. */
+  renew(cost: number, permitId: string): void
   /** Writes down again at `now` a state from a future that cannot be. */
   heal(): void
   /**
-   * Writes remaining, retry for what `look` was asked about (0 if `admitted`), reset and receipt of each limit, and
+   * Writes remaining, retry for the `need` of the last `look` (0 if `admitted`), reset and receipt of each limit, and
    * returns where they end.
    */
   report(values: number[], from: number, admitted: boolean): number
-  /** Remembers, for evictions only, that what the last `look` was asked about was refused. After `report`. */
+  /** Notes, for evictions only, that the identity of the last `look` was refused. After `report`. */
   noteRefusal(): void
   forget(identity: string): void
   /** Visits up to `most` states, and forgets those that no longer matter. */
@@ -83,7 +85,7 @@ export abstract class States {
   readonly counted: Usage
   readonly refused: Usage
   given = 0
-  /** What the last `look` was asked about, and whether it found a state. */
+  /** The arguments of the last `look`, and whether it found a state. */
   protected identity = ''
   protected now = 0
   protected need = 0
@@ -110,6 +112,8 @@ export abstract class States {
   get size(): number {
     return this.#rows.size
   }
+
+  renew(_cost: number, _permitId: string): void {}
 
   noteRefusal(): void {
     if (!this.isKept) return
@@ -198,12 +202,12 @@ export abstract class States {
     return 0
   }
 
-  /** Is told that the state at hand takes more beside its row than it did, or less. */
+  /** Counts a change of what the state at hand takes beside its row. */
   protected took(bytes: number): void {
     this.#usageOf(this.#ref).add(0, bytes)
   }
 
-  /** Is told whose state has been forgotten. */
+  /** Called when the state of an identity has been forgotten. */
   protected gone(_identity: string): void {}
 
   /** Which kind the state at hand is of. States of one kind have the same number of cells; most tables have one. */

@@ -1,4 +1,4 @@
-import type { Cell } from '../store/store.js'
+import type { Cell, KernelName } from '../store/store.js'
 import { invalidPolicy } from '../util/errors.js'
 import { BucketTable } from './bucket-table.js'
 import { ConcurrencyTable } from './concurrency-table.js'
@@ -91,7 +91,7 @@ export class Tables {
 
   /**
    * Of states that have not been refused, unless those that have take more than their share; and of these from the table
-   * with the most: one that has just begun would lose every new state at once, and limit nobody.
+   * with the most: a table that has just begun would lose every new state at once, and limit nothing.
    */
   #evict(now: number): void {
     const byKeys = this.#all.keys > this.#maxKeys
@@ -135,17 +135,16 @@ function amount({ keys, bytes }: Usage, byKeys: boolean): number {
   return byKeys ? keys : bytes
 }
 
+/** The table of each kind of cell. */
+const TABLES: Readonly<Record<KernelName, new (params: readonly number[], terms: TableTerms) => Table>> = {
+  bucket: BucketTable,
+  counter: CounterTable,
+  segments: SegmentsTable,
+  log: LogTable,
+  concurrency: ConcurrencyTable,
+}
+
 function makeTable({ kernel, params }: Cell, terms: TableTerms): Table {
-  switch (kernel) {
-    case 'bucket':
-      return new BucketTable(params, terms)
-    case 'log':
-      return new LogTable(params, terms)
-    case 'window':
-      return params[2] === 0 ? new CounterTable(params, terms) : new SegmentsTable(params, terms)
-    case 'concurrency':
-      return new ConcurrencyTable(params, terms)
-    default:
-      return invalidPolicy('memoryStore', 'kernel', 'a kernel it knows', kernel)
-  }
+  if (!Object.hasOwn(TABLES, kernel)) invalidPolicy('memoryStore', 'kernel', 'a kernel it knows', kernel)
+  return new TABLES[kernel](params, terms)
 }

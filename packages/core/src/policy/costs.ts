@@ -13,7 +13,7 @@ export function costsOf(
 ): readonly number[] {
   const { ones, countsBytes } = plan
   if (!countsBytes) return ones.map(() => cost)
-  // Bytes that nobody counted must not be taken for none.
+  // An uncounted body must not pass for an empty one.
   const units = op === PEEK ? (bytes ?? 0) : bytes
   const checked = checkCost(where, 'bytes', units)
   return countsBytes.map((isBytes) => (isBytes ? checked : cost))

@@ -33,6 +33,6 @@ export function isMissing(key: unknown): boolean {
 }
 
 function bounded(key: string): string {
-  // What reads like a hash is hashed too, or whoever sends another's hash would be counted with him.
+  // What reads like a hash is hashed too, or a client could send the hash of another and be counted as that one.
   return key.length > LONGEST_VALUE || isHash(key) ? hashOf(key) : key
 }

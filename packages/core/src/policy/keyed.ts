@@ -66,7 +66,7 @@ export function compose<Subject>(...keys: KeyFunction<Subject>[]): KeyFunction<S
       const values: string[] = []
       for (const key of parts) {
         const value = key(subject, context)
-        // What is no key on its own is none as a part: the limiter refuses it and says what came.
+        // What is no key on its own is none as a part. The limiter rejects it and shows the value.
         if (!isValue(value)) return value
         values.push(String(value))
       }

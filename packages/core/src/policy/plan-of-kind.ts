@@ -1,3 +1,4 @@
+import { CELL_KINDS } from '../store/cell-kinds.js'
 import type { Cell, ResolvedLimit } from '../store/store.js'
 import type { ReadablePlan } from './plan.js'
 
@@ -46,7 +47,7 @@ function makePart(whole: ReadablePlan, identities: readonly number[]): ReadableP
     resolved,
     positions: resolved.map((limit) => inAnswer.indexOf(limit)),
     isSimple: resolved.length === 1 && !resolved[0]?.queue,
-    hasPermits: cells.some(({ kernel }) => kernel === 'concurrency'),
+    hasPermits: cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
     ones: ofCells(whole.ones),
     cellOf: ofLimits(whole.cellOf).map((c) => kept.indexOf(c)),
     countsBytes: countsBytes?.includes(true) ? countsBytes : undefined,

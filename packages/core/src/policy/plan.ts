@@ -2,13 +2,13 @@ import type { Plan, ResolvedLimit } from '../store/store.js'
 import type { KeyFunction, Limit } from './limits/limit.js'
 import type { ReserveStep } from './limits/reserve.js'
 
-/** A plan, and how its answers are read back in the order the limits were written in. */
+/** A plan, and how its results are read in the order in which the limits were written. */
 export interface ReadablePlan extends Plan {
   readonly resolved: readonly ResolvedLimit[]
-  /** Where in an answer each limit of `resolved` stands. */
+  /** The position of each limit of `resolved` in a result. */
   readonly positions: readonly number[]
   readonly hasPermits: boolean
-  /** Whether it is one limit that nobody queues for: nearly every plan. */
+  /** Whether it is one limit, which is no queueing one: nearly every plan. */
   readonly isSimple: boolean
   /** Costs of 1 for every cell: nearly every request's. */
   readonly ones: readonly number[]

@@ -1,7 +1,8 @@
 import type { HttpContext } from '../request/context.js'
+import { CELL_KINDS } from '../store/cell-kinds.js'
 import { startOf } from '../store/identity.js'
 import { type Cell, CHARGE, CONSUME, type LeaseTerms, type Op, type ResolvedLimit } from '../store/store.js'
-import { durationMs, durationText } from '../util/duration.js'
+import { type Duration, durationMs, durationText } from '../util/duration.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
 import { checkedKey } from './key.js'
@@ -22,7 +23,7 @@ export interface PolicyOptions<Subject> {
   /** Units per window, for a policy of one limit. */
   readonly limit?: OrFunction<number, Subject>
   /** Whole milliseconds or a duration such as `'1m'`; beside `limit`. */
-  readonly window?: OrFunction<number | string, Subject>
+  readonly window?: OrFunction<Duration, Subject>
   /** Several limits, decided together, all or none; instead of `limit` and `window`. */
   readonly limits?: readonly Limit<Subject>[]
   /** What is counted, for limits that name no key of their own. */
@@ -34,7 +35,7 @@ export interface PolicyOptions<Subject> {
    * in several tiers as one object is one limit over all of them.
    */
   readonly tiers?: Readonly<Record<string, readonly Limit<Subject>[]>>
-  /** Names the tier of a request; beside `tiers`. A name that is none of theirs is an error. */
+  /** Names the tier of a request; beside `tiers`. An unknown name is an error. */
   readonly tier?: (subject: Subject, context: HttpContext<Subject>) => string
   /** Higher comes first, where a limit has a `reserve` and in queues: a number by tier, or a function. @default 0 */
   readonly priority?: PriorityOption<Subject>
@@ -90,7 +91,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly name: string
   readonly where: string
   readonly limits: readonly Limit<Subject>[]
-  /** What is asked of the store to charge a request. */
+  /** The op that charges a request. */
   readonly consume: Op
   readonly plain: Plain<Subject> | undefined
   /** The tier that it is the policy of. */
@@ -244,7 +245,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       resolved,
       positions: resolved.map((limit) => inAnswer.indexOf(limit)),
       isSimple: resolved.length === 1 && !resolved[0]?.queue,
-      hasPermits: cells.some((cell) => cell.kernel === 'concurrency'),
+      hasPermits: cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
       ones: cells.map(() => 1),
       cellOf,
       countsBytes: countsBytes.includes(true) ? countsBytes : undefined,
@@ -277,7 +278,7 @@ function limitsOf<Subject>(where: string, options: PolicyOptions<Subject>): read
     if (typeof item?.resolve !== 'function') {
       invalidPolicy(where, `limits[${i}]`, 'a limit made by a constructor such as perMinute(20)', item)
     }
-    // A copy may have something changed, which nobody has checked.
+    // A copy may have been changed after its check.
     if (!Object.isFrozen(item)) checkCommon(`${where}: limits[${i}]`, item)
   })
   return Object.freeze([...limits])
@@ -331,7 +332,7 @@ function cellsFor(
   // Tiers keep state of their own, except for limits that they share.
   const prefix = tier ? `${tier.name}.` : ''
   const isShared = (i: number) => tier?.shared.has(definitions[i] as Limit) ?? false
-  // What a reserve asks for is asked of one limit, and what tiers share is one limit, so neither joins a log.
+  // A reserve is of one limit alone, and what tiers share is one limit, so neither joins a log.
   const joinsLog = (i: number) =>
     resolutions[i]?.kernel === 'log' && definitions[i]?.reserve === undefined && !isShared(i)
   const logged = new Set<number>()

@@ -1,3 +1,4 @@
+import { CELL_KINDS } from '../store/cell-kinds.js'
 import type { Cell, ResolvedLimit } from '../store/store.js'
 import type { ReadablePlan } from './plan.js'
 
@@ -19,31 +20,19 @@ export function planShare(plan: ReadablePlan, share: number): ReadablePlan {
       Object.freeze({
         ...cell,
         id: `${cell.id}*${share}`,
-        params: cell.params.map((value, i) => (isUnits(cell, i) ? part(value, share) : value)),
+        params: cell.params.map((value, i) => (CELL_KINDS[cell.kernel].isUnits(i) ? part(value, share) : value)),
         limits: cell.limits.map(ofLimit),
       }),
     ),
   })
 }
 
-/** What was to be kept free in each cell, at a share of it; never so much that nobody else is admitted. */
+/** The units kept for higher priorities in each cell, at a share of it; always less than the cell holds. */
 export function keptShare(plan: ReadablePlan, kept: readonly number[], share: number): readonly number[] {
   return kept.map((units, c) => {
     const [{ capacity }] = (plan.cells[c] as Cell).limits as [ResolvedLimit]
     return Math.max(0, Math.min(floor(units * share), capacity - 1))
   })
-}
-
-/** Which of a kernel's parameters are units; the others are times, numbers of segments, and ways to round. */
-function isUnits({ kernel }: Cell, i: number): boolean {
-  switch (kernel) {
-    case 'bucket':
-      return i === 0 || i === 2
-    case 'log':
-      return i % 2 === 0
-    default:
-      return i === 0
-  }
 }
 
 function part(units: number, share: number): number {

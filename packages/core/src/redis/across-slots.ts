@@ -1,3 +1,4 @@
+import { CELL_KINDS } from '../store/cell-kinds.js'
 import {
   CHARGE,
   CONSUME,
@@ -83,7 +84,7 @@ async function refusalCharged(
   again: (op: StoreRequest['op']) => Promise<StoreResult>,
 ): Promise<StoreResult> {
   const charge = first.allowed ? first : await again(CHARGE)
-  if (charge.allowed && plan.cells.some(({ kernel }) => kernel === 'concurrency')) await again(RELEASE)
+  if (charge.allowed && plan.cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits)) await again(RELEASE)
   const told = first.allowed ? await again(PEEK) : charge
   // A block or room that came meanwhile is not what decided.
   return told.block || (charge.allowed && !first.allowed) ? first : told

@@ -1,3 +1,4 @@
+import { CELL_KINDS, type KernelName } from '../store/cell-kinds.js'
 import { CONSUME, PEEK, type Plan, STRIDE, type StoreRequest, type StoreResult } from '../store/store.js'
 import { areEqual } from '../util/are-equal.js'
 
@@ -269,7 +270,7 @@ function shareState(one: Plan, other: Plan): boolean {
 function forEachLimit(
   { plan, identities }: StoreRequest,
   offset: number,
-  visit: (identity: string, kernel: string, at: number) => void,
+  visit: (identity: string, kernel: KernelName, at: number) => void,
 ): void {
   let at = offset
   for (const { identity, kernel, limits } of plan.cells) {
@@ -283,7 +284,7 @@ function refusingIdentities(request: StoreRequest, { values, offset }: StoreResu
   let missesPlace = false
   forEachLimit(request, offset, (identity, kernel, at) => {
     if (values[at + 1] === 0) return
-    if (kernel === 'concurrency') missesPlace = true
+    if (CELL_KINDS[kernel].hasPermits) missesPlace = true
     if (!refusing.includes(identity)) refusing.push(identity)
   })
   return missesPlace ? undefined : refusing

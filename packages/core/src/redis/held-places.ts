@@ -1,3 +1,4 @@
+import { CELL_KINDS } from '../store/cell-kinds.js'
 import {
   CHARGE,
   CONSUME,
@@ -72,7 +73,7 @@ export class HeldPlaces {
 function ttlOf({ plan }: StoreRequest): number {
   let ttlMs = 0
   for (const { kernel, limits } of plan.cells) {
-    if (kernel === 'concurrency') ttlMs = Math.max(ttlMs, (limits[0] as ResolvedLimit).windowMs)
+    if (CELL_KINDS[kernel].hasPermits) ttlMs = Math.max(ttlMs, (limits[0] as ResolvedLimit).windowMs)
   }
   return ttlMs
 }

@@ -1,9 +1,11 @@
+import type { KernelName } from './cell-kinds.js'
+
+export type { KernelName } from './cell-kinds.js'
+
 /**
  * The port between policies and state. A store knows kernels, keys and its own clock; it knows no
- * policy, no request and no HTTP. Adding a store is implementing `Store` and passing `test/contract`.
+ * policy, no request and no HTTP. Adding a store is implementing `Store` and passing `storeContract` of `@sluice/testing`.
  */
-
-export type KernelName = 'bucket' | 'window' | 'log' | 'concurrency'
 
 /** What a limit counts: the quota units of draft-ietf-httpapi-ratelimit-headers. */
 export type QuotaUnit = 'requests' | 'content-bytes' | 'concurrent-requests'
@@ -29,7 +31,7 @@ export interface ResolvedLimit {
 export interface LeaseTerms {
   /** Most units. */
   readonly size: number
-  /** How long they may be spent, in ms from before they were asked for. */
+  /** How long they may be spent, in ms from before the request for them was sent. */
   readonly ttlMs: number
 }
 
@@ -67,7 +69,7 @@ export const CONSUME = 0
 export const PEEK = 1
 /** Like consume, but a refusal is charged too, as far as each limit can hold it. It takes no permits: it is not in flight. */
 export const CHARGE = 2
-/** Give back `costs` of what a charge took, all or less of it; once. Never past full, never a key that is not there. */
+/** Refund `costs` of a charge, all or part of it, once. Never beyond full, and never in a state that is not there. */
 export const REFUND = 3
 /** Release the permits that a charge took; cells without permits are left alone. */
 export const RELEASE = 4
@@ -76,7 +78,7 @@ export const RENEW = 5
 
 export type Op = typeof CONSUME | typeof PEEK | typeof CHARGE | typeof REFUND | typeof RELEASE | typeof RENEW
 
-/** One decision asked of a store. */
+/** A decision for a store to make, or a change of an earlier charge. */
 export interface StoreRequest {
   readonly op: Op
   readonly plan: Plan
@@ -87,9 +89,9 @@ export interface StoreRequest {
   readonly needs?: readonly number[]
   /** Names the permits that are taken in `concurrency` cells; empty where the plan has none. */
   readonly permitId: string
-  /** Not to be answered by what the same was answered a moment ago: somebody waits for that to change. */
+  /** Bypass the deny cache: a waiter needs the present state. */
   readonly fresh?: boolean
-  /** For `REFUND`: the answer to the charge that is given back. */
+  /** For `REFUND`, `RELEASE` and `RENEW`: the result of the charge. */
   readonly charge?: StoreResult
 }
 
@@ -103,18 +105,18 @@ export interface StoreResult {
   /**
    * `STRIDE` integers per limit, in the order of cells and their limits: remaining units;
    * ms until this cost would be admitted (0 now, -1 never); ms until the limit is as good as new;
-   * the receipt that a refund needs, or anything in an answer that refuses.
+   * the receipt that a refund needs, which means nothing in a refusal.
    */
   readonly values: readonly number[]
-  /** Where in `values` this answer starts. */
+  /** Where in `values` this result starts. */
   readonly offset: number
-  /** Per cell, what its bucket had given back so far, in unit·ms; absent where none had. The other part of the receipt. */
+  /** Per cell, what had been refunded to its bucket so far, in unit·ms; absent where nothing had. Part of the receipt. */
   readonly given?: readonly number[]
   /** Present when an identity is blocked; nothing was charged then. */
   readonly block?: BlockReport
 }
 
-/** The receipt of each cell in an answer: what a refund has to know. */
+/** The receipt of each cell in a result, which a refund needs. */
 export function receiptsOf({ cells }: Plan, { values, offset }: StoreResult): number[] {
   let at = offset + STRIDE - 1
   return cells.map(({ limits }) => {
@@ -124,7 +126,7 @@ export function receiptsOf({ cells }: Plan, { values, offset }: StoreResult): nu
   })
 }
 
-/** Whether a limit can never hold what is asked of it. */
+/** Whether the cost exceeds what a limit can ever hold. */
 export function isImpossible({ plan, costs, needs }: StoreRequest): boolean {
   return plan.cells.some((cell: Cell, c) =>
     cell.limits.some(({ capacity }) => (needs?.[c] ?? (costs[c] as number)) > capacity),
@@ -138,10 +140,10 @@ export interface BlockReport {
 }
 
 export interface Store {
-  /** The clock that it was given, in ms; what stands in for it while it is away goes by the same. */
+  /** The clock that it was given, in ms. The fallback during an outage uses the same. */
   readonly clock?: (() => number) | undefined
   /**
-   * Decides at one instant of the store's clock. A store in this process answers without a promise. One
+   * Decides at one instant of the store's clock. A store in this process returns no promise. One
    * that cannot be reached throws or rejects with `STORE_UNAVAILABLE`, and the limiter's `onUnavailable` decides.
    */
   decide(request: StoreRequest): StoreResult | Promise<StoreResult>
@@ -150,6 +152,8 @@ export interface Store {
   /** Refuses an identity under a policy name until `forMs` from now, by the store's clock. */
   block(policy: string, identity: string, forMs: number, reason: string): void | Promise<void>
   unblock(policy: string, identity: string): void | Promise<void>
-  /** Settles what is in flight and ends what the store itself opened. */
+  /** Forgets everything, blocks too: for tests. Absent where that could reach what others keep there. */
+  clear?(): void | Promise<void>
+  /** Waits for what is in flight and closes what the store itself opened. */
   close(): Promise<void>
 }

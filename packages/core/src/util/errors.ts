@@ -19,8 +19,8 @@ export class SluiceError extends Error {
 }
 
 /**
- * A short, safe rendering of any value for an error message. Nobody waits for a promise that came in place of a value:
- * the error tells of it, so that its rejection, should there be one, is nothing to end the process for.
+ * A short, safe rendering of any value for an error message. A promise that came in place of a value is awaited by no
+ * caller: the error reports it, so its rejection is ignored and does not end the process.
  */
 export function show(value: unknown): string {
   if (typeof value === 'string') return quoted(value)

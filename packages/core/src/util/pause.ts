@@ -7,11 +7,11 @@ export const LONGEST_TIMER_MS = 2 ** 31 - 1
  */
 export function pause(ms: number, signal?: AbortSignal, onWaker?: (wake: () => void) => () => void): Promise<void> {
   return new Promise((resolve, reject) => {
-    const end = (settle: () => void) => () => {
+    const end = (finish: () => void) => () => {
       clearTimeout(timer)
       signal?.removeEventListener('abort', abort)
       forget?.()
-      settle()
+      finish()
     }
     const wake = end(resolve)
     const abort = end(() => reject(signal?.reason))

@@ -4,7 +4,7 @@ import { SluiceError } from './errors.js'
 export type Fault = 'missing key' | 'wrong key' | 'differing cookies' | 'no address' | 'wrong cost'
 
 /**
- * What a request lacks or gets wrong, as opposed to what the application does: for a limiter of requests to answer. The
+ * What a request lacks or gets wrong, as opposed to what the application does: for a limiter of requests to respond to. The
  * message is for the operator.
  */
 export class RequestFault extends SluiceError {

@@ -20,7 +20,7 @@ export type RefusalReason = 'limited' | 'impossible' | 'blocked' | 'unavailable'
 
 const INSPECT = Symbol.for('nodejs.util.inspect.custom')
 
-/** What one limit said. */
+/** The report of one limit. */
 export interface LimitReport {
   /** As given to the limit; else the policy's name, or that and the window where a policy has several limits. */
   readonly name: string
@@ -142,7 +142,7 @@ export class Verdict {
   readonly priority: number
   /** Whether the handler runs although this was refused, and is to do less than usual: see `degrade`. */
   readonly degraded: boolean
-  /** Whether nobody acts on it: `mode: 'report'`, or a key that `enforcePercent` leaves out. */
+  /** Whether it is not enforced: `mode: 'report'`, or a key that `enforcePercent` leaves out. */
   readonly reported: boolean
   readonly #request: StoreRequest
   readonly #result: StoreResult
@@ -193,7 +193,7 @@ export class Verdict {
     return this.#limits
   }
 
-  /** All that it says but for keys, as plain data. */
+  /** Everything but the keys, as plain data. */
   toJSON(): object {
     return { ...this, limits: this.limits }
   }
@@ -204,9 +204,9 @@ export class Verdict {
   }
 
   /**
-   * Settles for what the request turned out to cost, once: the rest is given back, as far as time has not
-   * given it back already. The first of settling and refunding counts, the second does nothing.
-   * Resolves to whether anything was given back; of a refusal there is nothing.
+   * Replaces the estimated cost by the actual one, once: the rest is refunded, less what time has given back already.
+   * The first of `settle` and `refund` counts, the second does nothing.
+   * Resolves to whether anything was refunded; for a refusal that is false.
    *
    * While the store is away nothing is, now or later.
    *
@@ -218,20 +218,20 @@ export class Verdict {
     return false
   }
 
-  /** @internal The verdict that a store's answer is: an allowed ask has charged, unless it was a peek. */
+  /** @internal The verdict of a store's result. An allowed request has been charged, unless it was a peek. */
   static of(request: StoreRequest, result: StoreResult, from: DecidedBy): Verdict {
     const { allowed, values, offset, block } = result
     const charged = allowed && request.op !== PEEK
     if (!(request.plan as ReadablePlan).isSimple || block || from.kept)
       return aggregateVerdict(request, result, from, charged, NO_MARKS)
-    // Nearly every one: what its only limit says.
+    // Nearly every verdict is the report of its only limit.
     const remaining = values[offset] as number
     const retryMs = values[offset + 1] as number
     const resetMs = values[offset + 2] as number
     return new Verdict(request, result, from, charged, allowed, remaining, retryMs, resetMs, 0)
   }
 
-  /** @internal The verdict where nothing decided: `from` says what becomes of the request. */
+  /** @internal The verdict where no limit decided: `onUnavailable` allowed or denied the request. */
   static undecided(request: StoreRequest, result: StoreResult, from: DecidedBy): Verdict {
     return aggregateVerdict(request, result, from, false, NO_MARKS)
   }
@@ -274,7 +274,7 @@ export class Verdict {
     return verdict.#request.identities.join('\n')
   }
 
-  /** @internal The same verdict, marked: one that was handed out never changes. Both share one charge, given back once. */
+  /** @internal The same verdict, marked: one that was handed out never changes. Both share one charge, refunded once. */
   static marked(verdict: Verdict, marks: Marks): Verdict {
     const charge = Verdict.chargeOf(verdict)
     const isCharged = charge !== undefined && !charge.refunded
@@ -302,28 +302,28 @@ export class Verdict {
   }
 }
 
-/** What a verdict knows of the decision beside the store's answer. */
+/** What a verdict knows of its decision beside the store's result. */
 export interface DecidedBy {
   readonly charges: { settle(verdict: Verdict, actualCost: number): Promise<boolean> }
   readonly kind: VerdictKind
-  /** What was charged is given back to it; undefined where none decided. */
+  /** Refunds go to this store; undefined where no limit decided. */
   readonly store: Store | undefined
-  /** Where none decided: milliseconds after which to ask again, 0 if it was let through. */
+  /** Where no limit decided: milliseconds until the next try, 0 if the request was admitted. */
   readonly tryAgainMs?: number
   readonly cost: number
   readonly tier: string | undefined
   readonly priority: number
   /** Units per cell that are kept for higher priorities. */
   readonly kept: readonly number[] | undefined
-  /** How many resets of its limiter there had been when it was asked for. */
+  /** How many resets of its limiter there had been before. */
   readonly resets: number
 }
 
-/** @internal What the way of a request adds to what the store has said. */
+/** @internal What happened to a request after its decision. */
 export interface Marks {
   readonly degraded?: boolean
   readonly reported?: boolean
-  /** Refused for this many ms at least, as others are first. */
+  /** Refused for at least this many ms, as other requests wait before it. */
   readonly waitMs?: number
 }
 
@@ -358,7 +358,7 @@ export function checkActualCost(where: string, actualCost: unknown, charged: num
   )
 }
 
-/** What all limits say together, of whatever kind they are. */
+/** The verdict of all limits together. */
 function aggregateVerdict(
   request: StoreRequest,
   result: StoreResult,
@@ -368,7 +368,7 @@ function aggregateVerdict(
 ): Verdict {
   const { block, values, offset } = result
   const untilMs = block?.remainingMs ?? from.tryAgainMs
-  // Behind a line nobody is admitted, whatever room there is.
+  // While others wait, a new request is not admitted, whatever room there is.
   const allowed = result.allowed && marks.waitMs === undefined
   const waitMs = marks.waitMs ?? 0
   if (untilMs !== undefined) {
@@ -387,7 +387,7 @@ function aggregateVerdict(
     const cell = cellOf[i] as number
     const left = leftOf(values[at] as number, cell, from)
     const retry = values[at + 1] as number
-    // Bytes are no units of cost: they are told where there is nothing else.
+    // Bytes are no units of cost: `remaining` shows them only where no limit counts requests.
     const isUnits = limit.unit !== 'content-bytes'
     if (isUnits && !hasUnits) {
       hasUnits = true
@@ -404,7 +404,7 @@ function aggregateVerdict(
   return new Verdict(request, result, from, charged, allowed, remaining, retryMs, resetMs, delayMs, marks)
 }
 
-/** What is kept for others is not there for this request. */
+/** Units kept for higher priorities are not available to this request. */
 function leftOf(remaining: number, cell: number, { kept }: DecidedBy): number {
   return kept ? Math.max(0, remaining - (kept[cell] as number)) : remaining
 }
@@ -428,7 +428,7 @@ function reportsOf(
 function refusalReason({ block, allowed }: StoreResult, impossible: boolean, { tryAgainMs }: DecidedBy): RefusalReason {
   if (block) return 'blocked'
   if (impossible) return 'impossible'
-  // Let through, but behind others in a line.
+  // The limits have room, but others wait before it.
   return tryAgainMs === undefined || allowed ? 'limited' : 'unavailable'
 }
 

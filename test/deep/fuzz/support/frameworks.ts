@@ -1,6 +1,6 @@
 import { IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
-import type { HttpContext } from '@sluice/core'
+import type { HttpContext, LimitForm } from '@sluice/core'
 import * as expressAdapter from '@sluice/express'
 import * as fastifyAdapter from '@sluice/fastify'
 import * as koaAdapter from '@sluice/koa'
@@ -16,7 +16,7 @@ export async function appsWith(options: AnyOptions, believesProxy: boolean): Pro
   const expressApp = (make: typeof express) => {
     const app = make()
     app.set('trust proxy', believesProxy ? 1 : false)
-    app.use(expressAdapter.rateLimit(options))
+    app.use(expressAdapter.rateLimit(options as never))
     app.use((_req, res) => void res.end('done'))
     app.use(((error, _req, res, _next) => {
       res.statusCode = 500
@@ -26,12 +26,12 @@ export async function appsWith(options: AnyOptions, believesProxy: boolean): Pro
   }
   const koa = new Koa({ proxy: believesProxy, maxIpsCount: 1 })
   koa.silent = true
-  koa.use(koaAdapter.rateLimit(options))
+  koa.use(koaAdapter.rateLimit(options as never))
   koa.use((ctx) => {
     ctx.body = 'done'
   })
   const fast = fastify({ trustProxy: believesProxy ? (_address: string, hop: number) => hop === 0 : false })
-  await fast.register(fastifyAdapter.rateLimit, options)
+  await fast.register(fastifyAdapter.rateLimit, options as never)
   fast.all('/*', async () => 'done')
   await fast.ready()
   return {
@@ -73,7 +73,7 @@ export interface Seen {
 }
 
 /** Options of a limiter that limits nobody and notes what `key` makes of each request. */
-export function noting(key: (request: unknown, context: HttpContext) => unknown, seen: Seen): AnyOptions {
+export function noting(key: (request: unknown, context: HttpContext) => unknown, seen: Seen): AnyOptions & LimitForm {
   return {
     limit: 1,
     window: 1,

@@ -1,13 +1,5 @@
-import {
-  createLimiter,
-  type Limit,
-  type Limiter,
-  memoryStore,
-  type Store,
-  type StoreRequest,
-  type StoreResult,
-  type Verdict,
-} from '@sluice/core'
+import { createLimiter, type Limit, type Limiter, memoryStore, type Store, type Verdict } from '@sluice/core'
+import type { StoreRequest, StoreResult } from '@sluice/core/store'
 import { vi } from 'vitest'
 import { CONSUME, PEEK, REFUND } from '../../../support/inside.js'
 import type { Step, World } from './explore.js'

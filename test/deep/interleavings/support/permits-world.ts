@@ -1,6 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
-import { concurrency, createLimiter, holdPermitsUntil, type Limiter, memoryStore, releasePermits } from '@sluice/core'
+import { concurrency, createLimiter, type Limiter, memoryStore, releasePermits } from '@sluice/core'
+import { holdPermitsUntil } from '@sluice/core/http'
 import { Permits } from '../../../support/inside.js'
 import type { Step, World } from './explore.js'
 

@@ -1,12 +1,5 @@
-import {
-  concurrency,
-  createLimiter,
-  type Limiter,
-  type Store,
-  type StoreRequest,
-  type StoreResult,
-  type Verdict,
-} from '@sluice/core'
+import { concurrency, createLimiter, type Limiter, type Store, type Verdict } from '@sluice/core'
+import type { StoreRequest, StoreResult } from '@sluice/core/store'
 import { CONSUME, RENEW } from '../../../support/inside.js'
 import type { Step, World } from './explore.js'
 import { Network } from './network.js'

@@ -1,4 +1,5 @@
 import type { ResolvedLimit } from '../../store/store.js'
+import type { Duration } from '../../util/duration.js'
 import { SluiceError } from '../../util/errors.js'
 import { exactProduct, oneOf, wholeNumber } from '../../util/validate.js'
 import { makeLimit, type RateNames, type RateOptions } from './common.js'
@@ -29,9 +30,9 @@ export interface TokenBucketOptions<Subject> extends CommonOptions<Subject>, Uni
   /** Tokens that come back `every`; `limit` is another name for it. */
   readonly refill?: OrFunction<number, Subject>
   /** How often they come back; `window` is another name for it. */
-  readonly every?: OrFunction<number | string, Subject>
+  readonly every?: OrFunction<Duration, Subject>
   readonly limit?: OrFunction<number, Subject>
-  readonly window?: OrFunction<number | string, Subject>
+  readonly window?: OrFunction<Duration, Subject>
   /**
    * `greedy` lets tokens back one by one, evenly; `interval` all of `refill` at once, at multiples
    * of `every` on the store's clock. @default 'greedy'
@@ -75,9 +76,9 @@ export interface LeakyBucketOptions<Subject> extends CommonOptions<Subject>, Uni
   /** Units that leak out `every`; `limit` is another name for it. */
   readonly leak?: OrFunction<number, Subject>
   /** `window` is another name for it. */
-  readonly every?: OrFunction<number | string, Subject>
+  readonly every?: OrFunction<Duration, Subject>
   readonly limit?: OrFunction<number, Subject>
-  readonly window?: OrFunction<number | string, Subject>
+  readonly window?: OrFunction<Duration, Subject>
   /**
    * Space admitted requests out, `every / leak` apart, first come first served: the verdict's
    * `delayMs` says how long to wait, and the middleware waits. @default false

@@ -1,3 +1,4 @@
+import type { Duration } from '../../util/duration.js'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
 import { headerName, knownOptions, limitOption, oneOf, optionalFunction, windowOption } from '../../util/validate.js'
 import { leased, leaseOf } from './lease.js'
@@ -8,7 +9,7 @@ export interface RateOptions<Subject> extends CommonOptions<Subject> {
   /** Units per window; whole, 0 or more. 0 refuses everything. */
   readonly limit: OrFunction<number, Subject>
   /** Whole milliseconds or a duration such as `'1m'`. */
-  readonly window: OrFunction<number | string, Subject>
+  readonly window: OrFunction<Duration, Subject>
 }
 
 /** What a limit's user calls its limit and its window. */

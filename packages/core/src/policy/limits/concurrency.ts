@@ -1,4 +1,4 @@
-import { durationMs, MAX_DURATION_MS } from '../../util/duration.js'
+import { type Duration, durationMs, MAX_DURATION_MS } from '../../util/duration.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { exactProduct, knownOptions } from '../../util/validate.js'
 import { makeLimit } from './common.js'
@@ -11,13 +11,13 @@ export interface ConcurrencyOptions<Subject> extends CommonOptions<Subject> {
   /** Most permits held at once; whole, 0 to 100,000. */
   readonly limit: OrFunction<number, Subject>
   /** How long a permit is held without being renewed: what a crashed holder costs. @default '1m' */
-  readonly ttl?: number | string
+  readonly ttl?: Duration
   /**
    * For HTTP: longest time in which bytes of a response wait and the client takes none, from 1 ms to 100 years. Then
    * the connection (over HTTP/2 the stream) is ended and its permit is free. Looked at every `ttl / 3`, so it may take
    * two of those longer. A response that has nothing to send is left alone. @default ten times `ttl`
    */
-  readonly maxHold?: number | string
+  readonly maxHold?: Duration
 }
 
 /**

@@ -26,9 +26,9 @@ export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limi
     (where, limit, windowMs) => {
       exactProduct(where, 'limit', limit, windowMs)
       return {
-        kernel: 'window',
+        kernel: 'counter',
         id: `${byClock ? 'fixed' : 'opened'}.${limit}.${windowMs}`,
-        // No segments, but one counter.
+        // The third is unused: stores read the fourth.
         params: [limit, windowMs, 0, byClock ? 1 : 0],
         report: { algorithm: 'fixedWindow', limit, windowMs, capacity: limit, queue: false },
       }

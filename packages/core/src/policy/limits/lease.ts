@@ -1,7 +1,8 @@
+import { CELL_KINDS } from '../../store/cell-kinds.js'
 import type { LeaseTerms } from '../../store/store.js'
 import { durationMs } from '../../util/duration.js'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
-import { exactProduct, knownOptions, wholeNumber } from '../../util/validate.js'
+import { knownOptions, wholeNumber } from '../../util/validate.js'
 import type { LeaseOptions, Resolution } from './limit.js'
 
 /** @throws SluiceError `INVALID_POLICY` */
@@ -29,31 +30,13 @@ export function leaseOf(where: string, options: LeaseOptions): LeaseTerms {
  */
 export function leased(where: string, resolution: Resolution, lease: LeaseTerms): Resolution {
   const { kernel, id, params, report } = resolution
-  const { limit, windowMs, capacity } = report
+  const { windowMs } = report
   const { ttlMs } = lease
   if (ttlMs > windowMs) invalidPolicy(`${where}: lease`, 'ttl', `at most the window of ${windowMs} ms`, ttlMs)
-  const ownId = leasedId(id, lease)
-  if (kernel === 'log') {
-    const countedMs = leasedWindow(windowMs, lease)
-    exactProduct(where, 'lease', limit, countedMs)
-    return { ...resolution, id: ownId, params: [limit, countedMs, limit, countedMs], lease }
-  }
-  const [, , , stepMs] = params
-  if (kernel !== 'bucket' || stepMs !== 1 || capacity === 0) return { ...resolution, lease }
-  const left = capacity - Math.ceil((ttlMs * limit) / windowMs)
-  if (left < 1) {
-    throw new SluiceError(
-      'INVALID_POLICY',
-      `${where}: lease: ttl: expected one in which less than the capacity of ${capacity} comes back, got ${ttlMs} ms`,
-    )
-  }
-  return {
-    ...resolution,
-    id: ownId,
-    params: [limit, windowMs, left, stepMs],
-    report: { ...report, capacity: left },
-    lease,
-  }
+  const tightened = CELL_KINDS[kernel].lease.tighten(where, params, ttlMs)
+  if (!tightened) return { ...resolution, lease }
+  const { params: counted, capacity } = tightened
+  return { ...resolution, id: leasedId(id, lease), params: counted, report: { ...report, capacity }, lease }
 }
 
 /** How long a log counts a unit. */

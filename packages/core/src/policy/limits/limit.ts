@@ -25,9 +25,9 @@ export interface KeyTraits {
   readonly parts?: readonly KeyFunction<any>[]
   /** @internal Two functions of one kind that are made of the same are one key. */
   readonly madeOf?: readonly unknown[]
-  /** @internal What a request that has no such key is challenged with, in answers of status 401. */
+  /** @internal The challenge for a request without such a key, in responses of status 401. */
   readonly challenge?: string | undefined
-  /** @internal Leading bits of an IPv6 address that it tells apart. */
+  /** @internal Leading bits of an IPv6 address that it distinguishes. */
   readonly bits?: number
 }
 
@@ -88,14 +88,14 @@ export interface Resolution {
   readonly lease?: LeaseTerms
 }
 
-/** One rule: at most `limit` units of cost per `window`, under one algorithm. Made by a constructor, frozen. */
+/** A limit: at most `limit` units of cost per `window`, under one algorithm. Made by a constructor, frozen. */
 // biome-ignore lint/suspicious/noExplicitAny: a limit without functions of the request fits every kind of request
 export interface Limit<Subject = any> extends CommonOptions<Subject>, LeasableOptions {
   readonly algorithm: Algorithm
   readonly unit: QuotaUnit
   readonly limit: OrFunction<number, Subject>
   /** Milliseconds, or a function of the request. */
-  readonly window: OrFunction<number | string, Subject>
+  readonly window: OrFunction<Duration, Subject>
   /** Of `concurrency` alone, in milliseconds: see `ConcurrencyOptions`. */
   readonly maxHold?: number
   /**

@@ -1,5 +1,5 @@
 import { DROPPED, STRICT, WEIGHTED_DOWN, WEIGHTED_UP } from '../../kernels/window.js'
-import { durationMs } from '../../util/duration.js'
+import { type Duration, durationMs } from '../../util/duration.js'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
 import { exactProduct, oneOf, wholeNumber } from '../../util/validate.js'
 import { makeLimit, type RateOptions } from './common.js'
@@ -9,7 +9,7 @@ export interface SlidingWindowOptions<Subject> extends RateOptions<Subject>, Uni
   /** Counters per window, 1 to 1,000; must divide the window. @default 1 when weighted, else 60 or the most up to 60 that divide it */
   readonly segments?: number
   /** Length of a segment instead of their number; must divide the window. */
-  readonly precision?: number | string
+  readonly precision?: Duration
   /**
    * What the segment counts for that only partly lies in the window: the part that does
    * (`weighted`, an estimate), all of it (`strict`, never more than `limit` in any window), or
@@ -58,7 +58,7 @@ export function slidingWindow<Subject>(options: SlidingWindowOptions<Subject>): 
       )
     }
     return {
-      kernel: 'window',
+      kernel: 'segments',
       id: `sliding.${limit}.${windowMs}.${count}.${edgeCode}`,
       params: [limit, windowMs, count, edgeCode],
       report: { algorithm: 'slidingWindow', limit, windowMs, capacity: limit, queue: false },

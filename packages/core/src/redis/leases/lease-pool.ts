@@ -1,5 +1,5 @@
 import { type Plan, STRIDE, type StoreRequest, type StoreResult } from '../../store/store.js'
-import { type Lease, turnLength } from './lease.js'
+import { type Lease, windowLength } from './lease.js'
 import type { LeaseClock, Moment } from './lease-clock.js'
 
 /** An ask that waits for a lease under way. */
@@ -31,7 +31,7 @@ export class Pool {
     this.identities = identities
     const { size, ttlMs } = termsOf(plan)
     this.#size = size
-    this.#periodMs = Math.min(ttlMs, ...plan.cells.map(turnLength))
+    this.#periodMs = Math.min(ttlMs, ...plan.cells.map(windowLength))
     this.#since = clock.now()
   }
 

@@ -1,3 +1,4 @@
+import { CELL_KINDS } from '../../store/cell-kinds.js'
 import {
   type Cell,
   type Plan,
@@ -81,7 +82,7 @@ function standingAlone(plan: Plan, { now, allowed, values: said, offset }: Store
   const values = said.slice(offset, offset + plan.reports * STRIDE)
   let at = STRIDE - 1
   for (const { kernel, params, limits } of plan.cells) {
-    if (kernel === 'bucket') values[at] = Math.min(values[at] as number, units * (params[1] as number))
+    values[at] = CELL_KINDS[kernel].lease.receiptAlone(params, values[at] as number, units)
     at += STRIDE * limits.length
   }
   // Nothing that is given back can have been any of it.
@@ -112,23 +113,14 @@ function lifeOf(plan: Plan, result: StoreResult): number {
   let lifeMs = Number.POSITIVE_INFINITY
   plan.cells.forEach((cell, c) => {
     // The store's clock was up to a ms further than it said.
-    const untilTurnMs = turnAfter(cell, receipts[c] as number, result.now) - result.now - 1
-    lifeMs = Math.min(lifeMs, cell.lease?.ttlMs ?? 0, untilTurnMs)
+    const end = CELL_KINDS[cell.kernel].lease.windowEnd(cell.params, receipts[c] as number, result.now)
+    const untilEndMs = end - result.now - 1
+    lifeMs = Math.min(lifeMs, cell.lease?.ttlMs ?? 0, untilEndMs)
   })
   return lifeMs
 }
 
-/** When by the store's clock the segment, window or interval ends that a unit was counted in; infinite where there is none. */
-function turnAfter(cell: Cell, receipt: number, now: number): number {
-  const lengthMs = turnLength(cell)
-  if (lengthMs === Number.POSITIVE_INFINITY) return lengthMs
-  if (cell.kernel === 'bucket') return (Math.floor(now / lengthMs) + 1) * lengthMs
-  // A window's receipt is its start, a segment's its number.
-  return cell.params[2] === 0 ? receipt + lengthMs : (receipt + 1) * lengthMs
-}
-
 /** How long the segments, windows or intervals of a cell are, in ms; infinite where it has none. */
-export function turnLength({ kernel, params: [, windowMs, third, stepMs] }: Cell): number {
-  if (kernel === 'window') return (windowMs as number) / ((third as number) || 1)
-  return kernel === 'bucket' && stepMs !== 1 ? (stepMs as number) : Number.POSITIVE_INFINITY
+export function windowLength({ kernel, params }: Cell): number {
+  return CELL_KINDS[kernel].lease.windowLength(params)
 }

@@ -1,3 +1,4 @@
+import { CELL_KINDS } from '../../store/cell-kinds.js'
 import {
   type Cell,
   CONSUME,
@@ -38,7 +39,7 @@ export function planText(plan: Plan): PlanText {
     header,
     cellSuffixes: plan.cells.map((cell) => cellSuffix(plan.policy, cell)),
     blockSuffix: blockSuffix(plan.policy),
-    takesPlaces: plan.cells.some((cell) => cell.kernel === 'concurrency'),
+    takesPlaces: plan.cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
     goesTogether:
       plan.cells.length === 1 && (TOGETHER_KINDS as readonly Kind[]).includes(kindOf(plan.cells[0] as Cell)),
     parts: partsFor(plan.cells),

@@ -5,8 +5,8 @@ import { DECIDE_PIECES, KINDS, type LuaScript, type Section, UNIFORM_SCRIPTS } f
 /** Which of the kinds of cells that decide.lua knows. */
 export type Kind = (typeof KINDS)[number]
 
-export function kindOf({ kernel, params }: Cell): Kind {
-  return kernel === 'window' ? (params[2] === 0 ? 'counter' : 'segments') : kernel
+export function kindOf({ kernel }: Cell): Kind {
+  return kernel
 }
 
 /** The number by which decide.lua knows it. */

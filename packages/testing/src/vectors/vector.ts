@@ -1,4 +1,11 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import buckets from './buckets.json' with { type: 'json' }
+import concurrency from './concurrency.json' with { type: 'json' }
+import exactLog from './exact-log.json' with { type: 'json' }
+import fixedWindow from './fixed-window.json' with { type: 'json' }
+import keys from './keys.json' with { type: 'json' }
+import refunds from './refunds.json' with { type: 'json' }
+import slidingWindow from './sliding-window.json' with { type: 'json' }
+import steppingBack from './stepping-back.json' with { type: 'json' }
 
 /**
  * A trace and what must come of it, as data. `limit` and `limits` are a constructor's options beside
@@ -46,10 +53,14 @@ export interface VectorStep {
   }
 }
 
-/** Every vector of this directory, by file. */
-export function allVectors(): { file: string; vectors: readonly Vector[] }[] {
-  return readdirSync(import.meta.dirname)
-    .filter((file) => file.endsWith('.json'))
-    .sort()
-    .map((file) => ({ file, vectors: JSON.parse(readFileSync(`${import.meta.dirname}/${file}`, 'utf8')) }))
-}
+/** Every vector of this folder, by file. */
+export const VECTORS: Readonly<Record<string, readonly Vector[]>> = {
+  buckets,
+  concurrency,
+  'exact-log': exactLog,
+  'fixed-window': fixedWindow,
+  keys,
+  refunds,
+  'sliding-window': slidingWindow,
+  'stepping-back': steppingBack,
+} as Readonly<Record<string, readonly unknown[]>> as Readonly<Record<string, readonly Vector[]>>

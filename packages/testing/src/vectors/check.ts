@@ -1,3 +1,5 @@
+import assert, { AssertionError } from 'node:assert/strict'
+import { inspect, isDeepStrictEqual } from 'node:util'
 import {
   concurrency,
   createLimiter,
@@ -13,41 +15,28 @@ import {
   tokenBucket,
   type Verdict,
 } from '@sluice/core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Clock, freshKey, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
-import { allVectors, type Vector, type VectorLimit, type VectorStep } from './vectors/vectors.js'
+import { MIDNIGHT_MS } from '../clock.js'
+import { freshKey } from '../fresh-key.js'
+import type { Vector, VectorLimit, VectorStep } from './vector.js'
 
 const CONSTRUCTORS = { concurrency, fixedWindow, gcra, leakyBucket, slidingLog, slidingWindow, tokenBucket }
 
-/** The numbers of `test/contract/vectors` come out. */
-export function vectorsContract(under: StoreUnderTest): void {
-  const clock = new Clock()
-  let store: Store
-  beforeAll(async () => {
-    store = await under.make(clock.read)
-  })
-  afterAll(() => store.close())
-
-  for (const { file, vectors } of allVectors()) {
-    describe(`vectors/${file} on ${under.name}`, () => {
-      for (const vector of vectors) {
-        test(vector.title, async () => {
-          await expectVector(vector, store, clock)
-        })
-      }
-    })
-  }
-}
-
-/** Expects of a store what a vector says; `clock` is the store's. */
-export async function expectVector(vector: Vector, store: Store, clock: Clock): Promise<void> {
+/**
+ * Expects of a store what a vector says; `turn` sets its clock.
+ *
+ * @throws AssertionError
+ */
+export async function checkVector(vector: Vector, store: Store, turn: Turn): Promise<void> {
   const limits = vector.limits ?? [vector.limit as VectorLimit]
-  for (const order of vector.anyOrder ? permutations(limits) : [limits]) await runVector(vector, order, store, clock)
+  for (const order of vector.anyOrder ? permutations(limits) : [limits]) await runVector(vector, order, store, turn)
 }
+
+/** Sets a clock, in ms. */
+type Turn = (nowMs: number) => void
 
 type Subject = string | Readonly<Record<string, string>>
 
-async function runVector(vector: Vector, limits: readonly VectorLimit[], store: Store, clock: Clock): Promise<void> {
+async function runVector(vector: Vector, limits: readonly VectorLimit[], store: Store, turn: Turn): Promise<void> {
   const run = freshKey()
   const limiter = createLimiter<Subject>({
     name: 'vector',
@@ -59,7 +48,7 @@ async function runVector(vector: Vector, limits: readonly VectorLimit[], store: 
   })
   const given: Verdict[] = []
   for (const [i, step] of vector.steps.entries()) {
-    const verdicts = await runStep(limiter, step, clock, given)
+    const verdicts = await runStep(limiter, step, turn, given)
     given.push(verdicts.at(-1) as Verdict)
     check(verdicts, step, `step ${i + 1}: ${step.why}`)
   }
@@ -68,17 +57,17 @@ async function runVector(vector: Vector, limits: readonly VectorLimit[], store: 
 async function runStep(
   limiter: Limiter<Subject>,
   step: VectorStep,
-  clock: Clock,
+  turn: Turn,
   given: readonly Verdict[],
 ): Promise<Verdict[]> {
   const { atMs, op = 'consume', cost = 1, key = 'key', times = 1, everyMs } = step
   const ask = () => limiter[op === 'refund' ? 'peek' : op](key, { cost })
-  clock.now = MIDNIGHT + atMs
+  turn(MIDNIGHT_MS + atMs)
   if (op === 'refund') await limiter.refund(key, given[(step.of as number) - 1] as Verdict)
   if (everyMs === undefined) return Promise.all(Array.from({ length: times }, ask))
   const verdicts = []
   for (let i = 0; i < times; i++) {
-    clock.now = MIDNIGHT + atMs + i * everyMs
+    turn(MIDNIGHT_MS + atMs + i * everyMs)
     verdicts.push(await ask())
   }
   return verdicts
@@ -88,7 +77,7 @@ function check(verdicts: readonly Verdict[], { expect: expected }: VectorStep, s
   const { admitted, limits, byName, ...fields } = expected
   const last = verdicts.at(-1) as Verdict
   if (admitted !== undefined) {
-    expect(verdicts.filter(({ allowed }) => allowed).length, story).toBe(admitted)
+    assert.equal(verdicts.filter(({ allowed }) => allowed).length, admitted, story)
   }
   checkFields(last, fields, story)
   limits?.forEach((report, i) => checkFields(last.limits[i], report, `${story}: limits[${i}]`))
@@ -105,7 +94,9 @@ function checkFields(actual: object | undefined, expected: Readonly<Record<strin
   const shown = Object.fromEntries(
     Object.keys(expected).map((field) => [field, (actual as Record<string, unknown>)?.[field] ?? null]),
   )
-  expect(shown, story).toEqual(expected)
+  if (isDeepStrictEqual(shown, expected)) return
+  const message = `${story}: expected ${inspect(expected)}, got ${inspect(shown)}`
+  throw new AssertionError({ message, actual: shown, expected })
 }
 
 function makeLimit({ algorithm, key, ...options }: VectorLimit, run: string): Limit<Subject> {

@@ -1,0 +1,123 @@
+import { SluiceError } from '../util/errors.js'
+import { exactProduct } from '../util/validate.js'
+
+/** The kinds of cells: one kind of state each. Algorithms are names and parameters of these. */
+export type KernelName = 'bucket' | 'counter' | 'segments' | 'log' | 'concurrency'
+
+/** How a limit of the kind is counted when units are spent later than they are counted (see `policy/limits/lease.ts`). */
+export interface LeaseRules {
+  /**
+   * The parameters and the capacity with which the limit holds for the instants at which units are spent, up to `ttlMs`
+   * after they are counted. Undefined where nothing changes.
+   *
+   * @throws SluiceError `INVALID_POLICY` where that leaves no unit
+   */
+  tighten(where: string, params: readonly number[], ttlMs: number): TightenedLimit | undefined
+  /** Length in ms of the windows, segments or intervals within which a unit must be spent; infinite where there are none. */
+  windowLength(params: readonly number[]): number
+  /** When, by the store's clock, the one ends that a charge at `now` with this receipt was counted in. */
+  windowEnd(params: readonly number[], receipt: number, now: number): number
+  /** The receipt of a charge as it would be if it had been for `units` alone, in an empty cell. */
+  receiptAlone(params: readonly number[], receipt: number, units: number): number
+}
+
+export interface TightenedLimit {
+  readonly params: readonly number[]
+  readonly capacity: number
+}
+
+/** What the rest of the library has to know of a kind of cell. The stores add a table and a reader of replies for each. */
+export interface CellKind {
+  /** Whether a parameter is an amount of units, which a share of the limit scales; else a time, a number of segments or a mode. */
+  readonly isUnits: (param: number) => boolean
+  /** Whether its units are permits: in flight until they are released or expire, renewed and released by their id. */
+  readonly hasPermits: boolean
+  readonly lease: LeaseRules
+}
+
+const first = (param: number) => param === 0
+
+/** For kinds without windows, whose receipt does not depend on what else is in the cell. */
+const NO_RULES: LeaseRules = {
+  tighten: () => undefined,
+  windowLength: () => Number.POSITIVE_INFINITY,
+  windowEnd: () => Number.POSITIVE_INFINITY,
+  receiptAlone: (_, receipt) => receipt,
+}
+
+type BucketParams = [limit: number, windowMs: number, capacity: number, stepMs: number]
+
+export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
+  // Parameters: limit, windowMs, capacity, stepMs.
+  bucket: {
+    isUnits: (param) => param === 0 || param === 2,
+    hasPermits: false,
+    lease: {
+      tighten(where, params, ttlMs) {
+        const [limit, windowMs, capacity, stepMs] = params as BucketParams
+        // Leases of buckets that refill at intervals end with the interval, within which nothing comes back.
+        if (stepMs !== 1 || capacity === 0) return undefined
+        const left = capacity - Math.ceil((ttlMs * limit) / windowMs)
+        if (left >= 1) return { params: [limit, windowMs, left, stepMs], capacity: left }
+        throw new SluiceError(
+          'INVALID_POLICY',
+          `${where}: lease: ttl: expected one in which less than the capacity of ${capacity} comes back, got ${ttlMs} ms`,
+        )
+      },
+      windowLength(params) {
+        const [, , , stepMs] = params as BucketParams
+        return stepMs === 1 ? Number.POSITIVE_INFINITY : stepMs
+      },
+      windowEnd(params, _, now) {
+        const [, , , stepMs] = params as BucketParams
+        return stepMs === 1 ? Number.POSITIVE_INFINITY : (Math.floor(now / stepMs) + 1) * stepMs
+      },
+      receiptAlone: (params, receipt, units) => Math.min(receipt, units * (params as BucketParams)[1]),
+    },
+  },
+
+  // Parameters: limit, windowMs, 0, whether windows start by the clock.
+  counter: {
+    isUnits: first,
+    hasPermits: false,
+    lease: {
+      ...NO_RULES,
+      windowLength: ([, windowMs]) => windowMs as number,
+      // The receipt is the start of the window.
+      windowEnd: ([, windowMs], receipt) => receipt + (windowMs as number),
+    },
+  },
+
+  // Parameters: limit, windowMs, segments, how the edge counts.
+  segments: {
+    isUnits: first,
+    hasPermits: false,
+    lease: {
+      ...NO_RULES,
+      windowLength: segmentLength,
+      // The receipt is the number of the segment.
+      windowEnd: (params, receipt) => (receipt + 1) * segmentLength(params),
+    },
+  },
+
+  // Parameters: the largest limit, the longest window, then limit and window of each limit that shares the log.
+  log: {
+    isUnits: (param) => param % 2 === 0,
+    hasPermits: false,
+    lease: {
+      ...NO_RULES,
+      tighten(where, [limit, windowMs], ttlMs) {
+        const countedMs = (windowMs as number) + ttlMs
+        exactProduct(where, 'lease', limit as number, countedMs)
+        return { params: [limit as number, countedMs, limit as number, countedMs], capacity: limit as number }
+      },
+    },
+  },
+
+  // Parameters: limit, ttlMs.
+  concurrency: { isUnits: first, hasPermits: true, lease: NO_RULES },
+}
+
+function segmentLength([, windowMs, segments]: readonly number[]): number {
+  return (windowMs as number) / (segments as number)
+}

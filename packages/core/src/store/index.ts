@@ -1,0 +1,29 @@
+/**
+ * `@sluice/core/store`: the port between policies and state. A store implements `Store`, and passes the contract of
+ * `@sluice/testing`.
+ */
+
+export { CELL_KINDS } from './cell-kinds.js'
+export { type Identity, identityIn, isKind, LONGEST_KIND, LONGEST_VALUE, startOf, valueStart } from './identity.js'
+export {
+  type BlockReport,
+  type Cell,
+  CHARGE,
+  CONSUME,
+  isImpossible,
+  type KernelName,
+  type LeaseTerms,
+  type Op,
+  PEEK,
+  type Plan,
+  type QuotaUnit,
+  REFUND,
+  RELEASE,
+  RENEW,
+  type ResolvedLimit,
+  receiptsOf,
+  STRIDE,
+  type Store,
+  type StoreRequest,
+  type StoreResult,
+} from './store.js'

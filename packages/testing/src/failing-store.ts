@@ -1,0 +1,85 @@
+import { memoryStore, SluiceError, type Store } from '@sluice/core'
+import type { Plan, StoreRequest, StoreResult } from '@sluice/core/store'
+
+/** A store that is away when a test says so. */
+export interface FailingStore extends Store {
+  /**
+   * From now on every operation fails as that of a store that cannot be reached.
+   *
+   * @param error what it fails with. @default SluiceError `STORE_UNAVAILABLE`, at which `onUnavailable` decides
+   */
+  fail(error?: unknown): void
+  /** From now on operations reach the store again, which has missed those in between. */
+  recover(): void
+  /** How many operations have failed so far. */
+  readonly failures: number
+}
+
+/**
+ * A store that fails on demand, as Redis does in an outage: operations reject, and are not made.
+ *
+ * @param store what works while it does not fail. @default a memory store
+ * @example
+ * const store = failingStore()
+ * app.use(rateLimit({ store, limit: 100, window: '1m', onUnavailable: 'deny' }))
+ * store.fail()
+ */
+export function failingStore(store: Store = memoryStore()): FailingStore {
+  return new Failing(store)
+}
+
+class Failing implements FailingStore {
+  readonly #store: Store
+  #error: { readonly thrown: unknown } | undefined
+  #failures = 0
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  get failures(): number {
+    return this.#failures
+  }
+
+  get clock(): (() => number) | undefined {
+    return this.#store.clock
+  }
+
+  fail(error: unknown = new SluiceError('STORE_UNAVAILABLE', 'failingStore: fails as the test asks for')): void {
+    this.#error = { thrown: error }
+  }
+
+  recover(): void {
+    this.#error = undefined
+  }
+
+  async #reach<T>(operation: () => T | Promise<T>): Promise<T> {
+    if (!this.#error) return operation()
+    this.#failures++
+    throw this.#error.thrown
+  }
+
+  decide(request: StoreRequest): Promise<StoreResult> {
+    return this.#reach(() => this.#store.decide(request))
+  }
+
+  reset(plan: Plan, identities: readonly string[]): Promise<void> {
+    return this.#reach(() => this.#store.reset(plan, identities))
+  }
+
+  block(policy: string, identity: string, forMs: number, reason: string): Promise<void> {
+    return this.#reach(() => this.#store.block(policy, identity, forMs, reason))
+  }
+
+  unblock(policy: string, identity: string): Promise<void> {
+    return this.#reach(() => this.#store.unblock(policy, identity))
+  }
+
+  async clear(): Promise<void> {
+    await this.#store.clear?.()
+  }
+
+  close(): Promise<void> {
+    return this.#store.close()
+  }
+}

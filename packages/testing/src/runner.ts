@@ -1,0 +1,8 @@
+/**
+ * What a contract needs of a test runner. That of Vitest, of Jest and of `node:test` will do. Failures are thrown as
+ * `AssertionError` of `node:assert`.
+ */
+export interface TestRunner {
+  readonly describe: (name: string, body: () => void) => unknown
+  readonly test: (name: string, body: () => Promise<void>) => unknown
+}

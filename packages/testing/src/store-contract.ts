@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict'
+import {
+  concurrency,
+  createLimiter,
+  fixedWindow,
+  gcra,
+  type Limit,
+  perHour,
+  perMinute,
+  type Store,
+  slidingLog,
+  slidingWindow,
+  tokenBucket,
+} from '@sluice/core'
+import { MIDNIGHT_MS, type TestClock, testClock } from './clock.js'
+import { freshKey } from './fresh-key.js'
+import type { TestRunner } from './runner.js'
+import { checkVector } from './vectors/check.js'
+import { VECTORS } from './vectors/vector.js'
+
+/** The store that a contract tries, and what runs the tests. */
+export interface StoreContractOptions extends TestRunner {
+  /** What tests call the store. */
+  readonly name: string
+  /**
+   * Makes a store whose time is what `clock` returns; called for each test, which closes it at its end. What earlier ones
+   * have left may be there: keys are new ones.
+   */
+  readonly make: (clock: () => number) => Store | Promise<Store>
+}
+
+/**
+ * Registers the tests that every store has to pass: the numbers of each algorithm, that limits are charged all or none,
+ * refunds, resets, permits and blocks.
+ *
+ * @example storeContract({ name: 'my store', make: (clock) => myStore({ clock }), describe, test })
+ */
+export function storeContract({ name, make, describe, test }: StoreContractOptions): void {
+  /** A test with a store and a clock of its own. */
+  const on = (title: string, body: (store: Store, clock: TestClock) => Promise<void>): void => {
+    test(title, async () => {
+      const clock = testClock(MIDNIGHT_MS)
+      const store = await make(clock)
+      try {
+        await body(store, clock)
+      } finally {
+        await store.close()
+      }
+    })
+  }
+
+  for (const [file, vectors] of Object.entries(VECTORS)) {
+    describe(`${file} on ${name}`, () => {
+      for (const vector of vectors) on(vector.title, (store, clock) => checkVector(vector, store, clock.set))
+    })
+  }
+
+  describe(`charges on ${name}`, () => {
+    on('of many at once exactly as many as fit are admitted, whatever their cost', async (store) => {
+      const limiter = createLimiter({ store, limits: [perMinute(100), perHour(90)] })
+      const key = freshKey()
+      const asked = Array.from({ length: 200 }, (_, i) => limiter.consume(key, { cost: 1 + (i % 3) }))
+      const admitted = (await Promise.all(asked)).filter(({ allowed }) => allowed)
+      assert.equal(
+        admitted.reduce((sum, { cost }) => sum + cost, 0),
+        90,
+      )
+    })
+
+    on('a refusal by one limit charges none of the others', async (store) => {
+      const limiter = createLimiter({
+        store,
+        limits: [slidingLog({ limit: 1, window: '1m' }), gcra({ limit: 9, window: '1h' })],
+      })
+      const key = freshKey()
+      const remaining = async () => (await limiter.peek(key)).limits.map((limit) => limit.remaining)
+      assert.equal((await limiter.consume(key)).allowed, true)
+      assert.equal((await limiter.consume(key)).allowed, false)
+      assert.deepEqual(await remaining(), [0, 8])
+    })
+
+    on('a peek changes nothing', async (store) => {
+      const limiter = createLimiter({ store, limit: 2, window: '1m' })
+      const key = freshKey()
+      for (let n = 0; n < 5; n++) assert.equal((await limiter.peek(key)).remaining, 2)
+    })
+
+    on(
+      'a client that waits as long as it is told gets through, and none that comes a millisecond earlier',
+      async (store, clock) => {
+        for (const [algorithm, limit] of Object.entries(ONE_OF_EACH)) {
+          const limiter = createLimiter({ store, limits: [limit] })
+          const key = freshKey()
+          clock.set(MIDNIGHT_MS + 1)
+          let verdict = await limiter.consume(key)
+          for (let n = 0; n < 20 && verdict.allowed; n++) verdict = await limiter.consume(key)
+          assert.equal(verdict.allowed, false, `${algorithm}: refused in the end`)
+          const { retryAfterMs = 0 } = verdict
+          clock.advance(retryAfterMs - 1)
+          assert.equal((await limiter.peek(key)).allowed, false, `${algorithm}: a millisecond early`)
+          clock.advance(1)
+          assert.equal((await limiter.consume(key)).allowed, true, `${algorithm}: after ${retryAfterMs} ms`)
+        }
+      },
+    )
+
+    on('a clock that steps back gives nothing away', async (store, clock) => {
+      for (const [algorithm, limit] of Object.entries(ONE_OF_EACH)) {
+        const limiter = createLimiter({ store, limits: [limit] })
+        const key = freshKey()
+        clock.set(MIDNIGHT_MS + 3_600_000)
+        const { remaining } = await limiter.consume(key)
+        clock.advance(-5000)
+        assert((await limiter.peek(key)).remaining <= remaining, algorithm)
+      }
+    })
+  })
+
+  describe(`refunds and resets on ${name}`, () => {
+    for (const [algorithm, limit] of Object.entries(ONE_OF_EACH)) {
+      on(`a refund gives back what was charged, once: ${algorithm}`, async (store) => {
+        const limiter = createLimiter({ store, limits: [limit] })
+        const key = freshKey()
+        const { remaining } = await limiter.peek(key)
+        const verdict = await limiter.consume(key, { cost: 2 })
+        assert.equal((await limiter.peek(key)).remaining, remaining - 2)
+        assert.equal(await limiter.refund(key, verdict), true)
+        assert.equal(await limiter.refund(key, verdict), false)
+        assert.equal((await limiter.peek(key)).remaining, remaining)
+      })
+
+      on(`a refund of what has long lapsed gives nothing and fails nothing: ${algorithm}`, async (store, clock) => {
+        const limiter = createLimiter({ store, limits: [limit] })
+        const key = freshKey()
+        const { remaining } = await limiter.peek(key)
+        const verdict = await limiter.consume(key)
+        clock.advance('1d')
+        await limiter.refund(key, verdict)
+        assert.equal((await limiter.peek(key)).remaining, remaining)
+      })
+
+      on(
+        `a reset forgets one key, and none of what was charged before is given back after: ${algorithm}`,
+        async (store) => {
+          const limiter = createLimiter({ store, limits: [limit] })
+          const [key, other] = [freshKey(), freshKey()]
+          const before = await limiter.consume(key, { cost: 2 })
+          await limiter.consume(other)
+          await limiter.reset(key)
+          assert.equal((await limiter.peek(key)).resetAfterMs, 0)
+          assert.notEqual((await limiter.peek(other)).resetAfterMs, 0)
+          const since = await limiter.consume(key)
+          await limiter.refund(key, before)
+          assert.equal((await limiter.peek(key)).remaining, since.remaining)
+        },
+      )
+    }
+  })
+
+  describe(`permits on ${name}`, () => {
+    on('are released, renewed, and lapse', async (store, clock) => {
+      const limiter = createLimiter({ store, limits: [concurrency({ limit: 2, ttl: '10s' })] })
+      const key = freshKey()
+      const [one, other] = [await limiter.consume(key), await limiter.consume(key)]
+      assert.equal((await limiter.consume(key)).allowed, false)
+      await limiter.release(one)
+      assert.equal((await limiter.peek(key)).remaining, 1)
+      clock.advance('9s')
+      await limiter.renew(other)
+      clock.advance('9s')
+      assert.equal((await limiter.peek(key)).remaining, 1)
+      clock.advance('1s')
+      assert.equal((await limiter.peek(key)).remaining, 2)
+    })
+  })
+
+  describe(`blocks on ${name}`, () => {
+    on('refuse until their exact end, charge nothing, and are not extended by hits', async (store, clock) => {
+      const policy = freshKey()
+      const limiter = createLimiter({ name: policy, store, limit: 5, window: '1m' })
+      const elsewhere = createLimiter({ name: `${policy}-2`, store, limit: 5, window: '1m' })
+      const key = freshKey()
+      const reason = 'scraping, "again"\n'
+      await limiter.block(key, { for: '10m', reason })
+      for (const ms of [0, 1, 300_000, 599_999]) {
+        clock.set(MIDNIGHT_MS + ms)
+        const { allowed, retryAfterMs, block } = await limiter.consume(key)
+        assert.deepEqual(
+          { allowed, retryAfterMs, block: { ...block } },
+          {
+            allowed: false,
+            retryAfterMs: 600_000 - ms,
+            block: { reason, remainingMs: 600_000 - ms },
+          },
+        )
+      }
+      assert.equal((await elsewhere.peek(key)).allowed, true, 'limiters of another name do not know it')
+      clock.set(MIDNIGHT_MS + 600_000)
+      assert.equal((await limiter.consume(key)).remaining, 4)
+    })
+
+    on('are lifted, replaced by the next, and outlive a reset', async (store) => {
+      const limiter = createLimiter({ name: freshKey(), store, limit: 5, window: '1m' })
+      const key = freshKey()
+      await limiter.block(key, { for: '1h' })
+      await limiter.block(key, { for: '1m', reason: 'second' })
+      assert.equal((await limiter.peek(key)).block?.reason, 'second')
+      await limiter.reset(key)
+      assert.equal((await limiter.peek(key)).reason, 'blocked')
+      await limiter.unblock(key)
+      assert.equal((await limiter.consume(key)).allowed, true)
+      // Lifting what is not there is no error.
+      await limiter.unblock(key)
+    })
+  })
+}
+
+/** Limits of some units over a minute, of each algorithm that charges over time. */
+const ONE_OF_EACH: Readonly<Record<string, Limit<string>>> = {
+  'sliding log': slidingLog({ limit: 4, window: '1m' }),
+  'fixed window': fixedWindow({ limit: 4, window: '1m' }),
+  'fixed window from the first request': fixedWindow({ limit: 4, window: '1m', anchor: 'first-request' }),
+  'sliding window': slidingWindow({ limit: 4, window: '1m', segments: 4 }),
+  'strict sliding window': slidingWindow({ limit: 4, window: '1m', segments: 4, edge: 'strict' }),
+  gcra: gcra({ limit: 4, window: '1m', burst: 4 }),
+  'token bucket': tokenBucket({ capacity: 4, refill: 4, every: '1m' }),
+  'token bucket by interval': tokenBucket({ capacity: 4, refill: 4, every: '1m', style: 'interval' }),
+}
