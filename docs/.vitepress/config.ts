@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitepress'
+import { checkboxes } from './checkboxes.js'
 import { linksOfRepository } from './links.js'
 import { NO_PAGES, PAGES, SIDEBAR } from './pages.js'
 
@@ -38,7 +39,10 @@ export default defineConfig({
   // No picture, and no request for one.
   head: [['link', { rel: 'icon', href: 'data:,' }]],
   markdown: {
-    config: (md) => linksOfRepository(md, ROOT, REPOSITORY),
+    config: (md) => {
+      linksOfRepository(md, ROOT, REPOSITORY)
+      checkboxes(md)
+    },
     anchor: { slugify },
   },
   vite: {
