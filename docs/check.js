@@ -1,5 +1,5 @@
-// Checks the built site in a real browser: `npm run docs:build`, then `npm run docs:check`. With a folder as an argument it
-// also keeps pictures of every page there.
+// Checks the built site in a real browser: `npm run docs:check`. With a folder as an argument (`node docs/check.js
+// folder`) it also keeps pictures of every page there.
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { extname, join } from 'node:path'
