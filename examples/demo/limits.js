@@ -19,38 +19,44 @@ export const BUSY_MS = 2000
  * @param {string} server
  * @param {import('@sluice/core').Store} store
  */
-export const limitsFor = (server, store) => ({
-  limited: { name: `${server}-limited`, store, limit: 5, window: '10s' },
-  several: { name: `${server}-several`, store, limits: [perSecond(2), perMinute(10)] },
-  costly: { name: `${server}-costly`, store, limit: 20, window: '1m' },
-  together: { name: 'together', store, limit: 10, window: '10s', key: everyone() },
-  // Two at once, then one every 5 s: a delay rather than a refusal, up to 20 s.
-  slow: { name: `${server}-slow`, store, limits: [gcra({ limit: 2, window: '10s' })], respond: delay({ max: '20s' }) },
-  queued: {
-    name: `${server}-queue`,
-    store,
-    limits: [perSecond(2)],
-    key: everyone(),
-    respond: queue({ maxWait: '30s', priority: isPaying }),
-  },
-  // A limit of nothing, so that every download is over it and slowed down.
-  slowed: {
-    name: `${server}-download`,
-    store,
-    limits: [perSecond(0)],
-    headers: /** @type {const} */ (false),
-    respond: throttle({ after: 256 * KIB, bytesPerSecond: 256 * KIB }),
-  },
-  busy: { name: `${server}-busy`, store, limits: [concurrency({ limit: 2 })], key: everyone() },
-  reported: { name: `${server}-reported`, store, limit: 2, window: '10s', mode: /** @type {const} */ ('report') },
-  login: {
-    name: `${server}-login`,
-    store,
-    limit: 2,
-    window: '10s',
-    respond: shadow({ body: loginAnswer }),
-  },
-})
+export const limitsFor = (server, store) =>
+  /** @type {const} */ ({
+    limited: { name: `${server}-limited`, store, limit: 5, window: '10s' },
+    several: { name: `${server}-several`, store, limits: [perSecond(2), perMinute(10)] },
+    costly: { name: `${server}-costly`, store, limit: 20, window: '1m' },
+    together: { name: 'together', store, limit: 10, window: '10s', key: everyone() },
+    // Two at once, then one every 5 s: a delay rather than a refusal, up to 20 s.
+    slow: {
+      name: `${server}-slow`,
+      store,
+      limits: [gcra({ limit: 2, window: '10s' })],
+      respond: delay({ max: '20s' }),
+    },
+    queued: {
+      name: `${server}-queue`,
+      store,
+      limits: [perSecond(2)],
+      key: everyone(),
+      respond: queue({ maxWait: '30s', priority: isPaying }),
+    },
+    // A limit of nothing, so that every download is over it and slowed down.
+    slowed: {
+      name: `${server}-download`,
+      store,
+      limits: [perSecond(0)],
+      headers: /** @type {const} */ (false),
+      respond: throttle({ after: 256 * KIB, bytesPerSecond: 256 * KIB }),
+    },
+    busy: { name: `${server}-busy`, store, limits: [concurrency({ limit: 2 })], key: everyone() },
+    reported: { name: `${server}-reported`, store, limit: 2, window: '10s', mode: 'report' },
+    login: {
+      name: `${server}-login`,
+      store,
+      limit: 2,
+      window: '10s',
+      respond: shadow({ body: loginAnswer }),
+    },
+  })
 
 /** Keys of paying customers, as a database would have them. */
 const PAYING = new Set(['gold'])
