@@ -66,7 +66,8 @@ for (const path of paths) {
   await page.setViewportSize({ width: WIDTHS[0], height: 800 })
   await page.goto(origin + path, { waitUntil: 'load' })
   await page.waitForSelector('.VPDoc, .VPHome')
-  for (const width of WIDTHS) {
+  // There are many pages of the API, all of one make: the narrow width will do.
+  for (const width of path.startsWith('/api/') ? WIDTHS.slice(0, 1) : WIDTHS) {
     await page.setViewportSize({ width, height: 800 })
     const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
     if (over > 0) problem(`${over} px too wide at ${width} px`)
