@@ -1,10 +1,14 @@
 import { fileURLToPath } from 'node:url'
-import { configDefaults, defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig, type TestProjectConfiguration } from 'vitest/config'
 
 /** What users meet: `npm test` tries it on what is built, as they install it. */
 const OF_USERS = ['contract', 'http', 'packages', 'redis/contract', 'redis/http', 'redis/processes']
 /** What needs nothing but Node. */
 const QUICK = ['unit', 'contract', 'http']
+/** Files of these share their worker with others, in `quick` alone: half of its time would go to loading the same again. */
+const SHARING = ['contract', 'http']
+/** But for those that count what the whole process does. */
+const ALONE = ['http/clients.test.ts']
 
 /** Which files run, on what, by SLUICE_TEST. Without it: all, or those that the command line names, on the source. */
 const SETS: Record<string, { built: boolean; folders?: string[]; without?: string[] }> = {
@@ -24,12 +28,27 @@ const filesIn = (folder: string) => `${folder}/**/*.test.ts`
 // Tests of the tools that build the packages.
 const TOOLS = '../tools/*/test/**/*.test.ts'
 
+const sharing: TestProjectConfiguration = {
+  extends: true,
+  test: {
+    name: 'sharing',
+    include: SHARING.map(filesIn),
+    exclude: [...configDefaults.exclude, ...ALONE],
+    isolate: false,
+  },
+}
+const alone: TestProjectConfiguration = {
+  extends: true,
+  test: { name: 'alone', include: [...QUICK.filter((folder) => !SHARING.includes(folder)).map(filesIn), ...ALONE] },
+}
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
     include: set.folders?.map(filesIn) ?? ['**/*.test.ts', TOOLS],
     exclude: [...configDefaults.exclude, ...(set.without ?? []).map(filesIn)],
+    ...(name === 'quick' && { projects: [sharing, alone] }),
     // Many tests wait for most of their time, so that two cores do for three.
     maxWorkers: 3,
     // Only what hangs takes so long, also on a machine that does many other things at once.
