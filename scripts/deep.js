@@ -13,6 +13,8 @@ const PARTS = {
   mutants: npmRun('mutate'),
   chaos: npmRun('chaos'),
   fuzz: npmRun('fuzz'),
+  // Needs a Chromium, such as Debian's.
+  docs: npmRun('docs:check'),
 }
 
 await whenStarted(import.meta.url, async () => {

@@ -7,10 +7,10 @@ import { freePort } from '../../../scripts/lib/ports.js'
 import { type Program, startExample } from '../examples/program.js'
 import { fencesOf } from './markdown.js'
 
-const README = readFileSync(fileURLToPath(new URL('../../../README.md', import.meta.url)), 'utf8')
+const EXAMPLES = readFileSync(fileURLToPath(new URL('../../../docs/examples.md', import.meta.url)), 'utf8')
 
 /** Commands of the demo's section, each with what the line below it says that it prints. */
-const commands = fencesOf(README)
+const commands = fencesOf(EXAMPLES)
   .filter(({ language, text }) => language === 'sh' && /^curl|; do curl/m.test(text))
   .flatMap(({ text }) => [...text.matchAll(/^([^#\n].*)\n# → (.*)$/gm)])
   .map(([, command = '', output = '']) => ({ command, output }))
@@ -27,9 +27,9 @@ async function startDemo(): Promise<{ demo: Program; first: number }> {
   }
 }
 
-test('the commands that README shows for the demo print what it says', async () => {
+test('the commands that examples.md shows for the demo print what it says', async () => {
   // Every curl line of the section, not only those that happen to be followed by their output.
-  expect(commands.length).toBe(README.match(/^(curl|for .*; do curl).*$/gm)?.length)
+  expect(commands.length).toBe(EXAMPLES.match(/^(curl|for .*; do curl).*$/gm)?.length)
   expect(commands.length).toBeGreaterThan(0)
   const { demo, first } = await startDemo()
   try {

@@ -1,17 +1,12 @@
 import { expect, test } from 'vitest'
-import { blocksOf, fencesOf } from './markdown.js'
+import { blocksOf, fencesOf, sidecarsOf } from './markdown.js'
 import { hasDecorators, programOf } from './program.js'
 
 const TEXT = `
-<!-- before
-const x = 1
--->
-\`\`\`ts
+\`\`\`ts name=sum
 x + 1 // → 2
 \`\`\`
-<!-- after
-void x
--->
+
 \`\`\`http
 HTTP/1.1 200 OK
 \`\`\`
@@ -23,23 +18,47 @@ fail() // throws "no \\"x\\""
 \`\`\`
 `
 
-test('a block comes with what stands right above and below it, and the messages that follow', () => {
-  expect(blocksOf('a.md', TEXT)).toEqual([
+const SIDECARS = `
+# a.md
+
+## sum
+
+\`\`\`ts before
+const x = 1
+\`\`\`
+
+\`\`\`ts after
+void x
+\`\`\`
+`
+
+test('a block comes with its sidecar, and the messages that follow', () => {
+  expect(blocksOf('a.md', TEXT, sidecarsOf('beside/a.md', SIDECARS))).toEqual([
     {
-      where: 'a.md:5',
+      where: 'a.md:2',
+      name: 'sum',
       language: 'ts',
       code: 'x + 1 // → 2\n',
       before: 'const x = 1\n',
       after: 'void x\n',
       shown: ['HTTP/1.1 200 OK\n'],
     },
-    { where: 'a.md:17', language: 'js', code: 'fail() // throws "no \\"x\\""\n', before: '', after: '', shown: [] },
+    {
+      where: 'a.md:12',
+      name: '',
+      language: 'js',
+      code: 'fail() // throws "no \\"x\\""\n',
+      before: '',
+      after: '',
+      shown: [],
+    },
   ])
   expect(fencesOf(TEXT).map(({ language }) => language)).toEqual(['ts', 'http', 'sh', 'js'])
 })
 
 test('what a block says about its own lines is checked', () => {
-  const [first, second] = blocksOf('a.md', TEXT).map((block) => programOf(block, 'support'))
+  const blocks = blocksOf('a.md', TEXT, sidecarsOf('beside/a.md', SIDECARS))
+  const [first, second] = blocks.map((block) => programOf(block, 'support'))
   expect(first).toContain('const x = 1\n\nexpect(x + 1).toEqual(2)\n')
   expect(second).toContain('await expect((async () => { fail() })()).rejects.toThrow("no \\"x\\"")')
 })
@@ -50,10 +69,12 @@ test('a block with decorators is told from one that only has an @ in it', () => 
 })
 
 test.each([
-  ['```ts\n1', /no end/],
-  ['<!-- before\n1\n-->\n\n```ts\n1\n```\n', /not right above a block/],
-  ['```ts\n1\n```\n\n<!-- after\n1\n-->\n', /not right below a block/],
-  ['```http\nHTTP/1.1 200 OK\n```\n', /no block sends/],
-])('a document that means nothing is refused: %j', (text, message) => {
-  expect(() => blocksOf('a.md', text)).toThrow(message)
+  ['```ts\n1', '', /no end/],
+  ['```ts name=a\n1\n```\n```ts name=a\n1\n```\n', '', /second block is named a/],
+  ['```ts named=a\n1\n```\n', '', /expected name=/],
+  ['```ts\n1\n```\n', '## a\n```ts after\n1\n```\n', /a sidecar for no block: a/],
+  ['```ts name=a\n1\n```\n', '## a\n```ts later\n1\n```\n', /expected before or after/],
+  ['```http\nHTTP/1.1 200 OK\n```\n', '', /no block sends/],
+])('a document that means nothing is refused: %j beside %j', (text, sidecars, message) => {
+  expect(() => blocksOf('a.md', text, sidecarsOf('beside/a.md', sidecars))).toThrow(message)
 })

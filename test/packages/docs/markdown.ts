@@ -1,12 +1,14 @@
-/** A code block of a document, with what the document says for its test alone. */
+/** A code block of a document, with what its sidecar adds for the test alone. */
 export interface Block {
   /** Such as `README.md:42`. */
   readonly where: string
+  /** By which its sidecar finds it: `name=…` in the fence's info string; empty where it needs none. */
+  readonly name: string
   readonly language: 'ts' | 'js'
   readonly code: string
   /** Code that runs before it: what a reader is expected to have already. */
   readonly before: string
-  /** Code that runs after it: what it is expected to do. */
+  /** Code that runs after it: what the block is expected to do. */
   readonly after: string
   /** HTTP messages shown below it, up to the next code block. */
   readonly shown: readonly string[]
@@ -15,69 +17,77 @@ export interface Block {
 export interface Fence {
   readonly line: number
   readonly language: string
+  /** What follows the language in the info string. */
+  readonly info: string
   readonly text: string
 }
 
-type Piece = Fence & { readonly kind: 'fence' | 'before' | 'after' }
+/** The code around one block. */
+export interface Sidecar {
+  before: string
+  after: string
+}
 
 /**
- * The `ts` and `js` blocks of a Markdown document, in order. An HTML comment `before` right above a block and one
- * `after` below it hold code for its test, which readers do not see.
+ * The `ts` and `js` blocks of a Markdown document, in order, each with what `sidecars` has under its name.
+ * Throws for a name that two blocks have, and for a sidecar without a block.
  */
-export function blocksOf(name: string, text: string): Block[] {
-  const pieces = piecesOf(text)
+export function blocksOf(document: string, text: string, sidecars: ReadonlyMap<string, Sidecar> = new Map()): Block[] {
   const blocks: (Block & { shown: string[] })[] = []
-  let before = ''
-  for (const [i, { kind, line, language, text }] of pieces.entries()) {
-    const last = blocks.at(-1)
-    if (kind === 'before') {
-      if (pieces[i + 1]?.line !== line + lengthOf(text)) throw new Error(`${name}:${line}: not right above a block`)
-      before = text
-    } else if (kind === 'after') {
-      const above = pieces[i - 1]
-      if (!last || !above || line !== above.line + lengthOf(above.text)) {
-        throw new Error(`${name}:${line}: not right below a block`)
+  const left = new Map(sidecars)
+  for (const { line, language, info, text: code } of fencesOf(text)) {
+    const where = `${document}:${line}`
+    if (language === 'ts' || language === 'js') {
+      const name = /^name=([\w-]+)$/.exec(info)?.[1] ?? ''
+      if (info !== '' && name === '') throw new Error(`${where}: expected name=… after the language, got ${info}`)
+      if (name !== '' && blocks.some((block) => block.name === name)) {
+        throw new Error(`${where}: a second block is named ${name}`)
       }
-      blocks[blocks.length - 1] = { ...last, after: last.after + text }
-    } else if (language === 'ts' || language === 'js') {
-      blocks.push({ where: `${name}:${line}`, language, code: text, before, after: '', shown: [] })
-      before = ''
+      const { before, after } = left.get(name) ?? { before: '', after: '' }
+      left.delete(name)
+      blocks.push({ where, name, language, code, before, after, shown: [] })
     } else if (language === 'http') {
-      if (!last) throw new Error(`${name}:${line}: an HTTP message that no block sends`)
-      last.shown.push(text)
+      const last = blocks.at(-1)
+      if (!last) throw new Error(`${where}: an HTTP message that no block sends`)
+      last.shown.push(code)
     }
   }
+  if (left.size > 0) throw new Error(`${document}: a sidecar for no block: ${[...left.keys()].join(', ')}`)
   return blocks
 }
 
-/** Lines of a piece, with those that open and close it. */
-const lengthOf = (text: string) => text.split('\n').length + 1
+/** A sidecar file: a heading `## name` per block, and below it a fence `ts before`, one `ts after`, or both. */
+export function sidecarsOf(file: string, text: string): Map<string, Sidecar> {
+  const sidecars = new Map<string, Sidecar>()
+  const headings = [...text.matchAll(/^## ([\w-]+)$/gm)]
+  for (const [i, heading] of headings.entries()) {
+    const name = heading[1] as string
+    if (sidecars.has(name)) throw new Error(`${file}: two sidecars named ${name}`)
+    const sidecar: Sidecar = { before: '', after: '' }
+    for (const { info, text: code } of fencesOf(text.slice(heading.index, headings[i + 1]?.index))) {
+      if (info !== 'before' && info !== 'after')
+        throw new Error(`${file}: ${name}: expected before or after, got ${info}`)
+      sidecar[info] = code
+    }
+    sidecars.set(name, sidecar)
+  }
+  return sidecars
+}
 
 /** Every fenced block of a document, whatever its language. */
 export function fencesOf(text: string): Fence[] {
-  return piecesOf(text).filter(({ kind }) => kind === 'fence')
-}
-
-function piecesOf(text: string): Piece[] {
-  const pieces: Piece[] = []
+  const fences: Fence[] = []
   const lines = text.split('\n')
   for (let i = 0; i < lines.length; i++) {
-    const start = i
-    const [, indent = '', language] = /^( *)```(\S*)/.exec(lines[i] as string) ?? []
-    const [, kind] = /^<!-- (before|after)$/.exec(lines[i] as string) ?? []
-    if (language === undefined && kind === undefined) continue
-    const end = kind ? '-->' : `${indent}\`\`\``
+    const line = i + 1
+    const [, indent = '', language, info = ''] = /^( *)```(\S*) *(.*)$/.exec(lines[i] as string) ?? []
+    if (language === undefined) continue
     const body: string[] = []
-    for (i++; lines[i] !== end; i++) {
-      if (i >= lines.length) throw new Error(`line ${start + 1}: no end to this block`)
+    for (i++; lines[i] !== `${indent}\`\`\``; i++) {
+      if (i >= lines.length) throw new Error(`line ${line}: no end to this block`)
       body.push((lines[i] as string).slice(indent.length))
     }
-    pieces.push({
-      kind: (kind as 'before' | 'after' | undefined) ?? 'fence',
-      line: start + 1,
-      language: language ?? '',
-      text: `${body.join('\n')}\n`,
-    })
+    fences.push({ line, language, info, text: `${body.join('\n')}\n` })
   }
-  return pieces
+  return fences
 }

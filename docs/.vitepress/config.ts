@@ -1,0 +1,72 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitepress'
+import { checkboxes } from './checkboxes.js'
+import { linksOfRepository } from './links.js'
+import { NO_PAGES, PAGES, SIDEBAR } from './pages.js'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Where the sources can be read; links to them are plain text until there is such an address. */
+const REPOSITORY: string | undefined = undefined
+
+/** What TypeDoc has written: `npm run docs` and `npm run docs:build` have it do so first. */
+const apiSidebar = fileURLToPath(new URL('../api/typedoc-sidebar.json', import.meta.url))
+const api = existsSync(apiSidebar) ? JSON.parse(readFileSync(apiSidebar, 'utf8').replaceAll('.md"', '"')) : []
+
+/** As GitHub does, and as links in the Markdown and in warnings expect. */
+function slugify(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\w\- ]/g, '')
+    .replaceAll(' ', '-')
+}
+
+/** Pages beyond docs/ find no Vue from where they are. */
+const vue = dirname(createRequire(import.meta.url).resolve('vue/package.json'))
+
+export default defineConfig({
+  title: 'Sluice',
+  description: 'Rate limiting and abuse control for Node servers',
+  lang: 'en',
+  srcDir: '..',
+  srcExclude: NO_PAGES,
+  rewrites: PAGES,
+  cleanUrls: true,
+  lastUpdated: false,
+  // No picture, and no request for one.
+  head: [['link', { rel: 'icon', href: 'data:,' }]],
+  markdown: {
+    config: (md) => {
+      linksOfRepository(md, ROOT, REPOSITORY)
+      checkboxes(md)
+    },
+    anchor: { slugify },
+  },
+  vite: {
+    resolve: {
+      alias: [
+        { find: /^vue\/server-renderer$/, replacement: join(vue, 'server-renderer/index.mjs') },
+        { find: /^vue$/, replacement: join(vue, 'dist/vue.runtime.esm-bundler.js') },
+      ],
+    },
+    build: { chunkSizeWarningLimit: 2000 },
+  },
+  themeConfig: {
+    search: { provider: 'local' },
+    outline: [2, 3],
+    sidebar: {
+      '/': SIDEBAR,
+      '/api/': [
+        { text: 'API', items: api },
+        { text: 'Documentation', link: '/' },
+      ],
+    },
+    nav: [
+      { text: 'Documentation', link: '/' },
+      { text: 'API', link: '/api/' },
+    ],
+  },
+})

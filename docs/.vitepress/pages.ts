@@ -1,0 +1,94 @@
+/** Where the pages are: sources by their paths in the repository, and what the site calls them. */
+export const PAGES: Readonly<Record<string, string>> = {
+  'docs/api/:rest(.*)': 'api/:rest',
+  'docs/:page': ':page',
+  'SECURITY.md': 'security.md',
+  'bench/results.md': 'benchmarks.md',
+  'bench/what-is-left.md': 'benchmarks-missed.md',
+}
+
+/** Markdown of the repository that is no page. */
+export const NO_PAGES = [
+  '*/README.md',
+  'README.md',
+  'CHANGELOG.md',
+  'CODE_OF_CONDUCT.md',
+  'CONTRIBUTING.md',
+  'ARCHITECTURE.md',
+  '.*/**',
+  'etc/**',
+  'examples/**',
+  'lua/**',
+  'packages/**',
+  'scripts/**',
+  'test/**',
+  'tools/**',
+]
+
+const page = (text: string, link: string) => ({ text, link })
+
+/** The navigation, in the order of the index. */
+export const SIDEBAR = [
+  {
+    text: 'Start',
+    items: [
+      page('Express', '/express'),
+      page('Koa', '/koa'),
+      page('Fastify', '/fastify'),
+      page('Without HTTP', '/without-http'),
+      page('Examples and demo', '/examples'),
+    ],
+  },
+  {
+    text: 'Tasks',
+    items: [
+      page('Choosing an algorithm', '/choosing-an-algorithm'),
+      page('Keys and proxies', '/keys-and-proxies'),
+      page('Responses and headers', '/responses-and-headers'),
+      page('Login protection', '/login-protection'),
+      page('API plans and costs', '/api-plans'),
+      page('Queues and shaping', '/queues-and-shaping'),
+      page('Shadow bans', '/shadow-bans'),
+      page('Counting by outcome', '/counting-by-outcome'),
+    ],
+  },
+  {
+    text: 'Production',
+    items: [
+      page('Production checklist', '/production-checklist'),
+      page('Redis', '/redis'),
+      page('Looking over Redis', '/doctor'),
+      page('Leases', '/leases'),
+      page('When Redis fails', '/when-redis-fails'),
+      page('Operations', '/operations'),
+      page('Testing your app', '/testing'),
+      page('Security', '/security'),
+    ],
+  },
+  {
+    text: 'Reference',
+    items: [
+      page('Options', '/options'),
+      page('Errors and warnings', '/errors'),
+      page('Guarantees', '/guarantees'),
+      page('Limits of this version', '/limitations'),
+      page('Module systems', '/module-systems'),
+      page('Benchmarks', '/benchmarks'),
+      page('API', '/api/'),
+    ],
+  },
+  {
+    text: 'Migrating from',
+    items: [
+      page('express-rate-limit', '/migrating-from-express-rate-limit'),
+      page('@fastify/rate-limit', '/migrating-from-fastify-rate-limit'),
+      page('koa-ratelimit', '/migrating-from-koa-ratelimit'),
+      page('rate-limiter-flexible', '/migrating-from-rate-limiter-flexible'),
+      page('Others', '/migrating-from-others'),
+    ],
+  },
+  {
+    text: 'Extending',
+    items: [page('Writing an adapter', '/writing-an-adapter'), page('Writing a store', '/writing-a-store')],
+  },
+]

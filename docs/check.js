@@ -1,0 +1,120 @@
+// Checks the built site in a real browser: `npm run docs:check`. With a folder as an argument (`node docs/check.js
+// folder`) it also keeps pictures of every page there.
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { extname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { chromium } from 'playwright-core'
+
+const DIST = fileURLToPath(new URL('.vitepress/dist/', import.meta.url))
+const TYPES = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+  '.json': 'application/json',
+  '.woff2': 'font/woff2',
+}
+const WIDTHS = [360, 1280]
+const BROWSERS = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+
+const pictures = process.argv[2]
+const problems = []
+const executablePath = BROWSERS.find((path) => path && existsSync(path))
+if (!executablePath) throw new Error('no Chromium: apt-get install chromium, or set CHROMIUM')
+if (!existsSync(join(DIST, 'index.html'))) throw new Error('no site: npm run docs:build')
+if (pictures) mkdirSync(pictures, { recursive: true })
+
+/** The file of a URL, as a static host with clean URLs finds it. */
+function fileOf(path) {
+  const names = [path, `${path}.html`, join(path, 'index.html')].map((name) => join(DIST, name))
+  return names.find((name) => existsSync(name) && statSync(name).isFile())
+}
+
+const server = createServer((request, response) => {
+  const file = fileOf(decodeURIComponent(new URL(request.url, 'http://site').pathname))
+  response.writeHead(file ? 200 : 404, { 'content-type': TYPES[extname(file ?? '')] ?? 'application/octet-stream' })
+  response.end(file && readFileSync(file))
+})
+await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+const origin = `http://127.0.0.1:${server.address().port}`
+
+const paths = readdirSync(DIST, { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.html') && name !== '404.html')
+  .map((name) => `/${name.replace(/(^|\/)index\.html$/, '$1').replace(/\.html$/, '')}`)
+  .sort()
+
+const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+const context = await browser.newContext()
+const page = await context.newPage()
+let at = ''
+const problem = (what) => problems.push(`${at}: ${what}`)
+page.on('console', (message) => message.type() === 'error' && problem(`console: ${message.text()}`))
+page.on('pageerror', (error) => problem(`error: ${error.message}`))
+page.on(
+  'request',
+  (request) =>
+    request.url().startsWith('http') && !request.url().startsWith(origin) && problem(`asks ${request.url()}`),
+)
+page.on('response', (response) => response.status() >= 400 && problem(`${response.status()} for ${response.url()}`))
+
+/** Links within the site, by the page that they are on; and the anchors of each page. */
+const links = []
+const anchors = new Map()
+for (const path of paths) {
+  at = path
+  await page.setViewportSize({ width: WIDTHS[0], height: 800 })
+  await page.goto(origin + path, { waitUntil: 'load' })
+  await page.waitForSelector('.VPDoc, .VPHome')
+  // There are many pages of the API, all of one make: the narrow width will do.
+  for (const width of path.startsWith('/api/') ? WIDTHS.slice(0, 1) : WIDTHS) {
+    await page.setViewportSize({ width, height: 800 })
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+    if (over > 0) problem(`${over} px too wide at ${width} px`)
+    if (pictures && !path.startsWith('/api/')) {
+      await page.screenshot({ path: join(pictures, `${path.replaceAll('/', '_')}-${width}.png`), fullPage: true })
+    }
+  }
+  const found = await page.evaluate(() => ({
+    hrefs: [...document.querySelectorAll('a[href]')].map((a) => a.href),
+    ids: [...document.querySelectorAll('[id]')].map(({ id }) => id),
+  }))
+  anchors.set(path, new Set(found.ids))
+  for (const href of new Set(found.hrefs)) links.push({ path, href })
+}
+for (const { path, href } of links) {
+  at = path
+  const url = new URL(href)
+  if (url.origin !== origin) continue
+  const ids = anchors.get(url.pathname)
+  if (!ids) problem(`dead link to ${url.pathname}`)
+  else if (url.hash && !ids.has(decodeURIComponent(url.hash.slice(1))))
+    problem(`dead anchor ${url.pathname}${url.hash}`)
+}
+
+at = 'search'
+await page.goto(`${origin}/express`)
+await page.keyboard.press('Control+k')
+await page.fill('.VPLocalSearchBox input', 'IPv6')
+await page
+  .waitForSelector('.VPLocalSearchBox .result', { timeout: 20_000 })
+  .catch(() => problem('finds nothing for IPv6'))
+const results = await page.$$eval('.VPLocalSearchBox .result', (all) =>
+  all.map((result) => result.getAttribute('href') ?? ''),
+)
+if (!results.some((href) => href.includes('/keys-and-proxies'))) problem(`IPv6 found at ${results.join(', ')}`)
+if (pictures) await page.screenshot({ path: join(pictures, 'search.png') })
+
+at = 'dark mode'
+await page.goto(`${origin}/express`)
+await page.click('.VPNavBar .VPSwitchAppearance')
+if (!(await page.evaluate(() => document.documentElement.classList.contains('dark')))) problem('does not switch')
+if (pictures) await page.screenshot({ path: join(pictures, 'dark.png') })
+
+await browser.close()
+server.close()
+for (const line of new Set(problems)) console.error(line)
+console.log(
+  `${paths.length} pages, ${links.length} links, ${results.length} results for IPv6, ${new Set(problems).size} problems`,
+)
+process.exitCode = problems.length > 0 ? 1 : 0

@@ -1,0 +1,98 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+
+const DOCS = fileURLToPath(new URL('../../../docs/', import.meta.url))
+const require = createRequire(import.meta.url)
+
+const pages = new Map(
+  readdirSync(DOCS)
+    .filter((name) => name.startsWith('migrating-from-'))
+    .map((name) => [name, readFileSync(join(DOCS, name), 'utf8')]),
+)
+
+/** What the tables of a page name in their first column, and in their headings of options with their own types. */
+function named(page: string): Set<string> {
+  const rows = (pages.get(page) ?? '').split('\n').filter((line) => line.startsWith('|'))
+  return new Set(
+    rows.flatMap((row) => [...(row.split('|')[1] ?? '').matchAll(/`(\w+)[^`]*`/g)].map(([, name = '']) => name)),
+  )
+}
+
+/** A file of the package as it is installed. */
+function fileOf(name: string, path: string): string {
+  let folder = dirname(require.resolve(name))
+  while (!readdirSync(folder).includes('package.json')) folder = dirname(folder)
+  return readFileSync(join(folder, path), 'utf8')
+}
+
+/** The names of a type's members, which stand at one depth in its body. */
+function membersOf(types: string, declaration: RegExp, indent: string): string[] {
+  const bodies = [...types.matchAll(declaration)].map(
+    ({ index }) => types.slice(index).split(new RegExp(`\\n${indent.slice(1)}}|\\n}`))[0] ?? '',
+  )
+  return bodies.flatMap((body) =>
+    [...body.matchAll(new RegExp(`^${indent}(?:readonly )?(\\w+)\\??:`, 'gm'))].map(([, name = '']) => name),
+  )
+}
+
+const PEERS = [
+  {
+    page: 'migrating-from-express-rate-limit.md',
+    options: membersOf(fileOf('express-rate-limit', 'dist/index.d.ts'), /^export type Options = \{/gm, '\t'),
+    least: 20,
+  },
+  {
+    page: 'migrating-from-express-rate-limit.md',
+    options: membersOf(
+      fileOf('rate-limit-redis', 'dist/index.d.ts'),
+      /^type (Common|Single|Cluster)Options = /gm,
+      '    ',
+    ),
+    least: 3,
+  },
+  {
+    page: 'migrating-from-fastify-rate-limit.md',
+    options: membersOf(
+      fileOf('@fastify/rate-limit', 'types/index.d.ts'),
+      /^ {2}export interface (CreateRateLimitOptions|RateLimitOptions|RateLimitPluginOptions) /gm,
+      '    ',
+    ),
+    least: 20,
+  },
+  {
+    page: 'migrating-from-koa-ratelimit.md',
+    options: [...fileOf('koa-ratelimit', 'README.md').matchAll(/^\* `(\w+)`/gm)].map(([, name = '']) => name),
+    least: 12,
+  },
+  {
+    page: 'migrating-from-rate-limiter-flexible.md',
+    options: membersOf(
+      fileOf('rate-limiter-flexible', 'types.d.ts'),
+      /^interface (IRateLimiter|IRLWrapper)\w*(Options|Opts)\w* /gm,
+      '    ',
+    ),
+    least: 30,
+  },
+]
+
+describe.each(PEERS)('$page', ({ page, options, least }) => {
+  test('has every option that the types or the documentation of the package name', () => {
+    expect(new Set(options).size).toBeGreaterThanOrEqual(least)
+    expect([...new Set(options)].filter((name) => !named(page).has(name))).toEqual([])
+  })
+})
+
+test('what errors say about options of others is on a page as well', () => {
+  const hints = readFileSync(
+    fileURLToPath(new URL('../../../packages/core/src/util/option-hints.ts', import.meta.url)),
+    'utf8',
+  )
+  const table = /return \{([\s\S]*?)\n {2}\}/.exec(hints)?.[1] ?? ''
+  const hinted = [...table.matchAll(/^ {4}(\w+):/gm)].map(([, name = '']) => name)
+  expect(hinted.length).toBeGreaterThan(40)
+  const all = new Set([...pages.keys()].flatMap((page) => [...named(page)]))
+  expect(hinted.filter((name) => !all.has(name))).toEqual([])
+})
