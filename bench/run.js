@@ -33,6 +33,7 @@ const here = fileURLToPath(new URL('.', import.meta.url))
 
 /** In the order of the report. */
 const NAMES = [
+  'regimes',
   'decisions',
   'algorithms',
   'latency',

@@ -2,6 +2,7 @@
 --
 -- KEYS   the block keys of every decision, or instead of all of them the marker that any block sets;
 --        then the cell keys of every decision, in decision order.
+--        Or none: then the same keys, of any slots of a cluster, stand at the end of ARGV, which the server does not look at.
 -- ARGV   1 the time in ms, or '' for Redis's own
 --        2 how many KEYS are block keys; -1 where the marker stands for them
 --        3 how many plans follow; for each plan:
@@ -13,6 +14,7 @@
 --            if the plan takes places: per decision the name of its lease;
 --            if op is REFUND: when it was charged, and per cell the receipt and, for buckets, what had been given back
 --            before (such a run is one decision).
+--        Where KEYS is empty: all keys, and last of all the index of the first; only what decides, no refunds or releases.
 -- A part between `@when` and `@end` is left out of scripts that do not need it, by kernel, where no plan has several
 -- cells (`several`), where nothing is given back or renewed (`settle`), and where nothing of one key is decided at once
 -- (`together`): Redis makes every function and table anew on every run. And of batches whose plans have one cell each, all of one kind, the build makes scripts that run straight on.
@@ -23,6 +25,7 @@
 -- Decisions that were made together are the byte 8, how many they are (2), how many of them, the first, were admitted (2);
 -- then, if any were, what the cell says after the last of these, and if any were not, what it says to those.
 -- A blocked decision is the byte 2, the ms until the block ends (7), the length of the reason (2), the reason.
+-- A decision of which a key is on another node, or in a slot that moves and not here, is the byte 3; it charges nothing.
 -- With the marker there, nothing is decided, and the string is empty.
 
 local ARGV, KEYS = ARGV, KEYS
@@ -40,7 +43,7 @@ local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
 --- @export flags
 local RESERVING, TOGETHER = 8, 16
 --- @export outcomes
-local REFUSED, ADMITTED, BLOCKED, REFUNDS, EQUALS = 0, 1, 2, 4, 8
+local REFUSED, ADMITTED, BLOCKED, ELSEWHERE, REFUNDS, EQUALS = 0, 1, 2, 3, 4, 8
 --- @export kinds
 local BUCKET, LOG, SEGMENTS, COUNTER, CONCURRENCY = 1, 2, 3, 4, 5
 
@@ -52,10 +55,16 @@ local function number(i)
   return ARGV[i] + 0
 end
 
+-- Whether a key of the decision at hand is not on this node. Only undeclared keys get here: others the server redirects.
+local elsewhere
+
 --- Fails the run for what a first read was refused, such as a command that is not permitted: if that counted as no state,
 -- every limit would be as good as new. A value of another type does count as none.
 local function requireRead(value)
-  if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then error(value.err) end
+  if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+    if not string.match(value.err, 'non local key') then error(value.err) end
+    elsewhere = true
+  end
 end
 
 local now
@@ -129,13 +138,19 @@ end
 --- @end
 
 local blockKeys = number(2)
+local a, block, cell = 4, 1, max(blockKeys, -blockKeys)
 -- Nearly always nobody is blocked: one key then answers for the whole batch. A read, so that no eviction by use takes it.
 if blockKeys < 0 then
   if tryCall('GET', KEYS[1]) then return '' end
 end
-local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+local anyBlocked = blockKeys > 0
+if #KEYS == 0 then
+  KEYS, block = ARGV, number(#ARGV)
+  cell = block - 1 + blockKeys
+elseif anyBlocked then
+  anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+end
 
-local a, block, cell = 4, 1, max(blockKeys, -blockKeys)
 for _ = 1, number(3) do
   local identities, cells = number(a), number(a + 1)
   a = a + 2
@@ -177,6 +192,7 @@ for _ = 1, number(3) do
         a = a + 1
       end
       local ends, reason
+      elsewhere = false
       if anyBlocked and op <= CHARGE then
         for b = block, block + identities - 1 do
           local value = tryCall('GET', KEYS[b])
@@ -227,7 +243,7 @@ for _ = 1, number(3) do
           if cells > 1 then open[kind](c) end
 --- @end
           local wait = look[kind](KEYS[cell + c], needs[c])
-          if wait ~= 0 then allowed = false end
+          if wait ~= 0 or elsewhere then allowed = false end
           if wait < 0 then possible = false end
 --- @when together
           if equals > 1 then
@@ -243,32 +259,36 @@ for _ = 1, number(3) do
           if cells > 1 then keep[kind](c) end
 --- @end
         end
-        local charged = op ~= PEEK and (allowed or (op == CHARGE and possible))
-        for c = 1, cells do
-          local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
+        if elsewhere then
+          say(packBytes('B', ELSEWHERE))
+        else
+          local charged = op ~= PEEK and (allowed or (op == CHARGE and possible))
+          for c = 1, cells do
+            local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
 --- @when together
-          cost = cost * admitted
+            cost = cost * admitted
 --- @end
 --- @when several
-          if cells > 1 then
-            open[kind](c)
-            recall[kind](c)
-          end
+            if cells > 1 then
+              open[kind](c)
+              recall[kind](c)
+            end
 --- @end
-          if charged then
-            -- A refused request is not in flight: nobody would free the place it took.
-            if cost > 0 and (allowed or kind ~= CONCURRENCY) then take[kind](key, cost, lease) end
-          elseif op == CONSUME then
-            heal[kind](key)
-          end
-          local outcome = allowed and ADMITTED or REFUSED
+            if charged then
+              -- A refused request is not in flight: nobody would free the place it took.
+              if cost > 0 and (allowed or kind ~= CONCURRENCY) then take[kind](key, cost, lease) end
+            elseif op == CONSUME then
+              heal[kind](key)
+            end
+            local outcome = allowed and ADMITTED or REFUSED
 --- @when together
-          for outcome = outcome, admitted < equals and REFUSED or outcome, -1 do
+            for outcome = outcome, admitted < equals and REFUSED or outcome, -1 do
 --- @end
-          report[kind](key, needs[c], outcome)
+            report[kind](key, needs[c], outcome)
 --- @when together
-          end
+            end
 --- @end
+          end
         end
       end
       block = block + identities

@@ -51,6 +51,8 @@ export default defineConfig({
     ...(name === 'quick' && { projects: [sharing, alone] }),
     // Many tests wait for most of their time, so that two cores do for three.
     maxWorkers: 3,
+    // Tests look at the warnings that they expect; printed, they would hide everything else.
+    execArgv: ['--disable-warning=SluiceWarning'],
     // Only what hangs takes so long, also on a machine that does many other things at once.
     testTimeout: 300_000,
     hookTimeout: 300_000,

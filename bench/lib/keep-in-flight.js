@@ -5,6 +5,7 @@
  * @property {number} keys taken in turn
  * @property {number} [step] from one key to the next
  * @property {number} [first] how many calls have been made before
+ * @property {boolean} [isZipf] whether key n is asked for 1/n as often as the first, in no order
  * @property {boolean} [prepared] whether keys are made before the first call, not one for each
  */
 
@@ -14,8 +15,8 @@
  * @param {Load} load
  * @param {(key: string) => unknown} call
  */
-export function inFlight({ count, inFlight, keys, step = 1, first = 0, prepared = false }, call) {
-  const make = (/** @type {number} */ i) => `user:${(i * step) % keys}`
+export function inFlight({ count, inFlight, keys, step = 1, first = 0, isZipf = false, prepared = false }, call) {
+  const make = (/** @type {number} */ i) => `user:${isZipf ? zipf(i, keys) : (i * step) % keys}`
   const names = prepared ? Array.from({ length: keys }, (_, i) => make(i)) : []
   const nameOf = prepared ? (/** @type {number} */ i) => /** @type {string} */ (names[i % keys]) : make
   let made = 0
@@ -23,6 +24,17 @@ export function inFlight({ count, inFlight, keys, step = 1, first = 0, prepared 
     while (made < count) await call(nameOf(first + made++))
   }
   return () => Promise.all(Array.from({ length: inFlight }, one))
+}
+
+/**
+ * The key of the i-th call: the same for all contestants, spread as by chance.
+ *
+ * @param {number} i
+ * @param {number} keys
+ */
+function zipf(i, keys) {
+  const share = (Math.imul(i + 1, 0x9e3779b1) >>> 0) / 2 ** 32
+  return Math.floor(keys ** share)
 }
 
 /**

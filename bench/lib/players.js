@@ -34,11 +34,13 @@ export async function join(label, servers, joining) {
  *
  * @param {import('./ending.js').Keep} keep
  * @param {readonly string[]} names
- * @param {import('./redis.js').RedisServer} server
+ * @param {import('./redis.js').RedisServer | import('./redis.js').RedisServer[]} servers one, or the masters of a cluster
  * @param {import('../contestants/redis.js').Rule} rule
  */
-export async function joinAll(keep, names, server, rule) {
-  const asked = await Promise.allSettled(names.map((name) => join(name, [server], { name, rule })))
+export async function joinAll(keep, names, servers, rule) {
+  const isCluster = Array.isArray(servers)
+  const all = isCluster ? servers : [servers]
+  const asked = await Promise.allSettled(names.map((name) => join(name, all, { name, rule, isCluster })))
   const joined = asked.flatMap((answer) => (answer.status === 'fulfilled' ? [keep(answer.value)] : []))
   const missing = []
   for (const [i, answer] of asked.entries()) {

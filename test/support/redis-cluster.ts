@@ -70,6 +70,28 @@ export async function startWiredMaster(): Promise<{ wire: Wire; stop(): Promise<
   }
 }
 
+/** Starts a replica of a master of a cluster, and waits until it has what that has. */
+export async function startReplica(cluster: RedisCluster, master: RedisServer): Promise<RedisServer> {
+  const replica = await startMaster()
+  const busPort = String(await replica.call('CONFIG', 'GET', 'cluster-port')).split(',')[1] as string
+  await master.call('CLUSTER', 'MEET', HOST, replica.port, busPort)
+  const id = String(await master.call('CLUSTER', 'MYID'))
+  await until('it knows the cluster', async () => String(await replica.call('CLUSTER', 'NODES')).includes(id))
+  for (const other of [replica, ...cluster.masters]) {
+    await until(
+      'all know each other',
+      async () => (await other.fields('CLUSTER', 'INFO')).cluster_known_nodes === String(cluster.masters.length + 1),
+      { withinMs: 20_000, everyMs: 20 },
+    )
+  }
+  await replica.call('CLUSTER', 'REPLICATE', id)
+  await until('it is in step', async () => (await replica.fields('INFO', 'replication')).master_link_status === 'up', {
+    withinMs: 20_000,
+    everyMs: 20,
+  })
+  return replica
+}
+
 async function startMaster(): Promise<RedisServer> {
   // The bus would otherwise listen 10,000 above the port, which nobody has checked to be free.
   const busPort = await freePort()

@@ -22,7 +22,15 @@ declare module 'fastify' {
 export interface RateLimitPluginOptions extends FastifyRateLimitOptions {
   /** Whether routes that say nothing are limited, and unknown ones. With `false`, no limit is needed here. @default true */
   readonly global?: boolean
+  /**
+   * Whether registering it waits until the store decides, or is known to be away: at most Fastify's `pluginTimeout` less a
+   * second. @default true
+   */
+  readonly waitForStore?: boolean
 }
+
+/** So much of Fastify's own patience is left to other plugins. */
+const TO_SPARE_MS = 1000
 
 /** What a route's `config.rateLimit` takes: any of the options, at least one. */
 export type RouteRateLimitOptions = AtLeastOne<FastifyRateLimitOptions>
@@ -64,9 +72,12 @@ export const rateLimit = fp(plugin, { name: '@sluice/fastify', fastify: '5.x' })
 
 async function plugin(
   app: FastifyInstance,
-  { global = true, ...options }: RateLimitPluginOptions & (LimitForm | NotGlobal),
+  { global = true, waitForStore = true, ...options }: RateLimitPluginOptions & (LimitForm | NotGlobal),
 ): Promise<void> {
   if (typeof global !== 'boolean') throw new SluiceError('INVALID_POLICY', 'rateLimit: global: expected true or false')
+  if (typeof waitForStore !== 'boolean') {
+    throw new SluiceError('INVALID_POLICY', 'rateLimit: waitForStore: expected true or false')
+  }
   const hook = global ? rateLimitHook(options) : undefined
   // A second registration adds a limit; routes are looked after by the first.
   const own = app.hasDecorator('rateLimit') ? undefined : decorate(app, options, hook?.limiter)
@@ -85,6 +96,20 @@ async function plugin(
     if (chosen) chosen(request, reply, done)
     else done()
   })
+  if (waitForStore) await storeReady(app, options.store)
+}
+
+/** A store that is away must not keep the server from starting: it decides by `onUnavailable` until it is there. */
+async function storeReady(app: FastifyInstance, store: FastifyRateLimitOptions['store']): Promise<void> {
+  if (!store?.ready) return
+  const { pluginTimeout = 10_000 } = app.initialConfig
+  let timer: NodeJS.Timeout | undefined
+  const patience = new Promise((resolve) => {
+    // With 0 Fastify waits for as long as it takes.
+    if (pluginTimeout > 0) timer = setTimeout(resolve, Math.max(0, pluginTimeout - TO_SPARE_MS))
+  })
+  await Promise.race([store.ready(), patience])
+  clearTimeout(timer)
 }
 
 /**

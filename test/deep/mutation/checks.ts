@@ -2,6 +2,7 @@ import { checkVector } from '../../../packages/testing/src/vectors/check.js'
 import { VECTORS } from '../../../packages/testing/src/vectors/vector.js'
 import type { Check } from './check.js'
 import { effortChecks } from './effort.js'
+import { elsewhereChecks, elsewhereInPartChecks } from './elsewhere.js'
 import { markerChecks } from './markers.js'
 import { refusalChecks } from './refusals.js'
 import { replay } from './replay.js'
@@ -32,6 +33,8 @@ export async function allChecks(): Promise<Check[]> {
     ...roomChecks,
     ...effortChecks,
     ...refusalChecks,
+    ...elsewhereChecks,
+    ...elsewhereInPartChecks,
     ...(await scenarios()).map(
       (scenario): Check => ({
         name: scenario.name,

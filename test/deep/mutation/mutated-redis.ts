@@ -100,7 +100,23 @@ export class MutatedRedis {
     return client
   }
 
+  /** The text of a script with the mutant in it, for who runs it elsewhere. */
+  mutated(sha: string): string {
+    return this.#scriptFor(sha).source
+  }
+
   #run(sha: string, [count = '', ...rest]: string[]): Promise<unknown> {
+    const script = this.#scriptFor(sha)
+    // Never by way of NOSCRIPT: what is sent meanwhile would overtake.
+    const reply = script.isLoaded
+      ? this.#own.callBuffer('EVALSHA', script.sha, count, ...rest)
+      : this.#own.callBuffer('EVAL', script.source, count, ...rest)
+    script.isLoaded = true
+    this.onRun?.(rest.slice(0, Number(count)))
+    return reply
+  }
+
+  #scriptFor(sha: string): { sha: string; source: string; isLoaded: boolean } {
     const name = nameOf.get(sha)
     if (name === undefined) throw new Error(`lua/ and the embedded scripts differ: no script has sha1 ${sha}`)
     this.ran.add(name)
@@ -110,12 +126,6 @@ export class MutatedRedis {
       script = { source, sha: sha1(source), isLoaded: false }
       this.#used.set(name, script)
     }
-    // Never by way of NOSCRIPT: what is sent meanwhile would overtake.
-    const reply = script.isLoaded
-      ? this.#own.callBuffer('EVALSHA', script.sha, count, ...rest)
-      : this.#own.callBuffer('EVAL', script.source, count, ...rest)
-    script.isLoaded = true
-    this.onRun?.(rest.slice(0, Number(count)))
-    return reply
+    return script
   }
 }

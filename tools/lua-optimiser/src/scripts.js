@@ -73,6 +73,7 @@ export function scriptsOf(read, optimised = optimise) {
   })
   return {
     block: bundle('block', read),
+    'cross-slots': bundle('cross-slots', read),
     // The store leaves sections out of this one, but not what gives back and what is decided at once.
     decide: optimised(withSections(decide, { settle: true, together: true })),
     ...Object.fromEntries(uniform),

@@ -44,11 +44,14 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
   knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'warnings'])
   const { store = memoryStore() } = options
   const policy = choosePolicy(options)
-  adviseOnSetUp(policy.where, new Warnings(policy.where, LIMITER_WARNINGS, options.warnings), options)
+  const warnings = new Warnings(policy.where, LIMITER_WARNINGS, options.warnings)
   // Without key functions a subject is the key as text; with them it is whatever they take.
   const areTexts = policy.all.every(({ keys }) => keys.every((key) => key === undefined))
   const namesIdentity = areTexts ? isPlainObject : () => false
-  return new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options)
+  const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options)
+  // The store is one by now.
+  adviseOnSetUp(policy.where, warnings, options)
+  return limiter
 }
 
 /** Permit ids are unique over processes and restarts: the id of this process, and a number. */

@@ -1,5 +1,6 @@
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import {
+  type Cell,
   CHARGE,
   CONSUME,
   isImpossible,
@@ -14,10 +15,9 @@ import {
 
 type Decide = (part: StoreRequest, slot: number) => Promise<StoreResult>
 
-/** The part of a plan that lives on one slot, and where its reports stand in the whole. */
+/** A part of a plan that is decided by itself, such as what lives on one slot, and where its reports stand in the whole. */
 interface Part {
   readonly plan: Plan
-  readonly slot: number
   readonly identities: readonly number[]
   readonly cells: readonly number[]
   readonly positions: readonly number[]
@@ -37,16 +37,30 @@ interface Part {
  * For the moment between the two phases a part is charged for a request that ends up refused, so another
  * may be refused that would have had room.
  */
-export async function decideAcrossSlots(
+export function decideAcrossSlots(given: StoreRequest, slots: readonly number[], decide: Decide): Promise<StoreResult> {
+  const distinct = [...new Set(slots)]
+  return decideInParts(given, partsOf(given.plan, slots), (part, i) => decide(part, distinct[i] as number))
+}
+
+/**
+ * The same for keys of one slot while that moves to another node: some are here and some there, so no script may touch
+ * two of them. `decide` is asked each cell alone, blocks aside.
+ */
+export function decideByCell(
   given: StoreRequest,
-  slots: readonly number[],
-  decide: Decide,
+  decide: (part: StoreRequest) => Promise<StoreResult>,
+): Promise<StoreResult> {
+  return decideInParts(given, cellsOf(given.plan), decide)
+}
+
+async function decideInParts(
+  given: StoreRequest,
+  parts: readonly Part[],
+  decide: (part: StoreRequest, i: number) => Promise<StoreResult>,
 ): Promise<StoreResult> {
   const request = given.op === CHARGE ? { ...given, op: firstOpOfCharge(given) } : given
-  const parts = partsOf(request.plan, slots)
-  const charges = request.charge && answersOf.get(request.charge)
-  const requests = parts.map((part, i) => partAsk(request, part, charges?.[i]))
-  const settled = await Promise.allSettled(parts.map((part, i) => decide(requests[i] as StoreRequest, part.slot)))
+  const requests = partAsks(request, parts)
+  const settled = await Promise.allSettled(requests.map(decide))
   const results = settled.map((result) => (result.status === 'fulfilled' ? result.value : undefined))
   const failure = settled.find((result) => result.status === 'rejected')
 
@@ -56,8 +70,7 @@ export async function decideAcrossSlots(
     const seconds = parts.map(async (part, i) => {
       const first = results[i]
       if (!first) return
-      const again = (op: StoreRequest['op']) =>
-        decide({ ...(requests[i] as StoreRequest), op, charge: first }, part.slot)
+      const again = (op: StoreRequest['op']) => decide({ ...(requests[i] as StoreRequest), op, charge: first }, i)
       if (isCharged) results[i] = await refusalCharged(part, first, again)
       else if (first.allowed) results[i] = { ...(await again(REFUND)), allowed: true }
     })
@@ -90,14 +103,29 @@ async function refusalCharged(
   return told.block || (charge.allowed && !first.allowed) ? first : told
 }
 
+/** A decision that was made whole, as the parts of it by slot: what each was asked and answered. */
+export function partsOfWhole(
+  request: StoreRequest,
+  slots: readonly number[],
+  result: StoreResult,
+): { request: StoreRequest; result: StoreResult; slot: number }[] {
+  const parts = partsOf(request.plan, slots)
+  const requests = partAsks(request, parts)
+  const distinct = [...new Set(slots)]
+  return parts.map((part, i) => ({
+    request: requests[i] as StoreRequest,
+    result: partAnswer(part, result),
+    slot: distinct[i] as number,
+  }))
+}
+
 /** The answers that an answer to the whole was put together from: slots have clocks, and a refund needs each one's. */
 const answersOf = new WeakMap<StoreResult, readonly StoreResult[]>()
 
 const partsByPlan = new WeakMap<Plan, Map<string, Part[]>>()
 
 /** The same parts for the same plan and grouping, so that a store can tell equal plans by identity. */
-function partsOf(plan: Plan, slots: readonly number[]): Part[] {
-  const grouping = slots.map((slot) => slots.indexOf(slot)).join()
+function knownParts(plan: Plan, grouping: string, make: () => Part[]): readonly Part[] {
   let byGrouping = partsByPlan.get(plan)
   if (!byGrouping) {
     byGrouping = new Map()
@@ -105,20 +133,31 @@ function partsOf(plan: Plan, slots: readonly number[]): Part[] {
   }
   let parts = byGrouping.get(grouping)
   if (!parts) {
-    parts = [...new Set(slots)].map((slot) => part(plan, slots, slot))
+    parts = make()
     byGrouping.set(grouping, parts)
   }
-  const distinct = [...new Set(slots)]
-  return parts.map((known, i) => ({ ...known, slot: distinct[i] as number }))
+  return parts
 }
 
-function part(plan: Plan, slots: readonly number[], slot: number): Part {
-  const identities = slots.flatMap((other, i) => (other === slot ? [i] : []))
+function partsOf(plan: Plan, slots: readonly number[]): readonly Part[] {
+  return knownParts(plan, slots.map((slot) => slots.indexOf(slot)).join(), () =>
+    [...new Set(slots)].map((slot) => {
+      const identities = slots.flatMap((other, i) => (other === slot ? [i] : []))
+      return part(plan, identities, ({ identity }) => identities.includes(identity))
+    }),
+  )
+}
+
+function cellsOf(plan: Plan): readonly Part[] {
+  return knownParts(plan, 'cells', () => plan.cells.map((own) => part(plan, [own.identity], (cell) => cell === own)))
+}
+
+function part(plan: Plan, identities: readonly number[], contains: (cell: Cell) => boolean): Part {
   const cells: number[] = []
   const positions: number[] = []
   let position = 0
   plan.cells.forEach((cell, i) => {
-    const isHere = identities.includes(cell.identity)
+    const isHere = contains(cell)
     if (isHere) cells.push(i)
     for (let n = 0; n < cell.limits.length; n++, position++) if (isHere) positions.push(position)
   })
@@ -131,7 +170,27 @@ function part(plan: Plan, slots: readonly number[], slot: number): Part {
     identities: identities.length,
     reports: positions.length,
   }
-  return { plan: partial, slot, identities, cells, positions }
+  return { plan: partial, identities, cells, positions }
+}
+
+function partAsks(request: StoreRequest, parts: readonly Part[]): StoreRequest[] {
+  const { charge } = request
+  const charges = charge && answersOf.get(charge)
+  return parts.map((part, i) => {
+    // What was charged as a whole, such as on one master, can still be given back by parts.
+    const own = charges?.length === parts.length ? charges[i] : charge && partAnswer(part, charge)
+    return partAsk(request, part, own)
+  })
+}
+
+/** What an answer to the whole says of a part. */
+function partAnswer({ cells, positions }: Part, { now, allowed, values, offset, given }: StoreResult): StoreResult {
+  const own: number[] = []
+  for (const position of values.length > 0 ? positions : []) {
+    const at = offset + position * STRIDE
+    own.push(...values.slice(at, at + STRIDE))
+  }
+  return { now, allowed, values: own, offset: 0, ...(given && { given: cells.map((c) => given[c] as number) }) }
 }
 
 function partAsk(
@@ -162,13 +221,18 @@ function whole(
   const block = results.find((result) => result.block)?.block
   if (block) return { now, allowed: false, values: [], offset: 0, block }
   const values: number[] = new Array(request.plan.reports * STRIDE).fill(0)
-  parts.forEach(({ positions }, i) => {
+  let given: number[] | undefined
+  parts.forEach(({ positions, cells }, i) => {
     const result = results[i] as StoreResult
+    for (const [n, units] of (result.given ?? []).entries()) {
+      given ??= request.plan.cells.map(() => 0)
+      given[cells[n] as number] = units
+    }
     positions.forEach((position, n) => {
       for (let k = 0; k < STRIDE; k++) {
         values[position * STRIDE + k] = result.values[result.offset + n * STRIDE + k] as number
       }
     })
   })
-  return { now, allowed, values, offset: 0 }
+  return given ? { now, allowed, values, offset: 0, given } : { now, allowed, values, offset: 0 }
 }

@@ -1,10 +1,14 @@
 import { type Plan, REFUND, type StoreRequest, type StoreResult } from '../store/store.js'
+import { SluiceError } from '../util/errors.js'
 import type { Breaker } from './breaker.js'
 import type { Connection } from './clients/connection.js'
+import { CrossSlots } from './cross-slots.js'
+import { decideOnMovingSlot } from './moving-slot.js'
 import { Answers } from './scripts/decode.js'
 import { encode, type PlanText, planText } from './scripts/encode.js'
 import { keyStart } from './scripts/keys.js'
-import { run } from './scripts/run.js'
+import { unreadable } from './scripts/reply-reader.js'
+import { isTryAgain, type Pulse, run } from './scripts/run.js'
 import { decideScriptFor, type Kind, kindOf, SETTLES } from './scripts/script.js'
 
 export interface BatchOptions {
@@ -15,6 +19,8 @@ export interface BatchOptions {
   readonly clock: (() => number) | undefined
   /** The key that is there while somebody is blocked; undefined in a cluster, where no key is beside all others. */
   readonly marker: string | undefined
+  /** Whether one script may decide keys of several slots of a master, which the server is not told of beforehand. */
+  readonly undeclaredKeys: boolean
   /** Told of every answer, in the order of decisions, before its asker; `sentAt` is by the performance clock. */
   readonly onAnswer: (request: StoreRequest, result: StoreResult, slot: number, sentAt: number) => void
   /** Hears how each run went. */
@@ -24,24 +30,35 @@ export interface BatchOptions {
 /** How long after a block was seen batches bring their block keys without asking first. */
 const ASSUME_BLOCKED_MS = 1000
 
+/** So many decisions may wait for a connection. More would be answered too late to be of use, and all at once. */
+const MOST_UNSENT = 10_000
+
 interface Pending {
   readonly request: StoreRequest
+  /** Of its keys; of several, the first. */
+  readonly slot: number
   readonly resolve: (result: StoreResult) => void
   readonly reject: (error: Error) => void
+  /** How it is decided where its keys turn out to be on several nodes; undefined where they are on one slot. */
+  readonly apart: (() => Promise<StoreResult>) | undefined
 }
 
 /** What is sent as one script run. */
 interface Batch {
   readonly line: readonly Pending[]
+  /** Of its keys; where it is sent to a node, of the first of them. */
   readonly slot: number
+  /** The master that it is sent to, where its keys are of several slots. */
+  readonly node: string | undefined
   readonly groups: ReadonlyMap<Plan, readonly Pending[]>
-  /** By the performance clock. */
-  readonly sentAt: number
+  /** By the performance clock: when it was made, and once it is sent, when that was. */
+  sentAt: number
+  isSent: boolean
 }
 
 /**
  * Collects the decisions of one turn of the event loop and sends them as one script run.
- * In a cluster there is one run per slot that is asked for.
+ * In a cluster there is one run per master, or where that does not support it, per slot that is asked for.
  */
 export class Batches {
   readonly #connection: Connection
@@ -58,11 +75,16 @@ export class Batches {
     }
     return text
   }
-  /** What waits for the end of this turn, by slot (all in one where there are no slots). */
-  #waiting = new Map<number, Pending[]>()
+  /** What waits for the end of this turn, by master, or by slot where that is not known (all in one where there are no slots). */
+  #waiting = new Map<string | number, Pending[]>()
+  readonly #crossSlots: CrossSlots | undefined
   #scheduled = false
   /** How many batches are neither answered nor given up. */
   #inFlight = 0
+  /** How many decisions are in batches that wait for a connection. */
+  #unsent = 0
+  /** Of each server, by address. */
+  readonly #pulses = new Map<string, Pulse>()
   /** Who waits for there to be none. */
   #drained: (() => void)[] = []
   /** By the performance clock. */
@@ -71,18 +93,28 @@ export class Batches {
   constructor(connection: Connection, options: BatchOptions) {
     this.#connection = connection
     this.#options = options
+    if (connection.isCluster && options.undeclaredKeys) this.#crossSlots = new CrossSlots(connection, options.timeoutMs)
   }
 
-  decide(request: StoreRequest, slot: number): Promise<StoreResult> {
+  /** Whether keys of these slots can be decided together: on one master, by one script. Not of refunds and releases. */
+  canDecideTogether(slots: readonly number[]): boolean {
+    if (!this.#crossSlots) return false
+    const node = this.#connection.nodeOf(slots[0] as number)
+    return this.#crossSlots.isSupported(node) && slots.every((slot) => this.#connection.nodeOf(slot) === node)
+  }
+
+  /** `apart`: for keys that `canDecideTogether`. */
+  decide(request: StoreRequest, slot: number, apart?: () => Promise<StoreResult>): Promise<StoreResult> {
     return new Promise((resolve, reject) => {
-      const pending = { request, resolve, reject }
-      const line = this.#waiting.get(slot)
-      if (!line) this.#waiting.set(slot, [pending])
+      const pending = { request, slot, resolve, reject, apart }
+      const at = (this.#crossSlots && this.#connection.nodeOf(slot)) || slot
+      const line = this.#waiting.get(at)
+      if (!line) this.#waiting.set(at, [pending])
       else if (line.length < this.#options.batch) line.push(pending)
       else {
         // Full: it goes now, and this one opens the next.
-        this.#waiting.set(slot, [pending])
-        this.#send(line, slot)
+        this.#waiting.set(at, [pending])
+        this.#dispatch(line, at)
       }
       if (!this.#scheduled) {
         this.#scheduled = true
@@ -96,7 +128,39 @@ export class Batches {
     this.#scheduled = false
     const waiting = this.#waiting
     this.#waiting = new Map()
-    for (const [slot, line] of waiting) this.#send(line, slot)
+    for (const [at, line] of waiting) this.#dispatch(line, at)
+  }
+
+  #dispatch(line: readonly Pending[], at: string | number): void {
+    const { slot } = line[0] as Pending
+    if (!this.#crossSlots || typeof at === 'number') this.#send(line, slot)
+    else if (line.every((pending) => pending.slot === slot && !pending.apart)) this.#send(line, slot)
+    else if (this.#crossSlots.isSupported(at)) this.#sendToNode(line, at)
+    else {
+      this.#crossSlots.tryOut(at, probeKeys(this.#options.prefix, line))
+      this.#sendBySlot(line)
+    }
+  }
+
+  /** What gives back goes by slot: done in part it could not be undone. So does what was asked of the same slot, to stay in order. */
+  #sendToNode(line: readonly Pending[], node: string): void {
+    const isGivenBack = (slot: number) => line.some((other) => other.slot === slot && other.request.op >= REFUND)
+    const apart = line.some(({ request }) => request.op >= REFUND) ? line.filter(({ slot }) => isGivenBack(slot)) : []
+    const together = apart.length > 0 ? line.filter((pending) => !apart.includes(pending)) : line
+    if (together.length > 0) this.#send(together, (together[0] as Pending).slot, node)
+    this.#sendBySlot(apart)
+  }
+
+  #sendBySlot(line: readonly Pending[], sentAt = performance.now()): void {
+    const bySlot = new Map<number, Pending[]>()
+    for (const pending of line) {
+      const { slot, apart, resolve, reject } = pending
+      const others = bySlot.get(slot)
+      if (apart) apart().then(resolve, reject)
+      else if (others) others.push(pending)
+      else bySlot.set(slot, [pending])
+    }
+    for (const [slot, pendings] of bySlot) this.#send(pendings, slot, undefined, sentAt)
   }
 
   flush(): void {
@@ -112,12 +176,21 @@ export class Batches {
     })
   }
 
-  #send(line: readonly Pending[], slot: number): void {
-    const sentAt = performance.now()
+  #send(line: readonly Pending[], slot: number, node?: string, sentAt = performance.now()): void {
     this.#inFlight++
-    const { timeoutMs, marker } = this.#options
-    const batch: Batch = { line, slot, groups: byPlan(line), sentAt }
-    this.#run(batch, timeoutMs, sentAt < this.#blockedUntil ? undefined : marker)
+    const { marker } = this.#options
+    const batch: Batch = { line, slot, node, groups: byPlan(line), sentAt, isSent: false }
+    if (this.#unsent >= MOST_UNSENT) {
+      for (const { reject } of line) reject(TOO_MANY)
+      this.#over()
+      return
+    }
+    this.#unsent += line.length
+    this.#run(batch, this.#leftMs(sentAt), sentAt < this.#blockedUntil ? undefined : marker)
+  }
+
+  #leftMs(sentAt: number): number {
+    return Math.max(1, this.#options.timeoutMs - (performance.now() - sentAt))
   }
 
   /**
@@ -136,11 +209,30 @@ export class Batches {
       parts |= this.#textOf(plan).parts
       if (group.some(({ request }) => request.op >= REFUND)) parts |= SETTLES
     }
-    const encoded = () => encode(groups, this.#textOf, prefix, clock?.(), marker)
-    run(this.#connection, withinMs, decideScriptFor(parts), encoded).then(
+    const keys = batch.node === undefined ? 'declared' : 'undeclared'
+    const encoded = () => encode(groups, this.#textOf, prefix, clock?.(), marker, keys)
+    const { node, slot } = batch
+    const how = { node, pulse: this.#pulseOf(node ?? this.#connection.nodeOf(slot)), onSent: () => this.#sent(batch) }
+    run(this.#connection, withinMs, decideScriptFor(parts), encoded, how).then(
       (reply) => this.#heard(batch, reply, marker !== undefined),
       (error) => this.#failed(batch, error),
     )
+  }
+
+  #pulseOf(node: string): Pulse {
+    let pulse = this.#pulses.get(node)
+    if (!pulse) {
+      pulse = { heardAt: 0 }
+      this.#pulses.set(node, pulse)
+    }
+    return pulse
+  }
+
+  #sent(batch: Batch): void {
+    if (batch.isSent) return
+    batch.isSent = true
+    batch.sentAt = performance.now()
+    this.#unsent -= batch.line.length
   }
 
   #heard(batch: Batch, reply: unknown, mayBeEmpty: boolean): void {
@@ -149,7 +241,7 @@ export class Batches {
       if (mayBeEmpty && results.isSomebodyBlocked) {
         const now = performance.now()
         this.#blockedUntil = now + ASSUME_BLOCKED_MS
-        this.#run(batch, Math.max(1, this.#options.timeoutMs - (now - batch.sentAt)), undefined)
+        this.#run(batch, this.#leftMs(batch.sentAt), undefined)
         return
       }
       this.#settle(batch, results)
@@ -161,11 +253,37 @@ export class Batches {
     this.#over()
   }
 
-  #failed({ line, slot }: Batch, error: Error): void {
+  #failed(batch: Batch, error: Error): void {
+    const { line, slot, node } = batch
     const { breaker, prefix } = this.#options
+    if (!batch.isSent) this.#unsent -= line.length
+    batch.isSent = true
+    if (node !== undefined) this.#crossSlots?.failed(node)
+    else if (isTryAgain(error)) {
+      this.#decideEach(batch)
+      return
+    }
     breaker.failed(slot, error, probeKey(prefix, line[0]?.request.identities[0]))
     for (const { reject } of line) reject(error)
     this.#over()
+  }
+
+  /** Nothing was decided: the slot is on the move, and some of the keys are still here. */
+  #decideEach({ line, slot, sentAt }: Batch): void {
+    const { prefix, clock, onAnswer, breaker } = this.#options
+    breaker.succeeded(slot)
+    const moving = { connection: this.#connection, prefix, clock, textOf: this.#textOf }
+    const decisions = line.map(async ({ request, resolve, reject }) => {
+      try {
+        const result = await decideOnMovingSlot(moving, request, () => this.#leftMs(sentAt))
+        // What was put together of several answers is not to be told again.
+        onAnswer({ ...request, fresh: true }, result, slot, sentAt)
+        resolve(result)
+      } catch (error) {
+        reject(error as Error)
+      }
+    })
+    Promise.all(decisions).then(() => this.#over())
   }
 
   #over(): void {
@@ -173,8 +291,8 @@ export class Batches {
     for (const resolve of this.#drained.splice(0)) resolve()
   }
 
-  #settle({ groups, slot, sentAt }: Batch, results: Answers): void {
-    const settled: StoreResult[] = []
+  #settle({ groups, node, line, sentAt }: Batch, results: Answers): void {
+    const settled: (StoreResult | undefined)[] = []
     for (const [plan, group] of groups) {
       const { reports } = this.#textOf(plan)
       for (const { request } of group) settled.push(results.next(request, reports))
@@ -182,19 +300,38 @@ export class Batches {
     results.end()
     const { onAnswer } = this.#options
     let i = 0
+    const elsewhere: Pending[] = []
     for (const group of groups.values()) {
-      for (const { request, resolve } of group) {
-        const result = settled[i++] as StoreResult
-        onAnswer(request, result, slot, sentAt)
-        resolve(result)
+      for (const pending of group) {
+        const result = settled[i++]
+        if (result) {
+          onAnswer(pending.request, result, pending.slot, sentAt)
+          pending.resolve(result)
+        } else elsewhere.push(pending)
       }
     }
+    if (node !== undefined) {
+      if (elsewhere.length < line.length) this.#crossSlots?.succeeded(node)
+      else this.#crossSlots?.failed(node)
+    }
+    if (elsewhere.length === 0) return
+    if (node !== undefined) this.#sendBySlot(elsewhere, sentAt)
+    // Of keys that were declared a server cannot say so.
+    else for (const { reject } of elsewhere) reject(unreadable('expected all keys to be here'))
   }
 }
+
+const TOO_MANY = new SluiceError('STORE_UNAVAILABLE', `redis: ${MOST_UNSENT} decisions wait for a connection already`)
 
 /** A key of nobody's, on the slot of an identity. */
 export function probeKey(prefix: string, identity = ''): string {
   return `${keyStart(prefix, identity)}}:probe`
+}
+
+/** Of some slots that a line asks for. */
+function probeKeys(prefix: string, line: readonly Pending[]): string[] {
+  const bySlot = new Map(line.map(({ request, slot }) => [slot, request.identities[0]]))
+  return [...bySlot.values()].slice(0, 4).map((identity) => probeKey(prefix, identity))
 }
 
 function byPlan(line: readonly Pending[]): ReadonlyMap<Plan, readonly Pending[]> {

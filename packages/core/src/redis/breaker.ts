@@ -43,8 +43,13 @@ export class Breaker {
   }
 
   get state(): StoreState {
-    for (const { cause } of this.#ailing.values()) if (cause) return 'unavailable'
-    return 'available'
+    return this.cause ? 'unavailable' : 'available'
+  }
+
+  /** Why decisions are not asked of a master. */
+  get cause(): SluiceError | undefined {
+    for (const { cause } of this.#ailing.values()) if (cause) return cause
+    return undefined
   }
 
   /** What decisions on a slot fail with, while they need not be tried. */

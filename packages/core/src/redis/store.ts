@@ -11,7 +11,7 @@ import {
 import { durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
-import { decideAcrossSlots } from './across-slots.js'
+import { decideAcrossSlots, partsOfWhole } from './across-slots.js'
 import { Batches, probeKey } from './batches.js'
 import { Breaker, type StateListener, type StoreState } from './breaker.js'
 import { connect } from './clients/connect.js'
@@ -22,7 +22,7 @@ import { HeldPlaces } from './held-places.js'
 import { Leases } from './leases/leases.js'
 import { blockSuffix, cellSuffix, keyStart, prefixOf } from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
-import { deleteKeys, run } from './scripts/run.js'
+import { deleteKeys, run, whenConnected } from './scripts/run.js'
 import { blockScript } from './scripts/scripts.generated.js'
 
 export interface RedisStoreOptions {
@@ -31,8 +31,16 @@ export interface RedisStoreOptions {
    * @default Redis's own clock
    */
   readonly clock?: () => number
-  /** Longest time a decision may take, in ms or as a duration. @default 100 */
+  /**
+   * How long a decision that was sent waits for its reply, in ms or as a duration; while replies to others keep coming, up
+   * to ten times as long. @default 100
+   */
   readonly timeoutMs?: number | string
+  /**
+   * How long decisions wait for the first connection, in ms or as a duration, from when the store was made; in a cluster
+   * also for that to each master, from when it is first needed. Not at all once it was refused. @default 5000
+   */
+  readonly connectTimeoutMs?: number | string
   /** Most decisions sent in one script run, 1 to 1,000. @default 64 */
   readonly batch?: number
   /** What every key starts with; one hash tag may be in it, such as `{limits}:`, and puts all keys on one slot. @default 'sluice:' */
@@ -43,6 +51,12 @@ export interface RedisStoreOptions {
    * room made by other processes is noticed within that second. @default true
    */
   readonly denyCache?: boolean
+  /**
+   * Whether one script may decide keys of several slots of a cluster's master, which takes a fraction of the time that a
+   * script per slot does. Needs Redis 7.0 or later, as is tried first; `false` is for proxies and services that want all
+   * keys of a script declared. Without a cluster it changes nothing. @default true
+   */
+  readonly undeclaredKeys?: boolean
   /**
    * Told when decisions are no longer asked of Redis (`'unavailable'`), with the error that decided it, and when
    * they are again (`'available'`): `(state, cause, node)`. In a cluster it is told of each master, by address.
@@ -61,22 +75,52 @@ export interface RedisStoreOptions {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function redisStore(client: unknown, options: RedisStoreOptions = {}): RedisStore {
-  knownOptions('redisStore', options, ['clock', 'timeoutMs', 'batch', 'prefix', 'denyCache', 'onStateChange'])
+  knownOptions('redisStore', options, [
+    'clock',
+    'timeoutMs',
+    'connectTimeoutMs',
+    'batch',
+    'prefix',
+    'denyCache',
+    'undeclaredKeys',
+    'onStateChange',
+  ])
   optionalFunction('redisStore', 'clock', options.clock)
   optionalFunction('redisStore', 'onStateChange', options.onStateChange)
-  const { prefix = 'sluice:', denyCache = true } = options
+  const { prefix = 'sluice:', denyCache = true, undeclaredKeys = true } = options
   const timeoutMs = durationMs('redisStore', 'timeoutMs', options.timeoutMs === undefined ? 100 : options.timeoutMs)
+  const { connectTimeoutMs: connecting = 5000 } = options
+  const connectTimeoutMs = durationMs('redisStore', 'connectTimeoutMs', connecting)
   const batch = wholeNumber('redisStore', 'batch', options.batch === undefined ? 64 : options.batch, 1)
   if (batch > MOST_IN_BATCH) invalidPolicy('redisStore', 'batch', `at most ${MOST_IN_BATCH}`, batch)
   if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
     invalidPolicy('redisStore', 'prefix', 'a text with no braces but those of one hash tag', prefix)
   }
   if (typeof denyCache !== 'boolean') invalidPolicy('redisStore', 'denyCache', 'true or false', denyCache)
-  return new RedisStore(connect(client, timeoutMs), { ...options, prefix, timeoutMs, batch, denyCache })
+  if (typeof undeclaredKeys !== 'boolean') {
+    invalidPolicy('redisStore', 'undeclaredKeys', 'true or false', undeclaredKeys)
+  }
+  return new RedisStore(connect(client, timeoutMs, connectTimeoutMs), {
+    ...options,
+    prefix,
+    timeoutMs,
+    batch,
+    denyCache,
+    undeclaredKeys,
+  })
 }
 
 /** A key's slot is that of its first hash tag: any other brace before the identity's own would set keys of one identity apart. */
 const PREFIX = /^[^{}]*(\{[^{}]+\}[^{}]*)?$/
+
+/** Whether a store decides by Redis, and what keeps it from that. */
+export interface Readiness {
+  readonly state: StoreState
+  readonly cause: Error | undefined
+}
+
+/** How many slots a cluster has. */
+const SLOTS = 16_384
 
 /** Lua can hand no more than some thousand keys to one command. */
 const MOST_IN_BATCH = 1000
@@ -124,9 +168,10 @@ export class RedisStore implements Store {
       batch: options.batch,
       clock: options.clock,
       marker: this.#marker,
+      undeclaredKeys: options.undeclaredKeys !== false,
       onAnswer: (request, result, slot, sentAt) => {
         this.#denials?.hear(request, result, sentAt)
-        if (request.permitId !== '') this.#places.heard(request, result, slot)
+        if (request.permitId !== '') this.#hearOfPlaces(request, result, slot)
       },
       breaker: this.#breaker,
     })
@@ -167,8 +212,51 @@ export class RedisStore implements Store {
     // Before any part is charged, as all would have to be given back.
     for (const slot of slots) this.#refuseIfAway(slot)
     if (isOne(slots)) return this.#batches.decide(request, slots[0] as number)
+    if (request.op < REFUND && this.#batches.canDecideTogether(slots)) {
+      return this.#noted(this.#batches.decide(request, slots[0] as number, () => this.#askBySlot(request, slots)))
+    }
+    return this.#noted(this.#askBySlot(request, slots))
+  }
+
+  #askBySlot(request: StoreRequest, slots: readonly number[]): Promise<StoreResult> {
     const decide = () => decideAcrossSlots(request, slots, (part, slot) => this.#batches.decide(part, slot))
-    return this.#noted(this.#denials ? this.#denials.hearWhole(request, decide) : decide())
+    return this.#denials ? this.#denials.hearWhole(request, decide) : decide()
+  }
+
+  /** Places are freed by slot, also those that were taken on several at once. */
+  #hearOfPlaces(request: StoreRequest, result: StoreResult, slot: number): void {
+    const slots = this.#connection.isCluster && request.identities.length > 1 ? this.#slots(request.identities) : [slot]
+    if (isOne(slots)) this.#places.heard(request, result, slot)
+    else
+      for (const part of partsOfWhole(request, slots, result)) this.#places.heard(part.request, part.result, part.slot)
+  }
+
+  /**
+   * Resolves once decisions are asked of Redis, in a cluster of every master, or it is known that they cannot be: at the latest
+   * `connectTimeoutMs` after the store was made. Never rejects, for a Redis that is away is no reason not to start: limiters
+   * then decide by their `onUnavailable`, until it is there.
+   */
+  async ready(): Promise<Readiness> {
+    try {
+      await whenConnected(this.#connection)
+      await Promise.all(this.#keysOfMasters().map((key) => this.#probe(key)))
+    } catch (error) {
+      return { state: 'unavailable', cause: error as Error }
+    }
+    const cause = this.#breaker.cause
+    return cause ? { state: 'unavailable', cause } : { state: 'available', cause: undefined }
+  }
+
+  /** A key of nobody's on each master. */
+  #keysOfMasters(): string[] {
+    if (!this.#connection.isCluster) return [probeKey(this.#prefix)]
+    const nodes = new Set(Array.from({ length: SLOTS }, (_, slot) => this.#connection.nodeOf(slot)))
+    const keys = new Map<string, string>()
+    for (let n = 0; keys.size < nodes.size && n < SLOTS; n++) {
+      const key = probeKey(this.#prefix, `ready=${n}`)
+      keys.set(this.#connection.nodeOf(calculateSlot(key)), key)
+    }
+    return [...keys.values()]
   }
 
   #noted(decision: Promise<StoreResult>): Promise<StoreResult> {

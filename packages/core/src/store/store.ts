@@ -152,6 +152,8 @@ export interface Store {
   /** Refuses an identity under a policy name until `forMs` from now, by the store's clock. */
   block(policy: string, identity: string, forMs: number, reason: string): void | Promise<void>
   unblock(policy: string, identity: string): void | Promise<void>
+  /** Resolves when decisions can be asked of it, or it is known that they cannot; never rejects. Absent where they always can. */
+  ready?(): Promise<{ readonly state: 'available' | 'unavailable'; readonly cause: Error | undefined }>
   /** Forgets everything, blocks too: for tests. Absent where that could reach what others keep there. */
   clear?(): void | Promise<void>
   /** Waits for what is in flight and closes what the store itself opened. */

@@ -1,7 +1,7 @@
 /** Something under way that has to be over by a certain time. */
 export abstract class Timed {
-  /** By the performance clock. */
-  readonly dueAt: number
+  /** By the performance clock; not to be changed while it is open. */
+  dueAt: number
   /** Where it stands among those that are open; -1 once it does not. */
   place = -1
 
@@ -9,9 +9,15 @@ export abstract class Timed {
     this.dueAt = dueAt
   }
 
-  /** Called when its time has passed, unless it was ended before. */
-  abstract late(): void
+  /**
+   * Called when its time has passed, unless it was ended before; it may be started again. `stalledMs`: of that time, how much
+   * this process just now did not get to run.
+   */
+  abstract late(stalledMs: number): void
 }
+
+/** A timer of a process that runs is no later than that, in ms. */
+const ON_TIME_MS = 10
 
 /** Longest that a timer of Node's can be set to, in ms. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
@@ -55,16 +61,17 @@ export class Deadlines {
 
   readonly #wake = (): void => {
     const now = performance.now()
+    const stalledMs = Math.max(0, now - this.#wakesAt - ON_TIME_MS)
     // After a blocked event loop timers run before sockets are read: what is due may be over already.
-    setImmediate(() => this.#giveUp(now))
+    setImmediate(() => this.#giveUp(now, stalledMs))
   }
 
-  #giveUp(now: number): void {
+  #giveUp(now: number, stalledMs: number): void {
     this.#timer = undefined
     this.#wakesAt = Number.POSITIVE_INFINITY
     for (const timed of this.#open.filter(({ dueAt }) => dueAt <= now)) {
       this.end(timed)
-      timed.late()
+      timed.late(stalledMs)
     }
     const next = this.#open.reduce((earliest, { dueAt }) => Math.min(earliest, dueAt), Number.POSITIVE_INFINITY)
     if (next < this.#wakesAt) this.#wakeAt(next)

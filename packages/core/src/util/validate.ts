@@ -56,16 +56,14 @@ export function limitOption<F>(where: string, field: string, value: number | F):
 
 export function windowOption<F>(where: string, field: string, value: unknown): number | F {
   if (typeof value === 'function') return value as F
-  const ms = durationMs(where, field, value)
-  if (typeof value === 'number' && value < 1000) warnOfShortWindow(where, field, value)
-  return ms
+  return durationMs(where, field, value)
 }
 
 const shortWindows = new Set<number>()
 
-/** Other libraries count windows in seconds. Once for each number. */
-function warnOfShortWindow(where: string, field: string, ms: number): void {
-  if (shortWindows.has(ms)) return
+/** Warns of a bare number below 1,000, since other libraries count windows in seconds. Once for each number. */
+export function warnOfShortWindow(where: string, field: string, ms: unknown): void {
+  if (typeof ms !== 'number' || ms >= 1000 || shortWindows.has(ms)) return
   shortWindows.add(ms)
   const message = `${where}: ${field}: ${ms} is ${ms} ms: write '${ms}s' for seconds, or '${ms}ms' if that is meant`
   emitWarning('SLUICE_SHORT_WINDOW', message)

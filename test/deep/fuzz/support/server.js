@@ -82,7 +82,7 @@ const optionsOf = (setup) => [
     limits: [
       // Short: the handler of a client that has left may never be seen to be done.
       concurrency({ limit: PLACES, ttl: '150ms' }),
-      slidingLog({ limit: 15, window: 50 }),
+      slidingLog({ limit: 15, window: '50ms' }),
       fixedWindow({ limit: ALL_BYTES, window: '1d', unit: 'content-bytes' }),
     ],
     maxBodyBytes: MOST_BYTES,

@@ -51,7 +51,6 @@ export function guardParts<Request>(options: RateLimitOptions<Request>): GuardPa
   const policy = choosePolicy<Request>({ ...options, key })
   const { where } = policy
   const warnings = new Warnings(where, LIMITER_WARNINGS, options.warnings)
-  adviseOnSetUp(where, warnings, options)
   if (typeof cost !== 'function') wholeNumber(where, 'cost', cost, 0)
   optionalFunction(where, 'skip', skip)
   optionalFunction(where, 'onVerdict', onVerdict)
@@ -69,6 +68,8 @@ export function guardParts<Request>(options: RateLimitOptions<Request>): GuardPa
   const fresh = responders.queues || options.count !== undefined
   const decider = new Decider(where, limiter, charging, responders.queues, fresh)
   const isByAddress = policy.all.some(({ kinds }) => kinds.some((kind) => kind.split('+').includes('ip')))
+  // The store is one by now.
+  adviseOnSetUp(where, warnings, options)
   return {
     where,
     advice: new RequestAdvice(where, warnings, isByAddress),

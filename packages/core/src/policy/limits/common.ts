@@ -1,6 +1,14 @@
 import type { Duration } from '../../util/duration.js'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
-import { headerName, knownOptions, limitOption, oneOf, optionalFunction, windowOption } from '../../util/validate.js'
+import {
+  headerName,
+  knownOptions,
+  limitOption,
+  oneOf,
+  optionalFunction,
+  warnOfShortWindow,
+  windowOption,
+} from '../../util/validate.js'
 import { leased, leaseOf } from './lease.js'
 import type { Algorithm, CommonOptions, LeasableOptions, Limit, OrFunction, Resolution, UnitOptions } from './limit.js'
 import { checkReserve, reserveSteps } from './reserve.js'
@@ -73,5 +81,7 @@ export function checkCommon<Subject>(where: string, options: RateOptions<Subject
   type WindowFunction = Extract<typeof options.window, (...args: never) => unknown>
   const limit = limitOption(where, names.limit, options.limit)
   const window = windowOption<WindowFunction>(where, names.window, options.window)
+  // What `concurrency` has for a window is its `ttl`.
+  if (where !== 'concurrency') warnOfShortWindow(where, names.window, options.window)
   return { limit, window }
 }

@@ -2,20 +2,27 @@ import { invalidPolicy } from '../../util/errors.js'
 import type { Client, Connection } from './connection.js'
 import { ioredis } from './ioredis.js'
 import { nodeRedis, nodeRedisCluster } from './node-redis.js'
+import { sharedConnection } from './shared.js'
 
 /**
  * A connection of our own beside the user's client, to the same servers: only so can commands be kept
- * from being resent or queued, whatever the client is set to do for its user. It ends with the client.
+ * from being resent or queued, whatever the client is set to do for its user. It ends with the client, or with the last store
+ * that was made of it.
  */
-export function connect(client: Client, timeoutMs: number): Connection {
+export function connect(client: Client, timeoutMs: number, connectTimeoutMs: number): Connection {
+  return sharedConnection(client, String(timeoutMs), connectTimeoutMs, () => open(client, timeoutMs, connectTimeoutMs))
+}
+
+function open(client: Client, timeoutMs: number, connectTimeoutMs: number): Connection {
   // A peer that says nothing for so long, though asked, is given up: a connection can be dead and stay open.
   const silenceMs = Math.max(1000, timeoutMs + 500)
   if (typeof client?.duplicate === 'function') {
-    if (typeof client.evalsha === 'function' && typeof client.status === 'string') return ioredis(client, silenceMs)
+    if (typeof client.evalsha === 'function' && typeof client.status === 'string')
+      return ioredis(client, silenceMs, connectTimeoutMs)
     // What ends them is new in 5. Its client by Sentinel has a `sendCommand`, too, of other parameters.
     if (typeof client.sendCommand === 'function' && typeof client.destroy === 'function') {
-      if ('slots' in client) return nodeRedisCluster(client, silenceMs)
-      if ('options' in client) return nodeRedis(client, silenceMs)
+      if ('slots' in client) return nodeRedisCluster(client, silenceMs, connectTimeoutMs)
+      if ('options' in client) return nodeRedis(client, silenceMs, connectTimeoutMs)
     }
   }
   return invalidPolicy(

@@ -5,8 +5,15 @@ export interface Connection {
   readonly keyPrefix: string
   /** Whether it has ended for good: by `close`, or with the user's client. */
   isClosed(): boolean
-  /** Calls back once, when it is ready; at once where it is. Returns how to call that off. */
-  whenReady(callback: () => void): () => void
+  /**
+   * Calls back once, when it is ready; at once where it is. Or calls `onRefused`, if there is one, where the first connection
+   * is refused. Returns how to call that off.
+   */
+  whenReady(callback: () => void, onRefused?: (error: Error | undefined) => void): () => void
+  /** How long a first connection may take, also that to a node of a cluster. */
+  readonly connectTimeoutMs: number
+  /** Until when the first connection is waited for, by the performance clock; 0 once it was made or refused. */
+  startsUntil(): number
   /** Calls back whenever the connection is found to be down, the first attempt included. Never of a cluster, which may be down in part. */
   onDown(callback: (error: Error | undefined) => void): void
   /**
@@ -21,10 +28,24 @@ export interface Connection {
    * `key` decides the node in a cluster. Never sends twice. `command` is asked for at the very moment of sending, and
    * told which scripts that node has been sent, to which it may add.
    */
-  send(key: string, command: (sent: Set<string>) => readonly string[], isLate: () => boolean): Promise<unknown>
+  send(key: string, command: (sent: Set<string>) => readonly string[], wait: Wait): Promise<unknown>
+  /** Of a cluster, whether a master is connected, so that `sendTo` can send. */
+  isConnectedTo?(node: string): boolean
+  /**
+   * Sends to the connected master at this address, whatever its slots are; otherwise as `send`. Rejects if it is not
+   * connected any more. Only of a cluster.
+   */
+  sendTo?(node: string, command: (sent: Set<string>) => readonly string[]): Promise<unknown>
   /** The last thing that went wrong, for messages. */
   lastError(): Error | undefined
   close(): void
+}
+
+/** What waits to be sent. */
+export interface Wait {
+  isLate(): boolean
+  /** It has to wait for the first connection to a node of a cluster. */
+  connects(): void
 }
 
 export type MasterListener = (node: string, info: (section: string) => Promise<unknown>) => void
@@ -32,21 +53,52 @@ export type MasterListener = (node: string, info: (section: string) => Promise<u
 // biome-ignore lint/suspicious/noExplicitAny: structural types of clients that are not dependencies
 export type Client = any
 
-/** Callbacks that wait for a connection to be ready: one listener for all, however many wait. */
-export function waitingRoom(isReady: () => boolean) {
-  let waiting = new Set<() => void>()
+interface Waiting {
+  readonly callback: () => void
+  readonly onRefused: ((error: Error | undefined) => void) | undefined
+}
+
+/** A server that says nothing yet may be busy with others that start; one that refuses, or cannot be found, is away. */
+const IS_SILENCE = /time(d )?out|ETIMEDOUT|no reply/i
+
+/**
+ * Callbacks that wait for a connection to be ready: one listener for all, however many wait. For the first connection there
+ * is `connectTimeoutMs` from now on.
+ */
+export function waitingRoom(isReady: () => boolean, connectTimeoutMs: number) {
+  let waiting = new Set<Waiting>()
+  let startsUntil = performance.now() + connectTimeoutMs
   return {
     open(): void {
+      startsUntil = 0
       const callbacks = waiting
       waiting = new Set()
-      for (const callback of callbacks) callback()
+      for (const { callback } of callbacks) callback()
     },
-    whenReady(callback: () => void): () => void {
+    /** To be told of every attempt to connect that failed. Returns whether there is still reason to wait for the first. */
+    refused(error: Error | undefined): boolean {
+      if (performance.now() < startsUntil && (!error || IS_SILENCE.test(`${error.message} ${codeOf(error)}`)))
+        return true
+      startsUntil = 0
+      for (const one of [...waiting]) {
+        if (!one.onRefused) continue
+        waiting.delete(one)
+        one.onRefused(error)
+      }
+      return false
+    },
+    startsUntil: () => startsUntil,
+    whenReady(callback: () => void, onRefused?: (error: Error | undefined) => void): () => void {
+      const one = { callback, onRefused }
       if (isReady()) callback()
-      else waiting.add(callback)
-      return () => waiting.delete(callback)
+      else waiting.add(one)
+      return () => waiting.delete(one)
     },
   }
+}
+
+function codeOf(error: Error): string {
+  return (error as NodeJS.ErrnoException).code ?? ''
 }
 
 const waits = new WeakMap<Client, Promise<void>>()

@@ -23,7 +23,7 @@ const noResend = {
   retryStrategy: reconnectAfterMs,
 }
 
-export function ioredis(client: Client, silenceMs: number): Connection {
+export function ioredis(client: Client, silenceMs: number, connectTimeoutMs: number): Connection {
   const isCluster = client.isCluster === true
   // While a server loads its data it is asked again this often, not when it guesses to be done.
   const patience = { connectTimeout: silenceMs, socketTimeout: silenceMs, maxLoadingRetryTime: 500 }
@@ -61,7 +61,7 @@ export function ioredis(client: Client, silenceMs: number): Connection {
     own.socketTimeoutTimer = undefined
   })
   const isReady = () => own.status === 'ready'
-  const room = waitingRoom(isReady)
+  const room = waitingRoom(isReady, connectTimeoutMs)
   own.on('ready', room.open)
   const made = commandMaker(own)
   const sentBy = scriptsSent()
@@ -71,13 +71,21 @@ export function ioredis(client: Client, silenceMs: number): Connection {
     own.disconnect()
   }
   client.once('end', end)
+  let isDown: (error: Error | undefined) => void = () => {}
+  own.on('close', () => {
+    if (!isClosed && !room.refused(last)) isDown(last)
+  })
+  /** Nodes of a cluster that have been connected. */
+  const known = new WeakSet<Client>()
   return {
     isCluster,
     keyPrefix: client.options.keyPrefix ?? client.options.redisOptions?.keyPrefix ?? '',
     isClosed: () => isClosed,
     whenReady: room.whenReady,
+    connectTimeoutMs,
+    startsUntil: room.startsUntil,
     onDown: (callback) => {
-      if (!isCluster) own.on('close', () => isClosed || callback(last))
+      if (!isCluster) isDown = callback
     },
     onMaster: (callback) => {
       const watch = (node: Client, nodeAddress: string, isMaster: () => boolean) =>
@@ -92,22 +100,41 @@ export function ioredis(client: Client, silenceMs: number): Connection {
       }
     },
     nodeOf: (slot) => (isCluster ? (own.slots[slot]?.[0] ?? '') : address),
-    send: (key, command, isLate) => {
+    send: (key, command, wait) => {
       const node = isCluster ? masterOf(own, key) : own
       const send = () => {
         const parts = command(node ? sentBy(node) : new Set())
         if (!made) return own.callBuffer(parts[0], parts.slice(1))
         const sent = made(parts)
-        return isCluster ? sendToCluster(own, sent, isLate) : own.sendCommand(sent)
+        return isCluster ? sendToCluster(own, sent, () => wait.isLate()) : own.sendCommand(sent)
       }
-      if (!isCluster || !node || node.status === 'ready') return send()
+      if (!isCluster || !node) return send()
+      if (node.status === 'ready') {
+        known.add(node)
+        return send()
+      }
+      if (!known.has(node)) wait.connects()
       // Each node is connected when it is first needed, and refuses what comes meanwhile.
       if (node.status === 'wait') node.connect().catch(() => {})
       return nextOf(node, ['ready', 'end']).then(() => {
-        if (isLate()) throw new Error('its node was connected too late')
+        if (wait.isLate()) throw new Error('its node was connected too late')
         return send()
       })
     },
+    ...(isCluster && {
+      isConnectedTo: (at: string) => masterAt(own, at)?.status === 'ready',
+      sendTo: (at: string, command: (sent: Set<string>) => readonly string[]) => {
+        const node = masterAt(own, at)
+        if (node?.status !== 'ready') return Promise.reject(new Error(`${at} is not connected`))
+        const parts = command(sentBy(node))
+        const reply: Promise<unknown> = made ? node.sendCommand(made(parts)) : node.callBuffer(parts[0], parts.slice(1))
+        reply.catch((error: Error) => {
+          // The cluster hears nothing of what its nodes are sent by others, and may have to look for a new master.
+          if (!error.message.startsWith('NOSCRIPT')) own.refreshSlotsCache()
+        })
+        return reply
+      },
+    }),
     lastError: () => last,
     close: () => {
       client.off('end', end)
@@ -127,14 +154,29 @@ function sendToCluster(cluster: Client, command: Client, isLate: () => boolean):
   command.reject = (error: Error) => {
     // A master that lost touch with the others says this for as long as it is asked: another may have its slots.
     if (error.message.startsWith('CLUSTERDOWN')) cluster.refreshSlotsCache()
-    const isElsewhere = /^(MOVED|ASK) /.test(error.message)
-    return (isElsewhere && !isLate() ? sendAgain : reject).call(command, error)
+    const [, address] = /^(?:MOVED|ASK) \d+ (\S+)/.exec(error.message) ?? []
+    if (address === undefined || isLate()) return reject.call(command, error)
+    const node = nodeAt(cluster, address)
+    if (node.status === 'ready') return sendAgain.call(command, error)
+    // One that is not connected yet would refuse it.
+    if (node.status === 'wait') node.connect().catch(() => {})
+    return nextOf(node, ['ready', 'end']).then(() => (isLate() ? reject : sendAgain).call(command, error))
   }
   return reply
 }
 
+/** The connection of a cluster to a node by the address that a redirection names, made where there is none. */
+function nodeAt(cluster: Client, address: string): Client {
+  const port = address.lastIndexOf(':')
+  const named = { host: address.slice(0, port), port: Number(address.slice(port + 1)) }
+  return cluster.connectionPool.findOrCreate(cluster.natMapper(named))
+}
+
 /** The connection of a cluster to the master of this key, if it has one. */
 function masterOf(cluster: Client, key: string): Client {
-  const address = cluster.slots[calculateSlot(key)]?.[0]
+  return masterAt(cluster, cluster.slots[calculateSlot(key)]?.[0])
+}
+
+function masterAt(cluster: Client, address: string): Client {
   return cluster.nodes('master').find(({ options }: Client) => addressOf(options) === address)
 }

@@ -7,6 +7,7 @@ import {
   nextOf,
   reconnectAfterMs,
   scriptsSent,
+  type Wait,
   waitingRoom,
 } from './connection.js'
 
@@ -136,16 +137,16 @@ function destroyNow(client: Client): void {
   }
 }
 
-export function nodeRedis(client: Client, silenceMs: number): Connection {
+export function nodeRedis(client: Client, silenceMs: number, connectTimeoutMs: number): Connection {
   let last: Error | undefined
   let isClosed = false
   let tellDown: (error: Error | undefined) => void = () => {}
   let tellMaster: MasterListener = () => {}
   const sentBy = scriptsSent()
-  const room = waitingRoom(() => current.client.isReady)
+  const room = waitingRoom(() => current.client.isReady, connectTimeoutMs)
   const failed = (error: Error) => {
     last = error
-    if (!isClosed && !current.client.isReady) tellDown(error)
+    if (!isClosed && !current.client.isReady && !room.refused(error)) tellDown(error)
   }
   let current = start()
 
@@ -199,6 +200,8 @@ export function nodeRedis(client: Client, silenceMs: number): Connection {
     keyPrefix: '',
     isClosed: () => isClosed,
     whenReady: room.whenReady,
+    connectTimeoutMs,
+    startsUntil: room.startsUntil,
     onDown: (callback) => {
       tellDown = callback
     },
@@ -216,16 +219,17 @@ export function nodeRedis(client: Client, silenceMs: number): Connection {
   }
 }
 
-export function nodeRedisCluster(client: Client, silenceMs: number): Connection {
+export function nodeRedisCluster(client: Client, silenceMs: number, connectTimeoutMs: number): Connection {
   const defaults = client._self?._options?.defaults
   let last: Error | undefined
   let isConnected = false
   let isClosed = false
   const failed = (error: Error) => {
     last = error
+    if (!isConnected && !isClosed) room.refused(error)
   }
   let tellMaster: MasterListener = () => {}
-  const room = waitingRoom(() => isConnected)
+  const room = waitingRoom(() => isConnected, connectTimeoutMs)
   const ready = () => {
     isConnected = !isClosed
     room.open()
@@ -257,9 +261,11 @@ export function nodeRedisCluster(client: Client, silenceMs: number): Connection 
     return watch
   }
   const masterAt = (slot: number) => own.slots[slot]?.master
+  const masterNamed = (address: string): Client => own.masters.find((master: Client) => master.address === address)
   /** Waits for one attempt to connect a master that never was; for one that is lost nothing waits. */
-  const connected = async (master: Client) => {
+  const connected = async (master: Client, wait: Wait) => {
     if (!master.client) own.nodeClient(master).catch(() => {})
+    if (master.connectPromise) wait.connects()
     const node = master.client
     // The promise itself stays open until there is a connection, and keeps all that wait for it.
     if (master.connectPromise) await watchOf(master).heed(attempt(node))
@@ -278,12 +284,14 @@ export function nodeRedisCluster(client: Client, silenceMs: number): Connection 
     keyPrefix: '',
     isClosed: () => isClosed,
     whenReady: room.whenReady,
+    connectTimeoutMs,
+    startsUntil: room.startsUntil,
     onDown: () => {},
     onMaster: (callback) => {
       tellMaster = callback
     },
     nodeOf: (slot) => masterAt(slot)?.address ?? '',
-    send: (key, command, isLate) => {
+    send: (key, command, wait) => {
       const master = masterAt(calculateSlot(key))
       const send = () => {
         const sent = master?.client ? sentBy(master.client) : new Set<string>()
@@ -291,10 +299,17 @@ export function nodeRedisCluster(client: Client, silenceMs: number): Connection 
         return master?.client ? watchOf(master).heed(reply) : reply
       }
       if (!master || master.client?.isReady) return send()
-      return connected(master).then(() => {
-        if (isLate()) throw new Error('its node was connected too late')
+      return connected(master, wait).then(() => {
+        if (wait.isLate()) throw new Error('its node was connected too late')
         return send()
       })
+    },
+    isConnectedTo: (address) => masterNamed(address)?.client?.isReady === true,
+    sendTo: (address, command) => {
+      const master = masterNamed(address)
+      if (!master?.client?.isReady) return Promise.reject(new Error(`${address} is not connected`))
+      const { client: node } = master
+      return watchOf(master).heed(node.sendCommand([...command(sentBy(node))], PLAIN_REPLIES))
     },
     lastError: () => last,
     close: () => {

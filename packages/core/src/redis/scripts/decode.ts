@@ -3,7 +3,7 @@ import * as counter from '../../kernels/counter.js'
 import type { Cell, StoreRequest, StoreResult } from '../../store/store.js'
 import { ReplyReader, unreadable } from './reply-reader.js'
 import { type Kind, kindOf } from './script.js'
-import { ADMITTED, BLOCKED, EQUALS, REFUNDS, REFUSED } from './scripts.generated.js'
+import { ADMITTED, BLOCKED, ELSEWHERE, EQUALS, REFUNDS, REFUSED } from './scripts.generated.js'
 
 /** Equal asks that were decided at once, until each has its answer. */
 interface Equals {
@@ -45,7 +45,8 @@ export class Answers {
     this.#now = this.#reply.uint48()
   }
 
-  next(request: StoreRequest, reports: readonly Report[]): StoreResult {
+  /** Undefined where a key of the decision is not on the node that answered: nothing was charged. */
+  next(request: StoreRequest, reports: readonly Report[]): StoreResult | undefined {
     if (this.#equals) return this.#nextOfEquals(this.#equals, request, reports)
     const outcome = this.#reply.uint8()
     if (outcome !== EQUALS) {
@@ -61,19 +62,23 @@ export class Answers {
   }
 
   /** Each is told what it would have been told if they had been decided one after the other. */
-  #nextOfEquals(equals: Equals, request: StoreRequest, reports: readonly Report[]): StoreResult {
+  #nextOfEquals(equals: Equals, request: StoreRequest, reports: readonly Report[]): StoreResult | undefined {
     const reply = this.#reply
     const isAdmitted = equals.admitted > 0
     if (isAdmitted) equals.admitted--
     reply.at = isAdmitted ? equals.admittedAt : equals.refusedAt
     const result = this.#read(request, reports, equals.admitted * (request.costs[0] as number))
-    if (result.allowed !== isAdmitted) throw unreadable('expected as many to be admitted as it says')
+    if ((result?.allowed ?? false) !== isAdmitted) throw unreadable('expected as many to be admitted as it says')
     if (isAdmitted) equals.refusedAt = reply.at
     if (--equals.left === 0) this.#equals = undefined
     return result
   }
 
-  #read({ plan, costs, needs = costs }: StoreRequest, reports: readonly Report[], later: number): StoreResult {
+  #read(
+    { plan, costs, needs = costs }: StoreRequest,
+    reports: readonly Report[],
+    later: number,
+  ): StoreResult | undefined {
     const now = this.#now
     const reply = this.#reply
     const values = this.#values
@@ -88,6 +93,7 @@ export class Answers {
         const reason = reply.text(reply.uint16())
         return { now, allowed: false, values, offset, block: { reason, remainingMs } }
       }
+      if (said === ELSEWHERE && c === 0) return undefined
       if (outcome !== ADMITTED && outcome !== REFUSED) throw unreadable(`expected an outcome, got ${said}`)
       // All or none.
       if (c > 0 && allowed !== (outcome === ADMITTED)) throw unreadable('expected one outcome of all limits')

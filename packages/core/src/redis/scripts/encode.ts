@@ -47,6 +47,9 @@ export function planText(plan: Plan): PlanText {
   }
 }
 
+/** How a script is given its keys: `undeclared`, for keys of several slots of one master; `cells`: those without block keys. */
+export type Keys = 'declared' | 'undeclared' | 'cells'
+
 /** What waits for its decision. */
 interface Pending {
   readonly request: StoreRequest
@@ -69,6 +72,7 @@ export function encode(
   prefix: string,
   now: number | undefined,
   marker: string | undefined,
+  kind: Keys = 'declared',
 ): Encoded {
   const keys = marker === undefined ? [] : [marker]
   const cellKeys = marker === undefined ? [] : keys
@@ -108,9 +112,17 @@ export function encode(
     args[1] = '-1'
     return { keys, args }
   }
+  if (kind === 'cells') {
+    args[1] = '0'
+    return { keys: cellKeys, args }
+  }
   args[1] = String(keys.length)
   for (const key of cellKeys) keys.push(key)
-  return { keys, args }
+  if (kind === 'declared') return { keys, args }
+  const first = args.length + 1
+  for (const key of keys) args.push(key)
+  args.push(String(first))
+  return { keys: [], args }
 }
 
 /** How many asks from the `first` on are equal, on one key: 1 where the next is another. */

@@ -22,6 +22,7 @@ export const TOGETHER = 16
 export const REFUSED = 0
 export const ADMITTED = 1
 export const BLOCKED = 2
+export const ELSEWHERE = 3
 export const REFUNDS = 4
 export const EQUALS = 8
 
@@ -38,6 +39,7 @@ local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
+local elsewhere
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -94,7 +96,10 @@ local room = {}
    debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
   else
    if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-    error(stored.err)
+    if not string.match(stored.err, 'non local key') then
+     error(stored.err)
+    end
+    elsewhere = true
    end
    debt, instant, since, expires, refunds = 0, now, nil, nil, ''
   end
@@ -464,7 +469,10 @@ end
   local unwritten
   if #header < base then
    if type(header) == 'table' and not string.match(header.err, '^WRONGTYPE') then
-    error(header.err)
+    if not string.match(header.err, 'non local key') then
+     error(header.err)
+    end
+    elsewhere = true
    end
    expires = nil
   else
@@ -894,7 +902,10 @@ end
   local stored = tryCall('GET', key)
   if stored and #stored ~= 6 + (segments + 2) * width then
    if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-    error(stored.err)
+    if not string.match(stored.err, 'non local key') then
+     error(stored.err)
+    end
+    elsewhere = true
    end
    stored = false
   end
@@ -1314,7 +1325,10 @@ end
    isOver = instant >= since + windowMs
   else
    if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-    error(stored.err)
+    if not string.match(stored.err, 'non local key') then
+     error(stored.err)
+    end
+    elsewhere = true
    end
    since = nil
   end
@@ -1407,7 +1421,10 @@ end
   { sections: ['concurrency'], source: ` look[5] = function(key, cost)
   local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
   if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
-   error(count.err)
+   if not string.match(count.err, 'non local key') then
+    error(count.err)
+   end
+   elsewhere = true
   end
   isForeign = type(count) == 'table'
   held = isForeign and 0 or count
@@ -1452,7 +1469,10 @@ end
   end
   local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
   if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
-   error(count.err)
+   if not string.match(count.err, 'non local key') then
+    error(count.err)
+   end
+   elsewhere = true
   end
   isForeign = type(count) == 'table'
   held = isForeign and 0 or count
@@ -1542,13 +1562,19 @@ end
 end
 ` },
   { sections: [], source: `local blockKeys = ARGV[2] + 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
  if tryCall('GET', KEYS[1]) then
   return ''
  end
 end
-local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+local anyBlocked = blockKeys > 0
+if #KEYS == 0 then
+ KEYS, block = ARGV, ARGV[#ARGV] + 0
+ cell = block - 1 + blockKeys
+elseif anyBlocked then
+ anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+end
 for _ = 1, ARGV[3] + 0 do
  local identities, cells = ARGV[a] + 0, ARGV[a + 1] + 0
  a = a + 2
@@ -1597,11 +1623,15 @@ for _ = 1, ARGV[3] + 0 do
     a = a + 1
    end
    local ends, reason
+   elsewhere = false
    if anyBlocked and op <= 2 then
     for b = block, block + identities - 1 do
      local value = tryCall('GET', KEYS[b])
      if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-      error(value.err)
+      if not string.match(value.err, 'non local key') then
+       error(value.err)
+      end
+      elsewhere = true
      end
      if type(value) == 'string' and not ends then
       ends, reason = string.match(value, '^(%d+) (.*)$')
@@ -1662,7 +1692,7 @@ for _ = 1, ARGV[3] + 0 do
      end
 ` },
   { sections: [], source: `     local wait = look[kind](KEYS[cell + c], needs[c])
-     if wait ~= 0 then
+     if wait ~= 0 or elsewhere then
       allowed = false
      end
      if wait < 0 then
@@ -1689,26 +1719,37 @@ for _ = 1, ARGV[3] + 0 do
      end
 ` },
   { sections: [], source: `    end
-    local charged = op ~= 1 and (allowed or op == 2 and possible)
-    for c = 1, cells do
-     local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
-     cost = cost * admitted
-` },
-  { sections: ['several'], source: `     if cells > 1 then
-      open[kind](c)
-      recall[kind](c)
+    if elsewhere then
+     local piece = packBytes('B', 3)
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
      end
+     pieces = pieces + 1
+    else
+     local charged = op ~= 1 and (allowed or op == 2 and possible)
+     for c = 1, cells do
+      local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
+      cost = cost * admitted
 ` },
-  { sections: [], source: `     if charged then
-      if cost > 0 and (allowed or kind ~= 5) then
-       take[kind](key, cost, lease)
+  { sections: ['several'], source: `      if cells > 1 then
+       open[kind](c)
+       recall[kind](c)
       end
-     elseif op == 0 then
-      heal[kind](key)
-     end
-     local outcome = allowed and 1 or 0
-     for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-      report[kind](key, needs[c], outcome_2)
+` },
+  { sections: [], source: `      if charged then
+       if cost > 0 and (allowed or kind ~= 5) then
+        take[kind](key, cost, lease)
+       end
+      elseif op == 0 then
+       heal[kind](key)
+      end
+      local outcome = allowed and 1 or 0
+      for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+       report[kind](key, needs[c], outcome_2)
+      end
      end
     end
    end
@@ -1741,14 +1782,30 @@ return ends
 `,
 }
 
+export const crossSlotsScript: LuaScript = {
+  name: 'cross-slots',
+  sha1: '83ca4415744a5ea6626bb29f7645a4768a7a4849',
+  source: `if not redis.REDIS_VERSION_NUM then return -1 end
+for _, key in ipairs(ARGV) do
+local value = redis.pcall('GET', key)
+if type(value) == 'table' then
+if string.match(value.err, 'non local key') then return 0 end
+return -1
+end
+end
+return 1
+`,
+}
+
 const decideBucketScript: LuaScript = {
   name: 'decide-bucket',
-  sha1: '107c04b81b7b17f12af59b6f585b5820647e27f1',
+  sha1: '3e5d7654e5506e1f9a16d38aa7029f07f71b8d73',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local concat = table.concat
+local elsewhere
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -1765,13 +1822,19 @@ local needs
 local limit, windowMs, capacity, stepMs
 local debt, instant, since, expires, refunds
 local blockKeys = ARGV[2] + 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
  if tryCall('GET', KEYS[1]) then
   return ''
  end
 end
-local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+local anyBlocked = blockKeys > 0
+if #KEYS == 0 then
+ KEYS, block = ARGV, ARGV[#ARGV] + 0
+ cell = block - 1 + blockKeys
+elseif anyBlocked then
+ anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+end
 for _ = 1, ARGV[3] + 0 do
  local identities = ARGV[a] + 0
  a = a + 2
@@ -1801,11 +1864,15 @@ for _ = 1, ARGV[3] + 0 do
   end
   for __3 = 1, decisions do
    local ends, reason
+   elsewhere = false
    if anyBlocked and op <= 2 then
     for b = block, block + identities - 1 do
      local value = tryCall('GET', KEYS[b])
      if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-      error(value.err)
+      if not string.match(value.err, 'non local key') then
+       error(value.err)
+      end
+      elsewhere = true
      end
      if type(value) == 'string' and not ends then
       ends, reason = string.match(value, '^(%d+) (.*)$')
@@ -1861,7 +1928,10 @@ for _ = 1, ARGV[3] + 0 do
      debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
     else
      if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-      error(stored.err)
+      if not string.match(stored.err, 'non local key') then
+       error(stored.err)
+      end
+      elsewhere = true
      end
      debt, instant, since, expires, refunds = 0, now, nil, nil, ''
     end
@@ -1876,7 +1946,7 @@ for _ = 1, ARGV[3] + 0 do
       wait = (floor(instant / stepMs) + steps) * stepMs - instant
      end
     end
-    if wait ~= 0 then
+    if wait ~= 0 or elsewhere then
      allowed = false
     end
     if wait < 0 then
@@ -1897,90 +1967,8 @@ for _ = 1, ARGV[3] + 0 do
      end
      pieces = pieces + 1
     end
-    local charged = op ~= 1 and (allowed or op == 2 and possible)
-    local key_2, cost_2 = KEYS[cell + 1], costs
-    cost_2 = cost_2 * admitted
-    if charged then
-     if cost_2 > 0 then
-      debt = capacity * windowMs < debt + cost_2 * windowMs and capacity * windowMs or debt + cost_2 * windowMs
-      local life
-      local wait_2
-      local excess = debt + capacity * windowMs - capacity * windowMs
-      if excess <= 0 then
-       wait_2 = 0
-      else
-       local steps = ceil(excess / (limit * stepMs))
-       wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
-      end
-      if wait_2 > 0 then
-       life = wait_2 + instant - now
-      else
-       life = wait_2
-      end
-      if life <= 0 and refunds == '' then
-       if since then
-        call('DEL', key_2)
-       end
-      else
-       local ends_2 = now + life
-       if since and ends_2 <= expires then
-        local state = packBytes('>I7I6', debt, instant)
-        if refunds ~= '' then
-         state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
-        end
-        call('SETRANGE', key_2, '0', state)
-       else
-        if since then
-         ends_2 = ends_2 + min(10000, ceil(capacity * windowMs / limit))
-        end
-        call('SET', key_2, packBytes('>I7I6I6', debt, instant, ends_2) .. refunds, 'PX', ends_2 - now + slack)
-       end
-      end
-     end
-    elseif op == 0 then
-     if since and since > now + windowMs then
-      local life
-      local wait_2
-      local excess = debt + capacity * windowMs - capacity * windowMs
-      if excess <= 0 then
-       wait_2 = 0
-      else
-       local steps = ceil(excess / (limit * stepMs))
-       wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
-      end
-      if wait_2 > 0 then
-       life = wait_2 + instant - now
-      else
-       life = wait_2
-      end
-      if life <= 0 and refunds == '' then
-       if since then
-        call('DEL', key_2)
-       end
-      else
-       local ends_2 = now + life
-       if since and ends_2 <= expires then
-        local state = packBytes('>I7I6', debt, instant)
-        if refunds ~= '' then
-         state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
-        end
-        call('SETRANGE', key_2, '0', state)
-       else
-        if since then
-         ends_2 = ends_2 + min(10000, ceil(capacity * windowMs / limit))
-        end
-        call('SET', key_2, packBytes('>I7I6I6', debt, instant, ends_2) .. refunds, 'PX', ends_2 - now + slack)
-       end
-      end
-     end
-    end
-    local outcome = allowed and 1 or 0
-    for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-     local said = outcome_2
-     if refunds ~= '' then
-      said = outcome_2 + 4
-     end
-     local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
+    if elsewhere then
+     local piece = packBytes('B', 3)
      if pieces == 0 then
       reply = reply .. piece
      else
@@ -1988,6 +1976,99 @@ for _ = 1, ARGV[3] + 0 do
       more[pieces] = piece
      end
      pieces = pieces + 1
+    else
+     local charged = op ~= 1 and (allowed or op == 2 and possible)
+     local key_2, cost_2 = KEYS[cell + 1], costs
+     cost_2 = cost_2 * admitted
+     if charged then
+      if cost_2 > 0 then
+       debt = capacity * windowMs < debt + cost_2 * windowMs and capacity * windowMs or debt + cost_2 * windowMs
+       local life
+       local wait_2
+       local excess = debt + capacity * windowMs - capacity * windowMs
+       if excess <= 0 then
+        wait_2 = 0
+       else
+        local steps = ceil(excess / (limit * stepMs))
+        wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
+       end
+       if wait_2 > 0 then
+        life = wait_2 + instant - now
+       else
+        life = wait_2
+       end
+       if life <= 0 and refunds == '' then
+        if since then
+         call('DEL', key_2)
+        end
+       else
+        local ends_2 = now + life
+        if since and ends_2 <= expires then
+         local state = packBytes('>I7I6', debt, instant)
+         if refunds ~= '' then
+          state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+         end
+         call('SETRANGE', key_2, '0', state)
+        else
+         if since then
+          ends_2 = ends_2 + min(10000, ceil(capacity * windowMs / limit))
+         end
+         call('SET', key_2, packBytes('>I7I6I6', debt, instant, ends_2) .. refunds, 'PX', ends_2 - now + slack)
+        end
+       end
+      end
+     elseif op == 0 then
+      if since and since > now + windowMs then
+       local life
+       local wait_2
+       local excess = debt + capacity * windowMs - capacity * windowMs
+       if excess <= 0 then
+        wait_2 = 0
+       else
+        local steps = ceil(excess / (limit * stepMs))
+        wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
+       end
+       if wait_2 > 0 then
+        life = wait_2 + instant - now
+       else
+        life = wait_2
+       end
+       if life <= 0 and refunds == '' then
+        if since then
+         call('DEL', key_2)
+        end
+       else
+        local ends_2 = now + life
+        if since and ends_2 <= expires then
+         local state = packBytes('>I7I6', debt, instant)
+         if refunds ~= '' then
+          state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+         end
+         call('SETRANGE', key_2, '0', state)
+        else
+         if since then
+          ends_2 = ends_2 + min(10000, ceil(capacity * windowMs / limit))
+         end
+         call('SET', key_2, packBytes('>I7I6I6', debt, instant, ends_2) .. refunds, 'PX', ends_2 - now + slack)
+        end
+       end
+      end
+     end
+     local outcome = allowed and 1 or 0
+     for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+      local said = outcome_2
+      if refunds ~= '' then
+       said = outcome_2 + 4
+      end
+      local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
+      if pieces == 0 then
+       reply = reply .. piece
+      else
+       more = more or {}
+       more[pieces] = piece
+      end
+      pieces = pieces + 1
+     end
     end
    end
    block = block + identities
@@ -2004,12 +2085,13 @@ return reply
 
 const decideConcurrencyScript: LuaScript = {
   name: 'decide-concurrency',
-  sha1: '14d1e3d5df38d88283d8ece9fe8daeda7d2fa52a',
+  sha1: 'f7af4aae990edbf942637a4bedd33d2c5b61030f',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
 local packBytes = struct.pack
 local format, concat = string.format, table.concat
+local elsewhere
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -2027,13 +2109,19 @@ local limit, ttlMs
 local held, isForeign
 local nowText = format('%.0f', now)
 local blockKeys = ARGV[2] + 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
  if tryCall('GET', KEYS[1]) then
   return ''
  end
 end
-local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+local anyBlocked = blockKeys > 0
+if #KEYS == 0 then
+ KEYS, block = ARGV, ARGV[#ARGV] + 0
+ cell = block - 1 + blockKeys
+elseif anyBlocked then
+ anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+end
 for _ = 1, ARGV[3] + 0 do
  local identities = ARGV[a] + 0
  a = a + 2
@@ -2066,11 +2154,15 @@ for _ = 1, ARGV[3] + 0 do
     a = a + 1
    end
    local ends, reason
+   elsewhere = false
    if anyBlocked and op <= 2 then
     for b = block, block + identities - 1 do
      local value = tryCall('GET', KEYS[b])
      if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-      error(value.err)
+      if not string.match(value.err, 'non local key') then
+       error(value.err)
+      end
+      elsewhere = true
      end
      if type(value) == 'string' and not ends then
       ends, reason = string.match(value, '^(%d+) (.*)$')
@@ -2093,7 +2185,10 @@ for _ = 1, ARGV[3] + 0 do
     local key, cost = KEYS[cell + 1], needs
     local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
     if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
-     error(count.err)
+     if not string.match(count.err, 'non local key') then
+      error(count.err)
+     end
+     elsewhere = true
     end
     isForeign = type(count) == 'table'
     held = isForeign and 0 or count
@@ -2111,101 +2206,112 @@ for _ = 1, ARGV[3] + 0 do
       wait = concurrency_endAt_result - now
      end
     end
-    if wait ~= 0 then
+    if wait ~= 0 or elsewhere then
      allowed = false
     end
     if wait < 0 then
      possible = false
     end
-    local charged = op ~= 1 and (allowed or op == 2 and possible)
-    local key_2, cost_2 = KEYS[cell + 1], costs
-    if charged then
-     if cost_2 > 0 and allowed then
-      if isForeign then
-       call('DEL', key_2)
-      end
-      for place = 0, cost_2 - 1 do
-       call('ZADD', key_2, now + ttlMs, lease .. '.' .. place)
-      end
-      local expiry = tryCall('PEXPIRE', key_2, ttlMs + slack)
-      if type(expiry) == 'table' then
-       for place = 0, cost_2 - 1 do
-        call('ZREM', key_2, lease .. '.' .. place)
-       end
-       error(expiry.err)
-      end
-      held = held + cost_2
-      if call('ZCARD', key_2) > held then
-       call('ZREMRANGEBYSCORE', key_2, '-inf', nowText)
-      end
-     end
-    elseif op == 0 then
-     if isForeign then
+    if elsewhere then
+     local piece = packBytes('B', 3)
+     if pieces == 0 then
+      reply = reply .. piece
      else
-      local latest = now + ttlMs
-      for __4, lease_2 in ipairs(call('ZRANGEBYSCORE', key_2, '(' .. format('%.0f', latest), '+inf')) do
-       call('ZADD', key_2, latest, lease_2)
-      end
+      more = more or {}
+      more[pieces] = piece
      end
-    end
-    local outcome = allowed and 1 or 0
-    local cost_3 = needs
-    local ends_2 = now
-    if held > 0 then
-     local rank = -1
-     local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
-     ends_2 = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
-    end
-    local piece = packBytes('>BI7I7', outcome, limit - held, ends_2 - now)
-    if pieces == 0 then
-     reply = reply .. piece
+     pieces = pieces + 1
     else
-     more = more or {}
-     more[pieces] = piece
-    end
-    pieces = pieces + 1
-    if outcome == 0 then
-     local wait_2
-     if cost_3 > limit then
-      wait_2 = -1
-     else
-      local missing = held + cost_3 - limit
-      if cost_3 == 0 or missing <= 0 then
-       wait_2 = 0
+     local charged = op ~= 1 and (allowed or op == 2 and possible)
+     local key_2, cost_2 = KEYS[cell + 1], costs
+     if charged then
+      if cost_2 > 0 and allowed then
+       if isForeign then
+        call('DEL', key_2)
+       end
+       for place = 0, cost_2 - 1 do
+        call('ZADD', key_2, now + ttlMs, lease .. '.' .. place)
+       end
+       local expiry = tryCall('PEXPIRE', key_2, ttlMs + slack)
+       if type(expiry) == 'table' then
+        for place = 0, cost_2 - 1 do
+         call('ZREM', key_2, lease .. '.' .. place)
+        end
+        error(expiry.err)
+       end
+       held = held + cost_2
+       if call('ZCARD', key_2) > held then
+        call('ZREMRANGEBYSCORE', key_2, '-inf', nowText)
+       end
+      end
+     elseif op == 0 then
+      if isForeign then
       else
-       local concurrency_endAt_result
-       local rank = missing - 1 - held
-       local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
-       concurrency_endAt_result = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
-       wait_2 = concurrency_endAt_result - now
+       local latest = now + ttlMs
+       for __4, lease_2 in ipairs(call('ZRANGEBYSCORE', key_2, '(' .. format('%.0f', latest), '+inf')) do
+        call('ZADD', key_2, latest, lease_2)
+       end
       end
      end
-     local room = -1
-     if wait_2 == 0 then
-      local cost_4 = limit - held + 1
-      if cost_4 > limit then
-       room = -1
+     local outcome = allowed and 1 or 0
+     local cost_3 = needs
+     local ends_2 = now
+     if held > 0 then
+      local rank = -1
+      local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
+      ends_2 = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
+     end
+     local piece = packBytes('>BI7I7', outcome, limit - held, ends_2 - now)
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
+     if outcome == 0 then
+      local wait_2
+      if cost_3 > limit then
+       wait_2 = -1
       else
-       local missing = held + cost_4 - limit
-       if cost_4 == 0 or missing <= 0 then
-        room = 0
+       local missing = held + cost_3 - limit
+       if cost_3 == 0 or missing <= 0 then
+        wait_2 = 0
        else
         local concurrency_endAt_result
         local rank = missing - 1 - held
         local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
         concurrency_endAt_result = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
-        room = concurrency_endAt_result - now
+        wait_2 = concurrency_endAt_result - now
        end
       end
+      local room = -1
+      if wait_2 == 0 then
+       local cost_4 = limit - held + 1
+       if cost_4 > limit then
+        room = -1
+       else
+        local missing = held + cost_4 - limit
+        if cost_4 == 0 or missing <= 0 then
+         room = 0
+        else
+         local concurrency_endAt_result
+         local rank = missing - 1 - held
+         local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
+         concurrency_endAt_result = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
+         room = concurrency_endAt_result - now
+        end
+       end
+      end
+      local piece_2 = packBytes('>I7I7', wait_2 + 1, room + 1)
+      if pieces == 0 then
+       reply = reply .. piece_2
+      else
+       more = more or {}
+       more[pieces] = piece_2
+      end
+      pieces = pieces + 1
      end
-     local piece_2 = packBytes('>I7I7', wait_2 + 1, room + 1)
-     if pieces == 0 then
-      reply = reply .. piece_2
-     else
-      more = more or {}
-      more[pieces] = piece_2
-     end
-     pieces = pieces + 1
     end
    end
    block = block + identities
@@ -2222,12 +2328,13 @@ return reply
 
 const decideCounterScript: LuaScript = {
   name: 'decide-counter',
-  sha1: '840eb7ef5a1833d3ac7b3b08f4f82e50955281ff',
+  sha1: 'e3f5c9c8b051f907e5e85449bc6c81311ee9ac2b',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local concat = table.concat
+local elsewhere
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -2244,13 +2351,19 @@ local needs
 local limit, windowMs, byClock
 local count, start, since
 local blockKeys = ARGV[2] + 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
  if tryCall('GET', KEYS[1]) then
   return ''
  end
 end
-local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+local anyBlocked = blockKeys > 0
+if #KEYS == 0 then
+ KEYS, block = ARGV, ARGV[#ARGV] + 0
+ cell = block - 1 + blockKeys
+elseif anyBlocked then
+ anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+end
 for _ = 1, ARGV[3] + 0 do
  local identities = ARGV[a] + 0
  a = a + 2
@@ -2280,11 +2393,15 @@ for _ = 1, ARGV[3] + 0 do
   end
   for __3 = 1, decisions do
    local ends, reason
+   elsewhere = false
    if anyBlocked and op <= 2 then
     for b = block, block + identities - 1 do
      local value = tryCall('GET', KEYS[b])
      if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-      error(value.err)
+      if not string.match(value.err, 'non local key') then
+       error(value.err)
+      end
+      elsewhere = true
      end
      if type(value) == 'string' and not ends then
       ends, reason = string.match(value, '^(%d+) (.*)$')
@@ -2328,7 +2445,10 @@ for _ = 1, ARGV[3] + 0 do
      isOver = instant >= since + windowMs
     else
      if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-      error(stored.err)
+      if not string.match(stored.err, 'non local key') then
+       error(stored.err)
+      end
+      elsewhere = true
      end
      since = nil
     end
@@ -2354,7 +2474,7 @@ for _ = 1, ARGV[3] + 0 do
       wait = endsIn
      end
     end
-    if wait ~= 0 then
+    if wait ~= 0 or elsewhere then
      allowed = false
     end
     if wait < 0 then
@@ -2375,34 +2495,8 @@ for _ = 1, ARGV[3] + 0 do
      end
      pieces = pieces + 1
     end
-    local charged = op ~= 1 and (allowed or op == 2 and possible)
-    local key_2, cost_2 = KEYS[cell + 1], costs
-    cost_2 = cost_2 * admitted
-    if charged then
-     if cost_2 > 0 then
-      count = limit < count + cost_2 and limit or count + cost_2
-      if count == 0 then
-       call('DEL', key_2)
-      elseif since == start then
-       call('SETRANGE', key_2, '0', packBytes('>I7', count))
-      else
-       call('SET', key_2, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
-      end
-     end
-    elseif op == 0 then
-     if since and since > now + windowMs then
-      if count == 0 then
-       call('DEL', key_2)
-      elseif since == start then
-       call('SETRANGE', key_2, '0', packBytes('>I7', count))
-      else
-       call('SET', key_2, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
-      end
-     end
-    end
-    local outcome = allowed and 1 or 0
-    for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-     local piece = packBytes('>BI7I6', outcome_2, count, start)
+    if elsewhere then
+     local piece = packBytes('B', 3)
      if pieces == 0 then
       reply = reply .. piece
      else
@@ -2410,6 +2504,43 @@ for _ = 1, ARGV[3] + 0 do
       more[pieces] = piece
      end
      pieces = pieces + 1
+    else
+     local charged = op ~= 1 and (allowed or op == 2 and possible)
+     local key_2, cost_2 = KEYS[cell + 1], costs
+     cost_2 = cost_2 * admitted
+     if charged then
+      if cost_2 > 0 then
+       count = limit < count + cost_2 and limit or count + cost_2
+       if count == 0 then
+        call('DEL', key_2)
+       elseif since == start then
+        call('SETRANGE', key_2, '0', packBytes('>I7', count))
+       else
+        call('SET', key_2, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+       end
+      end
+     elseif op == 0 then
+      if since and since > now + windowMs then
+       if count == 0 then
+        call('DEL', key_2)
+       elseif since == start then
+        call('SETRANGE', key_2, '0', packBytes('>I7', count))
+       else
+        call('SET', key_2, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+       end
+      end
+     end
+     local outcome = allowed and 1 or 0
+     for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+      local piece = packBytes('>BI7I6', outcome_2, count, start)
+      if pieces == 0 then
+       reply = reply .. piece
+      else
+       more = more or {}
+       more[pieces] = piece
+      end
+      pieces = pieces + 1
+     end
     end
    end
    block = block + identities
@@ -2426,12 +2557,13 @@ return reply
 
 const decideLogScript: LuaScript = {
   name: 'decide-log',
-  sha1: '73d91d2108e72eb678524e8cbfe9c0a41343e0f7',
+  sha1: '423226deea597b00c8502a5839d7ea48c4477047',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
+local elsewhere
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -2459,13 +2591,19 @@ local header, newest, expires, capacity, oldest, total, tail, instant, whole, mo
 local source, chunk, chunkFrom
 local stampedAt, stamp = nil, ''
 local blockKeys = ARGV[2] + 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
  if tryCall('GET', KEYS[1]) then
   return ''
  end
 end
-local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+local anyBlocked = blockKeys > 0
+if #KEYS == 0 then
+ KEYS, block = ARGV, ARGV[#ARGV] + 0
+ cell = block - 1 + blockKeys
+elseif anyBlocked then
+ anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+end
 for _ = 1, ARGV[3] + 0 do
  local identities = ARGV[a] + 0
  a = a + 2
@@ -2513,11 +2651,15 @@ for _ = 1, ARGV[3] + 0 do
   end
   for __3 = 1, decisions do
    local ends, reason
+   elsewhere = false
    if anyBlocked and op <= 2 then
     for b = block, block + identities - 1 do
      local value = tryCall('GET', KEYS[b])
      if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-      error(value.err)
+      if not string.match(value.err, 'non local key') then
+       error(value.err)
+      end
+      elsewhere = true
      end
      if type(value) == 'string' and not ends then
       ends, reason = string.match(value, '^(%d+) (.*)$')
@@ -2553,7 +2695,10 @@ for _ = 1, ARGV[3] + 0 do
     local unwritten
     if #header < base then
      if type(header) == 'table' and not string.match(header.err, '^WRONGTYPE') then
-      error(header.err)
+      if not string.match(header.err, 'non local key') then
+       error(header.err)
+      end
+      elsewhere = true
      end
      expires = nil
     else
@@ -2723,7 +2868,7 @@ for _ = 1, ARGV[3] + 0 do
      wait_2 = 1
     end
     wait = wait_2
-    if wait ~= 0 then
+    if wait ~= 0 or elsewhere then
      allowed = false
     end
     if wait < 0 then
@@ -2748,71 +2893,158 @@ for _ = 1, ARGV[3] + 0 do
      end
      pieces = pieces + 1
     end
-    local charged = op ~= 1 and (allowed or op == 2 and possible)
-    local key_2, cost_2 = KEYS[cell + 1], costs
-    cost_2 = cost_2 * admitted
-    if charged then
-     if cost_2 > 0 then
-      local cost_3 = cost_2
-      if instant ~= stampedAt or #stamp ~= width then
-       stamp, stampedAt = packBytes(entry, instant % modulus), instant
-      end
-      local added = stamp
-      if cost_3 > 1 then
-       added = rep(added, cost_3)
-      end
-      local kept = total
-      local was, known = H, K and #K / width or Z
-      local head = total + cost_3 - ARGV[params + 2]
-      if head < was then
-       head = was
-      end
-      if head > was or known < 4 then
-       local log_known_result
-       local known_2 = K
-       if not known_2 then
-        local at = fixed + 0 * stride + 7
-        known_2 = sub(header, at + 1, at + Z * width)
-        K = known_2
+    if elsewhere then
+     local piece = packBytes('B', 3)
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
+    else
+     local charged = op ~= 1 and (allowed or op == 2 and possible)
+     local key_2, cost_2 = KEYS[cell + 1], costs
+     cost_2 = cost_2 * admitted
+     if charged then
+      if cost_2 > 0 then
+       local cost_3 = cost_2
+       if instant ~= stampedAt or #stamp ~= width then
+        stamp, stampedAt = packBytes(entry, instant % modulus), instant
        end
-       log_known_result = known_2
-       local ahead = sub(log_known_result, (head - was) * width + 1)
-       if head + #ahead / width == total then
-        ahead = sub(ahead .. added, 1, near)
+       local added = stamp
+       if cost_3 > 1 then
+        added = rep(added, cost_3)
        end
-       H, K, moved = head, ahead, moved > 1 and moved or 1
-      end
-      kept = kept < head and kept or head
-      if kept > oldest then
-       local lapsed = kept - (total - #tail / width)
-       if lapsed > 0 then
-        tail = sub(tail, lapsed * width + 1)
+       local kept = total
+       local was, known = H, K and #K / width or Z
+       local head = total + cost_3 - ARGV[params + 2]
+       if head < was then
+        head = was
        end
-      end
-      if expires and not whole then
-       oldest = kept
-       local added_2 = added
-       tail, total, newest = tail .. added_2, total + cost_3, instant
-       local ends_2, count = newest + longestMs, total - oldest
-       local isLate = ends_2 > expires
-       if #tail > near and count > capacity or isLate and 4 * count < capacity then
-        local log_read_result
-        local inRing = total - #tail / width
-        local entries
-        local count_2 = (total < inRing and total or inRing) - oldest
-        if count_2 <= 0 then
-         entries = ''
-        else
-         local slot = oldest % capacity
-         local here = count_2 < capacity - slot and count_2 or capacity - slot
-         local entries_2 = call('GETRANGE', key_2, base + slot * width, base + (slot + here) * width - 1)
-         if here < count_2 then
-          entries_2 = entries_2 .. call('GETRANGE', key_2, base, base + (count_2 - here) * width - 1)
-         end
-         entries = entries_2
+       if head > was or known < 4 then
+        local log_known_result
+        local known_2 = K
+        if not known_2 then
+         local at = fixed + 0 * stride + 7
+         known_2 = sub(header, at + 1, at + Z * width)
+         K = known_2
         end
-        log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
-        local function log_rewrite(key_3, entries_2, longer)
+        log_known_result = known_2
+        local ahead = sub(log_known_result, (head - was) * width + 1)
+        if head + #ahead / width == total then
+         ahead = sub(ahead .. added, 1, near)
+        end
+        H, K, moved = head, ahead, moved > 1 and moved or 1
+       end
+       kept = kept < head and kept or head
+       if kept > oldest then
+        local lapsed = kept - (total - #tail / width)
+        if lapsed > 0 then
+         tail = sub(tail, lapsed * width + 1)
+        end
+       end
+       if expires and not whole then
+        oldest = kept
+        local added_2 = added
+        tail, total, newest = tail .. added_2, total + cost_3, instant
+        local ends_2, count = newest + longestMs, total - oldest
+        local isLate = ends_2 > expires
+        if #tail > near and count > capacity or isLate and 4 * count < capacity then
+         local log_read_result
+         local inRing = total - #tail / width
+         local entries
+         local count_2 = (total < inRing and total or inRing) - oldest
+         if count_2 <= 0 then
+          entries = ''
+         else
+          local slot = oldest % capacity
+          local here = count_2 < capacity - slot and count_2 or capacity - slot
+          local entries_2 = call('GETRANGE', key_2, base + slot * width, base + (slot + here) * width - 1)
+          if here < count_2 then
+           entries_2 = entries_2 .. call('GETRANGE', key_2, base, base + (count_2 - here) * width - 1)
+          end
+          entries = entries_2
+         end
+         log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
+         local function log_rewrite(key_3, entries_2, longer)
+          local known_2
+          local known_3 = K
+          if not known_3 then
+           local at = fixed + 0 * stride + 7
+           known_3 = sub(header, at + 1, at + Z * width)
+           K = known_3
+          end
+          known_2 = known_3
+          local head_2 = H - oldest
+          H, K, moved = head_2, known_2, moved > 1 and moved or 1
+          oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
+          if total > 4 then
+           capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+          end
+          if longer then
+           expires = newest + longestMs + longer
+          end
+          local value
+          if moved == 0 then
+           value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+          else
+           local known_4
+           local known_5 = K
+           if not known_5 then
+            local at = fixed + 0 * stride + 7
+            known_5 = sub(header, at + 1, at + Z * width)
+            K = known_5
+           end
+           known_4 = known_5
+           local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_4 / width, known_4, rep('\\0', near - #known_4))
+           value = text
+          end
+          if total > 4 then
+           value = packBytes('c0c0c0', value, entries_2, rep('\\0', (capacity - total) * width))
+          end
+          if longer then
+           call('SET', key_3, value, 'PX', expires - now + slack)
+          else
+           call('SET', key_3, value, 'KEEPTTL')
+          end
+         end
+         log_rewrite(key_2, log_read_result, isLate and linger)
+        else
+         if #tail > near then
+          local from = total - #tail / width
+          local slot = from % capacity
+          local here = (capacity - slot) * width
+          call('SETRANGE', key_2, base + slot * width, sub(tail, 1, here))
+          if #tail > here then
+           call('SETRANGE', key_2, base, sub(tail, here + 1))
+          end
+          tail = ''
+         end
+         if isLate then
+          expires = ends_2 + linger
+          call('PEXPIRE', key_2, expires - now + slack)
+         end
+         local log_header_result
+         if moved == 0 then
+          log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+         else
+          local known_2
+          local known_3 = K
+          if not known_3 then
+           local at = fixed + 0 * stride + 7
+           known_3 = sub(header, at + 1, at + Z * width)
+           K = known_3
+          end
+          known_2 = known_3
+          local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_2 / width, known_2, rep('\\0', near - #known_2))
+          log_header_result = text
+         end
+         call('SETRANGE', key_2, '0', log_header_result)
+        end
+       else
+        oldest, total, newest = kept, total + cost_3, instant
+        local function log_rewrite(key_3, entries, longer)
          local known_2
          local known_3 = K
          if not known_3 then
@@ -2823,7 +3055,7 @@ for _ = 1, ARGV[3] + 0 do
          known_2 = known_3
          local head_2 = H - oldest
          H, K, moved = head_2, known_2, moved > 1 and moved or 1
-         oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
+         oldest, total, capacity, tail = 0, total - oldest, 0, entries
          if total > 4 then
           capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
          end
@@ -2846,7 +3078,7 @@ for _ = 1, ARGV[3] + 0 do
           value = text
          end
          if total > 4 then
-          value = packBytes('c0c0c0', value, entries_2, rep('\\0', (capacity - total) * width))
+          value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
          end
          if longer then
           call('SET', key_3, value, 'PX', expires - now + slack)
@@ -2854,280 +3086,166 @@ for _ = 1, ARGV[3] + 0 do
           call('SET', key_3, value, 'KEEPTTL')
          end
         end
-        log_rewrite(key_2, log_read_result, isLate and linger)
-       else
-        if #tail > near then
-         local from = total - #tail / width
-         local slot = from % capacity
-         local here = (capacity - slot) * width
-         call('SETRANGE', key_2, base + slot * width, sub(tail, 1, here))
-         if #tail > here then
-          call('SETRANGE', key_2, base, sub(tail, here + 1))
-         end
-         tail = ''
-        end
-        if isLate then
-         expires = ends_2 + linger
-         call('PEXPIRE', key_2, expires - now + slack)
-        end
-        local log_header_result
-        if moved == 0 then
-         log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
-        else
-         local known_2
-         local known_3 = K
-         if not known_3 then
-          local at = fixed + 0 * stride + 7
-          known_3 = sub(header, at + 1, at + Z * width)
-          K = known_3
-         end
-         known_2 = known_3
-         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_2 / width, known_2, rep('\\0', near - #known_2))
-         log_header_result = text
-        end
-        call('SETRANGE', key_2, '0', log_header_result)
+        log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
        end
-      else
-       oldest, total, newest = kept, total + cost_3, instant
-       local function log_rewrite(key_3, entries, longer)
-        local known_2
-        local known_3 = K
-        if not known_3 then
-         local at = fixed + 0 * stride + 7
-         known_3 = sub(header, at + 1, at + Z * width)
-         K = known_3
-        end
-        known_2 = known_3
-        local head_2 = H - oldest
-        H, K, moved = head_2, known_2, moved > 1 and moved or 1
-        oldest, total, capacity, tail = 0, total - oldest, 0, entries
-        if total > 4 then
-         capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
-        end
-        if longer then
-         expires = newest + longestMs + longer
-        end
-        local value
-        if moved == 0 then
-         value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
-        else
-         local known_4
-         local known_5 = K
-         if not known_5 then
-          local at = fixed + 0 * stride + 7
-          known_5 = sub(header, at + 1, at + Z * width)
-          K = known_5
-         end
-         known_4 = known_5
-         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_4 / width, known_4, rep('\\0', near - #known_4))
-         value = text
-        end
-        if total > 4 then
-         value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
-        end
-        if longer then
-         call('SET', key_3, value, 'PX', expires - now + slack)
-        else
-         call('SET', key_3, value, 'KEEPTTL')
-        end
-       end
-       log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
       end
-     end
-    elseif op == 0 then
-     if whole then
-      if total == 0 or newest + longestMs + slack <= now then
-       call('DEL', key_2)
-      else
-       local function log_advanceAll(key_3, at)
-        source = key_3
-        if whole then
-         chunk, chunkFrom = whole, oldest
-        else
-         local log_known_result
-         local known = K
-         if not known then
-          local at_2 = fixed + 0 * stride + 7
-          known = sub(header, at_2 + 1, at_2 + Z * width)
-          K = known
-         end
-         log_known_result = known
-         chunk, chunkFrom = log_known_result, H
-        end
-        local head = total
-        if total > oldest and newest > at - ARGV[params + 3] then
-         local log_firstLive_result
-         local total_2, windowMs = total, ARGV[params + 3]
-         local low, high, step = oldest, total_2, 1
-         while low < high do
-          local probe = low + step - 1
-          if step == 0 or probe >= high then
-           probe, step = floor((low + high) / 2), 0
-          end
-          local log_entry_result
-          local beyond = probe - chunkFrom - #chunk / width
-          if probe < chunkFrom or beyond >= 16 then
-           chunk, chunkFrom, beyond = '', probe, 0
-          end
-          if beyond >= 0 then
-           local log_read_result
-           local from, to = probe - beyond, total < probe + 16 and total or probe + 16
-           local inRing = total - #tail / width
-           local entries
-           local count = (to < inRing and to or inRing) - from
-           if count <= 0 then
-            entries = ''
-           else
-            local slot = from % capacity
-            local here = count < capacity - slot and count or capacity - slot
-            local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-            if here < count then
-             entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-            end
-            entries = entries_2
-           end
-           log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-           chunk = chunk .. log_read_result
-          end
-          log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
-          if log_entry_result > at - windowMs then
-           high, step = probe, 0
-          else
-           low, step = probe + 1, step * 2
-          end
-         end
-         log_firstLive_result = low
-         head = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
-        end
-        local skip = (head - chunkFrom) * width
-        local known = sub(chunk, skip + 1, skip + near)
-        H, K, moved = head, known, moved > 1 and moved or 1
-       end
-       log_advanceAll(key_2, newest)
-       local function log_rewrite(key_3, entries, longer)
-        local known
-        local known_2 = K
-        if not known_2 then
-         local at = fixed + 0 * stride + 7
-         known_2 = sub(header, at + 1, at + Z * width)
-         K = known_2
-        end
-        known = known_2
-        local head = H - oldest
-        H, K, moved = head, known, moved > 1 and moved or 1
-        oldest, total, capacity, tail = 0, total - oldest, 0, entries
-        if total > 4 then
-         capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
-        end
-        if longer then
-         expires = newest + longestMs + longer
-        end
-        local value
-        if moved == 0 then
-         value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
-        else
-         local known_3
-         local known_4 = K
-         if not known_4 then
-          local at = fixed + 0 * stride + 7
-          known_4 = sub(header, at + 1, at + Z * width)
-          K = known_4
-         end
-         known_3 = known_4
-         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_3 / width, known_3, rep('\\0', near - #known_3))
-         value = text
-        end
-        if total > 4 then
-         value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
-        end
-        if longer then
-         call('SET', key_3, value, 'PX', expires - now + slack)
-        else
-         call('SET', key_3, value, 'KEEPTTL')
-        end
-       end
-       log_rewrite(key_2, whole, 0)
-       log_advanceAll(key_2, instant)
-      end
-     end
-    end
-    local outcome = allowed and 1 or 0
-    for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-     local cost_3 = needs
-     local latest = newest and newest + 1 or 0
-     if outcome_2 == 1 then
-      local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H or total))
-      if pieces == 0 then
-       reply = reply .. piece
-      else
-       more = more or {}
-       more[pieces] = piece
-      end
-      pieces = pieces + 1
-     else
-      local piece = packBytes('>BI6I6', outcome_2, instant, latest)
-      if pieces == 0 then
-       reply = reply .. piece
-      else
-       more = more or {}
-       more[pieces] = piece
-      end
-      pieces = pieces + 1
-      source = key_2
+     elseif op == 0 then
       if whole then
-       chunk, chunkFrom = whole, oldest
-      else
-       local log_known_result
-       local known = K
-       if not known then
-        local at = fixed + 0 * stride + 7
-        known = sub(header, at + 1, at + Z * width)
-        K = known
-       end
-       log_known_result = known
-       chunk, chunkFrom = log_known_result, H
-      end
-      local fewer = -1
-      if H < total then
-       local log_entry_result
-       local i = H
-       local beyond = i - chunkFrom - #chunk / width
-       if i < chunkFrom or beyond >= 16 then
-        chunk, chunkFrom, beyond = '', i, 0
-       end
-       if beyond >= 0 then
-        local log_read_result
-        local from, to = i - beyond, total < i + 16 and total or i + 16
-        local inRing = total - #tail / width
-        local entries
-        local count = (to < inRing and to or inRing) - from
-        if count <= 0 then
-         entries = ''
-        else
-         local slot = from % capacity
-         local here = count < capacity - slot and count or capacity - slot
-         local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-         if here < count then
-          entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-         end
-         entries = entries_2
-        end
-        log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-        chunk = chunk .. log_read_result
-       end
-       log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
-       fewer = log_entry_result + ARGV[params + 3] - now
-      end
-      local wait_3
-      local total_2, live, at, limit, windowMs = total, total - H, instant, ARGV[params + 2], ARGV[params + 3]
-      if cost_3 > limit then
-       wait_3 = -1
-      else
-       if live + cost_3 <= limit then
-        wait_3 = 0
+       if total == 0 or newest + longestMs + slack <= now then
+        call('DEL', key_2)
        else
+        local function log_advanceAll(key_3, at)
+         source = key_3
+         if whole then
+          chunk, chunkFrom = whole, oldest
+         else
+          local log_known_result
+          local known = K
+          if not known then
+           local at_2 = fixed + 0 * stride + 7
+           known = sub(header, at_2 + 1, at_2 + Z * width)
+           K = known
+          end
+          log_known_result = known
+          chunk, chunkFrom = log_known_result, H
+         end
+         local head = total
+         if total > oldest and newest > at - ARGV[params + 3] then
+          local log_firstLive_result
+          local total_2, windowMs = total, ARGV[params + 3]
+          local low, high, step = oldest, total_2, 1
+          while low < high do
+           local probe = low + step - 1
+           if step == 0 or probe >= high then
+            probe, step = floor((low + high) / 2), 0
+           end
+           local log_entry_result
+           local beyond = probe - chunkFrom - #chunk / width
+           if probe < chunkFrom or beyond >= 16 then
+            chunk, chunkFrom, beyond = '', probe, 0
+           end
+           if beyond >= 0 then
+            local log_read_result
+            local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+            local inRing = total - #tail / width
+            local entries
+            local count = (to < inRing and to or inRing) - from
+            if count <= 0 then
+             entries = ''
+            else
+             local slot = from % capacity
+             local here = count < capacity - slot and count or capacity - slot
+             local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+             if here < count then
+              entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+             end
+             entries = entries_2
+            end
+            log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+            chunk = chunk .. log_read_result
+           end
+           log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+           if log_entry_result > at - windowMs then
+            high, step = probe, 0
+           else
+            low, step = probe + 1, step * 2
+           end
+          end
+          log_firstLive_result = low
+          head = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
+         end
+         local skip = (head - chunkFrom) * width
+         local known = sub(chunk, skip + 1, skip + near)
+         H, K, moved = head, known, moved > 1 and moved or 1
+        end
+        log_advanceAll(key_2, newest)
+        local function log_rewrite(key_3, entries, longer)
+         local known
+         local known_2 = K
+         if not known_2 then
+          local at = fixed + 0 * stride + 7
+          known_2 = sub(header, at + 1, at + Z * width)
+          K = known_2
+         end
+         known = known_2
+         local head = H - oldest
+         H, K, moved = head, known, moved > 1 and moved or 1
+         oldest, total, capacity, tail = 0, total - oldest, 0, entries
+         if total > 4 then
+          capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+         end
+         if longer then
+          expires = newest + longestMs + longer
+         end
+         local value
+         if moved == 0 then
+          value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+         else
+          local known_3
+          local known_4 = K
+          if not known_4 then
+           local at = fixed + 0 * stride + 7
+           known_4 = sub(header, at + 1, at + Z * width)
+           K = known_4
+          end
+          known_3 = known_4
+          local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_3 / width, known_3, rep('\\0', near - #known_3))
+          value = text
+         end
+         if total > 4 then
+          value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
+         end
+         if longer then
+          call('SET', key_3, value, 'PX', expires - now + slack)
+         else
+          call('SET', key_3, value, 'KEEPTTL')
+         end
+        end
+        log_rewrite(key_2, whole, 0)
+        log_advanceAll(key_2, instant)
+       end
+      end
+     end
+     local outcome = allowed and 1 or 0
+     for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+      local cost_3 = needs
+      local latest = newest and newest + 1 or 0
+      if outcome_2 == 1 then
+       local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H or total))
+       if pieces == 0 then
+        reply = reply .. piece
+       else
+        more = more or {}
+        more[pieces] = piece
+       end
+       pieces = pieces + 1
+      else
+       local piece = packBytes('>BI6I6', outcome_2, instant, latest)
+       if pieces == 0 then
+        reply = reply .. piece
+       else
+        more = more or {}
+        more[pieces] = piece
+       end
+       pieces = pieces + 1
+       source = key_2
+       if whole then
+        chunk, chunkFrom = whole, oldest
+       else
+        local log_known_result
+        local known = K
+        if not known then
+         local at = fixed + 0 * stride + 7
+         known = sub(header, at + 1, at + Z * width)
+         K = known
+        end
+        log_known_result = known
+        chunk, chunkFrom = log_known_result, H
+       end
+       local fewer = -1
+       if H < total then
         local log_entry_result
-        local i = total_2 - (limit - cost_3 + 1)
+        local i = H
         local beyond = i - chunkFrom - #chunk / width
         if i < chunkFrom or beyond >= 16 then
          chunk, chunkFrom, beyond = '', i, 0
@@ -3153,20 +3271,58 @@ for _ = 1, ARGV[3] + 0 do
          chunk = chunk .. log_read_result
         end
         log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
-        wait_3 = log_entry_result + windowMs - at
+        fewer = log_entry_result + ARGV[params + 3] - now
        end
+       local wait_3
+       local total_2, live, at, limit, windowMs = total, total - H, instant, ARGV[params + 2], ARGV[params + 3]
+       if cost_3 > limit then
+        wait_3 = -1
+       else
+        if live + cost_3 <= limit then
+         wait_3 = 0
+        else
+         local log_entry_result
+         local i = total_2 - (limit - cost_3 + 1)
+         local beyond = i - chunkFrom - #chunk / width
+         if i < chunkFrom or beyond >= 16 then
+          chunk, chunkFrom, beyond = '', i, 0
+         end
+         if beyond >= 0 then
+          local log_read_result
+          local from, to = i - beyond, total < i + 16 and total or i + 16
+          local inRing = total - #tail / width
+          local entries
+          local count = (to < inRing and to or inRing) - from
+          if count <= 0 then
+           entries = ''
+          else
+           local slot = from % capacity
+           local here = count < capacity - slot and count or capacity - slot
+           local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+           if here < count then
+            entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+           end
+           entries = entries_2
+          end
+          log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+          chunk = chunk .. log_read_result
+         end
+         log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+         wait_3 = log_entry_result + windowMs - at
+        end
+       end
+       if wait_3 > 0 then
+        wait_3 = wait_3 + instant - now
+       end
+       local piece_2 = packBytes('>I4I7I7', total - (H or total), wait_3 + 1, fewer + 1)
+       if pieces == 0 then
+        reply = reply .. piece_2
+       else
+        more = more or {}
+        more[pieces] = piece_2
+       end
+       pieces = pieces + 1
       end
-      if wait_3 > 0 then
-       wait_3 = wait_3 + instant - now
-      end
-      local piece_2 = packBytes('>I4I7I7', total - (H or total), wait_3 + 1, fewer + 1)
-      if pieces == 0 then
-       reply = reply .. piece_2
-      else
-       more = more or {}
-       more[pieces] = piece_2
-      end
-      pieces = pieces + 1
      end
     end
    end
@@ -3184,12 +3340,13 @@ return reply
 
 const decideLogsScript: LuaScript = {
   name: 'decide-logs',
-  sha1: 'b7c44c81a15a1eac411c0ba6f6a64014047aecaf',
+  sha1: '0058b267d09f16a7cffed29faa75946cc600b7b9',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
+local elsewhere
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -3215,13 +3372,19 @@ local header, newest, expires, capacity, oldest, total, tail, instant, whole, mo
 local source, chunk, chunkFrom
 local stampedAt, stamp = nil, ''
 local blockKeys = ARGV[2] + 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
  if tryCall('GET', KEYS[1]) then
   return ''
  end
 end
-local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+local anyBlocked = blockKeys > 0
+if #KEYS == 0 then
+ KEYS, block = ARGV, ARGV[#ARGV] + 0
+ cell = block - 1 + blockKeys
+elseif anyBlocked then
+ anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+end
 for _ = 1, ARGV[3] + 0 do
  local identities = ARGV[a] + 0
  a = a + 2
@@ -3269,11 +3432,15 @@ for _ = 1, ARGV[3] + 0 do
   end
   for __3 = 1, decisions do
    local ends, reason
+   elsewhere = false
    if anyBlocked and op <= 2 then
     for b = block, block + identities - 1 do
      local value = tryCall('GET', KEYS[b])
      if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-      error(value.err)
+      if not string.match(value.err, 'non local key') then
+       error(value.err)
+      end
+      elsewhere = true
      end
      if type(value) == 'string' and not ends then
       ends, reason = string.match(value, '^(%d+) (.*)$')
@@ -3309,7 +3476,10 @@ for _ = 1, ARGV[3] + 0 do
     local unwritten
     if #header < base then
      if type(header) == 'table' and not string.match(header.err, '^WRONGTYPE') then
-      error(header.err)
+      if not string.match(header.err, 'non local key') then
+       error(header.err)
+      end
+      elsewhere = true
      end
      expires = nil
     else
@@ -3487,7 +3657,7 @@ for _ = 1, ARGV[3] + 0 do
      end
     end
     wait = wait_2
-    if wait ~= 0 then
+    if wait ~= 0 or elsewhere then
      allowed = false
     end
     if wait < 0 then
@@ -3514,73 +3684,186 @@ for _ = 1, ARGV[3] + 0 do
      end
      pieces = pieces + 1
     end
-    local charged = op ~= 1 and (allowed or op == 2 and possible)
-    local key_2, cost_2 = KEYS[cell + 1], costs
-    cost_2 = cost_2 * admitted
-    if charged then
-     if cost_2 > 0 then
-      local cost_3 = cost_2
-      if instant ~= stampedAt or #stamp ~= width then
-       stamp, stampedAt = packBytes(entry, instant % modulus), instant
-      end
-      local added = stamp
-      if cost_3 > 1 then
-       added = rep(added, cost_3)
-      end
-      local kept = total
-      for l = 1, limits do
-       local was, known = H[l], K[l] and #K[l] / width or Z[l]
-       local head = total + cost_3 - ARGV[params + 2 * l]
-       if head < was then
-        head = was
+    if elsewhere then
+     local piece = packBytes('B', 3)
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
+    else
+     local charged = op ~= 1 and (allowed or op == 2 and possible)
+     local key_2, cost_2 = KEYS[cell + 1], costs
+     cost_2 = cost_2 * admitted
+     if charged then
+      if cost_2 > 0 then
+       local cost_3 = cost_2
+       if instant ~= stampedAt or #stamp ~= width then
+        stamp, stampedAt = packBytes(entry, instant % modulus), instant
        end
-       if head > was or known < 4 then
-        local log_known_result
-        local known_2 = K[l]
-        if not known_2 then
-         local at = fixed + (l - 1) * stride + 7
-         known_2 = sub(header, at + 1, at + Z[l] * width)
-         K[l] = known_2
+       local added = stamp
+       if cost_3 > 1 then
+        added = rep(added, cost_3)
+       end
+       local kept = total
+       for l = 1, limits do
+        local was, known = H[l], K[l] and #K[l] / width or Z[l]
+        local head = total + cost_3 - ARGV[params + 2 * l]
+        if head < was then
+         head = was
         end
-        log_known_result = known_2
-        local ahead = sub(log_known_result, (head - was) * width + 1)
-        if head + #ahead / width == total then
-         ahead = sub(ahead .. added, 1, near)
-        end
-        H[l], K[l], moved = head, ahead, moved > l and moved or l
-       end
-       kept = kept < head and kept or head
-      end
-      if kept > oldest then
-       local lapsed = kept - (total - #tail / width)
-       if lapsed > 0 then
-        tail = sub(tail, lapsed * width + 1)
-       end
-      end
-      if expires and not whole then
-       oldest = kept
-       local added_2 = added
-       tail, total, newest = tail .. added_2, total + cost_3, instant
-       local ends_2, count = newest + longestMs, total - oldest
-       local isLate = ends_2 > expires
-       if #tail > near and count > capacity or isLate and 4 * count < capacity then
-        local log_read_result
-        local inRing = total - #tail / width
-        local entries
-        local count_2 = (total < inRing and total or inRing) - oldest
-        if count_2 <= 0 then
-         entries = ''
-        else
-         local slot = oldest % capacity
-         local here = count_2 < capacity - slot and count_2 or capacity - slot
-         local entries_2 = call('GETRANGE', key_2, base + slot * width, base + (slot + here) * width - 1)
-         if here < count_2 then
-          entries_2 = entries_2 .. call('GETRANGE', key_2, base, base + (count_2 - here) * width - 1)
+        if head > was or known < 4 then
+         local log_known_result
+         local known_2 = K[l]
+         if not known_2 then
+          local at = fixed + (l - 1) * stride + 7
+          known_2 = sub(header, at + 1, at + Z[l] * width)
+          K[l] = known_2
          end
-         entries = entries_2
+         log_known_result = known_2
+         local ahead = sub(log_known_result, (head - was) * width + 1)
+         if head + #ahead / width == total then
+          ahead = sub(ahead .. added, 1, near)
+         end
+         H[l], K[l], moved = head, ahead, moved > l and moved or l
         end
-        log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
-        local function log_rewrite(key_3, entries_2, longer)
+        kept = kept < head and kept or head
+       end
+       if kept > oldest then
+        local lapsed = kept - (total - #tail / width)
+        if lapsed > 0 then
+         tail = sub(tail, lapsed * width + 1)
+        end
+       end
+       if expires and not whole then
+        oldest = kept
+        local added_2 = added
+        tail, total, newest = tail .. added_2, total + cost_3, instant
+        local ends_2, count = newest + longestMs, total - oldest
+        local isLate = ends_2 > expires
+        if #tail > near and count > capacity or isLate and 4 * count < capacity then
+         local log_read_result
+         local inRing = total - #tail / width
+         local entries
+         local count_2 = (total < inRing and total or inRing) - oldest
+         if count_2 <= 0 then
+          entries = ''
+         else
+          local slot = oldest % capacity
+          local here = count_2 < capacity - slot and count_2 or capacity - slot
+          local entries_2 = call('GETRANGE', key_2, base + slot * width, base + (slot + here) * width - 1)
+          if here < count_2 then
+           entries_2 = entries_2 .. call('GETRANGE', key_2, base, base + (count_2 - here) * width - 1)
+          end
+          entries = entries_2
+         end
+         log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
+         local function log_rewrite(key_3, entries_2, longer)
+          for l = 1, limits do
+           local known
+           local known_2 = K[l]
+           if not known_2 then
+            local at = fixed + (l - 1) * stride + 7
+            known_2 = sub(header, at + 1, at + Z[l] * width)
+            K[l] = known_2
+           end
+           known = known_2
+           local head = H[l] - oldest
+           H[l], K[l], moved = head, known, moved > l and moved or l
+          end
+          oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
+          if total > 4 then
+           capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+          end
+          if longer then
+           expires = newest + longestMs + longer
+          end
+          local value
+          if moved == 0 then
+           value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+          else
+           local known
+           local known_2 = K[1]
+           if not known_2 then
+            local at = fixed + 0 * stride + 7
+            known_2 = sub(header, at + 1, at + Z[1] * width)
+            K[1] = known_2
+           end
+           known = known_2
+           local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+           for l = 2, limits do
+            if l <= moved then
+             local known_3 = K[l]
+             if not known_3 then
+              local at = fixed + (l - 1) * stride + 7
+              known_3 = sub(header, at + 1, at + Z[l] * width)
+              K[l] = known_3
+             end
+             known = known_3
+             text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+            end
+           end
+           value = text
+          end
+          if total > 4 then
+           value = packBytes('c0c0c0', value, entries_2, rep('\\0', (capacity - total) * width))
+          end
+          if longer then
+           call('SET', key_3, value, 'PX', expires - now + slack)
+          else
+           call('SET', key_3, value, 'KEEPTTL')
+          end
+         end
+         log_rewrite(key_2, log_read_result, isLate and linger)
+        else
+         if #tail > near then
+          local from = total - #tail / width
+          local slot = from % capacity
+          local here = (capacity - slot) * width
+          call('SETRANGE', key_2, base + slot * width, sub(tail, 1, here))
+          if #tail > here then
+           call('SETRANGE', key_2, base, sub(tail, here + 1))
+          end
+          tail = ''
+         end
+         if isLate then
+          expires = ends_2 + linger
+          call('PEXPIRE', key_2, expires - now + slack)
+         end
+         local log_header_result
+         if moved == 0 then
+          log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+         else
+          local known
+          local known_2 = K[1]
+          if not known_2 then
+           local at = fixed + 0 * stride + 7
+           known_2 = sub(header, at + 1, at + Z[1] * width)
+           K[1] = known_2
+          end
+          known = known_2
+          local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+          for l = 2, limits do
+           if l <= moved then
+            local known_3 = K[l]
+            if not known_3 then
+             local at = fixed + (l - 1) * stride + 7
+             known_3 = sub(header, at + 1, at + Z[l] * width)
+             K[l] = known_3
+            end
+            known = known_3
+            text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+           end
+          end
+          log_header_result = text
+         end
+         call('SETRANGE', key_2, '0', log_header_result)
+        end
+       else
+        oldest, total, newest = kept, total + cost_3, instant
+        local function log_rewrite(key_3, entries, longer)
          for l = 1, limits do
           local known
           local known_2 = K[l]
@@ -3593,7 +3876,7 @@ for _ = 1, ARGV[3] + 0 do
           local head = H[l] - oldest
           H[l], K[l], moved = head, known, moved > l and moved or l
          end
-         oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
+         oldest, total, capacity, tail = 0, total - oldest, 0, entries
          if total > 4 then
           capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
          end
@@ -3628,7 +3911,7 @@ for _ = 1, ARGV[3] + 0 do
           value = text
          end
          if total > 4 then
-          value = packBytes('c0c0c0', value, entries_2, rep('\\0', (capacity - total) * width))
+          value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
          end
          if longer then
           call('SET', key_3, value, 'PX', expires - now + slack)
@@ -3636,336 +3919,196 @@ for _ = 1, ARGV[3] + 0 do
           call('SET', key_3, value, 'KEEPTTL')
          end
         end
-        log_rewrite(key_2, log_read_result, isLate and linger)
+        log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
+       end
+      end
+     elseif op == 0 then
+      if whole then
+       if total == 0 or newest + longestMs + slack <= now then
+        call('DEL', key_2)
        else
-        if #tail > near then
-         local from = total - #tail / width
-         local slot = from % capacity
-         local here = (capacity - slot) * width
-         call('SETRANGE', key_2, base + slot * width, sub(tail, 1, here))
-         if #tail > here then
-          call('SETRANGE', key_2, base, sub(tail, here + 1))
-         end
-         tail = ''
-        end
-        if isLate then
-         expires = ends_2 + linger
-         call('PEXPIRE', key_2, expires - now + slack)
-        end
-        local log_header_result
-        if moved == 0 then
-         log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
-        else
-         local known
-         local known_2 = K[1]
-         if not known_2 then
-          local at = fixed + 0 * stride + 7
-          known_2 = sub(header, at + 1, at + Z[1] * width)
-          K[1] = known_2
-         end
-         known = known_2
-         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
-         for l = 2, limits do
-          if l <= moved then
-           local known_3 = K[l]
-           if not known_3 then
-            local at = fixed + (l - 1) * stride + 7
-            known_3 = sub(header, at + 1, at + Z[l] * width)
-            K[l] = known_3
+        local function log_advanceAll(key_3, at)
+         for l = 1, limits do
+          source = key_3
+          if whole then
+           chunk, chunkFrom = whole, oldest
+          else
+           local log_known_result
+           local known = K[l]
+           if not known then
+            local at_2 = fixed + (l - 1) * stride + 7
+            known = sub(header, at_2 + 1, at_2 + Z[l] * width)
+            K[l] = known
            end
-           known = known_3
-           text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+           log_known_result = known
+           chunk, chunkFrom = log_known_result, H[l]
           end
-         end
-         log_header_result = text
-        end
-        call('SETRANGE', key_2, '0', log_header_result)
-       end
-      else
-       oldest, total, newest = kept, total + cost_3, instant
-       local function log_rewrite(key_3, entries, longer)
-        for l = 1, limits do
-         local known
-         local known_2 = K[l]
-         if not known_2 then
-          local at = fixed + (l - 1) * stride + 7
-          known_2 = sub(header, at + 1, at + Z[l] * width)
-          K[l] = known_2
-         end
-         known = known_2
-         local head = H[l] - oldest
-         H[l], K[l], moved = head, known, moved > l and moved or l
-        end
-        oldest, total, capacity, tail = 0, total - oldest, 0, entries
-        if total > 4 then
-         capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
-        end
-        if longer then
-         expires = newest + longestMs + longer
-        end
-        local value
-        if moved == 0 then
-         value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
-        else
-         local known
-         local known_2 = K[1]
-         if not known_2 then
-          local at = fixed + 0 * stride + 7
-          known_2 = sub(header, at + 1, at + Z[1] * width)
-          K[1] = known_2
-         end
-         known = known_2
-         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
-         for l = 2, limits do
-          if l <= moved then
-           local known_3 = K[l]
-           if not known_3 then
-            local at = fixed + (l - 1) * stride + 7
-            known_3 = sub(header, at + 1, at + Z[l] * width)
-            K[l] = known_3
-           end
-           known = known_3
-           text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
-          end
-         end
-         value = text
-        end
-        if total > 4 then
-         value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
-        end
-        if longer then
-         call('SET', key_3, value, 'PX', expires - now + slack)
-        else
-         call('SET', key_3, value, 'KEEPTTL')
-        end
-       end
-       log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
-      end
-     end
-    elseif op == 0 then
-     if whole then
-      if total == 0 or newest + longestMs + slack <= now then
-       call('DEL', key_2)
-      else
-       local function log_advanceAll(key_3, at)
-        for l = 1, limits do
-         source = key_3
-         if whole then
-          chunk, chunkFrom = whole, oldest
-         else
-          local log_known_result
-          local known = K[l]
-          if not known then
-           local at_2 = fixed + (l - 1) * stride + 7
-           known = sub(header, at_2 + 1, at_2 + Z[l] * width)
-           K[l] = known
-          end
-          log_known_result = known
-          chunk, chunkFrom = log_known_result, H[l]
-         end
-         local head = total
-         if total > oldest and newest > at - ARGV[params + 2 * l + 1] then
-          local log_firstLive_result
-          local total_2, windowMs = total, ARGV[params + 2 * l + 1]
-          local low, high, step = oldest, total_2, 1
-          while low < high do
-           local probe = low + step - 1
-           if step == 0 or probe >= high then
-            probe, step = floor((low + high) / 2), 0
-           end
-           local log_entry_result
-           local beyond = probe - chunkFrom - #chunk / width
-           if probe < chunkFrom or beyond >= 16 then
-            chunk, chunkFrom, beyond = '', probe, 0
-           end
-           if beyond >= 0 then
-            local log_read_result
-            local from, to = probe - beyond, total < probe + 16 and total or probe + 16
-            local inRing = total - #tail / width
-            local entries
-            local count = (to < inRing and to or inRing) - from
-            if count <= 0 then
-             entries = ''
-            else
-             local slot = from % capacity
-             local here = count < capacity - slot and count or capacity - slot
-             local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-             if here < count then
-              entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-             end
-             entries = entries_2
+          local head = total
+          if total > oldest and newest > at - ARGV[params + 2 * l + 1] then
+           local log_firstLive_result
+           local total_2, windowMs = total, ARGV[params + 2 * l + 1]
+           local low, high, step = oldest, total_2, 1
+           while low < high do
+            local probe = low + step - 1
+            if step == 0 or probe >= high then
+             probe, step = floor((low + high) / 2), 0
             end
-            log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-            chunk = chunk .. log_read_result
+            local log_entry_result
+            local beyond = probe - chunkFrom - #chunk / width
+            if probe < chunkFrom or beyond >= 16 then
+             chunk, chunkFrom, beyond = '', probe, 0
+            end
+            if beyond >= 0 then
+             local log_read_result
+             local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+             local inRing = total - #tail / width
+             local entries
+             local count = (to < inRing and to or inRing) - from
+             if count <= 0 then
+              entries = ''
+             else
+              local slot = from % capacity
+              local here = count < capacity - slot and count or capacity - slot
+              local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+              if here < count then
+               entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+              end
+              entries = entries_2
+             end
+             log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+             chunk = chunk .. log_read_result
+            end
+            log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+            if log_entry_result > at - windowMs then
+             high, step = probe, 0
+            else
+             low, step = probe + 1, step * 2
+            end
            end
-           log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
-           if log_entry_result > at - windowMs then
-            high, step = probe, 0
-           else
-            low, step = probe + 1, step * 2
+           log_firstLive_result = low
+           head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+          end
+          local skip = (head - chunkFrom) * width
+          local known = sub(chunk, skip + 1, skip + near)
+          H[l], K[l], moved = head, known, moved > l and moved or l
+         end
+        end
+        log_advanceAll(key_2, newest)
+        local function log_rewrite(key_3, entries, longer)
+         for l = 1, limits do
+          local known
+          local known_2 = K[l]
+          if not known_2 then
+           local at = fixed + (l - 1) * stride + 7
+           known_2 = sub(header, at + 1, at + Z[l] * width)
+           K[l] = known_2
+          end
+          known = known_2
+          local head = H[l] - oldest
+          H[l], K[l], moved = head, known, moved > l and moved or l
+         end
+         oldest, total, capacity, tail = 0, total - oldest, 0, entries
+         if total > 4 then
+          capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+         end
+         if longer then
+          expires = newest + longestMs + longer
+         end
+         local value
+         if moved == 0 then
+          value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+         else
+          local known
+          local known_2 = K[1]
+          if not known_2 then
+           local at = fixed + 0 * stride + 7
+           known_2 = sub(header, at + 1, at + Z[1] * width)
+           K[1] = known_2
+          end
+          known = known_2
+          local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+          for l = 2, limits do
+           if l <= moved then
+            local known_3 = K[l]
+            if not known_3 then
+             local at = fixed + (l - 1) * stride + 7
+             known_3 = sub(header, at + 1, at + Z[l] * width)
+             K[l] = known_3
+            end
+            known = known_3
+            text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
            end
           end
-          log_firstLive_result = low
-          head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+          value = text
          end
-         local skip = (head - chunkFrom) * width
-         local known = sub(chunk, skip + 1, skip + near)
-         H[l], K[l], moved = head, known, moved > l and moved or l
+         if total > 4 then
+          value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
+         end
+         if longer then
+          call('SET', key_3, value, 'PX', expires - now + slack)
+         else
+          call('SET', key_3, value, 'KEEPTTL')
+         end
         end
+        log_rewrite(key_2, whole, 0)
+        log_advanceAll(key_2, instant)
        end
-       log_advanceAll(key_2, newest)
-       local function log_rewrite(key_3, entries, longer)
-        for l = 1, limits do
-         local known
-         local known_2 = K[l]
-         if not known_2 then
-          local at = fixed + (l - 1) * stride + 7
-          known_2 = sub(header, at + 1, at + Z[l] * width)
-          K[l] = known_2
-         end
-         known = known_2
-         local head = H[l] - oldest
-         H[l], K[l], moved = head, known, moved > l and moved or l
-        end
-        oldest, total, capacity, tail = 0, total - oldest, 0, entries
-        if total > 4 then
-         capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
-        end
-        if longer then
-         expires = newest + longestMs + longer
-        end
-        local value
-        if moved == 0 then
-         value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
-        else
-         local known
-         local known_2 = K[1]
-         if not known_2 then
-          local at = fixed + 0 * stride + 7
-          known_2 = sub(header, at + 1, at + Z[1] * width)
-          K[1] = known_2
-         end
-         known = known_2
-         local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
-         for l = 2, limits do
-          if l <= moved then
-           local known_3 = K[l]
-           if not known_3 then
-            local at = fixed + (l - 1) * stride + 7
-            known_3 = sub(header, at + 1, at + Z[l] * width)
-            K[l] = known_3
-           end
-           known = known_3
-           text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
-          end
-         end
-         value = text
-        end
-        if total > 4 then
-         value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
-        end
-        if longer then
-         call('SET', key_3, value, 'PX', expires - now + slack)
-        else
-         call('SET', key_3, value, 'KEEPTTL')
-        end
-       end
-       log_rewrite(key_2, whole, 0)
-       log_advanceAll(key_2, instant)
       end
      end
-    end
-    local outcome = allowed and 1 or 0
-    for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-     local cost_3 = needs
-     local latest = newest and newest + 1 or 0
-     if outcome_2 == 1 then
-      local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H[1] or total))
-      if pieces == 0 then
-       reply = reply .. piece
-      else
-       more = more or {}
-       more[pieces] = piece
-      end
-      pieces = pieces + 1
-      for l = 2, limits, 3 do
-       local counts = packBytes('>I4I4I4', total - (H[l] or total), total - (H[l + 1] or total), total - (H[l + 2] or total))
-       if limits < l + 2 then
-        counts = sub(counts, 1, (limits - l + 1) * 4)
-       end
+     local outcome = allowed and 1 or 0
+     for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+      local cost_3 = needs
+      local latest = newest and newest + 1 or 0
+      if outcome_2 == 1 then
+       local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H[1] or total))
        if pieces == 0 then
-        reply = reply .. counts
+        reply = reply .. piece
        else
         more = more or {}
-        more[pieces] = counts
+        more[pieces] = piece
        end
        pieces = pieces + 1
-      end
-     else
-      local piece = packBytes('>BI6I6', outcome_2, instant, latest)
-      if pieces == 0 then
-       reply = reply .. piece
-      else
-       more = more or {}
-       more[pieces] = piece
-      end
-      pieces = pieces + 1
-      for l = 1, limits do
-       source = key_2
-       if whole then
-        chunk, chunkFrom = whole, oldest
-       else
-        local log_known_result
-        local known = K[l]
-        if not known then
-         local at = fixed + (l - 1) * stride + 7
-         known = sub(header, at + 1, at + Z[l] * width)
-         K[l] = known
+       for l = 2, limits, 3 do
+        local counts = packBytes('>I4I4I4', total - (H[l] or total), total - (H[l + 1] or total), total - (H[l + 2] or total))
+        if limits < l + 2 then
+         counts = sub(counts, 1, (limits - l + 1) * 4)
         end
-        log_known_result = known
-        chunk, chunkFrom = log_known_result, H[l]
-       end
-       local fewer = -1
-       if H[l] < total then
-        local log_entry_result
-        local i = H[l]
-        local beyond = i - chunkFrom - #chunk / width
-        if i < chunkFrom or beyond >= 16 then
-         chunk, chunkFrom, beyond = '', i, 0
-        end
-        if beyond >= 0 then
-         local log_read_result
-         local from, to = i - beyond, total < i + 16 and total or i + 16
-         local inRing = total - #tail / width
-         local entries
-         local count = (to < inRing and to or inRing) - from
-         if count <= 0 then
-          entries = ''
-         else
-          local slot = from % capacity
-          local here = count < capacity - slot and count or capacity - slot
-          local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-          if here < count then
-           entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-          end
-          entries = entries_2
-         end
-         log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-         chunk = chunk .. log_read_result
-        end
-        log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
-        fewer = log_entry_result + ARGV[params + 2 * l + 1] - now
-       end
-       local wait_3
-       local total_2, live, at, limit, windowMs = total, total - H[l], instant, ARGV[params + 2 * l], ARGV[params + 2 * l + 1]
-       if cost_3 > limit then
-        wait_3 = -1
-       else
-        if live + cost_3 <= limit then
-         wait_3 = 0
+        if pieces == 0 then
+         reply = reply .. counts
         else
+         more = more or {}
+         more[pieces] = counts
+        end
+        pieces = pieces + 1
+       end
+      else
+       local piece = packBytes('>BI6I6', outcome_2, instant, latest)
+       if pieces == 0 then
+        reply = reply .. piece
+       else
+        more = more or {}
+        more[pieces] = piece
+       end
+       pieces = pieces + 1
+       for l = 1, limits do
+        source = key_2
+        if whole then
+         chunk, chunkFrom = whole, oldest
+        else
+         local log_known_result
+         local known = K[l]
+         if not known then
+          local at = fixed + (l - 1) * stride + 7
+          known = sub(header, at + 1, at + Z[l] * width)
+          K[l] = known
+         end
+         log_known_result = known
+         chunk, chunkFrom = log_known_result, H[l]
+        end
+        local fewer = -1
+        if H[l] < total then
          local log_entry_result
-         local i = total_2 - (limit - cost_3 + 1)
+         local i = H[l]
          local beyond = i - chunkFrom - #chunk / width
          if i < chunkFrom or beyond >= 16 then
           chunk, chunkFrom, beyond = '', i, 0
@@ -3991,20 +4134,58 @@ for _ = 1, ARGV[3] + 0 do
           chunk = chunk .. log_read_result
          end
          log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
-         wait_3 = log_entry_result + windowMs - at
+         fewer = log_entry_result + ARGV[params + 2 * l + 1] - now
         end
+        local wait_3
+        local total_2, live, at, limit, windowMs = total, total - H[l], instant, ARGV[params + 2 * l], ARGV[params + 2 * l + 1]
+        if cost_3 > limit then
+         wait_3 = -1
+        else
+         if live + cost_3 <= limit then
+          wait_3 = 0
+         else
+          local log_entry_result
+          local i = total_2 - (limit - cost_3 + 1)
+          local beyond = i - chunkFrom - #chunk / width
+          if i < chunkFrom or beyond >= 16 then
+           chunk, chunkFrom, beyond = '', i, 0
+          end
+          if beyond >= 0 then
+           local log_read_result
+           local from, to = i - beyond, total < i + 16 and total or i + 16
+           local inRing = total - #tail / width
+           local entries
+           local count = (to < inRing and to or inRing) - from
+           if count <= 0 then
+            entries = ''
+           else
+            local slot = from % capacity
+            local here = count < capacity - slot and count or capacity - slot
+            local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+            if here < count then
+             entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+            end
+            entries = entries_2
+           end
+           log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+           chunk = chunk .. log_read_result
+          end
+          log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+          wait_3 = log_entry_result + windowMs - at
+         end
+        end
+        if wait_3 > 0 then
+         wait_3 = wait_3 + instant - now
+        end
+        local piece_2 = packBytes('>I4I7I7', total - (H[l] or total), wait_3 + 1, fewer + 1)
+        if pieces == 0 then
+         reply = reply .. piece_2
+        else
+         more = more or {}
+         more[pieces] = piece_2
+        end
+        pieces = pieces + 1
        end
-       if wait_3 > 0 then
-        wait_3 = wait_3 + instant - now
-       end
-       local piece_2 = packBytes('>I4I7I7', total - (H[l] or total), wait_3 + 1, fewer + 1)
-       if pieces == 0 then
-        reply = reply .. piece_2
-       else
-        more = more or {}
-        more[pieces] = piece_2
-       end
-       pieces = pieces + 1
       end
      end
     end
@@ -4023,12 +4204,13 @@ return reply
 
 const decideSegmentsScript: LuaScript = {
   name: 'decide-segments',
-  sha1: '30fcd2b863e16353c645429805d484e67ad3c45a',
+  sha1: '27d1813ba682adc73dddbcf4fd47798d65d77e67',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, concat = string.sub, string.rep, table.concat
+local elsewhere
 local now
 local slack = 0
 if ARGV[1] ~= '' then
@@ -4047,13 +4229,19 @@ local W
 local F
 local counts, total, segment, offset, instant, newest
 local blockKeys = ARGV[2] + 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
  if tryCall('GET', KEYS[1]) then
   return ''
  end
 end
-local anyBlocked = blockKeys > 0 and call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+local anyBlocked = blockKeys > 0
+if #KEYS == 0 then
+ KEYS, block = ARGV, ARGV[#ARGV] + 0
+ cell = block - 1 + blockKeys
+elseif anyBlocked then
+ anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+end
 for _ = 1, ARGV[3] + 0 do
  local identities = ARGV[a] + 0
  a = a + 2
@@ -4086,11 +4274,15 @@ for _ = 1, ARGV[3] + 0 do
   end
   for __3 = 1, decisions do
    local ends, reason
+   elsewhere = false
    if anyBlocked and op <= 2 then
     for b = block, block + identities - 1 do
      local value = tryCall('GET', KEYS[b])
      if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-      error(value.err)
+      if not string.match(value.err, 'non local key') then
+       error(value.err)
+      end
+      elsewhere = true
      end
      if type(value) == 'string' and not ends then
       ends, reason = string.match(value, '^(%d+) (.*)$')
@@ -4114,7 +4306,10 @@ for _ = 1, ARGV[3] + 0 do
     local stored = tryCall('GET', key)
     if stored and #stored ~= 6 + (segments + 2) * width then
      if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-      error(stored.err)
+      if not string.match(stored.err, 'non local key') then
+       error(stored.err)
+      end
+      elsewhere = true
      end
      stored = false
     end
@@ -4198,58 +4393,110 @@ for _ = 1, ARGV[3] + 0 do
     else
      wait = wait_2
     end
-    if wait ~= 0 then
+    if wait ~= 0 or elsewhere then
      allowed = false
     end
     if wait < 0 then
      possible = false
     end
-    local charged = op ~= 1 and (allowed or op == 2 and possible)
-    local key_2, cost_2 = KEYS[cell + 1], costs
-    if charged then
-     if cost_2 > 0 then
-      local window_edgeUnits_result
-      local count = (unpackBytes(counter, counts, segments * width + 1))
-      if edge == 0 then
-       window_edgeUnits_result = count
-      else
-       if edge == 1 then
-        window_edgeUnits_result = 0
+    if elsewhere then
+     local piece = packBytes('B', 3)
+     if pieces == 0 then
+      reply = reply .. piece
+     else
+      more = more or {}
+      more[pieces] = piece
+     end
+     pieces = pieces + 1
+    else
+     local charged = op ~= 1 and (allowed or op == 2 and possible)
+     local key_2, cost_2 = KEYS[cell + 1], costs
+     if charged then
+      if cost_2 > 0 then
+       local window_edgeUnits_result
+       local count = (unpackBytes(counter, counts, segments * width + 1))
+       if edge == 0 then
+        window_edgeUnits_result = count
        else
-        local share = count * (segmentMs - offset) / segmentMs
-        if edge == 2 then
-         window_edgeUnits_result = floor(share)
+        if edge == 1 then
+         window_edgeUnits_result = 0
         else
-         window_edgeUnits_result = ceil(share)
+         local share = count * (segmentMs - offset) / segmentMs
+         if edge == 2 then
+          window_edgeUnits_result = floor(share)
+         else
+          window_edgeUnits_result = ceil(share)
+         end
+        end
+       end
+       local units = min(cost_2, 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result)
+       local count_2 = packBytes(counter, (unpackBytes(counter, counts, 0 * width + 1)) + units)
+       counts = sub(counts, 1, 0 * width) .. count_2 .. sub(counts, 1 * width + 1)
+       if 0 < segments then
+        total = total + units
+       end
+       if newest == segment then
+        call('SETRANGE', key_2, '6', packBytes(counter, total) .. sub(counts, 1, width))
+       else
+        local segments_reset_result
+        local reset
+        local reset_2 = 0
+        for k = 0, segments do
+         local count_3 = (unpackBytes(counter, counts, k * width + 1))
+         if count_3 > 0 then
+          local window_offsetFor_result
+          if edge == 1 or count_3 <= 0 then
+           window_offsetFor_result = 0
+          else
+           if edge == 0 then
+            window_offsetFor_result = segmentMs
+           else
+            if edge == 2 then
+             window_offsetFor_result = floor(segmentMs * (count_3 - 1) / count_3) + 1
+            else
+             window_offsetFor_result = ceil(segmentMs * (count_3 - 0) / count_3)
+            end
+           end
+          end
+          reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+          break
+         end
+        end
+        reset = reset_2
+        if reset > 0 then
+         segments_reset_result = reset + instant - now
+        else
+         segments_reset_result = 0
+        end
+        if segments_reset_result == 0 then
+         if newest then
+          call('DEL', key_2)
+         end
+        else
+         local life = windowMs + segmentMs - offset + instant - now
+         call('SET', key_2, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
         end
        end
       end
-      local units = min(cost_2, 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result)
-      local count_2 = packBytes(counter, (unpackBytes(counter, counts, 0 * width + 1)) + units)
-      counts = sub(counts, 1, 0 * width) .. count_2 .. sub(counts, 1 * width + 1)
-      if 0 < segments then
-       total = total + units
-      end
-      if newest == segment then
-       call('SETRANGE', key_2, '6', packBytes(counter, total) .. sub(counts, 1, width))
-      else
+     elseif op == 0 then
+      if newest and newest * segmentMs > now + windowMs then
        local segments_reset_result
        local reset
        local reset_2 = 0
        for k = 0, segments do
-        local count_3 = (unpackBytes(counter, counts, k * width + 1))
-        if count_3 > 0 then
+        local count = (unpackBytes(counter, counts, k * width + 1))
+        if count > 0 then
          local window_offsetFor_result
-         if edge == 1 or count_3 <= 0 then
+         if edge == 1 or count <= 0 then
           window_offsetFor_result = 0
          else
           if edge == 0 then
            window_offsetFor_result = segmentMs
           else
            if edge == 2 then
-            window_offsetFor_result = floor(segmentMs * (count_3 - 1) / count_3) + 1
+            window_offsetFor_result = floor(segmentMs * (count - 1) / count) + 1
            else
-            window_offsetFor_result = ceil(segmentMs * (count_3 - 0) / count_3)
+            window_offsetFor_result = ceil(segmentMs * (count - 0) / count)
            end
           end
          end
@@ -4273,195 +4520,154 @@ for _ = 1, ARGV[3] + 0 do
        end
       end
      end
-    elseif op == 0 then
-     if newest and newest * segmentMs > now + windowMs then
-      local segments_reset_result
-      local reset
-      local reset_2 = 0
-      for k = 0, segments do
-       local count = (unpackBytes(counter, counts, k * width + 1))
-       if count > 0 then
-        local window_offsetFor_result
-        if edge == 1 or count <= 0 then
-         window_offsetFor_result = 0
-        else
-         if edge == 0 then
-          window_offsetFor_result = segmentMs
-         else
-          if edge == 2 then
-           window_offsetFor_result = floor(segmentMs * (count - 1) / count) + 1
-          else
-           window_offsetFor_result = ceil(segmentMs * (count - 0) / count)
-          end
-         end
-        end
-        reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
-        break
-       end
-      end
-      reset = reset_2
-      if reset > 0 then
-       segments_reset_result = reset + instant - now
-      else
-       segments_reset_result = 0
-      end
-      if segments_reset_result == 0 then
-       if newest then
-        call('DEL', key_2)
-       end
-      else
-       local life = windowMs + segmentMs - offset + instant - now
-       call('SET', key_2, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
-      end
-     end
-    end
-    local outcome = allowed and 1 or 0
-    local cost_3 = needs
-    local window_edgeUnits_result
-    local count = (unpackBytes(counter, counts, segments * width + 1))
-    if edge == 0 then
-     window_edgeUnits_result = count
-    else
-     if edge == 1 then
-      window_edgeUnits_result = 0
+     local outcome = allowed and 1 or 0
+     local cost_3 = needs
+     local window_edgeUnits_result
+     local count = (unpackBytes(counter, counts, segments * width + 1))
+     if edge == 0 then
+      window_edgeUnits_result = count
      else
-      local share = count * (segmentMs - offset) / segmentMs
-      if edge == 2 then
-       window_edgeUnits_result = floor(share)
+      if edge == 1 then
+       window_edgeUnits_result = 0
       else
-       window_edgeUnits_result = ceil(share)
-      end
-     end
-    end
-    local room = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
-    local segments_reset_result
-    local reset
-    local reset_2 = 0
-    for k = 0, segments do
-     local count_2 = (unpackBytes(counter, counts, k * width + 1))
-     if count_2 > 0 then
-      local window_offsetFor_result
-      if edge == 1 or count_2 <= 0 then
-       window_offsetFor_result = 0
-      else
-       if edge == 0 then
-        window_offsetFor_result = segmentMs
+       local share = count * (segmentMs - offset) / segmentMs
+       if edge == 2 then
+        window_edgeUnits_result = floor(share)
        else
-        if edge == 2 then
-         window_offsetFor_result = floor(segmentMs * (count_2 - 1) / count_2) + 1
-        else
-         window_offsetFor_result = ceil(segmentMs * (count_2 - 0) / count_2)
-        end
+        window_edgeUnits_result = ceil(share)
        end
       end
-      reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
-      break
      end
-    end
-    reset = reset_2
-    if reset > 0 then
-     segments_reset_result = reset + instant - now
-    else
-     segments_reset_result = 0
-    end
-    local piece = packBytes('>BI7I7I6', outcome, room, segments_reset_result, segment)
-    if pieces == 0 then
-     reply = reply .. piece
-    else
-     more = more or {}
-     more[pieces] = piece
-    end
-    pieces = pieces + 1
-    if outcome == 0 then
-     local segments_wait_result
-     local wait_3
-     if cost_3 > limit then
-      wait_3 = -1
-     else
-      local inside, wait_4 = total, (segments + 1) * segmentMs - offset
-      for by_2 = 0, segments do
-       if by_2 > 0 then
-        inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
-       end
-       if inside + cost_3 <= limit then
-        local count_2 = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
-        local from
-        local room_2 = limit - cost_3 - inside
-        if edge == 1 or count_2 <= room_2 then
-         from = 0
+     local room = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
+     local segments_reset_result
+     local reset
+     local reset_2 = 0
+     for k = 0, segments do
+      local count_2 = (unpackBytes(counter, counts, k * width + 1))
+      if count_2 > 0 then
+       local window_offsetFor_result
+       if edge == 1 or count_2 <= 0 then
+        window_offsetFor_result = 0
+       else
+        if edge == 0 then
+         window_offsetFor_result = segmentMs
         else
-         if edge == 0 then
-          from = segmentMs
+         if edge == 2 then
+          window_offsetFor_result = floor(segmentMs * (count_2 - 1) / count_2) + 1
          else
-          if edge == 2 then
-           from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
-          else
-           from = ceil(segmentMs * (count_2 - room_2) / count_2)
-          end
+          window_offsetFor_result = ceil(segmentMs * (count_2 - 0) / count_2)
          end
         end
-        if from < segmentMs then
-         wait_4 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
-         break
-        end
        end
+       reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+       break
       end
-      wait_3 = wait_4
      end
-     if wait_3 > 0 then
-      segments_wait_result = wait_3 + instant - now
+     reset = reset_2
+     if reset > 0 then
+      segments_reset_result = reset + instant - now
      else
-      segments_wait_result = wait_3
+      segments_reset_result = 0
      end
-     local segments_wait_result_2
-     local cost_4 = room + 1
-     local wait_4
-     if cost_4 > limit then
-      wait_4 = -1
-     else
-      local inside, wait_5 = total, (segments + 1) * segmentMs - offset
-      for by_2 = 0, segments do
-       if by_2 > 0 then
-        inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
-       end
-       if inside + cost_4 <= limit then
-        local count_2 = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
-        local from
-        local room_2 = limit - cost_4 - inside
-        if edge == 1 or count_2 <= room_2 then
-         from = 0
-        else
-         if edge == 0 then
-          from = segmentMs
-         else
-          if edge == 2 then
-           from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
-          else
-           from = ceil(segmentMs * (count_2 - room_2) / count_2)
-          end
-         end
-        end
-        if from < segmentMs then
-         wait_5 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
-         break
-        end
-       end
-      end
-      wait_4 = wait_5
-     end
-     if wait_4 > 0 then
-      segments_wait_result_2 = wait_4 + instant - now
-     else
-      segments_wait_result_2 = wait_4
-     end
-     local piece_2 = packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1)
+     local piece = packBytes('>BI7I7I6', outcome, room, segments_reset_result, segment)
      if pieces == 0 then
-      reply = reply .. piece_2
+      reply = reply .. piece
      else
       more = more or {}
-      more[pieces] = piece_2
+      more[pieces] = piece
      end
      pieces = pieces + 1
+     if outcome == 0 then
+      local segments_wait_result
+      local wait_3
+      if cost_3 > limit then
+       wait_3 = -1
+      else
+       local inside, wait_4 = total, (segments + 1) * segmentMs - offset
+       for by_2 = 0, segments do
+        if by_2 > 0 then
+         inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+        end
+        if inside + cost_3 <= limit then
+         local count_2 = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+         local from
+         local room_2 = limit - cost_3 - inside
+         if edge == 1 or count_2 <= room_2 then
+          from = 0
+         else
+          if edge == 0 then
+           from = segmentMs
+          else
+           if edge == 2 then
+            from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
+           else
+            from = ceil(segmentMs * (count_2 - room_2) / count_2)
+           end
+          end
+         end
+         if from < segmentMs then
+          wait_4 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
+          break
+         end
+        end
+       end
+       wait_3 = wait_4
+      end
+      if wait_3 > 0 then
+       segments_wait_result = wait_3 + instant - now
+      else
+       segments_wait_result = wait_3
+      end
+      local segments_wait_result_2
+      local cost_4 = room + 1
+      local wait_4
+      if cost_4 > limit then
+       wait_4 = -1
+      else
+       local inside, wait_5 = total, (segments + 1) * segmentMs - offset
+       for by_2 = 0, segments do
+        if by_2 > 0 then
+         inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+        end
+        if inside + cost_4 <= limit then
+         local count_2 = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+         local from
+         local room_2 = limit - cost_4 - inside
+         if edge == 1 or count_2 <= room_2 then
+          from = 0
+         else
+          if edge == 0 then
+           from = segmentMs
+          else
+           if edge == 2 then
+            from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
+           else
+            from = ceil(segmentMs * (count_2 - room_2) / count_2)
+           end
+          end
+         end
+         if from < segmentMs then
+          wait_5 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
+          break
+         end
+        end
+       end
+       wait_4 = wait_5
+      end
+      if wait_4 > 0 then
+       segments_wait_result_2 = wait_4 + instant - now
+      else
+       segments_wait_result_2 = wait_4
+      end
+      local piece_2 = packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1)
+      if pieces == 0 then
+       reply = reply .. piece_2
+      else
+       more = more or {}
+       more[pieces] = piece_2
+      end
+      pieces = pieces + 1
+     end
     end
    end
    block = block + identities

@@ -1,0 +1,81 @@
+import type { Connection } from './clients/connection.js'
+import { run } from './scripts/run.js'
+import { crossSlotsScript } from './scripts/scripts.generated.js'
+
+/** So often in a row may a master that passed the trial fail or know none of the keys, before it is given up for a while. */
+const MOST_DOUBTS = 3
+/** For how long a server that refuses undeclared keys is not asked again. */
+const REFUSED_MS = 60_000
+/** For how long a master that did not have the keys is not asked again: the client's table of slots was out of date. */
+const MOVED_MS = 500
+
+/** What `cross-slots.lua` replies. */
+const READ = 1
+const NOT_HERE = 0
+
+interface Master {
+  isSupported: boolean
+  /** Until when it is not tried again, by the performance clock. */
+  until: number
+  doubts: number
+}
+
+/**
+ * Which masters of a cluster decide keys of several slots in one script: Redis 7.0 and later, as long as no proxy stands
+ * in between that wants keys declared. Tried by a script that only reads, so that no decision is lost to find out.
+ */
+export class CrossSlots {
+  readonly #connection: Connection
+  readonly #timeoutMs: number
+  readonly #masters = new Map<string, Master>()
+
+  constructor(connection: Connection, timeoutMs: number) {
+    this.#connection = connection
+    this.#timeoutMs = timeoutMs
+  }
+
+  isSupported(node: string): boolean {
+    return this.#masters.get(node)?.isSupported === true && this.#connection.isConnectedTo?.(node) === true
+  }
+
+  /** Tries a master that has not been tried, with keys of slots that it should keep. */
+  tryOut(node: string, keys: readonly string[]): void {
+    const known = this.#masters.get(node)
+    if (known && (known.isSupported || performance.now() < known.until)) return
+    if (!this.#connection.isConnectedTo?.(node)) return
+    const master = { isSupported: false, until: performance.now() + this.#timeoutMs, doubts: known?.doubts ?? 0 }
+    this.#masters.set(node, master)
+    const isRefused = () => this.#giveUp(master, REFUSED_MS)
+    run(this.#connection, this.#timeoutMs, crossSlotsScript, () => ({ keys: [], args: [...keys] }), { node }).then(
+      (reply) => {
+        if (reply === READ) master.isSupported = true
+        else if (reply === NOT_HERE) this.#giveUp(master, MOVED_MS)
+        else isRefused()
+      },
+      () => this.#doubt(master),
+    )
+  }
+
+  /** A script with undeclared keys failed, or had none of its keys on that master. */
+  failed(node: string): void {
+    const master = this.#masters.get(node)
+    if (master) this.#doubt(master)
+  }
+
+  succeeded(node: string): void {
+    const master = this.#masters.get(node)
+    if (master) master.doubts = 0
+  }
+
+  #doubt(master: Master): void {
+    master.doubts++
+    const isRefused = master.doubts >= MOST_DOUBTS
+    if (isRefused) master.doubts = 0
+    this.#giveUp(master, isRefused ? REFUSED_MS : 0)
+  }
+
+  #giveUp(master: Master, forMs: number): void {
+    master.isSupported = false
+    master.until = performance.now() + forMs
+  }
+}

@@ -1,0 +1,80 @@
+import { CHARGE, PEEK, type Plan, type StoreRequest, type StoreResult } from '../store/store.js'
+import { decideByCell } from './across-slots.js'
+import type { Connection } from './clients/connection.js'
+import { Answers } from './scripts/decode.js'
+import { encode, type PlanText } from './scripts/encode.js'
+import { keyStart } from './scripts/keys.js'
+import { unreadable } from './scripts/reply-reader.js'
+import { readKeys, run } from './scripts/run.js'
+import { decideScriptFor, SETTLES } from './scripts/script.js'
+
+interface Moving {
+  readonly connection: Connection
+  readonly prefix: string
+  readonly clock: (() => number) | undefined
+  readonly textOf: (plan: Plan) => PlanText
+}
+
+/**
+ * Decides on a slot that moves from one master to another. Some of a decision's keys are here, some there, and those of a
+ * new client in neither place: the cluster lets no script have two of them, but redirects each alone. So blocks are read
+ * first, then each cell is charged by itself, and given back if another refuses.
+ */
+export async function decideOnMovingSlot(
+  moving: Moving,
+  request: StoreRequest,
+  leftMs: () => number,
+): Promise<StoreResult> {
+  const decide = (part: StoreRequest) => decideCell(moving, part, leftMs())
+  if (request.op <= CHARGE) {
+    const block = await findBlock(moving, request, leftMs)
+    if (block) return block
+  }
+  return request.plan.cells.length === 1 ? decide(request) : decideByCell(request, decide)
+}
+
+/** Keys without their block keys, so mostly one. */
+async function decideCell(
+  { connection, prefix, clock, textOf }: Moving,
+  request: StoreRequest,
+  withinMs: number,
+): Promise<StoreResult> {
+  const { plan } = request
+  const text = textOf(plan)
+  const parts = text.parts | (request.op > CHARGE ? SETTLES : 0)
+  const reply = await run(connection, withinMs, decideScriptFor(parts), () =>
+    encode(new Map([[plan, [{ request }]]]), textOf, prefix, clock?.(), undefined, 'cells'),
+  )
+  const results = new Answers(reply)
+  const result = results.next(request, text.reports)
+  results.end()
+  if (!result) throw unreadable('expected its key to be here')
+  return result
+}
+
+async function findBlock(
+  moving: Moving,
+  request: StoreRequest,
+  leftMs: () => number,
+): Promise<StoreResult | undefined> {
+  const { connection, prefix, textOf } = moving
+  const suffix = textOf(request.plan).blockSuffix
+  const keys = request.identities.map((identity) => keyStart(prefix, identity) + suffix)
+  const blocks = (await readKeys(connection, leftMs(), keys)).flatMap((text) => {
+    const [, ends, reason = ''] = /^(\d+) (.*)$/s.exec(text ?? '') ?? []
+    return ends === undefined ? [] : [{ ends: Number(ends), reason }]
+  })
+  if (blocks.length === 0) return undefined
+  // Whether a block has ended is told by the clock of Redis.
+  const { now } = await decideByCell({ ...request, op: PEEK }, (part) => decideCell(moving, part, leftMs()))
+  const block = blocks.find(({ ends }) => ends > now)
+  return (
+    block && {
+      now,
+      allowed: false,
+      values: [],
+      offset: 0,
+      block: { reason: block.reason, remainingMs: block.ends - now },
+    }
+  )
+}

@@ -1,0 +1,180 @@
+import { createLimiter, type Limit, type Store } from '@sluice/core'
+import { Redis } from 'ioredis'
+import { Answers } from '../../../packages/core/src/redis/scripts/decode.js'
+import { encode, type Keys, type PlanText, planText } from '../../../packages/core/src/redis/scripts/encode.js'
+import { decideScriptFor } from '../../../packages/core/src/redis/scripts/script.js'
+import type { Plan, StoreRequest, StoreResult } from '../../../packages/core/src/store/store.js'
+import { freePort } from '../../../scripts/lib/ports.js'
+import { algorithms } from '../../support/algorithms.js'
+import { type RedisServer, startRedis } from '../../support/redis-server.js'
+import { SLOTS, slotOfIdentity } from '../../support/slots.js'
+import type { Check } from './check.js'
+import type { MutatedRedis } from './mutated-redis.js'
+
+/** Slots below this are on the server. */
+const HERE = SLOTS / 2
+const NOW = 1_760_000_000_000
+const HOUR_MS = 3_600_000
+
+/** A node of a cluster that has half of the slots; started once, and ended with the tests. */
+let started: Promise<{ server: RedisServer; connection: Redis }> | undefined
+async function halfCluster() {
+  const settings = ['cluster-enabled yes', `cluster-port ${await freePort()}`, 'cluster-require-full-coverage no']
+  const server = await startRedis({ settings })
+  await server.call('CLUSTER', 'ADDSLOTSRANGE', 0, HERE - 1)
+  while ((await server.fields('CLUSTER', 'INFO')).cluster_state !== 'ok')
+    await new Promise((done) => setTimeout(done, 20))
+  return { server, connection: new Redis(server.url) }
+}
+
+/** Identities whose keys are on the server, or are not. */
+function identities(isHere: boolean, count: number): string[] {
+  const found: string[] = []
+  for (let n = 0; found.length < count; n++) if (slotOfIdentity(`user-${n}`) < HERE === isHere) found.push(`user-${n}`)
+  return found
+}
+const here = identities(true, 3) as [string, string, string]
+const [away] = identities(false, 1) as [string]
+
+/** What a limiter asks its store for. */
+async function requestOf(limits: Limit<string>[], key: string): Promise<StoreRequest> {
+  let asked: StoreRequest | undefined
+  const store = {
+    decide: (request: StoreRequest) => {
+      asked = request
+      return Promise.reject(new Error('it is only asked for what it would be asked'))
+    },
+  }
+  await createLimiter({ name: 'half', store: store as unknown as Store, limits })
+    .consume(key)
+    .catch(() => {})
+  if (!asked) throw new Error('it asked for nothing')
+  return asked
+}
+
+/** Has the server decide, by one script; undefined for what it said is elsewhere. */
+async function decide(
+  redis: MutatedRedis,
+  requests: readonly StoreRequest[],
+  keys: Keys = 'undeclared',
+): Promise<(StoreResult | undefined)[]> {
+  started ??= halfCluster()
+  const { connection } = await started
+  const plan = (requests[0] as StoreRequest).plan
+  const texts = new Map<Plan, PlanText>([[plan, planText(plan)]])
+  const text = texts.get(plan) as PlanText
+  const groups = new Map([[plan, requests.map((request) => ({ request }))]])
+  const encoded = encode(groups, () => text, 'sluice:v1:', NOW, undefined, keys)
+  const source = redis.mutated(decideScriptFor(text.parts).sha1)
+  const reply = await connection.callBuffer('EVAL', source, encoded.keys.length, ...encoded.keys, ...encoded.args)
+  const results = new Answers(reply)
+  const all = requests.map((request) => results.next(request, text.reports))
+  results.end()
+  return all
+}
+
+const told = (results: readonly (StoreResult | undefined)[]) =>
+  results.map((result) => (result ? (result.block?.reason ?? result.values[result.offset]) : 'elsewhere')).join()
+
+async function expectTold(
+  results: Promise<(StoreResult | undefined)[]>,
+  expected: string,
+): Promise<string | undefined> {
+  const said = told(await results)
+  return said === expected ? undefined : `${said} instead of ${expected}`
+}
+
+async function server(): Promise<RedisServer> {
+  started ??= halfCluster()
+  return (await started).server
+}
+
+async function first(...wrong: (() => Promise<string | undefined>)[]): Promise<string | undefined> {
+  for (const each of wrong) {
+    const told = await each()
+    if (told !== undefined) return told
+  }
+  return undefined
+}
+
+/** Scripts whose keys are not declared, on a node that does not have all of them. */
+export const elsewhereChecks: readonly Check[] = Object.entries(algorithms).map(([name, limit]) => ({
+  name: `elsewhere: ${name}`,
+  run: async ({ redis }) => {
+    await (await server()).flush()
+    const limits = [limit(3, HOUR_MS)]
+    const of = async (identity: string) => ({ ...(await requestOf(limits, identity)), permitId: String(Math.random()) })
+    const [one, two, gone] = [await of(here[0]), await of(here[1]), await of(away)]
+    const plan = one.plan
+    const same = (request: StoreRequest, permitId = '') => ({
+      ...request,
+      plan,
+      permitId: permitId || request.permitId,
+    })
+    const block = `sluice:v1:{key=${here[2]}}:half:block`
+    return first(
+      () => expectTold(decide(redis, [one, same(gone), same(two)]), '2,elsewhere,2'),
+      () =>
+        expectTold(decide(redis, [same(gone), same(gone), same(one, 'b'), same(one, 'c')]), 'elsewhere,elsewhere,1,0'),
+      () => expectTold(decide(redis, [same(gone), same(one, 'd'), same(two, 'e')]), 'elsewhere,0,1'),
+      () => expectTold(decide(redis, [same(two, 'f')], 'cells'), '0'),
+      async () => {
+        await (await server()).call('SET', block, `${NOW + 5} for a reason`)
+        return expectTold(
+          decide(redis, [same(gone), same({ ...one, identities: [`key=${here[2]}`] })]),
+          'elsewhere,for a reason',
+        )
+      },
+      async () => {
+        await (await server()).call('SET', block, `${NOW} for a reason`)
+        return expectTold(
+          decide(redis, [same({ ...one, identities: [`key=${here[2]}`] }, 'g'), same(gone)]),
+          '2,elsewhere',
+        )
+      },
+    )
+  },
+}))
+
+const both = [algorithms.slidingLog?.(3, HOUR_MS), algorithms.gcra?.(3, HOUR_MS)] as Limit<string>[]
+const withAll = [...both, (algorithms.concurrency as (typeof algorithms)[string])(3, HOUR_MS)]
+
+export const elsewhereInPartChecks: readonly Check[] = [
+  {
+    name: 'elsewhere: what has only some of its keys here charges nothing',
+    run: async ({ redis }) => {
+      await (await server()).flush()
+      const plan = (await requestOf(withAll, here[0])).plan
+      // The second cell is another identity's.
+      const cells = plan.cells.map((cell, i) => ({ ...cell, identity: i === 1 ? 1 : 0 }))
+      const apart = { ...plan, identities: 2, cells }
+      const request = { ...(await requestOf(withAll, here[0])), plan: apart, permitId: 'a' }
+      const on = (...whose: string[]) => ({ ...request, identities: whose.map((identity) => `key=${identity}`) })
+      return first(
+        () =>
+          expectTold(
+            decide(redis, [on(here[0], away), on(away, here[0]), on(here[0], here[1])]),
+            'elsewhere,elsewhere,2',
+          ),
+        async () => {
+          const keys = (await (await server()).call('KEYS', '*')) as string[]
+          return keys.length === 3 ? undefined : `it has written ${keys.join()}`
+        },
+      )
+    },
+  },
+  {
+    name: 'elsewhere: what may not be read is not elsewhere',
+    run: async ({ redis }) => {
+      const request = await requestOf(both.slice(1), here[0])
+      await (await server()).call('ACL', 'SETUSER', 'default', '-get')
+      try {
+        return `decided: ${told(await decide(redis, [request]))}`
+      } catch (error) {
+        return /NOPERM|permission|can't run/i.test(String(error)) ? undefined : String(error)
+      } finally {
+        await (await server()).call('ACL', 'SETUSER', 'default', '+get')
+      }
+    },
+  },
+]

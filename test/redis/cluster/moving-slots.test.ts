@@ -1,0 +1,117 @@
+import {
+  concurrency,
+  createLimiter,
+  everyone,
+  gcra,
+  type Limit,
+  type Limiter,
+  slidingLog,
+  type Verdict,
+} from '@sluice/core'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { clusterClients, namesOf } from '../../support/clients.js'
+import { decided } from '../../support/decided.js'
+import { moveSlot } from '../../support/move-slot.js'
+import { type RedisCluster, startCluster } from '../../support/redis-cluster.js'
+import { slotOfIdentity } from '../../support/slots.js'
+import { type OpenStore, openStore } from '../../support/stores.js'
+
+let cluster: RedisCluster
+beforeAll(async () => {
+  cluster = await startCluster()
+  return () => cluster.stop()
+})
+
+/** Some identities of each of some slots of the first master. */
+function identities(): string[][] {
+  const first = Array.from({ length: 5 }, (_, n) => cluster.identityOn(0, `first-${n}`))
+  const bySlot = new Map(first.map((identity) => [slotOfIdentity(identity), [identity]]))
+  for (let n = 0; [...bySlot.values()].some(({ length }) => length < 3); n++) {
+    const group = bySlot.get(slotOfIdentity(`user-${n}`))
+    if (group && group.length < 3) group.push(`user-${n}`)
+  }
+  return [...bySlot.values()]
+}
+
+let groups: string[][]
+beforeAll(() => {
+  groups = identities()
+})
+
+const policies: Record<string, { limits: Limit<string>[]; most: number }> = {
+  'an exact log': { limits: [slidingLog({ limit: 40, window: '1h' })], most: 40 },
+  'limits of three kinds': {
+    limits: [
+      slidingLog({ limit: 40, window: '1h' }),
+      gcra({ limit: 30, window: '1d' }),
+      concurrency({ limit: 50, ttl: '1h' }),
+    ],
+    most: 30,
+  },
+  'a limit of all together': {
+    limits: [slidingLog({ limit: 40, window: '1h' }), slidingLog({ limit: 100_000, window: '1h', key: everyone() })],
+    most: 40,
+  },
+}
+
+describe.each(namesOf(clusterClients))('while slots move between masters, over %s', (kind) => {
+  let open: OpenStore[]
+  beforeEach(async () => {
+    await cluster.flush()
+    open = await Promise.all([openStore(clusterClients[kind](cluster)), openStore(clusterClients[kind](cluster))])
+  })
+  afterEach(() => Promise.all(open.map((one) => one.close())))
+
+  test.each(Object.entries(policies))(
+    '%s admits exactly what it may, and decides every request',
+    async (_, { limits, most }) => {
+      const all = groups.flat()
+      const limiters = open.map(({ store }) => createLimiter({ name: 'moving', store, limits }))
+      const blocked = all[0] as string
+      await (limiters[0] as Limiter).block({ key: blocked }, { for: '1h', reason: 'scraping' })
+      const kept = new Map<string, number>()
+      const verdicts: Verdict[] = []
+      let isOver = false
+      const load = async (limiter: Limiter, turn: number): Promise<void> => {
+        for (let n = turn; !isOver; n++) {
+          const asked = Array.from({ length: 12 }, (_, i) => all[(n * 5 + i * 7) % all.length] as string)
+          await Promise.all(
+            asked.map(async (identity, i) => {
+              const verdict = await limiter.consume(identity)
+              verdicts.push(verdict)
+              if (!verdict.allowed) return
+              // Some of it is given back, while its slot is on the way.
+              if ((n + i) % 4 === 0) expect(await limiter.refund(identity, verdict)).toBe(true)
+              else kept.set(identity, (kept.get(identity) ?? 0) + 1)
+            }),
+          )
+        }
+      }
+      const loads = Promise.all(limiters.map(load))
+      const [first, second] = cluster.masters as [RedisCluster['masters'][number], RedisCluster['masters'][number]]
+      try {
+        for (const [from, to] of [
+          [first, second],
+          [second, first],
+        ] as const) {
+          for (const [group] of groups.entries()) {
+            await moveSlot(cluster, slotOfIdentity(groups[group]?.[0] as string), from, to)
+          }
+        }
+      } finally {
+        isOver = true
+        await loads
+      }
+      expect(verdicts.filter((verdict) => verdict.kind === 'unavailable')).toEqual([])
+      // Whoever is below the limit yet reaches it, and no more.
+      for (const identity of all) {
+        for (;;) {
+          const verdict = await decided((limiters[0] as Limiter).consume(identity))
+          if (!verdict.allowed) break
+          kept.set(identity, (kept.get(identity) ?? 0) + 1)
+        }
+      }
+      expect(all.map((identity) => kept.get(identity) ?? 0)).toEqual(all.map((id) => (id === blocked ? 0 : most)))
+    },
+  )
+})

@@ -1,0 +1,145 @@
+import {
+  concurrency,
+  createLimiter,
+  everyone,
+  fixedWindow,
+  gcra,
+  redisStore,
+  slidingLog,
+  type Verdict,
+} from '@sluice/core'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { clusterClients, namesOf } from '../../support/clients.js'
+import { decided } from '../../support/decided.js'
+import { type RedisCluster, startCluster } from '../../support/redis-cluster.js'
+import { type OpenStore, openStore } from '../../support/stores.js'
+import { until } from '../../support/until.js'
+
+let cluster: RedisCluster
+beforeAll(async () => {
+  cluster = await startCluster()
+  return () => cluster.stop()
+})
+
+const users = (count: number) => Array.from({ length: count }, (_, n) => `user-${n}`)
+const admitted = (verdicts: readonly Verdict[]) => verdicts.filter(({ allowed }) => allowed).length
+
+/** How many scripts all masters have run since they were last asked. */
+async function scriptsRun(): Promise<number> {
+  const stats = await Promise.all(cluster.masters.map((master) => master.fields('INFO', 'commandstats')))
+  await Promise.all(cluster.masters.map((master) => master.call('CONFIG', 'RESETSTAT')))
+  const calls = stats.flatMap((each) => [each.cmdstat_eval, each.cmdstat_evalsha])
+  return calls.reduce((sum, text = 'calls=0') => sum + Number(/calls=(\d+)/.exec(text)?.[1]), 0)
+}
+
+describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
+  let open: OpenStore
+  beforeEach(async () => {
+    await cluster.flush()
+    open = await openStore(clusterClients[kind](cluster))
+  })
+  afterEach(() => open.close())
+
+  const decideAll = () => {
+    const limiter = createLimiter({ name: 'many', store: open.store, limit: 1000, window: '1h' })
+    return Promise.all(users(60).map((user) => decided(limiter.consume(user))))
+  }
+
+  /** Decides until every master has shown what it supports; returns how many scripts the decisions of one turn took. */
+  async function scriptsPerTurn(): Promise<number> {
+    for (let turn = 0; turn < 5; turn++) await decideAll()
+    await scriptsRun()
+    await decideAll()
+    return scriptsRun()
+  }
+
+  test('decides what comes at once by one script per master', async () => {
+    expect(await scriptsPerTurn()).toBe(3)
+  })
+
+  test('decides by one script per slot where undeclared keys are not to be used', async () => {
+    await open.close()
+    open = await openStore(clusterClients[kind](cluster), { undeclaredKeys: false })
+    expect(await scriptsPerTurn()).toBeGreaterThan(50)
+  })
+
+  test('admits exactly the limit for each of many keys, whatever is decided with them', async () => {
+    await scriptsPerTurn()
+    const limits = [slidingLog({ limit: 3, window: '1h' }), gcra({ limit: 4, window: '1d' }), concurrency({ limit: 9 })]
+    const limiter = createLimiter({ name: 'three', store: open.store, limits })
+    const single = createLimiter({
+      name: 'one',
+      store: open.store,
+      limits: [fixedWindow({ limit: 2, window: '1h', anchor: 'first-request' })],
+    })
+    const ask = () => Promise.all(users(50).flatMap((user) => [limiter.consume(user), single.consume(user)]))
+    const verdicts = (await Promise.all([ask(), ask(), ask(), ask(), ask()])).flat()
+    expect(verdicts.every(({ kind }) => kind === 'decided')).toBe(true)
+    expect(admitted(verdicts)).toBe(50 * (3 + 2))
+  })
+
+  test('a block holds for whom it is meant, among all others', async () => {
+    await scriptsPerTurn()
+    const limiter = createLimiter({ name: 'blocks', store: open.store, limit: 100, window: '1h' })
+    await limiter.block('user-7', { for: '1h', reason: 'scraping' })
+    const verdicts = await Promise.all(users(30).map((user) => limiter.consume(user)))
+    expect(verdicts.flatMap(({ allowed }, n) => (allowed ? [] : [n]))).toEqual([7])
+    expect(verdicts[7]).toMatchObject({ reason: 'blocked', block: { reason: 'scraping' } })
+    await limiter.unblock('user-7')
+    expect(admitted(await Promise.all(users(30).map((user) => limiter.consume(user))))).toBe(30)
+  })
+
+  test('what is given back in the same turn has been given back before what comes after it is decided', async () => {
+    await scriptsPerTurn()
+    const limiter = createLimiter({ name: 'places', store: open.store, limits: [concurrency({ limit: 1 })] })
+    const held = await Promise.all(users(20).map((user) => limiter.consume(user)))
+    const again = await Promise.all(
+      users(20).flatMap((user, n) => [limiter.release(held[n] as Verdict), limiter.consume(user)]),
+    )
+    expect(admitted(again.filter((one) => one !== undefined) as Verdict[])).toBe(20)
+  })
+
+  describe('a policy of several identities', () => {
+    const limits = [slidingLog({ limit: 5, window: '1h' }), concurrency({ limit: 8, key: everyone() })]
+
+    test('is decided, given back and freed whether its keys share a master or not', async () => {
+      await scriptsPerTurn()
+      const limiter = createLimiter({ name: 'pairs', store: open.store, limits })
+      const mixed = users(12)
+      const verdicts = await Promise.all(mixed.map((user) => decided(limiter.consume(user))))
+      expect(admitted(verdicts)).toBeLessThanOrEqual(8)
+      for (const [n, verdict] of verdicts.entries())
+        if (verdict.allowed) await limiter.refund(mixed[n] as string, verdict)
+      for (const user of mixed)
+        expect((await limiter.peek(user)).limits.map(({ remaining }) => remaining)).toEqual([5, 8])
+    })
+
+    test('frees its places with its store, wherever they are', async () => {
+      await scriptsPerTurn()
+      const store = redisStore(open.client, { timeoutMs: 5000 })
+      const limiter = createLimiter({ name: 'pairs', store, limits })
+      const watch = createLimiter({ name: 'pairs', store: open.store, limits })
+      // So that this store has found out, too.
+      const others = createLimiter({ name: 'others', store, limit: 1000, window: '1h' })
+      for (let turn = 0; turn < 5; turn++) await Promise.all(users(60).map((user) => decided(others.consume(user))))
+      for (const user of users(8)) expect((await limiter.consume(user)).allowed).toBe(true)
+      expect((await watch.peek('user-1')).limits[1]?.remaining).toBe(0)
+      await store.close()
+      expect((await watch.peek('user-1')).limits[1]?.remaining).toBe(8)
+    })
+  })
+
+  test('charges each decision once when a master refuses to be read for a while', async () => {
+    const refuses = cluster.masters[0] as RedisCluster['masters'][number]
+    await scriptsPerTurn()
+    // Nobody may read, so no decision there is made, in whatever way; what comes after is decided as before.
+    await refuses.call('ACL', 'SETUSER', 'default', '-get')
+    const limiter = createLimiter({ name: 'refused', store: open.store, limits: [gcra({ limit: 100, window: '1d' })] })
+    await Promise.all(users(60).map((user) => limiter.consume(user).catch(() => undefined)))
+    await refuses.call('ACL', 'SETUSER', 'default', '+get')
+    const verdicts = await until('all are decided', () =>
+      Promise.all(users(60).map((user) => decided(limiter.consume(user)))),
+    )
+    for (const { remaining } of verdicts) expect([98, 99]).toContain(remaining)
+  })
+})

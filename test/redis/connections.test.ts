@@ -1,0 +1,84 @@
+import { createLimiter, redisStore } from '@sluice/core'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { namesOf, singleClients } from '../support/clients.js'
+import { decided } from '../support/decided.js'
+import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { until } from '../support/until.js'
+
+let server: RedisServer
+beforeEach(async () => {
+  server = await startRedis()
+})
+afterEach(() => server.stop())
+
+describe.each(namesOf(singleClients))('stores over %s', (kind) => {
+  test('of one client share one connection, which ends with the last of them', async () => {
+    const { client, ready, close } = singleClients[kind](server.port)
+    await ready
+    const stores = Array.from({ length: 12 }, () => redisStore(client, { timeoutMs: 5000 }))
+    for (const store of stores) expect(await store.ready()).toEqual({ state: 'available', cause: undefined })
+    expect(await server.connections()).toBe(2)
+    const limiters = stores.map((store, n) => createLimiter({ name: `of-${n}`, store, limit: 5, window: '1h' }))
+    for (const limiter of limiters) expect((await decided(limiter.consume('k'))).remaining).toBe(4)
+    for (const store of stores.slice(1)) await store.close()
+    expect((await decided((limiters[0] as (typeof limiters)[number]).consume('k'))).remaining).toBe(3)
+    expect((await (limiters[1] as (typeof limiters)[number]).consume('k')).kind).toBe('unavailable')
+    await stores[0]?.close()
+    await until('only the user is connected', async () => (await server.connections()) === 1)
+    const again = redisStore(client, { timeoutMs: 5000 })
+    expect((await again.ready()).state).toBe('available')
+    await again.close()
+    close()
+  })
+
+  test('with other timeouts have connections of their own', async () => {
+    const { client, ready, close } = singleClients[kind](server.port)
+    await ready
+    const stores = [1000, 1000, 2000].map((timeoutMs) => redisStore(client, { timeoutMs }))
+    for (const store of stores) expect((await store.ready()).state).toBe('available')
+    expect(await server.connections()).toBe(3)
+    for (const store of stores) await store.close()
+    close()
+  })
+
+  test('tell whether they are ready, and never reject', async () => {
+    const port = server.port
+    await server.stop()
+    const { client, close } = singleClients[kind](port)
+    const store = redisStore(client, { timeoutMs: 1000 })
+    const { state, cause } = await store.ready()
+    expect([state, cause]).toEqual(['unavailable', expect.any(Error)])
+    await store.close()
+    expect((await store.ready()).state).toBe('unavailable')
+    close()
+  })
+
+  test('that may not write are not ready', async () => {
+    await server.call('CONFIG', 'SET', 'min-replicas-to-write', 1)
+    const { client, ready, close } = singleClients[kind](server.port)
+    await ready
+    const store = redisStore(client, { timeoutMs: 5000 })
+    expect(await store.ready()).toMatchObject({ state: 'unavailable', cause: { code: 'STORE_UNAVAILABLE' } })
+    await server.call('CONFIG', 'SET', 'min-replicas-to-write', 0)
+    expect(await store.ready()).toEqual({ state: 'available', cause: undefined })
+    await store.close()
+    close()
+  })
+
+  test('wait for a server that accepts them and is slow to answer for the first time', async () => {
+    server.kill('SIGSTOP')
+    const { client, close } = singleClients[kind](server.port)
+    const store = redisStore(client, { connectTimeoutMs: '20s' })
+    const limiter = createLimiter({ name: 'slow', store, limit: 5, window: '1h' })
+    const verdicts = Promise.all(Array.from({ length: 10 }, () => limiter.consume('k')))
+    // Many times the timeout of a decision.
+    await new Promise((resolve) => setTimeout(resolve, 600))
+    server.kill('SIGCONT')
+    expect((await verdicts).map(({ kind, allowed }) => `${kind} ${allowed}`).sort()).toEqual([
+      ...Array(5).fill('decided false'),
+      ...Array(5).fill('decided true'),
+    ])
+    await store.close()
+    close()
+  })
+})
