@@ -8,6 +8,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { build } from 'esbuild'
 import { removeUnreachable } from './lib/declarations.js'
+import { root } from './lib/project.js'
 import { run, whenStarted } from './lib/run.js'
 import { scriptsApart } from './lib/scripts-apart.js'
 
@@ -49,6 +50,20 @@ export async function buildPackage(folder) {
   for (const { name } of entries) writeFaces(dist, name)
   await run('tsc', ['-p', 'tsconfig.json'], { cwd: folder })
   writeDeclarations(dist, entries)
+  if (ADAPTERS.includes(manifest.name)) writeErrors(dist)
+}
+
+/** Adapters, the packages that users install, hold what explains warnings and errors. */
+const ADAPTERS = ['@sluice/express', '@sluice/fastify', '@sluice/koa']
+
+/**
+ * Warnings refer to it. Its links to other pages lead nowhere from there, so their texts stay alone.
+ *
+ * @param {string} dist
+ */
+function writeErrors(dist) {
+  const page = readFileSync(join(root, 'docs/errors.md'), 'utf8')
+  writeFileSync(join(dist, 'ERRORS.md'), page.replace(/\[([^\]]+)\]\((?!https?:|#)[^)]*\)/g, '$1'))
 }
 
 /**

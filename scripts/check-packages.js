@@ -25,7 +25,12 @@ const installed = join(workspace, 'node_modules')
 /** What each package holds beside its entries. */
 const FILES = ['package.json', 'LICENSE', 'README.md', 'dist/types/package.json', 'dist/program.cjs']
 /** What some hold beside that. */
-const PARTS = /** @type {Record<string, string[]>} */ ({ core: ['dist/scripts.cjs'] })
+const PARTS = /** @type {Record<string, string[]>} */ ({
+  core: ['dist/scripts.cjs'],
+  express: ['dist/ERRORS.md'],
+  fastify: ['dist/ERRORS.md'],
+  koa: ['dist/ERRORS.md'],
+})
 /** So that a package does not grow unnoticed. */
 const LARGEST_TARBALL = 150_000
 

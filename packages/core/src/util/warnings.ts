@@ -2,7 +2,7 @@ import { invalidPolicy, SluiceError, show } from './errors.js'
 import { nearestOf } from './option-hints.js'
 
 /** Where each code is explained. One constant: a page of the documentation once that has an address. */
-const EXPLAINED_IN = 'ERRORS.md'
+const EXPLAINED_IN = 'dist/ERRORS.md'
 
 /** Warnings about one limiter, which its option `warnings` silences. */
 export const LIMITER_WARNINGS = [
@@ -74,5 +74,9 @@ function unknownCode(where: string, code: string, codes: readonly WarningCode[])
 
 /** For what happens outside of any limiter or store. */
 export function emitWarning(code: WarningCode, message: string): void {
-  process.emitWarning(message, { type: 'SluiceWarning', code, detail: `See ${EXPLAINED_IN}#${code.toLowerCase()}` })
+  process.emitWarning(message, {
+    type: 'SluiceWarning',
+    code,
+    detail: `See ${EXPLAINED_IN}#${code.toLowerCase()} of your @sluice package`,
+  })
 }
