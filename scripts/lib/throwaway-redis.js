@@ -24,7 +24,8 @@ export async function withThrowawayRedis(use) {
   try {
     return await use(async (args, input = '') => {
       const client = spawn('redis-cli', ['-s', socket, ...args], { stdio: ['pipe', 'pipe', 'pipe'] })
-      client.stdin.end(input)
+      // A client that is done before it has read all says what was wrong by what it prints.
+      client.stdin.on('error', () => {}).end(input)
       const [printed, complaint] = await Promise.all([text(client.stdout), text(client.stderr), once(client, 'close')])
       return `${printed}${complaint}`.trim()
     })
