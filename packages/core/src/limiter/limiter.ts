@@ -212,7 +212,8 @@ export class Limiter<Subject = string> {
    * Where a policy groups addresses in several ways, the smallest group of an address is refused.
    *
    * @param identity by its kind, such as `{ ip: '192.0.2.7' }`; or its text, where the limiter counts one kind only
-   * @throws SluiceError `INVALID_KEY`, which lists the kinds; `STORE_UNAVAILABLE`, after which the block may hold or not
+   * @throws SluiceError `INVALID_KEY`, which lists the kinds; `STORE_FULL`, a memory store without room for the block;
+   * `STORE_UNAVAILABLE`, after which the block may hold or not
    */
   async block(identity: KeyValue | IdentityByKind, options: BlockOptions): Promise<void> {
     knownOptions(`${this.#policy.where}: block`, options, ['for', 'reason'])

@@ -194,7 +194,7 @@ export class Batches {
   }
 
   /**
-   * Sends a batch without block keys where a marker says that nobody is blocked. If somebody is, nothing
+   * Sends a batch without block keys where a marker says that no identity is blocked. If one is, nothing
    * was decided, and it goes again with them; and so do the batches of the next moment.
    *
    * Holds in every order in which commands of several stores reach Redis and replies come back
@@ -323,7 +323,7 @@ export class Batches {
 
 const TOO_MANY = new SluiceError('STORE_UNAVAILABLE', `redis: ${MOST_UNSENT} decisions wait for a connection already`)
 
-/** A key of nobody's, on the slot of an identity. */
+/** A key that belongs to no identity, on the slot of one. */
 export function probeKey(prefix: string, identity = ''): string {
   return `${keyStart(prefix, identity)}}:probe`
 }

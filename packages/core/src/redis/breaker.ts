@@ -33,8 +33,8 @@ export interface BreakerOptions {
  */
 export class Breaker {
   readonly #options: BreakerOptions
-  /** Masters with failures behind them that no run has yet made up for; none while all is well. */
-  readonly #ailing = new Map<string, Ailing>()
+  /** By master, those with failures that no execution has made up for yet; empty while all is healthy. */
+  readonly #circuits = new Map<string, Circuit>()
   readonly #warnings = new OutageWarnings()
   #isEnded = false
 
@@ -48,89 +48,89 @@ export class Breaker {
 
   /** Why decisions are not asked of a master. */
   get cause(): SluiceError | undefined {
-    for (const { cause } of this.#ailing.values()) if (cause) return cause
+    for (const { cause } of this.#circuits.values()) if (cause) return cause
     return undefined
   }
 
   /** What decisions on a slot fail with, while they need not be tried. */
   causeFor(slot: number): SluiceError | undefined {
-    return this.#ailing.size === 0 ? undefined : this.#ailing.get(this.#options.nodeOf(slot))?.cause
+    return this.#circuits.size === 0 ? undefined : this.#circuits.get(this.#options.nodeOf(slot))?.cause
   }
 
   succeeded(slot: number): void {
-    if (this.#ailing.size === 0) return
+    if (this.#circuits.size === 0) return
     const node = this.#options.nodeOf(slot)
     // What was sent before it opened may be answered yet. Only a probe closes it.
-    if (!this.#ailing.get(node)?.cause) this.#ailing.delete(node)
+    if (!this.#circuits.get(node)?.cause) this.#circuits.delete(node)
   }
 
   /** `probeKey` is one on the same slot. */
   failed(slot: number, error: Error, probeKey: string): void {
     if (this.#isEnded || isAboutOneKey(error)) return
     const node = this.#options.nodeOf(slot)
-    const ailing = this.#ailing.get(node) ?? sound()
-    this.#ailing.set(node, ailing)
-    ailing.failures++
-    ailing.last = error
-    if (ailing.failures >= FAILURES && !ailing.cause) this.#open(node, ailing, error, probeKey)
+    const circuit = this.#circuits.get(node) ?? closedCircuit()
+    this.#circuits.set(node, circuit)
+    circuit.failures++
+    circuit.last = error
+    if (circuit.failures >= FAILURES && !circuit.cause) this.#open(node, circuit, error, probeKey)
   }
 
   /** The connection is known to be down. */
   lost(error: Error | undefined, probeKey: string): void {
     const node = this.#options.nodeOf(0)
-    const before = this.#ailing.get(node)
+    const before = this.#circuits.get(node)
     if (this.#isEnded) return
     if (before?.cause) {
       if (error) this.#warnings.failed(node, error)
       return
     }
-    const ailing = sound()
-    this.#ailing.set(node, ailing)
+    const circuit = closedCircuit()
+    this.#circuits.set(node, circuit)
     // What was replied before it was given up says more than that it was.
     const why = before?.last ?? error
-    this.#open(node, ailing, new Error(`not connected${why ? `: ${why.message}` : ''}`, { cause: why }), probeKey)
+    this.#open(node, circuit, new Error(`not connected${why ? `: ${why.message}` : ''}`, { cause: why }), probeKey)
   }
 
   /** Ends its timers. What is open stays so. */
   end(): void {
     this.#isEnded = true
-    for (const { stop } of this.#ailing.values()) stop()
+    for (const { stop } of this.#circuits.values()) stop()
   }
 
-  #open(node: string, ailing: Ailing, error: Error, probeKey: string): void {
+  #open(node: string, circuit: Circuit, error: Error, probeKey: string): void {
     // One error for all decisions until it closes: a stack for each would cost more than the decision.
-    ailing.cause = new SluiceError('STORE_UNAVAILABLE', `redis: away: ${error.message}`, { cause: error })
+    circuit.cause = new SluiceError('STORE_UNAVAILABLE', `redis: away: ${error.message}`, { cause: error })
     // What probes do not meet would open and close it as fast as runs can fail.
-    if (ailing.isOnTrial) this.#probeLater(node, ailing, probeKey)
-    else this.#probe(node, ailing, probeKey)
+    if (circuit.isHalfOpen) this.#probeLater(node, circuit, probeKey)
+    else this.#probe(node, circuit, probeKey)
     this.#warnings.failed(node, error)
     this.#tell('unavailable', error, node)
   }
 
   /** Probes as soon as there is a connection, and again until it succeeds. */
-  #probe(node: string, ailing: Ailing, key: string): void {
+  #probe(node: string, circuit: Circuit, key: string): void {
     const { probe, whenReady } = this.#options
-    ailing.stop = whenReady(() => {
+    circuit.stop = whenReady(() => {
       probe(key).then(
         () => {
           if (this.#isEnded) return
-          this.#ailing.set(node, { ...sound(), isOnTrial: true })
+          this.#circuits.set(node, { ...closedCircuit(), isHalfOpen: true })
           if (this.state === 'available') this.#warnings.ended()
           this.#tell('available', undefined, node)
         },
         (error: Error) => {
           if (this.#isEnded) return
           this.#warnings.failed(node, error)
-          this.#probeLater(node, ailing, key)
+          this.#probeLater(node, circuit, key)
         },
       )
     })
   }
 
-  #probeLater(node: string, ailing: Ailing, key: string): void {
-    const timer = setTimeout(() => this.#probe(node, ailing, key), PROBE_EVERY_MS * (0.8 + 0.4 * Math.random()))
+  #probeLater(node: string, circuit: Circuit, key: string): void {
+    const timer = setTimeout(() => this.#probe(node, circuit, key), PROBE_EVERY_MS * (0.8 + 0.4 * Math.random()))
     timer.unref()
-    ailing.stop = () => clearTimeout(timer)
+    circuit.stop = () => clearTimeout(timer)
   }
 
   #tell(state: StoreState, cause: Error | undefined, node: string): void {
@@ -143,19 +143,19 @@ export class Breaker {
   }
 }
 
-interface Ailing {
+interface Circuit {
   failures: number
   /** Set while it is open. */
   cause: SluiceError | undefined
   last: Error | undefined
   /** Closed by a probe, and no run has succeeded since. */
-  readonly isOnTrial: boolean
+  readonly isHalfOpen: boolean
   /** Ends what waits to probe. */
   stop: () => void
 }
 
-function sound(): Ailing {
-  return { failures: 0, cause: undefined, last: undefined, isOnTrial: false, stop: () => {} }
+function closedCircuit(): Circuit {
+  return { failures: 0, cause: undefined, last: undefined, isHalfOpen: false, stop: () => {} }
 }
 
 /**

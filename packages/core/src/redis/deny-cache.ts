@@ -118,7 +118,7 @@ export class DenyCache {
     const refusal = this.#young.find(key, request) ?? this.#old.find(key, request)
     if (!refusal) return undefined
     const now = this.#now()
-    return this.#isSteppedBack(now) || now >= refusal.until ? undefined : told(refusal, now)
+    return this.#isSteppedBack(now) || now >= refusal.until ? undefined : ageRefusal(refusal, now)
   }
 
   /** To be told of every answer of one connection, in the order of decisions. */
@@ -308,7 +308,7 @@ function copyOf({ reports }: Plan, { now, values, offset, block }: StoreResult):
 }
 
 /** What was answered, as it is now. Counted from when the answer came: so no wait that is told is too short. */
-function told({ result, from }: Refusal, at: number): StoreResult {
+function ageRefusal({ result, from }: Refusal, at: number): StoreResult {
   const ms = Math.floor(at - from)
   if (ms === 0) return result
   const { block, values } = result

@@ -18,7 +18,7 @@ import { connect } from './clients/connect.js'
 import type { Connection } from './clients/connection.js'
 import { DenyCache } from './deny-cache.js'
 import { EvictionWarning } from './eviction-warning.js'
-import { HeldPlaces } from './held-places.js'
+import { HeldPermits } from './held-permits.js'
 import { Leases } from './leases/leases.js'
 import { blockSuffix, cellSuffix, keyStart, prefixOf } from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
@@ -132,7 +132,7 @@ export class RedisStore implements Store {
   readonly #breaker: Breaker
   readonly #denials: DenyCache | undefined
   readonly #leases: Leases
-  readonly #places = new HeldPlaces()
+  readonly #permits = new HeldPermits()
   readonly #prefix: string
   readonly #timeoutMs: number
   readonly #marker: string | undefined
@@ -226,9 +226,9 @@ export class RedisStore implements Store {
   /** Places are freed by slot, also those that were taken on several at once. */
   #hearOfPlaces(request: StoreRequest, result: StoreResult, slot: number): void {
     const slots = this.#connection.isCluster && request.identities.length > 1 ? this.#slots(request.identities) : [slot]
-    if (isOne(slots)) this.#places.heard(request, result, slot)
+    if (isOne(slots)) this.#permits.heard(request, result, slot)
     else
-      for (const part of partsOfWhole(request, slots, result)) this.#places.heard(part.request, part.result, part.slot)
+      for (const part of partsOfWhole(request, slots, result)) this.#permits.heard(part.request, part.result, part.slot)
   }
 
   /**
@@ -247,7 +247,7 @@ export class RedisStore implements Store {
     return cause ? { state: 'unavailable', cause } : { state: 'available', cause: undefined }
   }
 
-  /** A key of nobody's on each master. */
+  /** On each master a key that belongs to no identity. */
   #keysOfMasters(): string[] {
     if (!this.#connection.isCluster) return [probeKey(this.#prefix)]
     const nodes = new Set(Array.from({ length: SLOTS }, (_, slot) => this.#connection.nodeOf(slot)))
@@ -266,7 +266,7 @@ export class RedisStore implements Store {
     return decision
   }
 
-  /** At once, without a promise: nobody waits for a Redis that is known to be away. */
+  /** At once, without a promise: no decision waits for a Redis that is known to be away. */
   #refuseIfAway(slot: number): void {
     const cause = this.#breaker.causeFor(slot)
     if (cause) throw cause
@@ -315,7 +315,7 @@ export class RedisStore implements Store {
   }
 
   /**
-   * Gives back leases, waits for what is in flight, frees the places that this process holds, and ends the store's own
+   * Gives back leases, waits for what is in flight, releases the permits that this process holds, and ends the store's own
    * connections and timers. Decisions that come after this call are those of an outage.
    */
   close(): Promise<void> {
@@ -336,7 +336,7 @@ export class RedisStore implements Store {
 
   /** What Redis cannot be told lapses by itself. */
   async #freePlaces(): Promise<void> {
-    const held = this.#places.takeAll().filter(({ slot }) => !this.#breaker.causeFor(slot))
+    const held = this.#permits.takeAll().filter(({ slot }) => !this.#breaker.causeFor(slot))
     await Promise.allSettled(held.map(({ request, slot }) => this.#batches.decide(request, slot)))
   }
 

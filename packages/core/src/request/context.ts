@@ -66,7 +66,7 @@ export abstract class RequestContext<Request extends NodeRequest> implements Htt
 
   header(name: string): string | undefined {
     const { headers } = this.request
-    // Node keeps them in a plain object, which has a constructor though nobody sent one.
+    // Node keeps them in a plain object, which has a `constructor` that no client sent.
     return Object.hasOwn(headers, name) ? headerText(headers[name]) : undefined
   }
 

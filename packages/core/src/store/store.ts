@@ -149,7 +149,7 @@ export interface Store {
   decide(request: StoreRequest): StoreResult | Promise<StoreResult>
   /** Forgets the state of these identities under this plan. Blocks stay. */
   reset(plan: Plan, identities: readonly string[]): void | Promise<void>
-  /** Refuses an identity under a policy name until `forMs` from now, by the store's clock. */
+  /** Refuses an identity, as text `kind=value`, under a policy name until `forMs` from now, by the store's clock. */
   block(policy: string, identity: string, forMs: number, reason: string): void | Promise<void>
   unblock(policy: string, identity: string): void | Promise<void>
   /** Resolves when decisions can be asked of it, or it is known that they cannot; never rejects. Absent where they always can. */

@@ -146,7 +146,7 @@ export class Outcomes {
         const asked = again()
         verdict = asked instanceof Promise ? await asked : asked
         if (verdict.allowed) {
-          // At once: the next of those who wait must not find that nobody is in flight.
+          // At once: the next of those who wait must not find that no request is in flight.
           if (Verdict.chargeOf(verdict)) this.open(verdict)
           return verdict
         }

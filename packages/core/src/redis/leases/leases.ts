@@ -137,7 +137,7 @@ export class Leases {
     pool.hear(charge, result)
     if (result.allowed) this.#serve(pool, new Lease(charge, result, began, this.#clock.since(began)), waiting)
     else {
-      // A refusal of more than was asked for refuses nobody.
+      // A refusal of more than was asked for refuses no request.
       pool.cool()
       this.#serveEach(pool, waiting)
     }

@@ -175,7 +175,7 @@ const REPORTS: Readonly<Record<Kind, Report>> = {
   concurrency(reply, values, _, __, need) {
     const free = reply.uint56()
     const reset = reply.uint56()
-    // The lease names its places, so there is no receipt.
+    // The permit id names its permits, so there is no receipt.
     if (need === undefined) values.push(free, 0, reset, 0)
     else values.push(free, reply.uint56() - 1, reset, reply.uint56() - 1)
   },

@@ -17,10 +17,10 @@ interface Held {
 }
 
 /**
- * The places in `concurrency` limits that this process holds, to be freed when the store is closed. Those that
+ * The permits of `concurrency` limits that this process holds, to be released when the store is closed. Those that
  * lapse without a word are forgotten a generation at a time, each as long as the longest `ttl`.
  */
-export class HeldPlaces {
+export class HeldPermits {
   #young = new Map<string, Held>()
   #old = new Map<string, Held>()
   #longestMs = 0
