@@ -22,13 +22,9 @@ export function scriptsApart(dist) {
         const { code } = await transform(readFileSync(path, 'utf8'), { loader: 'ts', format: 'esm' })
         /** @type {Record<string, unknown>} */
         const generated = await import(`data:text/javascript;base64,${Buffer.from(code).toString('base64')}`)
-        const lines = Object.entries(generated).map(([name, value]) => {
-          if (!hasSource(value)) return `export const ${name} = ${JSON.stringify(value)}`
-          const { source, ...rest } = value
-          sources[name] = source
-          const fields = Object.entries(rest).map(([field, each]) => `${field}: ${JSON.stringify(each)}`)
-          return `export const ${name} = { ${fields.join(', ')}, get source() { return require('./${FILE}').${name} } }`
-        })
+        const lines = Object.entries(generated).map(
+          ([name, value]) => `export const ${name} = ${literal(value, name, sources)}`,
+        )
         return { contents: `${lines.join('\n')}\n`, loader: 'js' }
       })
       building.onEnd(() => {
@@ -40,9 +36,20 @@ export function scriptsApart(dist) {
 }
 
 /**
+ * A value as text, in which every `source` is read from the other file when it is asked for.
+ *
  * @param {unknown} value
- * @returns {value is { source: string }}
+ * @param {string} name unique, of the source
+ * @param {Record<string, string>} sources gets the sources, by name
+ * @returns {string}
  */
-function hasSource(value) {
-  return typeof value === 'object' && value !== null && 'source' in value && typeof value.source === 'string'
+function literal(value, name, sources) {
+  if (Array.isArray(value)) return `[${value.map((each, i) => literal(each, `${name}_${i}`, sources)).join(', ')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const fields = Object.entries(value).map(([field, each]) => {
+    if (field !== 'source') return `${field}: ${literal(each, `${name}_${field}`, sources)}`
+    sources[name] = each
+    return `get source() { return require('./${FILE}').${name} }`
+  })
+  return `{ ${fields.join(', ')} }`
 }

@@ -42,7 +42,7 @@ const uniform = new Map(
 )
 
 /** decide.lua, with what a batch must need for a piece to be needed. */
-const pieces = DECIDE_PIECES.map(({ sections, source }) => ({ bits: bitsOf(sections), source }))
+const pieces = DECIDE_PIECES.map((piece) => ({ bits: bitsOf(piece.sections), piece }))
 
 const variants = new Map<number, LuaScript>()
 
@@ -57,7 +57,7 @@ export function decideScriptFor(parts: number): LuaScript {
   let script = variants.get(needed)
   if (!script) {
     const chosen = pieces.filter(({ bits }) => (bits & ~needed) === 0)
-    const source = chosen.map((piece) => piece.source).join('')
+    const source = chosen.map(({ piece }) => piece.source).join('')
     script = { name: 'decide', source, sha1: createHash('sha1').update(source).digest('hex') }
     variants.set(needed, script)
   }
