@@ -24,12 +24,16 @@ export { byIp, type IpOptions } from './http/identity/ip.js'
 export { byRoute, type RouteOptions } from './http/identity/route.js'
 export { type DegradeOptions, degrade } from './http/responders/degrade.js'
 export { type DelayOptions, delay } from './http/responders/delay.js'
+export { type PassOptions, pass } from './http/responders/pass.js'
 export { type QueueOptions, queue } from './http/responders/queue.js'
+export { RateLimitError } from './http/responders/rate-limit-error.js'
 export { type RejectBody, type RejectOptions, reject } from './http/responders/reject.js'
 export type {
   Action,
   Ending,
+  Handover,
   Later,
+  NativeHandler,
   Refused,
   Reply,
   Responder,

@@ -1,7 +1,16 @@
 import type { LimitForm, RateLimitOptions, Verdict } from '@sluice/core'
-import { createGuard, enforce, type Guard, type Outcome, writeOutcome } from '@sluice/core/http'
+import {
+  createGuard,
+  type Enforcing,
+  enforce,
+  type Guard,
+  type Outcome,
+  runHandler,
+  writeOutcome,
+} from '@sluice/core/http'
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { ExpressContext } from './context.js'
+import type { RefusalHandler } from './handler.js'
 
 declare global {
   namespace Express {
@@ -29,11 +38,19 @@ export function rateLimit(options: ExpressRateLimitOptions & LimitForm): RateLim
   // By a key: bundlers rename a function inside another of its name.
   const named = {
     rateLimit(req: Request, res: Response, next: NextFunction): void {
-      enforce(guard, new ExpressContext(req, res), write, next)
+      enforce(guard, new ExpressContext(req, res), EXPRESS, next)
     },
   }
 
   return Object.assign(named.rateLimit, { limiter: guard.limiter })
+}
+
+const EXPRESS: Enforcing<ExpressContext> = {
+  write,
+  handle({ handler, status }, { request, response }, next, { verdict }) {
+    const handle = handler as RefusalHandler
+    runHandler(response, status, (goOn) => handle(request, response, goOn as NextFunction, verdict as Verdict), next)
+  },
 }
 
 function write(outcome: Outcome, { request: req, response: res }: ExpressContext): void {

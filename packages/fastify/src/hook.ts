@@ -1,8 +1,9 @@
-import type { RateLimitOptions } from '@sluice/core'
-import { createGuard, enforce, type Guard, type Outcome } from '@sluice/core/http'
+import type { RateLimitOptions, Verdict } from '@sluice/core'
+import { createGuard, type Enforcing, enforce, type Guard, type Outcome } from '@sluice/core/http'
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { FastifyContext } from './context.js'
 import { withoutDetails } from './failure.js'
+import { runHandler } from './handler.js'
 
 export type FastifyRateLimitOptions = RateLimitOptions<FastifyRequest>
 
@@ -19,17 +20,26 @@ export function rateLimitHook(options: FastifyRateLimitOptions): RateLimitHook {
   // By a key: bundlers rename a function inside another of its name.
   const named = {
     rateLimit(request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
-      enforce(guard, new FastifyContext(request, reply), write, done as (error?: unknown) => void, withoutDetails)
+      enforce(guard, new FastifyContext(request, reply), FASTIFY, done as () => void)
     },
   }
 
   return Object.assign(named.rateLimit, { limiter: guard.limiter })
 }
 
-function write({ proceed, verdict, headers, reply: answer }: Outcome, { request, reply }: FastifyContext): void {
+const FASTIFY: Enforcing<FastifyContext> = {
+  write,
+  handle(call, { request, reply }, next, { verdict }) {
+    runHandler(call, request, reply, verdict as Verdict, next)
+  },
+  failure: withoutDetails,
+}
+
+function write(outcome: Outcome, { request, reply }: FastifyContext): void {
+  const { proceed, verdict, headers, reply: answer } = outcome
   if (verdict) request.rateLimit = verdict
   for (const [name, value] of headers) reply.header(name, value)
   if (answer) reply.code(answer.status).send(answer.body)
   // Nobody is there to be answered; the handler must not run either.
-  else if (!proceed) reply.hijack()
+  else if (!proceed && !outcome.error && !outcome.handler) reply.hijack()
 }

@@ -3,6 +3,7 @@ import type { LimitForm, RateLimitOptions, Verdict } from '@sluice/core'
 import { asFailure, createGuard, type Guard, holdPermitsUntil, type Outcome, streamEnd } from '@sluice/core/http'
 import type { Context, Middleware, Next } from 'koa'
 import { KoaContext } from './context.js'
+import { runHandler } from './handler.js'
 
 declare module 'koa' {
   interface DefaultState {
@@ -56,7 +57,7 @@ type GoOn = typeof goOnFreely
 
 /** Puts an outcome on the response, and runs what comes next if it is to run. */
 function goOnFreely(outcome: Outcome, ctx: Context, next: Next): Promise<void> | undefined {
-  const { proceed, verdict, headers, reply } = outcome
+  const { proceed, verdict, headers, reply, error } = outcome
   const { res } = ctx
   if (verdict) ctx.state.rateLimit = verdict
   // As `ctx.set` does, which looks for other types of values first. Before the body, for which Koa would guess a type.
@@ -65,6 +66,8 @@ function goOnFreely(outcome: Outcome, ctx: Context, next: Next): Promise<void> |
     ctx.status = reply.status
     ctx.body = reply.body instanceof Uint8Array ? Buffer.from(reply.body) : reply.body
   }
+  if (error) throw error
+  if (outcome.handler) return runHandler(outcome.handler, ctx, next, verdict as Verdict)
   return proceed ? next() : undefined
 }
 

@@ -3,7 +3,7 @@ import { isThenable } from '../../util/thenable.js'
 import { knownOptions } from '../../util/validate.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { prefersJson } from '../response/negotiate.js'
-import { plainProblem, problem, type RefusalStatus } from './problem.js'
+import { plainProblem, problem, type RefusalStatus, refusalStatus } from './problem.js'
 import type { Refused, Reply, Responder } from './responder.js'
 
 /** Text, or an object that is sent as JSON. */
@@ -29,8 +29,7 @@ export function reject<Request>(options: RejectOptions<Request> = {}): Responder
   if (body !== undefined && typeof body !== 'function') checkedBody(body)
 
   function reject({ context, verdict }: Refused<Request>): Reply | Promise<Reply> {
-    const { reason } = verdict
-    const sent = reason === 'unavailable' ? 503 : reason === 'limited' ? status : 429
+    const sent = refusalStatus(verdict, status)
     if (body === undefined) {
       return prefersJson(context.header('accept'))
         ? reply(sent, 'application/problem+json; charset=utf-8', JSON.stringify(problem(verdict, sent)))
