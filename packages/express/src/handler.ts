@@ -1,5 +1,5 @@
 import type { Responder, Verdict } from '@sluice/core'
-import { type NativeHandler, respondByHandler } from '@sluice/core/http'
+import { knowFactories, type NativeHandler, respondByHandler } from '@sluice/core/http'
 import type { NextFunction, Request, Response } from 'express'
 
 /** An Express handler for refused requests, which gets the verdict as well. */
@@ -19,3 +19,5 @@ export type RefusalHandler = (req: Request, res: Response, next: NextFunction, v
 export function handler(handler: RefusalHandler): Responder<Request> {
   return respondByHandler(handler as NativeHandler)
 }
+
+knowFactories({ 'handler((req, res, next, verdict) => …)': handler })

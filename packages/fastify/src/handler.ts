@@ -1,5 +1,5 @@
 import type { Responder, Verdict } from '@sluice/core'
-import { type HandlerCall, type NativeHandler, respondByHandler } from '@sluice/core/http'
+import { type HandlerCall, knowFactories, type NativeHandler, respondByHandler } from '@sluice/core/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { withoutDetails } from './failure.js'
 
@@ -20,6 +20,8 @@ export type RefusalHandler = (request: FastifyRequest, reply: FastifyReply, verd
 export function handler(handler: RefusalHandler): Responder<FastifyRequest> {
   return respondByHandler(handler as NativeHandler)
 }
+
+knowFactories({ 'handler((request, reply, verdict) => …)': handler })
 
 /** Runs the handler of a refused request as Fastify runs a route's. */
 export function runHandler(

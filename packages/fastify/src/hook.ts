@@ -15,29 +15,44 @@ export interface RateLimitHook extends Pick<Guard<FastifyRequest>, 'limiter'> {
 /** @throws SluiceError `INVALID_POLICY`; what goes wrong with a request is handed to Fastify's error handler */
 export function rateLimitHook(options: FastifyRateLimitOptions): RateLimitHook {
   const guard = createGuard(options)
+  const fastify = fastifyFor(guard.requestProperty)
 
   // With a callback and not async: most requests are decided without waiting for anything.
   // By a key: bundlers rename a function inside another of its name.
   const named = {
     rateLimit(request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
-      enforce(guard, new FastifyContext(request, reply), FASTIFY, done as () => void)
+      enforce(guard, new FastifyContext(request, reply), fastify, done as () => void)
     },
   }
 
   return Object.assign(named.rateLimit, { limiter: guard.limiter })
 }
 
+/** What is put on the request is under the name `property`. */
+function fastifyFor(property: string): Enforcing<FastifyContext> {
+  if (property === 'rateLimit') return FASTIFY
+  return {
+    ...FASTIFY,
+    write(outcome, context) {
+      if (outcome.verdict) Object.assign(context.request, { [property]: outcome.verdict })
+      send(outcome, context)
+    },
+  }
+}
+
 const FASTIFY: Enforcing<FastifyContext> = {
-  write,
+  write(outcome, context) {
+    if (outcome.verdict) context.request.rateLimit = outcome.verdict
+    send(outcome, context)
+  },
   handle(call, { request, reply }, next, { verdict }) {
     runHandler(call, request, reply, verdict as Verdict, next)
   },
   failure: withoutDetails,
 }
 
-function write(outcome: Outcome, { request, reply }: FastifyContext): void {
-  const { proceed, verdict, headers, reply: answer } = outcome
-  if (verdict) request.rateLimit = verdict
+function send(outcome: Outcome, { reply }: FastifyContext): void {
+  const { proceed, headers, reply: answer } = outcome
   for (const [name, value] of headers) reply.header(name, value)
   if (answer) reply.code(answer.status).send(answer.body)
   // Nobody is there to be answered; the handler must not run either.

@@ -1,5 +1,5 @@
 import type { Responder, Verdict } from '@sluice/core'
-import { asFailure, type HandlerCall, type NativeHandler, respondByHandler } from '@sluice/core/http'
+import { asFailure, type HandlerCall, knowFactories, type NativeHandler, respondByHandler } from '@sluice/core/http'
 import type { Context, Next, Response } from 'koa'
 
 /** A Koa middleware for refused requests, which gets the verdict as well. */
@@ -17,6 +17,8 @@ export type RefusalHandler = (ctx: Context, next: Next, verdict: Verdict) => unk
 export function handler(handler: RefusalHandler): Responder<Context> {
   return respondByHandler(handler as NativeHandler)
 }
+
+knowFactories({ 'handler((ctx, next, verdict) => …)': handler })
 
 /** Runs the handler of a refused request. */
 export async function runHandler({ handler, status }: HandlerCall, ctx: Context, next: Next, verdict: Verdict) {

@@ -157,10 +157,10 @@ export class GuardedRequest<Request> {
   }
 
   #finish(verdict: Verdict, ending: Ending): Outcome {
-    const { where, onVerdict, enforcement, responders, writers } = this.#guard
+    const { where, warn, onVerdict, enforcement, responders, writers } = this.#guard
     const context = this.#context
     if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
-    if (onVerdict) warnOnRejection(`${where}: onVerdict`, onVerdict(context.request, verdict, context))
+    if (onVerdict) warnOnRejection(`${where}: onVerdict`, onVerdict(context.request, verdict, context), warn)
     if (ending === 'gone') return this.#end(verdict)
     // A limiter, this one or another, has replied 413 meanwhile.
     if (isDisabled(context.response)) return this.#discard(verdict, ending)

@@ -1,4 +1,5 @@
 import { invalidPolicy } from '../../util/errors.js'
+import { knowFactories } from '../../util/factories.js'
 import { knownOptions } from '../../util/validate.js'
 import { type RefusalStatus, refusalStatus } from './problem.js'
 import type { Handover, Refused, Responder } from './responder.js'
@@ -25,3 +26,5 @@ export function pass<Request>(options: PassOptions = {}): Responder<Request> {
   }
   return Object.assign(pass, { whenUnavailable: pass })
 }
+
+knowFactories({ 'pass()': pass })

@@ -1,4 +1,5 @@
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
+import { knowFactories } from '../../util/factories.js'
 import { isThenable } from '../../util/thenable.js'
 import { knownOptions } from '../../util/validate.js'
 import type { Verdict } from '../../verdict/verdict.js'
@@ -63,3 +64,5 @@ function checkedBody(body: unknown): void {
   if (typeof body === 'string' || (typeof body === 'object' && body !== null)) return
   throw new SluiceError('INVALID_POLICY', `reject: body: expected a string or an object, got ${show(body)}`)
 }
+
+knowFactories({ 'reject()': reject })
