@@ -78,7 +78,7 @@ test('handlers of refused requests are those of their framework', () => {
   })
   koa.rateLimit({
     ...limits,
-    respond: koa.handler((ctx, next, { reason }) => (ctx.secure ? next() : ctx.throw(reason))),
+    respond: koa.handler((ctx, next, { reason }) => (ctx.secure ? next() : ctx.throw(429, String(reason)))),
   })
   const options: fastify.FastifyRateLimitOptions = {
     ...limits,

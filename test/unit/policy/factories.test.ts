@@ -1,10 +1,13 @@
-import * as core from '@sluice/core'
 import * as express from '@sluice/express'
 import * as fastify from '@sluice/fastify'
 import * as koa from '@sluice/koa'
 import { describe, expect, test } from 'vitest'
 
-const { byIp, compose, createLimiter, keyed, memoryStore, perMinute, queue, reject } = core
+const { byIp, compose, createLimiter, keyed, memoryStore, perMinute, queue, reject } = express
+const { byCookie, byHeader, byMethod, byPath, byRoute, byUser, degrade, delay, everyone, pass, shadow, tarpit } =
+  express
+const KEYS = { byIp, byPath, byRoute, byMethod, everyone, byUser, byHeader, byCookie, keyed, compose }
+const RESPONDERS = { reject, pass, delay, queue, degrade, shadow, tarpit }
 const limits = { limit: 1, window: '1m' } as const
 
 describe('a factory that is handed over without its call', () => {
@@ -20,7 +23,7 @@ describe('a factory that is handed over without its call', () => {
     ['keyed', 'keyed(name, fn)'],
     ['compose', 'compose(byIp(), byPath())'],
   ] as const)('is refused as a key: %s', (name, call) => {
-    const key = core[name] as never
+    const key = KEYS[name] as never
     const write = `key: write ${call}: expected what ${name} returns, got ${name} itself`
     expect(() => express.rateLimit({ ...limits, key })).toThrow(write)
     expect(() => createLimiter({ ...limits, key })).toThrow(write)
@@ -32,7 +35,7 @@ describe('a factory that is handed over without its call', () => {
   test.each(['reject', 'pass', 'delay', 'queue', 'degrade', 'shadow', 'tarpit'] as const)(
     'is refused as a responder: %s',
     (name) => {
-      const respond = core[name] as never
+      const respond = RESPONDERS[name] as never
       const write = `respond: write ${name}(): expected what ${name} returns, got ${name} itself`
       expect(() => koa.rateLimit({ ...limits, respond })).toThrow(write)
       expect(() => perMinute(1, { respond })).toThrow(write)
@@ -44,7 +47,7 @@ describe('a factory that is handed over without its call', () => {
     for (const { handler } of [express, koa, fastify]) {
       expect(() => express.rateLimit({ ...limits, respond: handler as never })).toThrow(/respond: write handler\(\(/)
     }
-    expect(() => express.rateLimit({ ...limits, respond: core.throttle as never })).toThrow(
+    expect(() => express.rateLimit({ ...limits, respond: express.throttle as never })).toThrow(
       'respond: write throttle({ bytesPerSecond })',
     )
   })
