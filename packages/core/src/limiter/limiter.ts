@@ -271,7 +271,7 @@ export class Limiter<Subject = string> {
     if (plain && cost === 1 && tier === undefined && priority === undefined && !this.#subjects.namesIdentity(subject)) {
       // Key functions written for HTTP report by themselves that there is no request.
       const key = plain.key ? plain.key(subject, undefined as never) : subject
-      return this.decidePlain(plain, plain.start + checkedKey(plain.where, key), op)
+      return this.decidePlain(plain, checkedKey(plain.where, key), op)
     }
     const units = checkCost(this.#policy.where, 'cost', cost)
     return this.decideResolved(this.#subjects.resolve(subject, tier, priority), units, options, op)
@@ -279,17 +279,20 @@ export class Limiter<Subject = string> {
 
   /** @internal Decides where an identity is all that requests differ in: nearly every decision, so with as little as it takes. */
   decidePlain(
-    { plan, consume }: Plain<Subject>,
-    identity: string,
+    { plan, start, consume }: Plain<Subject>,
+    value: string,
     op: Op = consume,
     fresh = false,
   ): Verdict | Promise<Verdict> {
-    return this.#ask({ op, plan, identities: [identity], costs: plan.ones, permitId: '', fresh }, this.#from)
+    return this.#ask(
+      { op, plan, identities: [start + value], values: [value], costs: plan.ones, permitId: '', fresh },
+      this.#from,
+    )
   }
 
   /** @internal Decides on a subject that its policy has resolved. */
   decideResolved(
-    { policy, plan, identities, priority }: Resolved<Subject>,
+    { policy, plan, identities, values, priority }: Resolved<Subject>,
     cost: number,
     options: DecisionOptions,
     op?: Op,
@@ -300,6 +303,7 @@ export class Limiter<Subject = string> {
       op: op ?? (costs !== plan.ones && takesNothing(costs) ? PEEK : policy.consume),
       plan,
       identities,
+      values,
       costs,
       permitId: plan.hasPermits ? `${holder}.${(permits++).toString(36)}` : '',
       fresh: options.fresh === true,

@@ -65,11 +65,17 @@ export interface PolicyChoice<Subject> {
   of(subject: Subject, context: HttpContext<Subject>, tier?: string): Policy<Subject>
 }
 
+/** What a subject is counted on: its identities as stores get them. */
+export interface CountedKeys {
+  readonly identities: readonly string[]
+  /** Without their kinds, where these are the plan's: see `StoreRequest`. */
+  readonly values?: readonly string[] | undefined
+}
+
 /** What a policy resolves a subject into: what is decided, on which identities, with which priority. */
-export interface Resolved<Subject> {
+export interface Resolved<Subject> extends CountedKeys {
   readonly policy: Policy<Subject>
   readonly plan: ReadablePlan
-  readonly identities: readonly string[]
   readonly priority: number
 }
 
@@ -171,15 +177,17 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
    *
    * @throws SluiceError `INVALID_KEY`; a `RequestFault` where the request is to blame
    */
-  identitiesOf(subject: Subject, context: HttpContext<Subject>): string[] {
+  keysOf(subject: Subject, context: HttpContext<Subject>): CountedKeys {
     const { keys, starts, where } = this
     const identities = new Array<string>(keys.length)
+    const values = new Array<string>(keys.length)
     for (let i = 0; i < keys.length; i++) {
       const key = keys[i]
-      const value = key ? key(subject, context) : subject
-      identities[i] = starts[i] + checkedKey(where, value, context !== undefined)
+      const value = checkedKey(where, key ? key(subject, context) : subject, context !== undefined)
+      identities[i] = starts[i] + value
+      values[i] = value
     }
-    return identities
+    return { identities, values }
   }
 
   /**
@@ -190,13 +198,13 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   resolve(
     subject: Subject,
     context: HttpContext<Subject>,
-    identities: readonly string[] = this.identitiesOf(subject, context),
+    { identities, values }: CountedKeys = this.keysOf(subject, context),
     plan: ReadablePlan = this.plan(subject, context),
     priority?: number,
   ): Resolved<Subject> {
     const known =
       priority === undefined ? (this.priority?.(subject, context) ?? 0) : checkPriority(this.where, priority)
-    return { policy: this, plan, identities, priority: known }
+    return { policy: this, plan, identities, values, priority: known }
   }
 
   /** What an identity that was given by hand is counted under; undefined where nothing is counted by its kind. */
@@ -241,6 +249,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       policy: this.name,
       cells,
       identities: this.keys.length,
+      starts: this.starts,
       reports: resolved.length,
       resolved,
       positions: resolved.map((limit) => inAnswer.indexOf(limit)),

@@ -50,21 +50,21 @@ export class Subjects<Subject> {
     const policy = this.#policyOfIdentity(subject, tier)
     const keys = this.#given.keysIn(policy, subject)
     const own = ownSubject(subject, keys, this.#areTexts)
-    return policy.resolve(own, NO_CONTEXT, keys.identities, this.#planOf(policy, own, keys), priority)
+    return policy.resolve(own, NO_CONTEXT, keys, this.#planOf(policy, own, keys), priority)
   }
 
   /** Resolves a subject several times: functions for limits and priority are called each time, tier and identities stay. */
   resolver(subject: Subject): () => Resolved<Subject> {
     if (!this.#namesIdentity(subject)) {
       const policy = this.policy.of(subject, NO_CONTEXT)
-      const identities = policy.identitiesOf(subject, NO_CONTEXT)
-      return () => policy.resolve(subject, NO_CONTEXT, identities)
+      const keys = policy.keysOf(subject, NO_CONTEXT)
+      return () => policy.resolve(subject, NO_CONTEXT, keys)
     }
     const policy = this.#policyOfIdentity(subject, undefined)
     const keys = this.#given.keysIn(policy, subject)
     const own = ownSubject(subject, keys, this.#areTexts)
     const plan = this.#planOf(policy, own, keys)
-    return () => policy.resolve(own, NO_CONTEXT, keys.identities, plan)
+    return () => policy.resolve(own, NO_CONTEXT, keys, plan)
   }
 
   /** A subject in each tier that it may be counted in: a text or an identity by its kind names none. */
@@ -79,7 +79,7 @@ export class Subjects<Subject> {
     return policies.map((policy) => ({
       tier: policy.tier,
       plan: policy.plan(subject, NO_CONTEXT),
-      identities: policy.identitiesOf(subject, NO_CONTEXT),
+      identities: policy.keysOf(subject, NO_CONTEXT).identities,
     }))
   }
 
@@ -89,8 +89,8 @@ export class Subjects<Subject> {
       const given = this.#given.keysIn(this.#policyOfIdentity(subject, tier), subject)
       return given.identities.every((identity) => identities.includes(identity))
     }
-    const own = this.policy.of(subject, NO_CONTEXT, tier).identitiesOf(subject, NO_CONTEXT)
-    return own.every((identity, i) => identity === identities[i])
+    const own = this.policy.of(subject, NO_CONTEXT, tier).keysOf(subject, NO_CONTEXT)
+    return own.identities.every((identity, i) => identity === identities[i])
   }
 
   /** The identities to block for one that is given: where addresses are grouped in several ways, the smallest group. */

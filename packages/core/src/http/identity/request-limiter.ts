@@ -6,7 +6,7 @@ import { checkCost } from '../../policy/costs.js'
 import { isData } from '../../policy/given-identities.js'
 import { checkedKey, isMissing } from '../../policy/key.js'
 import { kindOf } from '../../policy/keyed.js'
-import type { Policy, PolicyChoice } from '../../policy/policy.js'
+import type { CountedKeys, Policy, PolicyChoice } from '../../policy/policy.js'
 import { Subjects } from '../../policy/subjects.js'
 import type { HttpContext } from '../../request/context.js'
 import { startOf } from '../../store/identity.js'
@@ -50,12 +50,12 @@ export class RequestLimiter<Request> extends Limiter<Request> {
     const { plain } = this.#policy
     if (plain && cost === 1 && !this.#anonymous) {
       const key = plain.key ? plain.key(request, context) : request
-      return this.decidePlain(plain, plain.start + checkedKey(plain.where, key, true), op, options.fresh)
+      return this.decidePlain(plain, checkedKey(plain.where, key, true), op, options.fresh)
     }
     const units = checkCost(this.#policy.where, 'cost', cost)
     const policy = this.#policy.of(request, context)
-    const identities = this.#identitiesOf(policy, context)
-    return identities && this.decideResolved(policy.resolve(request, context, identities), units, options, op)
+    const keys = this.#keysOf(policy, context)
+    return keys && this.decideResolved(policy.resolve(request, context, keys), units, options, op)
   }
 
   /** Whether others wait for one of the limits of this request, in this process. */
@@ -63,32 +63,36 @@ export class RequestLimiter<Request> extends Limiter<Request> {
     if (!this.hasQueues) return false
     const { request } = context
     const policy = this.#policy.of(request, context)
-    const identities = this.#identitiesOf(policy, context)
-    return identities !== undefined && this.hasWaitersFor(policy.plan(request, context), identities)
+    const keys = this.#keysOf(policy, context)
+    return keys !== undefined && this.hasWaitersFor(policy.plan(request, context), keys.identities)
   }
 
   /** Waits in the queue of the request's key until admitted. */
   async waitTurn(context: HttpContext<Request>, wait: WaitOptions, options?: DecisionOptions): Promise<Verdict> {
     const { request } = context
     const policy = this.#policy.of(request, context)
-    const identities = this.#identitiesOf(policy, context) ?? []
-    return this.waitTurnOf(() => policy.resolve(request, context, identities), wait, options)
+    const keys = this.#keysOf(policy, context) ?? { identities: [] }
+    return this.waitTurnOf(() => policy.resolve(request, context, keys), wait, options)
   }
 
   /** Undefined for a request that is not limited because a key is missing. */
-  #identitiesOf(policy: Policy<Request>, context: HttpContext<Request>): string[] | undefined {
+  #keysOf(policy: Policy<Request>, context: HttpContext<Request>): CountedKeys | undefined {
     const anonymous = this.#anonymous
     const { request } = context
-    if (!anonymous) return policy.identitiesOf(request, context)
+    if (!anonymous) return policy.keysOf(request, context)
     const { keys, starts, where } = policy
     const identities: string[] = []
+    const values: string[] = []
     for (let i = 0; i < keys.length; i++) {
       const key = keys[i]
       const value = key ? key(request, context) : request
-      if (!isMissing(value)) identities.push(starts[i] + checkedKey(where, value, true))
-      else if (!anonymous.key) return undefined
+      if (!isMissing(value)) {
+        const own = checkedKey(where, value, true)
+        identities.push(starts[i] + own)
+        values.push(own)
+      } else if (!anonymous.key) return undefined
       else identities.push(this.#anonymousStart + checkedKey(where, anonymous.key(request, context), true))
     }
-    return identities
+    return values.length === keys.length ? { identities, values } : { identities }
   }
 }
