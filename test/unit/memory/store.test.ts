@@ -10,6 +10,7 @@ import {
   perHour,
   perMinute,
   perSecond,
+  type Store,
   slidingLog,
   slidingWindow,
 } from '@sluice/core'
@@ -358,6 +359,22 @@ describe('limiters of one name on one store', () => {
     expect((await byAccount.consume('ann')).remaining).toBe(1)
     expect((await byAccount.consume('key=ann')).remaining).toBe(1)
     expect((await byText.peek('ann')).remaining).toBe(0)
+  })
+
+  test('are those of the identities that a store in between has made of them', async () => {
+    const store = memoryStore({ clock: () => NOON })
+    const ofTenant = (tenant: string): Store => ({
+      ...store,
+      decide: (request) =>
+        store.decide({ ...request, identities: request.identities.map((text) => text.replace('=', `=${tenant}/`)) }),
+      close: async () => {},
+    })
+    const [one, two] = [
+      createLimiter({ ...options, store: ofTenant('a') }),
+      createLimiter({ ...options, store: ofTenant('b') }),
+    ]
+    expect((await one.consume('ann', { cost: 2 })).remaining).toBe(0)
+    expect((await two.consume('ann')).remaining).toBe(1)
   })
 
   test('find a state by an identity that is given by its kind, as by what requests have', async () => {

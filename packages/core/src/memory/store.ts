@@ -108,7 +108,8 @@ class MemoryStore implements Store {
 
   decide(request: StoreRequest): StoreResult {
     const now = this.#clock()
-    const { op, plan, values } = request
+    const { op, plan } = request
+    const values = valuesOf(request)
     const tables = plan === this.#lastPlan ? this.#lastTables : this.#tablesFor(plan)
     if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#change(request, now)
     const block = this.#blocks.size > 0 ? this.#blocked(request, now) : undefined
@@ -253,7 +254,9 @@ class MemoryStore implements Store {
   }
 
   /** For a request of any kinds. */
-  #placesOf({ plan, identities, values }: Pick<StoreRequest, 'plan' | 'identities' | 'values'>): Places {
+  #placesOf(request: Pick<StoreRequest, 'plan' | 'identities' | 'values'>): Places {
+    const { plan, identities } = request
+    const values = valuesOf(request)
     const own = this.#tablesFor(plan)
     if (values) return { tables: own, values }
     const tables = plan.cells.map((cell, c) => {
@@ -332,4 +335,21 @@ function chargeRefused({ kernel }: Cell, table: Table, cost: number, permitId: s
 function hasToWait(values: readonly number[], from: number, to: number): boolean {
   for (let at = from; at < to; at += STRIDE) if ((values[at + 1] as number) > 0) return true
   return false
+}
+
+/**
+ * The values of a request, unless a store that passed it on has replaced the identities alone: their lengths show that
+ * without a read of the texts.
+ */
+function valuesOf({
+  plan: { starts },
+  identities,
+  values,
+}: Pick<StoreRequest, 'plan' | 'identities' | 'values'>): readonly string[] | undefined {
+  if (values === undefined) return undefined
+  for (let i = 0; i < values.length; i++) {
+    const start = starts[i] as string
+    if ((identities[i] as string).length !== start.length + (values[i] as string).length) return undefined
+  }
+  return values
 }
