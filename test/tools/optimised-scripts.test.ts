@@ -56,10 +56,11 @@ test('an optimised script does in Redis what it did before', async () => {
 
 describe('the scripts for batches that are alike, and for one charge', () => {
   const lua = join(import.meta.dirname, '../../lua')
-  const scripts = scriptsOf((name) => {
+  const read = (name: string) => {
     const file = join(lua, `${name}.lua`)
     return existsSync(file) ? readFileSync(file, 'utf8') : undefined
-  })
+  }
+  const scripts = scriptsOf(read, undefined, true)
   const functions = (text = '') => text.match(/^.*\bfunction\b.*$/gm) ?? []
 
   test.each(['bucket', 'counter', 'segments', 'concurrency'])(

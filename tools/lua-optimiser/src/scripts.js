@@ -74,9 +74,10 @@ export function kindsInOrder(numbers) {
  *
  * @param {ReadSource} read
  * @param {typeof optimise} [optimised] another may remember what it made before
+ * @param {boolean} [isIndented] for people to read: the store's are not, which is a third of their size as they are published
  * @returns {Record<string, string>}
  */
-export function scriptsOf(read, optimised = optimise) {
+export function scriptsOf(read, optimised = optimise, isIndented = false) {
   const decide = bundle('decide', read)
   const one = bundle('one', read)
   const numbers = sharedConstants(read).kinds
@@ -98,7 +99,7 @@ export function scriptsOf(read, optimised = optimise) {
     const params = isShared ? {} : { paramCount: PARAMS[kind] }
     return [name, optimised(withSections(one, sections), { kind: numberOf(kind), ...params, ...known })]
   })
-  return {
+  const scripts = {
     block: bundle('block', read),
     'cross-slots': bundle('cross-slots', read),
     // The store leaves sections out of this one, but not what gives back and what is decided at once.
@@ -107,4 +108,10 @@ export function scriptsOf(read, optimised = optimise) {
     ...Object.fromEntries(ones),
     probe: bundle('probe', read),
   }
+  return isIndented ? scripts : Object.fromEntries(Object.entries(scripts).map(withoutIndentation))
+}
+
+/** No string goes on over the end of a line. @param {[name: string, text: string]} script @returns {[string, string]} */
+function withoutIndentation([name, text]) {
+  return [name, text.replace(/^ +/gm, '')]
 }
