@@ -11,7 +11,6 @@ import {
 import { durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
-import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings } from '../util/warnings.js'
 import { decideAcrossSlots, partsOfWhole } from './across-slots.js'
 import { Batches, probeKey } from './batches.js'
 import { Breaker, type StateListener, type StoreState } from './breaker.js'
@@ -64,8 +63,6 @@ export interface RedisStoreOptions {
    * What it throws becomes a warning of the process.
    */
   readonly onStateChange?: StateListener
-  /** Silences warnings of this store, one by one: `{ SLUICE_EVICTION: false }`. */
-  readonly warnings?: StoreWarningsOption
 }
 
 /**
@@ -87,7 +84,6 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
     'denyCache',
     'undeclaredKeys',
     'onStateChange',
-    'warnings',
   ])
   optionalFunction('redisStore', 'clock', options.clock)
   optionalFunction('redisStore', 'onStateChange', options.onStateChange)
@@ -104,7 +100,6 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
   if (typeof undeclaredKeys !== 'boolean') {
     invalidPolicy('redisStore', 'undeclaredKeys', 'true or false', undeclaredKeys)
   }
-  const warnings = new Warnings('redisStore', STORE_WARNINGS, options.warnings)
   return new RedisStore(connect(client, timeoutMs, connectTimeoutMs), {
     ...options,
     prefix,
@@ -112,7 +107,6 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
     batch,
     denyCache,
     undeclaredKeys,
-    warnings,
   })
 }
 
@@ -151,12 +145,7 @@ export class RedisStore implements Store {
   /** @internal Use `redisStore`. */
   constructor(
     connection: Connection,
-    options: Omit<RedisStoreOptions, 'warnings'> & {
-      prefix: string
-      timeoutMs: number
-      batch: number
-      warnings: Warnings<StoreWarning>
-    },
+    options: RedisStoreOptions & { prefix: string; timeoutMs: number; batch: number },
   ) {
     this.#connection = connection
     this.#prefix = prefixOf(connection.keyPrefix, options.prefix)
@@ -168,10 +157,9 @@ export class RedisStore implements Store {
       probe: (key) => this.#probe(key),
       whenReady: connection.whenReady,
       onStateChange: options.onStateChange,
-      warn: options.warnings.emit,
     })
     connection.onDown((error) => this.#breaker.lost(error, probeKey(this.#prefix)))
-    const eviction = new EvictionWarning(options.warnings)
+    const eviction = new EvictionWarning()
     // After the decisions that waited for the connection.
     connection.onMaster((node, info) => setImmediate(() => eviction.connected(node, info)))
     this.#batches = new Batches(connection, {

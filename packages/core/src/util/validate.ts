@@ -1,6 +1,5 @@
 import { durationMs } from './duration.js'
 import { invalidPolicy, SluiceError, show } from './errors.js'
-import { refuseFactory } from './factories.js'
 import { hintFor } from './option-hints.js'
 import { emitWarning } from './warnings.js'
 
@@ -72,7 +71,6 @@ export function warnOfShortWindow(where: string, field: string, ms: unknown): vo
 
 export function optionalFunction(where: string, field: string, value: unknown): void {
   if (value !== undefined && typeof value !== 'function') invalidPolicy(where, field, 'a function', value)
-  refuseFactory(where, field, value)
 }
 
 /** Limit names reach headers, so they are refused here rather than escaped there. */

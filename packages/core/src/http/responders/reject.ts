@@ -1,10 +1,9 @@
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
-import { knowFactories } from '../../util/factories.js'
 import { isThenable } from '../../util/thenable.js'
 import { knownOptions } from '../../util/validate.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { prefersJson } from '../response/negotiate.js'
-import { plainProblem, problem, type RefusalStatus, refusalStatus } from './problem.js'
+import { plainProblem, problem, type RefusalStatus } from './problem.js'
 import type { Refused, Reply, Responder } from './responder.js'
 
 /** Text, or an object that is sent as JSON. */
@@ -30,7 +29,8 @@ export function reject<Request>(options: RejectOptions<Request> = {}): Responder
   if (body !== undefined && typeof body !== 'function') checkedBody(body)
 
   function reject({ context, verdict }: Refused<Request>): Reply | Promise<Reply> {
-    const sent = refusalStatus(verdict, status)
+    const { reason } = verdict
+    const sent = reason === 'unavailable' ? 503 : reason === 'limited' ? status : 429
     if (body === undefined) {
       return prefersJson(context.header('accept'))
         ? reply(sent, 'application/problem+json; charset=utf-8', JSON.stringify(problem(verdict, sent)))
@@ -64,5 +64,3 @@ function checkedBody(body: unknown): void {
   if (typeof body === 'string' || (typeof body === 'object' && body !== null)) return
   throw new SluiceError('INVALID_POLICY', `reject: body: expected a string or an object, got ${show(body)}`)
 }
-
-knowFactories({ 'reject()': reject })

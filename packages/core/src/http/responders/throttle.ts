@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http'
-import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { whenOver } from '../response/when-over.js'
 import { fallback } from './fallback.js'
@@ -43,5 +42,3 @@ export function throttle<Request>(options: ThrottleOptions<Request>): Responder<
     return 'proceed'
   }, otherwise)
 }
-
-knowFactories({ 'throttle({ bytesPerSecond })': throttle })
