@@ -1,6 +1,7 @@
 import type { Limit } from '../../policy/limits/limit.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
+import { refuseFactory } from '../../util/factories.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { type LimitReport, longestRefusal, Verdict } from '../../verdict/verdict.js'
 import { whenUnavailableOf } from './fallback.js'
@@ -24,6 +25,7 @@ export class Responders<Request> {
   /** @throws SluiceError `INVALID_POLICY` */
   constructor(where: string, own: Responder<Request>, limits: readonly Limit<Request>[]) {
     if (typeof own !== 'function') invalidPolicy(where, 'respond', 'a responder such as reject()', own)
+    refuseFactory(where, 'respond', own)
     this.#own = own
     this.#whenUnavailable = whenUnavailableOf(own)
     this.#all = [...new Set([own, ...limits.flatMap(({ respond }) => respond ?? [])])]

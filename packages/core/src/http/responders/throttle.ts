@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { whenOver } from '../response/when-over.js'
 import { fallback } from './fallback.js'
@@ -42,3 +43,5 @@ export function throttle<Request>(options: ThrottleOptions<Request>): Responder<
     return 'proceed'
   }, otherwise)
 }
+
+knowFactories({ 'throttle({ bytesPerSecond })': throttle })
