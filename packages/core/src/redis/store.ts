@@ -1,4 +1,5 @@
 import calculateSlot from 'cluster-key-slot'
+import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import {
   type Cell,
   type Plan,
@@ -25,7 +26,7 @@ import { probe } from './scripts/probe.js'
 import { deleteKeys, run, whenConnected } from './scripts/run.js'
 import { blockScript } from './scripts/scripts.generated.js'
 
-export interface RedisStoreOptions {
+export interface RedisStoreOptions extends StoreListOptions {
   /**
    * The time in whole ms, the same for every process; for tests, and for those who keep their own.
    * @default Redis's own clock
@@ -84,6 +85,8 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
     'denyCache',
     'undeclaredKeys',
     'onStateChange',
+    'allow',
+    'deny',
   ])
   optionalFunction('redisStore', 'clock', options.clock)
   optionalFunction('redisStore', 'onStateChange', options.onStateChange)
@@ -100,8 +103,10 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
   if (typeof undeclaredKeys !== 'boolean') {
     invalidPolicy('redisStore', 'undeclaredKeys', 'true or false', undeclaredKeys)
   }
+  const lists = storeLists('redisStore', options)
   return new RedisStore(connect(client, timeoutMs, connectTimeoutMs), {
     ...options,
+    lists,
     prefix,
     timeoutMs,
     batch,
@@ -126,6 +131,7 @@ const SLOTS = 16_384
 const MOST_IN_BATCH = 1000
 
 export class RedisStore implements Store {
+  readonly lists: StoreLists | undefined
   readonly clock: (() => number) | undefined
   readonly #connection: Connection
   readonly #batches: Batches
@@ -145,12 +151,13 @@ export class RedisStore implements Store {
   /** @internal Use `redisStore`. */
   constructor(
     connection: Connection,
-    options: RedisStoreOptions & { prefix: string; timeoutMs: number; batch: number },
+    options: RedisStoreOptions & { prefix: string; timeoutMs: number; batch: number; lists: StoreLists | undefined },
   ) {
     this.#connection = connection
     this.#prefix = prefixOf(connection.keyPrefix, options.prefix)
     this.#timeoutMs = options.timeoutMs
     this.clock = options.clock
+    this.lists = options.lists
     this.#marker = connection.isCluster ? undefined : `${this.#prefix}blocked`
     this.#breaker = new Breaker({
       nodeOf: connection.nodeOf,

@@ -6,9 +6,11 @@ const EXPLAINED_IN = 'dist/ERRORS.md'
 
 /** Warnings about one limiter, which its option `warnings` silences. */
 export const LIMITER_WARNINGS = [
+  'SLUICE_BLOCK_ALLOWED',
   'SLUICE_COUNT_FAILED',
   'SLUICE_INVALID_REQUEST',
   'SLUICE_LISTENER_FAILED',
+  'SLUICE_LIST_KIND',
   'SLUICE_MANY_LIMITERS',
   'SLUICE_ONE_CLIENT',
   'SLUICE_OPEN_PROXY',

@@ -11,7 +11,14 @@ declare module '../../policy/limits/limit.js' {
   }
 }
 
-/** A request that a limit or a block refused, as a responder gets it. */
+declare module '../../lists/options.js' {
+  interface DenyOptions<Subject> {
+    /** What happens to a request that these lists deny. @default the limiter's `respond` */
+    readonly respond?: Responder<Subject>
+  }
+}
+
+/** A request that a limit, a list or a block refused, as a responder gets it. */
 export interface Refused<Request> {
   readonly context: HttpContext<Request>
   readonly verdict: Verdict
