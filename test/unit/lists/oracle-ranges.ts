@@ -32,7 +32,7 @@ export class OracleRanges {
     const sizes = this.#intervals
       .filter((each) => each.bits === bits && each.first <= first && first <= each.last)
       .map((each) => each.last - each.first + 1n)
-    return sizes.length === 0 ? undefined : sizes.reduce((least, size) => (size < least ? size : least))
+    return sizes.sort((one, other) => (one < other ? -1 : 1))[0]
   }
 }
 
