@@ -1,5 +1,4 @@
-import { execFile } from 'node:child_process'
-import { appendFile, mkdir, mkdtemp, open, readFile, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, mkdtemp, open, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -43,13 +42,21 @@ const reason = (list: FileList, value: string) => list.match({ kind: 'ip', value
 
 describe('formats', () => {
   test('plain: a range per line, comments, empty lines, ends of lines of any system', async () => {
-    const text = '\ufeff# ours\r\n192.0.2.0/24\r\n\n  198.51.100.7 # scraper \n203.0.113.1-203.0.113.9;SBL1\n2001:db8::/32'
+    const text =
+      '\ufeff# ours\r\n192.0.2.0/24\r\n\n  198.51.100.7 # scraper \n203.0.113.1-203.0.113.9;SBL1\n2001:db8::/32'
     const list = await fileWith('deny.txt', text)
     expect(list.size).toBe(4)
-    expect(['192.0.2.255', '198.51.100.7', '203.0.113.5', '2001:db8::1'].map((value) => holds(list, value))).toEqual(
-      [true, true, true, true],
-    )
-    expect([reason(list, '192.0.2.1'), reason(list, '198.51.100.7'), reason(list, '203.0.113.9')]).toEqual(['', 'scraper', 'SBL1'])
+    expect(['192.0.2.255', '198.51.100.7', '203.0.113.5', '2001:db8::1'].map((value) => holds(list, value))).toEqual([
+      true,
+      true,
+      true,
+      true,
+    ])
+    expect([reason(list, '192.0.2.1'), reason(list, '198.51.100.7'), reason(list, '203.0.113.9')]).toEqual([
+      '',
+      'scraper',
+      'SBL1',
+    ])
     expect(holds(list, '203.0.113.10')).toBe(false)
   })
 
@@ -71,7 +78,9 @@ describe('formats', () => {
   })
 
   test('json: ranges, or values by their kind, with reasons and ends', async () => {
-    const ranges = await fileWith('ranges.json', '["192.0.2.0/24", { "value": "2001:db8::/32", "reason": "lab" }]', { format: 'json' })
+    const ranges = await fileWith('ranges.json', '["192.0.2.0/24", { "value": "2001:db8::/32", "reason": "lab" }]', {
+      format: 'json',
+    })
     expect([holds(ranges, '192.0.2.1'), reason(ranges, '2001:db8::1')]).toEqual([true, 'lab'])
     const ends = [Date.now() + 3_600_000, new Date(Date.now() + 3_600_000).toISOString(), 0]
     const data = {
@@ -81,22 +90,46 @@ describe('formats', () => {
     }
     const byKind = await fileWith('kinds.json', JSON.stringify(data), { format: 'json' })
     expect([...byKind.kinds].sort()).toEqual(['header:x-api-key', 'ip', 'user'])
-    expect(['ann', '42', 'u0', 'u1', 'u2', 'bob'].map((value) => holds(byKind, value, 'user'))).toEqual([true, true, true, true, false, false])
+    expect(['ann', '42', 'u0', 'u1', 'u2', 'bob'].map((value) => holds(byKind, value, 'user'))).toEqual([
+      true,
+      true,
+      true,
+      true,
+      false,
+      false,
+    ])
     // Hashed, as it is counted.
     expect(holds(byKind, 'k-1', 'header:x-api-key')).toBe(false)
   })
 
   test('crowdsec: bans of addresses and ranges, for as long as they last', async () => {
-    const decision = { id: 1, origin: 'cscli', scenario: "manual 'ban'", scope: 'Ip', simulated: false, type: 'ban', value: '192.0.2.7', duration: '3h59m12.5s' }
+    const decision = {
+      id: 1,
+      origin: 'cscli',
+      scenario: "manual 'ban'",
+      scope: 'Ip',
+      simulated: false,
+      type: 'ban',
+      value: '192.0.2.7',
+      duration: '3h59m12.5s',
+    }
     const alerts = [
       { id: 7, decisions: [decision, { ...decision, scope: 'Range', value: '198.51.100.0/24', duration: '10m' }] },
       { id: 8, decisions: [{ ...decision, value: '192.0.2.8', duration: '-3m' }] },
-      { id: 9, decisions: [{ ...decision, value: '192.0.2.9', type: 'captcha' }, { ...decision, scope: 'Country', value: 'ZZ' }] },
+      {
+        id: 9,
+        decisions: [
+          { ...decision, value: '192.0.2.9', type: 'captcha' },
+          { ...decision, scope: 'Country', value: 'ZZ' },
+        ],
+      },
       { id: 10, decisions: [{ ...decision, value: '192.0.2.10', simulated: true }] },
       { id: 11, decisions: null },
     ]
     const list = await fileWith('decisions.json', JSON.stringify(alerts, null, 2), { format: 'crowdsec' })
-    const found = ['192.0.2.7', '198.51.100.1', '192.0.2.8', '192.0.2.9', '192.0.2.10'].map((value) => holds(list, value))
+    const found = ['192.0.2.7', '198.51.100.1', '192.0.2.8', '192.0.2.9', '192.0.2.10'].map((value) =>
+      holds(list, value),
+    )
     expect(found).toEqual([true, true, false, false, false])
     expect(reason(list, '192.0.2.7')).toBe("manual 'ban'")
     const none = watchFile('none.json', { format: 'crowdsec', allowShrink: true })
@@ -117,17 +150,26 @@ describe('formats', () => {
     ['json', '"192.0.2.1"', ':1: expected an object'],
     ['crowdsec', '{}', ':1: expected an array'],
     ['crowdsec', '[{ "decisions": [\n{ "scope": "Ip", "type": "ban", "value": "eve" }] }]', ':2: expected an address'],
-    ['crowdsec', '[{ "scope": "Ip", "type": "ban",\n "value": "192.0.2.1", "duration": "long" }]', ':2: expected a duration'],
+    [
+      'crowdsec',
+      '[{ "scope": "Ip", "type": "ban",\n "value": "192.0.2.1", "duration": "long" }]',
+      ':2: expected a duration',
+    ],
     ['plain', '', ': expected entries, got none'],
     ['json', '[]', ': expected entries, got none'],
   ] as const)('%s: %j is refused with file and line', async (format, text, message) => {
     await writeFile(join(folder, 'bad'), text)
     const warnings = await warningsDuring(async () => {
       const list = watchFile('bad', { format })
-      await expect(list.ready()).rejects.toMatchObject({ code: 'INVALID_LIST', message: expect.stringContaining(`bad${message}`) })
+      await expect(list.ready()).rejects.toMatchObject({
+        code: 'INVALID_LIST',
+        message: expect.stringContaining(`bad${message}`),
+      })
       expect(list.error).toBeInstanceOf(SluiceError)
     })
-    expect(warnings).toEqual([expect.objectContaining({ code: 'SLUICE_LIST_FAILED', message: expect.stringContaining(message) })])
+    expect(warnings).toEqual([
+      expect.objectContaining({ code: 'SLUICE_LIST_FAILED', message: expect.stringContaining(message) }),
+    ])
   })
 })
 
@@ -193,7 +235,9 @@ describe('changes', () => {
         await replace('deny.txt', text as string)
         await until('the file is noticed', () => list.error?.message.includes(message as string) === true)
       })
-      expect(warnings).toEqual([expect.objectContaining({ message: expect.stringContaining('the 4 entries from before stay in use') })])
+      expect(warnings).toEqual([
+        expect.objectContaining({ message: expect.stringContaining('the 4 entries from before stay in use') }),
+      ])
       expect([list.size, list.version, holds(list, '192.0.2.4')]).toEqual([4, 1, true])
     }
     await replace('deny.txt', '192.0.2.1\n192.0.2.2\n')
@@ -210,7 +254,10 @@ describe('changes', () => {
 
   test('a file that is not there is an error at the start, and taken when it comes', async () => {
     const list = watchFile('deny.txt')
-    await expect(list.ready()).rejects.toMatchObject({ code: 'INVALID_LIST', message: expect.stringContaining('ENOENT') })
+    await expect(list.ready()).rejects.toMatchObject({
+      code: 'INVALID_LIST',
+      message: expect.stringContaining('ENOENT'),
+    })
     await replace('deny.txt', '192.0.2.1\n')
     await until('the file is noticed', () => holds(list, '192.0.2.1'))
     await list.ready()
@@ -252,23 +299,4 @@ describe('in a policy', () => {
   ])('fileList(%j) is an error', (given, message) => {
     expect(() => fileList(...(given as unknown as [string]))).toThrow(message)
   })
-})
-
-test('a list never keeps a process alive, but a program that waits for it is not ended before', async () => {
-  await writeFile(join(folder, 'deny.txt'), '192.0.2.1\n')
-  const core = new URL('../../../packages/core/dist/index.js', import.meta.url)
-  const isBuilt = await readFile(core).then(
-    () => true,
-    () => false,
-  )
-  // The build is what users run; without one, other tests say so.
-  if (!isBuilt) return
-  const program = `import { fileList } from ${JSON.stringify(core.href)}
-    const list = fileList(${JSON.stringify(join(folder, 'deny.txt'))})
-    await list.ready()
-    console.log(list.size)`
-  const output = await new Promise<string>((resolve, reject) =>
-    execFile(process.execPath, ['--input-type=module', '--eval', program], (error, stdout) => (error ? reject(error) : resolve(stdout))),
-  )
-  expect(output).toBe('1\n')
 })

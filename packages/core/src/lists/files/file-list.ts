@@ -4,7 +4,7 @@ import { invalidPolicy, SluiceError } from '../../util/errors.js'
 import { knownOptions, oneOf } from '../../util/validate.js'
 import { emitWarning } from '../../util/warnings.js'
 import { DataMatcher } from '../data-matcher.js'
-import { type ListData, ListBuilder } from '../list-data.js'
+import { ListBuilder, type ListData } from '../list-data.js'
 import { FileWatcher } from './file-watcher.js'
 import type { ListFormat } from './formats.js'
 import { type Loading, type LoadResult, load } from './load.js'
@@ -174,7 +174,8 @@ class WatchedFile implements FileList {
     const error = this.#fault(line, message)
     if (this.#error?.message === error.message) return
     this.#error = error
-    const meanwhile = this.#version > 0 ? `the ${this.#size} entries from before stay in use` : 'it matches nothing so far'
+    const meanwhile =
+      this.#version > 0 ? `the ${this.#size} entries from before stay in use` : 'it matches nothing so far'
     emitWarning('SLUICE_LIST_FAILED', `${error.message}; ${meanwhile}`)
     if (this.#version === 0) this.#answer(error)
   }

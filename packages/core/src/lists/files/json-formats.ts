@@ -52,7 +52,8 @@ export function readCrowdSec(text: string, builder: ListBuilder, writtenAt: numb
 
 function addDecision(text: string, builder: ListBuilder, decision: Fields, writtenAt: number): void {
   const { scope, value, type, duration, until, scenario, simulated } = decision
-  if (typeof scope !== 'string' || typeof type !== 'string') throw fault(text, value, 'a decision with a scope and a type')
+  if (typeof scope !== 'string' || typeof type !== 'string')
+    throw fault(text, value, 'a decision with a scope and a type')
   if (!/^(?:ip|range)$/i.test(scope) || type.toLowerCase() !== 'ban' || simulated === true) return
   const leftMs = duration === undefined ? undefined : goDuration(text, duration)
   const expiresAt = leftMs === undefined ? timeIn(text, until) : writtenAt + leftMs
@@ -65,7 +66,15 @@ function addRange(text: string, builder: ListBuilder, value: unknown, details: E
   builder.addRange(range, details)
 }
 
-const UNITS_MS: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1, µs: 1e-3, us: 1e-3, ns: 1e-6 }
+const UNITS_MS: Readonly<Record<string, number>> = {
+  h: 3_600_000,
+  m: 60_000,
+  s: 1000,
+  ms: 1,
+  µs: 1e-3,
+  us: 1e-3,
+  ns: 1e-6,
+}
 
 /** `3h59m12.5s`, as Go writes durations, in ms. */
 function goDuration(text: string, duration: unknown): number {
@@ -97,7 +106,10 @@ function parsed(text: string): unknown {
   } catch (error) {
     const { message } = error as Error
     const [, position] = /position (\d+)/.exec(message) ?? []
-    throw new FileFault(lineAt(text, position === undefined ? text.length : Number(position)), `expected JSON: ${message}`)
+    throw new FileFault(
+      lineAt(text, position === undefined ? text.length : Number(position)),
+      `expected JSON: ${message}`,
+    )
   }
 }
 

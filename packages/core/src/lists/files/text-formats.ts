@@ -21,7 +21,8 @@ export function readNetset(text: string, builder: ListBuilder, writtenAt: number
       readRange(line, number, builder)
       continue
     }
-    if (/\bnomatch\b/.test(rest)) throw new FileFault(number, 'expected no entry with "nomatch": allow its range instead')
+    if (/\bnomatch\b/.test(rest))
+      throw new FileFault(number, 'expected no entry with "nomatch": allow its range instead')
     const [, seconds] = /\btimeout\s+(\d+)/.exec(rest) ?? []
     const [, comment] = /\bcomment\s+"([^"]*)"/.exec(rest) ?? []
     // In ipset a timeout of 0 is none.
