@@ -288,7 +288,7 @@ describe('in a policy', () => {
       expect(await limiter.peek({ ip: '192.0.2.7' })).toMatchObject({ reason: 'denied', list: { list: 'late.json' } })
       expect(await limiter.peek({ ip: '192.0.2.8' })).toMatchObject({ allowed: true })
     })
-    expect(warnings.filter(({ code }) => code === 'SLUICE_LIST_KIND')).toHaveLength(1)
+    expect(warnings.filter((warning) => 'code' in warning && warning.code === 'SLUICE_LIST_KIND')).toHaveLength(1)
   })
 
   test.each([

@@ -12,56 +12,49 @@ export interface UnsortedRanges {
 /** Sorts the ranges and finds the smallest one for every address, in one walk from the first address to the last. */
 export function buildRangeTable(given: UnsortedRanges): RangeTable {
   const ranges = sorted(given)
-  const { width, first, last } = ranges
+  const { width, first, last, ends } = ranges
   const count = first.length / width
+  const byLast = orderOf(count, last, width)
   const starts: number[] = []
   const owners: number[] = []
   const active = new Heap((one, other) => isSmaller(ranges, one, other))
 
   const begin = (words: ArrayLike<number>, at: number) => {
+    while (active.top !== undefined && isBefore(last, active.top * width, words, at, width)) active.pop()
     const owner = active.top ?? -1
-    if (owner === (owners.at(-1) ?? -1)) return
-    // A range that begins where another ended.
-    if (starts.length > 0 && isSame(starts, starts.length - width, words, at, width)) owners[owners.length - 1] = owner
-    else {
-      for (let i = 0; i < width; i++) starts.push(words[at + i] as number)
-      owners.push(owner)
+    // Where another range begins at which one has ended, it is one interval that begins there.
+    if (starts.length > 0 && isSame(starts, starts.length - width, words, at, width)) {
+      owners[owners.length - 1] = owner
+      return
+    }
+    // Where ranges end by time, all addresses of an interval have to be in the same ranges, not just in the same smallest one.
+    if (ends === undefined && owner === (owners.at(-1) ?? -1)) return
+    for (let i = 0; i < width; i++) starts.push(words[at + i] as number)
+    owners.push(owner)
+  }
+
+  const behind = new Uint32Array(width)
+  let begun = 0
+  let over = 0
+  while (begun < count || over < count) {
+    const ended = over < count ? (byLast[over] as number) * width : -1
+    if (ended >= 0 && (begun === count || isBefore(last, ended, first, begun * width, width))) {
+      // The last of all addresses has none behind it.
+      if (!increment(last, ended, behind)) break
+      while (over < count && isSame(last, (byLast[over] as number) * width, last, ended, width)) over++
+      begin(behind, 0)
+    } else {
+      const at = begun * width
+      while (begun < count && isSame(first, begun * width, first, at, width)) active.push(begun++)
+      begin(first, at)
     }
   }
-  const next = new Uint32Array(width)
-  /** Lets ranges end that end before the range `until`, or at all. */
-  const advance = (until: number) => {
-    for (;;) {
-      const top = active.top
-      if (top === undefined) return
-      if (until >= 0 && !isBefore(last, top * width, first, until * width, width)) return
-      if (!increment(last, top * width, next)) return
-      while (active.top !== undefined && isBefore(last, active.top * width, next, 0, width)) active.pop()
-      begin(next, 0)
-    }
-  }
-  for (let range = 0; range < count; ) {
-    advance(range)
-    const at = range * width
-    while (range < count && isSame(first, range * width, first, at, width)) active.push(range++)
-    // What has ended unnoticed, below a smaller range, must not come up again.
-    while (active.top !== undefined && isBefore(last, active.top * width, first, at, width)) active.pop()
-    begin(first, at)
-  }
-  advance(-1)
   return { ...ranges, starts: Uint32Array.from(starts), owners: Int32Array.from(owners) }
 }
 
 function sorted({ width, first, last, ends, reasons }: UnsortedRanges): Omit<RangeTable, 'starts' | 'owners'> {
   const count = first.length / width
-  const order = Uint32Array.from({ length: count }, (_, i) => i)
-  order.sort((one, other) => {
-    for (let i = 0; i < width; i++) {
-      const difference = (first[one * width + i] as number) - (first[other * width + i] as number)
-      if (difference !== 0) return difference
-    }
-    return one - other
-  })
+  const order = orderOf(count, first, width)
   const inOrder = (words: readonly number[]) => {
     const moved = new Uint32Array(count * width)
     for (let n = 0; n < count; n++) {
@@ -79,6 +72,18 @@ function sorted({ width, first, last, ends, reasons }: UnsortedRanges): Omit<Ran
     ends: doEnd ? Float64Array.from(order, (i) => ends[i] as number) : undefined,
     reasons: haveReasons ? Int32Array.from(order, (i) => reasons[i] as number) : undefined,
   }
+}
+
+/** The numbers of addresses, in their order. */
+function orderOf(count: number, words: ArrayLike<number>, width: number): Uint32Array {
+  const order = Uint32Array.from({ length: count }, (_, i) => i)
+  return order.sort((one, other) => {
+    for (let i = 0; i < width; i++) {
+      const difference = (words[one * width + i] as number) - (words[other * width + i] as number)
+      if (difference !== 0) return difference
+    }
+    return one - other
+  })
 }
 
 function isSame(one: ArrayLike<number>, at: number, other: ArrayLike<number>, otherAt: number, width: number): boolean {
