@@ -1,4 +1,4 @@
-import { isSmaller, type RangeTable } from './range-table.js'
+import { isSmaller, type RangeTable, SAMPLED } from './range-table.js'
 
 /** Ranges of one family as they are read: `width` words for each end, one range after the other. */
 export interface UnsortedRanges {
@@ -49,10 +49,21 @@ export function buildRangeTable(given: UnsortedRanges): RangeTable {
       begin(first, at)
     }
   }
-  return { ...ranges, starts: Uint32Array.from(starts), owners: Int32Array.from(owners) }
+  return {
+    ...ranges,
+    starts: Uint32Array.from(starts),
+    samples: Uint32Array.from(starts.filter((_, i) => Math.floor(i / width) % SAMPLED === 0)),
+    owners: Int32Array.from(owners),
+  }
 }
 
-function sorted({ width, first, last, ends, reasons }: UnsortedRanges): Omit<RangeTable, 'starts' | 'owners'> {
+function sorted({
+  width,
+  first,
+  last,
+  ends,
+  reasons,
+}: UnsortedRanges): Omit<RangeTable, 'starts' | 'samples' | 'owners'> {
   const count = first.length / width
   const order = orderOf(count, first, width)
   const inOrder = (words: readonly number[]) => {

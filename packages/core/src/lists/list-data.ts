@@ -97,8 +97,9 @@ export class ListBuilder {
 
 /** The buffers in it, which go to another thread with it. */
 export function buffersOf({ v4, v6, texts, reasons }: ListData): ArrayBuffer[] {
-  const arrays = [v4, v6].flatMap(({ starts, owners, first, last, ends, reasons }) => [
+  const arrays = [v4, v6].flatMap(({ starts, samples, owners, first, last, ends, reasons }) => [
     starts,
+    samples,
     owners,
     first,
     last,

@@ -27,7 +27,7 @@ export function plainAddress(text: string): IpAddress | undefined {
   return words && embeddedIn(words)
 }
 
-export function ipv4Address(word: number): IpAddress {
+function ipv4Address(word: number): IpAddress {
   return { isIPv4: true, a: word, b: 0, c: 0, d: 0 }
 }
 
@@ -141,9 +141,12 @@ function word(at: number): number {
   return (((parts[at] as number) << 16) | (parts[at + 1] as number)) >>> 0
 }
 
+/** The value of a hexadecimal digit by its code, -1 for what is none. */
+const HEX = Int8Array.from({ length: 128 }, (_, code) => {
+  const digit = Number.parseInt(String.fromCharCode(code), 16)
+  return Number.isNaN(digit) ? -1 : digit
+})
+
 function hexDigit(code: number): number {
-  if (code >= 48 && code <= 57) return code - 48
-  if (code >= 97 && code <= 102) return code - 87
-  if (code >= 65 && code <= 70) return code - 55
-  return -1
+  return code < 128 ? (HEX[code] as number) : -1
 }
