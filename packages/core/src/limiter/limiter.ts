@@ -13,7 +13,8 @@ import { type Cell, type Op, PEEK, type Store, type StoreRequest, type StoreResu
 import { durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
-import { knownOptions } from '../util/validate.js'
+import { knownOptions, optionalFunction } from '../util/validate.js'
+import { warnOnRejection } from '../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import { type DecidedBy, Verdict } from '../verdict/verdict.js'
 import { ChargeLedger } from './charge-ledger.js'
@@ -43,15 +44,22 @@ export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions } from 
  * @throws SluiceError `INVALID_POLICY`
  */
 export function createLimiter<Subject = string>(options: LimiterOptions<Subject> & LimitForm): Limiter<Subject> {
-  knownOptions('limiter', options, [...POLICY_OPTIONS, ...LIST_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'warnings'])
+  const known = [...POLICY_OPTIONS, ...LIST_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'onVerdict', 'warnings']
+  knownOptions('limiter', options, known)
   const { store = memoryStore() } = options
   const policy = choosePolicy(options)
   const warnings = new Warnings(policy.where, LIMITER_WARNINGS, options.warnings)
   // Without key functions a subject is the key as text; with them it is whatever they take.
   const areTexts = policy.all.every(({ keys }) => keys.every((key) => key === undefined))
   const namesIdentity = areTexts ? isPlainObject : () => false
+  const { onVerdict } = options
+  optionalFunction(policy.where, 'onVerdict', onVerdict)
+  const listener = `${policy.where}: onVerdict`
+  const tell =
+    onVerdict &&
+    ((subject: Subject, verdict: Verdict) => warnOnRejection(listener, onVerdict(subject, verdict), warnings.emit))
   const listed = ListedSubjects.of(policy, store, options, warnings, areTexts ? TEXTS : OBJECTS)
-  const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options, listed)
+  const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options, listed, tell)
   // The store is one by now.
   adviseOnSetUp(policy.where, warnings, options)
   return limiter
@@ -83,6 +91,8 @@ export class Limiter<Subject = string> {
   /** Undefined where there are no lists. */
   readonly #listed: ListedSubjects<Subject> | undefined
   readonly #queues = new WaitQueues()
+  /** Told of verdicts before they are returned. */
+  readonly #tell: ((subject: Subject, verdict: Verdict) => void) | undefined
   readonly #charges: ChargeLedger
   /** What nearly all verdicts have in common. */
   #from: DecidedBy
@@ -93,12 +103,14 @@ export class Limiter<Subject = string> {
     store: Store,
     unavailable: UnavailableOptions,
     listed: ListedSubjects<Subject> | undefined,
+    tell?: (subject: Subject, verdict: Verdict) => void,
   ) {
     const { policy } = subjects
     if (typeof store?.decide !== 'function') {
       invalidPolicy(policy.where, 'store', 'memoryStore() or redisStore(client)', store)
     }
     this.#subjects = subjects
+    this.#tell = tell
     this.#policy = policy
     this.#plain = policy.plain
     this.#store = store
@@ -138,6 +150,7 @@ export class Limiter<Subject = string> {
     try {
       checkCostOptions(this.#policy.where, 'consume', options)
       const verdict = this.#decide(subject, options, undefined)
+      if (this.#tell) return this.#told(subject, verdict)
       return verdict instanceof Promise ? verdict : Promise.resolve(verdict)
     } catch (error) {
       return Promise.reject(error)
@@ -202,10 +215,10 @@ export class Limiter<Subject = string> {
   async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
     const wait = acquireOptions(this.#policy.where, options)
     const cost = checkCost(this.#policy.where, 'cost', wait.cost)
-    const listed = this.#decideByList(subject)
-    if (listed?.allowed) return listed
-    if (listed) throw new WaitExceeded(`${this.#policy.where}: acquire: a list denies it`, undefined, listed)
-    const verdict = await this.waitTurnOf(this.#subjects.resolver(subject), { ...wait, cost, waitsForStore: true })
+    const turn =
+      this.#turnByList(subject) ??
+      this.waitTurnOf(this.#subjects.resolver(subject), { ...wait, cost, waitsForStore: true })
+    const verdict = await (this.#tell ? this.#told(subject, turn.catch(refusalOf)) : turn)
     if (verdict.delayMs > 0) {
       try {
         await pause(verdict.delayMs, wait.signal)
@@ -272,6 +285,24 @@ export class Limiter<Subject = string> {
     return this.#subjects.namesIdentity(subject)
       ? listed.decideGiven(this.#subjects.given(subject))
       : listed.decide(subject, undefined as never)
+  }
+
+  /** Whom a list allows waits for nobody, and whom it denies waits in vain. */
+  #turnByList(subject: Subject): Promise<Verdict> | undefined {
+    const listed = this.#decideByList(subject)
+    if (!listed || listed.allowed) return listed && Promise.resolve(listed)
+    return Promise.reject(new WaitExceeded(`${this.#policy.where}: acquire: a list denies it`, undefined, listed))
+  }
+
+  /** Tells of a verdict, and of the refusal with which a wait ended. */
+  async #told(subject: Subject, verdict: Verdict | Promise<Verdict | WaitExceeded>): Promise<Verdict> {
+    const known = await verdict
+    if (!(known instanceof WaitExceeded)) {
+      this.#tell?.(subject, known)
+      return known
+    }
+    if (known.refusal) this.#tell?.(subject, known.refusal)
+    throw known
   }
 
   #decide(subject: Subject, options: CostOptions, op: Op | undefined): Verdict | Promise<Verdict> {
@@ -371,6 +402,11 @@ export class Limiter<Subject = string> {
     if (isUnavailable(error)) return this.#fallback.decide(request, from)
     throw error
   }
+}
+
+function refusalOf(error: unknown): WaitExceeded {
+  if (error instanceof WaitExceeded) return error
+  throw error
 }
 
 /** The name of the queue of each limit: by the state that it is counted in. */

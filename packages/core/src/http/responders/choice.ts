@@ -1,6 +1,7 @@
 import type { Limit } from '../../policy/limits/limit.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
+import { refuseFactory } from '../../util/factories.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { type LimitReport, longestRefusal, Verdict } from '../../verdict/verdict.js'
 import { whenUnavailableOf } from './fallback.js'
@@ -30,6 +31,7 @@ export class Responders<Request> {
     whenDenied: Responder<Request> = own,
   ) {
     if (typeof own !== 'function') invalidPolicy(where, 'respond', 'a responder such as reject()', own)
+    refuseFactory(where, 'respond', own)
     this.#own = own
     this.#whenDenied = whenDenied
     this.#whenUnavailable = whenUnavailableOf(own)
@@ -76,5 +78,6 @@ export function denialResponder<Request>(where: string, deny: unknown): Responde
   const { respond } = (deny ?? {}) as { respond?: unknown }
   if (respond === undefined) return undefined
   if (typeof respond !== 'function') invalidPolicy(where, 'deny.respond', 'a responder such as reject()', respond)
+  refuseFactory(where, 'deny.respond', respond)
   return respond as Responder<Request>
 }

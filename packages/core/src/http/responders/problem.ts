@@ -4,7 +4,14 @@ import { retryAfterSeconds } from '../headers/writer.js'
 const TYPES = 'https://iana.org/assignments/http-problem-types'
 
 export type RefusalStatus = 429 | 503
-type SentStatus = RefusalStatus | 403
+export type SentStatus = RefusalStatus | 403
+
+/** The status of a refusal; `status` is that of one over the limit. */
+export function refusalStatus({ reason }: Verdict, status: RefusalStatus): SentStatus {
+  if (reason === 'denied') return 403
+  if (reason === 'unavailable') return 503
+  return reason === 'limited' ? status : 429
+}
 
 /** Problem details of a refusal: RFC 9457, with the types of draft-ietf-httpapi-ratelimit-headers. */
 export function problem(verdict: Verdict, status: SentStatus): Record<string, unknown> {
