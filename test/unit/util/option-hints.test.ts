@@ -23,7 +23,7 @@ describe('an option of another library is answered by what to use instead', () =
     ['max', 'use limit'],
     ['points', 'use limit'],
     ['keyGenerator', 'use key, such as byIp() or (req) => req.user.id'],
-    ['handler', 'use respond, such as reject({ status: 429, body })'],
+    ['handler', 'use respond: handler((…, verdict) => …), or respond: reject({ status: 429, body })'],
     ['message', 'use respond, such as reject({ status: 429, body })'],
     ['standardHeaders', "use headers, such as 'draft-6', ['draft-11', 'legacy'] or false"],
     ['legacyHeaders', "use headers, such as 'draft-6', ['draft-11', 'legacy'] or false"],
