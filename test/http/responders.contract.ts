@@ -1073,7 +1073,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         tier: () => later('free'),
         priority: (_request: unknown, context: HttpContext) => later(context.header('x-user') === 'ann' ? 1 : 0),
       })
-      const status = async (user: string) => (await ask(app, { 'X-User': user })).status
+      const status = async (user: string) => (await ask(app, 'GET', { 'X-User': user })).status
       expect([await status('ann'), await status('ann'), await status('ann')]).toEqual([200, 200, 429])
       expect([await status('bob'), await status('bob')]).toEqual([200, 429])
       expect(app.ran[0]).toMatchObject({ tier: 'free', priority: 1 })
