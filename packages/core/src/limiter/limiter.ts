@@ -1,3 +1,4 @@
+import { LIST_OPTIONS } from '../lists/options.js'
 import { memoryStore } from '../memory/store.js'
 import { checkCost, costsOf, keptFor, needsOf, takesNothing } from '../policy/costs.js'
 import { isPlainObject } from '../policy/given-identities.js'
@@ -18,6 +19,7 @@ import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import { type DecidedBy, Verdict } from '../verdict/verdict.js'
 import { ChargeLedger } from './charge-ledger.js'
 import { isUnavailable, LocalFallback, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
+import { ListedSubjects, type ListSources } from './listed-subjects.js'
 import {
   type BlockOptions,
   type CostOptions,
@@ -42,7 +44,8 @@ export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions } from 
  * @throws SluiceError `INVALID_POLICY`
  */
 export function createLimiter<Subject = string>(options: LimiterOptions<Subject> & LimitForm): Limiter<Subject> {
-  knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'onVerdict', 'warnings'])
+  const known = [...POLICY_OPTIONS, ...LIST_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'onVerdict', 'warnings']
+  knownOptions('limiter', options, known)
   const { store = memoryStore() } = options
   const policy = choosePolicy(options)
   const warnings = new Warnings(policy.where, LIMITER_WARNINGS, options.warnings)
@@ -55,10 +58,24 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
   const tell =
     onVerdict &&
     ((subject: Subject, verdict: Verdict) => warnOnRejection(listener, onVerdict(subject, verdict), warnings.emit))
-  const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options, tell)
+  const listed = ListedSubjects.of(policy, store, options, warnings, areTexts ? TEXTS : OBJECTS)
+  const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options, listed, tell)
   // The store is one by now.
   adviseOnSetUp(policy.where, warnings, options)
   return limiter
+}
+
+const TEXTS: ListSources<unknown> = {
+  addressOf: () => undefined,
+  moreKeys: () => undefined,
+  moreKinds: [],
+  denyOptions: [],
+}
+/** What a subject says of its address, where there is no HTTP to say it. */
+const OBJECTS: ListSources<unknown> = {
+  ...TEXTS,
+  addressOf: (subject) => (subject as { ip?: unknown } | null | undefined)?.ip,
+  moreKinds: ['ip'],
 }
 
 /** Permit ids are unique over processes and restarts: the id of this process, and a number. */
@@ -71,6 +88,8 @@ export class Limiter<Subject = string> {
   readonly #plain: Plain<Subject> | undefined
   readonly #store: Store
   readonly #fallback: LocalFallback
+  /** Undefined where there are no lists. */
+  readonly #listed: ListedSubjects<Subject> | undefined
   readonly #queues = new WaitQueues()
   /** Told of verdicts before they are returned. */
   readonly #tell: ((subject: Subject, verdict: Verdict) => void) | undefined
@@ -83,6 +102,7 @@ export class Limiter<Subject = string> {
     subjects: Subjects<Subject>,
     store: Store,
     unavailable: UnavailableOptions,
+    listed: ListedSubjects<Subject> | undefined,
     tell?: (subject: Subject, verdict: Verdict) => void,
   ) {
     const { policy } = subjects
@@ -94,6 +114,7 @@ export class Limiter<Subject = string> {
     this.#policy = policy
     this.#plain = policy.plain
     this.#store = store
+    this.#listed = listed
     this.#fallback = new LocalFallback(policy.where, store, unavailable)
     this.#charges = new ChargeLedger(policy.where, policy.name, () => this.#queues.wake())
     this.#from = {
@@ -105,6 +126,7 @@ export class Limiter<Subject = string> {
       priority: 0,
       kept: undefined,
       resets: 0,
+      list: undefined,
     }
   }
 
@@ -193,7 +215,9 @@ export class Limiter<Subject = string> {
   async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
     const wait = acquireOptions(this.#policy.where, options)
     const cost = checkCost(this.#policy.where, 'cost', wait.cost)
-    const turn = this.waitTurnOf(this.#subjects.resolver(subject), { ...wait, cost, waitsForStore: true })
+    const turn =
+      this.#turnByList(subject) ??
+      this.waitTurnOf(this.#subjects.resolver(subject), { ...wait, cost, waitsForStore: true })
     const verdict = await (this.#tell ? this.#told(subject, turn.catch(refusalOf)) : turn)
     if (verdict.delayMs > 0) {
       try {
@@ -240,6 +264,7 @@ export class Limiter<Subject = string> {
     }
     const forMs = durationMs(this.#policy.where, 'for', options.for)
     const texts = this.#subjects.toBlock(identity)
+    this.#listed?.adviseOnBlock(this.#subjects.given(identity))
     await Promise.all(texts.map((text) => this.#store.block(this.#policy.name, text, forMs, reason)))
   }
 
@@ -252,6 +277,21 @@ export class Limiter<Subject = string> {
     const texts = this.#subjects.toBlock(identity)
     await Promise.all(texts.map((text) => this.#store.unblock(this.#policy.name, text)))
     this.#queues.wake()
+  }
+
+  #decideByList(subject: Subject): Verdict | undefined {
+    const listed = this.#listed
+    if (!listed) return undefined
+    return this.#subjects.namesIdentity(subject)
+      ? listed.decideGiven(this.#subjects.given(subject))
+      : listed.decide(subject, undefined as never)
+  }
+
+  /** Whom a list allows waits for nobody, and whom it denies waits in vain. */
+  #turnByList(subject: Subject): Promise<Verdict> | undefined {
+    const listed = this.#decideByList(subject)
+    if (!listed || listed.allowed) return listed && Promise.resolve(listed)
+    return Promise.reject(new WaitExceeded(`${this.#policy.where}: acquire: a list denies it`, undefined, listed))
   }
 
   /** Tells of a verdict, and of the refusal with which a wait ended. */
@@ -268,6 +308,11 @@ export class Limiter<Subject = string> {
   #decide(subject: Subject, options: CostOptions, op: Op | undefined): Verdict | Promise<Verdict> {
     const plain = this.#plain
     const { cost = 1, tier, priority } = options
+    if (this.#listed) {
+      checkCost(this.#policy.where, 'cost', cost)
+      const listed = this.#decideByList(subject)
+      if (listed) return listed
+    }
     if (plain && cost === 1 && tier === undefined && priority === undefined && !this.#subjects.namesIdentity(subject)) {
       // Key functions written for HTTP report by themselves that there is no request.
       const key = plain.key ? plain.key(subject, undefined as never) : subject
