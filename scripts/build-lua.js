@@ -7,6 +7,7 @@ import { dirname, join, relative } from 'node:path'
 import {
   impurities,
   kindsInOrder,
+  ONE,
   piecesOf,
   scriptsOf,
   sharedConstants,
@@ -33,6 +34,7 @@ export function renderModule(scripts, { kinds, ops, flags, outcomes }) {
   const decide = scripts.find(({ name }) => name === 'decide')
   const others = scripts.filter((script) => script !== decide)
   const uniform = others.filter(({ name }) => UNIFORM[name])
+  const ones = others.filter(({ name }) => ONE[name])
   const parts = [
     HEADER,
     list(
@@ -47,9 +49,28 @@ export function renderModule(scripts, { kinds, ops, flags, outcomes }) {
       '// Ops are sent as they are. This does not compile where decide.lua has other numbers for them than the port.',
       `;({ ${pairs(ops)} }) satisfies Partial<typeof import('../../store/store.js')>`,
     ].join('\n'),
-    ...(decide ? [renderPieces(decide.source)] : []),
+    ...(decide ? [KIND_SCRIPT, renderPieces(decide.source)] : []),
     ...others.map(renderScript),
-    ...(uniform.length > 0 ? [renderUniform(uniform)] : []),
+    ...(uniform.length > 0
+      ? [
+          renderList(
+            'UNIFORM_SCRIPTS',
+            uniform,
+            UNIFORM,
+            'Scripts for batches whose plans have one cell each, all of one kind, and which give nothing back.',
+          ),
+        ]
+      : []),
+    ...(ones.length > 0
+      ? [
+          renderList(
+            'ONE_SCRIPTS',
+            ones,
+            ONE,
+            'Scripts for one charge of one cell, but for the line that declares its parameters.',
+          ),
+        ]
+      : []),
   ]
   return `${parts.join('\n\n')}\n`
 }
@@ -62,6 +83,14 @@ export interface LuaScript {
   /** Of exactly \`source\`, 40 hexadecimal digits. */
   readonly sha1: string
   readonly source: string
+}`
+
+const KIND_SCRIPT = `/** A script for cells of one kind. */
+export interface KindScript {
+  readonly kind: (typeof KINDS)[number]
+  /** For cells that several limits share. */
+  readonly isShared: boolean
+  readonly script: LuaScript
 }`
 
 /**
@@ -100,8 +129,8 @@ function constantOf(name) {
 /** @param {Script} script */
 function renderScript({ name, sha1, source }) {
   return [
-    // Those for one kind of cell are in the list at the end.
-    `${UNIFORM[name] ? '' : 'export '}const ${constantOf(name)}: LuaScript = {`,
+    // Those for one kind of cell are in the lists at the end.
+    `${UNIFORM[name] || ONE[name] ? '' : 'export '}const ${constantOf(name)}: LuaScript = {`,
     `  name: '${name}',`,
     `  sha1: '${sha1}',`,
     `  source: ${literal(source)},`,
@@ -128,23 +157,18 @@ function renderPieces(decide) {
   ].join('\n')
 }
 
-/** @param {readonly Script[]} scripts */
-function renderUniform(scripts) {
+/**
+ * @param {string} constant
+ * @param {readonly Script[]} scripts
+ * @param {Readonly<Record<string, { kind: string, isShared?: boolean }>>} made what each is for, by name
+ * @param {string} comment
+ */
+function renderList(constant, scripts, made, comment) {
   const rendered = scripts.map(({ name }) => {
-    const { kind, isShared = false } = /** @type {typeof UNIFORM[string]} */ (UNIFORM[name])
+    const { kind, isShared = false } = /** @type {typeof made[string]} */ (made[name])
     return `  { kind: '${kind}', isShared: ${isShared}, script: ${constantOf(name)} },`
   })
-  return [
-    '/** Scripts for batches whose plans have one cell each, all of one kind, and which give nothing back. */',
-    'export const UNIFORM_SCRIPTS: readonly {',
-    '  readonly kind: (typeof KINDS)[number]',
-    '  /** For cells that several limits share. */',
-    '  readonly isShared: boolean',
-    '  readonly script: LuaScript',
-    '}[] = [',
-    ...rendered,
-    ']',
-  ].join('\n')
+  return [`/** ${comment} */`, `export const ${constant}: readonly KindScript[] = [`, ...rendered, ']'].join('\n')
 }
 
 /**

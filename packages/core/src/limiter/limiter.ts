@@ -1,3 +1,4 @@
+import { LIST_OPTIONS } from '../lists/options.js'
 import { memoryStore } from '../memory/store.js'
 import { checkCost, costsOf, keptFor, needsOf, takesNothing } from '../policy/costs.js'
 import { isPlainObject } from '../policy/given-identities.js'
@@ -20,6 +21,7 @@ import { whenKnown } from '../util/when-known.js'
 import { type DecidedBy, Verdict } from '../verdict/verdict.js'
 import { ChargeLedger } from './charge-ledger.js'
 import { isUnavailable, LocalFallback, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
+import { ListedSubjects, type ListSources } from './listed-subjects.js'
 import {
   type BlockOptions,
   type CostOptions,
@@ -44,7 +46,8 @@ export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions } from 
  * @throws SluiceError `INVALID_POLICY`
  */
 export function createLimiter<Subject = string>(options: LimiterOptions<Subject> & LimitForm): Limiter<Subject> {
-  knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'onVerdict', 'warnings'])
+  const known = [...POLICY_OPTIONS, ...LIST_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'onVerdict', 'warnings']
+  knownOptions('limiter', options, known)
   const { store = memoryStore() } = options
   const policy = choosePolicy(options)
   const warnings = new Warnings(policy.where, LIMITER_WARNINGS, options.warnings)
@@ -57,10 +60,24 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
   const tell =
     onVerdict &&
     ((subject: Subject, verdict: Verdict) => warnOnRejection(listener, onVerdict(subject, verdict), warnings.emit))
-  const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options, tell)
+  const listed = ListedSubjects.of(policy, store, options, warnings, areTexts ? TEXTS : OBJECTS)
+  const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options, listed, tell)
   // The store is one by now.
   adviseOnSetUp(policy.where, warnings, options)
   return limiter
+}
+
+const TEXTS: ListSources<unknown> = {
+  addressOf: () => undefined,
+  moreKeys: () => undefined,
+  moreKinds: [],
+  denyOptions: [],
+}
+/** What a subject says of its address, where there is no HTTP to say it. */
+const OBJECTS: ListSources<unknown> = {
+  ...TEXTS,
+  addressOf: (subject) => (subject as { ip?: unknown } | null | undefined)?.ip,
+  moreKinds: ['ip'],
 }
 
 /** Permit ids are unique over processes and restarts: the id of this process, and a number. */
@@ -73,6 +90,8 @@ export class Limiter<Subject = string> {
   readonly #plain: Plain<Subject> | undefined
   readonly #store: Store
   readonly #fallback: LocalFallback
+  /** Undefined where there are no lists. */
+  readonly #listed: ListedSubjects<Subject> | undefined
   readonly #queues = new WaitQueues()
   /** Told of verdicts before they are returned. */
   readonly #tell: ((subject: Subject, verdict: Verdict) => void) | undefined
@@ -86,6 +105,7 @@ export class Limiter<Subject = string> {
     subjects: Subjects<Subject>,
     store: Store,
     unavailable: UnavailableOptions,
+    listed: ListedSubjects<Subject> | undefined,
     tell?: (subject: Subject, verdict: Verdict) => void,
   ) {
     const { policy } = subjects
@@ -97,6 +117,7 @@ export class Limiter<Subject = string> {
     this.#policy = policy
     this.#plain = policy.plain
     this.#store = store
+    this.#listed = listed
     this.#fallback = new LocalFallback(policy.where, store, unavailable)
     this.#charges = new ChargeLedger(policy.where, policy.name, () => this.#queues.wake())
     this.#from = {
@@ -108,6 +129,7 @@ export class Limiter<Subject = string> {
       priority: 0,
       kept: undefined,
       resets: 0,
+      list: undefined,
     }
   }
 
@@ -196,12 +218,10 @@ export class Limiter<Subject = string> {
   async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
     const wait = acquireOptions(this.#policy.where, options)
     const cost = checkCost(this.#policy.where, 'cost', wait.cost)
-    const resolver = this.#subjects.resolver(subject)
-    const turn = this.waitTurnOf(resolver instanceof Promise ? await resolver : resolver, {
-      ...wait,
-      cost,
-      waitsForStore: true,
-    })
+    const listed = this.#turnByList(subject)
+    const resolver = listed ? undefined : this.#subjects.resolver(subject)
+    const resolve = resolver instanceof Promise ? await resolver : resolver
+    const turn = listed ?? this.waitTurnOf(resolve as Resolver<Subject>, { ...wait, cost, waitsForStore: true })
     const verdict = await (this.#tell ? this.#told(subject, turn.catch(refusalOf)) : turn)
     if (verdict.delayMs > 0) {
       try {
@@ -249,6 +269,7 @@ export class Limiter<Subject = string> {
     }
     const forMs = durationMs(this.#policy.where, 'for', options.for)
     const texts = this.#subjects.toBlock(identity)
+    this.#listed?.adviseOnBlock(this.#subjects.given(identity))
     await Promise.all(texts.map((text) => this.#store.block(this.#policy.name, text, forMs, reason)))
   }
 
@@ -261,6 +282,21 @@ export class Limiter<Subject = string> {
     const texts = this.#subjects.toBlock(identity)
     await Promise.all(texts.map((text) => this.#store.unblock(this.#policy.name, text)))
     this.#queues.wake()
+  }
+
+  #decideByList(subject: Subject): Verdict | undefined {
+    const listed = this.#listed
+    if (!listed) return undefined
+    return this.#subjects.namesIdentity(subject)
+      ? listed.decideGiven(this.#subjects.given(subject))
+      : listed.decide(subject, undefined as never)
+  }
+
+  /** Whom a list allows waits for nobody, and whom it denies waits in vain. */
+  #turnByList(subject: Subject): Promise<Verdict> | undefined {
+    const listed = this.#decideByList(subject)
+    if (!listed || listed.allowed) return listed && Promise.resolve(listed)
+    return Promise.reject(new WaitExceeded(`${this.#policy.where}: acquire: a list denies it`, undefined, listed))
   }
 
   /** Tells of a verdict, and of the refusal with which a wait ended. */
@@ -277,6 +313,11 @@ export class Limiter<Subject = string> {
   #decide(subject: Subject, options: CostOptions, op: Op | undefined): Verdict | Promise<Verdict> {
     const plain = this.#plain
     const { cost = 1, tier, priority } = options
+    if (this.#listed) {
+      checkCost(this.#policy.where, 'cost', cost)
+      const listed = this.#decideByList(subject)
+      if (listed) return listed
+    }
     if (plain && cost === 1 && tier === undefined && priority === undefined && !this.#subjects.namesIdentity(subject)) {
       // Key functions written for HTTP report by themselves that there is no request.
       const key: unknown = plain.key ? plain.key(subject, undefined as never) : subject
@@ -327,7 +368,7 @@ export class Limiter<Subject = string> {
 
   /** @internal Waits in the queues of a subject until admitted. The caller still waits for `delayMs` of a queueing limit. */
   async waitTurnOf(
-    resolve: () => Resolved<Subject> | Promise<Resolved<Subject>>,
+    resolve: Resolver<Subject>,
     wait: WaitOptions,
     options: DecisionOptions = NO_OPTIONS,
   ): Promise<Verdict> {
@@ -382,6 +423,8 @@ export class Limiter<Subject = string> {
     throw error
   }
 }
+
+type Resolver<Subject> = () => Resolved<Subject> | Promise<Resolved<Subject>>
 
 function refusalOf(error: unknown): WaitExceeded {
   if (error instanceof WaitExceeded) return error

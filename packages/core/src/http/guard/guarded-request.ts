@@ -41,19 +41,30 @@ export class GuardedRequest<Request> {
     const context = this.#context
     this.#guard.advice.request(context)
     ensureCloseEvent(context.response)
-    if (!skip) return this.#receive()
+    if (!skip) return this.#askLists()
     // Any thenable is awaited: taken for a boolean it would be truthy, and skip every request.
     return whenKnown<unknown, Outcome>(skip(context.request, context), (skipped) =>
-      skipped ? SKIPPED : this.#receive(),
+      skipped ? SKIPPED : this.#askLists(),
     )
   }
 
-  /** Checks the announced body, before anything is charged. */
-  #receive(): Later<Outcome> {
+  /** Before anything else is asked of the request: who is on a list needs no key, and has no cost. */
+  #askLists(): Later<Outcome> {
+    const { limiter, enforcement } = this.#guard
+    const listed = limiter.decideByList(this.#context)
+    if (!listed) return this.#receive()
+    const isEnforced = enforcement.covers(listed)
+    if (!listed.allowed && isEnforced) return isDisabled(this.#context.response) ? this.#end() : this.#refuse(listed)
+    return this.#receive(isEnforced ? listed : Verdict.marked(listed, { reported: true }))
+  }
+
+  /** Checks the announced body, before anything is charged. `listed`: the verdict of a request that goes on uncharged. */
+  #receive(listed?: Verdict): Later<Outcome> {
     const context = this.#context
     const bodyProblem = this.#guard.charging?.receive(context)
     if (bodyProblem) return replyOutcome(bodyProblem)
-    return isDisabled(context.response) ? this.#end() : this.#resolveCost()
+    if (isDisabled(context.response)) return this.#end()
+    return listed ? this.#finish(listed, 'proceed') : this.#resolveCost()
   }
 
   #resolveCost(): Later<Outcome> {

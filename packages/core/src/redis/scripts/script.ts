@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { Cell } from '../../store/store.js'
-import { DECIDE_PIECES, KINDS, type LuaScript, type Section, UNIFORM_SCRIPTS } from './scripts.generated.js'
+import {
+  DECIDE_PIECES,
+  KINDS,
+  type LuaScript,
+  ONE_SCRIPTS,
+  type Section,
+  UNIFORM_SCRIPTS,
+} from './scripts.generated.js'
 
 /** Which of the kinds of cells that decide.lua knows. */
 export type Kind = (typeof KINDS)[number]
@@ -26,12 +33,16 @@ export const SETTLES = 1 << (KINDS.length + 2)
 const bitsOf = (sections: readonly Section[]) =>
   sections.reduce((bits, section) => bits | (section === 'several' ? SEVERAL : bitOf(section)), 0)
 
+function isSharedLog({ kernel, limits }: Cell): boolean {
+  return kernel === 'log' && limits.length > 1
+}
+
 /** What a plan needs of decide.lua, as a sum of bits; of a batch they are put together. */
 export function partsFor(cells: readonly Cell[]): number {
   let parts = cells.length > 1 ? SEVERAL : 0
   for (const cell of cells) {
     parts |= bitOf(kindOf(cell))
-    if (cell.kernel === 'log' && cell.limits.length > 1) parts |= SHARED
+    if (isSharedLog(cell)) parts |= SHARED
   }
   return parts
 }
@@ -62,4 +73,26 @@ export function decideScriptFor(parts: number): LuaScript {
     variants.set(needed, script)
   }
   return script
+}
+
+/**
+ * The script that decides one charge of one cell and nothing else. Its parameters stand in its text, so that there is one
+ * for each cell of another kind or with other parameters.
+ */
+export function oneScriptFor(cell: Cell): LuaScript {
+  const isShared = isSharedLog(cell)
+  const made = ONE_SCRIPTS.find((one) => one.kind === kindOf(cell) && one.isShared === isShared)
+  if (!made) throw new Error(`no script decides one ${cell.kernel}`)
+  const { name } = made.script
+  const params = cell.params.join()
+  const declared = isShared ? `PARAMS={${params}}` : `${cell.params.map((_, i) => `P${i + 1}`).join()}=${params}`
+  const whole = () => `local ${declared}\n${made.script.source}`
+  return {
+    name,
+    sha1: createHash('sha1').update(whole()).digest('hex'),
+    // Put together when it is sent: a store may have many of them.
+    get source() {
+      return whole()
+    },
+  }
 }
