@@ -43,8 +43,6 @@ export interface GivenKeys {
   readonly value: unknown
   /** As stores get it: several where addresses are grouped in several ways. */
   readonly identities: readonly string[]
-  /** Its kind may be another than the plan's. */
-  readonly values?: undefined
   /** That of the smallest group. */
   readonly finest: string
   /** The limits that count it, of a whole plan. */
