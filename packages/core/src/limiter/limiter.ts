@@ -80,7 +80,14 @@ export class Limiter<Subject = string> {
     this.#plain = policy.plain
     this.#store = store
     this.#fallback = new LocalFallback(policy.where, store, unavailable)
-    this.#charges = new ChargeLedger(policy.where, policy.name, () => this.#queues.wake())
+    this.#charges = new ChargeLedger(
+      policy.where,
+      policy.name,
+      () => this.#queues.wake(),
+      (by, request, result) => {
+        if (by === store) this.#fallback.hear(request, result)
+      },
+    )
     this.#from = {
       charges: this.#charges,
       kind: 'decided',
@@ -319,7 +326,10 @@ export class Limiter<Subject = string> {
   // Apart from `#ask`: a function with a closure in it allocates room for what that sees, on every call.
   #verdictLater(request: StoreRequest, result: Promise<StoreResult>, from: DecidedBy): Promise<Verdict> {
     return result.then(
-      (late) => Verdict.of(request, late, from),
+      (late) => {
+        this.#fallback.hear(request, late)
+        return Verdict.of(request, late, from)
+      },
       (error) => this.#decideWithout(request, from, error),
     )
   }
