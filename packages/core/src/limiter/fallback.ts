@@ -12,8 +12,8 @@ import { LastKnown, type LocalStore } from './last-known.js'
 
 export interface UnavailableOptions {
   /**
-   * What decides while the store cannot be reached: `local` applies the same limits in this process, `allow` admits
-   * and `deny` refuses every request. Such verdicts are of kind `unavailable`.
+   * What decides while the store cannot be reached: `local` applies the same limits in this process, from what the store last
+   * told of clients that had used more than half of a limit; `allow` admits and `deny` refuses every request. Such verdicts are of kind `unavailable`.
    * @default 'local'
    */
   readonly onUnavailable?: 'local' | 'allow' | 'deny'
