@@ -50,6 +50,7 @@ export const SIDEBAR = [
       page('Queues and shaping', '/queues-and-shaping'),
       page('Shadow bans', '/shadow-bans'),
       page('Counting by outcome', '/counting-by-outcome'),
+      page('Allow and deny lists', '/lists'),
     ],
   },
   {

@@ -4,7 +4,7 @@ export { releasePermits } from './http/charging/permits.js'
 export type { EnforcementOptions } from './http/guard/enforcement.js'
 export type { InvalidOption } from './http/guard/invalid.js'
 export type { RateLimitOptions } from './http/guard/options.js'
-export type { LegacyReset } from './http/headers/single.js'
+export type { LegacyNames, LegacyReset } from './http/headers/single.js'
 export type { HeaderFormat, HeadersOption } from './http/headers/table.js'
 export type { HeaderField } from './http/headers/writer.js'
 export type { AnonymousOption } from './http/identity/anonymous.js'
@@ -17,6 +17,7 @@ export {
   type CookieOptions,
   everyone,
   hashedKey,
+  type PathOptions,
   type SecretOptions,
   type UserOptions,
 } from './http/identity/extractors.js'
@@ -24,12 +25,16 @@ export { byIp, type IpOptions } from './http/identity/ip.js'
 export { byRoute, type RouteOptions } from './http/identity/route.js'
 export { type DegradeOptions, degrade } from './http/responders/degrade.js'
 export { type DelayOptions, delay } from './http/responders/delay.js'
+export { type PassOptions, pass } from './http/responders/pass.js'
 export { type QueueOptions, queue } from './http/responders/queue.js'
+export { RateLimitError } from './http/responders/rate-limit-error.js'
 export { type RejectBody, type RejectOptions, reject } from './http/responders/reject.js'
 export type {
   Action,
   Ending,
+  Handover,
   Later,
+  NativeHandler,
   Refused,
   Reply,
   Responder,
@@ -42,6 +47,11 @@ export type { TurnOptions, TurnResult } from './http/responders/turn.js'
 export type { UnavailableOptions } from './limiter/fallback.js'
 export { type BlockOptions, type CostOptions, createLimiter, Limiter, type LimiterOptions } from './limiter/limiter.js'
 export type { AcquireOptions } from './limiter/wait-queue.js'
+export { type FileList, type FileListOptions, fileList } from './lists/files/file-list.js'
+export type { ListFormat } from './lists/files/formats.js'
+export { ipRanges } from './lists/ip-ranges.js'
+export { type ListedValues, list } from './lists/list.js'
+export type { DenyOptions, ListItem, ListOptions, ListPredicate, ListsOption } from './lists/options.js'
 export { type MemoryStoreOptions, memoryStore } from './memory/store.js'
 export { compose, keyed } from './policy/keyed.js'
 export type { LimitForm } from './policy/limit-form.js'
@@ -78,6 +88,15 @@ export { commandsNeeded } from './redis/scripts/probe.js'
 export { type Readiness, type RedisStore, type RedisStoreOptions, redisStore } from './redis/store.js'
 export type { HttpContext, ProxyTrust } from './request/context.js'
 export type { Identity, IdentityByKind, KeyValue } from './store/identity.js'
+export type {
+  List,
+  ListedIdentity,
+  ListMatch,
+  ListReport,
+  StoreListItem,
+  StoreListOptions,
+  StoreLists,
+} from './store/list.js'
 export type { BlockReport, QuotaUnit, Store } from './store/store.js'
 export type { Duration } from './util/duration.js'
 export { SluiceError, type SluiceErrorCode } from './util/errors.js'

@@ -1,3 +1,4 @@
+import { LIST_OPTIONS } from '../lists/options.js'
 import { memoryStore } from '../memory/store.js'
 import { checkCost, costsOf, keptFor, needsOf, takesNothing } from '../policy/costs.js'
 import { isPlainObject } from '../policy/given-identities.js'
@@ -12,11 +13,13 @@ import { type Cell, type Op, PEEK, type Store, type StoreRequest, type StoreResu
 import { durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
-import { knownOptions } from '../util/validate.js'
+import { knownOptions, optionalFunction } from '../util/validate.js'
+import { warnOnRejection } from '../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import { type DecidedBy, Verdict } from '../verdict/verdict.js'
 import { ChargeLedger } from './charge-ledger.js'
 import { isUnavailable, LocalFallback, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
+import { ListedSubjects, type ListSources } from './listed-subjects.js'
 import {
   type BlockOptions,
   type CostOptions,
@@ -26,7 +29,7 @@ import {
   NO_OPTIONS,
 } from './options.js'
 import { adviseOnSetUp } from './set-up-advice.js'
-import { type AcquireOptions, acquireOptions, type WaitOptions, WaitQueues } from './wait-queue.js'
+import { type AcquireOptions, acquireOptions, WaitExceeded, type WaitOptions, WaitQueues } from './wait-queue.js'
 
 export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions } from './options.js'
 
@@ -41,17 +44,38 @@ export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions } from 
  * @throws SluiceError `INVALID_POLICY`
  */
 export function createLimiter<Subject = string>(options: LimiterOptions<Subject> & LimitForm): Limiter<Subject> {
-  knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'warnings'])
+  const known = [...POLICY_OPTIONS, ...LIST_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'onVerdict', 'warnings']
+  knownOptions('limiter', options, known)
   const { store = memoryStore() } = options
   const policy = choosePolicy(options)
   const warnings = new Warnings(policy.where, LIMITER_WARNINGS, options.warnings)
   // Without key functions a subject is the key as text; with them it is whatever they take.
   const areTexts = policy.all.every(({ keys }) => keys.every((key) => key === undefined))
   const namesIdentity = areTexts ? isPlainObject : () => false
-  const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options)
+  const { onVerdict } = options
+  optionalFunction(policy.where, 'onVerdict', onVerdict)
+  const listener = `${policy.where}: onVerdict`
+  const tell =
+    onVerdict &&
+    ((subject: Subject, verdict: Verdict) => warnOnRejection(listener, onVerdict(subject, verdict), warnings.emit))
+  const listed = ListedSubjects.of(policy, store, options, warnings, areTexts ? TEXTS : OBJECTS)
+  const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options, listed, tell)
   // The store is one by now.
   adviseOnSetUp(policy.where, warnings, options)
   return limiter
+}
+
+const TEXTS: ListSources<unknown> = {
+  addressOf: () => undefined,
+  moreKeys: () => undefined,
+  moreKinds: [],
+  denyOptions: [],
+}
+/** What a subject says of its address, where there is no HTTP to say it. */
+const OBJECTS: ListSources<unknown> = {
+  ...TEXTS,
+  addressOf: (subject) => (subject as { ip?: unknown } | null | undefined)?.ip,
+  moreKinds: ['ip'],
 }
 
 /** Permit ids are unique over processes and restarts: the id of this process, and a number. */
@@ -64,21 +88,33 @@ export class Limiter<Subject = string> {
   readonly #plain: Plain<Subject> | undefined
   readonly #store: Store
   readonly #fallback: LocalFallback
+  /** Undefined where there are no lists. */
+  readonly #listed: ListedSubjects<Subject> | undefined
   readonly #queues = new WaitQueues()
+  /** Told of verdicts before they are returned. */
+  readonly #tell: ((subject: Subject, verdict: Verdict) => void) | undefined
   readonly #charges: ChargeLedger
   /** What nearly all verdicts have in common. */
   #from: DecidedBy
 
   /** @internal Use `createLimiter`. */
-  constructor(subjects: Subjects<Subject>, store: Store, unavailable: UnavailableOptions) {
+  constructor(
+    subjects: Subjects<Subject>,
+    store: Store,
+    unavailable: UnavailableOptions,
+    listed: ListedSubjects<Subject> | undefined,
+    tell?: (subject: Subject, verdict: Verdict) => void,
+  ) {
     const { policy } = subjects
     if (typeof store?.decide !== 'function') {
       invalidPolicy(policy.where, 'store', 'memoryStore() or redisStore(client)', store)
     }
     this.#subjects = subjects
+    this.#tell = tell
     this.#policy = policy
     this.#plain = policy.plain
     this.#store = store
+    this.#listed = listed
     this.#fallback = new LocalFallback(policy.where, store, unavailable)
     this.#charges = new ChargeLedger(
       policy.where,
@@ -97,6 +133,7 @@ export class Limiter<Subject = string> {
       priority: 0,
       kept: undefined,
       resets: 0,
+      list: undefined,
     }
   }
 
@@ -120,6 +157,7 @@ export class Limiter<Subject = string> {
     try {
       checkCostOptions(this.#policy.where, 'consume', options)
       const verdict = this.#decide(subject, options, undefined)
+      if (this.#tell) return this.#told(subject, verdict)
       return verdict instanceof Promise ? verdict : Promise.resolve(verdict)
     } catch (error) {
       return Promise.reject(error)
@@ -184,7 +222,10 @@ export class Limiter<Subject = string> {
   async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
     const wait = acquireOptions(this.#policy.where, options)
     const cost = checkCost(this.#policy.where, 'cost', wait.cost)
-    const verdict = await this.waitTurnOf(this.#subjects.resolver(subject), { ...wait, cost, waitsForStore: true })
+    const turn =
+      this.#turnByList(subject) ??
+      this.waitTurnOf(this.#subjects.resolver(subject), { ...wait, cost, waitsForStore: true })
+    const verdict = await (this.#tell ? this.#told(subject, turn.catch(refusalOf)) : turn)
     if (verdict.delayMs > 0) {
       try {
         await pause(verdict.delayMs, wait.signal)
@@ -230,6 +271,7 @@ export class Limiter<Subject = string> {
     }
     const forMs = durationMs(this.#policy.where, 'for', options.for)
     const texts = this.#subjects.toBlock(identity)
+    this.#listed?.adviseOnBlock(this.#subjects.given(identity))
     await Promise.all(texts.map((text) => this.#store.block(this.#policy.name, text, forMs, reason)))
   }
 
@@ -244,9 +286,40 @@ export class Limiter<Subject = string> {
     this.#queues.wake()
   }
 
+  #decideByList(subject: Subject): Verdict | undefined {
+    const listed = this.#listed
+    if (!listed) return undefined
+    return this.#subjects.namesIdentity(subject)
+      ? listed.decideGiven(this.#subjects.given(subject))
+      : listed.decide(subject, undefined as never)
+  }
+
+  /** Whom a list allows waits for nobody, and whom it denies waits in vain. */
+  #turnByList(subject: Subject): Promise<Verdict> | undefined {
+    const listed = this.#decideByList(subject)
+    if (!listed || listed.allowed) return listed && Promise.resolve(listed)
+    return Promise.reject(new WaitExceeded(`${this.#policy.where}: acquire: a list denies it`, undefined, listed))
+  }
+
+  /** Tells of a verdict, and of the refusal with which a wait ended. */
+  async #told(subject: Subject, verdict: Verdict | Promise<Verdict | WaitExceeded>): Promise<Verdict> {
+    const known = await verdict
+    if (!(known instanceof WaitExceeded)) {
+      this.#tell?.(subject, known)
+      return known
+    }
+    if (known.refusal) this.#tell?.(subject, known.refusal)
+    throw known
+  }
+
   #decide(subject: Subject, options: CostOptions, op: Op | undefined): Verdict | Promise<Verdict> {
     const plain = this.#plain
     const { cost = 1, tier, priority } = options
+    if (this.#listed) {
+      checkCost(this.#policy.where, 'cost', cost)
+      const listed = this.#decideByList(subject)
+      if (listed) return listed
+    }
     if (plain && cost === 1 && tier === undefined && priority === undefined && !this.#subjects.namesIdentity(subject)) {
       // Key functions written for HTTP report by themselves that there is no request.
       const key = plain.key ? plain.key(subject, undefined as never) : subject
@@ -339,6 +412,11 @@ export class Limiter<Subject = string> {
     if (isUnavailable(error)) return this.#fallback.decide(request, from)
     throw error
   }
+}
+
+function refusalOf(error: unknown): WaitExceeded {
+  if (error instanceof WaitExceeded) return error
+  throw error
 }
 
 /** The name of the queue of each limit: by the state that it is counted in. */

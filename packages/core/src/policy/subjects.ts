@@ -1,7 +1,7 @@
 import type { HttpContext } from '../request/context.js'
 import type { IdentityByKind, KeyValue } from '../store/identity.js'
 import { GivenIdentities, type ReplacementKey } from './given-identities.js'
-import type { GivenKeys } from './kinds.js'
+import type { Given, GivenKeys } from './kinds.js'
 import type { ReadablePlan } from './plan.js'
 import type { Policy, PolicyChoice, Resolved } from './policy.js'
 
@@ -36,6 +36,15 @@ export class Subjects<Subject> {
   /** Whether a subject names an identity instead of being what key functions take. */
   namesIdentity(subject: unknown): boolean {
     return this.#namesIdentity(subject)
+  }
+
+  /**
+   * The identity that a subject names.
+   *
+   * @throws SluiceError `INVALID_KEY`, which lists the kinds
+   */
+  given(subject: unknown): Given {
+    return this.#given.read(subject)
   }
 
   /**

@@ -1,4 +1,5 @@
 import calculateSlot from 'cluster-key-slot'
+import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import {
   type Cell,
   type Plan,
@@ -11,6 +12,7 @@ import {
 import { durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
+import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings } from '../util/warnings.js'
 import { decideAcrossSlots, partsOfWhole } from './across-slots.js'
 import { Batches, probeKey } from './batches.js'
 import { Breaker, type StateListener, type StoreState } from './breaker.js'
@@ -25,7 +27,7 @@ import { probe } from './scripts/probe.js'
 import { deleteKeys, run, whenConnected } from './scripts/run.js'
 import { blockScript } from './scripts/scripts.generated.js'
 
-export interface RedisStoreOptions {
+export interface RedisStoreOptions extends StoreListOptions {
   /**
    * The time in whole ms, the same for every process; for tests, and for those who keep their own.
    * @default Redis's own clock
@@ -63,6 +65,8 @@ export interface RedisStoreOptions {
    * What it throws becomes a warning of the process.
    */
   readonly onStateChange?: StateListener
+  /** Silences warnings of this store, one by one: `{ SLUICE_EVICTION: false }`. */
+  readonly warnings?: StoreWarningsOption
 }
 
 /**
@@ -84,6 +88,9 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
     'denyCache',
     'undeclaredKeys',
     'onStateChange',
+    'allow',
+    'deny',
+    'warnings',
   ])
   optionalFunction('redisStore', 'clock', options.clock)
   optionalFunction('redisStore', 'onStateChange', options.onStateChange)
@@ -100,13 +107,17 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
   if (typeof undeclaredKeys !== 'boolean') {
     invalidPolicy('redisStore', 'undeclaredKeys', 'true or false', undeclaredKeys)
   }
+  const lists = storeLists('redisStore', options)
+  const warnings = new Warnings('redisStore', STORE_WARNINGS, options.warnings)
   return new RedisStore(connect(client, timeoutMs, connectTimeoutMs), {
     ...options,
+    lists,
     prefix,
     timeoutMs,
     batch,
     denyCache,
     undeclaredKeys,
+    warnings,
   })
 }
 
@@ -126,6 +137,7 @@ const SLOTS = 16_384
 const MOST_IN_BATCH = 1000
 
 export class RedisStore implements Store {
+  readonly lists: StoreLists | undefined
   readonly clock: (() => number) | undefined
   readonly #connection: Connection
   readonly #batches: Batches
@@ -145,21 +157,29 @@ export class RedisStore implements Store {
   /** @internal Use `redisStore`. */
   constructor(
     connection: Connection,
-    options: RedisStoreOptions & { prefix: string; timeoutMs: number; batch: number },
+    options: Omit<RedisStoreOptions, 'warnings'> & {
+      prefix: string
+      timeoutMs: number
+      batch: number
+      warnings: Warnings<StoreWarning>
+      lists: StoreLists | undefined
+    },
   ) {
     this.#connection = connection
     this.#prefix = prefixOf(connection.keyPrefix, options.prefix)
     this.#timeoutMs = options.timeoutMs
     this.clock = options.clock
+    this.lists = options.lists
     this.#marker = connection.isCluster ? undefined : `${this.#prefix}blocked`
     this.#breaker = new Breaker({
       nodeOf: connection.nodeOf,
       probe: (key) => this.#probe(key),
       whenReady: connection.whenReady,
       onStateChange: options.onStateChange,
+      warn: options.warnings.emit,
     })
     connection.onDown((error) => this.#breaker.lost(error, probeKey(this.#prefix)))
-    const eviction = new EvictionWarning()
+    const eviction = new EvictionWarning(options.warnings)
     // After the decisions that waited for the connection.
     connection.onMaster((node, info) => setImmediate(() => eviction.connected(node, info)))
     this.#batches = new Batches(connection, {

@@ -1,32 +1,38 @@
+import { ListedSubjects } from '../../limiter/listed-subjects.js'
 import { adviseOnSetUp } from '../../limiter/set-up-advice.js'
 import { memoryStore } from '../../memory/store.js'
 import { choosePolicy } from '../../policy/tiers.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../../util/validate.js'
-import { LIMITER_WARNINGS, Warnings } from '../../util/warnings.js'
+import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
 import { type Charging, chargingFor } from '../charging/charging.js'
 import { type Permits, permitsFor } from '../charging/permits.js'
 import { headerWriters } from '../headers/table.js'
 import type { HeaderWriter } from '../headers/writer.js'
 import { anonymousBy } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
+import { REQUEST_LISTS } from '../identity/list-sources.js'
 import { RequestLimiter } from '../identity/request-limiter.js'
-import { Responders } from '../responders/choice.js'
+import { denialResponder, Responders } from '../responders/choice.js'
 import { reject } from '../responders/reject.js'
 import { Decider } from './decider.js'
 import { Enforcement } from './enforcement.js'
 import { InvalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { RequestAdvice } from './request-advice.js'
+import { requestProperty } from './request-property.js'
 
 /** What a guard is made of, one for all its requests. */
 export interface GuardParts<Request> {
   /** How errors name the limiter. */
   readonly where: string
+  readonly warn: Warnings<LimiterWarning>['emit']
   readonly advice: RequestAdvice<Request>
   readonly skip: RateLimitOptions<Request>['skip']
   readonly cost: NonNullable<RateLimitOptions<Request>['cost']>
   readonly onVerdict: RateLimitOptions<Request>['onVerdict']
+  /** Where adapters put verdicts. */
+  readonly requestProperty: string
   readonly limiter: RequestLimiter<Request>
   readonly decider: Decider<Request>
   readonly enforcement: Enforcement
@@ -54,10 +60,11 @@ export function guardParts<Request>(options: RateLimitOptions<Request>): GuardPa
   if (typeof cost !== 'function') wholeNumber(where, 'cost', cost, 0)
   optionalFunction(where, 'skip', skip)
   optionalFunction(where, 'onVerdict', onVerdict)
-  const responders = new Responders(where, respond, policy.limits)
+  const responders = new Responders(where, respond, policy.limits, denialResponder(where, options.deny))
   const enforcement = new Enforcement(where, policy.name, options)
   const writers = headerWriters(where, headers)
-  const limiter = new RequestLimiter(policy, store, options, anonymousBy<Request>(where, anonymous))
+  const listed = ListedSubjects.of(policy, store, options, warnings, REQUEST_LISTS)
+  const limiter = new RequestLimiter(policy, store, options, anonymousBy<Request>(where, anonymous), listed)
   if (options.priority === undefined && limiter.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
   }
@@ -72,10 +79,12 @@ export function guardParts<Request>(options: RateLimitOptions<Request>): GuardPa
   adviseOnSetUp(where, warnings, options)
   return {
     where,
+    warn: warnings.emit,
     advice: new RequestAdvice(where, warnings, isByAddress),
     skip,
     cost,
     onVerdict,
+    requestProperty: requestProperty(where, options.requestProperty ?? 'rateLimit'),
     limiter,
     decider,
     enforcement,

@@ -4,6 +4,8 @@ import { withTraits } from '../../policy/keyed.js'
 import type { KeyFunction } from '../../policy/limits/limit.js'
 import { type HttpContext, isGone } from '../../request/context.js'
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
+import { knowFactories } from '../../util/factories.js'
+import { bare } from '../../util/ip-address.js'
 import { RequestFault } from '../../util/request-fault.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { needsContext } from './needs-context.js'
@@ -83,15 +85,6 @@ function keyOfAddress(given: string, grouping: Grouping): string | undefined {
   return isIP(address) === 6 ? keyOfIPv6(address, grouping) : undefined
 }
 
-/** Without port, brackets and zone: `1.2.3.4:5555`, `[::1]:80`, `fe80::1%eth0`. */
-function bare(given: string): string {
-  const [, inBrackets] = /^\[([^\]]*)\](?::\d+)?$/.exec(given) ?? []
-  const [, beforePort] = /^([\d.]+):\d+$/.exec(given) ?? []
-  const address = inBrackets ?? beforePort ?? given
-  const zone = address.indexOf('%')
-  return zone < 0 ? address : address.slice(0, zone)
-}
-
 function keyOfIPv6(address: string, { prefix, nat64 }: Grouping): string {
   const parsed = ipaddr.IPv6.parse(address)
   if (parsed.isIPv4MappedAddress()) return parsed.toIPv4Address().toString()
@@ -103,3 +96,5 @@ function keyOfIPv6(address: string, { prefix, nat64 }: Grouping): string {
   const kept = parts.map((part, i) => part & (0xffff << Math.max(0, 16 - Math.max(0, prefix - 16 * i))) & 0xffff)
   return `${new ipaddr.IPv6(kept).toRFC5952String()}${prefix < 128 ? `/${prefix}` : ''}`
 }
+
+knowFactories({ 'byIp()': byIp })

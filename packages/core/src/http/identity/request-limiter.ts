@@ -1,5 +1,6 @@
 import type { UnavailableOptions } from '../../limiter/fallback.js'
 import { Limiter } from '../../limiter/limiter.js'
+import type { ListedSubjects } from '../../limiter/listed-subjects.js'
 import type { DecisionOptions } from '../../limiter/options.js'
 import type { WaitOptions } from '../../limiter/wait-queue.js'
 import { checkCost } from '../../policy/costs.js'
@@ -24,19 +25,27 @@ export class RequestLimiter<Request> extends Limiter<Request> {
   readonly #policy: PolicyChoice<Request>
   readonly #anonymous: AnonymousPolicy<Request> | undefined
   readonly #anonymousStart: string
+  readonly #listed: ListedSubjects<Request> | undefined
 
   constructor(
     policy: PolicyChoice<Request>,
     store: Store,
     unavailable: UnavailableOptions,
     anonymous: AnonymousPolicy<Request> | undefined,
+    listed: ListedSubjects<Request> | undefined,
   ) {
     const key = anonymous?.key
     const replacement = key && { key, mayReplace: mayBeMissing }
-    super(new Subjects(policy, { namesIdentity: isData, replacement }), store, unavailable)
+    super(new Subjects(policy, { namesIdentity: isData, replacement }), store, unavailable, listed)
     this.#policy = policy
+    this.#listed = listed
     this.#anonymous = anonymous
     this.#anonymousStart = startOf(kindOf(key))
+  }
+
+  /** The verdict of a list that the request is on; undefined where it is on none. Asked before `decideRequest`. */
+  decideByList(context: HttpContext<Request>): Verdict | undefined {
+    return this.#listed?.decide(context.request, context)
   }
 
   /** Undefined for a request without a key, where such requests are not limited. Without a promise where the store needs none. */

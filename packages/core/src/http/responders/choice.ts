@@ -1,6 +1,7 @@
 import type { Limit } from '../../policy/limits/limit.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
+import { refuseFactory } from '../../util/factories.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { type LimitReport, longestRefusal, Verdict } from '../../verdict/verdict.js'
 import { whenUnavailableOf } from './fallback.js'
@@ -9,7 +10,7 @@ import type { Responder } from './responder.js'
 /**
  * The responders of one limiter: its own, and those of single limits. Where several limits refuse, the one that
  * refuses for longest chooses, as no request passes before it has room again (never is longest; of equals the first
- * written). The limiter's own responds to blocks.
+ * written). The limiter's own responds to blocks, and to what lists deny unless `deny` has one.
  */
 export class Responders<Request> {
   /** Whether refused requests wait in a queue, so that later ones queue behind them. */
@@ -18,15 +19,23 @@ export class Responders<Request> {
   readonly hidesQuota: boolean
   readonly #slows: boolean
   readonly #own: Responder<Request>
+  readonly #whenDenied: Responder<Request>
   readonly #whenUnavailable: Responder<Request>
   readonly #all: readonly Responder<Request>[]
 
   /** @throws SluiceError `INVALID_POLICY` */
-  constructor(where: string, own: Responder<Request>, limits: readonly Limit<Request>[]) {
+  constructor(
+    where: string,
+    own: Responder<Request>,
+    limits: readonly Limit<Request>[],
+    whenDenied: Responder<Request> = own,
+  ) {
     if (typeof own !== 'function') invalidPolicy(where, 'respond', 'a responder such as reject()', own)
+    refuseFactory(where, 'respond', own)
     this.#own = own
+    this.#whenDenied = whenDenied
     this.#whenUnavailable = whenUnavailableOf(own)
-    this.#all = [...new Set([own, ...limits.flatMap(({ respond }) => respond ?? [])])]
+    this.#all = [...new Set([own, whenDenied, ...limits.flatMap(({ respond }) => respond ?? [])])]
     this.queues = this.#all.some(({ queues }) => queues === true)
     this.#slows = this.#all.some(({ slowness }) => slowness !== undefined)
     this.hidesQuota = this.#all.some(({ hidesQuota }) => hidesQuota === true)
@@ -34,6 +43,7 @@ export class Responders<Request> {
 
   for(verdict: Verdict): Responder<Request> {
     if (verdict.reason === 'unavailable') return this.#whenUnavailable
+    if (verdict.reason === 'denied') return this.#whenDenied
     const i = longestRefusal(verdict.limits)
     if (i >= 0) return this.#of(verdict, i)
     // Where no limit refuses, the request only waits behind others.
@@ -57,4 +67,17 @@ export class Responders<Request> {
   #of(verdict: Verdict, i: number): Responder<Request> {
     return (Verdict.definitionsOf(verdict)[i]?.respond as Responder<Request> | undefined) ?? this.#own
   }
+}
+
+/**
+ * The responder of `deny`, where it has one.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function denialResponder<Request>(where: string, deny: unknown): Responder<Request> | undefined {
+  const { respond } = (deny ?? {}) as { respond?: unknown }
+  if (respond === undefined) return undefined
+  if (typeof respond !== 'function') invalidPolicy(where, 'deny.respond', 'a responder such as reject()', respond)
+  refuseFactory(where, 'deny.respond', respond)
+  return respond as Responder<Request>
 }
