@@ -104,7 +104,7 @@ describe('by default, while the store is away', () => {
       const limiter = limiterOf({ limits: [limit] })
       expect(await admittedOf(limiter, 4)).toBe(4)
       now += 5000
-      const { retryAfterMs } = await limiter.peek('k')
+      const retryAfterMs = (await limiter.peek('k')).retryAfterMs as number
       store.isAway = true
       expect(await limiter.consume('k')).toMatchObject({ kind: 'unavailable', allowed: false, retryAfterMs })
       expect(retryAfterMs).toBeLessThanOrEqual(ms)
@@ -120,7 +120,7 @@ describe('by default, while the store is away', () => {
     const limiter = limiterOf({ limits: [slidingWindow({ limit: 4, window: '1m' })] })
     expect(await admittedOf(limiter, 4)).toBe(4)
     now += 5000
-    const { retryAfterMs } = await limiter.peek('k')
+    const retryAfterMs = (await limiter.peek('k')).retryAfterMs as number
     store.isAway = true
     now += retryAfterMs - 1
     expect((await limiter.consume('k')).allowed).toBe(false)

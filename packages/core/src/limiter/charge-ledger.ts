@@ -1,7 +1,7 @@
 import { takesNothing } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
-import { type Cell, REFUND, RELEASE, RENEW, type StoreRequest } from '../store/store.js'
+import { type Cell, REFUND, RELEASE, RENEW, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
 import { invalidPolicy } from '../util/errors.js'
 import { type Charge, checkActualCost, SETTLED_BYTES, SETTLED_COST, Verdict } from '../verdict/verdict.js'
 import { isUnavailable } from './fallback.js'
