@@ -13,9 +13,11 @@ import { type Cell, type Op, PEEK, type Store, type StoreRequest, type StoreResu
 import { durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
+import { isThenable } from '../util/thenable.js'
 import { knownOptions, optionalFunction } from '../util/validate.js'
 import { warnOnRejection } from '../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
+import { whenKnown } from '../util/when-known.js'
 import { type DecidedBy, Verdict } from '../verdict/verdict.js'
 import { ChargeLedger } from './charge-ledger.js'
 import { isUnavailable, LocalFallback, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
@@ -94,6 +96,7 @@ export class Limiter<Subject = string> {
   /** Told of verdicts before they are returned. */
   readonly #tell: ((subject: Subject, verdict: Verdict) => void) | undefined
   readonly #charges: ChargeLedger
+  #storeAnswersLater = false
   /** What nearly all verdicts have in common. */
   #from: DecidedBy
 
@@ -178,7 +181,7 @@ export class Limiter<Subject = string> {
   async refund(subject: Subject, verdict: Verdict): Promise<boolean> {
     const charge = this.#charges.open(verdict)
     if (!charge) return false
-    if (!this.#subjects.isCountedOn(subject, verdict.tier, charge.request.identities)) {
+    if (!(await this.#subjects.isCountedOn(subject, verdict.tier, charge.request.identities))) {
       throw new SluiceError('INVALID_KEY', `${this.#policy.where}: key: expected the key the verdict was given for`)
     }
     return this.#charges.refund(verdict)
@@ -222,9 +225,10 @@ export class Limiter<Subject = string> {
   async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
     const wait = acquireOptions(this.#policy.where, options)
     const cost = checkCost(this.#policy.where, 'cost', wait.cost)
-    const turn =
-      this.#turnByList(subject) ??
-      this.waitTurnOf(this.#subjects.resolver(subject), { ...wait, cost, waitsForStore: true })
+    const listed = this.#turnByList(subject)
+    const resolver = listed ? undefined : this.#subjects.resolver(subject)
+    const resolve = resolver instanceof Promise ? await resolver : resolver
+    const turn = listed ?? this.waitTurnOf(resolve as Resolver<Subject>, { ...wait, cost, waitsForStore: true })
     const verdict = await (this.#tell ? this.#told(subject, turn.catch(refusalOf)) : turn)
     if (verdict.delayMs > 0) {
       try {
@@ -245,7 +249,8 @@ export class Limiter<Subject = string> {
    * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
    */
   async reset(subject: Subject): Promise<void> {
-    for (const { tier, plan, identities } of this.#subjects.resolveAll(subject)) {
+    const all = this.#subjects.resolveAll(subject)
+    for (const { tier, plan, identities } of all instanceof Promise ? await all : all) {
       // Stores take requests in the order in which they come: charges from before are forgotten, later ones stay.
       this.#charges.forget(tier, identities)
       this.#from = { ...this.#from, resets: this.#charges.resets }
@@ -322,11 +327,19 @@ export class Limiter<Subject = string> {
     }
     if (plain && cost === 1 && tier === undefined && priority === undefined && !this.#subjects.namesIdentity(subject)) {
       // Key functions written for HTTP report by themselves that there is no request.
-      const key = plain.key ? plain.key(subject, undefined as never) : subject
+      const key: unknown = plain.key ? plain.key(subject, undefined as never) : subject
+      // A subject that is itself a promise was not waited for by mistake.
+      if (typeof key !== 'string' && plain.key && isThenable(key)) {
+        return Promise.resolve(key).then((late) =>
+          this.decidePlain(plain, plain.start + checkedKey(plain.where, late), op),
+        )
+      }
       return this.decidePlain(plain, plain.start + checkedKey(plain.where, key), op)
     }
     const units = checkCost(this.#policy.where, 'cost', cost)
-    return this.decideResolved(this.#subjects.resolve(subject, tier, priority), units, options, op)
+    return whenKnown(this.#subjects.resolve(subject, tier, priority), (resolved) =>
+      this.decideResolved(resolved, units, options, op),
+    )
   }
 
   /** @internal Decides where an identity is all that requests differ in: nearly every decision, so with as little as it takes. */
@@ -362,19 +375,25 @@ export class Limiter<Subject = string> {
 
   /** @internal Waits in the queues of a subject until admitted. The caller still waits for `delayMs` of a queueing limit. */
   async waitTurnOf(
-    resolve: () => Resolved<Subject>,
+    resolve: Resolver<Subject>,
     wait: WaitOptions,
     options: DecisionOptions = NO_OPTIONS,
   ): Promise<Verdict> {
-    const { plan, identities } = resolve()
+    const first = resolve()
+    const { plan, identities } = first instanceof Promise ? await first : first
     // Another process may have refunded, which a cached refusal does not show.
     const fresh: DecisionOptions = { ...options, fresh: true }
     const waiter = {
       queues: queuesOf(plan, identities),
-      decide: (cost: number, op: Op) => this.decideResolved(resolve(), cost, fresh, op),
+      decide: (cost: number, op: Op) => whenKnown(resolve(), (known) => this.decideResolved(known, cost, fresh, op)),
       refund: (verdict: Verdict) => this.#charges.refund(verdict),
     }
     return this.#queues.admission(this.#policy.where, waiter, wait)
+  }
+
+  /** @internal Whether the store has answered later than at once, as those do that processes share. */
+  get storeAnswersLater(): boolean {
+    return this.#storeAnswersLater
   }
 
   /** @internal Whether any request waits, in this process. */
@@ -398,6 +417,7 @@ export class Limiter<Subject = string> {
 
   // Apart from `#ask`: a function with a closure in it allocates room for what that sees, on every call.
   #verdictLater(request: StoreRequest, result: Promise<StoreResult>, from: DecidedBy): Promise<Verdict> {
+    this.#storeAnswersLater = true
     return result.then(
       (late) => {
         this.#fallback.hear(request, late)
@@ -413,6 +433,8 @@ export class Limiter<Subject = string> {
     throw error
   }
 }
+
+type Resolver<Subject> = () => Resolved<Subject> | Promise<Resolved<Subject>>
 
 function refusalOf(error: unknown): WaitExceeded {
   if (error instanceof WaitExceeded) return error

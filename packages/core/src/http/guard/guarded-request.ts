@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import type { HttpContext } from '../../request/context.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
+import { whenKnown } from '../../util/when-known.js'
 import { Verdict } from '../../verdict/verdict.js'
 import type { Charging } from '../charging/charging.js'
 import { releasePermits } from '../charging/permits.js'
@@ -20,7 +21,6 @@ import {
 } from './outcome.js'
 import type { GuardParts } from './parts.js'
 import { waitTurn } from './wait-turn.js'
-import { whenKnown } from './when-known.js'
 
 type Later<T> = T | Promise<T>
 
@@ -75,15 +75,23 @@ export class GuardedRequest<Request> {
 
   #decide(units: number): Later<Outcome> {
     this.#units = units
-    let verdict: Verdict | Promise<Verdict> | undefined
+    let verdict: Verdict | Promise<Verdict | undefined> | undefined
     try {
       verdict = this.#guard.decider.decide(this.#context, units)
     } catch (error) {
       return this.#handleInvalid(error)
     }
-    return verdict instanceof Promise
-      ? verdict.then((late) => this.#handleVerdict(late, late?.kind === 'decided'))
-      : this.#handleVerdict(verdict, false)
+    return verdict instanceof Promise ? this.#handleLater(verdict) : this.#handleVerdict(verdict, false)
+  }
+
+  // Apart from `#decide`: a function with a closure in it allocates room for what that sees, on every call.
+  #handleLater(verdict: Promise<Verdict | undefined>): Promise<Outcome> {
+    const { limiter } = this.#guard
+    return verdict.then(
+      // What was waited for may have been a function of the application.
+      (late) => this.#handleVerdict(late, late?.kind === 'decided' && limiter.storeAnswersLater),
+      (error) => this.#handleInvalid(error),
+    )
   }
 
   /** The request cannot be counted, for what it lacks or gets wrong: there is no verdict. */
