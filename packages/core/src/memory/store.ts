@@ -109,8 +109,8 @@ class MemoryStore implements Store {
     this.#blocks = new Blocks(new Usage(this.#usage), this.#graceMs)
   }
 
-  decide(request: StoreRequest): StoreResult {
-    const now = this.#clock()
+  /** `now`: another instant than the clock's, at which what is known of an earlier one is charged. */
+  decide(request: StoreRequest, now = this.#clock()): StoreResult {
     const { op, plan } = request
     const values = valuesOf(request)
     const tables = plan === this.#lastPlan ? this.#lastTables : this.#tablesFor(plan)
