@@ -10,6 +10,8 @@ const PARTS = {
   interleavings: npmRun('test:full', ['deep/interleavings']),
   // Random walks of memory against Redis, and of both against oracles.
   walks: npmRun('test:full', ['contract/', 'redis/differential', 'redis/leases/property']),
+  // Figures that mean nothing, of every benchmark: that each runs.
+  rehearsal: npmRun('test:full', ['tools/bench']),
   mutants: npmRun('mutate'),
   chaos: npmRun('chaos'),
   fuzz: npmRun('fuzz'),

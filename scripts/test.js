@@ -6,7 +6,7 @@ import { ensurePrograms } from './ensure-programs.js'
 import { install } from './lib/pnpm.js'
 import { requireNode, root } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
-import { npmRun, take } from './lib/steps.js'
+import { npmRun, npmRunAtOnce, take } from './lib/steps.js'
 
 const preparations = [
   { name: 'Node version', action: () => requireNode() },
@@ -15,12 +15,8 @@ const preparations = [
 ]
 
 const checks = [
-  npmRun('check:generated'),
-  npmRun('check:lint'),
-  npmRun('check:types'),
-  npmRun('check:unused'),
-  npmRun('build'),
-  npmRun('check:api'),
+  npmRunAtOnce([['check:generated'], ['check:lint'], ['build']]),
+  npmRunAtOnce([['check:types'], ['check:unused'], ['check:api']]),
   npmRun('test:source'),
   npmRun('test:built'),
   npmRun('check:packages'),

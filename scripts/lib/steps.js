@@ -5,11 +5,33 @@ import { CommandFailed, run } from './run.js'
 /**
  * @param {string} script a script of the root package.json
  * @param {string[]} [args]
+ * @param {{ quiet?: boolean }} [options]
  * @returns {Step}
  */
-export const npmRun = (script, args = []) => ({
+export const npmRun = (script, args = [], options = {}) => ({
   name: `npm run ${[script, ...args].join(' ')}`,
-  action: () => run('npm', ['run', '--silent', script, ...(args.length > 0 ? ['--', ...args] : [])]),
+  action: () => run('npm', ['run', '--silent', script, ...(args.length > 0 ? ['--', ...args] : [])], options),
+})
+
+/**
+ * Scripts that need nothing of one another, run at the same time. What each prints is shown when it is done.
+ *
+ * @param {[script: string, ...args: string[]][]} scripts
+ * @returns {Step}
+ */
+export const npmRunAtOnce = (scripts) => ({
+  name: scripts.map((words) => `npm run ${words.join(' ')}`).join(', '),
+  async action() {
+    const running = scripts.map(async ([script, ...args]) => {
+      const startedMs = Date.now()
+      const output = await npmRun(script, args, { quiet: true }).action()
+      console.log(`\n── npm run ${script}: ok (${secondsSince(startedMs)} s)\n${String(output).trim()}`)
+    })
+    // The others are let finish: what else is wrong is worth knowing, and nothing may go on after this.
+    const results = await Promise.allSettled(running)
+    const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
+    if (failures.length > 0) throw new CommandFailed(failures.map(({ message }) => message).join('\n\n'), 1)
+  },
 })
 
 /**

@@ -6,9 +6,6 @@ import { type RedisServer, startRedis } from '../../support/redis-server.js'
 import { type BlocksOptions, BlocksWorld } from './support/blocks-world.js'
 import { explore } from './support/explore.js'
 
-// All of it is computing, which on a busy machine takes its time.
-vi.setConfig({ testTimeout: 300_000 })
-
 let redis: RedisServer
 let client: Owned<Redis>
 beforeAll(async () => {

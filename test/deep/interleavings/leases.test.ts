@@ -4,9 +4,6 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { explore } from './support/explore.js'
 import { type LeasesOptions, LeasesWorld } from './support/leases-world.js'
 
-// All of it is computing, which on a busy machine takes its time.
-vi.setConfig({ testTimeout: 300_000 })
-
 // Leases that are over are looked for by a timer, which fires when a schedule says so.
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })

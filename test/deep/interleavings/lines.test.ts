@@ -3,9 +3,6 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { explore } from './support/explore.js'
 import { type WaitersOptions, WaitersWorld } from './support/lines-world.js'
 
-// All of it is computing, which on a busy machine takes its time.
-vi.setConfig({ testTimeout: 300_000 })
-
 // The explorer itself waits for the ends of turns.
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })

@@ -1,9 +1,6 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { explore } from './support/explore.js'
 import { type PermitsOptions, PermitsWorld } from './support/permits-world.js'
-
-// All of it is computing, which on a busy machine takes its time.
-vi.setConfig({ testTimeout: 300_000 })
 
 const explorePermits = (options: PermitsOptions) => explore(() => new PermitsWorld(options))
 

@@ -1,14 +1,11 @@
 import { memoryStore, redisStore, type Store } from '@sluice/core'
 import type { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Owned, singleClients } from '../../support/clients.js'
 import { RELEASE } from '../../support/inside.js'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
 import { explore } from './support/explore.js'
 import { type Holder, type PlacesOptions, PlacesWorld } from './support/places-world.js'
-
-// All of it is computing, which on a busy machine takes its time.
-vi.setConfig({ testTimeout: 300_000 })
 
 const once: Holder = { deeds: ['release'] }
 const renewing: Holder = { deeds: ['renew', 'release'] }

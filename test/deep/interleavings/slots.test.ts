@@ -11,16 +11,13 @@ import {
   slidingWindow,
 } from '@sluice/core'
 import type { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Owned, singleClients } from '../../support/clients.js'
 import { byEffort } from '../../support/effort.js'
 import { CONSUME, decideAcrossSlots, PEEK, REFUND } from '../../support/inside.js'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
 import { explore } from './support/explore.js'
 import { type Request, type SlotsOptions, SlotsWorld } from './support/slots-world.js'
-
-// All of it is computing, which on a busy machine takes its time.
-vi.setConfig({ testTimeout: 300_000 })
 
 const WINDOW_MS = 1000
 /** After so long nothing is left of what was charged, in segments and places neither. */

@@ -77,7 +77,8 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     }
     await everywhere(limiter)
     expect(store.state).toBe('available')
-    expect(told.at(-1)).toBe(`available 127.0.0.1:${hung.port}`)
+    // On a busy machine another master may have missed its deadlines too, and be back after it.
+    expect(told).toContain(`available 127.0.0.1:${hung.port}`)
   })
 
   test('a policy that needs a master which is away charges the others nothing, and does not wait', async () => {
