@@ -65,6 +65,7 @@ export function scriptsOf(read, optimised = optimise) {
     const sections = {
       several: false,
       settle: false,
+      bans: false,
       together: TOGETHER.includes(kind),
       ...Object.fromEntries(Object.keys(numbers).map((name) => [kindName(name), kindName(name) === kind])),
     }
@@ -78,5 +79,6 @@ export function scriptsOf(read, optimised = optimise) {
     decide: optimised(withSections(decide, { settle: true, together: true })),
     ...Object.fromEntries(uniform),
     probe: bundle('probe', read),
+    strike: bundle('strike', read),
   }
 }

@@ -14,21 +14,24 @@ import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
 import { knownOptions } from '../util/validate.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
-import { type DecidedBy, Verdict } from '../verdict/verdict.js'
+import { type BanReport, type DecidedBy, Verdict } from '../verdict/verdict.js'
 import { ChargeLedger } from './charge-ledger.js'
+import { BanKeeper } from './bans.js'
 import { isUnavailable, LocalFallback, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
 import {
   type BlockOptions,
   type CostOptions,
   checkCostOptions,
+  checkReason,
   type DecisionOptions,
   type LimiterOptions,
   NO_OPTIONS,
+  type StrikeOptions,
 } from './options.js'
 import { adviseOnSetUp } from './set-up-advice.js'
 import { type AcquireOptions, acquireOptions, type WaitOptions, WaitQueues } from './wait-queue.js'
 
-export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions } from './options.js'
+export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions, StrikeOptions } from './options.js'
 
 /**
  * A limiter: one policy on one store.
@@ -66,6 +69,8 @@ export class Limiter<Subject = string> {
   readonly #fallback: LocalFallback
   readonly #queues = new WaitQueues()
   readonly #charges: ChargeLedger
+  /** Undefined where the policy bans nobody. */
+  readonly #bans: BanKeeper<Subject> | undefined
   /** What nearly all verdicts have in common. */
   #from: DecidedBy
 
@@ -81,6 +86,7 @@ export class Limiter<Subject = string> {
     this.#store = store
     this.#fallback = new LocalFallback(policy.where, store, unavailable)
     this.#charges = new ChargeLedger(policy.where, policy.name, () => this.#queues.wake())
+    this.#bans = policy.ban && new BanKeeper(subjects, store, this.#fallback)
     this.#from = {
       charges: this.#charges,
       kind: 'decided',
@@ -192,7 +198,8 @@ export class Limiter<Subject = string> {
   /**
    * Forgets what was charged on an identity, in every tier if it is given as text or by its kind. Blocks stay. Charges
    * from before are not refunded any more by `refund`, `settle` or `count` of this limiter; other limiters and other
-   * processes do not know of the reset, and may still refund theirs.
+   * processes do not know of the reset, and may still refund theirs. Strikes are forgotten with the charges; a ban that holds,
+   * and its rung, stay.
    *
    * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
    */
@@ -217,24 +224,49 @@ export class Limiter<Subject = string> {
    */
   async block(identity: KeyValue | IdentityByKind, options: BlockOptions): Promise<void> {
     knownOptions(`${this.#policy.where}: block`, options, ['for', 'reason'])
-    const { reason = '' } = options
-    if (typeof reason !== 'string' || reason.length > 200) {
-      invalidPolicy(this.#policy.where, 'reason', 'up to 200 characters', reason)
-    }
+    const reason = checkReason(this.#policy.where, options.reason === undefined ? '' : options.reason)
     const forMs = durationMs(this.#policy.where, 'for', options.for)
     const texts = this.#subjects.toBlock(identity)
     await Promise.all(texts.map((text) => this.#store.block(this.#policy.name, text, forMs, reason)))
   }
 
   /**
-   * Ends a block before its time.
+   * Ends a block or ban before its time, also one by another policy where bans are of the store. Forgets the strikes and
+   * the rung, so the next ban is of the first rung.
    *
    * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
    */
   async unblock(identity: KeyValue | IdentityByKind): Promise<void> {
     const texts = this.#subjects.toBlock(identity)
-    await Promise.all(texts.map((text) => this.#store.unblock(this.#policy.name, text)))
+    await Promise.all([
+      ...texts.map((text) => this.#store.unblock(this.#policy.name, text)),
+      ...texts.map((text) => this.#bans?.end(text)),
+    ])
     this.#queues.wake()
+  }
+
+  /**
+   * Strikes an identity for what no limit sees, such as a request for a path that only probes ask for. With the strike
+   * that is the last but none, its ban starts. While it is banned or blocked, strikes do not count. During an outage of
+   * the store strikes stay in this process.
+   *
+   * @param identity of the kind that the policy bans, such as `{ ip: '192.0.2.7' }`; or its text, where it counts one kind only
+   * @returns the ban that holds now, or undefined. Also undefined for an identity that is never banned, such as a private address
+   * @throws SluiceError `INVALID_POLICY` where the policy has no `ban`, `INVALID_KEY` for another kind
+   */
+  async strike(identity: KeyValue | IdentityByKind, options: StrikeOptions = {}): Promise<BanReport | undefined> {
+    if (!this.#bans) throw new SluiceError('INVALID_POLICY', `${this.#policy.where}: strike: expected a policy with ban`)
+    return this.#bans.strike(identity, options)
+  }
+
+  /** @internal Strikes for a refusal that is final. Resolves to the verdict: the same, or that of the ban that holds now. */
+  async strikeRefusal(verdict: Verdict): Promise<Verdict> {
+    return this.#bans ? this.#bans.strikeRefusal(verdict) : verdict
+  }
+
+  /** @internal Strikes for the outcome of a request that was admitted. */
+  async strikeOutcome(verdict: Verdict): Promise<void> {
+    await this.#bans?.strikeOutcome(verdict)
   }
 
   #decide(subject: Subject, options: CostOptions, op: Op | undefined): Verdict | Promise<Verdict> {
@@ -255,7 +287,14 @@ export class Limiter<Subject = string> {
     identity: string,
     op: Op = consume,
     fresh = false,
+    strikes = true,
   ): Verdict | Promise<Verdict> {
+    if (plan.ban && strikes && op !== PEEK) {
+      const strike = this.#bans?.strikeOf(undefined, plan.ban, [identity])
+      if (strike !== undefined) {
+        return this.#ask({ op, plan, identities: [identity], costs: plan.ones, permitId: '', fresh, strike }, this.#from)
+      }
+    }
     return this.#ask({ op, plan, identities: [identity], costs: plan.ones, permitId: '', fresh }, this.#from)
   }
 
@@ -276,7 +315,12 @@ export class Limiter<Subject = string> {
       permitId: plan.hasPermits ? `${holder}.${(permits++).toString(36)}` : '',
       fresh: options.fresh === true,
     }
-    const request = kept ? { ...charge, needs: needsOf(costs, kept) } : charge
+    const needing = kept ? { ...charge, needs: needsOf(costs, kept) } : charge
+    const strike =
+      plan.ban && options.strikes !== false && charge.op !== PEEK
+        ? this.#bans?.strikeOf(policy.tier, plan.ban, identities)
+        : undefined
+    const request = strike === undefined ? needing : { ...needing, strike }
     return this.#ask(request, { ...this.#from, cost, tier: policy.tier, priority, kept })
   }
 
@@ -287,8 +331,8 @@ export class Limiter<Subject = string> {
     options: DecisionOptions = NO_OPTIONS,
   ): Promise<Verdict> {
     const { plan, identities } = resolve()
-    // Another process may have refunded, which a cached refusal does not show.
-    const fresh: DecisionOptions = { ...options, fresh: true }
+    // Another process may have refunded, which a cached refusal does not show. What waits is not refused yet.
+    const fresh: DecisionOptions = { ...options, fresh: true, strikes: false }
     const waiter = {
       queues: queuesOf(plan, identities),
       decide: (cost: number, op: Op) => this.decideResolved(resolve(), cost, fresh, op),

@@ -1,6 +1,7 @@
 import type { PolicyOptions } from '../policy/policy.js'
 import type { Store } from '../store/store.js'
 import type { Duration } from '../util/duration.js'
+import { invalidPolicy } from '../util/errors.js'
 import { knownOptions } from '../util/validate.js'
 import type { LimiterWarningsOption } from '../util/warnings.js'
 import type { UnavailableOptions } from './fallback.js'
@@ -27,6 +28,8 @@ export interface CostOptions {
 export interface DecisionOptions extends Omit<CostOptions, 'cost'> {
   /** Whether the store itself has to decide: a cached refusal does not do. @default false */
   readonly fresh?: boolean
+  /** Whether a refusal is a strike, where the policy bans: not while it may still be admitted in the end. @default true */
+  readonly strikes?: boolean
 }
 
 export interface BlockOptions {
@@ -34,6 +37,18 @@ export interface BlockOptions {
   readonly for: Duration
   /** Shown in verdicts of blocked requests; up to 200 characters. @default '' */
   readonly reason?: string
+}
+
+/**
+ * The reason of a block or a strike. Stores put a character of control before what they keep of a ban, so no reason begins
+ * with one.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function checkReason(where: string, reason: unknown): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what is looked for
+  if (typeof reason === 'string' && reason.length <= 200 && !/^[\0-\x1f]/.test(reason)) return reason
+  return invalidPolicy(where, 'reason', 'up to 200 characters, the first of them no control character', reason)
 }
 
 export const NO_OPTIONS: DecisionOptions = Object.freeze({})
@@ -52,3 +67,12 @@ function isCostOptions(options: unknown): boolean {
   }
   return !Array.isArray(options)
 }
+
+export interface StrikeOptions {
+  /** How many strikes it counts for: 1 to 1,000,000. @default 1 */
+  readonly weight?: number
+  /** Told in the verdicts of the ban that it starts, if it does; up to 200 characters. @default '' */
+  readonly reason?: string
+}
+
+export const MOST_WEIGHT = 1_000_000

@@ -65,11 +65,13 @@ export class Batches {
   readonly #options: BatchOptions
   /** The kinds of cells that decisions have had so far. */
   readonly kinds = new Set<Kind>()
-  readonly #texts = new WeakMap<Plan, PlanText>()
+  #texts = new WeakMap<Plan, PlanText>()
+  /** Whether bans of every policy are looked for. */
+  #heeds = false
   readonly #textOf = (plan: Plan): PlanText => {
     let text = this.#texts.get(plan)
     if (!text) {
-      text = planText(plan)
+      text = planText(plan, this.#options.marker, this.#heeds)
       this.#texts.set(plan, text)
       for (const cell of plan.cells) this.kinds.add(kindOf(cell))
     }
@@ -94,6 +96,13 @@ export class Batches {
     this.#connection = connection
     this.#options = options
     if (connection.isCluster && options.undeclaredKeys) this.#crossSlots = new CrossSlots(connection, options.timeoutMs)
+  }
+
+  /** From now on decisions bring the block keys of every policy, where they bring block keys. */
+  heedBansOfEveryPolicy(): void {
+    if (this.#heeds) return
+    this.#heeds = true
+    this.#texts = new WeakMap()
   }
 
   /** Whether keys of these slots can be decided together: on one master, by one script. Not of refunds and releases. */
@@ -210,7 +219,7 @@ export class Batches {
       if (group.some(({ request }) => request.op >= REFUND)) parts |= SETTLES
     }
     const keys = batch.node === undefined ? 'declared' : 'undeclared'
-    const encoded = () => encode(groups, this.#textOf, prefix, clock?.(), marker, keys)
+    const encoded = () => encode(groups, this.#textOf, prefix, clock?.(), marker, keys, parts)
     const { node, slot } = batch
     const how = { node, pulse: this.#pulseOf(node ?? this.#connection.nodeOf(slot)), onSent: () => this.#sent(batch) }
     run(this.#connection, withinMs, decideScriptFor(parts), encoded, how).then(

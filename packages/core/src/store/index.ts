@@ -6,10 +6,12 @@
 export { CELL_KINDS } from './cell-kinds.js'
 export { type Identity, identityIn, isKind, LONGEST_KIND, LONGEST_VALUE, startOf, valueStart } from './identity.js'
 export {
+  type BanTerms,
   type BlockReport,
   type Cell,
   CHARGE,
   CONSUME,
+  EVERY_POLICY,
   isImpossible,
   type KernelName,
   type LeaseTerms,
@@ -26,4 +28,6 @@ export {
   type Store,
   type StoreRequest,
   type StoreResult,
+  type Strike,
+  type StrikeResult,
 } from './store.js'

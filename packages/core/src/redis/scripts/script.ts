@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Cell } from '../../store/store.js'
+import type { Cell, Plan } from '../../store/store.js'
 import { DECIDE_PIECES, KINDS, type LuaScript, type Section, UNIFORM_SCRIPTS } from './scripts.generated.js'
 
 /** Which of the kinds of cells that decide.lua knows. */
@@ -23,12 +23,17 @@ const SHARED = 1 << (KINDS.length + 1)
 /** Where something is given back or renewed. */
 export const SETTLES = 1 << (KINDS.length + 2)
 
+/** Where a plan has a ban. */
+export const BANS = 1 << (KINDS.length + 3)
+
 const bitsOf = (sections: readonly Section[]) =>
-  sections.reduce((bits, section) => bits | (section === 'several' ? SEVERAL : bitOf(section)), 0)
+  sections.reduce((bits, section) => bits | (SECTIONS[section] ?? bitOf(section as Kind)), 0)
+
+const SECTIONS: Partial<Record<Section, number>> = { several: SEVERAL, bans: BANS }
 
 /** What a plan needs of decide.lua, as a sum of bits; of a batch they are put together. */
-export function partsFor(cells: readonly Cell[]): number {
-  let parts = cells.length > 1 ? SEVERAL : 0
+export function partsFor({ cells, ban }: Plan): number {
+  let parts = (cells.length > 1 ? SEVERAL : 0) | (ban ? BANS : 0)
   for (const cell of cells) {
     parts |= bitOf(kindOf(cell))
     if (cell.kernel === 'log' && cell.limits.length > 1) parts |= SHARED

@@ -17,6 +17,7 @@ export const TOGETHER_KINDS = ['bucket', 'log', 'counter'] as const
 // Added to the op of decisions: see decide.lua.
 export const RESERVING = 8
 export const TOGETHER = 16
+export const STRIKING = 32
 
 // The first byte of what a decision says: see decide.lua.
 export const REFUSED = 0
@@ -30,7 +31,7 @@ export const EQUALS = 8
 ;({ CONSUME: 0, PEEK: 1, CHARGE: 2, REFUND: 3, RELEASE: 4 }) satisfies Partial<typeof import('../../store/store.js')>
 
 /** A part of decide.lua that some batches do not need. */
-export type Section = 'bucket' | 'concurrency' | 'counter' | 'log' | 'segments' | 'several'
+export type Section = 'bans' | 'bucket' | 'concurrency' | 'counter' | 'log' | 'segments' | 'several'
 
 /** decide.lua in the order of its lines. A piece is left out where one of the sections that it stands in is not needed. */
 export const DECIDE_PIECES: readonly { readonly sections: readonly Section[]; readonly source: string }[] = [
@@ -55,6 +56,8 @@ local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {
 local room = {}
 ` },
   { sections: ['several'], source: `local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+` },
+  { sections: ['bans'], source: `local begun
 ` },
   { sections: ['bucket'], source: `do
  local limit, windowMs, capacity, stepMs
@@ -1596,11 +1599,22 @@ for _ = 1, ARGV[3] + 0 do
    takesPlaces = true
   end
  end
- local runs = ARGV[a] + 0
+` },
+  { sections: ['bans'], source: ` local terms = ARGV[a] + 0
+ local ban = a + 1
+ a = ban + terms
+` },
+  { sections: [], source: ` local runs = ARGV[a] + 0
  a = a + 1
  for __2 = 1, runs do
   local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
-  local equals = 1
+` },
+  { sections: ['bans'], source: `  local isStriking = op >= 32
+  if isStriking then
+   op = op - 32
+  end
+` },
+  { sections: [], source: `  local equals = 1
   if op >= 16 then
    op, equals, decisions = op - 16, decisions, 1
   end
@@ -1622,7 +1636,14 @@ for _ = 1, ARGV[3] + 0 do
     lease = ARGV[a]
     a = a + 1
    end
-   local ends, reason
+` },
+  { sections: ['bans'], source: `   local jitter, base
+   if isStriking then
+    jitter = ARGV[a] + 0
+    a = a + 1
+   end
+` },
+  { sections: [], source: `   local ends, reason
    elsewhere = false
    if anyBlocked and op <= 2 then
     for b = block, block + identities - 1 do
@@ -1639,7 +1660,16 @@ for _ = 1, ARGV[3] + 0 do
      ends = ends and tonumber(ends) > now and ends
     end
    end
-   if op >= 3 then
+` },
+  { sections: ['bans'], source: `   if terms > 0 and (begun or isStriking) then
+    local key = KEYS[cell + (ARGV[ban] + 0)]
+    base = sub(key, 1, #key - (ARGV[ban + 1] + 0)) .. ARGV[ban + 2]
+    if begun and op <= 2 and not ends and begun[base] then
+     ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+    end
+   end
+` },
+  { sections: [], source: `   if op >= 3 then
     local chargedAt = 0
     if op == 3 then
      chargedAt = ARGV[a] + 0
@@ -1729,7 +1759,130 @@ for _ = 1, ARGV[3] + 0 do
      end
      pieces = pieces + 1
     else
-     local charged = op ~= 1 and (allowed or op == 2 and possible)
+` },
+  { sections: ['bans'], source: `     local banEnds, banReason = 0, ''
+     if isStriking and not allowed and possible then
+      local marker, p, to = ARGV[ban + 3], ban + 4, ban + terms - 1
+      local after, withinMs, forgetAfterMs = ARGV[p] + 0, ARGV[p + 1] + 0, ARGV[p + 2] + 0
+      local key = base .. 'strikes'
+      local stored = tryCall('GET', key)
+      local rung, since, strikes = 0, now, ''
+      if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
+       rung, since = unpackBytes('>BI6', stored)
+       strikes = sub(stored, 8)
+      else
+       if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+        if not string.match(stored.err, 'non local key') then
+         error(stored.err)
+        end
+        elsewhere = true
+       end
+      end
+      local last_2
+      if strikes == '' then
+       last_2 = now
+      else
+       last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+      end
+      local at
+      if last_2 > now and last_2 <= now + withinMs then
+       at = last_2
+      else
+       at = now
+      end
+      if last_2 > at then
+       local kept = ''
+       for i = 1, #strikes, 8 do
+        local since_2, weight = unpackBytes('>I6I2', strikes, i)
+        kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
+       end
+       strikes = kept
+      end
+      if at - since >= forgetAfterMs then
+       rung = 0
+      else
+       rung = rung
+      end
+      local live, count
+      local from, units = 1, 0
+      for i = 1, #strikes, 8 do
+       local since_2, weight = unpackBytes('>I6I2', strikes, i)
+       if at - since_2 >= withinMs then
+        from = i + 8
+       else
+        units = units + weight
+       end
+      end
+      live, count = sub(strikes, from), units
+      count = count + 1
+      local ends_2, reason_2 = 0, ''
+      if count < after then
+       if rung > 0 then
+        since = at > since and at or since
+       else
+        since = at
+       end
+       local strikes_2 = live .. packBytes('>I6I2', at, 1)
+       local strikes_end_result
+       local ends_3 = 0
+       if strikes_2 ~= '' then
+        local strikes_last_result
+        if strikes_2 == '' then
+         strikes_last_result = 0
+        else
+         strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+        end
+        ends_3 = strikes_last_result + withinMs
+       end
+       if rung > 0 then
+        ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
+       end
+       strikes_end_result = ends_3
+       local life = strikes_end_result - now
+       if life > 0 then
+        call('SET', key, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
+       else
+        call('DEL', key)
+       end
+      else
+       rung = rung + 1 < to - p - 2 and rung + 1 or to - p - 2
+       local life = ARGV[p + 2 + rung] + 0 + jitter
+       ends_2 = now + life
+       reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
+       local strikes_end_result
+       local ends_3 = 0
+       if '' ~= '' then
+        local strikes_last_result
+        if '' == '' then
+         strikes_last_result = 0
+        else
+         strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+        end
+        ends_3 = strikes_last_result + withinMs
+       end
+       if rung > 0 then
+        ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+       end
+       strikes_end_result = ends_3
+       local life_2 = strikes_end_result - now
+       if life_2 > 0 then
+        call('SET', key, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+       else
+        call('DEL', key)
+       end
+       call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+       if marker ~= '' and call('PTTL', marker) <= life + slack then
+        call('SET', marker, '1', 'PX', life + slack)
+       end
+      end
+      banEnds, banReason = ends_2, reason_2
+      if banEnds > 0 then
+       begun = begun or {}
+       begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+      end
+     end
+` },
+  { sections: [], source: `     local charged = op ~= 1 and (allowed or op == 2 and possible)
      for c = 1, cells do
       local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
       cost = cost * admitted
@@ -1747,11 +1900,29 @@ for _ = 1, ARGV[3] + 0 do
        heal[kind](key)
       end
       local outcome = allowed and 1 or 0
-      for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-       report[kind](key, needs[c], outcome_2)
+` },
+  { sections: ['bans'], source: `      if banEnds == 0 then
+` },
+  { sections: [], source: `       for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+        report[kind](key, needs[c], outcome_2)
+       end
+` },
+  { sections: ['bans'], source: `      end
+` },
+  { sections: [], source: `     end
+` },
+  { sections: ['bans'], source: `     if banEnds > 0 then
+      local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+      if pieces == 0 then
+       reply = reply .. piece
+      else
+       more = more or {}
+       more[pieces] = piece
       end
+      pieces = pieces + 1
      end
-    end
+` },
+  { sections: [], source: `    end
    end
    block = block + identities
    cell = cell + cells
@@ -4686,6 +4857,126 @@ export const probeScript: LuaScript = {
   name: 'probe',
   sha1: 'bcddce2aa234d84a76e27e04454aa0142516aff5',
   source: `for _, command in ipairs(ARGV) do redis.call(unpack(cjson.decode(command))) end
+`,
+}
+
+export const strikeScript: LuaScript = {
+  name: 'strike',
+  sha1: '6ea5d0a738910b5e2887a383909887b42c1ffa0d',
+  source: `local ARGV, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor, max, min = redis.call, math.floor, math.max, math.min
+local packBytes, unpackBytes = struct.pack, struct.unpack
+local sub, format = string.sub, string.format
+local function number(i)
+return ARGV[i] + 0
+end
+local function requireRead(value)
+if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then error(value.err) end
+end
+local now, slack
+if ARGV[1] ~= '' then
+now, slack = number(1), 3600000
+else
+local time = call('TIME')
+now, slack = time[1] * 1000 + floor(time[2] / 1000), 0
+end
+local function clock_instant(at, now, horizonMs)
+if at > now and at <= now + horizonMs then return at end
+return now
+end
+local function clock_isAhead(at, now, horizonMs)
+return at > now + horizonMs
+end
+local function strikes_last(strikes, now)
+if strikes == '' then return now end
+return (unpackBytes('>I6', strikes, #strikes - 7))
+end
+local function strikes_until(strikes, at)
+local kept = ''
+for i = 1, #strikes, 8 do
+local since, weight = unpackBytes('>I6I2', strikes, i)
+kept = kept .. packBytes('>I6I2', min(since, at), weight)
+end
+return kept
+end
+local function strikes_live(strikes, at, withinMs)
+local from, units = 1, 0
+for i = 1, #strikes, 8 do
+local since, weight = unpackBytes('>I6I2', strikes, i)
+if at - since >= withinMs then from = i + 8 else units = units + weight end
+end
+return sub(strikes, from), units
+end
+local function strikes_rung(rung, since, at, forgetAfterMs)
+if at - since >= forgetAfterMs then return 0 end
+return rung
+end
+local function strikes_end(rung, since, strikes, withinMs, forgetAfterMs)
+local ends = 0
+if strikes ~= '' then ends = strikes_last(strikes, 0) + withinMs end
+if rung > 0 then ends = max(ends, since + forgetAfterMs) end
+return ends
+end
+local function strikes_write(key, rung, since, strikes, withinMs, forgetAfterMs)
+local life = strikes_end(rung, since, strikes, withinMs, forgetAfterMs) - now
+if life > 0 then
+call('SET', key, packBytes('>BI6', rung, since) .. strikes, 'PX', life + slack)
+else
+call('DEL', key)
+end
+end
+local function strikes_strike(base, marker, weight, jitter, note, p, to)
+local after, withinMs, forgetAfterMs = number(p), number(p + 1), number(p + 2)
+local key = base .. 'strikes'
+local stored = tryCall('GET', key)
+local rung, since, strikes = 0, now, ''
+if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
+rung, since = unpackBytes('>BI6', stored)
+strikes = sub(stored, 8)
+else
+requireRead(stored)
+end
+local last = strikes_last(strikes, now)
+local at = clock_instant(last, now, withinMs)
+if last > at then strikes = strikes_until(strikes, at) end
+rung = strikes_rung(rung, since, at, forgetAfterMs)
+local live, count = strikes_live(strikes, at, withinMs)
+count = count + weight
+local ends, reason = 0, ''
+if count < after then
+if rung > 0 then since = max(at, since) else since = at end
+strikes_write(key, rung, since, live .. packBytes('>I6I2', at, weight), withinMs, forgetAfterMs)
+else
+rung = min(rung + 1, to - p - 2)
+local life = number(p + 2 + rung) + jitter
+ends = now + life
+reason = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. note
+strikes_write(key, rung, ends, '', withinMs, forgetAfterMs)
+call('SET', base .. 'block', format('%.0f', ends) .. ' ' .. reason, 'PX', life + slack)
+if marker ~= '' and call('PTTL', marker) <= life + slack then call('SET', marker, '1', 'PX', life + slack) end
+end
+return ends, reason
+end
+local weight, ends, reason = number(2), 0, ''
+local block = tryCall('GET', KEYS[2])
+requireRead(block)
+if type(block) == 'string' then
+local last, said = string.match(block, '^(%d+) (.*)$')
+if last and tonumber(last) > now then ends, reason = tonumber(last), said end
+end
+if weight == 0 then
+local stored = tryCall('GET', KEYS[1])
+requireRead(stored)
+if type(stored) == 'string' and #stored >= 7 then
+local rung, since = unpackBytes('>BI6', stored)
+strikes_write(KEYS[1], rung, since, '', number(6), number(7))
+end
+elseif ends == 0 then
+local base = sub(KEYS[1], 1, #KEYS[1] - #'strikes')
+ends, reason = strikes_strike(base, KEYS[3] or '', weight, number(3), ARGV[4], 5, #ARGV)
+end
+return { format('%.0f', now), format('%.0f', ends), reason }
 `,
 }
 
