@@ -1,6 +1,8 @@
-import { adapterContract } from './adapters.contract.js'
+import { adapterContract } from '@sluice/testing'
+import { describe, test } from 'vitest'
 import { FRAMEWORKS } from './support/frameworks.js'
 import { nodeApp } from './support/node-http.js'
 
-for (const [name, factory] of Object.entries(FRAMEWORKS)) adapterContract(name, factory)
-adapterContract('node:http', nodeApp)
+for (const [name, make] of Object.entries({ ...FRAMEWORKS, 'node:http': nodeApp })) {
+  adapterContract({ name, make, describe, test })
+}

@@ -1,12 +1,12 @@
 import { createServer } from 'node:http'
 import { rateLimit } from '@sluice/express'
 import type { Express, NextFunction, Request, Response } from 'express'
-import type { AppFactory, AppSpec, BuiltApp } from './app.js'
+import type { AppFactory, AppSpec } from './app.js'
 
 /** Express 4 and 5 differ in how they are imported and in nothing that is used here. */
 export const expressApp =
   (express: () => Express): AppFactory =>
-  async ({ global = [], routes = {}, presetHeaders = {}, trustProxy = false }: AppSpec): Promise<BuiltApp> => {
+  async ({ global = [], routes = {}, presetHeaders = {}, trustProxy = false }: AppSpec): ReturnType<AppFactory> => {
     const ran: string[] = []
     const errors: unknown[] = []
     const verdicts: unknown[] = []

@@ -88,7 +88,7 @@ const CAUSES: readonly (Cause & { readonly pattern: RegExp })[] = [
   },
   {
     pattern: /SELF_SIGNED|UNABLE_TO_(VERIFY|GET)|self.signed|unable to (verify|get)/i,
-    what: 'its TLS certificate is signed by nobody whom this machine trusts',
+    what: 'its TLS certificate is not signed by an authority that this machine trusts',
     advice: 'Pass the certificate authority of your Redis: --cacert ca.pem, or NODE_EXTRA_CA_CERTS',
   },
   {
@@ -136,7 +136,7 @@ const CAUSES: readonly (Cause & { readonly pattern: RegExp })[] = [
   },
 ]
 
-/** The cause that an error tells; of an unknown one what it says, up to the first quote, since keys or names may follow. */
+/** The cause of an error; of an unknown error its text up to the first quote, since keys or names may follow. */
 export function causeOf(error: unknown): Cause {
   const { message = '', code = '' } = (error ?? {}) as { message?: string; code?: string }
   const text = `${code} ${message}`

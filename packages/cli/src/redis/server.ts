@@ -144,7 +144,7 @@ function clientFor({ host, port, path, tls }: Target): Redis {
 
 /** Resolves to whether the password was needless. */
 async function open(client: Redis, { username, password, db }: Target, deadline: Deadline): Promise<boolean> {
-  // What the connection fails of is told by this event, and by `connect` only that it failed.
+  // This event has the cause; `connect` rejects without it.
   let cause: unknown
   client.on('error', (error) => {
     cause ??= error
@@ -177,7 +177,7 @@ async function logIn(
 }
 
 /**
- * What TLS fails of is not always told: a server without TLS waits for the rest of what it takes for a command, and one that
+ * A failed TLS handshake does not always have a cause: a server without TLS reads it as the start of a command, and one that
  * misses a certificate closes the connection after the handshake.
  */
 function handshakeOf(error: unknown, { tls }: Target): unknown {

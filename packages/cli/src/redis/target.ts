@@ -62,7 +62,7 @@ function urlOf(source: string, text: string): URL {
     const url = new URL(text.trim())
     if (['redis:', 'rediss:', 'unix:'].includes(url.protocol)) return url
   } catch {
-    // Said below: the error of `new URL` repeats the text.
+    // Reported below: the error of `new URL` repeats the text.
   }
   throw new UsageError(
     `${source}: expected a URL such as redis://user:password@host:6379/0 (rediss:// for TLS, unix:///path for a socket); ` +

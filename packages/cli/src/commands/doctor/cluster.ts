@@ -1,7 +1,7 @@
 import { NotPermitted, Unreachable } from '../../redis/redis-failure.js'
 import { fieldsOf, Server } from '../../redis/server.js'
 import { nodeName } from '../../redis/target.js'
-import { error, type Finding, ok, type Said, warning } from './finding.js'
+import { type CheckResult, error, type Finding, ok, warning } from './finding.js'
 import type { Surroundings, Topology } from './topology.js'
 import { counted, grouped } from './words.js'
 
@@ -16,15 +16,15 @@ interface Master {
 
 /** The masters of a cluster, reached from one of its nodes, and whether together they serve every slot. */
 export async function clusterOf(entry: Server, { deadline }: Surroundings): Promise<Topology> {
-  const said: Said[] = []
+  const results: CheckResult[] = []
   let masters: readonly Master[] = []
   try {
     const ranges = (await entry.call('CLUSTER', 'SLOTS')) as [number, number, ...[string, number][]][]
     masters = mastersIn(ranges, entry)
-    said.push(...(await ofSlots(ranges, masters, entry)))
+    results.push(...(await ofSlots(ranges, masters, entry)))
   } catch (failure) {
     if (!(failure instanceof NotPermitted)) throw failure
-    said.push(
+    results.push(
       error(
         'CLUSTER SLOTS is not permitted, by which clients find the masters.',
         `Grant it: ACL SETUSER ${entry.user} +cluster|slots +cluster|info`,
@@ -32,7 +32,7 @@ export async function clusterOf(entry: Server, { deadline }: Surroundings): Prom
     )
   }
   const { servers, findings } = await connectAll(masters, entry, deadline)
-  const all: Finding[] = [...said.map((each) => ({ check: 'cluster', ...each })), ...findings]
+  const all: Finding[] = [...results.map((each) => ({ check: 'cluster', ...each })), ...findings]
   return { kind: 'Cluster', servers, findings: all }
 }
 
@@ -40,9 +40,9 @@ function mastersIn(ranges: readonly [number, number, ...[string, number][]][], e
   const masters = new Map<string, Master>()
   for (const [, , master, ...replicas] of ranges) {
     if (!master) continue
-    const [told, port] = master
-    // A node that does not know its own address leaves it to whoever reached it.
-    const host = told === '' || told === '?' || told === null ? entry.target.host : told
+    const [announced, port] = master
+    // A node that does not know its own address is reached at the address of the entry.
+    const host = announced === '' || announced === '?' || announced === null ? entry.target.host : announced
     masters.set(nodeName(host, port), { host, port, replicas: replicas.length })
   }
   return [...masters.values()]
@@ -52,7 +52,7 @@ async function ofSlots(
   ranges: readonly [number, number, ...unknown[]][],
   masters: readonly Master[],
   entry: Server,
-): Promise<Said[]> {
+): Promise<CheckResult[]> {
   const holes = holesBetween(ranges)
   const missing = holes.reduce((total, [from, to]) => total + to - from + 1, 0)
   const info = fieldsOf(String((await entry.tryCall('cluster', 'CLUSTER', 'INFO')) ?? ''))
@@ -67,10 +67,10 @@ async function ofSlots(
     slotsMissing: missing,
     slotsFailing: failing,
   }
-  const said: Said[] = []
+  const results: CheckResult[] = []
   if (missing > 0) {
     const shown = holes.slice(0, 5).map(([from, to]) => (from === to ? `${from}` : `${from}–${to}`))
-    said.push(
+    results.push(
       error(
         `${counted(missing, 'slot')} of ${grouped(SLOTS)} ${missing === 1 ? 'is' : 'are'} served by no master (${shown.join(', ')}${holes.length > 5 ? ', …' : ''}): their keys cannot be decided.`,
         'Run redis-cli --cluster fix, or assign the slots by CLUSTER ADDSLOTS.',
@@ -79,7 +79,7 @@ async function ofSlots(
     )
   }
   if (failing > 0 || suspected > 0) {
-    said.push(
+    results.push(
       error(
         `${counted(failing + suspected, 'slot')} of ${grouped(SLOTS)} belong to a master that the others do not reach.`,
         'CLUSTER NODES shows which one failed: start it again, or promote its replica by CLUSTER FAILOVER TAKEOVER.',
@@ -87,7 +87,7 @@ async function ofSlots(
       ),
     )
   } else if (state === 'fail' && missing === 0) {
-    said.push(
+    results.push(
       error(
         'The cluster says that it is down (cluster_state:fail), though every slot has a master.',
         'CLUSTER NODES shows what this node thinks of the others: mostly it does not reach most of the masters.',
@@ -95,11 +95,11 @@ async function ofSlots(
       ),
     )
   }
-  if (said.length === 0) {
-    said.push(ok(`All ${grouped(SLOTS)} slots are served, by ${counted(masters.length, 'master')}.`, data))
+  if (results.length === 0) {
+    results.push(ok(`All ${grouped(SLOTS)} slots are served, by ${counted(masters.length, 'master')}.`, data))
   }
   if (alone > 0) {
-    said.push(
+    results.push(
       warning(
         `${alone === masters.length ? 'No master has' : `${alone} of ${masters.length} masters have no`} ${alone === masters.length ? 'a replica' : 'replica'}: what such a one holds is away for as long as it is.`,
         'Add replicas: redis-cli --cluster add-node … --cluster-slave.',
@@ -107,7 +107,7 @@ async function ofSlots(
       ),
     )
   }
-  return said
+  return results
 }
 
 /** Ranges of slots that no master has, ends included. */

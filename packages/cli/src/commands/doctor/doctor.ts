@@ -78,7 +78,11 @@ async function lookAtAll(servers: readonly Server[], entry: Server, options: Doc
     (all.get(server) ?? []).map((finding) => (isCluster ? { ...finding, node: server.name } : finding)),
   )
   const keys = surveys.length > 0 ? keyFindings(surveys, options) : []
-  return [...findings, ...keys.map((said) => ({ check: 'keys', ...said })), ...visibility(new Set([entry, ...servers]))]
+  return [
+    ...findings,
+    ...keys.map((result) => ({ check: 'keys', ...result })),
+    ...visibility(new Set([entry, ...servers])),
+  ]
 }
 
 /** Adds to `findings` what there is to say of one server, as far as it gets. */
@@ -86,7 +90,7 @@ async function lookAt(server: Server, options: DoctorOptions, findings: Finding[
   try {
     for (const check of CHECKS) {
       try {
-        for (const said of await check.look(server, options)) findings.push({ check: check.name, ...said })
+        for (const result of await check.look(server, options)) findings.push({ check: check.name, ...result })
       } catch (failure) {
         if (!(failure instanceof NotPermitted)) throw failure
         server.deny(failure.command, check.name)

@@ -16,17 +16,17 @@ export interface Finding {
 }
 
 /** What a check says, before it is known which check and node it is. */
-export type Said = Omit<Finding, 'check' | 'node'>
+export type CheckResult = Omit<Finding, 'check' | 'node'>
 
-export function ok(message: string, data?: Finding['data']): Said {
+export function ok(message: string, data?: Finding['data']): CheckResult {
   return { severity: 'ok', message, ...(data && { data }) }
 }
 
-export function warning(message: string, advice: string, data?: Finding['data']): Said {
+export function warning(message: string, advice: string, data?: Finding['data']): CheckResult {
   return { severity: 'warning', message, advice, ...(data && { data }) }
 }
 
-export function error(message: string, advice: string, data?: Finding['data']): Said {
+export function error(message: string, advice: string, data?: Finding['data']): CheckResult {
   return { severity: 'error', message, advice, ...(data && { data }) }
 }
 

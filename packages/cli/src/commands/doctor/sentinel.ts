@@ -2,7 +2,7 @@ import { UsageError } from '../../program/usage-error.js'
 import { Unreachable } from '../../redis/redis-failure.js'
 import { Server } from '../../redis/server.js'
 import { nodeName } from '../../redis/target.js'
-import { error, type Finding, ok, type Said, warning } from './finding.js'
+import { type CheckResult, error, type Finding, ok, warning } from './finding.js'
 import type { Surroundings, Topology } from './topology.js'
 import { counted, listed } from './words.js'
 
@@ -17,20 +17,23 @@ export async function sentinelOf(entry: Server, { deadline, masterName }: Surrou
   const master = chosen(watched, masterName)
   if (!master) return { kind: 'Sentinel', servers: [], findings: [notWatched(watched, masterName)] }
 
-  const said = await ofMaster(master, entry)
+  const results = await ofMaster(master, entry)
   const host = master.ip ?? ''
   const port = Number(master.port)
-  const findings: Finding[] = said.map((each) => ({ check: 'sentinel', ...each }))
+  const findings: Finding[] = results.map((each) => ({ check: 'sentinel', ...each }))
   try {
     const server = await Server.connect({ ...entry.target, host, port }, deadline)
     return { kind: 'Sentinel', servers: [server], findings }
   } catch (failure) {
     if (!(failure instanceof Unreachable)) throw failure
-    const told = error(`${failure.message} Sentinel names it as the master of ${show(master.name)}.`, failure.advice)
+    const unreachable = error(
+      `${failure.message} Sentinel names it as the master of ${show(master.name)}.`,
+      failure.advice,
+    )
     return {
       kind: 'Sentinel',
       servers: [],
-      findings: [...findings, { check: 'sentinel', node: nodeName(host, port), ...told }],
+      findings: [...findings, { check: 'sentinel', node: nodeName(host, port), ...unreachable }],
     }
   }
 }
@@ -52,24 +55,24 @@ function notWatched(watched: readonly Fields[], masterName: string | undefined):
   }
 }
 
-async function ofMaster(master: Fields, entry: Server): Promise<Said[]> {
+async function ofMaster(master: Fields, entry: Server): Promise<CheckResult[]> {
   const flags = (master.flags ?? '').split(',')
   const replicas = Number(master['num-slaves'] ?? 0)
   const sentinels = Number(master['num-other-sentinels'] ?? 0) + 1
   const data = { masterName: master.name, flags, replicas, sentinels, quorum: Number(master.quorum) }
-  const said: Said[] = []
+  const results: CheckResult[] = []
   if (flags.includes('o_down') || flags.includes('s_down')) {
-    said.push(
+    results.push(
       error(
         `Sentinel takes the master of ${show(master.name)} for down (${flags.filter((flag) => flag.endsWith('_down')).join(', ')}).`,
-        'Look for why it is away; SENTINEL CKQUORUM tells whether the Sentinels can promote a replica.',
+        'Look for why it is away; SENTINEL CKQUORUM shows whether the Sentinels can promote a replica.',
         data,
       ),
     )
   }
   const quorum = await quorumProblem(entry, master.name ?? '')
   if (quorum !== undefined) {
-    said.push(
+    results.push(
       error(
         `The Sentinels of ${show(master.name)} cannot agree on a failover: ${quorum}.`,
         'Start the Sentinels that are missing, and check that they reach each other.',
@@ -78,7 +81,7 @@ async function ofMaster(master: Fields, entry: Server): Promise<Said[]> {
     )
   }
   if (replicas === 0 || sentinels < FEWEST_SENTINELS) {
-    said.push(
+    results.push(
       warning(
         `${show(master.name)} has ${counted(replicas, 'replica')} and ${counted(sentinels, 'Sentinel')}: too few for a failover.`,
         'Run a replica at least, and three Sentinels on different machines.',
@@ -87,7 +90,7 @@ async function ofMaster(master: Fields, entry: Server): Promise<Said[]> {
     )
   }
   const figures = `${counted(replicas, 'replica')}, ${counted(sentinels, 'Sentinel')}`
-  return said.length > 0 ? said : [ok(`Sentinel knows the master of ${show(master.name)}: ${figures}.`, data)]
+  return results.length > 0 ? results : [ok(`Sentinel knows the master of ${show(master.name)}: ${figures}.`, data)]
 }
 
 /** What Sentinel says if there is no quorum or majority. */

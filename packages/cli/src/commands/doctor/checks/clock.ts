@@ -1,5 +1,5 @@
 import type { Check } from '../check.js'
-import { ok, type Said, warning } from '../finding.js'
+import { type CheckResult, ok, warning } from '../finding.js'
 import { roundTrips } from '../round-trips.js'
 import { ms } from '../words.js'
 
@@ -9,7 +9,7 @@ const MOST_MS = 1000
 /** How far the clocks of Redis and of this machine are apart. Decisions go by that of Redis alone. */
 export const clock: Check = {
   name: 'clock',
-  async look(server, { pings }): Promise<Said[]> {
+  async look(server, { pings }): Promise<CheckResult[]> {
     const { aheadMs, uncertainMs } = await roundTrips(server, pings)
     if (aheadMs === undefined) {
       server.deny('time', 'clock')

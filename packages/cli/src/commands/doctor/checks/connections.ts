@@ -15,7 +15,7 @@ export const connections = infoCheck('connections', (info, server) => {
   if (server.hasNeedlessPassword) {
     findings.push(
       warning(
-        'Redis asks this user for no password, though REDIS_URL has one: whoever reaches its port can change every limit.',
+        'Redis asks this user for no password, though REDIS_URL has one: anyone who reaches its port can change every limit.',
         'Set requirepass or an ACL user with a password.',
       ),
     )

@@ -1,11 +1,11 @@
 import { infoCheck } from '../check.js'
-import { error, ok, type Said, warning } from '../finding.js'
+import { type CheckResult, error, ok, warning } from '../finding.js'
 import { bytes, counted } from '../words.js'
 
 /** Of maxmemory, above which memory is soon used up. */
 const NEARLY_FULL = 0.9
 
-/** What happens when memory is full: who makes up identities may then push out counts and blocks, or stop all writes. */
+/** What happens when memory is full: a client that makes up identities may then push out counts and blocks, or stop all writes. */
 export const eviction = infoCheck('eviction', (info) => {
   const used = Number(info.used_memory)
   const most = Number(info.maxmemory ?? 0)
@@ -18,7 +18,7 @@ export const eviction = infoCheck('eviction', (info) => {
   return policy === 'noeviction' ? [withoutEviction(share, usage, data)] : [withEviction(policy, evicted, usage, data)]
 })
 
-function withoutMaximum(used: number, system: number, data: Said['data']): Said {
+function withoutMaximum(used: number, system: number, data: CheckResult['data']): CheckResult {
   const machine = system > 0 ? ` of the machine's ${bytes(system)}` : ''
   return warning(
     `maxmemory is 0, so nothing bounds Redis but its machine: ${bytes(used)}${machine} used.`,
@@ -27,7 +27,7 @@ function withoutMaximum(used: number, system: number, data: Said['data']): Said 
   )
 }
 
-function withoutEviction(share: number, usage: string, data: Said['data']): Said {
+function withoutEviction(share: number, usage: string, data: CheckResult['data']): CheckResult {
   if (share >= 1) {
     return error(
       `Redis is full and refuses writes (OOM): ${usage}.`,
@@ -43,10 +43,10 @@ function withoutEviction(share: number, usage: string, data: Said['data']): Said
   )
 }
 
-function withEviction(policy: string, evicted: number, usage: string, data: Said['data']): Said {
+function withEviction(policy: string, evicted: number, usage: string, data: CheckResult['data']): CheckResult {
   const soFar = evicted > 0 ? `; ${counted(evicted, 'key')} evicted since it started` : ''
   return warning(
-    `Redis evicts keys when it is full (${policy}), so who makes up identities can push out counts and blocks of others: ${usage}${soFar}.`,
+    `Redis evicts keys when it is full (${policy}), so a client that makes up identities can push out counts and blocks of others: ${usage}${soFar}.`,
     'Give Sluice a Redis of its own with maxmemory-policy noeviction.',
     data,
   )

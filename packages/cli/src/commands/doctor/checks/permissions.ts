@@ -1,7 +1,7 @@
 import { NotPermitted } from '../../../redis/redis-failure.js'
 import type { Server } from '../../../redis/server.js'
 import type { Check } from '../check.js'
-import { error, ok, type Said, warning } from '../finding.js'
+import { type CheckResult, error, ok, warning } from '../finding.js'
 import type { DoctorOptions } from '../options.js'
 import { KEY_LAYOUT, type NeededCommand, neededCommands } from '../store-needs.js'
 import { listed } from '../words.js'
@@ -19,7 +19,7 @@ for i, command in ipairs(ARGV) do
 end
 return replies`
 
-/** No script has this name: Redis replies NOSCRIPT to who may run EVALSHA. */
+/** No script has this name: Redis replies NOSCRIPT to a user who may run EVALSHA. */
 const NO_SCRIPT = '0'.repeat(40)
 
 const KEY_DENIED = /access at least one of the keys|to access the .* key/
@@ -83,7 +83,7 @@ async function lookAtCommands(
   server: Server,
   { prefix }: DoctorOptions,
   deniedBefore: readonly string[],
-): Promise<Said[]> {
+): Promise<CheckResult[]> {
   const commands = neededCommands(`${prefix}${KEY_LAYOUT}:{doctor}:probe`)
   let replies: string[]
   try {
@@ -105,14 +105,18 @@ async function lookAtCommands(
   const refused = commands.filter((_, i) => COMMAND_DENIED.test(replies[i] ?? '') && !KEY_DENIED.test(replies[i] ?? ''))
   const missing = commands.filter((_, i) => UNKNOWN.test(replies[i] ?? ''))
   const saysKeys = replies.some((reply) => KEY_DENIED.test(reply))
-  const said = [...ofKeys(server, prefix, saysKeys), ...ofMissing(missing), ...ofRefused(server, refused, deniedBefore)]
+  const results = [
+    ...ofKeys(server, prefix, saysKeys),
+    ...ofMissing(missing),
+    ...ofRefused(server, refused, deniedBefore),
+  ]
   const all = commands.length + 2
-  return said.length > 0
-    ? said
+  return results.length > 0
+    ? results
     : [ok(`All ${all} commands that Sluice needs are permitted on ${prefix}*.`, { commands: all })]
 }
 
-function ofKeys(server: Server, prefix: string, isDenied: boolean): Said[] {
+function ofKeys(server: Server, prefix: string, isDenied: boolean): CheckResult[] {
   if (!isDenied) return []
   const pattern = `~${prefix}*`
   return [
@@ -124,7 +128,7 @@ function ofKeys(server: Server, prefix: string, isDenied: boolean): Said[] {
   ]
 }
 
-function ofMissing(missing: readonly NeededCommand[]): Said[] {
+function ofMissing(missing: readonly NeededCommand[]): CheckResult[] {
   if (missing.length === 0) return []
   const names = missing.map(nameOf)
   return [
@@ -136,11 +140,11 @@ function ofMissing(missing: readonly NeededCommand[]): Said[] {
   ]
 }
 
-function ofRefused(server: Server, refused: readonly NeededCommand[], deniedBefore: readonly string[]): Said[] {
-  const said: Said[] = []
+function ofRefused(server: Server, refused: readonly NeededCommand[], deniedBefore: readonly string[]): CheckResult[] {
+  const results: CheckResult[] = []
   const always = [...deniedBefore, ...refused.filter(({ feature }) => !feature).map(nameOf)]
   if (always.length > 0) {
-    said.push(
+    results.push(
       error(
         `User ${show(server.user)} may not run ${listed(always.map(upper))}: every decision fails and is left to onUnavailable.`,
         grant(server, always),
@@ -151,7 +155,7 @@ function ofRefused(server: Server, refused: readonly NeededCommand[], deniedBefo
   for (const feature of new Set(refused.map((command) => command.feature))) {
     if (!feature) continue
     const names = refused.filter((command) => command.feature === feature).map(nameOf)
-    said.push(
+    results.push(
       error(
         `User ${show(server.user)} may not run ${listed(names.map(upper))}, which ${feature} needs.`,
         grant(server, names),
@@ -162,7 +166,7 @@ function ofRefused(server: Server, refused: readonly NeededCommand[], deniedBefo
       ),
     )
   }
-  return said
+  return results
 }
 
 function nameOf({ words: [name = ''] }: NeededCommand): string {

@@ -1,6 +1,6 @@
 import type { Server } from '../../../redis/server.js'
 import { infoCheck } from '../check.js'
-import { error, ok, type Said, warning } from '../finding.js'
+import { type CheckResult, error, ok, warning } from '../finding.js'
 
 /** Whether counts and blocks outlive a restart, and whether a failed save stops writes. */
 export const persistence = infoCheck('persistence', async (info, server) => {
@@ -23,7 +23,7 @@ export const persistence = infoCheck('persistence', async (info, server) => {
   return [await ofSnapshots(server, data)]
 })
 
-async function ofFailedSave(server: Server, data: Said['data']): Promise<Said> {
+async function ofFailedSave(server: Server, data: CheckResult['data']): Promise<CheckResult> {
   const stops = await server.setting('persistence', 'stop-writes-on-bgsave-error')
   const points = await server.setting('persistence', 'save')
   const advice = 'Look for the cause in its log: mostly a full disk, or no memory to fork.'
@@ -33,7 +33,7 @@ async function ofFailedSave(server: Server, data: Said['data']): Promise<Said> {
   return (say as typeof error)(`The last snapshot of Redis failed, so it ${effect} (MISCONF).`, advice, data)
 }
 
-async function ofSnapshots(server: Server, data: Said['data']): Promise<Said> {
+async function ofSnapshots(server: Server, data: CheckResult['data']): Promise<CheckResult> {
   const points = await server.setting('persistence', 'save')
   if (points === undefined)
     return ok('There is no append-only file; whether snapshots are taken is not to be seen.', data)

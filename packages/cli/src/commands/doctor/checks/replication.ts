@@ -1,6 +1,6 @@
 import { nodeName } from '../../../redis/target.js'
 import { infoCheck } from '../check.js'
-import { error, ok, type Said, warning } from '../finding.js'
+import { type CheckResult, error, ok, warning } from '../finding.js'
 import { counted } from '../words.js'
 
 /** Whether this server takes writes: a replica does not, nor a master that misses the replicas it insists on. */
@@ -24,7 +24,7 @@ export const replication = infoCheck('replication', async (info, server) => {
   return [ok(`It is a master with ${counted(replicas, 'replica')}.`, { role: 'master', replicas })]
 })
 
-function ofReplica(info: Readonly<Record<string, string>>): Said {
+function ofReplica(info: Readonly<Record<string, string>>): CheckResult {
   const master = nodeName(info.master_host ?? '', Number(info.master_port))
   const data = { role: 'replica', master, linkStatus: info.master_link_status }
   const link = info.master_link_status === 'up' ? '' : ', and its link to the master is down'

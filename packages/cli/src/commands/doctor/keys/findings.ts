@@ -1,4 +1,4 @@
-import { ok, type Said, warning } from '../finding.js'
+import { type CheckResult, ok, warning } from '../finding.js'
 import type { DoctorOptions } from '../options.js'
 import { KEY_LAYOUT } from '../store-needs.js'
 import { bytes, counted, grouped, listed } from '../words.js'
@@ -9,7 +9,7 @@ import type { Survey } from './survey.js'
 const MOST_POLICIES = 5
 
 /** What the keys of all servers together say. */
-export function keyFindings(surveys: readonly Survey[], options: DoctorOptions): Said[] {
+export function keyFindings(surveys: readonly Survey[], options: DoctorOptions): CheckResult[] {
   const found = new Tally(surveys)
   if (found.keys() === 0) return [nothingFound(surveys, found, options)]
   return [summary(found), ...byPolicy(found), ...withoutExpiry(found, options), ...otherLayouts(found)]
@@ -66,7 +66,7 @@ class Tally {
   }
 }
 
-function summary(found: Tally): Said {
+function summary(found: Tally): CheckResult {
   const keys = found.keys()
   const blocks = found.keys(({ use }) => use === 'block')
   const size = found.bytesOf(keys)
@@ -92,7 +92,7 @@ function summary(found: Tally): Said {
   })
 }
 
-function byPolicy(found: Tally): Said[] {
+function byPolicy(found: Tally): CheckResult[] {
   const names = [...new Set(found.groups.flatMap(({ policy }) => policy ?? []))]
   const policies = names
     .map((name) => {
@@ -108,7 +108,7 @@ function byPolicy(found: Tally): Said[] {
   return [ok(`Keys by policy: ${listed([...shown, ...more])}.`, { policies: policies.slice(0, 1000) })]
 }
 
-function withoutExpiry(found: Tally, { prefix }: DoctorOptions): Said[] {
+function withoutExpiry(found: Tally, { prefix }: DoctorOptions): CheckResult[] {
   const known = found.measured.filter(({ hasExpiry }) => hasExpiry !== undefined)
   const permanent = known.filter(({ hasExpiry }) => !hasExpiry)
   const estimate = Math.round((permanent.length / Math.max(1, known.length)) * found.keys())
@@ -120,13 +120,13 @@ function withoutExpiry(found: Tally, { prefix }: DoctorOptions): Said[] {
   return [
     warning(
       `${isWhole ? '' : 'About '}${counted(keys, 'key')} of Sluice ${keys === 1 ? 'has' : 'have'} no expiry${where}: somebody else made them permanent, and they stay until their identity is counted again.`,
-      `Look for who runs PERSIST, or restores keys without their TTL, on ${prefix}*; deleting such keys forgets what they count.`,
+      `Find out what runs PERSIST, or restores keys without their TTL, on ${prefix}*; deleting such keys forgets what they count.`,
       { keys, isEstimated: !isWhole, policies },
     ),
   ]
 }
 
-function otherLayouts(found: Tally): Said[] {
+function otherLayouts(found: Tally): CheckResult[] {
   const layouts = [...new Set(found.groups.map(({ layout }) => layout))].filter((layout) => layout !== KEY_LAYOUT)
   return layouts.map((layout) => {
     const keys = found.keys((group) => group.layout === layout)
@@ -141,7 +141,7 @@ function otherLayouts(found: Tally): Said[] {
   })
 }
 
-function nothingFound(surveys: readonly Survey[], found: Tally, { prefix }: DoctorOptions): Said {
+function nothingFound(surveys: readonly Survey[], found: Tally, { prefix }: DoctorOptions): CheckResult {
   const data = { keys: 0, otherKeys: found.total, isEstimated: !found.isWhole, scanCalls: found.calls }
   const databases = [...new Set(surveys.flatMap(({ otherDatabases }) => otherDatabases))].sort((a, b) => a - b)
   const elsewhere =

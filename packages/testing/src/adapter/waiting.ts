@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { everyone, type HttpContext, leakyBucket } from '@sluice/core'
+import { until } from '../until.js'
+import type { RegisterTest } from './adapter-test.js'
+import { limiterOf } from './app.js'
+import { sendAndLeave, statuses } from './client.js'
+
+export function waitingTests(on: RegisterTest): void {
+  on('a client that leaves the line gets its charge back and never reaches the handler', async ({ start, store }) => {
+    // The clock stands still, so that nothing but the refund makes room.
+    const limits = [leakyBucket({ leak: 1, every: '700ms', capacity: 2, queue: true })]
+    const app = await start({ routes: { '/': { limiters: [{ name: 'line', store, limits, key: everyone() }] } } })
+    const room = async () => (await limiterOf(app).peek('everyone')).remaining
+    assert.deepEqual(await statuses(app.url, 1), [200])
+    const leave = await sendAndLeave(app.url)
+    await until(room, 0)
+    assert.deepEqual(await statuses(app.url, 1), [429])
+    leave()
+    await until(room, 1)
+    assert.deepEqual(await statuses(app.url, 1), [200])
+    assert.deepEqual([app.ran.length, app.errors], [2, []])
+  })
+
+  on('a client that has left before the decision waits in no line', async ({ start, store }) => {
+    const limit = leakyBucket({ leak: 1, every: '1h', capacity: 2, queue: true })
+    let asked = 0
+    let decided = 0
+    const untilGone = (_request: unknown, { response }: HttpContext) =>
+      new Promise<false>((resolve) => {
+        asked++
+        response.on('close', () => setImmediate(resolve, false))
+      })
+    const app = await start({
+      routes: {
+        '/': {
+          limiters: [
+            {
+              name: 'line',
+              store,
+              limits: [limit],
+              key: () => {
+                decided++
+                return 'everyone'
+              },
+              skip: untilGone,
+            },
+          ],
+        },
+      },
+    })
+    // Somebody is there already, so that there is a line.
+    await limiterOf(app).consume('everyone')
+    const leave = await sendAndLeave(app.url)
+    await until(() => asked, 1)
+    leave()
+    await until(() => decided, 1)
+    await until(async () => (await limiterOf(app).peek('everyone')).remaining, 1)
+    assert.deepEqual(app.ran, [])
+  })
+}
