@@ -9,7 +9,10 @@ const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 3
 const STEPS = byEffort({ usual: 3000, full: 40_000 })
 
 /** Ladders of all forms; short, so that walks get to their ends. */
-const LADDERS: Record<string, { spec: BanSpec; growth: readonly number[] | { first: number; times: number; most: number } }> = {
+const LADDERS: Record<
+  string,
+  { spec: BanSpec; growth: readonly number[] | { first: number; times: number; most: number } }
+> = {
   'listed rungs': {
     spec: { after: 3, withinMs: 10_000, ladderMs: [5000, 20_000, 60_000], forgetAfterMs: 90_000 },
     growth: [5000, 20_000, 60_000],

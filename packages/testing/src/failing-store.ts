@@ -77,7 +77,8 @@ class Failing implements FailingStore {
 
   strike(terms: BanTerms, identity: string, strike: Strike): Promise<StrikeResult> {
     return this.#reach(() => {
-      if (!this.#store.strike) throw new SluiceError('INVALID_POLICY', 'failingStore: expected a store that has strike()')
+      if (!this.#store.strike)
+        throw new SluiceError('INVALID_POLICY', 'failingStore: expected a store that has strike()')
       return this.#store.strike(terms, identity, strike)
     })
   }

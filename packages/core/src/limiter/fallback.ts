@@ -69,7 +69,9 @@ export class LocalFallback {
 
   /** Strikes during an outage stay in this process. */
   strike(terms: BanTerms, identity: string, strike: Strike): StrikeResult | undefined {
-    return this.#mode === 'local' ? (localBeside(this.#store).strike?.(terms, identity, strike) as StrikeResult) : undefined
+    return this.#mode === 'local'
+      ? (localBeside(this.#store).strike?.(terms, identity, strike) as StrikeResult)
+      : undefined
   }
 
   /** Ends a ban that started in this process during an outage. */

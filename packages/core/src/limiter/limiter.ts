@@ -1,4 +1,5 @@
 import { memoryStore } from '../memory/store.js'
+import { ADDED_BAN_OPTIONS } from '../policy/ban.js'
 import { checkCost, costsOf, keptFor, needsOf, takesNothing } from '../policy/costs.js'
 import { isPlainObject } from '../policy/given-identities.js'
 import { checkedKey } from '../policy/key.js'
@@ -15,8 +16,8 @@ import { pause } from '../util/pause.js'
 import { knownOptions } from '../util/validate.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import { type BanReport, type DecidedBy, Verdict } from '../verdict/verdict.js'
-import { ChargeLedger } from './charge-ledger.js'
 import { BanKeeper } from './bans.js'
+import { ChargeLedger } from './charge-ledger.js'
 import { isUnavailable, LocalFallback, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
 import {
   type BlockOptions,
@@ -46,7 +47,13 @@ export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions, Strike
 export function createLimiter<Subject = string>(options: LimiterOptions<Subject> & LimitForm): Limiter<Subject> {
   knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'warnings'])
   const { store = memoryStore() } = options
+  const { ban } = options
   const policy = choosePolicy(options)
+  for (const field of ADDED_BAN_OPTIONS) {
+    if (ban?.[field as keyof typeof ban] !== undefined) {
+      throw new SluiceError('INVALID_POLICY', `${policy.where}: ban: ${field}: expected none without HTTP`)
+    }
+  }
   const warnings = new Warnings(policy.where, LIMITER_WARNINGS, options.warnings)
   // Without key functions a subject is the key as text; with them it is whatever they take.
   const areTexts = policy.all.every(({ keys }) => keys.every((key) => key === undefined))
@@ -255,7 +262,8 @@ export class Limiter<Subject = string> {
    * @throws SluiceError `INVALID_POLICY` where the policy has no `ban`, `INVALID_KEY` for another kind
    */
   async strike(identity: KeyValue | IdentityByKind, options: StrikeOptions = {}): Promise<BanReport | undefined> {
-    if (!this.#bans) throw new SluiceError('INVALID_POLICY', `${this.#policy.where}: strike: expected a policy with ban`)
+    if (!this.#bans)
+      throw new SluiceError('INVALID_POLICY', `${this.#policy.where}: strike: expected a policy with ban`)
     return this.#bans.strike(identity, options)
   }
 
@@ -292,7 +300,10 @@ export class Limiter<Subject = string> {
     if (plan.ban && strikes && op !== PEEK) {
       const strike = this.#bans?.strikeOf(undefined, plan.ban, [identity])
       if (strike !== undefined) {
-        return this.#ask({ op, plan, identities: [identity], costs: plan.ones, permitId: '', fresh, strike }, this.#from)
+        return this.#ask(
+          { op, plan, identities: [identity], costs: plan.ones, permitId: '', fresh, strike },
+          this.#from,
+        )
       }
     }
     return this.#ask({ op, plan, identities: [identity], costs: plan.ones, permitId: '', fresh }, this.#from)

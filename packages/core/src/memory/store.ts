@@ -118,9 +118,7 @@ class MemoryStore implements Store {
     const block = this.#blocks.size > 0 ? this.#blocked(request, now) : undefined
     if (block) return { now, allowed: false, values: [], offset: 0, block }
     const result =
-      tables.length === 1
-        ? this.#decideOne(request, tables[0] as Table, now)
-        : this.#decideAll(request, tables, now)
+      tables.length === 1 ? this.#decideOne(request, tables[0] as Table, now) : this.#decideAll(request, tables, now)
     return request.strike === undefined || result.allowed ? result : this.#strikeRefused(request, result)
   }
 

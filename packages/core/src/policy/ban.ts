@@ -6,7 +6,8 @@ import { knownOptions, oneOf, wholeNumber } from '../util/validate.js'
 import { isPrivateAddress } from './private-address.js'
 
 /** Bans that grow: who is refused again and again is refused for a while whatever room there is, and longer each time. */
-export interface BanOptions {
+// biome-ignore lint/correctness/noUnusedVariables: what `http` adds takes it
+export interface BanOptions<Subject> {
   /** The kind of identity that is banned, such as `'ip'`: one that the policy counts. Needed where it counts several. @default the only one */
   readonly by?: string
   /** Strikes that start a ban: 1 to 1,000. Each final refusal by a limit is one. */
@@ -79,7 +80,7 @@ export function strikeOf(ban: Ban, terms: BanTerms, identities: readonly string[
 export function banFor(policyWhere: string, policy: string, kinds: readonly string[], option: unknown): Ban {
   const where = `${policyWhere}: ban`
   knownOptions(where, option, [...BAN_OPTIONS, ...ADDED_BAN_OPTIONS])
-  const options = option as BanOptions
+  const options = option as BanOptions<unknown>
   const by = kindFor(where, kinds, options.by)
   const after = wholeNumber(where, 'after', options.after, 1)
   if (after > MOST_STRIKES) invalidPolicy(where, 'after', `at most ${MOST_STRIKES} strikes`, after)
@@ -123,7 +124,8 @@ function kindFor(where: string, kinds: readonly string[], by: unknown): string {
       `${where}: by: expected the kind that is banned, as the policy counts several: ${known}, got undefined`,
     )
   }
-  if (typeof by !== 'string' || !kinds.includes(by)) invalidPolicy(where, 'by', `a kind that the policy counts: ${known}`, by)
+  if (typeof by !== 'string' || !kinds.includes(by))
+    invalidPolicy(where, 'by', `a kind that the policy counts: ${known}`, by)
   return by as string
 }
 

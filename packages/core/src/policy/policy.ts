@@ -1,7 +1,15 @@
 import type { HttpContext } from '../request/context.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import { startOf } from '../store/identity.js'
-import { type BanTerms, type Cell, CHARGE, CONSUME, type LeaseTerms, type Op, type ResolvedLimit } from '../store/store.js'
+import {
+  type BanTerms,
+  type Cell,
+  CHARGE,
+  CONSUME,
+  type LeaseTerms,
+  type Op,
+  type ResolvedLimit,
+} from '../store/store.js'
 import { type Duration, durationMs, durationText } from '../util/duration.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
@@ -41,7 +49,7 @@ export interface PolicyOptions<Subject> {
   /** Higher comes first, where a limit has a `reserve` and in queues: a number by tier, or a function. @default 0 */
   readonly priority?: PriorityOption<Subject>
   /** Bans who is refused again and again, for longer each time. See docs/bans.md. @default none */
-  readonly ban?: BanOptions
+  readonly ban?: BanOptions<Subject>
 }
 
 export const POLICY_OPTIONS = [

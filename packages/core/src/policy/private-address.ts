@@ -21,7 +21,8 @@ export function isPrivateAddress(text: string, start = 0): boolean {
 
 /** Unique local (fc00::/7), link-local (fe80::/10), and loopback, which is in `::/64` as addresses are grouped. */
 function isPrivateIPv6(text: string, start: number, colon: number): boolean {
-  if (colon === start) return text.startsWith('::1', start) ? /^::1(\/|$)/.test(text.slice(start)) : text.startsWith('::/', start)
+  if (colon === start)
+    return text.startsWith('::1', start) ? /^::1(\/|$)/.test(text.slice(start)) : text.startsWith('::/', start)
   const part = Number.parseInt(text.slice(start, colon), 16)
   return (part & 0xfe00) === 0xfc00 || (part & 0xffc0) === 0xfe80
 }

@@ -231,7 +231,8 @@ export class RedisStore implements Store {
   #askBySlot(request: StoreRequest, slots: readonly number[]): Promise<StoreResult> {
     const { strike, ...unstruck } = request
     const decideParts = () => decideAcrossSlots(unstruck, slots, (part, slot) => this.#batches.decide(part, slot))
-    const decide = strike === undefined ? decideParts : () => decideParts().then((result) => this.#strikeAfter(request, result))
+    const decide =
+      strike === undefined ? decideParts : () => decideParts().then((result) => this.#strikeAfter(request, result))
     return this.#denials ? this.#denials.hearWhole(request, decide) : decide()
   }
 

@@ -50,7 +50,13 @@ export class RequestLimiter<Request> extends Limiter<Request> {
     const { plain } = this.#policy
     if (plain && cost === 1 && !this.#anonymous) {
       const key = plain.key ? plain.key(request, context) : request
-      return this.decidePlain(plain, plain.start + checkedKey(plain.where, key, true), op, options.fresh)
+      return this.decidePlain(
+        plain,
+        plain.start + checkedKey(plain.where, key, true),
+        op,
+        options.fresh,
+        options.strikes,
+      )
     }
     const units = checkCost(this.#policy.where, 'cost', cost)
     const policy = this.#policy.of(request, context)

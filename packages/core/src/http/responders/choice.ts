@@ -9,7 +9,7 @@ import type { Responder } from './responder.js'
 /**
  * The responders of one limiter: its own, and those of single limits. Where several limits refuse, the one that
  * refuses for longest chooses, as no request passes before it has room again (never is longest; of equals the first
- * written). The limiter's own responds to blocks.
+ * written). The limiter's own responds to blocks, and to bans unless these have one of their own.
  */
 export class Responders<Request> {
   /** Whether refused requests wait in a queue, so that later ones queue behind them. */
@@ -19,14 +19,24 @@ export class Responders<Request> {
   readonly #slows: boolean
   readonly #own: Responder<Request>
   readonly #whenUnavailable: Responder<Request>
+  readonly #banned: Responder<Request>
   readonly #all: readonly Responder<Request>[]
 
   /** @throws SluiceError `INVALID_POLICY` */
-  constructor(where: string, own: Responder<Request>, limits: readonly Limit<Request>[]) {
+  constructor(
+    where: string,
+    own: Responder<Request>,
+    limits: readonly Limit<Request>[],
+    banned: Responder<Request> | undefined,
+  ) {
     if (typeof own !== 'function') invalidPolicy(where, 'respond', 'a responder such as reject()', own)
+    if (banned !== undefined && (typeof banned !== 'function' || banned.queues)) {
+      invalidPolicy(where, 'ban: respond', 'a responder that does not queue, such as reject()', banned)
+    }
     this.#own = own
+    this.#banned = banned ?? own
     this.#whenUnavailable = whenUnavailableOf(own)
-    this.#all = [...new Set([own, ...limits.flatMap(({ respond }) => respond ?? [])])]
+    this.#all = [...new Set([own, this.#banned, ...limits.flatMap(({ respond }) => respond ?? [])])]
     this.queues = this.#all.some(({ queues }) => queues === true)
     this.#slows = this.#all.some(({ slowness }) => slowness !== undefined)
     this.hidesQuota = this.#all.some(({ hidesQuota }) => hidesQuota === true)
@@ -34,6 +44,7 @@ export class Responders<Request> {
 
   for(verdict: Verdict): Responder<Request> {
     if (verdict.reason === 'unavailable') return this.#whenUnavailable
+    if (verdict.reason === 'banned') return this.#banned
     const i = longestRefusal(verdict.limits)
     if (i >= 0) return this.#of(verdict, i)
     // Where no limit refuses, the request only waits behind others.

@@ -1,10 +1,10 @@
 import { knownOptions } from '../../util/validate.js'
-import { Verdict } from '../../verdict/verdict.js'
+import { isBarred, Verdict } from '../../verdict/verdict.js'
 import { fallback } from './fallback.js'
 import { type Responder, withTraits } from './responder.js'
 
 export interface DegradeOptions<Request> {
-  /** What happens to blocked requests, which are not let through. @default reject() */
+  /** What happens to blocked and banned requests, which are not let through. @default reject() */
   readonly otherwise?: Responder<Request>
 }
 
@@ -19,7 +19,7 @@ export function degrade<Request>(options: DegradeOptions<Request> = {}): Respond
   knownOptions('degrade', options, ['otherwise'])
   const otherwise = fallback<Request>('degrade', 'otherwise', options.otherwise)
   return withTraits<Request>(function degrade(refused) {
-    if (refused.verdict.reason === 'blocked') return otherwise(refused)
+    if (isBarred(refused.verdict)) return otherwise(refused)
     return { verdict: Verdict.marked(refused.verdict, { degraded: true }), ending: 'proceed' }
   }, otherwise)
 }

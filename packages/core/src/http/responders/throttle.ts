@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
+import { isBarred } from '../../verdict/verdict.js'
 import { whenOver } from '../response/when-over.js'
 import { fallback } from './fallback.js'
 import { type Responder, withTraits } from './responder.js'
@@ -13,7 +14,7 @@ export interface ThrottleOptions<Request> {
   readonly after?: number
   /** Most responses slowed down at once, over all keys; requests beyond are refused. 1 or more. @default 1000 */
   readonly maxConnections?: number
-  /** What happens to blocked requests, which are not let through, and to those beyond `maxConnections`. @default reject() */
+  /** What happens to blocked and banned requests, which are not let through, and to those beyond `maxConnections`. @default reject() */
   readonly otherwise?: Responder<Request>
 }
 
@@ -33,7 +34,7 @@ export function throttle<Request>(options: ThrottleOptions<Request>): Responder<
   const otherwise = fallback<Request>('throttle', 'otherwise', options.otherwise)
   return withTraits<Request>(function throttle(refused) {
     const { context, verdict } = refused
-    if (verdict.reason === 'blocked') return otherwise(refused)
+    if (isBarred(verdict)) return otherwise(refused)
     // A HEAD response has no bytes to slow down.
     if (context.method === 'HEAD') return 'proceed'
     if (!semaphore.tryAcquire()) return otherwise(refused)

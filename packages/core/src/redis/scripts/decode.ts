@@ -118,7 +118,6 @@ export class Answers {
 
 /** A block as it is kept: of a ban its reason begins with a byte 0, the rung and how many strikes there were. */
 export function blockReport(kept: string, remainingMs: number): BlockReport {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: no reason by hand begins with one
   const [, rung, strikes, reason = ''] = /^\0(\d+) (\d+) (.*)$/s.exec(kept) ?? []
   if (rung === undefined) return { reason: kept, remainingMs }
   return { reason, remainingMs, ban: { rung: Number(rung), strikes: Number(strikes) } }
@@ -197,7 +196,8 @@ function atLeastNone(units: number): number {
 /** The reply of strike.lua. */
 export function strikeResult(reply: unknown): StrikeResult {
   const [now, ends, reason] = Array.isArray(reply) ? reply.map((text) => String(text)) : []
-  if (reason === undefined || !(Number(now) >= 0) || !(Number(ends) >= 0)) throw unreadable('expected a time and a block')
+  if (reason === undefined || !(Number(now) >= 0) || !(Number(ends) >= 0))
+    throw unreadable('expected a time and a block')
   const remainingMs = Number(ends) - Number(now)
   return { now: Number(now), block: remainingMs > 0 ? blockReport(reason, remainingMs) : undefined }
 }

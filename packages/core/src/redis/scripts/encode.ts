@@ -49,11 +49,13 @@ export function planText(plan: Plan, marker?: string, heeds = false): PlanText {
     cellSuffixes: plan.cells.map((cell) => cellSuffix(plan.policy, cell)),
     blockSuffixes,
     ban: banText(plan, marker),
-    strikeSuffixes: plan.ban && marker === undefined ? [strikesSuffix(plan.ban.scope), blockSuffix(plan.ban.scope)] : [],
+    strikeSuffixes:
+      plan.ban && marker === undefined ? [strikesSuffix(plan.ban.scope), blockSuffix(plan.ban.scope)] : [],
     takesPlaces: plan.cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
     goesTogether:
       plan.cells.length === 1 &&
-      !plan.ban && (TOGETHER_KINDS as readonly Kind[]).includes(kindOf(plan.cells[0] as Cell)),
+      !plan.ban &&
+      (TOGETHER_KINDS as readonly Kind[]).includes(kindOf(plan.cells[0] as Cell)),
     parts: partsFor(plan),
     reports: reportsOf(plan.cells),
   }
