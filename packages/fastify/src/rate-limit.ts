@@ -121,7 +121,15 @@ function decorate(
   options: FastifyRateLimitOptions,
   limiter: RateLimitHook['limiter'] | undefined,
 ): (own: FastifyRateLimitOptions, request: FastifyRequest) => RateLimitHook {
-  const { name = 'default', limit: _limit, window: _window, limits: _limits, onDeny: _onDeny, ...others } = options
+  const {
+    name = 'default',
+    limit: _limit,
+    window: _window,
+    limits: _limits,
+    onDeny: _onDeny,
+    ban: _ban,
+    ...others
+  } = options
   const { tiers: _tiers, tier: _tier, priority: _priority, ...defaults } = others
   const hooks = new Map<object, RateLimitHook>()
   const taken = new Set([name])

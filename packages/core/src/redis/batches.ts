@@ -65,6 +65,8 @@ export class Batches {
   readonly #options: BatchOptions
   /** The kinds of cells that decisions have had so far. */
   readonly kinds = new Set<Kind>()
+  /** Whether they may ban. */
+  bans = false
   #texts = new WeakMap<Plan, PlanText>()
   /** Whether bans of every policy are looked for. */
   #heeds = false
@@ -74,6 +76,7 @@ export class Batches {
       text = planText(plan, this.#options.marker, this.#heeds)
       this.#texts.set(plan, text)
       for (const cell of plan.cells) this.kinds.add(kindOf(cell))
+      if (plan.ban) this.bans = true
     }
     return text
   }

@@ -306,6 +306,7 @@ export class RedisStore implements Store {
       timeoutMs: this.#timeoutMs,
       asksTime: this.clock === undefined,
       kinds: this.#batches.kinds,
+      bans: this.#batches.bans,
     })
   }
 
