@@ -92,7 +92,7 @@ describe('a single server', () => {
   afterAll(() => server.stop())
 
   const own = {
-    'ioredis 6': (more = {}) => ownedIoredis(new Redis({ host: HOST, port: server.port, ...auth, ...more })),
+    'ioredis 6': (more = {}) => ownedIoredis(new Redis<'legacy'>({ host: HOST, port: server.port, ...auth, ...more })),
     'ioredis 5': (more = {}) => ownedIoredis(new Redis5({ host: HOST, port: server.port, ...auth, ...more })),
     'redis 6': ({ db, connectionName }: { db?: number; connectionName?: string } = {}) =>
       ownedNodeRedis(
@@ -173,7 +173,7 @@ describe('a cluster', () => {
   const nodes = () => cluster.masters.map(({ port }) => ({ host: HOST, port }))
   const rootNodes = () => cluster.masters.map(({ port }) => ({ url: `redis://${HOST}:${port}` }))
   const own = {
-    'ioredis 6 Cluster': () => ownedIoredis(new Cluster(nodes(), { redisOptions: auth })),
+    'ioredis 6 Cluster': () => ownedIoredis(new Cluster<'legacy'>(nodes(), { redisOptions: auth })),
     'ioredis 5 Cluster': () => ownedIoredis(new Cluster5(nodes(), { redisOptions: auth })),
     'redis 6 cluster': () => ownedNodeRedis(createCluster({ rootNodes: rootNodes(), defaults: auth })),
     'redis 5 cluster': () => ownedNodeRedis(createCluster5({ rootNodes: rootNodes(), defaults: auth })),
@@ -217,7 +217,7 @@ describe('by Sentinel', () => {
     ...auth,
   })
   const own = {
-    'ioredis 6': () => ownedIoredis(new Redis(options())),
+    'ioredis 6': () => ownedIoredis(new Redis<'legacy'>(options())),
     'ioredis 5': () => ownedIoredis(new Redis5(options())),
   }
   test.each(namesOf(own))('gets by with the documented permissions for everything, over %s', async (kind) => {

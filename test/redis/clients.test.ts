@@ -34,75 +34,55 @@ const plain: [string, Make][] = [
 ]
 
 /** What users set for reasons of their own, and a store must not trip over. */
-const peculiar: [string, Make][] = [
-  ['ioredis with a key prefix', () => ownedIoredis(new Redis({ host: HOST, port: server.port, keyPrefix: 'app:' }))],
-  [
-    'ioredis that answers numbers as text',
-    () => ownedIoredis(new Redis({ host: HOST, port: server.port, stringNumbers: true })),
-  ],
-  [
-    'ioredis with automatic pipelines',
-    () => ownedIoredis(new Redis({ host: HOST, port: server.port, enableAutoPipelining: true })),
-  ],
-  ['ioredis on another database', () => ownedIoredis(new Redis({ host: HOST, port: server.port, db: 3 }))],
-  ['ioredis that connects late', () => ownedLate(new Redis({ host: HOST, port: server.port, lazyConnect: true }))],
-  ['ioredis by URL', () => ownedIoredis(new Redis(server.url))],
-  ['ioredis with RESP3', () => ownedIoredis(new Redis({ host: HOST, port: server.port, protocol: 3 }))],
-  [
-    'ioredis Cluster with a key prefix',
-    () => ownedIoredis(new Cluster([{ host: HOST, port: port(0) }], { keyPrefix: 'app:' })),
-  ],
-  [
-    'ioredis Cluster with a key prefix that has a tag',
-    () => ownedIoredis(new Cluster([{ host: HOST, port: port(1) }], { keyPrefix: '{app}:' })),
-  ],
-  [
-    'ioredis Cluster with key prefix by node',
-    () =>
-      ownedIoredis(
-        new Cluster([{ host: HOST, port: port(0) }], { redisOptions: { keyPrefix: 'app:', stringNumbers: true } }),
-      ),
-  ],
-  [
-    'ioredis Cluster that reads from replicas',
-    () => ownedIoredis(new Cluster([{ host: HOST, port: port(0) }], { scaleReads: 'all' })),
-  ],
-  [
-    'ioredis Cluster with automatic pipelines',
-    () => ownedIoredis(new Cluster([{ host: HOST, port: port(0) }], { enableAutoPipelining: true })),
-  ],
-  ['redis on another database', () => ownedNodeRedis(createClient({ url: server.url, database: 4 }))],
-  ['redis with RESP2', () => ownedNodeRedis(createClient({ url: server.url, RESP: 2 }))],
-  ['redis 5 with RESP3', () => ownedNodeRedis(createClient5({ url: server.url, RESP: 3 }))],
-  [
-    'redis that answers numbers as text and text as buffers',
-    () =>
-      ownedNodeRedis(
-        createClient({
-          url: server.url,
-          commandOptions: { typeMapping: { [RESP_TYPES.NUMBER]: String, [RESP_TYPES.BLOB_STRING]: Buffer } },
-        }),
-      ),
-  ],
-  [
-    'redis with its type mapping set later',
-    () => {
-      const { client, ready, close } = singleClients['redis 6'](server.port)
-      return { client: client.withTypeMapping({ [RESP_TYPES.NUMBER]: String }), ready, close }
-    },
-  ],
-  [
-    'redis cluster with options for its nodes',
-    () =>
-      ownedNodeRedis(
-        createCluster({
-          rootNodes: [{ url: cluster.masters[0]?.url ?? '' }],
-          defaults: { socket: { noDelay: true } },
-          minimizeConnections: true,
-        }),
-      ),
-  ],
-]
+const peculiar: Record<string, Make> = {
+  'ioredis with a key prefix': () =>
+    ownedIoredis(new Redis<'legacy'>({ host: HOST, port: server.port, keyPrefix: 'app:' })),
+  'ioredis that answers numbers as text': () =>
+    ownedIoredis(new Redis<'legacy'>({ host: HOST, port: server.port, stringNumbers: true })),
+  'ioredis with automatic pipelines': () =>
+    ownedIoredis(new Redis<'legacy'>({ host: HOST, port: server.port, enableAutoPipelining: true })),
+  'ioredis on another database': () => ownedIoredis(new Redis<'legacy'>({ host: HOST, port: server.port, db: 3 })),
+  'ioredis that connects late': () =>
+    ownedLate(new Redis<'legacy'>({ host: HOST, port: server.port, lazyConnect: true })),
+  'ioredis by URL': () => ownedIoredis(new Redis<'legacy'>(server.url)),
+  'ioredis with RESP3': () => ownedIoredis(new Redis<'legacy'>({ host: HOST, port: server.port, protocol: 3 })),
+  'ioredis Cluster with a key prefix': () =>
+    ownedIoredis(new Cluster<'legacy'>([{ host: HOST, port: port(0) }], { keyPrefix: 'app:' })),
+  'ioredis Cluster with a key prefix that has a tag': () =>
+    ownedIoredis(new Cluster<'legacy'>([{ host: HOST, port: port(1) }], { keyPrefix: '{app}:' })),
+  'ioredis Cluster with key prefix by node': () =>
+    ownedIoredis(
+      new Cluster<'legacy'>([{ host: HOST, port: port(0) }], {
+        redisOptions: { keyPrefix: 'app:', stringNumbers: true },
+      }),
+    ),
+  'ioredis Cluster that reads from replicas': () =>
+    ownedIoredis(new Cluster<'legacy'>([{ host: HOST, port: port(0) }], { scaleReads: 'all' })),
+  'ioredis Cluster with automatic pipelines': () =>
+    ownedIoredis(new Cluster<'legacy'>([{ host: HOST, port: port(0) }], { enableAutoPipelining: true })),
+  'redis on another database': () => ownedNodeRedis(createClient({ url: server.url, database: 4 })),
+  'redis with RESP2': () => ownedNodeRedis(createClient({ url: server.url, RESP: 2 })),
+  'redis 5 with RESP3': () => ownedNodeRedis(createClient5({ url: server.url, RESP: 3 })),
+  'redis that answers numbers as text and text as buffers': () =>
+    ownedNodeRedis(
+      createClient({
+        url: server.url,
+        commandOptions: { typeMapping: { [RESP_TYPES.NUMBER]: String, [RESP_TYPES.BLOB_STRING]: Buffer } },
+      }),
+    ),
+  'redis with its type mapping set later': () => {
+    const { client, ready, close } = singleClients['redis 6'](server.port)
+    return { client: client.withTypeMapping({ [RESP_TYPES.NUMBER]: String }), ready, close }
+  },
+  'redis cluster with options for its nodes': () =>
+    ownedNodeRedis(
+      createCluster({
+        rootNodes: [{ url: cluster.masters[0]?.url ?? '' }],
+        defaults: { socket: { noDelay: true } },
+        minimizeConnections: true,
+      }),
+    ),
+}
 
 function port(index: number): number {
   return cluster.masters[index]?.port ?? 0
@@ -112,7 +92,7 @@ function ownedLate(client: Redis): Owned<Redis> {
   return { ...ownedIoredis(client), ready: Promise.resolve() }
 }
 
-describe.each([...plain, ...peculiar])('%s', (kind, make) => {
+describe.each([...plain, ...Object.entries(peculiar)])('%s', (kind, make) => {
   test('takes every kind of decision', async () => {
     const { store, close } = await openStore(make(), { prefix: `${kind.replaceAll(' ', '-')}:` })
     try {

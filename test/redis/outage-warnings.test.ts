@@ -93,7 +93,7 @@ describe.each(['ioredis 6', 'redis 6'] as const)('over %s', (kind) => {
 /** Clients with a user name and a password. */
 const credentialed = {
   'ioredis 6': (port: number, username: string, password: string) =>
-    ownedIoredis(new Redis({ host: HOST, port, username, password })),
+    ownedIoredis(new Redis<'legacy'>({ host: HOST, port, username, password })),
   'ioredis 5': (port: number, username: string, password: string) =>
     ownedIoredis(new Redis5({ host: HOST, port, username, password })),
   'redis 6': (port: number, username: string, password: string) =>

@@ -111,7 +111,7 @@ export class RedisServer {
 
   #connection(): Redis {
     if (!this.#admin || this.#admin.status === 'end') {
-      this.#admin = new Redis({ host: HOST, port: this.port, lazyConnect: true, retryStrategy: () => null })
+      this.#admin = new Redis<'legacy'>({ host: HOST, port: this.port, lazyConnect: true, retryStrategy: () => null })
       // Every command reports its own failure.
       this.#admin.on('error', () => {})
     }

@@ -43,7 +43,7 @@ export class MutatedRedis {
   readonly ran = new Set<Name>()
 
   constructor(url: string) {
-    this.#own = new Redis(url, { retryStrategy: () => null, maxRetriesPerRequest: null })
+    this.#own = new Redis<'legacy'>(url, { retryStrategy: () => null, maxRetriesPerRequest: null })
     this.#own.on('error', () => {})
     // Every store made of it listens.
     this.#own.setMaxListeners(0)

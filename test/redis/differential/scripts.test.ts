@@ -81,7 +81,7 @@ for (const [name, limits] of one) {
       await Promise.all(servers.map((server) => server.call('SCRIPT', 'FLUSH')))
       const places = await Promise.all(
         servers.map(async (server) => {
-          const { store, close } = await openStore(ownedIoredis(new Redis(server.url)), {
+          const { store, close } = await openStore(ownedIoredis(new Redis<'legacy'>(server.url)), {
             clock: clock.read,
             denyCache: false,
           })

@@ -125,7 +125,7 @@ export function fieldsOf(text: string): Info {
 }
 
 function clientFor({ host, port, path, tls }: Target): Redis {
-  return new Redis({
+  return new Redis<'legacy'>({
     ...(path === undefined ? { host, port } : { path }),
     ...(tls && { tls: { ...tls, ...(isAddress(host) ? {} : { servername: host }) } }),
     lazyConnect: true,
