@@ -211,11 +211,8 @@ for _ = 1, number(3) do
         a = a + 1
       end
 --- @when bans
-      local jitter, base
-      if isStriking then
-        jitter = number(a)
-        a = a + 1
-      end
+      local jitter = a
+      if isStriking then a = a + 1 end
 --- @end
       local ends, reason
       elsewhere = false
@@ -229,13 +226,9 @@ for _ = 1, number(3) do
       end
 
 --- @when bans
-      -- Keys of a ban are named after that of a cell on the same identity, so that batches need not bring them.
-      if terms > 0 and (begun or isStriking) then
-        local key = KEYS[cell + number(ban)]
-        base = sub(key, 1, #key - number(ban + 1)) .. ARGV[ban + 2]
-        if begun and op <= CHARGE and not ends and begun[base] then
-          ends, reason = string.match(begun[base], '^(%d+) (.*)$')
-        end
+      if begun and terms > 0 and op <= CHARGE and not ends then
+        local base = strikes_base(KEYS[cell + number(ban)], number(ban + 1), ARGV[ban + 2])
+        if begun[base] then ends, reason = string.match(begun[base], '^(%d+) (.*)$') end
       end
 --- @end
 
@@ -302,7 +295,8 @@ for _ = 1, number(3) do
 --- @when bans
           local banEnds, banReason = 0, ''
           if isStriking and not allowed and possible then
-            banEnds, banReason = strikes_strike(base, ARGV[ban + 3], 1, jitter, '', ban + 4, ban + terms - 1)
+            local base = strikes_base(KEYS[cell + number(ban)], number(ban + 1), ARGV[ban + 2])
+            banEnds, banReason = strikes_strike(base, ARGV[ban + 3], 1, number(jitter), '', ban + 4, ban + terms - 1)
             if banEnds > 0 then
               begun = begun or {}
               begun[base] = format('%.0f', banEnds) .. ' ' .. banReason

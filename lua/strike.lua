@@ -46,7 +46,7 @@ if weight == 0 then
     strikes_write(KEYS[1], rung, since, '', number(6), number(7))
   end
 elseif ends == 0 then
-  local base = sub(KEYS[1], 1, #KEYS[1] - #'strikes')
+  local base = strikes_base(KEYS[1], #'strikes', '')
   ends, reason = strikes_strike(base, KEYS[3] or '', weight, number(3), ARGV[4], 5, #ARGV)
 end
 return { format('%.0f', now), format('%.0f', ends), reason }

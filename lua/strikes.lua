@@ -5,6 +5,11 @@
 -- the rung, how many strikes there were, and what was said of the last.
 -- params from p on { after, withinMs, forgetAfterMs, the ms of each rung } up to `to`.
 
+--- What keys of a ban begin with: as that of a cell on the same identity, so that batches need not bring them.
+local function strikes_base(key, cut, names)
+  return sub(key, 1, #key - cut) .. names
+end
+
 --- Writes a record down for as long as it matters.
 local function strikes_write(key, rung, since, strikes, withinMs, forgetAfterMs)
   local life = strikes_end(rung, since, strikes, withinMs, forgetAfterMs) - now

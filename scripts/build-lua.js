@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import {
+  banningScriptsOf,
   impurities,
   kindsInOrder,
   piecesOf,
@@ -27,9 +28,10 @@ const target = join(root, 'packages/core/src/redis/scripts/scripts.generated.ts'
  *
  * @param {Script[]} scripts
  * @param {ReturnType<typeof sharedConstants>} shared
+ * @param {ReturnType<typeof banningScriptsOf>} [banning]
  * @returns {string}
  */
-export function renderModule(scripts, { kinds, ops, flags, outcomes }) {
+export function renderModule(scripts, { kinds, ops, flags, outcomes }, banning = {}) {
   const decide = scripts.find(({ name }) => name === 'decide')
   const others = scripts.filter((script) => script !== decide)
   const uniform = others.filter(({ name }) => UNIFORM[name])
@@ -49,7 +51,7 @@ export function renderModule(scripts, { kinds, ops, flags, outcomes }) {
     ].join('\n'),
     ...(decide ? [renderPieces(decide.source)] : []),
     ...others.map(renderScript),
-    ...(uniform.length > 0 ? [renderUniform(uniform)] : []),
+    ...(uniform.length > 0 ? [renderUniform(uniform, banning)] : []),
   ]
   return `${parts.join('\n\n')}\n`
 }
@@ -128,11 +130,21 @@ function renderPieces(decide) {
   ].join('\n')
 }
 
-/** @param {readonly Script[]} scripts */
-function renderUniform(scripts) {
+/**
+ * @param {readonly Script[]} scripts
+ * @param {ReturnType<typeof banningScriptsOf>} banning
+ */
+function renderUniform(scripts, banning) {
   const rendered = scripts.map(({ name }) => {
     const { kind, isShared = false } = /** @type {typeof UNIFORM[string]} */ (UNIFORM[name])
-    return `  { kind: '${kind}', isShared: ${isShared}, script: ${constantOf(name)} },`
+    const changes = (banning[name]?.changes ?? []).map(
+      ([line, removed, added]) => `    [${line}, ${removed}, ${literal(added)}],`,
+    )
+    return [
+      `  { kind: '${kind}', isShared: ${isShared}, script: ${constantOf(name)}, banChanges: [`,
+      ...changes,
+      '  ] },',
+    ].join('\n')
   })
   return [
     '/** Scripts for batches whose plans have one cell each, all of one kind, and which give nothing back. */',
@@ -141,6 +153,8 @@ function renderUniform(scripts) {
     '  /** For cells that several limits share. */',
     '  readonly isShared: boolean',
     '  readonly script: LuaScript',
+    '  /** What makes it the script for plans that ban: at which line, from 0, how many go, and what comes there. From the last to the first. */',
+    '  readonly banChanges: readonly (readonly [line: number, removed: number, added: string])[]',
     '}[] = [',
     ...rendered,
     ']',
@@ -202,9 +216,13 @@ export function refusedByRedis(scripts) {
 
 await whenStarted(import.meta.url, async () => {
   const scripts = Object.entries(scriptsOf(readLua)).map(([name, source]) => scriptOf(name, source))
-  const module = renderModule(scripts, sharedConstants(readLua))
+  const banning = banningScriptsOf(readLua)
+  const module = renderModule(scripts, sharedConstants(readLua), banning)
   if (process.argv.includes('--check')) {
-    await check(scripts, module)
+    await check(
+      [...scripts, ...Object.entries(banning).map(([name, { source }]) => scriptOf(`${name} with bans`, source))],
+      module,
+    )
   } else {
     mkdirSync(dirname(target), { recursive: true })
     writeFileSync(target, module)

@@ -97,6 +97,42 @@ export function bansContract(under: StoreUnderTest): void {
       }
     }
 
+    test('a block by hand is none of a ban, whatever its reason', async () => {
+      const ban = { after: 1, within: '1m', for: ['1m'] } as const
+      const limiter = createLimiter({ name: 'by-hand', store, limit: 2, window: '1h', ban })
+      for (const reason of ['\0', '\x001 2 three', '\x00\x001 2 ', '1 2 three']) {
+        const key = freshKey()
+        await limiter.block(key, { for: '1h', reason })
+        const verdict = await limiter.consume(key)
+        expect([verdict.reason, verdict.block?.reason, verdict.ban]).toEqual(['blocked', reason, undefined])
+        // Strikes do not count meanwhile, and do not end it sooner.
+        expect(await limiter.strike(key, { weight: 9 })).toBeUndefined()
+        expect((await limiter.peek(key)).retryAfterMs).toBe(3_600_000)
+      }
+    })
+
+    test('bans of the store hold in every policy that counts the kind, and end in all of them', async () => {
+      const ban = { after: 2, within: '1m', for: ['1m'], scope: 'store' } as const
+      const [one, other] = ['one', 'other'].map((name) =>
+        createLimiter({ name, store, limit: 1, window: '1h', ban }),
+      ) as [Limiter, Limiter]
+      const plain = createLimiter({ name: 'plain', store, limit: 100, window: '1h' })
+      const key = freshKey()
+      expect((await plain.consume(key)).allowed).toBe(true)
+      const verdicts = [
+        await one.consume(key),
+        await one.consume(key),
+        await other.consume(key),
+        await other.consume(key),
+      ]
+      expect(verdicts.map(({ reason }) => reason)).toEqual([undefined, 'limited', undefined, 'banned'])
+      expect((await one.consume(key)).ban).toEqual(verdicts[3]?.ban)
+      expect((await plain.consume(key)).reason).toBe('banned')
+      await one.unblock(key)
+      expect((await plain.consume(key)).allowed).toBe(true)
+      expect((await other.consume(key)).reason).toBe('limited')
+    })
+
     test('decisions that are made at once are struck one after the other', async () => {
       const limiter = createLimiter({
         name: 'at-once',

@@ -2,6 +2,7 @@
 import { optimise } from './optimise.js'
 import { bundle } from './source/bundle.js'
 import { constantsOf } from './source/constants.js'
+import { changedLines, lineChanges } from './source/line-changes.js'
 import { withSections } from './source/sections.js'
 
 /** @import { ReadSource } from './source/bundle.js' */
@@ -61,17 +62,10 @@ export function kindsInOrder(numbers) {
 export function scriptsOf(read, optimised = optimise) {
   const decide = bundle('decide', read)
   const numbers = sharedConstants(read).kinds
-  const uniform = Object.entries(UNIFORM).map(([name, { kind, known }]) => {
-    const sections = {
-      several: false,
-      settle: false,
-      bans: false,
-      together: TOGETHER.includes(kind),
-      ...Object.fromEntries(Object.keys(numbers).map((name) => [kindName(name), kindName(name) === kind])),
-    }
-    const number = /** @type {number} */ (numbers[kind.toUpperCase()])
-    return [name, optimised(withSections(decide, sections), { cells: 1, kind: number, ...known })]
-  })
+  const uniform = Object.entries(UNIFORM).map(([name, choice]) => [
+    name,
+    uniformScript(decide, numbers, choice, false, optimised),
+  ])
   return {
     block: bundle('block', read),
     'cross-slots': bundle('cross-slots', read),
@@ -81,4 +75,45 @@ export function scriptsOf(read, optimised = optimise) {
     probe: bundle('probe', read),
     strike: bundle('strike', read),
   }
+}
+
+/**
+ * What the scripts of `UNIFORM` are for plans that ban, by name: the text of each, and how it differs from that without.
+ *
+ * @param {ReadSource} read
+ * @param {typeof optimise} [optimised]
+ * @returns {Record<string, { source: string, changes: import('./source/line-changes.js').Change[] }>}
+ */
+export function banningScriptsOf(read, optimised = optimise) {
+  const decide = bundle('decide', read)
+  const numbers = sharedConstants(read).kinds
+  return Object.fromEntries(
+    Object.entries(UNIFORM).map(([name, choice]) => {
+      const without = uniformScript(decide, numbers, choice, false, optimised)
+      const source = uniformScript(decide, numbers, choice, true, optimised)
+      const changes = lineChanges(without, source)
+      if (changedLines(without, changes) !== source)
+        throw new Error(`${name}: its changes do not make it the script for bans`)
+      return [name, { source, changes }]
+    }),
+  )
+}
+
+/**
+ * @param {string} decide
+ * @param {import('./source/constants.js').Constants} numbers
+ * @param {typeof UNIFORM[string]} choice
+ * @param {boolean} bans
+ * @param {typeof optimise} optimised
+ */
+function uniformScript(decide, numbers, { kind, known }, bans, optimised) {
+  const sections = {
+    several: false,
+    settle: false,
+    bans,
+    together: TOGETHER.includes(kind),
+    ...Object.fromEntries(Object.keys(numbers).map((name) => [kindName(name), kindName(name) === kind])),
+  }
+  const number = /** @type {number} */ (numbers[kind.toUpperCase()])
+  return optimised(withSections(decide, sections), { cells: 1, kind: number, ...known })
 }

@@ -39,16 +39,10 @@ export interface BlockOptions {
   readonly reason?: string
 }
 
-/**
- * The reason of a block or a strike. Stores put a character of control before what they keep of a ban, so no reason begins
- * with one.
- *
- * @throws SluiceError `INVALID_POLICY`
- */
+/** The reason of a block or a strike. @throws SluiceError `INVALID_POLICY` */
 export function checkReason(where: string, reason: unknown): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what is looked for
-  if (typeof reason === 'string' && reason.length <= 200 && !/^[\0-\x1f]/.test(reason)) return reason
-  return invalidPolicy(where, 'reason', 'up to 200 characters, the first of them no control character', reason)
+  if (typeof reason === 'string' && reason.length <= 200) return reason
+  return invalidPolicy(where, 'reason', 'up to 200 characters', reason)
 }
 
 export const NO_OPTIONS: DecisionOptions = Object.freeze({})

@@ -25,7 +25,7 @@ import { DenyCache } from './deny-cache.js'
 import { EvictionWarning } from './eviction-warning.js'
 import { HeldPermits } from './held-permits.js'
 import { Leases } from './leases/leases.js'
-import { strikeResult } from './scripts/decode.js'
+import { keptReason, strikeResult } from './scripts/decode.js'
 import { termsText } from './scripts/encode.js'
 import { blockSuffix, cellSuffix, keyStart, prefixOf, strikesSuffix } from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
@@ -358,7 +358,7 @@ export class RedisStore implements Store {
       this.#batches.flush()
       return run(this.#connection, this.#timeoutMs, blockScript, () => ({
         keys,
-        args: [this.clock ? String(this.clock()) : '', String(forMs), reason],
+        args: [this.clock ? String(this.clock()) : '', String(forMs), keptReason(reason)],
       }))
     })
   }

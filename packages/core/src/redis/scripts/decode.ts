@@ -116,10 +116,10 @@ export class Answers {
   }
 }
 
-/** A block as it is kept: of a ban its reason begins with a byte 0, the rung and how many strikes there were. */
+/** A block as it is kept: of a ban its reason begins with a byte 0, the rung and how many strikes there were. See `keptReason`. */
 export function blockReport(kept: string, remainingMs: number): BlockReport {
   const [, rung, strikes, reason = ''] = /^\0(\d+) (\d+) (.*)$/s.exec(kept) ?? []
-  if (rung === undefined) return { reason: kept, remainingMs }
+  if (rung === undefined) return { reason: kept.startsWith('\0') ? kept.slice(1) : kept, remainingMs }
   return { reason, remainingMs, ban: { rung: Number(rung), strikes: Number(strikes) } }
 }
 
@@ -191,6 +191,11 @@ const REPORTS: Readonly<Record<Kind, Report>> = {
 function atLeastNone(units: number): number {
   if (units < 0) throw unreadable('expected no more to be taken than the limit, and no less than none')
   return units
+}
+
+/** A reason by hand, as it is kept: never like that of a ban. */
+export function keptReason(reason: string): string {
+  return reason.startsWith('\0') ? `\0${reason}` : reason
 }
 
 /** The reply of strike.lua. */

@@ -27,7 +27,11 @@ export function probe(
   { key, marker, timeoutMs, asksTime, kinds, bans }: ProbeOptions,
 ): Promise<void> {
   const keys = marker === undefined ? [key] : [key, marker]
-  const commands = [...(asksTime ? [['TIME']] : []), ['EXISTS', ...keys], ...commandsNeeded(key, kinds, bans && marker !== undefined)]
+  const commands = [
+    ...(asksTime ? [['TIME']] : []),
+    ['EXISTS', ...keys],
+    ...commandsNeeded(key, kinds, bans && marker !== undefined),
+  ]
   return tryScript(connection, timeoutMs, probeScript, {
     keys,
     args: commands.map((command) => JSON.stringify(command)),

@@ -46,6 +46,9 @@ const uniform = new Map(
   UNIFORM_SCRIPTS.map(({ kind, isShared, script }) => [bitOf(kind) | (isShared ? SHARED : 0), script]),
 )
 
+/** The same for plans that ban, by what makes them of these. */
+const banning = new Map(UNIFORM_SCRIPTS.map((made) => [bitOf(made.kind) | (made.isShared ? SHARED : 0) | BANS, made]))
+
 /** decide.lua, with what a batch must need for a piece to be needed. */
 const pieces = DECIDE_PIECES.map((piece) => ({ bits: bitsOf(piece.sections), piece }))
 
@@ -58,13 +61,28 @@ const variants = new Map<number, LuaScript>()
 export function decideScriptFor(parts: number): LuaScript {
   const made = uniform.get(parts)
   if (made) return made
-  const needed = parts & ~(SHARED | SETTLES)
-  let script = variants.get(needed)
+  const isMadeForBans = banning.has(parts)
+  const needed = isMadeForBans ? parts : parts & ~(SHARED | SETTLES)
+  // Bits of one and of the other never meet.
+  const id = isMadeForBans ? -needed : needed
+  let script = variants.get(id)
   if (!script) {
-    const chosen = pieces.filter(({ bits }) => (bits & ~needed) === 0)
-    const source = chosen.map(({ piece }) => piece.source).join('')
+    const source = isMadeForBans ? banningSource(parts) : piecedSource(needed)
     script = { name: 'decide', source, sha1: createHash('sha1').update(source).digest('hex') }
-    variants.set(needed, script)
+    variants.set(id, script)
   }
   return script
+}
+
+function piecedSource(needed: number): string {
+  const chosen = pieces.filter(({ bits }) => (bits & ~needed) === 0)
+  return chosen.map(({ piece }) => piece.source).join('')
+}
+
+function banningSource(parts: number): string {
+  const { script, banChanges } = banning.get(parts) as (typeof UNIFORM_SCRIPTS)[number]
+  const lines = script.source.split('\n')
+  for (const [line, removed, added] of banChanges)
+    lines.splice(line, removed, ...(added === '' ? [] : added.split('\n')))
+  return lines.join('\n')
 }

@@ -1637,9 +1637,8 @@ for _ = 1, ARGV[3] + 0 do
     a = a + 1
    end
 ` },
-  { sections: ['bans'], source: `   local jitter, base
+  { sections: ['bans'], source: `   local jitter = a
    if isStriking then
-    jitter = ARGV[a] + 0
     a = a + 1
    end
 ` },
@@ -1661,10 +1660,11 @@ for _ = 1, ARGV[3] + 0 do
     end
    end
 ` },
-  { sections: ['bans'], source: `   if terms > 0 and (begun or isStriking) then
-    local key = KEYS[cell + (ARGV[ban] + 0)]
-    base = sub(key, 1, #key - (ARGV[ban + 1] + 0)) .. ARGV[ban + 2]
-    if begun and op <= 2 and not ends and begun[base] then
+  { sections: ['bans'], source: `   if begun and terms > 0 and op <= 2 and not ends then
+    local base
+    local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+    base = sub(key, 1, #key - cut) .. names
+    if begun[base] then
      ends, reason = string.match(begun[base], '^(%d+) (.*)$')
     end
    end
@@ -1762,10 +1762,13 @@ for _ = 1, ARGV[3] + 0 do
 ` },
   { sections: ['bans'], source: `     local banEnds, banReason = 0, ''
      if isStriking and not allowed and possible then
-      local marker, p, to = ARGV[ban + 3], ban + 4, ban + terms - 1
+      local base
+      local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+      base = sub(key, 1, #key - cut) .. names
+      local marker, jitter_2, p, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
       local after, withinMs, forgetAfterMs = ARGV[p] + 0, ARGV[p + 1] + 0, ARGV[p + 2] + 0
-      local key = base .. 'strikes'
-      local stored = tryCall('GET', key)
+      local key_2 = base .. 'strikes'
+      local stored = tryCall('GET', key_2)
       local rung, since, strikes = 0, now, ''
       if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
        rung, since = unpackBytes('>BI6', stored)
@@ -1840,13 +1843,13 @@ for _ = 1, ARGV[3] + 0 do
        strikes_end_result = ends_3
        local life = strikes_end_result - now
        if life > 0 then
-        call('SET', key, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
+        call('SET', key_2, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
        else
-        call('DEL', key)
+        call('DEL', key_2)
        end
       else
        rung = rung + 1 < to - p - 2 and rung + 1 or to - p - 2
-       local life = ARGV[p + 2 + rung] + 0 + jitter
+       local life = ARGV[p + 2 + rung] + 0 + jitter_2
        ends_2 = now + life
        reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
        local strikes_end_result
@@ -1866,9 +1869,9 @@ for _ = 1, ARGV[3] + 0 do
        strikes_end_result = ends_3
        local life_2 = strikes_end_result - now
        if life_2 > 0 then
-        call('SET', key, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+        call('SET', key_2, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
        else
-        call('DEL', key)
+        call('DEL', key_2)
        end
        call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
        if marker ~= '' and call('PTTL', marker) <= life + slack then
@@ -4862,7 +4865,7 @@ export const probeScript: LuaScript = {
 
 export const strikeScript: LuaScript = {
   name: 'strike',
-  sha1: '6ea5d0a738910b5e2887a383909887b42c1ffa0d',
+  sha1: '1a55c38652645d556583081dd1cb03f7b4ee903d',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
@@ -4917,6 +4920,9 @@ local ends = 0
 if strikes ~= '' then ends = strikes_last(strikes, 0) + withinMs end
 if rung > 0 then ends = max(ends, since + forgetAfterMs) end
 return ends
+end
+local function strikes_base(key, cut, names)
+return sub(key, 1, #key - cut) .. names
 end
 local function strikes_write(key, rung, since, strikes, withinMs, forgetAfterMs)
 local life = strikes_end(rung, since, strikes, withinMs, forgetAfterMs) - now
@@ -4973,7 +4979,7 @@ local rung, since = unpackBytes('>BI6', stored)
 strikes_write(KEYS[1], rung, since, '', number(6), number(7))
 end
 elseif ends == 0 then
-local base = sub(KEYS[1], 1, #KEYS[1] - #'strikes')
+local base = strikes_base(KEYS[1], #'strikes', '')
 ends, reason = strikes_strike(base, KEYS[3] or '', weight, number(3), ARGV[4], 5, #ARGV)
 end
 return { format('%.0f', now), format('%.0f', ends), reason }
@@ -4986,11 +4992,1300 @@ export const UNIFORM_SCRIPTS: readonly {
   /** For cells that several limits share. */
   readonly isShared: boolean
   readonly script: LuaScript
+  /** What makes it the script for plans that ban: at which line, from 0, how many go, and what comes there. From the last to the first. */
+  readonly banChanges: readonly (readonly [line: number, removed: number, added: string])[]
 }[] = [
-  { kind: 'bucket', isShared: false, script: decideBucketScript },
-  { kind: 'concurrency', isShared: false, script: decideConcurrencyScript },
-  { kind: 'counter', isShared: false, script: decideCounterScript },
-  { kind: 'log', isShared: false, script: decideLogScript },
-  { kind: 'log', isShared: true, script: decideLogsScript },
-  { kind: 'segments', isShared: false, script: decideSegmentsScript },
+  { kind: 'bucket', isShared: false, script: decideBucketScript, banChanges: [
+    [260, 1, `     end
+     if banEnds > 0 then
+      local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason`],
+    [255, 4, `     if banEnds == 0 then
+      for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+       local said = outcome_2
+       if refunds ~= '' then
+        said = outcome_2 + 4
+       end
+       local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
+       if pieces == 0 then
+        reply = reply .. piece
+       else
+        more = more or {}
+        more[pieces] = piece
+       end
+       pieces = pieces + 1`],
+    [177, 0, `     local banEnds, banReason = 0, ''
+     if isStriking and not allowed and possible then
+      local base
+      local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+      base = sub(key_2, 1, #key_2 - cut) .. names
+      local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+      local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+      local key_3 = base .. 'strikes'
+      local stored_2 = tryCall('GET', key_3)
+      local rung, since_2, strikes = 0, now, ''
+      if stored_2 and #stored_2 >= 7 and floor((#stored_2 - 7) / 8) * 8 == #stored_2 - 7 then
+       rung, since_2 = unpackBytes('>BI6', stored_2)
+       strikes = sub(stored_2, 8)
+      else
+       if type(stored_2) == 'table' and not string.match(stored_2.err, '^WRONGTYPE') then
+        if not string.match(stored_2.err, 'non local key') then
+         error(stored_2.err)
+        end
+        elsewhere = true
+       end
+      end
+      local last_2
+      if strikes == '' then
+       last_2 = now
+      else
+       last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+      end
+      local at
+      if last_2 > now and last_2 <= now + withinMs then
+       at = last_2
+      else
+       at = now
+      end
+      if last_2 > at then
+       local kept = ''
+       for i = 1, #strikes, 8 do
+        local since_3, weight = unpackBytes('>I6I2', strikes, i)
+        kept = kept .. packBytes('>I6I2', since_3 < at and since_3 or at, weight)
+       end
+       strikes = kept
+      end
+      if at - since_2 >= forgetAfterMs then
+       rung = 0
+      else
+       rung = rung
+      end
+      local live, count
+      local from, units = 1, 0
+      for i = 1, #strikes, 8 do
+       local since_3, weight = unpackBytes('>I6I2', strikes, i)
+       if at - since_3 >= withinMs then
+        from = i + 8
+       else
+        units = units + weight
+       end
+      end
+      live, count = sub(strikes, from), units
+      count = count + 1
+      local ends_2, reason_2 = 0, ''
+      if count < after then
+       if rung > 0 then
+        since_2 = at > since_2 and at or since_2
+       else
+        since_2 = at
+       end
+       local strikes_2 = live .. packBytes('>I6I2', at, 1)
+       local strikes_end_result
+       local ends_3 = 0
+       if strikes_2 ~= '' then
+        local strikes_last_result
+        if strikes_2 == '' then
+         strikes_last_result = 0
+        else
+         strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+        end
+        ends_3 = strikes_last_result + withinMs
+       end
+       if rung > 0 then
+        ends_3 = ends_3 > since_2 + forgetAfterMs and ends_3 or since_2 + forgetAfterMs
+       end
+       strikes_end_result = ends_3
+       local life = strikes_end_result - now
+       if life > 0 then
+        call('SET', key_3, packBytes('>BI6', rung, since_2) .. strikes_2, 'PX', life + slack)
+       else
+        call('DEL', key_3)
+       end
+      else
+       rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+       local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+       ends_2 = now + life
+       reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
+       local strikes_end_result
+       local ends_3 = 0
+       if '' ~= '' then
+        local strikes_last_result
+        if '' == '' then
+         strikes_last_result = 0
+        else
+         strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+        end
+        ends_3 = strikes_last_result + withinMs
+       end
+       if rung > 0 then
+        ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+       end
+       strikes_end_result = ends_3
+       local life_2 = strikes_end_result - now
+       if life_2 > 0 then
+        call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+       else
+        call('DEL', key_3)
+       end
+       call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+       if marker ~= '' and call('PTTL', marker) <= life + slack then
+        call('SET', marker, '1', 'PX', life + slack)
+       end
+      end
+      banEnds, banReason = ends_2, reason_2
+      if banEnds > 0 then
+       begun = begun or {}
+       begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+      end
+     end`],
+    [80, 0, `   if begun and terms > 0 and op <= 2 and not ends then
+    local base
+    local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+    base = sub(key, 1, #key - cut) .. names
+    if begun[base] then
+     ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+    end
+   end`],
+    [63, 0, `   local jitter = a
+   if isStriking then
+    a = a + 1
+   end`],
+    [50, 0, `  local isStriking = op >= 32
+  if isStriking then
+   op = op - 32
+  end`],
+    [46, 0, ` local terms = ARGV[a] + 0
+ local ban = a + 1
+ a = ban + terms`],
+    [19, 0, `local begun`],
+    [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
+  ] },
+  { kind: 'concurrency', isShared: false, script: decideConcurrencyScript, banChanges: [
+    [222, 1, `       more[pieces] = piece`],
+    [219, 1, `       reply = reply .. piece`],
+    [217, 1, `     end
+     if banEnds > 0 then
+      local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason`],
+    [216, 0, `       local room = -1
+       if wait_2 == 0 then
+        local cost_4 = limit - held + 1
+        if cost_4 > limit then
+         room = -1
+        else
+         local missing = held + cost_4 - limit
+         if cost_4 == 0 or missing <= 0 then
+          room = 0
+         else
+          local concurrency_endAt_result
+          local rank = missing - 1 - held
+          local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
+          concurrency_endAt_result = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
+          room = concurrency_endAt_result - now
+         end
+        end
+       end
+       local piece_2 = packBytes('>I7I7', wait_2 + 1, room + 1)
+       if pieces == 0 then
+        reply = reply .. piece_2
+       else
+        more = more or {}
+        more[pieces] = piece_2
+       end
+       pieces = pieces + 1`],
+    [213, 1, `         wait_2 = concurrency_endAt_result - now`],
+    [205, 3, `        local missing = held + cost_3 - limit
+        if cost_3 == 0 or missing <= 0 then
+         wait_2 = 0`],
+    [199, 5, `      pieces = pieces + 1
+      if outcome == 0 then
+       local wait_2
+       if cost_3 > limit then
+        wait_2 = -1`],
+    [188, 10, `       more = more or {}
+       more[pieces] = piece`],
+    [168, 19, `     if banEnds == 0 then
+      local cost_3 = needs
+      local ends_2 = now
+      if held > 0 then
+       local rank = -1
+       local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
+       ends_2 = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
+      end
+      local piece = packBytes('>BI7I7', outcome, limit - held, ends_2 - now)
+      if pieces == 0 then
+       reply = reply .. piece`],
+    [136, 0, `     local banEnds, banReason = 0, ''
+     if isStriking and not allowed and possible then
+      local base
+      local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+      base = sub(key_2, 1, #key_2 - cut) .. names
+      local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+      local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+      local key_3 = base .. 'strikes'
+      local stored = tryCall('GET', key_3)
+      local rung, since, strikes = 0, now, ''
+      if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
+       rung, since = unpackBytes('>BI6', stored)
+       strikes = sub(stored, 8)
+      else
+       if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+        if not string.match(stored.err, 'non local key') then
+         error(stored.err)
+        end
+        elsewhere = true
+       end
+      end
+      local last_2
+      if strikes == '' then
+       last_2 = now
+      else
+       last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+      end
+      local at
+      if last_2 > now and last_2 <= now + withinMs then
+       at = last_2
+      else
+       at = now
+      end
+      if last_2 > at then
+       local kept = ''
+       for i = 1, #strikes, 8 do
+        local since_2, weight = unpackBytes('>I6I2', strikes, i)
+        kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
+       end
+       strikes = kept
+      end
+      if at - since >= forgetAfterMs then
+       rung = 0
+      else
+       rung = rung
+      end
+      local live, count_2
+      local from, units = 1, 0
+      for i = 1, #strikes, 8 do
+       local since_2, weight = unpackBytes('>I6I2', strikes, i)
+       if at - since_2 >= withinMs then
+        from = i + 8
+       else
+        units = units + weight
+       end
+      end
+      live, count_2 = sub(strikes, from), units
+      count_2 = count_2 + 1
+      local ends_2, reason_2 = 0, ''
+      if count_2 < after then
+       if rung > 0 then
+        since = at > since and at or since
+       else
+        since = at
+       end
+       local strikes_2 = live .. packBytes('>I6I2', at, 1)
+       local strikes_end_result
+       local ends_3 = 0
+       if strikes_2 ~= '' then
+        local strikes_last_result
+        if strikes_2 == '' then
+         strikes_last_result = 0
+        else
+         strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+        end
+        ends_3 = strikes_last_result + withinMs
+       end
+       if rung > 0 then
+        ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
+       end
+       strikes_end_result = ends_3
+       local life = strikes_end_result - now
+       if life > 0 then
+        call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
+       else
+        call('DEL', key_3)
+       end
+      else
+       rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+       local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+       ends_2 = now + life
+       reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count_2) .. ' ' .. ''
+       local strikes_end_result
+       local ends_3 = 0
+       if '' ~= '' then
+        local strikes_last_result
+        if '' == '' then
+         strikes_last_result = 0
+        else
+         strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+        end
+        ends_3 = strikes_last_result + withinMs
+       end
+       if rung > 0 then
+        ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+       end
+       strikes_end_result = ends_3
+       local life_2 = strikes_end_result - now
+       if life_2 > 0 then
+        call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+       else
+        call('DEL', key_3)
+       end
+       call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+       if marker ~= '' and call('PTTL', marker) <= life + slack then
+        call('SET', marker, '1', 'PX', life + slack)
+       end
+      end
+      banEnds, banReason = ends_2, reason_2
+      if banEnds > 0 then
+       begun = begun or {}
+       begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+      end
+     end`],
+    [84, 0, `   if begun and terms > 0 and op <= 2 and not ends then
+    local base
+    local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+    base = sub(key, 1, #key - cut) .. names
+    if begun[base] then
+     ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+    end
+   end`],
+    [67, 0, `   local jitter = a
+   if isStriking then
+    a = a + 1
+   end`],
+    [53, 0, `  local isStriking = op >= 32
+  if isStriking then
+   op = op - 32
+  end`],
+    [49, 0, ` local terms = ARGV[a] + 0
+ local ban = a + 1
+ a = ban + terms`],
+    [19, 0, `local begun`],
+    [3, 2, `local packBytes, unpackBytes = struct.pack, struct.unpack
+local sub, format, concat = string.sub, string.format, table.concat`],
+  ] },
+  { kind: 'counter', isShared: false, script: decideCounterScript, banChanges: [
+    [202, 2, `     if banEnds == 0 then
+      for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+       local piece = packBytes('>BI7I6', outcome_2, count, start)
+       if pieces == 0 then
+        reply = reply .. piece
+       else
+        more = more or {}
+        more[pieces] = piece
+       end
+       pieces = pieces + 1
+      end
+     end
+     if banEnds > 0 then
+      local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason`],
+    [176, 0, `     local banEnds, banReason = 0, ''
+     if isStriking and not allowed and possible then
+      local base
+      local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+      base = sub(key_2, 1, #key_2 - cut) .. names
+      local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+      local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+      local key_3 = base .. 'strikes'
+      local stored_2 = tryCall('GET', key_3)
+      local rung, since_2, strikes = 0, now, ''
+      if stored_2 and #stored_2 >= 7 and floor((#stored_2 - 7) / 8) * 8 == #stored_2 - 7 then
+       rung, since_2 = unpackBytes('>BI6', stored_2)
+       strikes = sub(stored_2, 8)
+      else
+       if type(stored_2) == 'table' and not string.match(stored_2.err, '^WRONGTYPE') then
+        if not string.match(stored_2.err, 'non local key') then
+         error(stored_2.err)
+        end
+        elsewhere = true
+       end
+      end
+      local last_2
+      if strikes == '' then
+       last_2 = now
+      else
+       last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+      end
+      local at
+      if last_2 > now and last_2 <= now + withinMs then
+       at = last_2
+      else
+       at = now
+      end
+      if last_2 > at then
+       local kept = ''
+       for i = 1, #strikes, 8 do
+        local since_3, weight = unpackBytes('>I6I2', strikes, i)
+        kept = kept .. packBytes('>I6I2', since_3 < at and since_3 or at, weight)
+       end
+       strikes = kept
+      end
+      if at - since_2 >= forgetAfterMs then
+       rung = 0
+      else
+       rung = rung
+      end
+      local live, count_2
+      local from, units = 1, 0
+      for i = 1, #strikes, 8 do
+       local since_3, weight = unpackBytes('>I6I2', strikes, i)
+       if at - since_3 >= withinMs then
+        from = i + 8
+       else
+        units = units + weight
+       end
+      end
+      live, count_2 = sub(strikes, from), units
+      count_2 = count_2 + 1
+      local ends_2, reason_2 = 0, ''
+      if count_2 < after then
+       if rung > 0 then
+        since_2 = at > since_2 and at or since_2
+       else
+        since_2 = at
+       end
+       local strikes_2 = live .. packBytes('>I6I2', at, 1)
+       local strikes_end_result
+       local ends_3 = 0
+       if strikes_2 ~= '' then
+        local strikes_last_result
+        if strikes_2 == '' then
+         strikes_last_result = 0
+        else
+         strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+        end
+        ends_3 = strikes_last_result + withinMs
+       end
+       if rung > 0 then
+        ends_3 = ends_3 > since_2 + forgetAfterMs and ends_3 or since_2 + forgetAfterMs
+       end
+       strikes_end_result = ends_3
+       local life = strikes_end_result - now
+       if life > 0 then
+        call('SET', key_3, packBytes('>BI6', rung, since_2) .. strikes_2, 'PX', life + slack)
+       else
+        call('DEL', key_3)
+       end
+      else
+       rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+       local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+       ends_2 = now + life
+       reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count_2) .. ' ' .. ''
+       local strikes_end_result
+       local ends_3 = 0
+       if '' ~= '' then
+        local strikes_last_result
+        if '' == '' then
+         strikes_last_result = 0
+        else
+         strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+        end
+        ends_3 = strikes_last_result + withinMs
+       end
+       if rung > 0 then
+        ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+       end
+       strikes_end_result = ends_3
+       local life_2 = strikes_end_result - now
+       if life_2 > 0 then
+        call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+       else
+        call('DEL', key_3)
+       end
+       call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+       if marker ~= '' and call('PTTL', marker) <= life + slack then
+        call('SET', marker, '1', 'PX', life + slack)
+       end
+      end
+      banEnds, banReason = ends_2, reason_2
+      if banEnds > 0 then
+       begun = begun or {}
+       begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+      end
+     end`],
+    [80, 0, `   if begun and terms > 0 and op <= 2 and not ends then
+    local base
+    local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+    base = sub(key, 1, #key - cut) .. names
+    if begun[base] then
+     ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+    end
+   end`],
+    [63, 0, `   local jitter = a
+   if isStriking then
+    a = a + 1
+   end`],
+    [50, 0, `  local isStriking = op >= 32
+  if isStriking then
+   op = op - 32
+  end`],
+    [46, 0, ` local terms = ARGV[a] + 0
+ local ban = a + 1
+ a = ban + terms`],
+    [19, 0, `local begun`],
+    [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
+  ] },
+  { kind: 'log', isShared: false, script: decideLogScript, banChanges: [
+    [766, 0, `     if banEnds > 0 then
+      local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+      if pieces == 0 then
+       reply = reply .. piece
+      else
+       more = more or {}
+       more[pieces] = piece
+      end
+      pieces = pieces + 1
+     end`],
+    [763, 1, ``],
+    [752, 10, `        local wait_3
+        local total_2, live, at, limit, windowMs = total, total - H, instant, ARGV[params + 2], ARGV[params + 3]
+        if cost_3 > limit then
+         wait_3 = -1
+        else
+         if live + cost_3 <= limit then
+          wait_3 = 0
+         else
+          local log_entry_result
+          local i = total_2 - (limit - cost_3 + 1)
+          local beyond = i - chunkFrom - #chunk / width
+          if i < chunkFrom or beyond >= 16 then
+           chunk, chunkFrom, beyond = '', i, 0
+          end
+          if beyond >= 0 then
+           local log_read_result
+           local from, to = i - beyond, total < i + 16 and total or i + 16
+           local inRing = total - #tail / width
+           local entries
+           local count = (to < inRing and to or inRing) - from
+           if count <= 0 then
+            entries = ''
+           else
+            local slot = from % capacity
+            local here = count < capacity - slot and count or capacity - slot
+            local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+            if here < count then
+             entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+            end
+            entries = entries_2
+           end
+           log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+           chunk = chunk .. log_read_result
+          end
+          log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+          wait_3 = log_entry_result + windowMs - at
+         end
+        end
+        if wait_3 > 0 then
+         wait_3 = wait_3 + instant - now
+        end
+        local piece_2 = packBytes('>I4I7I7', total - (H or total), wait_3 + 1, fewer + 1)
+        if pieces == 0 then
+         reply = reply .. piece_2
+        else
+         more = more or {}
+         more[pieces] = piece_2
+        end
+        pieces = pieces + 1`],
+    [750, 1, `         fewer = log_entry_result + ARGV[params + 3] - now`],
+    [724, 1, `         local i = H`],
+    [712, 11, `        local fewer = -1
+        if H < total then`],
+    [709, 2, `         log_known_result = known
+         chunk, chunkFrom = log_known_result, H`],
+    [692, 16, `        pieces = pieces + 1
+        source = key_2
+        if whole then
+         chunk, chunkFrom = whole, oldest
+        else
+         local log_known_result
+         local known = K
+         if not known then
+          local at = fixed + 0 * stride + 7
+          known = sub(header, at + 1, at + Z * width)
+          K = known`],
+    [681, 10, `        pieces = pieces + 1
+       else
+        local piece = packBytes('>BI6I6', outcome_2, instant, latest)
+        if pieces == 0 then
+         reply = reply .. piece
+        else
+         more = more or {}
+         more[pieces] = piece`],
+    [649, 31, `     if banEnds == 0 then
+      for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+       local cost_3 = needs
+       local latest = newest and newest + 1 or 0
+       if outcome_2 == 1 then
+        local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H or total))
+        if pieces == 0 then
+         reply = reply .. piece
+        else
+         more = more or {}
+         more[pieces] = piece`],
+    [345, 0, `     local banEnds, banReason = 0, ''
+     if isStriking and not allowed and possible then
+      local base_2
+      local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+      base_2 = sub(key_2, 1, #key_2 - cut) .. names
+      local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+      local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+      local key_3 = base_2 .. 'strikes'
+      local stored = tryCall('GET', key_3)
+      local rung, since, strikes = 0, now, ''
+      if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
+       rung, since = unpackBytes('>BI6', stored)
+       strikes = sub(stored, 8)
+      else
+       if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+        if not string.match(stored.err, 'non local key') then
+         error(stored.err)
+        end
+        elsewhere = true
+       end
+      end
+      local last_2
+      if strikes == '' then
+       last_2 = now
+      else
+       last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+      end
+      local at
+      if last_2 > now and last_2 <= now + withinMs then
+       at = last_2
+      else
+       at = now
+      end
+      if last_2 > at then
+       local kept = ''
+       for i = 1, #strikes, 8 do
+        local since_2, weight = unpackBytes('>I6I2', strikes, i)
+        kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
+       end
+       strikes = kept
+      end
+      if at - since >= forgetAfterMs then
+       rung = 0
+      else
+       rung = rung
+      end
+      local live, count
+      local from, units = 1, 0
+      for i = 1, #strikes, 8 do
+       local since_2, weight = unpackBytes('>I6I2', strikes, i)
+       if at - since_2 >= withinMs then
+        from = i + 8
+       else
+        units = units + weight
+       end
+      end
+      live, count = sub(strikes, from), units
+      count = count + 1
+      local ends_2, reason_2 = 0, ''
+      if count < after then
+       if rung > 0 then
+        since = at > since and at or since
+       else
+        since = at
+       end
+       local strikes_2 = live .. packBytes('>I6I2', at, 1)
+       local strikes_end_result
+       local ends_3 = 0
+       if strikes_2 ~= '' then
+        local strikes_last_result
+        if strikes_2 == '' then
+         strikes_last_result = 0
+        else
+         strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+        end
+        ends_3 = strikes_last_result + withinMs
+       end
+       if rung > 0 then
+        ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
+       end
+       strikes_end_result = ends_3
+       local life = strikes_end_result - now
+       if life > 0 then
+        call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
+       else
+        call('DEL', key_3)
+       end
+      else
+       rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+       local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+       ends_2 = now + life
+       reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
+       local strikes_end_result
+       local ends_3 = 0
+       if '' ~= '' then
+        local strikes_last_result
+        if '' == '' then
+         strikes_last_result = 0
+        else
+         strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+        end
+        ends_3 = strikes_last_result + withinMs
+       end
+       if rung > 0 then
+        ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+       end
+       strikes_end_result = ends_3
+       local life_2 = strikes_end_result - now
+       if life_2 > 0 then
+        call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+       else
+        call('DEL', key_3)
+       end
+       call('SET', base_2 .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+       if marker ~= '' and call('PTTL', marker) <= life + slack then
+        call('SET', marker, '1', 'PX', life + slack)
+       end
+      end
+      banEnds, banReason = ends_2, reason_2
+      if banEnds > 0 then
+       begun = begun or {}
+       begun[base_2] = format('%.0f', banEnds) .. ' ' .. banReason
+      end
+     end`],
+    [109, 0, `   if begun and terms > 0 and op <= 2 and not ends then
+    local base_2
+    local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+    base_2 = sub(key, 1, #key - cut) .. names
+    if begun[base_2] then
+     ends, reason = string.match(begun[base_2], '^(%d+) (.*)$')
+    end
+   end`],
+    [92, 0, `   local jitter = a
+   if isStriking then
+    a = a + 1
+   end`],
+    [79, 0, `  local isStriking = op >= 32
+  if isStriking then
+   op = op - 32
+  end`],
+    [75, 0, ` local terms = ARGV[a] + 0
+ local ban = a + 1
+ a = ban + terms`],
+    [19, 0, `local begun`],
+  ] },
+  { kind: 'log', isShared: true, script: decideLogsScript, banChanges: [
+    [847, 0, `     if banEnds > 0 then
+      local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+      if pieces == 0 then
+       reply = reply .. piece
+      else
+       more = more or {}
+       more[pieces] = piece
+      end
+      pieces = pieces + 1
+     end`],
+    [843, 1, ``],
+    [832, 10, `         local wait_3
+         local total_2, live, at, limit, windowMs = total, total - H[l], instant, ARGV[params + 2 * l], ARGV[params + 2 * l + 1]
+         if cost_3 > limit then
+          wait_3 = -1
+         else
+          if live + cost_3 <= limit then
+           wait_3 = 0
+          else
+           local log_entry_result
+           local i = total_2 - (limit - cost_3 + 1)
+           local beyond = i - chunkFrom - #chunk / width
+           if i < chunkFrom or beyond >= 16 then
+            chunk, chunkFrom, beyond = '', i, 0
+           end
+           if beyond >= 0 then
+            local log_read_result
+            local from, to = i - beyond, total < i + 16 and total or i + 16
+            local inRing = total - #tail / width
+            local entries
+            local count = (to < inRing and to or inRing) - from
+            if count <= 0 then
+             entries = ''
+            else
+             local slot = from % capacity
+             local here = count < capacity - slot and count or capacity - slot
+             local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+             if here < count then
+              entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+             end
+             entries = entries_2
+            end
+            log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+            chunk = chunk .. log_read_result
+           end
+           log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+           wait_3 = log_entry_result + windowMs - at
+          end
+         end
+         if wait_3 > 0 then
+          wait_3 = wait_3 + instant - now
+         end
+         local piece_2 = packBytes('>I4I7I7', total - (H[l] or total), wait_3 + 1, fewer + 1)
+         if pieces == 0 then
+          reply = reply .. piece_2
+         else
+          more = more or {}
+          more[pieces] = piece_2
+         end
+         pieces = pieces + 1`],
+    [830, 1, `          fewer = log_entry_result + ARGV[params + 2 * l + 1] - now`],
+    [804, 1, `          local i = H[l]`],
+    [803, 0, `          local log_known_result
+          local known = K[l]
+          if not known then
+           local at = fixed + (l - 1) * stride + 7
+           known = sub(header, at + 1, at + Z[l] * width)
+           K[l] = known
+          end
+          log_known_result = known
+          chunk, chunkFrom = log_known_result, H[l]
+         end
+         local fewer = -1
+         if H[l] < total then`],
+    [800, 2, `         more = more or {}
+         more[pieces] = piece
+        end
+        pieces = pieces + 1
+        for l = 1, limits do
+         source = key_2
+         if whole then
+          chunk, chunkFrom = whole, oldest`],
+    [795, 4, `       else
+        local piece = packBytes('>BI6I6', outcome_2, instant, latest)
+        if pieces == 0 then
+         reply = reply .. piece`],
+    [792, 2, `         pieces = pieces + 1`],
+    [772, 19, `         if pieces == 0 then
+          reply = reply .. counts
+         else
+          more = more or {}
+          more[pieces] = counts`],
+    [739, 32, `        for l = 2, limits, 3 do
+         local counts = packBytes('>I4I4I4', total - (H[l] or total), total - (H[l + 1] or total), total - (H[l + 2] or total))
+         if limits < l + 2 then
+          counts = sub(counts, 1, (limits - l + 1) * 4)`],
+    [736, 1, `         more[pieces] = piece`],
+    [733, 1, `         reply = reply .. piece`],
+    [715, 17, `     if banEnds == 0 then
+      for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+       local cost_3 = needs
+       local latest = newest and newest + 1 or 0
+       if outcome_2 == 1 then
+        local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H[1] or total))`],
+    [353, 0, `     local banEnds, banReason = 0, ''
+     if isStriking and not allowed and possible then
+      local base_2
+      local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+      base_2 = sub(key_2, 1, #key_2 - cut) .. names
+      local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+      local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+      local key_3 = base_2 .. 'strikes'
+      local stored = tryCall('GET', key_3)
+      local rung, since, strikes = 0, now, ''
+      if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
+       rung, since = unpackBytes('>BI6', stored)
+       strikes = sub(stored, 8)
+      else
+       if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+        if not string.match(stored.err, 'non local key') then
+         error(stored.err)
+        end
+        elsewhere = true
+       end
+      end
+      local last_2
+      if strikes == '' then
+       last_2 = now
+      else
+       last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+      end
+      local at
+      if last_2 > now and last_2 <= now + withinMs then
+       at = last_2
+      else
+       at = now
+      end
+      if last_2 > at then
+       local kept = ''
+       for i = 1, #strikes, 8 do
+        local since_2, weight = unpackBytes('>I6I2', strikes, i)
+        kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
+       end
+       strikes = kept
+      end
+      if at - since >= forgetAfterMs then
+       rung = 0
+      else
+       rung = rung
+      end
+      local live, count
+      local from, units = 1, 0
+      for i = 1, #strikes, 8 do
+       local since_2, weight = unpackBytes('>I6I2', strikes, i)
+       if at - since_2 >= withinMs then
+        from = i + 8
+       else
+        units = units + weight
+       end
+      end
+      live, count = sub(strikes, from), units
+      count = count + 1
+      local ends_2, reason_2 = 0, ''
+      if count < after then
+       if rung > 0 then
+        since = at > since and at or since
+       else
+        since = at
+       end
+       local strikes_2 = live .. packBytes('>I6I2', at, 1)
+       local strikes_end_result
+       local ends_3 = 0
+       if strikes_2 ~= '' then
+        local strikes_last_result
+        if strikes_2 == '' then
+         strikes_last_result = 0
+        else
+         strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+        end
+        ends_3 = strikes_last_result + withinMs
+       end
+       if rung > 0 then
+        ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
+       end
+       strikes_end_result = ends_3
+       local life = strikes_end_result - now
+       if life > 0 then
+        call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
+       else
+        call('DEL', key_3)
+       end
+      else
+       rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+       local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+       ends_2 = now + life
+       reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
+       local strikes_end_result
+       local ends_3 = 0
+       if '' ~= '' then
+        local strikes_last_result
+        if '' == '' then
+         strikes_last_result = 0
+        else
+         strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+        end
+        ends_3 = strikes_last_result + withinMs
+       end
+       if rung > 0 then
+        ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+       end
+       strikes_end_result = ends_3
+       local life_2 = strikes_end_result - now
+       if life_2 > 0 then
+        call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+       else
+        call('DEL', key_3)
+       end
+       call('SET', base_2 .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+       if marker ~= '' and call('PTTL', marker) <= life + slack then
+        call('SET', marker, '1', 'PX', life + slack)
+       end
+      end
+      banEnds, banReason = ends_2, reason_2
+      if banEnds > 0 then
+       begun = begun or {}
+       begun[base_2] = format('%.0f', banEnds) .. ' ' .. banReason
+      end
+     end`],
+    [107, 0, `   if begun and terms > 0 and op <= 2 and not ends then
+    local base_2
+    local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+    base_2 = sub(key, 1, #key - cut) .. names
+    if begun[base_2] then
+     ends, reason = string.match(begun[base_2], '^(%d+) (.*)$')
+    end
+   end`],
+    [90, 0, `   local jitter = a
+   if isStriking then
+    a = a + 1
+   end`],
+    [77, 0, `  local isStriking = op >= 32
+  if isStriking then
+   op = op - 32
+  end`],
+    [73, 0, ` local terms = ARGV[a] + 0
+ local ban = a + 1
+ a = ban + terms`],
+    [19, 0, `local begun`],
+  ] },
+  { kind: 'segments', isShared: false, script: decideSegmentsScript, banChanges: [
+    [459, 1, `       more[pieces] = piece`],
+    [456, 1, `       reply = reply .. piece`],
+    [454, 1, `     end
+     if banEnds > 0 then
+      local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason`],
+    [447, 6, `       if wait_4 > 0 then
+        segments_wait_result_2 = wait_4 + instant - now
+       else
+        segments_wait_result_2 = wait_4
+       end
+       local piece_2 = packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1)
+       if pieces == 0 then
+        reply = reply .. piece_2
+       else
+        more = more or {}
+        more[pieces] = piece_2
+       end
+       pieces = pieces + 1`],
+    [446, 0, `        wait_4 = wait_5`],
+    [440, 4, `          if from < segmentMs then
+           wait_5 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
+           break
+          end`],
+    [437, 1, `            if edge == 2 then
+             from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
+            else
+             from = ceil(segmentMs * (count_2 - room_2) / count_2)
+            end`],
+    [434, 2, `           if edge == 0 then
+            from = segmentMs`],
+    [406, 27, `       if wait_3 > 0 then
+        segments_wait_result = wait_3 + instant - now
+       else
+        segments_wait_result = wait_3
+       end
+       local segments_wait_result_2
+       local cost_4 = room + 1
+       local wait_4
+       if cost_4 > limit then
+        wait_4 = -1
+       else
+        local inside, wait_5 = total, (segments + 1) * segmentMs - offset
+        for by_2 = 0, segments do
+         if by_2 > 0 then
+          inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+         end
+         if inside + cost_4 <= limit then
+          local count_2 = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+          local from
+          local room_2 = limit - cost_4 - inside
+          if edge == 1 or count_2 <= room_2 then
+           from = 0`],
+    [405, 0, `        wait_3 = wait_4`],
+    [399, 4, `          if from < segmentMs then
+           wait_4 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
+           break
+          end`],
+    [396, 1, `            if edge == 2 then
+             from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
+            else
+             from = ceil(segmentMs * (count_2 - room_2) / count_2)
+            end`],
+    [393, 2, `           if edge == 0 then
+            from = segmentMs`],
+    [378, 14, `       segments_reset_result = 0
+      end
+      local piece = packBytes('>BI7I7I6', outcome, room, segments_reset_result, segment)
+      if pieces == 0 then
+       reply = reply .. piece
+      else
+       more = more or {}
+       more[pieces] = piece
+      end
+      pieces = pieces + 1
+      if outcome == 0 then
+       local segments_wait_result
+       local wait_3
+       if cost_3 > limit then
+        wait_3 = -1
+       else
+        local inside, wait_4 = total, (segments + 1) * segmentMs - offset
+        for by_2 = 0, segments do
+         if by_2 > 0 then
+          inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+         end
+         if inside + cost_3 <= limit then
+          local count_2 = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+          local from
+          local room_2 = limit - cost_3 - inside
+          if edge == 1 or count_2 <= room_2 then
+           from = 0`],
+    [357, 20, `      reset = reset_2
+      if reset > 0 then
+       segments_reset_result = reset + instant - now`],
+    [354, 2, ``],
+    [353, 0, `        reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+        break`],
+    [350, 1, `          if edge == 2 then
+           window_offsetFor_result = floor(segmentMs * (count_2 - 1) / count_2) + 1
+          else
+           window_offsetFor_result = ceil(segmentMs * (count_2 - 0) / count_2)
+          end`],
+    [347, 2, `         if edge == 0 then
+          window_offsetFor_result = segmentMs`],
+    [332, 14, `      local room = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
+      local segments_reset_result
+      local reset
+      local reset_2 = 0
+      for k = 0, segments do
+       local count_2 = (unpackBytes(counter, counts, k * width + 1))
+       if count_2 > 0 then
+        local window_offsetFor_result
+        if edge == 1 or count_2 <= 0 then
+         window_offsetFor_result = 0`],
+    [329, 1, `        local share = count * (segmentMs - offset) / segmentMs
+        if edge == 2 then
+         window_edgeUnits_result = floor(share)
+        else
+         window_edgeUnits_result = ceil(share)
+        end`],
+    [325, 3, `       if edge == 1 then
+        window_edgeUnits_result = 0`],
+    [316, 8, `     if banEnds == 0 then
+      local cost_3 = needs
+      local window_edgeUnits_result
+      local count = (unpackBytes(counter, counts, segments * width + 1))
+      if edge == 0 then
+       window_edgeUnits_result = count`],
+    [204, 0, `     local banEnds, banReason = 0, ''
+     if isStriking and not allowed and possible then
+      local base
+      local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+      base = sub(key_2, 1, #key_2 - cut) .. names
+      local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+      local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+      local key_3 = base .. 'strikes'
+      local stored_2 = tryCall('GET', key_3)
+      local rung, since, strikes = 0, now, ''
+      if stored_2 and #stored_2 >= 7 and floor((#stored_2 - 7) / 8) * 8 == #stored_2 - 7 then
+       rung, since = unpackBytes('>BI6', stored_2)
+       strikes = sub(stored_2, 8)
+      else
+       if type(stored_2) == 'table' and not string.match(stored_2.err, '^WRONGTYPE') then
+        if not string.match(stored_2.err, 'non local key') then
+         error(stored_2.err)
+        end
+        elsewhere = true
+       end
+      end
+      local last_2
+      if strikes == '' then
+       last_2 = now
+      else
+       last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+      end
+      local at
+      if last_2 > now and last_2 <= now + withinMs then
+       at = last_2
+      else
+       at = now
+      end
+      if last_2 > at then
+       local kept = ''
+       for i = 1, #strikes, 8 do
+        local since_2, weight = unpackBytes('>I6I2', strikes, i)
+        kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
+       end
+       strikes = kept
+      end
+      if at - since >= forgetAfterMs then
+       rung = 0
+      else
+       rung = rung
+      end
+      local live, count
+      local from, units = 1, 0
+      for i = 1, #strikes, 8 do
+       local since_2, weight = unpackBytes('>I6I2', strikes, i)
+       if at - since_2 >= withinMs then
+        from = i + 8
+       else
+        units = units + weight
+       end
+      end
+      live, count = sub(strikes, from), units
+      count = count + 1
+      local ends_2, reason_2 = 0, ''
+      if count < after then
+       if rung > 0 then
+        since = at > since and at or since
+       else
+        since = at
+       end
+       local strikes_2 = live .. packBytes('>I6I2', at, 1)
+       local strikes_end_result
+       local ends_3 = 0
+       if strikes_2 ~= '' then
+        local strikes_last_result
+        if strikes_2 == '' then
+         strikes_last_result = 0
+        else
+         strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+        end
+        ends_3 = strikes_last_result + withinMs
+       end
+       if rung > 0 then
+        ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
+       end
+       strikes_end_result = ends_3
+       local life = strikes_end_result - now
+       if life > 0 then
+        call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
+       else
+        call('DEL', key_3)
+       end
+      else
+       rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+       local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+       ends_2 = now + life
+       reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
+       local strikes_end_result
+       local ends_3 = 0
+       if '' ~= '' then
+        local strikes_last_result
+        if '' == '' then
+         strikes_last_result = 0
+        else
+         strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+        end
+        ends_3 = strikes_last_result + withinMs
+       end
+       if rung > 0 then
+        ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+       end
+       strikes_end_result = ends_3
+       local life_2 = strikes_end_result - now
+       if life_2 > 0 then
+        call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+       else
+        call('DEL', key_3)
+       end
+       call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+       if marker ~= '' and call('PTTL', marker) <= life + slack then
+        call('SET', marker, '1', 'PX', life + slack)
+       end
+      end
+      banEnds, banReason = ends_2, reason_2
+      if banEnds > 0 then
+       begun = begun or {}
+       begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+      end
+     end`],
+    [85, 0, `   if begun and terms > 0 and op <= 2 and not ends then
+    local base
+    local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+    base = sub(key, 1, #key - cut) .. names
+    if begun[base] then
+     ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+    end
+   end`],
+    [68, 0, `   local jitter = a
+   if isStriking then
+    a = a + 1
+   end`],
+    [59, 0, `  local isStriking = op >= 32
+  if isStriking then
+   op = op - 32
+  end`],
+    [55, 0, ` local terms = ARGV[a] + 0
+ local ban = a + 1
+ a = ban + terms`],
+    [19, 0, `local begun`],
+    [4, 1, `local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat`],
+  ] },
 ]
