@@ -34,53 +34,17 @@
 -- With the marker there, nothing is decided, and the string is empty.
 
 local ARGV, KEYS = ARGV, KEYS
--- A first read goes through pcall: its error is a table, of length 0, so what is not ours counts as no state,
--- and the next charge replaces it. One foreign value must not fail the decisions that share its batch.
-local tryCall = redis.pcall
-local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
-local packBytes, unpackBytes = struct.pack, struct.unpack
-local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
-
--- The build gives the numbers below to the store, under the names that they have here.
---- @export ops
-local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
--- Added to the op of a run that needs more room than it charges, and of one whose decisions are all on one key.
---- @export flags
-local RESERVING, TOGETHER, STRIKING = 8, 16, 32
---- @export outcomes
-local REFUSED, ADMITTED, BLOCKED, ELSEWHERE, REFUNDS, EQUALS = 0, 1, 2, 3, 4, 8
---- @export kinds
-local BUCKET, LOG, SEGMENTS, COUNTER, CONCURRENCY = 1, 2, 3, 4, 5
-
--- How much longer than it must a key may live, in ms, where that saves setting its expiry again.
-local LINGER = 10000
+--- @include "shared/names"
 
 --- A number of ARGV: what is computed with becomes one, at less than a call costs.
 local function number(i)
   return ARGV[i] + 0
 end
 
--- Whether a key of the decision at hand is not on this node. Only undeclared keys get here: others the server redirects.
-local elsewhere
+--- @include "shared/reads"
 
---- Fails the run for what a first read was refused, such as a command that is not permitted: if that counted as no state,
--- every limit would be as good as new. A value of another type does count as none.
-local function requireRead(value)
-  if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-    if not string.match(value.err, 'non local key') then error(value.err) end
-    elsewhere = true
-  end
-end
-
-local now
-local slack = 0
-if ARGV[1] ~= '' then
-  -- Redis expires keys by its own clock; by another one a state must not end early.
-  now, slack = number(1), 3600000
-else
-  local time = call('TIME')
-  now = time[1] * 1000 + floor(time[2] / 1000)
-end
+local clock = ARGV[1]
+--- @include "shared/now"
 
 -- What is replied: its start as a text, and all after the first piece in a table, which a decision alone does without.
 local reply, more, pieces = packBytes('>I6', now), nil, 0
@@ -100,51 +64,11 @@ local kernel, first, last = {}, {}, {}
 -- The run at hand: what cell c is charged, and what must have room in it.
 local costs, needs = {}, {}
 
--- What a kind of cell can do, by kernel. There is one cell at hand: `open` names its params, `look` finds its state,
--- brings it to the present and returns whether a cost has room (0 now, -1 never, else later); the others act on what it
--- found; `room` is for how many units there is room. Where a decision has several cells, `keep` puts what was found aside,
--- and `recall` brings it back.
-local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
---- @when together
-local room = {}
---- @end
---- @when several
--- What is put aside, by cell; each kind of cell says what where.
-local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
---- @end
-
---- @include "kernels/clock"
+--- @include "shared/kinds"
 --- @when bans
--- Bans that started in this run, by block key: later decisions of it know of them, though they bring no block keys.
+-- Bans that started in this run, by what their keys begin with: later decisions of it know of them without block keys.
 local begun
 --- @include "strikes"
---- @end
-
--- Each in a block of its own: a function of Lua may have 200 locals.
---- @when bucket
-do
---- @include "cells/bucket"
-end
---- @end
---- @when log
-do
---- @include "cells/log"
-end
---- @end
---- @when segments
-do
---- @include "cells/segments"
-end
---- @end
---- @when counter
-do
---- @include "cells/counter"
-end
---- @end
---- @when concurrency
-do
---- @include "cells/concurrency"
-end
 --- @end
 
 local blockKeys = number(2)

@@ -8,6 +8,7 @@ import {
   banningScriptsOf,
   impurities,
   kindsInOrder,
+  ONE,
   piecesOf,
   scriptsOf,
   sharedConstants,
@@ -35,6 +36,7 @@ export function renderModule(scripts, { kinds, ops, flags, outcomes }, banning =
   const decide = scripts.find(({ name }) => name === 'decide')
   const others = scripts.filter((script) => script !== decide)
   const uniform = others.filter(({ name }) => UNIFORM[name])
+  const ones = others.filter(({ name }) => ONE[name])
   const parts = [
     HEADER,
     list(
@@ -49,9 +51,29 @@ export function renderModule(scripts, { kinds, ops, flags, outcomes }, banning =
       '// Ops are sent as they are. This does not compile where decide.lua has other numbers for them than the port.',
       `;({ ${pairs(ops)} }) satisfies Partial<typeof import('../../store/store.js')>`,
     ].join('\n'),
-    ...(decide ? [renderPieces(decide.source)] : []),
+    ...(decide ? [KIND_SCRIPT, renderPieces(decide.source)] : []),
     ...others.map(renderScript),
-    ...(uniform.length > 0 ? [renderUniform(uniform, banning)] : []),
+    ...(uniform.length > 0
+      ? [
+          renderList(
+            'UNIFORM_SCRIPTS',
+            uniform,
+            UNIFORM,
+            'Scripts for batches whose plans have one cell each, all of one kind, and which give nothing back.',
+          ),
+        ]
+      : []),
+    ...(Object.keys(banning).length > 0 ? [renderBanChanges(banning)] : []),
+    ...(ones.length > 0
+      ? [
+          renderList(
+            'ONE_SCRIPTS',
+            ones,
+            ONE,
+            'Scripts for one charge of one cell, but for the line that declares its parameters.',
+          ),
+        ]
+      : []),
   ]
   return `${parts.join('\n\n')}\n`
 }
@@ -64,6 +86,14 @@ export interface LuaScript {
   /** Of exactly \`source\`, 40 hexadecimal digits. */
   readonly sha1: string
   readonly source: string
+}`
+
+const KIND_SCRIPT = `/** A script for cells of one kind. */
+export interface KindScript {
+  readonly kind: (typeof KINDS)[number]
+  /** For cells that several limits share. */
+  readonly isShared: boolean
+  readonly script: LuaScript
 }`
 
 /**
@@ -102,8 +132,8 @@ function constantOf(name) {
 /** @param {Script} script */
 function renderScript({ name, sha1, source }) {
   return [
-    // Those for one kind of cell are in the list at the end.
-    `${UNIFORM[name] ? '' : 'export '}const ${constantOf(name)}: LuaScript = {`,
+    // Those for one kind of cell are in the lists at the end.
+    `${UNIFORM[name] || ONE[name] ? '' : 'export '}const ${constantOf(name)}: LuaScript = {`,
     `  name: '${name}',`,
     `  sha1: '${sha1}',`,
     `  source: ${literal(source)},`,
@@ -131,31 +161,34 @@ function renderPieces(decide) {
 }
 
 /**
+ * @param {string} constant
  * @param {readonly Script[]} scripts
- * @param {ReturnType<typeof banningScriptsOf>} banning
+ * @param {Readonly<Record<string, { kind: string, isShared?: boolean }>>} made what each is for, by name
+ * @param {string} comment
  */
-function renderUniform(scripts, banning) {
+function renderList(constant, scripts, made, comment) {
   const rendered = scripts.map(({ name }) => {
+    const { kind, isShared = false } = /** @type {typeof made[string]} */ (made[name])
+    return `  { kind: '${kind}', isShared: ${isShared}, script: ${constantOf(name)} },`
+  })
+  return [`/** ${comment} */`, `export const ${constant}: readonly KindScript[] = [`, ...rendered, ']'].join('\n')
+}
+
+/** How scripts of `UNIFORM` become those for plans that ban. @param {ReturnType<typeof banningScriptsOf>} banning */
+function renderBanChanges(banning) {
+  const rendered = Object.entries(banning).flatMap(([name, { changes }]) => {
     const { kind, isShared = false } = /** @type {typeof UNIFORM[string]} */ (UNIFORM[name])
-    const changes = (banning[name]?.changes ?? []).map(
-      ([line, removed, added]) => `    [${line}, ${removed}, ${literal(added)}],`,
-    )
-    return [
-      `  { kind: '${kind}', isShared: ${isShared}, script: ${constantOf(name)}, banChanges: [`,
-      ...changes,
-      '  ] },',
-    ].join('\n')
+    const lines = changes.map(([line, removed, added]) => `    [${line}, ${removed}, ${literal(added)}],`)
+    return [`  { kind: '${kind}', isShared: ${isShared}, changes: [`, ...lines, '  ] },']
   })
   return [
-    '/** Scripts for batches whose plans have one cell each, all of one kind, and which give nothing back. */',
-    'export const UNIFORM_SCRIPTS: readonly {',
-    '  readonly kind: (typeof KINDS)[number]',
-    '  /** For cells that several limits share. */',
-    '  readonly isShared: boolean',
-    '  readonly script: LuaScript',
-    '  /** What makes it the script for plans that ban: at which line, from 0, how many go, and what comes there. From the last to the first. */',
-    '  readonly banChanges: readonly (readonly [line: number, removed: number, added: string])[]',
-    '}[] = [',
+    '/**',
+    ' * What makes scripts of UNIFORM_SCRIPTS those for plans that ban: at which line, from 0, how many go, and what comes there;',
+    ' * from the last change to the first.',
+    ' */',
+    "export const BAN_CHANGES: readonly (Omit<KindScript, 'script'> & {",
+    '  readonly changes: readonly (readonly [line: number, removed: number, added: string])[]',
+    '})[] = [',
     ...rendered,
     ']',
   ].join('\n')

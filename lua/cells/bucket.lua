@@ -2,13 +2,20 @@
 
 --- A bucket under one key: debt (7 bytes), the instant it was written at (6), when the key expires (6); and where
 -- refunds have to be told from each other, what was given back (7), of charges from when on (6).
-local limit, windowMs, capacity, stepMs
+local own, limit, windowMs, capacity, stepMs
+-- By cell: the debt of a new client, the bytes of that state now, and how long it lives, as text. Most have these in common.
+local N, F, X = {}, {}, {}
 -- The debt at the decision's instant; the instant and the expiry as stored, both nil for a key without a state; what is
 -- stored of refunds, mostly ''.
 local debt, instant, since, expires, refunds
 
+prepare[BUCKET] = function(c)
+  N[c] = nil
+end
+
 open[BUCKET] = function(c)
   local p = first[c]
+  own = c
   limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
 end
 
@@ -28,22 +35,32 @@ local function bucket_wait(cost)
   return wait
 end
 
+--- Writes the state of a key that had none.
+local function bucket_writeFirst(key)
+  if N[own] ~= debt then
+    local life = bucket_wait(capacity)
+    N[own], F[own], X[own] = debt, packBytes('>I7I6I6', debt, now, now + life), format('%d', life + slack)
+  end
+  call('SET', key, F[own], 'PX', X[own])
+end
+
+--- Writes the state of a key that had one.
 local function bucket_write(key)
   local life = bucket_wait(capacity)
   -- What was given back has to be known for as long as its charges would count.
   if life <= 0 and refunds == '' then
-    if since then call('DEL', key) end
+    call('DEL', key)
     return
   end
   local ends = now + life
-  if since and ends <= expires then
+  if ends <= expires then
     local state = packBytes('>I7I6', debt, instant)
     if refunds ~= '' then state = packBytes('>I7I6I6', debt, instant, expires) .. refunds end
     call('SETRANGE', key, '0', state)
     return
   end
   -- A key seen before lives a little longer, so that most charges need not touch its expiry.
-  if since then ends = ends + min(LINGER, ceil(capacity * windowMs / limit)) end
+  ends = ends + min(LINGER, ceil(capacity * windowMs / limit))
   call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
 end
 
@@ -74,7 +91,7 @@ end
 
 take[BUCKET] = function(key, cost)
   debt = bucket_charge(debt, cost, windowMs, capacity)
-  bucket_write(key)
+  if since then bucket_write(key) else bucket_writeFirst(key) end
 end
 
 giveBack[BUCKET] = function(key, cost, receipt, chargedAt, _, before)

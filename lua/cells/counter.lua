@@ -2,12 +2,19 @@
 
 --- A fixed window under one key: count (7 bytes) and start (6). The key expires with its window.
 -- params { limit, windowMs, 0, byClock }
-local limit, windowMs, byClock
+local own, limit, windowMs, byClock
+-- By cell: the count of a new client, the bytes of that state now, and how long it lives, as text. Most have these in common.
+local N, F, X = {}, {}, {}
 -- The count in the window that starts at `start`; the start as stored, nil for a key without a state.
 local count, start, since
 
+prepare[COUNTER] = function(c)
+  N[c] = nil
+end
+
 open[COUNTER] = function(c)
   local p = first[c]
+  own = c
   limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
 end
 
@@ -26,6 +33,12 @@ local function counter_write(key)
     call('DEL', key)
   elseif since == start then
     call('SETRANGE', key, '0', packBytes('>I7', count))
+  elseif not since then
+    if N[own] ~= count then
+      N[own], F[own] = count, packBytes('>I7I6', count, start)
+      X[own] = format('%d', start + windowMs - now + slack)
+    end
+    call('SET', key, F[own], 'PX', X[own])
   else
     call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
   end

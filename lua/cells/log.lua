@@ -12,13 +12,15 @@
 -- params { most, longestMs, and for each limit: limit, windowMs }
 local NEAR, CHUNK = 4, 16
 
--- Where in ARGV its params begin; how many limits it has, and after which entry they are in the tables by limit.
-local params, limits, limitsAt, most, longestMs
+-- The cell; where in ARGV its params begin; how many limits it has, and after which entry they are in the tables by limit.
+local own, params, limits, limitsAt, most, longestMs
 -- How much longer than it must the key lives, in ms: one that is new, so that mostly the next charges need not touch its
 -- expiry, and one in use.
 local firstLinger, linger
 -- By cell: the bytes of an entry, its format, the bytes of the header, the index of its last as text.
 local W, F, S, R = {}, {}, {}, {}
+-- By cell: the bytes of a log of one entry that comes now, which new clients have in common, and how long they live, as text.
+local N, X = {}, {}
 -- By limit: the first entry that counts, what is known from there on, how many those are in the header.
 local H, K, Z = {}, {}, {}
 -- Bytes of the header, and the index of its last as text; bytes of an entry, of NEAR, its format, how many it can tell
@@ -37,9 +39,11 @@ prepare[LOG] = function(c)
   if ARGV[p + 1] <= 4294967296 then W[c], F[c] = 4, '>I4' else W[c], F[c] = 6, '>I6' end
   S[c] = 23 + NEAR * W[c] + (last[c] - p - 1) / 2 * (7 + NEAR * W[c])
   R[c] = format('%d', S[c] - 1)
+  N[c] = nil
 end
 
 open[LOG] = function(c)
+  own = c
   params, limits, limitsAt = first[c], (last[c] - first[c] - 1) / 2, first[c]
   most, longestMs = ARGV[params], ARGV[params + 1]
   firstLinger = floor(longestMs / 10)
@@ -273,8 +277,26 @@ local function log_append(key, added, cost)
   call('SETRANGE', key, '0', log_header())
 end
 
+--- Writes a log whose first entry comes now.
+local function log_writeFirst(key)
+  local fresh = N[own]
+  if not fresh then
+    local gap = rep('\0', near - width)
+    fresh = packBytes('>I6I6I4I6Bc0c0', now, now + longestMs + firstLinger, 0, 1, 1, stamp, gap)
+    for _ = 1, limits do fresh = packBytes('>c0I6Bc0c0', fresh, 0, 1, stamp, gap) end
+    N[own], X[own] = fresh, format('%d', longestMs + firstLinger + slack)
+  end
+  call('SET', key, fresh, 'PX', X[own])
+  for l = 1, limits do H[limitsAt + l], K[limitsAt + l] = 0, stamp end
+  oldest, total, newest, tail = 0, 1, now, stamp
+end
+
 take[LOG] = function(key, cost)
   if instant ~= stampedAt or #stamp ~= width then stamp, stampedAt = packBytes(entry, instant % modulus), instant end
+  if cost == 1 and not expires then
+    log_writeFirst(key)
+    return
+  end
   local added = stamp
   if cost > 1 then added = rep(added, cost) end
   local kept = total

@@ -29,7 +29,10 @@ export function scriptsApart(dist) {
       })
       building.onEnd(() => {
         if (Object.keys(sources).length === 0) return
-        writeFileSync(join(dist, FILE), `'use strict'\nmodule.exports = ${JSON.stringify(sources, null, 1)}\n`)
+        // Scripts of about one length are those of one kind of cell: near each other they are compressed as one.
+        const sorted = Object.entries(sources).sort(([, a], [, b]) => b.length - a.length)
+        const text = JSON.stringify(Object.fromEntries(sorted), null, 1)
+        writeFileSync(join(dist, FILE), `'use strict'\nmodule.exports = ${text}\n`)
       })
     },
   }

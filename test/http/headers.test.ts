@@ -210,6 +210,21 @@ describe('earlier forms', () => {
     }
   })
 
+  test('legacy under names of its own, of which some are left out', () => {
+    const names = { limit: 'X-Quota', remaining: 'X-Left', reset: false } as const
+    const { next } = headersOf({ headers: { format: 'legacy', names }, limits })
+    expect(next()).toEqual({ 'X-Quota': '5', 'X-Left': '4' })
+    const both = headersOf({ headers: ['legacy', { format: 'legacy', names }], limits })
+    expect(Object.keys(both.next())).toHaveLength(5)
+    const tighter = headersOf({ headers: { format: 'legacy', names }, limit: 9, window: '1m' }, { 'x-left': '3' })
+    expect(tighter.next()).toEqual({})
+    const seconds = headersOf({
+      headers: { format: 'legacy', reset: 'delta-seconds', names: { reset: 'X-In' } },
+      limits,
+    })
+    expect(seconds.next()).toMatchObject({ 'X-RateLimit-Limit': '5', 'X-In': '60' })
+  })
+
   test.each([
     ['draft-7', { RateLimit: 'limit=9, remaining=3, reset=1' }, 'RateLimit'],
     ['draft-6', { 'RateLimit-Remaining': '3' }, 'RateLimit-Remaining'],
@@ -247,6 +262,26 @@ describe('earlier forms', () => {
     ],
     ['an unknown dialect', { format: 'legacy', reset: 'tomorrow' }, /headers\.reset: expected "epoch-seconds" or /],
     ['true', true, /headers: expected /],
+    [
+      'a name that is no field',
+      { format: 'legacy', names: { limit: 'X Quota' } },
+      /headers\.names\.limit: expected the name/,
+    ],
+    [
+      'a name that has a meaning',
+      { format: 'legacy', names: { reset: 'Retry-After' } },
+      /headers\.names\.reset: expected the name/,
+    ],
+    [
+      'a misspelt field',
+      { format: 'legacy', names: { remaning: 'X' } },
+      /remaning: unknown option: did you mean remaining/,
+    ],
+    [
+      'two fields of one name',
+      { format: 'legacy', names: { limit: 'x-left', remaining: 'X-Left' } },
+      /forms of which only one writes X-Left/,
+    ],
   ])('%s is refused when the limiter is made', (_what, headers, message) => {
     expect(() => createGuard({ limit: 1, window: 1, headers: headers as HeadersOption })).toThrow(message)
   })

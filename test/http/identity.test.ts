@@ -229,6 +229,36 @@ describe('the other extractors', () => {
   })
 
   test.each([
+    ['/items', '/items'],
+    ['/Items', '/items'],
+    ['/items/', '/items'],
+    ['//items///', '/items'],
+    ['/%69tem%73', '/items'],
+    ['/%49tems%2F', '/items%2f'],
+    ['/%7Eann/%2e%2e', '/~ann/..'],
+    ['/caf%C3%A9', '/caf%c3%a9'],
+    ['/%2569', '/%2569'],
+    ['/%', '/%'],
+    ['/', '/'],
+    ['//', '/'],
+    ['*', '*'],
+    ['', ''],
+  ])('byPath counts %o as %o, and as it is where that is asked for', (path, folded) => {
+    expect(keyOf(byPath(), { path })).toBe(folded)
+    expect(keyOf(byPath({ exact: true }), { path })).toBe(path)
+  })
+
+  test('a path that is given by hand is folded as those of requests', async () => {
+    const { limiter } = createGuard({ limit: 1, window: '1m', key: byPath() })
+    await limiter.consume({ path: '/Items/' })
+    expect((await limiter.peek({ path: '/items' })).remaining).toBe(0)
+    const exact = createGuard({ limit: 1, window: '1m', key: byPath({ exact: true }) })
+    await exact.limiter.consume({ path: '/Items/' })
+    expect((await exact.limiter.peek({ path: '/items' })).remaining).toBe(1)
+    expect(() => byPath({ exact: 'yes' as never })).toThrow(/byPath: exact: expected/)
+  })
+
+  test.each([
     ['/a?b=c', '/a'],
     ['/a#b', '/a'],
     ['/a/?', '/a/'],

@@ -9,7 +9,7 @@ const { degrade, delay, gcra, perDay, queue, rateLimit, reject, shadow, tarpit, 
 describe('refused when it is made', () => {
   test.each<[string, () => unknown, RegExp]>([
     ['an unknown option', () => delay({ maxWait: 5 } as never), /delay: maxWait: unknown option/],
-    ['a delay without end', () => delay({ max: Number.POSITIVE_INFINITY }), /delay: max: expected whole milliseconds/],
+    ['a delay of no length', () => delay({ max: Number.NaN }), /delay: max: expected whole milliseconds/],
     ['a delay from a fraction', () => delay({ from: 1.5 }), /delay: from: expected a whole number/],
     ['a step without a start', () => delay({ by: 5 }), /delay: by: expected none without from/],
     ['a fallback that is none', () => delay({ otherwise: 429 as never }), /delay: otherwise: expected a responder/],

@@ -466,6 +466,14 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         expect(app.ran).toHaveLength(6)
       })
 
+      test('never lets a lower class overtake where ageEvery is infinite', async () => {
+        const { store, go } = held()
+        const never = { ageEvery: Number.POSITIVE_INFINITY, maxWait: Number.POSITIVE_INFINITY }
+        const app = await start({ store, limits: oneEach(300), respond: queue({ priority: byHeader, ...never }) })
+        await ask(app)
+        expect(await order(app, go, [0, 1, 0, 2, -1, 1.5, 1])).toEqual([2, 1.5, 1, 1, 0, 0, -1])
+      })
+
       test("goes by the limiter's own priority where it names none", async () => {
         const { store, go } = held()
         const app = await start({ store, limits: oneEach(150), priority: byHeader, respond: queue(patient) })

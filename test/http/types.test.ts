@@ -52,7 +52,9 @@ test('what decides on charges and tiers is typed', () => {
       return req.user?.id
     }),
     anonymous: 'by-ip',
-    count: (status, verdict) => {
+    count: (status, verdict, { request, response }) => {
+      expectTypeOf(request).toEqualTypeOf<Request>()
+      expectTypeOf(response.statusCode).toEqualTypeOf<number | undefined>()
       expectTypeOf(status).toBeNumber()
       expectTypeOf(verdict).toEqualTypeOf<express.Verdict>()
       return status === 401
@@ -63,8 +65,49 @@ test('what decides on charges and tiers is typed', () => {
   expectTypeOf<express.Verdict['settle']>().toEqualTypeOf<(actualCost: number) => Promise<boolean>>()
 })
 
+test('handlers of refused requests are those of their framework', () => {
+  const limits = { limit: 1, window: '1m' } as const
+  express.rateLimit({
+    ...limits,
+    requestProperty: 'quota',
+    headers: { format: 'legacy', names: { reset: false } },
+    respond: express.handler((req, res, next, verdict) => {
+      if (req.get('x-free')) return next()
+      return res.status(420).json({ waitMs: verdict.retryAfterMs })
+    }),
+  })
+  koa.rateLimit({
+    ...limits,
+    respond: koa.handler((ctx, next, { reason }) => (ctx.secure ? next() : ctx.throw(429, String(reason)))),
+  })
+  const options: fastify.FastifyRateLimitOptions = {
+    ...limits,
+    respond: fastify.handler(async (request, reply, verdict) => {
+      reply.code(420)
+      return { id: request.id, keys: verdict.keys }
+    }),
+  }
+  expectTypeOf(options.respond).not.toBeAny()
+  express.rateLimit({
+    ...limits,
+    respond: express.queue({ otherwise: express.pass(), ageEvery: Number.POSITIVE_INFINITY }),
+  })
+  expectTypeOf<express.RateLimitError['verdict']>().toEqualTypeOf<express.Verdict>()
+  express.createLimiter<{ id: string }>({
+    ...limits,
+    key: ({ id }) => id,
+    onVerdict: (subject, verdict) => expectTypeOf([subject.id, verdict.keys]).not.toBeAny(),
+  })
+})
+
 test('the compiler refuses wrong options', () => {
   const refused = [
+    // @ts-expect-error a factory without its call
+    () => express.rateLimit({ limit: 1, window: '1s', key: express.byIp }),
+    // @ts-expect-error a factory of responders without its call
+    () => express.rateLimit({ limit: 1, window: '1s', respond: express.pass }),
+    // @ts-expect-error a handler of another framework
+    () => express.rateLimit({ limit: 1, window: '1s', respond: koa.handler((ctx) => void ctx.status) }),
     // @ts-expect-error a misspelt option
     () => express.rateLimit({ limit: 1, windowMs: 1000 }),
     // @ts-expect-error a limit in words

@@ -1,4 +1,4 @@
-import { createLimiter, redisStore } from '@sluice/core'
+import { createLimiter, type RedisStoreOptions, redisStore } from '@sluice/core'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { clusterClients, namesOf, type Owned, sentinelClients, singleClients } from '../support/clients.js'
 import { decided } from '../support/decided.js'
@@ -20,10 +20,14 @@ async function server(...settings: string[]): Promise<RedisServer> {
 }
 
 /** Takes decisions on these keys: what a store asks when it connects is answered before the second of each. */
-function decideOn({ client, close }: Owned<unknown>, keys: readonly string[] = ['k']): Promise<Error[]> {
+function decideOn(
+  { client, close }: Owned<unknown>,
+  keys: readonly string[] = ['k'],
+  warnings: RedisStoreOptions['warnings'] = {},
+): Promise<Error[]> {
   open.push(close)
   return warningsDuring(async () => {
-    const store = redisStore(client, { timeoutMs: 5000 })
+    const store = redisStore(client, { timeoutMs: 5000, warnings })
     open.push(() => store.close())
     const limiter = createLimiter({ name: 'evicted', store, limit: 100, window: '1m' })
     for (let n = 0; n < 2; n++) for (const key of keys) await decided(limiter.consume(key))
@@ -56,6 +60,11 @@ describe.each(namesOf(singleClients))('over %s', (kind) => {
     expect(warnings.filter((warning) => (warning as NodeJS.ErrnoException).code === 'SLUICE_EVICTION')).toEqual([
       EVICTION('allkeys-lru'),
     ])
+  })
+
+  test('nothing is said where the option of the store silences it', async () => {
+    const redis = await server('maxmemory 100mb', 'maxmemory-policy allkeys-lru')
+    expect(await decideOn(singleClients[kind](redis.port), ['k'], { SLUICE_EVICTION: false })).toEqual([])
   })
 
   test.each([

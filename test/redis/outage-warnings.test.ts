@@ -149,7 +149,7 @@ describe.each(namesOf(credentialed))('over %s', (kind) => {
 
 test('one outage after the other is warned of once a minute for each cause', async () => {
   let now = 0
-  const warnings = new OutageWarnings(() => now)
+  const warnings = new OutageWarnings(undefined, () => now)
   const outage = (message: string) => {
     warnings.failed('here', new Error(message))
     warnings.failed('here', new Error(message))

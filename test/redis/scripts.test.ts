@@ -72,6 +72,16 @@ describe.each(kinds)('%s', (_, make) => {
     expect(await misses()).toBe(0)
   })
 
+  test('however many policies there are, servers are sent a bounded number of scripts', async () => {
+    for (let limit = 1; limit <= 80; limit++) {
+      const limiter = createLimiter({ name: 'many', store: open.store, limits: [gcra({ limit, window: '1m' })] })
+      expect((await limiter.consume('k')).remaining).toBe(limit - 1)
+    }
+    const kept = await Promise.all(servers.map((each) => each.fields('INFO', 'memory')))
+    // One for each of 64 policies, and one for all others.
+    expect(Math.max(...kept.map(({ number_of_cached_scripts: scripts }) => Number(scripts)))).toBe(65)
+  })
+
   test('a connection made anew is sent every script anew', async () => {
     await Promise.all(limiters.map((limiter) => limiter.peek('k')))
     await everywhere('SCRIPT', 'FLUSH')

@@ -27,7 +27,7 @@ describe('the generated module', () => {
 
   test('has kinds in the order of their numbers', () => {
     const kinds = { BUCKET: 1, LOG: 3 }
-    expect(() => renderModule([], { ...shared, kinds })).toThrow('lua/decide.lua: LOG: expected 2, got 3')
+    expect(() => renderModule([], { ...shared, kinds })).toThrow('lua/shared/names.lua: LOG: expected 2, got 3')
   })
 
   test('is the same text for the same Lua', () => {

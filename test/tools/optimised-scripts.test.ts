@@ -54,12 +54,13 @@ test('an optimised script does in Redis what it did before', async () => {
   })
 })
 
-describe('the scripts for batches that are alike', () => {
+describe('the scripts for batches that are alike, and for one charge', () => {
   const lua = join(import.meta.dirname, '../../lua')
-  const scripts = scriptsOf((name) => {
+  const read = (name: string) => {
     const file = join(lua, `${name}.lua`)
     return existsSync(file) ? readFileSync(file, 'utf8') : undefined
-  })
+  }
+  const scripts = scriptsOf(read, undefined, true)
   const functions = (text = '') => text.match(/^.*\bfunction\b.*$/gm) ?? []
 
   test.each(['bucket', 'counter', 'segments', 'concurrency'])(
@@ -70,6 +71,16 @@ describe('the scripts for batches that are alike', () => {
       expect(new Set(script?.match(/^.*\{.*$/gm)?.map((line) => line.trim()))).toEqual(new Set(['more = more or {}']))
     },
   )
+
+  test.each(['bucket', 'counter', 'segments', 'concurrency'])('one-%s makes neither functions nor tables', (kind) => {
+    expect(scripts[`one-${kind}`]).not.toMatch(/\bfunction\b|\{/)
+  })
+
+  test('one-log makes functions only where a log is written anew or was read whole, and no tables', () => {
+    for (const line of functions(scripts['one-log']))
+      expect(line).toMatch(/^ {2,}local function log_(rewrite|advanceAll)\(/)
+    expect(scripts['one-log']).not.toContain('{')
+  })
 
   test.each(['log', 'logs'])('decide-%s makes functions only where a log is written anew or was read whole', (kind) => {
     for (const line of functions(scripts[`decide-${kind}`]))

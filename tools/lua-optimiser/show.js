@@ -22,7 +22,8 @@ const [name = '', ...sections] = words.filter((word) => !word.startsWith('--'))
 /** The script after each pass that changed it, by the text that came of it. @type {Map<string, { pass: string, text: string }[]>} */
 const histories = new Map()
 
-const scripts = scriptsOf(readLua, (source, known) => {
+/** @type {typeof optimise} */
+const optimiseWatched = (source, known) => {
   /** @type {{ pass: string, text: string }[]} */
   const history = []
   const result = optimise(source, known, (pass, chunk) => {
@@ -31,7 +32,8 @@ const scripts = scriptsOf(readLua, (source, known) => {
   })
   histories.set(result, history)
   return result
-})
+}
+const scripts = scriptsOf(readLua, optimiseWatched, true)
 const script = scripts[name]
 
 if (script === undefined) {

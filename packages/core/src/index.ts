@@ -5,7 +5,7 @@ export type { BanCountOption } from './http/guard/bans.js'
 export type { EnforcementOptions } from './http/guard/enforcement.js'
 export type { InvalidOption } from './http/guard/invalid.js'
 export type { RateLimitOptions } from './http/guard/options.js'
-export type { LegacyReset } from './http/headers/single.js'
+export type { LegacyNames, LegacyReset } from './http/headers/single.js'
 export type { HeaderFormat, HeadersOption } from './http/headers/table.js'
 export type { HeaderField } from './http/headers/writer.js'
 export type { AnonymousOption } from './http/identity/anonymous.js'
@@ -18,6 +18,7 @@ export {
   type CookieOptions,
   everyone,
   hashedKey,
+  type PathOptions,
   type SecretOptions,
   type UserOptions,
 } from './http/identity/extractors.js'
@@ -26,12 +27,16 @@ export { byRoute, type RouteOptions } from './http/identity/route.js'
 export { type DegradeOptions, degrade } from './http/responders/degrade.js'
 export { type DelayOptions, delay } from './http/responders/delay.js'
 export { escalate } from './http/responders/escalate.js'
+export { type PassOptions, pass } from './http/responders/pass.js'
 export { type QueueOptions, queue } from './http/responders/queue.js'
+export { RateLimitError } from './http/responders/rate-limit-error.js'
 export { type RejectBody, type RejectOptions, reject } from './http/responders/reject.js'
 export type {
   Action,
   Ending,
+  Handover,
   Later,
+  NativeHandler,
   Refused,
   Reply,
   Responder,

@@ -1,7 +1,16 @@
 import type { LimitForm, RateLimitOptions, Verdict } from '@sluice/core'
-import { createGuard, enforce, type Guard, type Outcome, writeOutcome } from '@sluice/core/http'
+import {
+  createGuard,
+  type Enforcing,
+  enforce,
+  type Guard,
+  type Outcome,
+  runHandler,
+  writeOutcome,
+} from '@sluice/core/http'
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { ExpressContext } from './context.js'
+import type { RefusalHandler } from './handler.js'
 
 declare global {
   namespace Express {
@@ -25,20 +34,43 @@ export type RateLimitHandler = RequestHandler & Pick<Guard<Request>, 'limiter'>
  */
 export function rateLimit(options: ExpressRateLimitOptions & LimitForm): RateLimitHandler {
   const guard = createGuard(options)
+  const express = expressFor(guard.requestProperty)
 
   // By a key: bundlers rename a function inside another of its name.
   const named = {
     rateLimit(req: Request, res: Response, next: NextFunction): void {
-      enforce(guard, new ExpressContext(req, res), write, next)
+      enforce(guard, new ExpressContext(req, res), express, next)
     },
   }
 
   return Object.assign(named.rateLimit, { limiter: guard.limiter })
 }
 
-function write(outcome: Outcome, { request: req, response: res }: ExpressContext): void {
-  const { verdict, headers, reply } = outcome
-  if (verdict) req.rateLimit = verdict
+/** What is put on the request is under the name `property`. */
+function expressFor(property: string): Enforcing<ExpressContext> {
+  if (property === 'rateLimit') return EXPRESS
+  return {
+    ...EXPRESS,
+    write(outcome, context) {
+      if (outcome.verdict) Object.assign(context.request, { [property]: outcome.verdict })
+      send(outcome, context)
+    },
+  }
+}
+
+const EXPRESS: Enforcing<ExpressContext> = {
+  write(outcome, context) {
+    if (outcome.verdict) context.request.rateLimit = outcome.verdict
+    send(outcome, context)
+  },
+  handle({ handler, status }, { request, response }, next, { verdict }) {
+    const handle = handler as RefusalHandler
+    runHandler(response, status, (goOn) => handle(request, response, goOn as NextFunction, verdict as Verdict), next)
+  },
+}
+
+function send(outcome: Outcome, { response: res }: ExpressContext): void {
+  const { headers, reply } = outcome
   const isSent = typeof reply?.body === 'string' || reply?.body instanceof Uint8Array
   if (!reply?.likeHandler || !isSent) {
     writeOutcome(outcome, res)

@@ -1,8 +1,9 @@
-import type { RateLimitOptions } from '@sluice/core'
-import { createGuard, enforce, type Guard, type Outcome } from '@sluice/core/http'
+import type { RateLimitOptions, Verdict } from '@sluice/core'
+import { createGuard, type Enforcing, enforce, type Guard, type Outcome } from '@sluice/core/http'
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { FastifyContext } from './context.js'
 import { withoutDetails } from './failure.js'
+import { runHandler } from './handler.js'
 
 export type FastifyRateLimitOptions = RateLimitOptions<FastifyRequest>
 
@@ -14,22 +15,46 @@ export interface RateLimitHook extends Pick<Guard<FastifyRequest>, 'limiter'> {
 /** @throws SluiceError `INVALID_POLICY`; what goes wrong with a request is handed to Fastify's error handler */
 export function rateLimitHook(options: FastifyRateLimitOptions): RateLimitHook {
   const guard = createGuard(options)
+  const fastify = fastifyFor(guard.requestProperty)
 
   // With a callback and not async: most requests are decided without waiting for anything.
   // By a key: bundlers rename a function inside another of its name.
   const named = {
     rateLimit(request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
-      enforce(guard, new FastifyContext(request, reply), write, done as (error?: unknown) => void, withoutDetails)
+      enforce(guard, new FastifyContext(request, reply), fastify, done as () => void)
     },
   }
 
   return Object.assign(named.rateLimit, { limiter: guard.limiter })
 }
 
-function write({ proceed, verdict, headers, reply: answer }: Outcome, { request, reply }: FastifyContext): void {
-  if (verdict) request.rateLimit = verdict
+/** What is put on the request is under the name `property`. */
+function fastifyFor(property: string): Enforcing<FastifyContext> {
+  if (property === 'rateLimit') return FASTIFY
+  return {
+    ...FASTIFY,
+    write(outcome, context) {
+      if (outcome.verdict) Object.assign(context.request, { [property]: outcome.verdict })
+      send(outcome, context)
+    },
+  }
+}
+
+const FASTIFY: Enforcing<FastifyContext> = {
+  write(outcome, context) {
+    if (outcome.verdict) context.request.rateLimit = outcome.verdict
+    send(outcome, context)
+  },
+  handle(call, { request, reply }, next, { verdict }) {
+    runHandler(call, request, reply, verdict as Verdict, next)
+  },
+  failure: withoutDetails,
+}
+
+function send(outcome: Outcome, { reply }: FastifyContext): void {
+  const { proceed, headers, reply: answer } = outcome
   for (const [name, value] of headers) reply.header(name, value)
   if (answer) reply.code(answer.status).send(answer.body)
   // Nobody is there to be answered; the handler must not run either.
-  else if (!proceed) reply.hijack()
+  else if (!proceed && !outcome.error && !outcome.handler) reply.hijack()
 }

@@ -3,6 +3,7 @@ import type { LimitForm, RateLimitOptions, Verdict } from '@sluice/core'
 import { asFailure, createGuard, type Guard, holdPermitsUntil, type Outcome, streamEnd } from '@sluice/core/http'
 import type { Context, Middleware, Next } from 'koa'
 import { KoaContext } from './context.js'
+import { runHandler } from './handler.js'
 
 declare module 'koa' {
   interface DefaultState {
@@ -24,6 +25,7 @@ export type RateLimitMiddleware = Middleware & Pick<Guard<Context>, 'limiter'>
  */
 export function rateLimit(options: KoaRateLimitOptions & LimitForm): RateLimitMiddleware {
   const guard = createGuard(options)
+  const { requestProperty: property } = guard
   const goOn = guard.holdsPermits ? goOnHolding : goOnFreely
 
   // Not `async`: what is decided at once goes on at once, and what is not makes no more promises than it takes.
@@ -36,7 +38,9 @@ export function rateLimit(options: KoaRateLimitOptions & LimitForm): RateLimitMi
       } catch (thrown) {
         return fail(thrown)
       }
-      return outcome instanceof Promise ? goOnLater(outcome, ctx, next, goOn) : goOn(outcome, ctx, next)
+      return outcome instanceof Promise
+        ? goOnLater(outcome, ctx, next, property, goOn)
+        : goOn(outcome, ctx, next, property)
     },
   }
 
@@ -44,8 +48,8 @@ export function rateLimit(options: KoaRateLimitOptions & LimitForm): RateLimitMi
 }
 
 // Apart, so that what is decided at once makes no closure.
-function goOnLater(outcome: Promise<Outcome>, ctx: Context, next: Next, goOn: GoOn): Promise<void> {
-  return outcome.then((late) => goOn(late, ctx, next), fail)
+function goOnLater(outcome: Promise<Outcome>, ctx: Context, next: Next, property: string, goOn: GoOn): Promise<void> {
+  return outcome.then((late) => goOn(late, ctx, next, property), fail)
 }
 
 function fail(thrown: unknown): never {
@@ -55,22 +59,24 @@ function fail(thrown: unknown): never {
 type GoOn = typeof goOnFreely
 
 /** Puts an outcome on the response, and runs what comes next if it is to run. */
-function goOnFreely(outcome: Outcome, ctx: Context, next: Next): Promise<void> | undefined {
-  const { proceed, verdict, headers, reply } = outcome
+function goOnFreely(outcome: Outcome, ctx: Context, next: Next, property: string): Promise<void> | undefined {
+  const { proceed, verdict, headers, reply, error } = outcome
   const { res } = ctx
-  if (verdict) ctx.state.rateLimit = verdict
+  if (verdict) ctx.state[property] = verdict
   // As `ctx.set` does, which looks for other types of values first. Before the body, for which Koa would guess a type.
   if (!res.headersSent) for (const [name, value] of headers) res.setHeader(name, value)
   if (reply) {
     ctx.status = reply.status
     ctx.body = reply.body instanceof Uint8Array ? Buffer.from(reply.body) : reply.body
   }
+  if (error) throw error
+  if (outcome.handler) return runHandler(outcome.handler, ctx, next, verdict as Verdict)
   return proceed ? next() : undefined
 }
 
 /** The same for a limiter with permits, which a handler whose client has left holds until it is done. */
-function goOnHolding(outcome: Outcome, ctx: Context, next: Next): Promise<void> | undefined {
-  const handled = goOnFreely(outcome, ctx, next)
+function goOnHolding(outcome: Outcome, ctx: Context, next: Next, property: string): Promise<void> | undefined {
+  const handled = goOnFreely(outcome, ctx, next, property)
   if (handled && outcome.verdict) holdPermitsUntil(ctx.res, handled, () => isDone(ctx), outcome.verdict)
   return handled
 }

@@ -87,7 +87,7 @@ fuzz('identity', 'a cookie or header among any others gives its own value’s ke
     must(none === undefined, 'no key', none)
     const path = pathOf(`/${pathText}`)
     must(path.startsWith('/') && !/[?#]/.test(path), 'a path without a query', path)
-    must(byPath()({}, contextOf({ path })) === path, 'the path')
+    must(byPath({ exact: true })({}, contextOf({ path })) === path, 'the path')
   },
 })
 

@@ -5,8 +5,13 @@ import { type Mutant, type Scripts, scriptsWith } from './mutants.js'
 
 const sha1 = (source: string) => createHash('sha1').update(source).digest('hex')
 
-/** A script that the store may ask for: of the build's, or `decide` and the parts of it that are chosen. */
+/**
+ * A script that the store may ask for: of the build's, or `decide` and the parts of it that are chosen. Those that decide one
+ * charge have a line before them, which declares their parameters.
+ */
 type Name = string
+
+const HEAD = /^local (?:P\d|PARAMS).*\n/
 
 const originals = scriptsWith()
 const PARTS = [...new Set((originals.decide as string).match(/(?<=^--@when )\w+$/gm))]
@@ -36,7 +41,9 @@ export class MutatedRedis {
   readonly #own: Redis
   #scripts = originals
   /** Of `#scripts`, those that were asked for. */
-  readonly #used = new Map<Name, { sha: string; source: string; isLoaded: boolean }>()
+  readonly #used = new Map<string, { sha: string; source: string; isLoaded: boolean }>()
+  /** What was sent whole that begins with its parameters, by its SHA-1. */
+  readonly #withHead = new Map<string, { head: string; name: Name | undefined }>()
   /** Called with the keys of a run, once it is sent. */
   onRun: ((keys: readonly string[]) => void) | undefined
   /** Scripts that were run since this was last emptied. */
@@ -94,7 +101,11 @@ export class MutatedRedis {
       disconnect: () => {},
       callBuffer: (command: string, [script = '', ...args]: string[]) => {
         if (command === 'EVALSHA') return this.#run(script, args)
-        return command === 'EVAL' ? this.#run(sha1(script), args) : own.callBuffer(command, script, ...args)
+        if (command !== 'EVAL') return own.callBuffer(command, script, ...args)
+        const sha = sha1(script)
+        const [head] = HEAD.exec(script) ?? []
+        if (head) this.#withHead.set(sha, { head, name: nameOf.get(sha1(script.slice(head.length))) })
+        return this.#run(sha, args)
       },
     }
     return client
@@ -117,14 +128,14 @@ export class MutatedRedis {
   }
 
   #scriptFor(sha: string): { sha: string; source: string; isLoaded: boolean } {
-    const name = nameOf.get(sha)
+    const { head, name } = this.#withHead.get(sha) ?? { head: '', name: nameOf.get(sha) }
     if (name === undefined) throw new Error(`lua/ and the embedded scripts differ: no script has sha1 ${sha}`)
     this.ran.add(name)
-    let script = this.#used.get(name)
+    let script = this.#used.get(sha)
     if (!script) {
-      const source = scriptOf(this.#scripts, name)
+      const source = head + scriptOf(this.#scripts, name)
       script = { source, sha: sha1(source), isLoaded: false }
-      this.#used.set(name, script)
+      this.#used.set(sha, script)
     }
     return script
   }

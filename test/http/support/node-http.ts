@@ -43,7 +43,7 @@ type Middleware = (req: Incoming, res: ServerResponse, next: (error?: unknown) =
 
 function rateLimit(options: AnyOptions): Middleware & Pick<Guard<Incoming>, 'limiter'> {
   const guard: Guard<Incoming> = createGuard(options)
-  const middleware: Middleware = (req, res, next) => enforce(guard, new NodeContext(req, res), write, next)
+  const middleware: Middleware = (req, res, next) => enforce(guard, new NodeContext(req, res), { write }, next)
   return Object.assign(middleware, { limiter: guard.limiter })
 }
 

@@ -14,12 +14,29 @@ import { withSections } from './source/sections.js'
  * @type {Readonly<Record<string, { kind: string, isShared?: boolean, known?: import('./optimise.js').Known }>>}
  */
 export const UNIFORM = {
-  'decide-bucket': { kind: 'bucket' },
+  'decide-bucket': { kind: 'bucket', known: { own: 1 } },
   'decide-concurrency': { kind: 'concurrency' },
-  'decide-counter': { kind: 'counter' },
-  'decide-log': { kind: 'log', known: { limitsAt: 0, limits: 1 } },
-  'decide-logs': { kind: 'log', isShared: true, known: { limitsAt: 0 } },
+  'decide-counter': { kind: 'counter', known: { own: 1 } },
+  'decide-log': { kind: 'log', known: { own: 1, limitsAt: 0, limits: 1 } },
+  'decide-logs': { kind: 'log', isShared: true, known: { own: 1, limitsAt: 0 } },
   'decide-segments': { kind: 'segments' },
+}
+
+/** How many parameters a cell has, by its kind; of logs one limit's. */
+const PARAMS = { bucket: 4, concurrency: 2, counter: 4, log: 4, segments: 4 }
+
+/**
+ * Scripts for one decision of one cell: which kind, whether several limits share it, and what is known of it.
+ *
+ * @type {Readonly<Record<string, { kind: keyof typeof PARAMS, isShared?: boolean, known?: import('./optimise.js').Known }>>}
+ */
+export const ONE = {
+  'one-bucket': { kind: 'bucket', known: { own: 1 } },
+  'one-concurrency': { kind: 'concurrency' },
+  'one-counter': { kind: 'counter', known: { own: 1 } },
+  'one-log': { kind: 'log', known: { own: 1, params: 1, limitsAt: 0, limits: 1 } },
+  'one-logs': { kind: 'log', isShared: true, known: { own: 1, params: 1, limitsAt: 0 } },
+  'one-segments': { kind: 'segments' },
 }
 
 /** Kinds of which equal decisions on one key are made at once: a state after some charges tells what it was after each. */
@@ -29,13 +46,14 @@ export const TOGETHER = ['bucket', 'log', 'counter']
 const kindName = (name) => name.toLowerCase()
 
 /**
- * The numbers that decide.lua and the store tell each other.
+ * The numbers that scripts of decisions and the store tell each other.
  *
  * @param {ReadSource} read
  */
 export function sharedConstants(read) {
-  const { ops, flags, outcomes, kinds } = constantsOf('decide', read('decide') ?? '')
-  if (!ops || !flags || !outcomes || !kinds) throw new Error('lua/decide.lua: expected ops, flags, outcomes and kinds')
+  const { ops, flags, outcomes, kinds } = constantsOf('shared/names', read('shared/names') ?? '')
+  if (!ops || !flags || !outcomes || !kinds)
+    throw new Error('lua/shared/names.lua: expected ops, flags, outcomes and kinds')
   return { ops, flags, outcomes, kinds }
 }
 
@@ -47,7 +65,7 @@ export function sharedConstants(read) {
 export function kindsInOrder(numbers) {
   const entries = Object.entries(numbers)
   for (const [i, [name, number]] of entries.entries()) {
-    if (number !== i + 1) throw new Error(`lua/decide.lua: ${name}: expected ${i + 1}, got ${number}`)
+    if (number !== i + 1) throw new Error(`lua/shared/names.lua: ${name}: expected ${i + 1}, got ${number}`)
   }
   return entries.map(([name]) => kindName(name))
 }
@@ -57,24 +75,37 @@ export function kindsInOrder(numbers) {
  *
  * @param {ReadSource} read
  * @param {typeof optimise} [optimised] another may remember what it made before
+ * @param {boolean} [isIndented] for people to read: the store's are not, which is a third of their size as they are published
  * @returns {Record<string, string>}
  */
-export function scriptsOf(read, optimised = optimise) {
+export function scriptsOf(read, optimised = optimise, isIndented = false) {
   const decide = bundle('decide', read)
+  const one = bundle('one', read)
   const numbers = sharedConstants(read).kinds
+  const numberOf = (/** @type {string} */ kind) => /** @type {number} */ (numbers[kind.toUpperCase()])
+  const onlyKind = (/** @type {string} */ kind) =>
+    Object.fromEntries(Object.keys(numbers).map((name) => [kindName(name), kindName(name) === kind]))
   const uniform = Object.entries(UNIFORM).map(([name, choice]) => [
     name,
     uniformScript(decide, numbers, choice, false, optimised),
   ])
-  return {
+  const ones = Object.entries(ONE).map(([name, { kind, isShared = false, known }]) => {
+    const sections = { several: false, together: false, shared: isShared, single: !isShared, ...onlyKind(kind) }
+    /** @type {Record<string, number>} */
+    const params = isShared ? {} : { paramCount: PARAMS[kind] }
+    return [name, optimised(withSections(one, sections), { kind: numberOf(kind), ...params, ...known })]
+  })
+  const scripts = {
     block: bundle('block', read),
     'cross-slots': bundle('cross-slots', read),
     // The store leaves sections out of this one, but not what gives back and what is decided at once.
     decide: optimised(withSections(decide, { settle: true, together: true })),
     ...Object.fromEntries(uniform),
+    ...Object.fromEntries(ones),
     probe: bundle('probe', read),
     strike: bundle('strike', read),
   }
+  return isIndented ? scripts : Object.fromEntries(Object.entries(scripts).map(withoutIndentation))
 }
 
 /**
@@ -89,12 +120,14 @@ export function banningScriptsOf(read, optimised = optimise) {
   const numbers = sharedConstants(read).kinds
   return Object.fromEntries(
     Object.entries(UNIFORM).map(([name, choice]) => {
-      const without = uniformScript(decide, numbers, choice, false, optimised)
-      const source = uniformScript(decide, numbers, choice, true, optimised)
-      const changes = lineChanges(without, source)
-      if (changedLines(without, changes) !== source)
+      const [without, source] = [false, true].map((bans) => {
+        const [, text] = withoutIndentation([name, uniformScript(decide, numbers, choice, bans, optimised)])
+        return text
+      })
+      const changes = lineChanges(without ?? '', source ?? '')
+      if (changedLines(without ?? '', changes) !== source)
         throw new Error(`${name}: its changes do not make it the script for bans`)
-      return [name, { source, changes }]
+      return [name, { source: source ?? '', changes }]
     }),
   )
 }
@@ -102,7 +135,7 @@ export function banningScriptsOf(read, optimised = optimise) {
 /**
  * @param {string} decide
  * @param {import('./source/constants.js').Constants} numbers
- * @param {typeof UNIFORM[string]} choice
+ * @param {(typeof UNIFORM)[string]} choice
  * @param {boolean} bans
  * @param {typeof optimise} optimised
  */
@@ -116,4 +149,9 @@ function uniformScript(decide, numbers, { kind, known }, bans, optimised) {
   }
   const number = /** @type {number} */ (numbers[kind.toUpperCase()])
   return optimised(withSections(decide, sections), { cells: 1, kind: number, ...known })
+}
+
+/** No string goes on over the end of a line. @param {[name: string, text: string]} script @returns {[string, string]} */
+function withoutIndentation([name, text]) {
+  return [name, text.replace(/^ +/gm, '')]
 }

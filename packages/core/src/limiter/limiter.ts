@@ -13,7 +13,8 @@ import { type Cell, type Op, PEEK, type Store, type StoreRequest, type StoreResu
 import { durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
-import { knownOptions } from '../util/validate.js'
+import { knownOptions, optionalFunction } from '../util/validate.js'
+import { warnOnRejection } from '../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import { type BanReport, type DecidedBy, Verdict } from '../verdict/verdict.js'
 import { BanKeeper } from './bans.js'
@@ -30,7 +31,7 @@ import {
   type StrikeOptions,
 } from './options.js'
 import { adviseOnSetUp } from './set-up-advice.js'
-import { type AcquireOptions, acquireOptions, type WaitOptions, WaitQueues } from './wait-queue.js'
+import { type AcquireOptions, acquireOptions, WaitExceeded, type WaitOptions, WaitQueues } from './wait-queue.js'
 
 export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions, StrikeOptions } from './options.js'
 
@@ -45,7 +46,7 @@ export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions, Strike
  * @throws SluiceError `INVALID_POLICY`
  */
 export function createLimiter<Subject = string>(options: LimiterOptions<Subject> & LimitForm): Limiter<Subject> {
-  knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'warnings'])
+  knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'onVerdict', 'warnings'])
   const { store = memoryStore() } = options
   const { ban } = options
   const policy = choosePolicy(options)
@@ -58,7 +59,13 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
   // Without key functions a subject is the key as text; with them it is whatever they take.
   const areTexts = policy.all.every(({ keys }) => keys.every((key) => key === undefined))
   const namesIdentity = areTexts ? isPlainObject : () => false
-  const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options)
+  const { onVerdict } = options
+  optionalFunction(policy.where, 'onVerdict', onVerdict)
+  const listener = `${policy.where}: onVerdict`
+  const tell =
+    onVerdict &&
+    ((subject: Subject, verdict: Verdict) => warnOnRejection(listener, onVerdict(subject, verdict), warnings.emit))
+  const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options, tell)
   // The store is one by now.
   adviseOnSetUp(policy.where, warnings, options)
   return limiter
@@ -75,6 +82,8 @@ export class Limiter<Subject = string> {
   readonly #store: Store
   readonly #fallback: LocalFallback
   readonly #queues = new WaitQueues()
+  /** Told of verdicts before they are returned. */
+  readonly #tell: ((subject: Subject, verdict: Verdict) => void) | undefined
   readonly #charges: ChargeLedger
   /** Undefined where the policy bans nobody. */
   readonly #bans: BanKeeper<Subject> | undefined
@@ -82,12 +91,18 @@ export class Limiter<Subject = string> {
   #from: DecidedBy
 
   /** @internal Use `createLimiter`. */
-  constructor(subjects: Subjects<Subject>, store: Store, unavailable: UnavailableOptions) {
+  constructor(
+    subjects: Subjects<Subject>,
+    store: Store,
+    unavailable: UnavailableOptions,
+    tell?: (subject: Subject, verdict: Verdict) => void,
+  ) {
     const { policy } = subjects
     if (typeof store?.decide !== 'function') {
       invalidPolicy(policy.where, 'store', 'memoryStore() or redisStore(client)', store)
     }
     this.#subjects = subjects
+    this.#tell = tell
     this.#policy = policy
     this.#plain = policy.plain
     this.#store = store
@@ -126,6 +141,7 @@ export class Limiter<Subject = string> {
     try {
       checkCostOptions(this.#policy.where, 'consume', options)
       const verdict = this.#decide(subject, options, undefined)
+      if (this.#tell) return this.#told(subject, verdict)
       return verdict instanceof Promise ? verdict : Promise.resolve(verdict)
     } catch (error) {
       return Promise.reject(error)
@@ -190,7 +206,8 @@ export class Limiter<Subject = string> {
   async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
     const wait = acquireOptions(this.#policy.where, options)
     const cost = checkCost(this.#policy.where, 'cost', wait.cost)
-    const verdict = await this.waitTurnOf(this.#subjects.resolver(subject), { ...wait, cost, waitsForStore: true })
+    const turn = this.waitTurnOf(this.#subjects.resolver(subject), { ...wait, cost, waitsForStore: true })
+    const verdict = await (this.#tell ? this.#told(subject, turn.catch(refusalOf)) : turn)
     if (verdict.delayMs > 0) {
       try {
         await pause(verdict.delayMs, wait.signal)
@@ -275,6 +292,17 @@ export class Limiter<Subject = string> {
   /** @internal Strikes for the outcome of a request that was admitted. */
   async strikeOutcome(verdict: Verdict): Promise<void> {
     await this.#bans?.strikeOutcome(verdict)
+  }
+
+  /** Tells of a verdict, and of the refusal with which a wait ended. */
+  async #told(subject: Subject, verdict: Verdict | Promise<Verdict | WaitExceeded>): Promise<Verdict> {
+    const known = await verdict
+    if (!(known instanceof WaitExceeded)) {
+      this.#tell?.(subject, known)
+      return known
+    }
+    if (known.refusal) this.#tell?.(subject, known.refusal)
+    throw known
   }
 
   #decide(subject: Subject, options: CostOptions, op: Op | undefined): Verdict | Promise<Verdict> {
@@ -384,6 +412,11 @@ export class Limiter<Subject = string> {
     if (isUnavailable(error)) return this.#fallback.decide(request, from)
     throw error
   }
+}
+
+function refusalOf(error: unknown): WaitExceeded {
+  if (error instanceof WaitExceeded) return error
+  throw error
 }
 
 /** The name of the queue of each limit: by the state that it is counted in. */

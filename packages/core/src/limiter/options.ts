@@ -4,11 +4,18 @@ import type { Duration } from '../util/duration.js'
 import { invalidPolicy } from '../util/errors.js'
 import { knownOptions } from '../util/validate.js'
 import type { LimiterWarningsOption } from '../util/warnings.js'
+import type { Verdict } from '../verdict/verdict.js'
 import type { UnavailableOptions } from './fallback.js'
 
 export interface LimiterOptions<Subject> extends PolicyOptions<Subject>, UnavailableOptions {
   /** Where state lives. @default a memory store of this limiter's own */
   readonly store?: Store
+  /**
+   * Told of each verdict of `consume`, and of the one with which `acquire` ends, before they are returned; not of a `peek`.
+   * What it throws rejects the call; what was charged stays charged. No promise is waited for: one that rejects is
+   * warned of (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`).
+   */
+  readonly onVerdict?: (subject: Subject, verdict: Verdict) => unknown
   /** Silences warnings of this limiter, one by one: `{ SLUICE_SAME_NAME: false }`. */
   readonly warnings?: LimiterWarningsOption
 }

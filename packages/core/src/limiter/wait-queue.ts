@@ -1,5 +1,5 @@
 import { CONSUME, type Op, PEEK } from '../store/store.js'
-import { type Duration, durationMs } from '../util/duration.js'
+import { type Duration, durationOrNever } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
 import { knownOptions } from '../util/validate.js'
@@ -72,7 +72,7 @@ export function acquireOptions(where: string, options: AcquireOptions): WaitOpti
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     invalidPolicy(where, 'signal', 'an AbortSignal', signal)
   }
-  const maxWaitMs = maxWait === undefined ? Number.POSITIVE_INFINITY : durationMs(where, 'maxWait', maxWait)
+  const maxWaitMs = maxWait === undefined ? Number.POSITIVE_INFINITY : durationOrNever(where, 'maxWait', maxWait)
   return { cost, maxWaitMs, signal }
 }
 

@@ -1,5 +1,6 @@
 import { joined } from '../store/identity.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { knowFactories, refuseFactory } from '../util/factories.js'
 import type { KeyFunction, KeyTraits } from './limits/limit.js'
 
 /** Kinds that key functions of the library have, or begin with. */
@@ -36,6 +37,7 @@ export function ofKind<Subject>(
   challenge?: string,
 ): KeyFunction<Subject> {
   if (typeof key !== 'function') invalidPolicy(where, field, 'a function of the request', key)
+  refuseFactory(where, field, key)
   const { normalize } = key
   return withTraits((subject, context) => key(subject, context), { kind, normalize, madeOf: [key], challenge })
 }
@@ -58,6 +60,7 @@ export function compose<Subject>(...keys: KeyFunction<Subject>[]): KeyFunction<S
   if (keys.length === 0) invalidPolicy('compose', 'keys', 'at least one key function', undefined)
   keys.forEach((key, i) => {
     if (typeof key !== 'function') invalidPolicy('compose', `keys[${i}]`, 'a key function such as byIp()', key)
+    refuseFactory('compose', `keys[${i}]`, key)
   })
   const parts: readonly KeyFunction<Subject>[] = keys.flatMap((key) => key.parts ?? [key])
   if (parts.length === 1) return parts[0] as KeyFunction<Subject>
@@ -75,6 +78,8 @@ export function compose<Subject>(...keys: KeyFunction<Subject>[]): KeyFunction<S
     { kind: parts.map(kindOf).join('+'), parts, madeOf: parts },
   )
 }
+
+knowFactories({ 'keyed(name, fn)': keyed, 'compose(byIp(), byPath())': compose })
 
 function isValue(value: unknown): boolean {
   return typeof value === 'string' ? value !== '' : typeof value === 'bigint' || Number.isFinite(value)

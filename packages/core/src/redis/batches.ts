@@ -1,15 +1,16 @@
-import { type Plan, REFUND, type StoreRequest, type StoreResult } from '../store/store.js'
+import { type Cell, CONSUME, type Plan, REFUND, type StoreRequest, type StoreResult } from '../store/store.js'
 import { SluiceError } from '../util/errors.js'
 import type { Breaker } from './breaker.js'
 import type { Connection } from './clients/connection.js'
 import { CrossSlots } from './cross-slots.js'
 import { decideOnMovingSlot } from './moving-slot.js'
 import { Answers } from './scripts/decode.js'
-import { encode, type PlanText, planText } from './scripts/encode.js'
+import { type Encoded, encode, encodeOne, type PlanText, planText } from './scripts/encode.js'
 import { keyStart } from './scripts/keys.js'
 import { unreadable } from './scripts/reply-reader.js'
 import { isTryAgain, type Pulse, run } from './scripts/run.js'
-import { decideScriptFor, type Kind, kindOf, SETTLES } from './scripts/script.js'
+import { decideScriptFor, type Kind, kindOf, oneScriptFor, SETTLES } from './scripts/script.js'
+import type { LuaScript } from './scripts/scripts.generated.js'
 
 export interface BatchOptions {
   readonly prefix: string
@@ -33,6 +34,9 @@ const ASSUME_BLOCKED_MS = 1000
 /** So many decisions may wait for a connection. More would be answered too late to be of use, and all at once. */
 const MOST_UNSENT = 10_000
 
+/** Scripts of one plan alone, per store: newer servers keep some hundreds of scripts, and forget the others. */
+const MOST_ONES = 64
+
 interface Pending {
   readonly request: StoreRequest
   /** Of its keys; of several, the first. */
@@ -54,6 +58,14 @@ interface Batch {
   /** By the performance clock: when it was made, and once it is sent, when that was. */
   sentAt: number
   isSent: boolean
+}
+
+/** How a batch is decided. */
+interface BatchScript {
+  readonly script: LuaScript
+  readonly encoded: () => Encoded
+  /** Whether it may reply that it has decided nothing, as somebody is blocked. */
+  readonly mayBeEmpty: boolean
 }
 
 /**
@@ -80,6 +92,9 @@ export class Batches {
     }
     return text
   }
+  /** The scripts that decide one charge alone, by their parameters; and by plan, null where there are enough without its. */
+  readonly #ones = new Map<string, LuaScript>()
+  readonly #onesByPlan = new WeakMap<Plan, LuaScript | null>()
   /** What waits for the end of this turn, by master, or by slot where that is not known (all in one where there are no slots). */
   #waiting = new Map<string | number, Pending[]>()
   readonly #crossSlots: CrossSlots | undefined
@@ -190,7 +205,6 @@ export class Batches {
 
   #send(line: readonly Pending[], slot: number, node?: string, sentAt = performance.now()): void {
     this.#inFlight++
-    const { marker } = this.#options
     const batch: Batch = { line, slot, node, groups: byPlan(line), sentAt, isSent: false }
     if (this.#unsent >= MOST_UNSENT) {
       for (const { reject } of line) reject(TOO_MANY)
@@ -198,7 +212,7 @@ export class Batches {
       return
     }
     this.#unsent += line.length
-    this.#run(batch, this.#leftMs(sentAt), sentAt < this.#blockedUntil ? undefined : marker)
+    this.#run(batch, this.#leftMs(sentAt), sentAt < this.#blockedUntil)
   }
 
   #leftMs(sentAt: number): number {
@@ -206,29 +220,66 @@ export class Batches {
   }
 
   /**
-   * Sends a batch without block keys where a marker says that no identity is blocked. If one is, nothing
-   * was decided, and it goes again with them; and so do the batches of the next moment.
+   * Sends a batch without block keys where a marker says that no identity is blocked; a decision alone asks for its own
+   * block key in the same way, where there is no marker. If one is blocked, nothing was decided, and it goes again with
+   * block keys; and so do the batches of the next moment.
    *
    * Holds in every order in which commands of several stores reach Redis and replies come back
    * (`test/deep/interleavings/blocks.test.ts`): while a block holds in Redis, no decision that reaches it is let
    * through, and each is charged at most once. That takes a marker that lives as long as any block.
    */
-  #run(batch: Batch, withinMs: number, marker: string | undefined): void {
-    const { groups } = batch
-    const { prefix, clock } = this.#options
+  #run(batch: Batch, withinMs: number, bringsBlockKeys: boolean): void {
+    const { node, slot } = batch
+    const { script, encoded, mayBeEmpty } = this.#scriptFor(batch, bringsBlockKeys)
+    const how = { node, pulse: this.#pulseOf(node ?? this.#connection.nodeOf(slot)), onSent: () => this.#sent(batch) }
+    run(this.#connection, withinMs, script, encoded, how).then(
+      (reply) => this.#heard(batch, reply, mayBeEmpty),
+      (error) => this.#failed(batch, error),
+    )
+  }
+
+  #scriptFor(batch: Batch, bringsBlockKeys: boolean): BatchScript {
+    const { prefix, clock, marker } = this.#options
+    const [only, ...others] = batch.line as [Pending, ...Pending[]]
+    const one = bringsBlockKeys || others.length > 0 ? undefined : this.#oneFor(batch, only)
+    if (one) {
+      const { request } = only
+      const encoded = () => encodeOne(request, this.#textOf(request.plan), prefix, clock?.(), marker)
+      return { script: one, encoded, mayBeEmpty: true }
+    }
+    const { groups, node } = batch
     let parts = 0
     for (const [plan, group] of groups) {
       parts |= this.#textOf(plan).parts
       if (group.some(({ request }) => request.op >= REFUND)) parts |= SETTLES
     }
-    const keys = batch.node === undefined ? 'declared' : 'undeclared'
-    const encoded = () => encode(groups, this.#textOf, prefix, clock?.(), marker, keys, parts)
-    const { node, slot } = batch
-    const how = { node, pulse: this.#pulseOf(node ?? this.#connection.nodeOf(slot)), onSent: () => this.#sent(batch) }
-    run(this.#connection, withinMs, decideScriptFor(parts), encoded, how).then(
-      (reply) => this.#heard(batch, reply, marker !== undefined),
-      (error) => this.#failed(batch, error),
-    )
+    const byMarker = bringsBlockKeys ? undefined : marker
+    const keys = node === undefined ? 'declared' : 'undeclared'
+    const encoded = () => encode(groups, this.#textOf, prefix, clock?.(), byMarker, keys, parts)
+    return { script: decideScriptFor(parts), encoded, mayBeEmpty: byMarker !== undefined }
+  }
+
+  /** The script for this decision alone, if it is a plain charge of one cell, and that script one of those that are made. */
+  #oneFor({ node }: Batch, { request }: Pending): LuaScript | undefined {
+    const { op, costs, needs, plan } = request
+    // What bans, and where bans of every policy are looked for, takes more than a script for one charge knows.
+    if (plan.ban || this.#heeds) return undefined
+    const isPlain = op === CONSUME && !needs && plan.cells.length === 1 && plan.identities === 1 && costs[0] !== 0
+    if (node !== undefined || !isPlain) return undefined
+    const [cell] = plan.cells as [Cell]
+    let script = this.#onesByPlan.get(plan)
+    if (script === undefined) {
+      script = this.#ones.get(paramsOf(cell)) ?? this.#makeOne(cell)
+      this.#onesByPlan.set(plan, script)
+    }
+    return script ?? undefined
+  }
+
+  #makeOne(cell: Cell): LuaScript | null {
+    if (this.#ones.size >= MOST_ONES) return null
+    const script = oneScriptFor(cell)
+    this.#ones.set(paramsOf(cell), script)
+    return script
   }
 
   #pulseOf(node: string): Pulse {
@@ -253,7 +304,7 @@ export class Batches {
       if (mayBeEmpty && results.isSomebodyBlocked) {
         const now = performance.now()
         this.#blockedUntil = now + ASSUME_BLOCKED_MS
-        this.#run(batch, this.#leftMs(batch.sentAt), undefined)
+        this.#run(batch, this.#leftMs(batch.sentAt), true)
         return
       }
       this.#settle(batch, results)
@@ -344,6 +395,10 @@ export function probeKey(prefix: string, identity = ''): string {
 function probeKeys(prefix: string, line: readonly Pending[]): string[] {
   const bySlot = new Map(line.map(({ request, slot }) => [slot, request.identities[0]]))
   return [...bySlot.values()].slice(0, 4).map((identity) => probeKey(prefix, identity))
+}
+
+function paramsOf({ kernel, params, limits }: Cell): string {
+  return `${kernel} ${limits.length} ${params}`
 }
 
 function byPlan(line: readonly Pending[]): ReadonlyMap<Plan, readonly Pending[]> {

@@ -1,5 +1,6 @@
 import { SluiceError } from '../util/errors.js'
 import { warnOfListener } from '../util/warn-on-rejection.js'
+import type { StoreWarning, Warnings } from '../util/warnings.js'
 import { OutageWarnings } from './outage-warnings.js'
 
 /** Whether decisions are asked of Redis (a closed breaker) or not (an open one). */
@@ -24,6 +25,7 @@ export interface BreakerOptions {
   /** Calls back when there is a connection, at once or later. Returns how to call that off. */
   readonly whenReady: (callback: () => void) => () => void
   readonly onStateChange: StateListener | undefined
+  readonly warn: Warnings<StoreWarning>['emit']
 }
 
 /**
@@ -35,11 +37,12 @@ export class Breaker {
   readonly #options: BreakerOptions
   /** By master, those with failures that no execution has made up for yet; empty while all is healthy. */
   readonly #circuits = new Map<string, Circuit>()
-  readonly #warnings = new OutageWarnings()
+  readonly #warnings: OutageWarnings
   #isEnded = false
 
   constructor(options: BreakerOptions) {
     this.#options = options
+    this.#warnings = new OutageWarnings(options.warn)
   }
 
   get state(): StoreState {
@@ -139,7 +142,7 @@ export class Breaker {
     if (onStateChange)
       Promise.resolve()
         .then(() => onStateChange(state, cause, node))
-        .catch((error) => warnOfListener('onStateChange', error))
+        .catch((error) => warnOfListener('onStateChange', error, this.#options.warn))
   }
 }
 

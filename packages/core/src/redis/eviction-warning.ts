@@ -1,11 +1,16 @@
-import { emitWarning } from '../util/warnings.js'
+import type { StoreWarning, Warnings } from '../util/warnings.js'
 
 /**
  * Warns, once per store, of a Redis that may evict: whoever makes up identities then decides which counts and blocks of
  * others are lost. Says nothing where Redis does not tell its settings.
  */
 export class EvictionWarning {
+  readonly #warnings: Warnings<StoreWarning>
   #isWarned = false
+
+  constructor(warnings: Warnings<StoreWarning>) {
+    this.#warnings = warnings
+  }
 
   /** To be called whenever a master is connected: it may be another one, or have other settings. */
   async connected(node: string, info: (section: string) => Promise<unknown>): Promise<void> {
@@ -15,7 +20,7 @@ export class EvictionWarning {
     // Without a maximum nothing is evicted.
     if (this.#isWarned || !/^maxmemory:[1-9]/m.test(memory) || !policy || policy === 'noeviction') return
     this.#isWarned = true
-    emitWarning(
+    this.#warnings.emit(
       'SLUICE_EVICTION',
       `Redis (${node}) evicts keys when it is full (maxmemory-policy ${policy}): clients that make up identities can push ` +
         'out the counts and blocks of others. Give Sluice a Redis of its own with maxmemory-policy noeviction, and enough ' +

@@ -1,4 +1,4 @@
-import { emitWarning } from '../util/warnings.js'
+import { emitWarning, type StoreWarning, type Warnings } from '../util/warnings.js'
 
 /** Least time between two warnings of one store about the same cause, in ms: a Redis that comes and goes stays readable in a log. */
 const EVERY_MS = 60_000
@@ -95,13 +95,15 @@ const REASONS: readonly Reason[] = [
  * clients may follow.
  */
 export class OutageWarnings {
+  readonly #emit: Warnings<StoreWarning>['emit']
   readonly #now: () => number
   /** What was said of this outage. */
   readonly #said = new Set<Reason | undefined>()
   readonly #saidAt = new Map<Reason | undefined, number>()
 
   /** `now` in ms, by any clock that goes forward. */
-  constructor(now: () => number = () => performance.now()) {
+  constructor(emit: Warnings<StoreWarning>['emit'] = emitWarning, now: () => number = () => performance.now()) {
+    this.#emit = emit
     this.#now = now
   }
 
@@ -116,7 +118,7 @@ export class OutageWarnings {
     this.#saidAt.set(reason, now)
     const what = reason?.what ?? texts.find((text) => text !== '') ?? 'the cause is not known'
     const remedy = reason?.remedy ?? 'onStateChange gets the error itself'
-    emitWarning(
+    this.#emit(
       'SLUICE_STORE_UNAVAILABLE',
       `the rate limit store on Redis${node && ` (${node})`} is unavailable: ${what}. ${remedy}. ` +
         'Until it answers, limiters decide by their onUnavailable option',

@@ -16,6 +16,7 @@ import {
 import { durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
+import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings } from '../util/warnings.js'
 import { decideAcrossSlots, partsOfWhole } from './across-slots.js'
 import { Batches, probeKey } from './batches.js'
 import { Breaker, type StateListener, type StoreState } from './breaker.js'
@@ -70,6 +71,8 @@ export interface RedisStoreOptions {
    * What it throws becomes a warning of the process.
    */
   readonly onStateChange?: StateListener
+  /** Silences warnings of this store, one by one: `{ SLUICE_EVICTION: false }`. */
+  readonly warnings?: StoreWarningsOption
 }
 
 /**
@@ -91,6 +94,7 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
     'denyCache',
     'undeclaredKeys',
     'onStateChange',
+    'warnings',
   ])
   optionalFunction('redisStore', 'clock', options.clock)
   optionalFunction('redisStore', 'onStateChange', options.onStateChange)
@@ -107,6 +111,7 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
   if (typeof undeclaredKeys !== 'boolean') {
     invalidPolicy('redisStore', 'undeclaredKeys', 'true or false', undeclaredKeys)
   }
+  const warnings = new Warnings('redisStore', STORE_WARNINGS, options.warnings)
   return new RedisStore(connect(client, timeoutMs, connectTimeoutMs), {
     ...options,
     prefix,
@@ -114,6 +119,7 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
     batch,
     denyCache,
     undeclaredKeys,
+    warnings,
   })
 }
 
@@ -155,7 +161,12 @@ export class RedisStore implements Store {
   /** @internal Use `redisStore`. */
   constructor(
     connection: Connection,
-    options: RedisStoreOptions & { prefix: string; timeoutMs: number; batch: number },
+    options: Omit<RedisStoreOptions, 'warnings'> & {
+      prefix: string
+      timeoutMs: number
+      batch: number
+      warnings: Warnings<StoreWarning>
+    },
   ) {
     this.#connection = connection
     this.#prefix = prefixOf(connection.keyPrefix, options.prefix)
@@ -167,9 +178,10 @@ export class RedisStore implements Store {
       probe: (key) => this.#probe(key),
       whenReady: connection.whenReady,
       onStateChange: options.onStateChange,
+      warn: options.warnings.emit,
     })
     connection.onDown((error) => this.#breaker.lost(error, probeKey(this.#prefix)))
-    const eviction = new EvictionWarning()
+    const eviction = new EvictionWarning(options.warnings)
     // After the decisions that waited for the connection.
     connection.onMaster((node, info) => setImmediate(() => eviction.connected(node, info)))
     this.#batches = new Batches(connection, {

@@ -26,6 +26,11 @@ export function durationMs(where: string, field: string, value: unknown): number
   )
 }
 
+/** As `durationMs`, or infinite: a wait without an end. */
+export function durationOrNever(where: string, field: string, value: unknown): number {
+  return value === Number.POSITIVE_INFINITY ? value : durationMs(where, field, value)
+}
+
 function parse(text: string): number {
   const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? []
   const ms = Number(amount) * (UNIT_MS[unit ?? ''] ?? Number.NaN)

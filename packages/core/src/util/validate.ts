@@ -1,5 +1,6 @@
 import { durationMs } from './duration.js'
 import { invalidPolicy, SluiceError, show } from './errors.js'
+import { refuseFactory } from './factories.js'
 import { hintFor } from './option-hints.js'
 import { emitWarning } from './warnings.js'
 
@@ -71,6 +72,7 @@ export function warnOfShortWindow(where: string, field: string, ms: unknown): vo
 
 export function optionalFunction(where: string, field: string, value: unknown): void {
   if (value !== undefined && typeof value !== 'function') invalidPolicy(where, field, 'a function', value)
+  refuseFactory(where, field, value)
 }
 
 /** Limit names reach headers, so they are refused here rather than escaped there. */

@@ -5,13 +5,16 @@ import { emitWarning } from './warnings.js'
  * Warns if what a user's listener returned is a promise that rejects. No caller awaits it, so its rejection would end
  * the process.
  */
-export function warnOnRejection(listener: string, returned: unknown): void {
+export function warnOnRejection(listener: string, returned: unknown, emit: Emit = emitWarning): void {
   if (returned === undefined || !isThenable(returned)) return
-  Promise.resolve(returned).catch((error) => warnOfListener(listener, error))
+  Promise.resolve(returned).catch((error) => warnOfListener(listener, error, emit))
 }
 
+/** Where the warning goes: the process, or what an option `warnings` may silence. */
+type Emit = (code: 'SLUICE_LISTENER_FAILED', message: string) => void
+
 /** A user's listener failed where no caller is left to take its error. */
-export function warnOfListener(listener: string, error: unknown): void {
+export function warnOfListener(listener: string, error: unknown, emit: Emit = emitWarning): void {
   const what = error instanceof Error ? error.message : String(error)
-  emitWarning('SLUICE_LISTENER_FAILED', `${listener}: ${what}`)
+  emit('SLUICE_LISTENER_FAILED', `${listener}: ${what}`)
 }

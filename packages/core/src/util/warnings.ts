@@ -20,7 +20,7 @@ export const LIMITER_WARNINGS = [
 ] as const
 
 /** Warnings about one store, which its option `warnings` silences. */
-const STORE_WARNINGS = ['SLUICE_EVICTION', 'SLUICE_LISTENER_FAILED', 'SLUICE_STORE_UNAVAILABLE'] as const
+export const STORE_WARNINGS = ['SLUICE_EVICTION', 'SLUICE_LISTENER_FAILED', 'SLUICE_STORE_UNAVAILABLE'] as const
 
 /** Warnings about what is neither: `node --disable-warning=CODE` silences them. */
 const OTHER_WARNINGS = ['SLUICE_AMBIGUOUS_ROUTE', 'SLUICE_SHORT_WINDOW'] as const
@@ -33,12 +33,16 @@ export type WarningCode = (typeof ALL_WARNINGS)[number]
 /** Silences warnings, one by one: `{ SLUICE_ONE_CLIENT: false }`. */
 export type WarningsOption<Code extends WarningCode> = { readonly [Each in Code]?: boolean }
 
+export type StoreWarning = (typeof STORE_WARNINGS)[number]
+export type StoreWarningsOption = WarningsOption<StoreWarning>
 export type LimiterWarning = (typeof LIMITER_WARNINGS)[number]
 export type LimiterWarningsOption = WarningsOption<LimiterWarning>
 
 /** The warnings of one limiter or store: emitted by `process.emitWarning`, as a `SluiceWarning` with a code. */
 export class Warnings<Code extends WarningCode> {
   readonly #silenced: ReadonlySet<string>
+  /** Bound, so that it can be handed over. */
+  readonly emit: (code: Code, message: string) => void
 
   /**
    * `codes`: those that there are here.
@@ -54,10 +58,9 @@ export class Warnings<Code extends WarningCode> {
       if (typeof emitted !== 'boolean') invalidPolicy(where, `warnings: ${code}`, 'true or false', emitted)
     }
     this.#silenced = new Set(codes.filter((code) => option[code] === false))
-  }
-
-  emit(code: Code, message: string): void {
-    if (!this.#silenced.has(code)) emitWarning(code, message)
+    this.emit = (code, message) => {
+      if (!this.#silenced.has(code)) emitWarning(code, message)
+    }
   }
 }
 

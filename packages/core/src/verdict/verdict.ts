@@ -212,6 +212,14 @@ export class Verdict {
     return this.#limits
   }
 
+  /**
+   * The keys that it was given for, each once; those of a blocked client, too. Not in its JSON nor in copies by
+   * `{ ...verdict }`, which may go to clients.
+   */
+  get keys(): readonly Identity[] {
+    return Verdict.identitiesOf(this).map(identityIn)
+  }
+
   /** Everything but the keys, as plain data. */
   toJSON(): object {
     return { ...this, limits: this.limits }

@@ -3,7 +3,7 @@ import { below, walkAll } from '../tree/walk.js'
 
 /** @import { CallExpression, Expression, Local, Node } from '../tree/nodes.js' */
 
-/** What scripts call by these names computes and changes nothing. The names are set at the top of decide.lua. */
+/** What scripts call by these names computes and changes nothing. The names are set in shared/names.lua. */
 const PURE = new Set(
   'floor ceil max min packBytes unpackBytes sub rep format concat tonumber tostring type redis struct math string table'.split(
     ' ',

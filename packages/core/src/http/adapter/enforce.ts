@@ -1,18 +1,30 @@
 import type { HttpContext } from '../../request/context.js'
+import { SluiceError } from '../../util/errors.js'
 import type { Guard, Outcome } from '../guard/guard.js'
+import type { HandlerCall } from '../guard/outcome.js'
 import { asFailure } from './failure.js'
 
+/** What an adapter does for `enforce`. */
+export interface Enforcing<Context> {
+  /** Puts an outcome on the response: its headers, and its reply if there is one. */
+  readonly write: (outcome: Outcome, context: Context) => void
+  /** Runs a handler of the application in place of the route's. @default what it is for cannot be used: an error */
+  readonly handle?: (call: HandlerCall, context: Context, next: Next, outcome: Outcome) => void
+  /** What `next` gets for what a function of the application threw. @default the same, or an error about it */
+  readonly failure?: (thrown: unknown) => object
+}
+
 /**
- * Runs a guard for frameworks whose middleware takes a callback. `write` puts an outcome on the response; then `next`
- * is called if the handler is to run. Errors go to `next`, as what `failure` makes of them; it is called once at most.
+ * Runs a guard for frameworks whose middleware takes a callback. The outcome is written to the response; then `next` is
+ * called if the handler is to run. Errors go to `next`, which is called once at most.
  */
 export function enforce<Request, Context extends HttpContext<Request>>(
   guard: Guard<Request>,
   context: Context,
-  write: Write<Context>,
+  by: Enforcing<Context>,
   next: Next,
-  failure: (thrown: unknown) => object = asFailure,
 ): void {
+  const { failure = asFailure } = by
   let outcome: Outcome | Promise<Outcome>
   try {
     outcome = guard(context)
@@ -21,25 +33,29 @@ export function enforce<Request, Context extends HttpContext<Request>>(
     return
   }
   if (!(outcome instanceof Promise)) {
-    apply(outcome, context, write, next)
+    apply(outcome, context, by, next)
     return
   }
   outcome.then(
-    (late) => apply(late, context, write, next),
+    (late) => apply(late, context, by, next),
     (thrown) => next(failure(thrown)),
   )
 }
 
-type Write<Context> = (outcome: Outcome, context: Context) => void
-type Next = (error?: unknown) => void
+type Next = (...failure: unknown[]) => void
 
-function apply<Context>(outcome: Outcome, context: Context, write: Write<Context>, next: Next): void {
+function apply<Context>(outcome: Outcome, context: Context, by: Enforcing<Context>, next: Next): void {
   try {
-    write(outcome, context)
+    by.write(outcome, context)
   } catch (error) {
     // Such as a response that was sent by something else meanwhile.
     next(asFailure(error))
     return
   }
   if (outcome.proceed) next()
+  else if (outcome.error) next(outcome.error)
+  else if (outcome.handler) {
+    if (by.handle) by.handle(outcome.handler, context, next, outcome)
+    else next(new SluiceError('INVALID_POLICY', 'rateLimit: respond: this adapter runs no handlers of the application'))
+  }
 }

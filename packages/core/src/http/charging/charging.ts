@@ -1,8 +1,8 @@
 import type { Limiter } from '../../limiter/limiter.js'
-import type { HttpContext, RawResponse } from '../../request/context.js'
+import type { HttpContext } from '../../request/context.js'
 import { rawRequest } from '../../request/raw-request.js'
 import type { Store } from '../../store/store.js'
-import { type Duration, durationMs } from '../../util/duration.js'
+import { type Duration, durationOrNever } from '../../util/duration.js'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
 import { wholeNumber } from '../../util/validate.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
@@ -15,16 +15,17 @@ import { type CountFunction, type CountOption, countBy } from './counting.js'
 import { Outcomes } from './outcomes.js'
 
 /** What a request takes by its outcome and its body. */
-export interface ChargingOptions {
+export interface ChargingOptions<Request> {
   /**
    * Whether a request counts, by the status of its response: `'success'` counts those below 400, `'failure'` 4xx but 429,
    * a function those for which it returns true. A request is charged first and gets that back after the
    * response if it does not count, so that parallel requests cannot slip through; meanwhile others that find no
    * room wait for it. A connection that ends without a response counts. A function is called for every status that is
-   * sent, another limiter's refusal included. @default all count
+   * sent, another limiter's refusal included, with the verdict and `{ request, response }`. It has to answer at once.
+   * @default all count
    */
-  readonly count?: CountOption
-  /** Longest a request waits for the outcome of others, beside `count`; then it is refused. @default '5s' */
+  readonly count?: CountOption<Request>
+  /** Longest a request waits for the outcome of others, beside `count`; then it is refused. `Infinity`: no bound. @default '5s' */
   readonly maxWait?: Duration
   /**
    * Largest body of a request, in bytes as received; larger ones are answered 413, before they are read where
@@ -48,7 +49,7 @@ export interface ChargingOptions {
  */
 export function chargingFor<Request>(
   where: string,
-  options: ChargingOptions,
+  options: ChargingOptions<Request>,
   limiter: Limiter<Request>,
   store: Store,
   warnings: Warnings<LimiterWarning>,
@@ -72,7 +73,7 @@ export function chargingFor<Request>(
     )
   }
   if (!count && maxBodyBytes === undefined) return undefined
-  const maxWaitMs = durationMs(where, 'maxWait', maxWait === undefined ? 5000 : maxWait)
+  const maxWaitMs = durationOrNever(where, 'maxWait', maxWait === undefined ? 5000 : maxWait)
   const outcomes = Outcomes.of(store, limiter.name)
   return new Charging(limiter, count, maxWaitMs, maxBodyBytes, requireLength, countsBytes, outcomes)
 }
@@ -161,7 +162,7 @@ export class Charging<Request> {
       return
     }
     whenOver(response, () => {
-      const counts = outcome(count, response, verdict)
+      const counts = outcome(count, context, verdict)
       if (counts) whenBodyEnded(() => void apply(true))
       else void apply(false)
     })
@@ -179,7 +180,8 @@ export class Charging<Request> {
  * Whether a request counts. One that ended without a response of its handler counts: a client must not go free that
  * hangs up first, or that sends too large a body while the handler works.
  */
-function outcome(count: CountFunction, response: RawResponse, verdict: Verdict): boolean {
+function outcome<Request>(count: CountFunction, context: HttpContext<Request>, verdict: Verdict): boolean {
+  const { response } = context
   if (!response.headersSent || response.statusCode === undefined || isDisabled(response)) return true
-  return count(response.statusCode, verdict)
+  return count(response.statusCode, verdict, context)
 }

@@ -1,12 +1,18 @@
+import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy, show } from '../../util/errors.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import type { Verdict } from '../../verdict/verdict.js'
 
-/** Whether a request counts, by the status of its response. */
-export type CountFunction = (status: number, verdict: Verdict) => boolean
+/**
+ * Whether a request counts, by the status of its response. `context` has the framework's `request`, and the `response`, of
+ * which `context.getResponseHeader(name)` reads the header fields that were sent.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: a function that does not look at the request fits every kind of request
+export type CountFunction<Request = any> = (status: number, verdict: Verdict, context: HttpContext<Request>) => boolean
 
 /** `'success'`, `'failure'`, or a function. */
-export type CountOption = keyof typeof COUNTS | CountFunction
+// biome-ignore lint/suspicious/noExplicitAny: as above
+export type CountOption<Request = any> = keyof typeof COUNTS | CountFunction<Request>
 
 const COUNTS = {
   /** Below 400: 206 and 304 are successes as well, so no `Range` and no `If-None-Match` makes a request free. */
@@ -29,9 +35,9 @@ export function countBy(where: string, count: unknown, warnings: Warnings<Limite
     warnings.emit('SLUICE_COUNT_FAILED', `count: ${what}; the request counts`)
     return true
   }
-  return (status, verdict) => {
+  return (status, verdict, context) => {
     try {
-      const counts: unknown = count(status, verdict)
+      const counts: unknown = count(status, verdict, context)
       return typeof counts === 'boolean' ? counts : failed(`expected true or false, got ${show(counts)}`)
     } catch (error) {
       return failed(error instanceof Error ? error.message : String(error))

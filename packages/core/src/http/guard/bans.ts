@@ -15,7 +15,7 @@ declare module '../../policy/ban.js' {
   interface BanOptions<Subject> {
     /**
      * Which outcomes are strikes, by the status of the response to an admitted request: a status such as `401`, `'failure'` (4xx
-     * but 429), or a function of status and verdict that returns whether it is one. Refusals are none then. A request whose
+     * but 429), or a function `(status, verdict, context)` that returns whether it is one. Refusals are none then. A request whose
      * client leaves before the response is none. @default refusals are strikes
      */
     readonly count?: BanCountOption
@@ -69,7 +69,7 @@ export class RequestBans<Request> {
       const { statusCode } = response
       if (!response.headersSent || statusCode === undefined || isDisabled(response)) return
       // Where the store is away, the strike is one of this process.
-      if (count(statusCode, verdict)) this.#limiter.strikeOutcome(verdict).catch(() => {})
+      if (count(statusCode, verdict, context)) this.#limiter.strikeOutcome(verdict).catch(() => {})
     })
   }
 
@@ -119,9 +119,9 @@ function banCount(where: string, option: unknown, warnings: Warnings<LimiterWarn
     warnings.emit('SLUICE_COUNT_FAILED', `${where}: ban: count: ${what}; the request is no strike`)
     return false
   }
-  return (status, verdict) => {
+  return (status, verdict, context) => {
     try {
-      const counts: unknown = option(status, verdict)
+      const counts: unknown = option(status, verdict, context)
       return typeof counts === 'boolean' ? counts : failed(`expected true or false, got ${show(counts)}`)
     } catch (error) {
       return failed(error instanceof Error ? error.message : String(error))

@@ -16,6 +16,8 @@ export interface Guard<Request> {
   (context: HttpContext<Request>): Outcome | Promise<Outcome>
   /** The limiter behind it: to peek, reset, block and unblock. */
   readonly limiter: Limiter<Request | string | IdentityByKind>
+  /** Where verdicts are put: the option `requestProperty`. */
+  readonly requestProperty: string
   /** Whether its verdicts take permits of `concurrency` limits, which are held until the handler is done. */
   readonly holdsPermits: boolean
 }
@@ -30,6 +32,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
   const guard = (context: HttpContext<Request>) => new GuardedRequest(parts, context).run()
   return Object.assign(guard, {
     limiter: parts.limiter as Limiter<Request | string | IdentityByKind>,
+    requestProperty: parts.requestProperty,
     holdsPermits: parts.permits !== undefined,
   })
 }

@@ -4,11 +4,20 @@ import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { isBarred, Verdict } from '../../verdict/verdict.js'
 import type { Charging } from '../charging/charging.js'
 import { releasePermits } from '../charging/permits.js'
-import { type Action, type Ending, isLater } from '../responders/responder.js'
+import { type Action, type Ending, isHandover, isLater } from '../responders/responder.js'
 import { ensureCloseEvent } from '../response/close-event.js'
 import { isDisabled } from '../response/disabled-response.js'
 import { waitWithClient } from '../response/wait.js'
-import { checkReply, ENDED, type Outcome, quotaHeaders, refusalOutcome, replyOutcome, SKIPPED } from './outcome.js'
+import {
+  checkReply,
+  ENDED,
+  handoverOutcome,
+  type Outcome,
+  quotaHeaders,
+  refusalOutcome,
+  replyOutcome,
+  SKIPPED,
+} from './outcome.js'
 import type { GuardParts } from './parts.js'
 import { waitTurn } from './wait-turn.js'
 import { whenKnown } from './when-known.js'
@@ -163,23 +172,27 @@ export class GuardedRequest<Request> {
   }
 
   #finish(verdict: Verdict, ending: Ending): Outcome {
-    const { where, onVerdict, enforcement, responders, writers } = this.#guard
+    const { where, warn, onVerdict, enforcement, responders, writers } = this.#guard
     const context = this.#context
     if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
-    if (onVerdict) warnOnRejection(`${where}: onVerdict`, onVerdict(context.request, verdict, context))
+    if (onVerdict) warnOnRejection(`${where}: onVerdict`, onVerdict(context.request, verdict, context), warn)
     if (ending === 'gone') return this.#end(verdict)
     // A limiter, this one or another, has replied 413 meanwhile.
     if (isDisabled(context.response)) return this.#discard(verdict, ending)
-    if (ending !== 'proceed') return refusalOutcome(ending, context, verdict, writers)
+    if (ending !== 'proceed') {
+      return isHandover(ending)
+        ? handoverOutcome(ending, context, verdict, writers)
+        : refusalOutcome(ending, context, verdict, writers)
+    }
     const tellsQuota = enforcement.tells(verdict) && !responders.hidesQuota
     const headers = tellsQuota ? quotaHeaders(writers, context, verdict) : []
-    return { proceed: true, verdict, headers, reply: undefined }
+    return { proceed: true, verdict, headers, reply: undefined, error: undefined, handler: undefined }
   }
 
   #discard(verdict: Verdict, ending: Ending): Outcome {
     // Where the store cannot be reached, the charge stays.
     void this.#guard.limiter.refundVerdict(verdict).catch(() => {})
-    const body = typeof ending === 'object' ? ending.body : undefined
+    const body = typeof ending === 'object' && !isHandover(ending) ? ending.body : undefined
     if (body instanceof Readable) body.destroy()
     return this.#end(verdict)
   }

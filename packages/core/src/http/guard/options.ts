@@ -15,7 +15,7 @@ import type { InvalidOption } from './invalid.js'
 /** What `rateLimit` takes in every framework; `Request` is what the framework hands to its handlers. */
 export interface RateLimitOptions<Request>
   extends PolicyOptions<Request>,
-    ChargingOptions,
+    ChargingOptions<Request>,
     EnforcementOptions,
     UnavailableOptions {
   /** Where state lives. @default a memory store of this limiter's own */
@@ -47,6 +47,12 @@ export interface RateLimitOptions<Request>
    * promise is waited for: one that rejects is warned of (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`).
    */
   readonly onVerdict?: (request: Request, verdict: Verdict, context: HttpContext<Request>) => unknown
+  /**
+   * Where the verdict is put: a property of Express's and Fastify's request, of Koa's `ctx.state`. Of several limiters with
+   * one name the last is found there. A letter, `_` or `$`, then those and digits, up to 64; no property of Node's requests,
+   * such as `headers`. Tell your types of another name. @default 'rateLimit'
+   */
+  readonly requestProperty?: string
   /** Silences warnings of this limiter, one by one: `{ SLUICE_ONE_CLIENT: false }`. */
   readonly warnings?: LimiterWarningsOption
 }
@@ -66,6 +72,7 @@ export const RATE_LIMIT_OPTIONS = [
   'anonymous',
   'onInvalid',
   'onVerdict',
+  'requestProperty',
   'warnings',
   'mode',
   'enforcePercent',

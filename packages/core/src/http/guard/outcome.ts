@@ -3,7 +3,8 @@ import { SluiceError, show } from '../../util/errors.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { retryAfter } from '../headers/retry-after.js'
 import type { HeaderField, HeaderWriter } from '../headers/writer.js'
-import type { Reply } from '../responders/responder.js'
+import { RateLimitError } from '../responders/rate-limit-error.js'
+import type { Handover, NativeHandler, Reply } from '../responders/responder.js'
 
 /** What an adapter does with a request. */
 export interface Outcome {
@@ -15,17 +16,34 @@ export interface Outcome {
   readonly headers: readonly HeaderField[]
   /** The response instead of the handler's. Its headers are among `headers`. */
   readonly reply: Reply | undefined
+  /** For the framework's error handler, once the headers are set: the refusal of a limiter with `respond: pass()`. */
+  readonly error: RateLimitError | undefined
+  /** A handler to run instead of the route's, once the headers are set, and the status that it begins with. */
+  readonly handler: HandlerCall | undefined
 }
 
+export interface HandlerCall {
+  readonly handler: NativeHandler
+  readonly status: number
+}
+
+const NOTHING_SENT = {
+  verdict: undefined,
+  headers: [],
+  reply: undefined,
+  error: undefined,
+  handler: undefined,
+} as const
+
 /** The handler runs, and the limiter adds nothing. */
-export const SKIPPED: Outcome = Object.freeze({ proceed: true, verdict: undefined, headers: [], reply: undefined })
+export const SKIPPED: Outcome = Object.freeze({ proceed: true, ...NOTHING_SENT })
 
 /** No handler runs and nothing is sent: another limiter has replied already, or the client has left. */
-export const ENDED: Outcome = Object.freeze({ proceed: false, verdict: undefined, headers: [], reply: undefined })
+export const ENDED: Outcome = Object.freeze({ proceed: false, ...NOTHING_SENT })
 
 /** The outcome of a request that is answered without a verdict. */
 export function replyOutcome(reply: Reply): Outcome {
-  return { proceed: false, verdict: undefined, headers: sizedHeaders(reply), reply }
+  return { ...ENDED, headers: sizedHeaders(reply), reply }
 }
 
 /** The outcome of a request that a responder replies to. */
@@ -35,9 +53,33 @@ export function refusalOutcome<Request>(
   verdict: Verdict,
   writers: readonly HeaderWriter[],
 ): Outcome {
-  const fields = reply.tellsQuota ? quotaHeaders(writers, context, verdict) : []
-  if (reply.tellsQuota && verdict.retryAfterMs !== undefined) retryAfter(verdict.retryAfterMs, context, fields)
-  return { proceed: false, verdict, headers: [...fields, ...sizedHeaders(reply)], reply }
+  const fields = reply.tellsQuota ? refusalHeaders(context, verdict, writers) : []
+  return { ...ENDED, verdict, headers: [...fields, ...sizedHeaders(reply)], reply }
+}
+
+/** The outcome of a refused request that the application answers. */
+export function handoverOutcome<Request>(
+  { to, status }: Handover,
+  context: HttpContext<Request>,
+  verdict: Verdict,
+  writers: readonly HeaderWriter[],
+): Outcome {
+  // A cache that kept a refusal would go on refusing for us.
+  const headers: HeaderField[] = [...refusalHeaders(context, verdict, writers), ['Cache-Control', 'no-store']]
+  const ended = { ...ENDED, verdict, headers }
+  return to === 'error-handler'
+    ? { ...ended, error: new RateLimitError(status, verdict, Object.fromEntries(headers)) }
+    : { ...ended, handler: { handler: to, status } }
+}
+
+function refusalHeaders<Request>(
+  context: HttpContext<Request>,
+  verdict: Verdict,
+  writers: readonly HeaderWriter[],
+): HeaderField[] {
+  const fields = quotaHeaders(writers, context, verdict)
+  if (verdict.retryAfterMs !== undefined) retryAfter(verdict.retryAfterMs, context, fields)
+  return fields
 }
 
 /** The fields that tell the client its quota. */
@@ -64,6 +106,8 @@ function sizedHeaders({ status, headers, body }: Reply): readonly HeaderField[] 
 
 /** @throws SluiceError `INVALID_POLICY` where a responder returned anything else */
 export function checkReply(where: string, reply: unknown): void {
+  const { to } = (reply ?? {}) as Partial<Handover>
+  if (to === 'error-handler' || typeof to === 'function') return
   const { status, headers, body } = (reply ?? {}) as Partial<Reply>
   const isBody = typeof body === 'string' || body instanceof Uint8Array || typeof body?.pipe === 'function'
   if (Number.isInteger(status) && Array.isArray(headers) && isBody) return

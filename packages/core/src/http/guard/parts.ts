@@ -3,7 +3,7 @@ import { memoryStore } from '../../memory/store.js'
 import { choosePolicy } from '../../policy/tiers.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../../util/validate.js'
-import { LIMITER_WARNINGS, Warnings } from '../../util/warnings.js'
+import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
 import { type Charging, chargingFor } from '../charging/charging.js'
 import { type Permits, permitsFor } from '../charging/permits.js'
 import { headerWriters } from '../headers/table.js'
@@ -19,15 +19,19 @@ import { Enforcement } from './enforcement.js'
 import { InvalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { RequestAdvice } from './request-advice.js'
+import { requestProperty } from './request-property.js'
 
 /** What a guard is made of, one for all its requests. */
 export interface GuardParts<Request> {
   /** How errors name the limiter. */
   readonly where: string
+  readonly warn: Warnings<LimiterWarning>['emit']
   readonly advice: RequestAdvice<Request>
   readonly skip: RateLimitOptions<Request>['skip']
   readonly cost: NonNullable<RateLimitOptions<Request>['cost']>
   readonly onVerdict: RateLimitOptions<Request>['onVerdict']
+  /** Where adapters put verdicts. */
+  readonly requestProperty: string
   readonly limiter: RequestLimiter<Request>
   readonly decider: Decider<Request>
   readonly enforcement: Enforcement
@@ -79,10 +83,12 @@ export function guardParts<Request>(options: RateLimitOptions<Request>): GuardPa
   adviseOnSetUp(where, warnings, options)
   return {
     where,
+    warn: warnings.emit,
     advice: new RequestAdvice(where, warnings, isByAddress),
     skip,
     cost,
     onVerdict,
+    requestProperty: requestProperty(where, options.requestProperty ?? 'rateLimit'),
     limiter,
     decider,
     enforcement,

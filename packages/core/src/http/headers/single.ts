@@ -52,16 +52,33 @@ const RESET: Record<LegacyReset, (resetAfterMs: number) => number> = {
 
 export const LEGACY_RESETS = Object.keys(RESET) as LegacyReset[]
 
+/** What the fields of the legacy form are called; `false` leaves one out. */
+export interface LegacyNames {
+  /** @default 'X-RateLimit-Limit' */
+  readonly limit?: string | false
+  /** @default 'X-RateLimit-Remaining' */
+  readonly remaining?: string | false
+  /** @default 'X-RateLimit-Reset' */
+  readonly reset?: string | false
+}
+
 /** Three fields from before any draft, as many services still send them. */
-export function legacy(reset: LegacyReset): HeaderWriter {
+export function legacy(reset: LegacyReset, names: LegacyNames = {}): HeaderWriter {
+  const {
+    limit: quotaName = 'X-RateLimit-Limit',
+    remaining: remainingName = 'X-RateLimit-Remaining',
+    reset: resetName = 'X-RateLimit-Reset',
+  } = names
   return {
-    fields: ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
+    fields: [quotaName, remainingName, resetName].filter((name) => name !== false),
     write(verdict, present: Present, out) {
       const limit = tightest(verdict)
-      if (!isTighter(limit, verdict.allowed, present.getResponseHeader('x-ratelimit-remaining'))) return
-      out.push(['X-RateLimit-Limit', String(quota(limit).q)])
-      out.push(['X-RateLimit-Remaining', String(integer(limit.remaining))])
-      out.push(['X-RateLimit-Reset', String(RESET[reset](limit.resetAfterMs))])
+      // Without the field nothing shows what was tighter: the last limiter is told.
+      const shown = remainingName === false ? undefined : present.getResponseHeader(remainingName.toLowerCase())
+      if (!isTighter(limit, verdict.allowed, shown)) return
+      if (quotaName !== false) out.push([quotaName, String(quota(limit).q)])
+      if (remainingName !== false) out.push([remainingName, String(integer(limit.remaining))])
+      if (resetName !== false) out.push([resetName, String(RESET[reset](limit.resetAfterMs))])
     },
   }
 }

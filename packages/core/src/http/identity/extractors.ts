@@ -3,9 +3,11 @@ import { ofKind, withTraits } from '../../policy/keyed.js'
 import type { KeyFunction } from '../../policy/limits/limit.js'
 import { kindOfName } from '../../store/identity.js'
 import { invalidPolicy } from '../../util/errors.js'
+import { knowFactories } from '../../util/factories.js'
 import { knownOptions, oneOf } from '../../util/validate.js'
 import { cookieValue } from './cookie.js'
 import { credentials } from './credentials.js'
+import { foldedPath } from './folded-path.js'
 import { needsContext } from './needs-context.js'
 
 export interface SecretOptions {
@@ -87,7 +89,11 @@ export function byCookie<Subject>(name: string, options: CookieOptions = {}): Ke
   )
 }
 
-const path = withTraits<never>((_request, context) => needsContext('byPath', context).path, { kind: 'path' })
+const path = withTraits<never>((_request, context) => foldedPath(needsContext('byPath', context).path), {
+  kind: 'path',
+  normalize: foldedPath,
+})
+const exactPath = withTraits<never>((_request, context) => needsContext('byPath', context).path, { kind: 'path' })
 const withoutHead = (method: string) => (method === 'HEAD' ? 'GET' : method)
 const method = withTraits<never>((_request, context) => withoutHead(needsContext('byMethod', context).method), {
   kind: 'method',
@@ -99,11 +105,21 @@ const all = withTraits<unknown>(() => EVERYONE, {
   normalize: (value) => (value === EVERYONE ? value : undefined),
 })
 
+export interface PathOptions {
+  /** Whether to take the path as the client wrote it, with each spelling a key by itself. @default false */
+  readonly exact?: boolean
+}
+
 /**
- * The path as the client wrote it, without the query. Where several spellings reach one handler (case, a slash at the end,
- * parameters), each counts by itself: prefer `byRoute`.
+ * The path without the query, in one spelling in every framework: `/Items`, `/items/`, `//items` and `/%69tems` count as
+ * `/items`. Clients choose what stands in it, so where paths have parameters prefer `byRoute`.
+ *
+ * @throws SluiceError `INVALID_POLICY`
  */
-export const byPath = <Subject>(): KeyFunction<Subject> => path as KeyFunction<Subject>
+export function byPath<Subject>(options: PathOptions = {}): KeyFunction<Subject> {
+  knownOptions('byPath', options, ['exact'])
+  return (flag('byPath', 'exact', options.exact, false) ? exactPath : path) as KeyFunction<Subject>
+}
 
 /** The method; HEAD counts as GET. */
 export const byMethod = <Subject>(): KeyFunction<Subject> => method as KeyFunction<Subject>
@@ -134,3 +150,12 @@ function flag(where: string, field: string, given: boolean | undefined, byDefaul
   if (typeof given !== 'boolean') oneOf(where, field, given, ['true', 'false'])
   return given
 }
+
+knowFactories({
+  'byUser((req) => …)': byUser,
+  'byHeader(name)': byHeader,
+  'byCookie(name)': byCookie,
+  'byPath()': byPath,
+  'byMethod()': byMethod,
+  'everyone()': everyone,
+})

@@ -4,6 +4,7 @@ import { withTraits } from '../../policy/keyed.js'
 import type { KeyFunction } from '../../policy/limits/limit.js'
 import { type HttpContext, isGone } from '../../request/context.js'
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
+import { knowFactories } from '../../util/factories.js'
 import { RequestFault } from '../../util/request-fault.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { needsContext } from './needs-context.js'
@@ -103,3 +104,5 @@ function keyOfIPv6(address: string, { prefix, nat64 }: Grouping): string {
   const kept = parts.map((part, i) => part & (0xffff << Math.max(0, 16 - Math.max(0, prefix - 16 * i))) & 0xffff)
   return `${new ipaddr.IPv6(kept).toRFC5952String()}${prefix < 128 ? `/${prefix}` : ''}`
 }
+
+knowFactories({ 'byIp()': byIp })

@@ -2,6 +2,7 @@ import { withTraits } from '../../policy/keyed.js'
 import type { KeyFunction } from '../../policy/limits/limit.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
+import { knowFactories } from '../../util/factories.js'
 import { knownOptions } from '../../util/validate.js'
 import { emitWarning } from '../../util/warnings.js'
 import { needsContext } from './needs-context.js'
@@ -70,3 +71,5 @@ class MountedRoutes {
     )
   }
 }
+
+knowFactories({ 'byRoute()': byRoute })

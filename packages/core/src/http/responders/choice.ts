@@ -1,6 +1,7 @@
 import type { Limit } from '../../policy/limits/limit.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
+import { refuseFactory } from '../../util/factories.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { type LimitReport, longestRefusal, Verdict } from '../../verdict/verdict.js'
 import { whenUnavailableOf } from './fallback.js'
@@ -30,6 +31,7 @@ export class Responders<Request> {
     banned: Responder<Request> | undefined,
   ) {
     if (typeof own !== 'function') invalidPolicy(where, 'respond', 'a responder such as reject()', own)
+    refuseFactory(where, 'respond', own)
     if (banned !== undefined && (typeof banned !== 'function' || banned.queues)) {
       invalidPolicy(where, 'ban: respond', 'a responder that does not queue, such as reject()', banned)
     }

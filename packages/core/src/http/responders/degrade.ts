@@ -1,3 +1,4 @@
+import { knowFactories } from '../../util/factories.js'
 import { knownOptions } from '../../util/validate.js'
 import { isBarred, Verdict } from '../../verdict/verdict.js'
 import { fallback } from './fallback.js'
@@ -23,3 +24,5 @@ export function degrade<Request>(options: DegradeOptions<Request> = {}): Respond
     return { verdict: Verdict.marked(refused.verdict, { degraded: true }), ending: 'proceed' }
   }, otherwise)
 }
+
+knowFactories({ 'degrade()': degrade })

@@ -1,5 +1,6 @@
-import { type Duration, durationMs } from '../../util/duration.js'
+import { type Duration, durationMs, durationOrNever } from '../../util/duration.js'
 import { SluiceError } from '../../util/errors.js'
+import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import type { LimitReport } from '../../verdict/verdict.js'
 import { fallback, respondWith } from './fallback.js'
@@ -7,7 +8,7 @@ import { type Responder, withTraits } from './responder.js'
 import { Semaphore } from './semaphore.js'
 
 export interface DelayOptions<Request> {
-  /** Longest delay: a request that would wait longer is refused at once. @default '10s' */
+  /** Longest delay: a request that would wait longer is refused at once. `Infinity`: no bound. @default '10s' */
   readonly max?: Duration
   /**
    * Units of the limit in use from which on admitted requests are slowed down as well, each by `by`
@@ -35,7 +36,7 @@ export function delay<Request>(options: DelayOptions<Request> = {}): Responder<R
   knownOptions('delay', options, ['max', 'from', 'by', 'maxConnections', 'otherwise'])
   const { max = '10s', from, by, maxConnections = 1000 } = options
   const otherwise = fallback<Request>('delay', 'otherwise', options.otherwise)
-  const maxMs = durationMs('delay', 'max', max)
+  const maxMs = durationOrNever('delay', 'max', max)
   if (by !== undefined && from === undefined) {
     throw new SluiceError('INVALID_POLICY', 'delay: by: expected none without from')
   }
@@ -63,3 +64,5 @@ export function delay<Request>(options: DelayOptions<Request> = {}): Responder<R
 
   return withTraits(delay, otherwise, { queues: true, ...(from !== undefined && { slowness }) })
 }
+
+knowFactories({ 'delay()': delay })

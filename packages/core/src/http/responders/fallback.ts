@@ -1,4 +1,5 @@
 import { invalidPolicy } from '../../util/errors.js'
+import { refuseFactory } from '../../util/factories.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { type RejectOptions, reject } from './reject.js'
 import { type Action, isLater, type Refused, type Responder } from './responder.js'
@@ -12,6 +13,7 @@ export function fallback<Request>(
 ): Responder<Request> {
   if (responder === undefined) return reject(options)
   if (typeof responder !== 'function') invalidPolicy(where, field, 'a responder such as reject()', responder)
+  refuseFactory(where, field, responder)
   return responder as Responder<Request>
 }
 

@@ -5,6 +5,12 @@ const TYPES = 'https://iana.org/assignments/http-problem-types'
 
 export type RefusalStatus = 429 | 503
 
+/** The status of a refusal; `status` is that of one over the limit. */
+export function refusalStatus({ reason }: Verdict, status: RefusalStatus): RefusalStatus {
+  if (reason === 'unavailable') return 503
+  return reason === 'limited' ? status : 429
+}
+
 /** Problem details of a refusal: RFC 9457, with the types of draft-ietf-httpapi-ratelimit-headers. */
 export function problem(verdict: Verdict, status: RefusalStatus): Record<string, unknown> {
   if (isBarred(verdict)) {

@@ -1,13 +1,17 @@
 import { checkPriority } from '../../policy/priority.js'
 import type { HttpContext } from '../../request/context.js'
-import { type Duration, durationMs } from '../../util/duration.js'
+import { type Duration, durationOrNever, MAX_DURATION_MS } from '../../util/duration.js'
+import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { fallback, respondWith } from './fallback.js'
 import { type Refused, type Responder, withTraits } from './responder.js'
 import { Semaphore } from './semaphore.js'
 
 export interface QueueOptions<Request> {
-  /** Longest wait: a request that would wait longer is refused as soon as that is known. @default '10s' */
+  /**
+   * Longest wait: a request that would wait longer is refused as soon as that is known. `Infinity`: until the client
+   * leaves. @default '10s'
+   */
   readonly maxWait?: Duration
   /** Most requests that wait for one key. @default 100 */
   readonly size?: number
@@ -17,7 +21,8 @@ export interface QueueOptions<Request> {
   readonly priority?: number | ((request: Request, context: HttpContext<Request>) => number | Promise<number>)
   /**
    * Waiting for this long raises a request by one class, so that none starves: a request of class 2 counts as if
-   * it had arrived twice this time earlier than it did. @default '2s'
+   * it had arrived twice this time earlier than it did. `Infinity`: never, so that a lower class waits for as long as
+   * there are requests of a higher one. @default '2s'
    */
   readonly ageEvery?: Duration
   /** What responds to requests that find the queue full, or would wait for too long. @default reject({ status: 503 }) */
@@ -36,8 +41,9 @@ export function queue<Request>(options: QueueOptions<Request> = {}): Responder<R
   knownOptions('queue', options, ['maxWait', 'size', 'maxConnections', 'priority', 'ageEvery', 'otherwise'])
   const { maxWait = '10s', size = 100, maxConnections = 1000, priority, ageEvery = '2s' } = options
   const otherwise = fallback<Request>('queue', 'otherwise', options.otherwise, { status: 503 })
-  const maxWaitMs = durationMs('queue', 'maxWait', maxWait)
-  const ageEveryMs = durationMs('queue', 'ageEvery', ageEvery)
+  const maxWaitMs = durationOrNever('queue', 'maxWait', maxWait)
+  // Within a hundred years no request gets ahead of one of a higher class.
+  const ageEveryMs = Math.min(durationOrNever('queue', 'ageEvery', ageEvery), MAX_DURATION_MS)
   wholeNumber('queue', 'size', size, 1)
   const semaphore = new Semaphore(wholeNumber('queue', 'maxConnections', maxConnections, 1))
   if (priority !== undefined && typeof priority !== 'function') checkPriority('queue', priority)
@@ -58,3 +64,5 @@ export function queue<Request>(options: QueueOptions<Request> = {}): Responder<R
   }
   return withTraits(queue, otherwise, { queues: true })
 }
+
+knowFactories({ 'queue()': queue })

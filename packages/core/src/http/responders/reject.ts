@@ -1,9 +1,10 @@
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
+import { knowFactories } from '../../util/factories.js'
 import { isThenable } from '../../util/thenable.js'
 import { knownOptions } from '../../util/validate.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { prefersJson } from '../response/negotiate.js'
-import { plainProblem, problem, type RefusalStatus } from './problem.js'
+import { plainProblem, problem, type RefusalStatus, refusalStatus } from './problem.js'
 import type { Refused, Reply, Responder } from './responder.js'
 
 /** Text, or an object that is sent as JSON. */
@@ -29,8 +30,7 @@ export function reject<Request>(options: RejectOptions<Request> = {}): Responder
   if (body !== undefined && typeof body !== 'function') checkedBody(body)
 
   function reject({ context, verdict }: Refused<Request>): Reply | Promise<Reply> {
-    const { reason } = verdict
-    const sent = reason === 'unavailable' ? 503 : reason === 'limited' ? status : 429
+    const sent = refusalStatus(verdict, status)
     if (body === undefined) {
       return prefersJson(context.header('accept'))
         ? reply(sent, 'application/problem+json; charset=utf-8', JSON.stringify(problem(verdict, sent)))
@@ -64,3 +64,5 @@ function checkedBody(body: unknown): void {
   if (typeof body === 'string' || (typeof body === 'object' && body !== null)) return
   throw new SluiceError('INVALID_POLICY', `reject: body: expected a string or an object, got ${show(body)}`)
 }
+
+knowFactories({ 'reject()': reject })

@@ -43,8 +43,19 @@ export interface Reply {
   readonly likeHandler?: boolean
 }
 
-/** What becomes of a refused request: a reply, `proceed` to the handler, or `gone` as the client left. */
-export type Ending = Reply | 'proceed' | 'gone'
+/** A function that a framework runs for requests; the adapter knows what it takes. */
+export type NativeHandler = (...args: never[]) => unknown
+
+/** The application answers, after quota headers, `Retry-After` and `Cache-Control: no-store` have been set. */
+export interface Handover {
+  /** A handler of its own, or the framework's error handler, which gets a `RateLimitError`. */
+  readonly to: NativeHandler | 'error-handler'
+  /** The status of the error; that of the response unless the handler sets another. */
+  readonly status: 429 | 503
+}
+
+/** What becomes of a refused request: a reply, the application's own, `proceed` to the handler, or `gone` as the client left. */
+export type Ending = Reply | Handover | 'proceed' | 'gone'
 
 /** An ending with another verdict: of a request that was admitted after all, or a marked copy. */
 export interface Later {
@@ -87,6 +98,10 @@ export function withTraits<Request>(
 ): Responder<Request> {
   const { queues, hidesQuota, whenUnavailable, onAdmitted, slowness } = fallback
   return Object.assign(responder, { queues, hidesQuota, whenUnavailable, onAdmitted, slowness, ...traits })
+}
+
+export function isHandover(ending: Reply | Handover): ending is Handover {
+  return 'to' in ending
 }
 
 export function isLater(action: Action): action is Later {

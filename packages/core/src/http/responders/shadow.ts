@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
+import { knowFactories } from '../../util/factories.js'
 import { knownOptions } from '../../util/validate.js'
 import type { HeaderField } from '../headers/writer.js'
 import { waitWithClient } from '../response/wait.js'
@@ -158,3 +159,5 @@ function checkedHeaders(headers: unknown): Fields {
   if (isFields && Object.values(headers).every((value) => typeof value === 'string')) return headers as Fields
   throw new SluiceError('INVALID_POLICY', `shadow: headers: expected an object of texts, got ${show(headers)}`)
 }
+
+knowFactories({ 'shadow()': shadow })

@@ -1,5 +1,6 @@
 import { type Duration, durationMs } from '../../util/duration.js'
 import { invalidPolicy } from '../../util/errors.js'
+import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { waitWithClient } from '../response/wait.js'
 import { fallback } from './fallback.js'
@@ -42,3 +43,5 @@ export function tarpit<Request>(options: TarpitOptions<Request> = {}): Responder
   }
   return withTraits(tarpit, answer)
 }
+
+knowFactories({ 'tarpit()': tarpit })

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { isBarred } from '../../verdict/verdict.js'
 import { whenOver } from '../response/when-over.js'
@@ -43,3 +44,5 @@ export function throttle<Request>(options: ThrottleOptions<Request>): Responder<
     return 'proceed'
   }, otherwise)
 }
+
+knowFactories({ 'throttle({ bytesPerSecond })': throttle })

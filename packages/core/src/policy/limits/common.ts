@@ -1,5 +1,6 @@
 import type { Duration } from '../../util/duration.js'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
+import { refuseFactory } from '../../util/factories.js'
 import {
   headerName,
   knownOptions,
@@ -77,6 +78,7 @@ export function checkCommon<Subject>(where: string, options: RateOptions<Subject
   if (options.respond !== undefined && typeof options.respond !== 'function') {
     invalidPolicy(where, 'respond', 'a responder such as reject()', options.respond)
   }
+  refuseFactory(where, 'respond', options.respond)
   if (options.name !== undefined) headerName(where, 'name', options.name)
   type WindowFunction = Extract<typeof options.window, (...args: never) => unknown>
   const limit = limitOption(where, names.limit, options.limit)

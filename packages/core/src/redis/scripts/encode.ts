@@ -166,6 +166,23 @@ export function encode(
   return { keys: [], args }
 }
 
+/** One charge of a plan of one cell, as `one.lua` takes it. Without `marker` it brings its block key. */
+export function encodeOne(
+  { identities, costs, permitId }: StoreRequest,
+  text: PlanText,
+  prefix: string,
+  now: number | undefined,
+  marker: string | undefined,
+): Encoded {
+  const start = keyStart(prefix, identities[0] as string)
+  const keys = [marker ?? start + (text.blockSuffixes[0] as string), start + (text.cellSuffixes[0] as string)]
+  const cost = String(costs[0])
+  const time = now === undefined ? '' : String(now)
+  if (text.takesPlaces) return { keys, args: [cost, time, permitId] }
+  if (time !== '') return { keys, args: [cost, time] }
+  return { keys, args: cost === '1' ? [] : [cost] }
+}
+
 /** How many asks from the `first` on are equal, on one key: 1 where the next is another. */
 function equalsFrom(group: readonly Pending[], first: number): number {
   const { request } = group[first] as Pending

@@ -1,6 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { Cell, Plan } from '../../store/store.js'
-import { DECIDE_PIECES, KINDS, type LuaScript, type Section, UNIFORM_SCRIPTS } from './scripts.generated.js'
+import {
+  BAN_CHANGES,
+  DECIDE_PIECES,
+  KINDS,
+  type LuaScript,
+  ONE_SCRIPTS,
+  type Section,
+  UNIFORM_SCRIPTS,
+} from './scripts.generated.js'
 
 /** Which of the kinds of cells that decide.lua knows. */
 export type Kind = (typeof KINDS)[number]
@@ -31,12 +39,16 @@ const bitsOf = (sections: readonly Section[]) =>
 
 const SECTIONS: Partial<Record<Section, number>> = { several: SEVERAL, bans: BANS }
 
+function isSharedLog({ kernel, limits }: Cell): boolean {
+  return kernel === 'log' && limits.length > 1
+}
+
 /** What a plan needs of decide.lua, as a sum of bits; of a batch they are put together. */
 export function partsFor({ cells, ban }: Plan): number {
   let parts = (cells.length > 1 ? SEVERAL : 0) | (ban ? BANS : 0)
   for (const cell of cells) {
     parts |= bitOf(kindOf(cell))
-    if (cell.kernel === 'log' && cell.limits.length > 1) parts |= SHARED
+    if (isSharedLog(cell)) parts |= SHARED
   }
   return parts
 }
@@ -47,7 +59,9 @@ const uniform = new Map(
 )
 
 /** The same for plans that ban, by what makes them of these. */
-const banning = new Map(UNIFORM_SCRIPTS.map((made) => [bitOf(made.kind) | (made.isShared ? SHARED : 0) | BANS, made]))
+const banning = new Map(
+  BAN_CHANGES.map(({ kind, isShared, changes }) => [bitOf(kind) | (isShared ? SHARED : 0) | BANS, changes]),
+)
 
 /** decide.lua, with what a batch must need for a piece to be needed. */
 const pieces = DECIDE_PIECES.map((piece) => ({ bits: bitsOf(piece.sections), piece }))
@@ -80,9 +94,30 @@ function piecedSource(needed: number): string {
 }
 
 function banningSource(parts: number): string {
-  const { script, banChanges } = banning.get(parts) as (typeof UNIFORM_SCRIPTS)[number]
-  const lines = script.source.split('\n')
-  for (const [line, removed, added] of banChanges)
+  const lines = (uniform.get(parts & ~BANS) as LuaScript).source.split('\n')
+  for (const [line, removed, added] of banning.get(parts) ?? [])
     lines.splice(line, removed, ...(added === '' ? [] : added.split('\n')))
   return lines.join('\n')
+}
+
+/**
+ * The script that decides one charge of one cell and nothing else. Its parameters stand in its text, so that there is one
+ * for each cell of another kind or with other parameters.
+ */
+export function oneScriptFor(cell: Cell): LuaScript {
+  const isShared = isSharedLog(cell)
+  const made = ONE_SCRIPTS.find((one) => one.kind === kindOf(cell) && one.isShared === isShared)
+  if (!made) throw new Error(`no script decides one ${cell.kernel}`)
+  const { name } = made.script
+  const params = cell.params.join()
+  const declared = isShared ? `PARAMS={${params}}` : `${cell.params.map((_, i) => `P${i + 1}`).join()}=${params}`
+  const whole = () => `local ${declared}\n${made.script.source}`
+  return {
+    name,
+    sha1: createHash('sha1').update(whole()).digest('hex'),
+    // Put together when it is sent: a store may have many of them.
+    get source() {
+      return whole()
+    },
+  }
 }

@@ -30,6 +30,14 @@ export const EQUALS = 8
 // Ops are sent as they are. This does not compile where decide.lua has other numbers for them than the port.
 ;({ CONSUME: 0, PEEK: 1, CHARGE: 2, REFUND: 3, RELEASE: 4 }) satisfies Partial<typeof import('../../store/store.js')>
 
+/** A script for cells of one kind. */
+export interface KindScript {
+  readonly kind: (typeof KINDS)[number]
+  /** For cells that several limits share. */
+  readonly isShared: boolean
+  readonly script: LuaScript
+}
+
 /** A part of decide.lua that some batches do not need. */
 export type Section = 'bans' | 'bucket' | 'concurrency' | 'counter' | 'log' | 'segments' | 'several'
 
@@ -41,13 +49,14 @@ local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max,
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
 local elsewhere
+local clock = ARGV[1]
 local now
 local slack = 0
-if ARGV[1] ~= '' then
- now, slack = ARGV[1] + 0, 3600000
+if clock ~= '' then
+now, slack = clock + 0, 3600000
 else
- local time = call('TIME')
- now = time[1] * 1000 + floor(time[2] / 1000)
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
 end
 local reply, more, pieces = packBytes('>I6', now), nil, 0
 local kernel, first, last = {}, {}, {}
@@ -57,1883 +66,1940 @@ local room = {}
 ` },
   { sections: ['several'], source: `local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 ` },
-  { sections: ['bans'], source: `local begun
-` },
   { sections: ['bucket'], source: `do
- local limit, windowMs, capacity, stepMs
- local debt, instant, since, expires, refunds
- open[1] = function(c)
-  local p = first[c]
-  limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
- end
+local own, limit, windowMs, capacity, stepMs
+local N, F, X = {}, {}, {}
+local debt, instant, since, expires, refunds
+prepare[1] = function(c)
+N[c] = nil
+end
+open[1] = function(c)
+local p = first[c]
+own = c
+limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
+end
 ` },
-  { sections: ['bucket', 'several'], source: ` keep[1] = function(c)
-  A[c], B[c], C[c], D[c], E[c] = debt, instant, since, expires, refunds
- end
- recall[1] = function(c)
-  debt, instant, since, expires, refunds = A[c], B[c], C[c], D[c], E[c]
- end
+  { sections: ['bucket', 'several'], source: `keep[1] = function(c)
+A[c], B[c], C[c], D[c], E[c] = debt, instant, since, expires, refunds
+end
+recall[1] = function(c)
+debt, instant, since, expires, refunds = A[c], B[c], C[c], D[c], E[c]
+end
 ` },
-  { sections: ['bucket'], source: ` look[1] = function(key, cost)
-  local stored = tryCall('GET', key)
-  local bytes = stored and #stored
-  if bytes == 19 or bytes == 32 then
-   if bytes == 19 then
-    debt, since, expires = unpackBytes('>I7I6I6', stored)
-    refunds = ''
-   else
-    debt, since, expires, refunds = unpackBytes('>I7I6I6c13', stored)
-   end
-   if since > now and since <= now + windowMs then
-    instant = since
-   else
-    instant = now
-   end
-   local since_2 = since < instant and since or instant
-   local elapsed
-   if stepMs == 1 then
-    elapsed = instant - since_2
-   else
-    elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
-   end
-   debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
-  else
-   if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-    if not string.match(stored.err, 'non local key') then
-     error(stored.err)
-    end
-    elsewhere = true
-   end
-   debt, instant, since, expires, refunds = 0, now, nil, nil, ''
-  end
-  if cost > capacity then
-   return -1
-  end
-  local excess = debt + cost * windowMs - capacity * windowMs
-  if excess <= 0 then
-   return 0
-  end
-  local steps = ceil(excess / (limit * stepMs))
-  return (floor(instant / stepMs) + steps) * stepMs - instant
- end
- room[1] = function()
-  return floor((capacity * windowMs - debt) / windowMs)
- end
- take[1] = function(key, cost)
-  debt = capacity * windowMs < debt + cost * windowMs and capacity * windowMs or debt + cost * windowMs
-  local life
-  local wait
-  local excess = debt + capacity * windowMs - capacity * windowMs
-  if excess <= 0 then
-   wait = 0
-  else
-   local steps = ceil(excess / (limit * stepMs))
-   wait = (floor(instant / stepMs) + steps) * stepMs - instant
-  end
-  if wait > 0 then
-   life = wait + instant - now
-  else
-   life = wait
-  end
-  if life <= 0 and refunds == '' then
-   if since then
-    call('DEL', key)
-   end
-  else
-   local ends = now + life
-   if since and ends <= expires then
-    local state = packBytes('>I7I6', debt, instant)
-    if refunds ~= '' then
-     state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
-    end
-    call('SETRANGE', key, '0', state)
-   else
-    if since then
-     ends = ends + min(10000, ceil(capacity * windowMs / limit))
-    end
-    call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
-   end
-  end
- end
- giveBack[1] = function(key, cost, receipt, chargedAt, _, before)
-  if not since then
-   return
-  end
-  local given, from = 0, 0
-  if refunds ~= '' then
-   given, from = unpackBytes('>I7I6', refunds)
-  end
-  local newGiven, newFrom
-  local since_2 = given - before
-  if chargedAt < from then
-   since_2 = capacity * windowMs
-  end
-  local own, paidFrom = cost * windowMs, chargedAt < instant and chargedAt or instant
-  local left
-  local elapsed
-  if stepMs == 1 then
-   elapsed = instant - paidFrom
-  else
-   elapsed = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
-  end
-  left = 0 > receipt - elapsed * limit and 0 or receipt - elapsed * limit
-  local bucket_drain_result
-  local elapsed_2
-  if stepMs == 1 then
-   elapsed_2 = instant - paidFrom
-  else
-   elapsed_2 = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
-  end
-  bucket_drain_result = 0 > own - elapsed_2 * limit and 0 or own - elapsed_2 * limit
-  local owed = min(debt, own, max(left - (0 > since_2 and 0 or since_2), bucket_drain_result))
-  if owed == 0 or since_2 == 0 and debt == left then
-   debt, newGiven, newFrom = debt - owed, given, from
-  else
-   if given + owed < 9007199254740991 then
-    debt, newGiven, newFrom = debt - owed, given + owed, from
-   else
-    debt, newGiven, newFrom = debt - owed, 0, instant + 1
-   end
-  end
-  if newGiven ~= given or newFrom ~= from then
-   refunds = packBytes('>I7I6', newGiven, newFrom)
-  end
-  local life
-  local wait
-  local excess = debt + capacity * windowMs - capacity * windowMs
-  if excess <= 0 then
-   wait = 0
-  else
-   local steps = ceil(excess / (limit * stepMs))
-   wait = (floor(instant / stepMs) + steps) * stepMs - instant
-  end
-  if wait > 0 then
-   life = wait + instant - now
-  else
-   life = wait
-  end
-  if life <= 0 and refunds == '' then
-   if since then
-    call('DEL', key)
-   end
-  else
-   local ends = now + life
-   if since and ends <= expires then
-    local state = packBytes('>I7I6', debt, instant)
-    if refunds ~= '' then
-     state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
-    end
-    call('SETRANGE', key, '0', state)
-   else
-    if since then
-     ends = ends + min(10000, ceil(capacity * windowMs / limit))
-    end
-    call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
-   end
-  end
- end
- heal[1] = function(key)
-  if since and since > now + windowMs then
-   local life
-   local wait
-   local excess = debt + capacity * windowMs - capacity * windowMs
-   if excess <= 0 then
-    wait = 0
-   else
-    local steps = ceil(excess / (limit * stepMs))
-    wait = (floor(instant / stepMs) + steps) * stepMs - instant
-   end
-   if wait > 0 then
-    life = wait + instant - now
-   else
-    life = wait
-   end
-   if life <= 0 and refunds == '' then
-    if since then
-     call('DEL', key)
-    end
-   else
-    local ends = now + life
-    if since and ends <= expires then
-     local state = packBytes('>I7I6', debt, instant)
-     if refunds ~= '' then
-      state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
-     end
-     call('SETRANGE', key, '0', state)
-    else
-     if since then
-      ends = ends + min(10000, ceil(capacity * windowMs / limit))
-     end
-     call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
-    end
-   end
-  end
- end
- report[1] = function(key, cost, outcome)
-  local said = outcome
-  if refunds ~= '' then
-   said = outcome + 4
-  end
-  local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
-  if pieces == 0 then
-   reply = reply .. piece
-  else
-   more = more or {}
-   more[pieces] = piece
-  end
-  pieces = pieces + 1
- end
+  { sections: ['bucket'], source: `look[1] = function(key, cost)
+local stored = tryCall('GET', key)
+local bytes = stored and #stored
+if bytes == 19 or bytes == 32 then
+if bytes == 19 then
+debt, since, expires = unpackBytes('>I7I6I6', stored)
+refunds = ''
+else
+debt, since, expires, refunds = unpackBytes('>I7I6I6c13', stored)
+end
+if since > now and since <= now + windowMs then
+instant = since
+else
+instant = now
+end
+local since_2 = since < instant and since or instant
+local elapsed
+if stepMs == 1 then
+elapsed = instant - since_2
+else
+elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
+end
+debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
+else
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+debt, instant, since, expires, refunds = 0, now, nil, nil, ''
+end
+if cost > capacity then
+return -1
+end
+local excess = debt + cost * windowMs - capacity * windowMs
+if excess <= 0 then
+return 0
+end
+local steps = ceil(excess / (limit * stepMs))
+return (floor(instant / stepMs) + steps) * stepMs - instant
+end
+room[1] = function()
+return floor((capacity * windowMs - debt) / windowMs)
+end
+take[1] = function(key, cost)
+debt = capacity * windowMs < debt + cost * windowMs and capacity * windowMs or debt + cost * windowMs
+if since then
+local life
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+life = wait + instant - now
+else
+life = wait
+end
+if life <= 0 and refunds == '' then
+call('DEL', key)
+else
+local ends = now + life
+if ends <= expires then
+local state = packBytes('>I7I6', debt, instant)
+if refunds ~= '' then
+state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+end
+call('SETRANGE', key, '0', state)
+else
+ends = ends + min(10000, ceil(capacity * windowMs / limit))
+call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
+end
+end
+else
+if N[own] ~= debt then
+local life
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+life = wait + instant - now
+else
+life = wait
+end
+N[own], F[own], X[own] = debt, packBytes('>I7I6I6', debt, now, now + life), format('%d', life + slack)
+end
+call('SET', key, F[own], 'PX', X[own])
+end
+end
+giveBack[1] = function(key, cost, receipt, chargedAt, _, before)
+if not since then
+return
+end
+local given, from = 0, 0
+if refunds ~= '' then
+given, from = unpackBytes('>I7I6', refunds)
+end
+local newGiven, newFrom
+local since_2 = given - before
+if chargedAt < from then
+since_2 = capacity * windowMs
+end
+local own_2, paidFrom = cost * windowMs, chargedAt < instant and chargedAt or instant
+local left
+local elapsed
+if stepMs == 1 then
+elapsed = instant - paidFrom
+else
+elapsed = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
+end
+left = 0 > receipt - elapsed * limit and 0 or receipt - elapsed * limit
+local bucket_drain_result
+local elapsed_2
+if stepMs == 1 then
+elapsed_2 = instant - paidFrom
+else
+elapsed_2 = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
+end
+bucket_drain_result = 0 > own_2 - elapsed_2 * limit and 0 or own_2 - elapsed_2 * limit
+local owed = min(debt, own_2, max(left - (0 > since_2 and 0 or since_2), bucket_drain_result))
+if owed == 0 or since_2 == 0 and debt == left then
+debt, newGiven, newFrom = debt - owed, given, from
+else
+if given + owed < 9007199254740991 then
+debt, newGiven, newFrom = debt - owed, given + owed, from
+else
+debt, newGiven, newFrom = debt - owed, 0, instant + 1
+end
+end
+if newGiven ~= given or newFrom ~= from then
+refunds = packBytes('>I7I6', newGiven, newFrom)
+end
+local life
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+life = wait + instant - now
+else
+life = wait
+end
+if life <= 0 and refunds == '' then
+call('DEL', key)
+else
+local ends = now + life
+if ends <= expires then
+local state = packBytes('>I7I6', debt, instant)
+if refunds ~= '' then
+state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+end
+call('SETRANGE', key, '0', state)
+else
+ends = ends + min(10000, ceil(capacity * windowMs / limit))
+call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
+end
+end
+end
+heal[1] = function(key)
+if since and since > now + windowMs then
+local life
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+life = wait + instant - now
+else
+life = wait
+end
+if life <= 0 and refunds == '' then
+call('DEL', key)
+else
+local ends = now + life
+if ends <= expires then
+local state = packBytes('>I7I6', debt, instant)
+if refunds ~= '' then
+state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+end
+call('SETRANGE', key, '0', state)
+else
+ends = ends + min(10000, ceil(capacity * windowMs / limit))
+call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
+end
+end
+end
+end
+report[1] = function(key, cost, outcome)
+local said = outcome
+if refunds ~= '' then
+said = outcome + 4
+end
+local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
 end
 ` },
   { sections: ['log'], source: `do
- local params, limits, limitsAt, most, longestMs
- local firstLinger, linger
- local W, F, S, R = {}, {}, {}, {}
- local H, K, Z = {}, {}, {}
- local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
- local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
- local source, chunk, chunkFrom
- local stampedAt, stamp = nil, ''
- prepare[2] = function(c)
-  local p = first[c]
-  if ARGV[p + 1] <= 4294967296 then
-   W[c], F[c] = 4, '>I4'
-  else
-   W[c], F[c] = 6, '>I6'
-  end
-  S[c] = 23 + 4 * W[c] + (last[c] - p - 1) / 2 * (7 + 4 * W[c])
-  R[c] = format('%d', S[c] - 1)
- end
- open[2] = function(c)
-  params, limits, limitsAt = first[c], (last[c] - first[c] - 1) / 2, first[c]
-  most, longestMs = ARGV[params], ARGV[params + 1]
-  firstLinger = floor(longestMs / 10)
-  linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
-  base, headerEnd, width, entry = S[c], R[c], W[c], F[c]
-  near = 4 * width
-  fixed, stride = 23 + near, 7 + near
-  if width == 4 then
-   modulus, limitFormat = 4294967296, '>I6BI4'
-  else
-   modulus, limitFormat = 281474976710656, '>I6BI6'
-  end
- end
+local own, params, limits, limitsAt, most, longestMs
+local firstLinger, linger
+local W, F, S, R = {}, {}, {}, {}
+local N, X = {}, {}
+local H, K, Z = {}, {}, {}
+local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
+local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
+local source, chunk, chunkFrom
+local stampedAt, stamp = nil, ''
+prepare[2] = function(c)
+local p = first[c]
+if ARGV[p + 1] <= 4294967296 then
+W[c], F[c] = 4, '>I4'
+else
+W[c], F[c] = 6, '>I6'
+end
+S[c] = 23 + 4 * W[c] + (last[c] - p - 1) / 2 * (7 + 4 * W[c])
+R[c] = format('%d', S[c] - 1)
+N[c] = nil
+end
+open[2] = function(c)
+own = c
+params, limits, limitsAt = first[c], (last[c] - first[c] - 1) / 2, first[c]
+most, longestMs = ARGV[params], ARGV[params + 1]
+firstLinger = floor(longestMs / 10)
+linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
+base, headerEnd, width, entry = S[c], R[c], W[c], F[c]
+near = 4 * width
+fixed, stride = 23 + near, 7 + near
+if width == 4 then
+modulus, limitFormat = 4294967296, '>I6BI4'
+else
+modulus, limitFormat = 281474976710656, '>I6BI6'
+end
+end
 ` },
-  { sections: ['log', 'several'], source: ` keep[2] = function(c)
-  A[c], B[c], C[c], D[c], E[c] = newest, expires, capacity, oldest, total
-  G[c], L[c], M[c], O[c], Q[c] = instant, whole, moved, tail, header
- end
- recall[2] = function(c)
-  newest, expires, capacity, oldest, total = A[c], B[c], C[c], D[c], E[c]
-  instant, whole, moved, tail, header = G[c], L[c], M[c], O[c], Q[c]
- end
+  { sections: ['log', 'several'], source: `keep[2] = function(c)
+A[c], B[c], C[c], D[c], E[c] = newest, expires, capacity, oldest, total
+G[c], L[c], M[c], O[c], Q[c] = instant, whole, moved, tail, header
+end
+recall[2] = function(c)
+newest, expires, capacity, oldest, total = A[c], B[c], C[c], D[c], E[c]
+instant, whole, moved, tail, header = G[c], L[c], M[c], O[c], Q[c]
+end
 ` },
-  { sections: ['log'], source: ` local function log_read(key, from, to)
-  local inRing = total - #tail / width
-  local entries
-  local count = (to < inRing and to or inRing) - from
-  if count <= 0 then
-   entries = ''
-  else
-   local slot = from % capacity
-   local here = count < capacity - slot and count or capacity - slot
-   local entries_2 = call('GETRANGE', key, base + slot * width, base + (slot + here) * width - 1)
-   if here < count then
-    entries_2 = entries_2 .. call('GETRANGE', key, base, base + (count - here) * width - 1)
-   end
-   entries = entries_2
-  end
-  return entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
- end
- local function log_rewrite(key, entries, longer)
-  for l = 1, limits do
-   local known
-   local known_2 = K[limitsAt + l]
-   if not known_2 then
-    local at = fixed + (l - 1) * stride + 7
-    known_2 = sub(header, at + 1, at + Z[limitsAt + l] * width)
-    K[limitsAt + l] = known_2
-   end
-   known = known_2
-   local head = H[limitsAt + l] - oldest
-   H[limitsAt + l], K[limitsAt + l], moved = head, known, moved > l and moved or l
-  end
-  oldest, total, capacity, tail = 0, total - oldest, 0, entries
-  if total > 4 then
-   capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
-  end
-  if longer then
-   expires = newest + longestMs + longer
-  end
-  local value
-  if moved == 0 then
-   value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
-  else
-   local known
-   local known_2 = K[limitsAt + 1]
-   if not known_2 then
-    local at = fixed + 0 * stride + 7
-    known_2 = sub(header, at + 1, at + Z[limitsAt + 1] * width)
-    K[limitsAt + 1] = known_2
-   end
-   known = known_2
-   local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[limitsAt + 1], #known / width, known, rep('\\0', near - #known))
-   for l = 2, limits do
-    if l <= moved then
-     local known_3 = K[limitsAt + l]
-     if not known_3 then
-      local at = fixed + (l - 1) * stride + 7
-      known_3 = sub(header, at + 1, at + Z[limitsAt + l] * width)
-      K[limitsAt + l] = known_3
-     end
-     known = known_3
-     text = packBytes('>c0I6Bc0c0', text, H[limitsAt + l], #known / width, known, rep('\\0', near - #known))
-    end
-   end
-   value = text
-  end
-  if total > 4 then
-   value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
-  end
-  if longer then
-   call('SET', key, value, 'PX', expires - now + slack)
-  else
-   call('SET', key, value, 'KEEPTTL')
-  end
- end
- local function log_advanceAll(key, at)
-  for l = 1, limits do
-   source = key
-   if whole then
-    chunk, chunkFrom = whole, oldest
-   else
-    local log_known_result
-    local known = K[limitsAt + l]
-    if not known then
-     local at_2 = fixed + (l - 1) * stride + 7
-     known = sub(header, at_2 + 1, at_2 + Z[limitsAt + l] * width)
-     K[limitsAt + l] = known
-    end
-    log_known_result = known
-    chunk, chunkFrom = log_known_result, H[limitsAt + l]
-   end
-   local head = total
-   if total > oldest and newest > at - ARGV[params + 2 * l + 1] then
-    local log_firstLive_result
-    local total_2, windowMs = total, ARGV[params + 2 * l + 1]
-    local low, high, step = oldest, total_2, 1
-    while low < high do
-     local probe = low + step - 1
-     if step == 0 or probe >= high then
-      probe, step = floor((low + high) / 2), 0
-     end
-     local log_entry_result
-     local beyond = probe - chunkFrom - #chunk / width
-     if probe < chunkFrom or beyond >= 16 then
-      chunk, chunkFrom, beyond = '', probe, 0
-     end
-     if beyond >= 0 then
-      local log_read_result
-      local from, to = probe - beyond, total < probe + 16 and total or probe + 16
-      local inRing = total - #tail / width
-      local entries
-      local count = (to < inRing and to or inRing) - from
-      if count <= 0 then
-       entries = ''
-      else
-       local slot = from % capacity
-       local here = count < capacity - slot and count or capacity - slot
-       local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-       if here < count then
-        entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-       end
-       entries = entries_2
-      end
-      log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-      chunk = chunk .. log_read_result
-     end
-     log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
-     if log_entry_result > at - windowMs then
-      high, step = probe, 0
-     else
-      low, step = probe + 1, step * 2
-     end
-    end
-    log_firstLive_result = low
-    head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
-   end
-   local skip = (head - chunkFrom) * width
-   local known = sub(chunk, skip + 1, skip + near)
-   H[limitsAt + l], K[limitsAt + l], moved = head, known, moved > l and moved or l
-  end
- end
- look[2] = function(key, cost)
-  header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
-  local unwritten
-  if #header < base then
-   if type(header) == 'table' and not string.match(header.err, '^WRONGTYPE') then
-    if not string.match(header.err, 'non local key') then
-     error(header.err)
-    end
-    elsewhere = true
-   end
-   expires = nil
-  else
-   newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
-   local spare = expires - newest - longestMs
-   if spare < 0 or spare > linger then
-    expires = nil
-   end
-  end
-  if not expires then
-   newest, oldest, total, tail, instant = nil, 0, 0, '', now
-   for l = 1, limits do
-    H[limitsAt + l], K[limitsAt + l] = 0, ''
-   end
-  else
-   tail = sub(header, 24, 23 + unwritten * width)
-   if newest > now and newest <= now + longestMs then
-    instant = newest
-   else
-    instant = now
-   end
-   oldest = total
-   local at = fixed + 1
-   for l = 1, limits do
-    local head, known, low = unpackBytes(limitFormat, header, at)
-    H[limitsAt + l], K[limitsAt + l], Z[limitsAt + l] = head, nil, known
-    at = at + stride
-    oldest = oldest < head and oldest or head
-    if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
-     source = key
-     if whole then
-      chunk, chunkFrom = whole, oldest
-     else
-      local log_known_result
-      local known_2 = K[limitsAt + l]
-      if not known_2 then
-       local at_2 = fixed + (l - 1) * stride + 7
-       known_2 = sub(header, at_2 + 1, at_2 + Z[limitsAt + l] * width)
-       K[limitsAt + l] = known_2
-      end
-      log_known_result = known_2
-      chunk, chunkFrom = log_known_result, H[limitsAt + l]
-     end
-     local head_2 = total
-     if total > oldest and newest > instant - ARGV[params + 2 * l + 1] then
-      local log_firstLive_result
-      local total_2, windowMs = total, ARGV[params + 2 * l + 1]
-      local low_2, high, step = head, total_2, 1
-      while low_2 < high do
-       local probe = low_2 + step - 1
-       if step == 0 or probe >= high then
-        probe, step = floor((low_2 + high) / 2), 0
-       end
-       local log_entry_result
-       local beyond = probe - chunkFrom - #chunk / width
-       if probe < chunkFrom or beyond >= 16 then
-        chunk, chunkFrom, beyond = '', probe, 0
-       end
-       if beyond >= 0 then
-        local log_read_result
-        local from, to = probe - beyond, total < probe + 16 and total or probe + 16
-        local inRing = total - #tail / width
-        local entries
-        local count = (to < inRing and to or inRing) - from
-        if count <= 0 then
-         entries = ''
-        else
-         local slot = from % capacity
-         local here = count < capacity - slot and count or capacity - slot
-         local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-         if here < count then
-          entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-         end
-         entries = entries_2
-        end
-        log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-        chunk = chunk .. log_read_result
-       end
-       log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
-       if log_entry_result > instant - windowMs then
-        high, step = probe, 0
-       else
-        low_2, step = probe + 1, step * 2
-       end
-      end
-      log_firstLive_result = low_2
-      head_2 = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
-     end
-     local skip = (head_2 - chunkFrom) * width
-     local known_2 = sub(chunk, skip + 1, skip + near)
-     H[limitsAt + l], K[limitsAt + l], moved = head_2, known_2, moved > l and moved or l
-    end
-   end
-   if newest > now + longestMs then
-    newest = now
-    local entries = rep(packBytes(entry, now % modulus), total - oldest)
-    whole, oldest, total = entries, 0, #entries / width
-    newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
-    log_advanceAll(key, instant)
-   end
-  end
-  local wait = 0
-  for l = 1, limits do
-   if cost > ARGV[params + 2 * l] then
-    wait = -1
-   end
-   if wait == 0 and total - H[limitsAt + l] + cost > ARGV[params + 2 * l] then
-    wait = 1
-   end
-  end
-  return wait
- end
- room[2] = function()
-  local units = most
-  for l = 1, limits do
-   local taken = total - (H[limitsAt + l] or total)
-   units = units < ARGV[params + 2 * l] - taken and units or ARGV[params + 2 * l] - taken
-  end
-  return units
- end
- take[2] = function(key, cost)
-  if instant ~= stampedAt or #stamp ~= width then
-   stamp, stampedAt = packBytes(entry, instant % modulus), instant
-  end
-  local added = stamp
-  if cost > 1 then
-   added = rep(added, cost)
-  end
-  local kept = total
-  for l = 1, limits do
-   local was, known = H[limitsAt + l], K[limitsAt + l] and #K[limitsAt + l] / width or Z[limitsAt + l]
-   local head = total + cost - ARGV[params + 2 * l]
-   if head < was then
-    head = was
-   end
-   if head > was or known < 4 then
-    local log_known_result
-    local known_2 = K[limitsAt + l]
-    if not known_2 then
-     local at = fixed + (l - 1) * stride + 7
-     known_2 = sub(header, at + 1, at + Z[limitsAt + l] * width)
-     K[limitsAt + l] = known_2
-    end
-    log_known_result = known_2
-    local ahead = sub(log_known_result, (head - was) * width + 1)
-    if head + #ahead / width == total then
-     ahead = sub(ahead .. added, 1, near)
-    end
-    H[limitsAt + l], K[limitsAt + l], moved = head, ahead, moved > l and moved or l
-   end
-   kept = kept < head and kept or head
-  end
-  if kept > oldest then
-   local lapsed = kept - (total - #tail / width)
-   if lapsed > 0 then
-    tail = sub(tail, lapsed * width + 1)
-   end
-  end
-  if expires and not whole then
-   oldest = kept
-   local added_2 = added
-   tail, total, newest = tail .. added_2, total + cost, instant
-   local ends, count = newest + longestMs, total - oldest
-   local isLate = ends > expires
-   if #tail > near and count > capacity or isLate and 4 * count < capacity then
-    local log_read_result
-    local inRing = total - #tail / width
-    local entries
-    local count_2 = (total < inRing and total or inRing) - oldest
-    if count_2 <= 0 then
-     entries = ''
-    else
-     local slot = oldest % capacity
-     local here = count_2 < capacity - slot and count_2 or capacity - slot
-     local entries_2 = call('GETRANGE', key, base + slot * width, base + (slot + here) * width - 1)
-     if here < count_2 then
-      entries_2 = entries_2 .. call('GETRANGE', key, base, base + (count_2 - here) * width - 1)
-     end
-     entries = entries_2
-    end
-    log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
-    log_rewrite(key, log_read_result, isLate and linger)
-   else
-    if #tail > near then
-     local from = total - #tail / width
-     local slot = from % capacity
-     local here = (capacity - slot) * width
-     call('SETRANGE', key, base + slot * width, sub(tail, 1, here))
-     if #tail > here then
-      call('SETRANGE', key, base, sub(tail, here + 1))
-     end
-     tail = ''
-    end
-    if isLate then
-     expires = ends + linger
-     call('PEXPIRE', key, expires - now + slack)
-    end
-    local log_header_result
-    if moved == 0 then
-     log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
-    else
-     local known
-     local known_2 = K[limitsAt + 1]
-     if not known_2 then
-      local at = fixed + 0 * stride + 7
-      known_2 = sub(header, at + 1, at + Z[limitsAt + 1] * width)
-      K[limitsAt + 1] = known_2
-     end
-     known = known_2
-     local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[limitsAt + 1], #known / width, known, rep('\\0', near - #known))
-     for l = 2, limits do
-      if l <= moved then
-       local known_3 = K[limitsAt + l]
-       if not known_3 then
-        local at = fixed + (l - 1) * stride + 7
-        known_3 = sub(header, at + 1, at + Z[limitsAt + l] * width)
-        K[limitsAt + l] = known_3
-       end
-       known = known_3
-       text = packBytes('>c0I6Bc0c0', text, H[limitsAt + l], #known / width, known, rep('\\0', near - #known))
-      end
-     end
-     log_header_result = text
-    end
-    call('SETRANGE', key, '0', log_header_result)
-   end
-   return
-  end
-  oldest, total, newest = kept, total + cost, instant
-  log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
- end
- giveBack[2] = function(key, cost, receipt)
-  local entries = whole or log_read(key, oldest, total)
-  local after = #entries / width
-  while after > 0 and newest - (newest - unpackBytes(entry, entries, (after - 1) * width + 1)) % modulus > receipt do
-   after = after - 1
-  end
-  local from = after
-  while from > 0 and after - from < cost and newest - (newest - unpackBytes(entry, entries, (from - 1) * width + 1)) % modulus == receipt do
-   from = from - 1
-  end
-  if from == after then
-   return
-  end
-  local entries_2 = sub(entries, 1, from * width) .. sub(entries, after * width + 1)
-  whole, oldest, total = entries_2, 0, #entries_2 / width
-  newest = total > 0 and newest - (newest - unpackBytes(entry, entries_2, (total - 1) * width + 1)) % modulus or nil
-  log_advanceAll(key, instant)
-  if total == 0 or newest + longestMs + slack <= now then
-   call('DEL', key)
-  else
-   log_advanceAll(key, newest)
-   log_rewrite(key, whole, 0)
-   log_advanceAll(key, instant)
-  end
- end
- heal[2] = function(key)
-  if whole then
-   if total == 0 or newest + longestMs + slack <= now then
-    call('DEL', key)
-   else
-    log_advanceAll(key, newest)
-    log_rewrite(key, whole, 0)
-    log_advanceAll(key, instant)
-   end
-  end
- end
- report[2] = function(key, cost, outcome)
-  local latest = newest and newest + 1 or 0
-  if outcome == 1 then
-   local piece = packBytes('>BI6I6I4', outcome, instant, latest, total - (H[limitsAt + 1] or total))
-   if pieces == 0 then
-    reply = reply .. piece
-   else
-    more = more or {}
-    more[pieces] = piece
-   end
-   pieces = pieces + 1
-   for l = 2, limits, 3 do
-    local counts = packBytes('>I4I4I4', total - (H[limitsAt + l] or total), total - (H[limitsAt + (l + 1)] or total), total - (H[limitsAt + (l + 2)] or total))
-    if limits < l + 2 then
-     counts = sub(counts, 1, (limits - l + 1) * 4)
-    end
-    if pieces == 0 then
-     reply = reply .. counts
-    else
-     more = more or {}
-     more[pieces] = counts
-    end
-    pieces = pieces + 1
-   end
-   return
-  end
-  local piece = packBytes('>BI6I6', outcome, instant, latest)
-  if pieces == 0 then
-   reply = reply .. piece
-  else
-   more = more or {}
-   more[pieces] = piece
-  end
-  pieces = pieces + 1
-  for l = 1, limits do
-   source = key
-   if whole then
-    chunk, chunkFrom = whole, oldest
-   else
-    local log_known_result
-    local known = K[limitsAt + l]
-    if not known then
-     local at = fixed + (l - 1) * stride + 7
-     known = sub(header, at + 1, at + Z[limitsAt + l] * width)
-     K[limitsAt + l] = known
-    end
-    log_known_result = known
-    chunk, chunkFrom = log_known_result, H[limitsAt + l]
-   end
-   local fewer = -1
-   if H[limitsAt + l] < total then
-    local log_entry_result
-    local i = H[limitsAt + l]
-    local beyond = i - chunkFrom - #chunk / width
-    if i < chunkFrom or beyond >= 16 then
-     chunk, chunkFrom, beyond = '', i, 0
-    end
-    if beyond >= 0 then
-     local log_read_result
-     local from, to = i - beyond, total < i + 16 and total or i + 16
-     local inRing = total - #tail / width
-     local entries
-     local count = (to < inRing and to or inRing) - from
-     if count <= 0 then
-      entries = ''
-     else
-      local slot = from % capacity
-      local here = count < capacity - slot and count or capacity - slot
-      local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-      if here < count then
-       entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-      end
-      entries = entries_2
-     end
-     log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-     chunk = chunk .. log_read_result
-    end
-    log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
-    fewer = log_entry_result + ARGV[params + 2 * l + 1] - now
-   end
-   local wait
-   local total_2, live, at, limit, windowMs = total, total - H[limitsAt + l], instant, ARGV[params + 2 * l], ARGV[params + 2 * l + 1]
-   if cost > limit then
-    wait = -1
-   else
-    if live + cost <= limit then
-     wait = 0
-    else
-     local log_entry_result
-     local i = total_2 - (limit - cost + 1)
-     local beyond = i - chunkFrom - #chunk / width
-     if i < chunkFrom or beyond >= 16 then
-      chunk, chunkFrom, beyond = '', i, 0
-     end
-     if beyond >= 0 then
-      local log_read_result
-      local from, to = i - beyond, total < i + 16 and total or i + 16
-      local inRing = total - #tail / width
-      local entries
-      local count = (to < inRing and to or inRing) - from
-      if count <= 0 then
-       entries = ''
-      else
-       local slot = from % capacity
-       local here = count < capacity - slot and count or capacity - slot
-       local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-       if here < count then
-        entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-       end
-       entries = entries_2
-      end
-      log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-      chunk = chunk .. log_read_result
-     end
-     log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
-     wait = log_entry_result + windowMs - at
-    end
-   end
-   if wait > 0 then
-    wait = wait + instant - now
-   end
-   local piece_2 = packBytes('>I4I7I7', total - (H[limitsAt + l] or total), wait + 1, fewer + 1)
-   if pieces == 0 then
-    reply = reply .. piece_2
-   else
-    more = more or {}
-    more[pieces] = piece_2
-   end
-   pieces = pieces + 1
-  end
- end
+  { sections: ['log'], source: `local function log_read(key, from, to)
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', key, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', key, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+return entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+end
+local function log_rewrite(key, entries, longer)
+for l = 1, limits do
+local known
+local known_2 = K[limitsAt + l]
+if not known_2 then
+local at = fixed + (l - 1) * stride + 7
+known_2 = sub(header, at + 1, at + Z[limitsAt + l] * width)
+K[limitsAt + l] = known_2
+end
+known = known_2
+local head = H[limitsAt + l] - oldest
+H[limitsAt + l], K[limitsAt + l], moved = head, known, moved > l and moved or l
+end
+oldest, total, capacity, tail = 0, total - oldest, 0, entries
+if total > 4 then
+capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+end
+if longer then
+expires = newest + longestMs + longer
+end
+local value
+if moved == 0 then
+value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known
+local known_2 = K[limitsAt + 1]
+if not known_2 then
+local at = fixed + 0 * stride + 7
+known_2 = sub(header, at + 1, at + Z[limitsAt + 1] * width)
+K[limitsAt + 1] = known_2
+end
+known = known_2
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[limitsAt + 1], #known / width, known, rep('\\0', near - #known))
+for l = 2, limits do
+if l <= moved then
+local known_3 = K[limitsAt + l]
+if not known_3 then
+local at = fixed + (l - 1) * stride + 7
+known_3 = sub(header, at + 1, at + Z[limitsAt + l] * width)
+K[limitsAt + l] = known_3
+end
+known = known_3
+text = packBytes('>c0I6Bc0c0', text, H[limitsAt + l], #known / width, known, rep('\\0', near - #known))
+end
+end
+value = text
+end
+if total > 4 then
+value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
+end
+if longer then
+call('SET', key, value, 'PX', expires - now + slack)
+else
+call('SET', key, value, 'KEEPTTL')
+end
+end
+local function log_advanceAll(key, at)
+for l = 1, limits do
+source = key
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known = K[limitsAt + l]
+if not known then
+local at_2 = fixed + (l - 1) * stride + 7
+known = sub(header, at_2 + 1, at_2 + Z[limitsAt + l] * width)
+K[limitsAt + l] = known
+end
+log_known_result = known
+chunk, chunkFrom = log_known_result, H[limitsAt + l]
+end
+local head = total
+if total > oldest and newest > at - ARGV[params + 2 * l + 1] then
+local log_firstLive_result
+local total_2, windowMs = total, ARGV[params + 2 * l + 1]
+local low, high, step = oldest, total_2, 1
+while low < high do
+local probe = low + step - 1
+if step == 0 or probe >= high then
+probe, step = floor((low + high) / 2), 0
+end
+local log_entry_result
+local beyond = probe - chunkFrom - #chunk / width
+if probe < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', probe, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+if log_entry_result > at - windowMs then
+high, step = probe, 0
+else
+low, step = probe + 1, step * 2
+end
+end
+log_firstLive_result = low
+head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+end
+local skip = (head - chunkFrom) * width
+local known = sub(chunk, skip + 1, skip + near)
+H[limitsAt + l], K[limitsAt + l], moved = head, known, moved > l and moved or l
+end
+end
+look[2] = function(key, cost)
+header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
+local unwritten
+if #header < base then
+if type(header) == 'table' and not string.match(header.err, '^WRONGTYPE') then
+if not string.match(header.err, 'non local key') then
+error(header.err)
+end
+elsewhere = true
+end
+expires = nil
+else
+newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
+local spare = expires - newest - longestMs
+if spare < 0 or spare > linger then
+expires = nil
+end
+end
+if not expires then
+newest, oldest, total, tail, instant = nil, 0, 0, '', now
+for l = 1, limits do
+H[limitsAt + l], K[limitsAt + l] = 0, ''
+end
+else
+tail = sub(header, 24, 23 + unwritten * width)
+if newest > now and newest <= now + longestMs then
+instant = newest
+else
+instant = now
+end
+oldest = total
+local at = fixed + 1
+for l = 1, limits do
+local head, known, low = unpackBytes(limitFormat, header, at)
+H[limitsAt + l], K[limitsAt + l], Z[limitsAt + l] = head, nil, known
+at = at + stride
+oldest = oldest < head and oldest or head
+if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
+source = key
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known_2 = K[limitsAt + l]
+if not known_2 then
+local at_2 = fixed + (l - 1) * stride + 7
+known_2 = sub(header, at_2 + 1, at_2 + Z[limitsAt + l] * width)
+K[limitsAt + l] = known_2
+end
+log_known_result = known_2
+chunk, chunkFrom = log_known_result, H[limitsAt + l]
+end
+local head_2 = total
+if total > oldest and newest > instant - ARGV[params + 2 * l + 1] then
+local log_firstLive_result
+local total_2, windowMs = total, ARGV[params + 2 * l + 1]
+local low_2, high, step = head, total_2, 1
+while low_2 < high do
+local probe = low_2 + step - 1
+if step == 0 or probe >= high then
+probe, step = floor((low_2 + high) / 2), 0
+end
+local log_entry_result
+local beyond = probe - chunkFrom - #chunk / width
+if probe < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', probe, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+if log_entry_result > instant - windowMs then
+high, step = probe, 0
+else
+low_2, step = probe + 1, step * 2
+end
+end
+log_firstLive_result = low_2
+head_2 = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+end
+local skip = (head_2 - chunkFrom) * width
+local known_2 = sub(chunk, skip + 1, skip + near)
+H[limitsAt + l], K[limitsAt + l], moved = head_2, known_2, moved > l and moved or l
+end
+end
+if newest > now + longestMs then
+newest = now
+local entries = rep(packBytes(entry, now % modulus), total - oldest)
+whole, oldest, total = entries, 0, #entries / width
+newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
+log_advanceAll(key, instant)
+end
+end
+local wait = 0
+for l = 1, limits do
+if cost > ARGV[params + 2 * l] then
+wait = -1
+end
+if wait == 0 and total - H[limitsAt + l] + cost > ARGV[params + 2 * l] then
+wait = 1
+end
+end
+return wait
+end
+room[2] = function()
+local units = most
+for l = 1, limits do
+local taken = total - (H[limitsAt + l] or total)
+units = units < ARGV[params + 2 * l] - taken and units or ARGV[params + 2 * l] - taken
+end
+return units
+end
+take[2] = function(key, cost)
+if instant ~= stampedAt or #stamp ~= width then
+stamp, stampedAt = packBytes(entry, instant % modulus), instant
+end
+if cost == 1 and not expires then
+local fresh = N[own]
+if not fresh then
+local gap = rep('\\0', near - width)
+fresh = packBytes('>I6I6I4I6Bc0c0', now, now + longestMs + firstLinger, 0, 1, 1, stamp, gap)
+for _ = 1, limits do
+fresh = packBytes('>c0I6Bc0c0', fresh, 0, 1, stamp, gap)
+end
+N[own], X[own] = fresh, format('%d', longestMs + firstLinger + slack)
+end
+call('SET', key, fresh, 'PX', X[own])
+for l = 1, limits do
+H[limitsAt + l], K[limitsAt + l] = 0, stamp
+end
+oldest, total, newest, tail = 0, 1, now, stamp
+return
+end
+local added = stamp
+if cost > 1 then
+added = rep(added, cost)
+end
+local kept = total
+for l = 1, limits do
+local was, known = H[limitsAt + l], K[limitsAt + l] and #K[limitsAt + l] / width or Z[limitsAt + l]
+local head = total + cost - ARGV[params + 2 * l]
+if head < was then
+head = was
+end
+if head > was or known < 4 then
+local log_known_result
+local known_2 = K[limitsAt + l]
+if not known_2 then
+local at = fixed + (l - 1) * stride + 7
+known_2 = sub(header, at + 1, at + Z[limitsAt + l] * width)
+K[limitsAt + l] = known_2
+end
+log_known_result = known_2
+local ahead = sub(log_known_result, (head - was) * width + 1)
+if head + #ahead / width == total then
+ahead = sub(ahead .. added, 1, near)
+end
+H[limitsAt + l], K[limitsAt + l], moved = head, ahead, moved > l and moved or l
+end
+kept = kept < head and kept or head
+end
+if kept > oldest then
+local lapsed = kept - (total - #tail / width)
+if lapsed > 0 then
+tail = sub(tail, lapsed * width + 1)
+end
+end
+if expires and not whole then
+oldest = kept
+local added_2 = added
+tail, total, newest = tail .. added_2, total + cost, instant
+local ends, count = newest + longestMs, total - oldest
+local isLate = ends > expires
+if #tail > near and count > capacity or isLate and 4 * count < capacity then
+local log_read_result
+local inRing = total - #tail / width
+local entries
+local count_2 = (total < inRing and total or inRing) - oldest
+if count_2 <= 0 then
+entries = ''
+else
+local slot = oldest % capacity
+local here = count_2 < capacity - slot and count_2 or capacity - slot
+local entries_2 = call('GETRANGE', key, base + slot * width, base + (slot + here) * width - 1)
+if here < count_2 then
+entries_2 = entries_2 .. call('GETRANGE', key, base, base + (count_2 - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
+log_rewrite(key, log_read_result, isLate and linger)
+else
+if #tail > near then
+local from = total - #tail / width
+local slot = from % capacity
+local here = (capacity - slot) * width
+call('SETRANGE', key, base + slot * width, sub(tail, 1, here))
+if #tail > here then
+call('SETRANGE', key, base, sub(tail, here + 1))
+end
+tail = ''
+end
+if isLate then
+expires = ends + linger
+call('PEXPIRE', key, expires - now + slack)
+end
+local log_header_result
+if moved == 0 then
+log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known
+local known_2 = K[limitsAt + 1]
+if not known_2 then
+local at = fixed + 0 * stride + 7
+known_2 = sub(header, at + 1, at + Z[limitsAt + 1] * width)
+K[limitsAt + 1] = known_2
+end
+known = known_2
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[limitsAt + 1], #known / width, known, rep('\\0', near - #known))
+for l = 2, limits do
+if l <= moved then
+local known_3 = K[limitsAt + l]
+if not known_3 then
+local at = fixed + (l - 1) * stride + 7
+known_3 = sub(header, at + 1, at + Z[limitsAt + l] * width)
+K[limitsAt + l] = known_3
+end
+known = known_3
+text = packBytes('>c0I6Bc0c0', text, H[limitsAt + l], #known / width, known, rep('\\0', near - #known))
+end
+end
+log_header_result = text
+end
+call('SETRANGE', key, '0', log_header_result)
+end
+return
+end
+oldest, total, newest = kept, total + cost, instant
+log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
+end
+giveBack[2] = function(key, cost, receipt)
+local entries = whole or log_read(key, oldest, total)
+local after = #entries / width
+while after > 0 and newest - (newest - unpackBytes(entry, entries, (after - 1) * width + 1)) % modulus > receipt do
+after = after - 1
+end
+local from = after
+while from > 0 and after - from < cost and newest - (newest - unpackBytes(entry, entries, (from - 1) * width + 1)) % modulus == receipt do
+from = from - 1
+end
+if from == after then
+return
+end
+local entries_2 = sub(entries, 1, from * width) .. sub(entries, after * width + 1)
+whole, oldest, total = entries_2, 0, #entries_2 / width
+newest = total > 0 and newest - (newest - unpackBytes(entry, entries_2, (total - 1) * width + 1)) % modulus or nil
+log_advanceAll(key, instant)
+if total == 0 or newest + longestMs + slack <= now then
+call('DEL', key)
+else
+log_advanceAll(key, newest)
+log_rewrite(key, whole, 0)
+log_advanceAll(key, instant)
+end
+end
+heal[2] = function(key)
+if whole then
+if total == 0 or newest + longestMs + slack <= now then
+call('DEL', key)
+else
+log_advanceAll(key, newest)
+log_rewrite(key, whole, 0)
+log_advanceAll(key, instant)
+end
+end
+end
+report[2] = function(key, cost, outcome)
+local latest = newest and newest + 1 or 0
+if outcome == 1 then
+local piece = packBytes('>BI6I6I4', outcome, instant, latest, total - (H[limitsAt + 1] or total))
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+for l = 2, limits, 3 do
+local counts = packBytes('>I4I4I4', total - (H[limitsAt + l] or total), total - (H[limitsAt + (l + 1)] or total), total - (H[limitsAt + (l + 2)] or total))
+if limits < l + 2 then
+counts = sub(counts, 1, (limits - l + 1) * 4)
+end
+if pieces == 0 then
+reply = reply .. counts
+else
+more = more or {}
+more[pieces] = counts
+end
+pieces = pieces + 1
+end
+return
+end
+local piece = packBytes('>BI6I6', outcome, instant, latest)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+for l = 1, limits do
+source = key
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known = K[limitsAt + l]
+if not known then
+local at = fixed + (l - 1) * stride + 7
+known = sub(header, at + 1, at + Z[limitsAt + l] * width)
+K[limitsAt + l] = known
+end
+log_known_result = known
+chunk, chunkFrom = log_known_result, H[limitsAt + l]
+end
+local fewer = -1
+if H[limitsAt + l] < total then
+local log_entry_result
+local i = H[limitsAt + l]
+local beyond = i - chunkFrom - #chunk / width
+if i < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', i, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = i - beyond, total < i + 16 and total or i + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+fewer = log_entry_result + ARGV[params + 2 * l + 1] - now
+end
+local wait
+local total_2, live, at, limit, windowMs = total, total - H[limitsAt + l], instant, ARGV[params + 2 * l], ARGV[params + 2 * l + 1]
+if cost > limit then
+wait = -1
+else
+if live + cost <= limit then
+wait = 0
+else
+local log_entry_result
+local i = total_2 - (limit - cost + 1)
+local beyond = i - chunkFrom - #chunk / width
+if i < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', i, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = i - beyond, total < i + 16 and total or i + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+wait = log_entry_result + windowMs - at
+end
+end
+if wait > 0 then
+wait = wait + instant - now
+end
+local piece_2 = packBytes('>I4I7I7', total - (H[limitsAt + l] or total), wait + 1, fewer + 1)
+if pieces == 0 then
+reply = reply .. piece_2
+else
+more = more or {}
+more[pieces] = piece_2
+end
+pieces = pieces + 1
+end
+end
 end
 ` },
   { sections: ['segments'], source: `do
- local limit, windowMs, segments, edge, segmentMs, width, counter
- local W, F = {}, {}
- local counts, total, segment, offset, instant, newest
- prepare[3] = function(c)
-  local bytes, top = 1, 256
-  while top <= ARGV[first[c]] do
-   bytes = bytes + 1
-   top = top * 256
-  end
-  W[c], F[c] = bytes, '>I' .. bytes
- end
- open[3] = function(c)
-  local p = first[c]
-  limit, windowMs, segments, edge = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
-  segmentMs, width, counter = windowMs / segments, W[c], F[c]
- end
+local limit, windowMs, segments, edge, segmentMs, width, counter
+local W, F = {}, {}
+local counts, total, segment, offset, instant, newest
+prepare[3] = function(c)
+local bytes, top = 1, 256
+while top <= ARGV[first[c]] do
+bytes = bytes + 1
+top = top * 256
+end
+W[c], F[c] = bytes, '>I' .. bytes
+end
+open[3] = function(c)
+local p = first[c]
+limit, windowMs, segments, edge = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
+segmentMs, width, counter = windowMs / segments, W[c], F[c]
+end
 ` },
-  { sections: ['segments', 'several'], source: ` keep[3] = function(c)
-  A[c], B[c], C[c], D[c], E[c], G[c] = counts, total, segment, offset, instant, newest
- end
- recall[3] = function(c)
-  counts, total, segment, offset, instant, newest = A[c], B[c], C[c], D[c], E[c], G[c]
- end
+  { sections: ['segments', 'several'], source: `keep[3] = function(c)
+A[c], B[c], C[c], D[c], E[c], G[c] = counts, total, segment, offset, instant, newest
+end
+recall[3] = function(c)
+counts, total, segment, offset, instant, newest = A[c], B[c], C[c], D[c], E[c], G[c]
+end
 ` },
-  { sections: ['segments'], source: ` look[3] = function(key, cost)
-  local stored = tryCall('GET', key)
-  if stored and #stored ~= 6 + (segments + 2) * width then
-   if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-    if not string.match(stored.err, 'non local key') then
-     error(stored.err)
-    end
-    elsewhere = true
-   end
-   stored = false
-  end
-  newest, instant = nil, now
-  if stored then
-   newest = unpackBytes('>I6', stored)
-   local at = newest * segmentMs
-   if at > now and at <= now + windowMs then
-    instant = at
-   else
-    instant = now
-   end
-  end
-  segment = floor(instant / segmentMs)
-  offset = instant - segment * segmentMs
-  local by = stored and (0 > segment - newest and 0 or segment - newest) or segments + 1
-  if by > segments then
-   total, counts = 0, rep('\\0', (segments + 1) * width)
-  else
-   total, counts = unpackBytes(counter, stored, 7), sub(stored, 7 + width)
-   if by > 0 then
-    local window_leaving_result
-    local units = 0
-    for k = 0 > segments - by and 0 or segments - by, segments - 1 do
-     units = units + (unpackBytes(counter, counts, k * width + 1))
-    end
-    window_leaving_result = units
-    total = total - window_leaving_result
-    counts = rep('\\0', by * width) .. sub(counts, 1, (segments + 1 - by) * width)
-   end
-  end
-  if newest and newest * segmentMs > now + windowMs then
-   if edge < 2 then
-   else
-    local units = (unpackBytes(counter, counts, segments * width + 1))
-    counts = sub(counts, 1, segments * width) .. rep('\\0', width)
-    local k, units_2 = segments - 1, units < limit - total and units or limit - total
-    local count = packBytes(counter, (unpackBytes(counter, counts, k * width + 1)) + units_2)
-    counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
-    if k < segments then
-     total = total + units_2
-    end
-   end
-  end
-  local wait
-  if cost > limit then
-   wait = -1
-  else
-   local inside, wait_2 = total, (segments + 1) * segmentMs - offset
-   for by_2 = 0, segments do
-    if by_2 > 0 then
-     inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
-    end
-    if inside + cost <= limit then
-     local count = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
-     local from
-     local room_2 = limit - cost - inside
-     if edge == 1 or count <= room_2 then
-      from = 0
-     else
-      if edge == 0 then
-       from = segmentMs
-      else
-       if edge == 2 then
-        from = floor(segmentMs * (count - room_2 - 1) / count) + 1
-       else
-        from = ceil(segmentMs * (count - room_2) / count)
-       end
-      end
-     end
-     if from < segmentMs then
-      wait_2 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
-      break
-     end
-    end
-   end
-   wait = wait_2
-  end
-  if wait > 0 then
-   return wait + instant - now
-  end
-  return wait
- end
- take[3] = function(key, cost)
-  local window_edgeUnits_result
-  local count = (unpackBytes(counter, counts, segments * width + 1))
-  if edge == 0 then
-   window_edgeUnits_result = count
-  else
-   if edge == 1 then
-    window_edgeUnits_result = 0
-   else
-    local share = count * (segmentMs - offset) / segmentMs
-    if edge == 2 then
-     window_edgeUnits_result = floor(share)
-    else
-     window_edgeUnits_result = ceil(share)
-    end
-   end
-  end
-  local units = min(cost, 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result)
-  local count_2 = packBytes(counter, (unpackBytes(counter, counts, 0 * width + 1)) + units)
-  counts = sub(counts, 1, 0 * width) .. count_2 .. sub(counts, 1 * width + 1)
-  if 0 < segments then
-   total = total + units
-  end
-  if newest == segment then
-   call('SETRANGE', key, '6', packBytes(counter, total) .. sub(counts, 1, width))
-  else
-   local segments_reset_result
-   local reset
-   local reset_2 = 0
-   for k = 0, segments do
-    local count_3 = (unpackBytes(counter, counts, k * width + 1))
-    if count_3 > 0 then
-     local window_offsetFor_result
-     if edge == 1 or count_3 <= 0 then
-      window_offsetFor_result = 0
-     else
-      if edge == 0 then
-       window_offsetFor_result = segmentMs
-      else
-       if edge == 2 then
-        window_offsetFor_result = floor(segmentMs * (count_3 - 1) / count_3) + 1
-       else
-        window_offsetFor_result = ceil(segmentMs * (count_3 - 0) / count_3)
-       end
-      end
-     end
-     reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
-     break
-    end
-   end
-   reset = reset_2
-   if reset > 0 then
-    segments_reset_result = reset + instant - now
-   else
-    segments_reset_result = 0
-   end
-   if segments_reset_result == 0 then
-    if newest then
-     call('DEL', key)
-    end
-   else
-    local life = windowMs + segmentMs - offset + instant - now
-    call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
-   end
-  end
- end
- giveBack[3] = function(key, cost, receipt)
-  local k = segment - receipt
-  if not newest or k < 0 or k > segments then
-   return
-  end
-  local units = -min(cost, (unpackBytes(counter, counts, k * width + 1)))
-  local count = packBytes(counter, (unpackBytes(counter, counts, k * width + 1)) + units)
-  counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
-  if k < segments then
-   total = total + units
-  end
-  local segments_reset_result
-  local reset
-  local reset_2 = 0
-  for k_2 = 0, segments do
-   local count_2 = (unpackBytes(counter, counts, k_2 * width + 1))
-   if count_2 > 0 then
-    local window_offsetFor_result
-    if edge == 1 or count_2 <= 0 then
-     window_offsetFor_result = 0
-    else
-     if edge == 0 then
-      window_offsetFor_result = segmentMs
-     else
-      if edge == 2 then
-       window_offsetFor_result = floor(segmentMs * (count_2 - 1) / count_2) + 1
-      else
-       window_offsetFor_result = ceil(segmentMs * (count_2 - 0) / count_2)
-      end
-     end
-    end
-    reset_2 = 0 > (segments - k_2) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k_2) * segmentMs + window_offsetFor_result - offset
-    break
-   end
-  end
-  reset = reset_2
-  if reset > 0 then
-   segments_reset_result = reset + instant - now
-  else
-   segments_reset_result = 0
-  end
-  if segments_reset_result == 0 then
-   if newest then
-    call('DEL', key)
-   end
-  else
-   local life = windowMs + segmentMs - offset + instant - now
-   call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
-  end
- end
- heal[3] = function(key)
-  if newest and newest * segmentMs > now + windowMs then
-   local segments_reset_result
-   local reset
-   local reset_2 = 0
-   for k = 0, segments do
-    local count = (unpackBytes(counter, counts, k * width + 1))
-    if count > 0 then
-     local window_offsetFor_result
-     if edge == 1 or count <= 0 then
-      window_offsetFor_result = 0
-     else
-      if edge == 0 then
-       window_offsetFor_result = segmentMs
-      else
-       if edge == 2 then
-        window_offsetFor_result = floor(segmentMs * (count - 1) / count) + 1
-       else
-        window_offsetFor_result = ceil(segmentMs * (count - 0) / count)
-       end
-      end
-     end
-     reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
-     break
-    end
-   end
-   reset = reset_2
-   if reset > 0 then
-    segments_reset_result = reset + instant - now
-   else
-    segments_reset_result = 0
-   end
-   if segments_reset_result == 0 then
-    if newest then
-     call('DEL', key)
-    end
-   else
-    local life = windowMs + segmentMs - offset + instant - now
-    call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
-   end
-  end
- end
- report[3] = function(key, cost, outcome)
-  local window_edgeUnits_result
-  local count = (unpackBytes(counter, counts, segments * width + 1))
-  if edge == 0 then
-   window_edgeUnits_result = count
-  else
-   if edge == 1 then
-    window_edgeUnits_result = 0
-   else
-    local share = count * (segmentMs - offset) / segmentMs
-    if edge == 2 then
-     window_edgeUnits_result = floor(share)
-    else
-     window_edgeUnits_result = ceil(share)
-    end
-   end
-  end
-  local room_2 = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
-  local segments_reset_result
-  local reset
-  local reset_2 = 0
-  for k = 0, segments do
-   local count_2 = (unpackBytes(counter, counts, k * width + 1))
-   if count_2 > 0 then
-    local window_offsetFor_result
-    if edge == 1 or count_2 <= 0 then
-     window_offsetFor_result = 0
-    else
-     if edge == 0 then
-      window_offsetFor_result = segmentMs
-     else
-      if edge == 2 then
-       window_offsetFor_result = floor(segmentMs * (count_2 - 1) / count_2) + 1
-      else
-       window_offsetFor_result = ceil(segmentMs * (count_2 - 0) / count_2)
-      end
-     end
-    end
-    reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
-    break
-   end
-  end
-  reset = reset_2
-  if reset > 0 then
-   segments_reset_result = reset + instant - now
-  else
-   segments_reset_result = 0
-  end
-  local piece = packBytes('>BI7I7I6', outcome, room_2, segments_reset_result, segment)
-  if pieces == 0 then
-   reply = reply .. piece
-  else
-   more = more or {}
-   more[pieces] = piece
-  end
-  pieces = pieces + 1
-  if outcome == 0 then
-   local segments_wait_result
-   local wait
-   if cost > limit then
-    wait = -1
-   else
-    local inside, wait_2 = total, (segments + 1) * segmentMs - offset
-    for by = 0, segments do
-     if by > 0 then
-      inside = inside - (unpackBytes(counter, counts, (segments - by) * width + 1))
-     end
-     if inside + cost <= limit then
-      local count_2 = (unpackBytes(counter, counts, (segments - by) * width + 1))
-      local from
-      local room_3 = limit - cost - inside
-      if edge == 1 or count_2 <= room_3 then
-       from = 0
-      else
-       if edge == 0 then
-        from = segmentMs
-       else
-        if edge == 2 then
-         from = floor(segmentMs * (count_2 - room_3 - 1) / count_2) + 1
-        else
-         from = ceil(segmentMs * (count_2 - room_3) / count_2)
-        end
-       end
-      end
-      if from < segmentMs then
-       wait_2 = 0 > by * segmentMs + from - offset and 0 or by * segmentMs + from - offset
-       break
-      end
-     end
-    end
-    wait = wait_2
-   end
-   if wait > 0 then
-    segments_wait_result = wait + instant - now
-   else
-    segments_wait_result = wait
-   end
-   local segments_wait_result_2
-   local cost_2 = room_2 + 1
-   local wait_2
-   if cost_2 > limit then
-    wait_2 = -1
-   else
-    local inside, wait_3 = total, (segments + 1) * segmentMs - offset
-    for by = 0, segments do
-     if by > 0 then
-      inside = inside - (unpackBytes(counter, counts, (segments - by) * width + 1))
-     end
-     if inside + cost_2 <= limit then
-      local count_2 = (unpackBytes(counter, counts, (segments - by) * width + 1))
-      local from
-      local room_3 = limit - cost_2 - inside
-      if edge == 1 or count_2 <= room_3 then
-       from = 0
-      else
-       if edge == 0 then
-        from = segmentMs
-       else
-        if edge == 2 then
-         from = floor(segmentMs * (count_2 - room_3 - 1) / count_2) + 1
-        else
-         from = ceil(segmentMs * (count_2 - room_3) / count_2)
-        end
-       end
-      end
-      if from < segmentMs then
-       wait_3 = 0 > by * segmentMs + from - offset and 0 or by * segmentMs + from - offset
-       break
-      end
-     end
-    end
-    wait_2 = wait_3
-   end
-   if wait_2 > 0 then
-    segments_wait_result_2 = wait_2 + instant - now
-   else
-    segments_wait_result_2 = wait_2
-   end
-   local piece_2 = packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1)
-   if pieces == 0 then
-    reply = reply .. piece_2
-   else
-    more = more or {}
-    more[pieces] = piece_2
-   end
-   pieces = pieces + 1
-  end
- end
+  { sections: ['segments'], source: `look[3] = function(key, cost)
+local stored = tryCall('GET', key)
+if stored and #stored ~= 6 + (segments + 2) * width then
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+stored = false
+end
+newest, instant = nil, now
+if stored then
+newest = unpackBytes('>I6', stored)
+local at = newest * segmentMs
+if at > now and at <= now + windowMs then
+instant = at
+else
+instant = now
+end
+end
+segment = floor(instant / segmentMs)
+offset = instant - segment * segmentMs
+local by = stored and (0 > segment - newest and 0 or segment - newest) or segments + 1
+if by > segments then
+total, counts = 0, rep('\\0', (segments + 1) * width)
+else
+total, counts = unpackBytes(counter, stored, 7), sub(stored, 7 + width)
+if by > 0 then
+local window_leaving_result
+local units = 0
+for k = 0 > segments - by and 0 or segments - by, segments - 1 do
+units = units + (unpackBytes(counter, counts, k * width + 1))
+end
+window_leaving_result = units
+total = total - window_leaving_result
+counts = rep('\\0', by * width) .. sub(counts, 1, (segments + 1 - by) * width)
+end
+end
+if newest and newest * segmentMs > now + windowMs then
+if edge < 2 then
+else
+local units = (unpackBytes(counter, counts, segments * width + 1))
+counts = sub(counts, 1, segments * width) .. rep('\\0', width)
+local k, units_2 = segments - 1, units < limit - total and units or limit - total
+local count = packBytes(counter, (unpackBytes(counter, counts, k * width + 1)) + units_2)
+counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
+if k < segments then
+total = total + units_2
+end
+end
+end
+local wait
+if cost > limit then
+wait = -1
+else
+local inside, wait_2 = total, (segments + 1) * segmentMs - offset
+for by_2 = 0, segments do
+if by_2 > 0 then
+inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+end
+if inside + cost <= limit then
+local count = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+local from
+local room_2 = limit - cost - inside
+if edge == 1 or count <= room_2 then
+from = 0
+else
+if edge == 0 then
+from = segmentMs
+else
+if edge == 2 then
+from = floor(segmentMs * (count - room_2 - 1) / count) + 1
+else
+from = ceil(segmentMs * (count - room_2) / count)
+end
+end
+end
+if from < segmentMs then
+wait_2 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
+break
+end
+end
+end
+wait = wait_2
+end
+if wait > 0 then
+return wait + instant - now
+end
+return wait
+end
+take[3] = function(key, cost)
+local window_edgeUnits_result
+local count = (unpackBytes(counter, counts, segments * width + 1))
+if edge == 0 then
+window_edgeUnits_result = count
+else
+if edge == 1 then
+window_edgeUnits_result = 0
+else
+local share = count * (segmentMs - offset) / segmentMs
+if edge == 2 then
+window_edgeUnits_result = floor(share)
+else
+window_edgeUnits_result = ceil(share)
+end
+end
+end
+local units = min(cost, 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result)
+local count_2 = packBytes(counter, (unpackBytes(counter, counts, 0 * width + 1)) + units)
+counts = sub(counts, 1, 0 * width) .. count_2 .. sub(counts, 1 * width + 1)
+if 0 < segments then
+total = total + units
+end
+if newest == segment then
+call('SETRANGE', key, '6', packBytes(counter, total) .. sub(counts, 1, width))
+else
+local segments_reset_result
+local reset
+local reset_2 = 0
+for k = 0, segments do
+local count_3 = (unpackBytes(counter, counts, k * width + 1))
+if count_3 > 0 then
+local window_offsetFor_result
+if edge == 1 or count_3 <= 0 then
+window_offsetFor_result = 0
+else
+if edge == 0 then
+window_offsetFor_result = segmentMs
+else
+if edge == 2 then
+window_offsetFor_result = floor(segmentMs * (count_3 - 1) / count_3) + 1
+else
+window_offsetFor_result = ceil(segmentMs * (count_3 - 0) / count_3)
+end
+end
+end
+reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+break
+end
+end
+reset = reset_2
+if reset > 0 then
+segments_reset_result = reset + instant - now
+else
+segments_reset_result = 0
+end
+if segments_reset_result == 0 then
+if newest then
+call('DEL', key)
+end
+else
+local life = windowMs + segmentMs - offset + instant - now
+call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
+end
+end
+end
+giveBack[3] = function(key, cost, receipt)
+local k = segment - receipt
+if not newest or k < 0 or k > segments then
+return
+end
+local units = -min(cost, (unpackBytes(counter, counts, k * width + 1)))
+local count = packBytes(counter, (unpackBytes(counter, counts, k * width + 1)) + units)
+counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
+if k < segments then
+total = total + units
+end
+local segments_reset_result
+local reset
+local reset_2 = 0
+for k_2 = 0, segments do
+local count_2 = (unpackBytes(counter, counts, k_2 * width + 1))
+if count_2 > 0 then
+local window_offsetFor_result
+if edge == 1 or count_2 <= 0 then
+window_offsetFor_result = 0
+else
+if edge == 0 then
+window_offsetFor_result = segmentMs
+else
+if edge == 2 then
+window_offsetFor_result = floor(segmentMs * (count_2 - 1) / count_2) + 1
+else
+window_offsetFor_result = ceil(segmentMs * (count_2 - 0) / count_2)
+end
+end
+end
+reset_2 = 0 > (segments - k_2) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k_2) * segmentMs + window_offsetFor_result - offset
+break
+end
+end
+reset = reset_2
+if reset > 0 then
+segments_reset_result = reset + instant - now
+else
+segments_reset_result = 0
+end
+if segments_reset_result == 0 then
+if newest then
+call('DEL', key)
+end
+else
+local life = windowMs + segmentMs - offset + instant - now
+call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
+end
+end
+heal[3] = function(key)
+if newest and newest * segmentMs > now + windowMs then
+local segments_reset_result
+local reset
+local reset_2 = 0
+for k = 0, segments do
+local count = (unpackBytes(counter, counts, k * width + 1))
+if count > 0 then
+local window_offsetFor_result
+if edge == 1 or count <= 0 then
+window_offsetFor_result = 0
+else
+if edge == 0 then
+window_offsetFor_result = segmentMs
+else
+if edge == 2 then
+window_offsetFor_result = floor(segmentMs * (count - 1) / count) + 1
+else
+window_offsetFor_result = ceil(segmentMs * (count - 0) / count)
+end
+end
+end
+reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+break
+end
+end
+reset = reset_2
+if reset > 0 then
+segments_reset_result = reset + instant - now
+else
+segments_reset_result = 0
+end
+if segments_reset_result == 0 then
+if newest then
+call('DEL', key)
+end
+else
+local life = windowMs + segmentMs - offset + instant - now
+call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
+end
+end
+end
+report[3] = function(key, cost, outcome)
+local window_edgeUnits_result
+local count = (unpackBytes(counter, counts, segments * width + 1))
+if edge == 0 then
+window_edgeUnits_result = count
+else
+if edge == 1 then
+window_edgeUnits_result = 0
+else
+local share = count * (segmentMs - offset) / segmentMs
+if edge == 2 then
+window_edgeUnits_result = floor(share)
+else
+window_edgeUnits_result = ceil(share)
+end
+end
+end
+local room_2 = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
+local segments_reset_result
+local reset
+local reset_2 = 0
+for k = 0, segments do
+local count_2 = (unpackBytes(counter, counts, k * width + 1))
+if count_2 > 0 then
+local window_offsetFor_result
+if edge == 1 or count_2 <= 0 then
+window_offsetFor_result = 0
+else
+if edge == 0 then
+window_offsetFor_result = segmentMs
+else
+if edge == 2 then
+window_offsetFor_result = floor(segmentMs * (count_2 - 1) / count_2) + 1
+else
+window_offsetFor_result = ceil(segmentMs * (count_2 - 0) / count_2)
+end
+end
+end
+reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+break
+end
+end
+reset = reset_2
+if reset > 0 then
+segments_reset_result = reset + instant - now
+else
+segments_reset_result = 0
+end
+local piece = packBytes('>BI7I7I6', outcome, room_2, segments_reset_result, segment)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+if outcome == 0 then
+local segments_wait_result
+local wait
+if cost > limit then
+wait = -1
+else
+local inside, wait_2 = total, (segments + 1) * segmentMs - offset
+for by = 0, segments do
+if by > 0 then
+inside = inside - (unpackBytes(counter, counts, (segments - by) * width + 1))
+end
+if inside + cost <= limit then
+local count_2 = (unpackBytes(counter, counts, (segments - by) * width + 1))
+local from
+local room_3 = limit - cost - inside
+if edge == 1 or count_2 <= room_3 then
+from = 0
+else
+if edge == 0 then
+from = segmentMs
+else
+if edge == 2 then
+from = floor(segmentMs * (count_2 - room_3 - 1) / count_2) + 1
+else
+from = ceil(segmentMs * (count_2 - room_3) / count_2)
+end
+end
+end
+if from < segmentMs then
+wait_2 = 0 > by * segmentMs + from - offset and 0 or by * segmentMs + from - offset
+break
+end
+end
+end
+wait = wait_2
+end
+if wait > 0 then
+segments_wait_result = wait + instant - now
+else
+segments_wait_result = wait
+end
+local segments_wait_result_2
+local cost_2 = room_2 + 1
+local wait_2
+if cost_2 > limit then
+wait_2 = -1
+else
+local inside, wait_3 = total, (segments + 1) * segmentMs - offset
+for by = 0, segments do
+if by > 0 then
+inside = inside - (unpackBytes(counter, counts, (segments - by) * width + 1))
+end
+if inside + cost_2 <= limit then
+local count_2 = (unpackBytes(counter, counts, (segments - by) * width + 1))
+local from
+local room_3 = limit - cost_2 - inside
+if edge == 1 or count_2 <= room_3 then
+from = 0
+else
+if edge == 0 then
+from = segmentMs
+else
+if edge == 2 then
+from = floor(segmentMs * (count_2 - room_3 - 1) / count_2) + 1
+else
+from = ceil(segmentMs * (count_2 - room_3) / count_2)
+end
+end
+end
+if from < segmentMs then
+wait_3 = 0 > by * segmentMs + from - offset and 0 or by * segmentMs + from - offset
+break
+end
+end
+end
+wait_2 = wait_3
+end
+if wait_2 > 0 then
+segments_wait_result_2 = wait_2 + instant - now
+else
+segments_wait_result_2 = wait_2
+end
+local piece_2 = packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1)
+if pieces == 0 then
+reply = reply .. piece_2
+else
+more = more or {}
+more[pieces] = piece_2
+end
+pieces = pieces + 1
+end
+end
 end
 ` },
   { sections: ['counter'], source: `do
- local limit, windowMs, byClock
- local count, start, since
- open[4] = function(c)
-  local p = first[c]
-  limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
- end
+local own, limit, windowMs, byClock
+local N, F, X = {}, {}, {}
+local count, start, since
+prepare[4] = function(c)
+N[c] = nil
+end
+open[4] = function(c)
+local p = first[c]
+own = c
+limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
+end
 ` },
-  { sections: ['counter', 'several'], source: ` keep[4] = function(c)
-  A[c], B[c], C[c] = count, start, since
- end
- recall[4] = function(c)
-  count, start, since = A[c], B[c], C[c]
- end
+  { sections: ['counter', 'several'], source: `keep[4] = function(c)
+A[c], B[c], C[c] = count, start, since
+end
+recall[4] = function(c)
+count, start, since = A[c], B[c], C[c]
+end
 ` },
-  { sections: ['counter'], source: ` look[4] = function(key, cost)
-  local stored = tryCall('GET', key)
-  local instant, isOver = now, true
-  if stored and #stored == 13 then
-   count, since = unpackBytes('>I7I6', stored)
-   if since > now and since <= now + windowMs then
-    instant = since
-   else
-    instant = now
-   end
-   isOver = instant >= since + windowMs
-  else
-   if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-    if not string.match(stored.err, 'non local key') then
-     error(stored.err)
-    end
-    elsewhere = true
-   end
-   since = nil
-  end
-  if isOver then
-   count = 0
-  end
-  if not isOver and since <= instant then
-   start = since
-  else
-   if byClock then
-    start = floor(instant / windowMs) * windowMs
-   else
-    start = instant
-   end
-  end
-  local endsIn = start + windowMs - now
-  if cost > limit then
-   return -1
-  end
-  if count + cost <= limit then
-   return 0
-  end
-  return endsIn
- end
- room[4] = function()
-  return limit - count
- end
- take[4] = function(key, cost)
-  count = limit < count + cost and limit or count + cost
-  if count == 0 then
-   call('DEL', key)
-  elseif since == start then
-   call('SETRANGE', key, '0', packBytes('>I7', count))
-  else
-   call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
-  end
- end
- giveBack[4] = function(key, cost, receipt)
-  if not since or start ~= receipt then
-   return
-  end
-  count = 0 > count - cost and 0 or count - cost
-  if count == 0 then
-   call('DEL', key)
-  elseif since == start then
-   call('SETRANGE', key, '0', packBytes('>I7', count))
-  else
-   call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
-  end
- end
- heal[4] = function(key)
-  if since and since > now + windowMs then
-   if count == 0 then
-    call('DEL', key)
-   elseif since == start then
-    call('SETRANGE', key, '0', packBytes('>I7', count))
-   else
-    call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
-   end
-  end
- end
- report[4] = function(key, cost, outcome)
-  local piece = packBytes('>BI7I6', outcome, count, start)
-  if pieces == 0 then
-   reply = reply .. piece
-  else
-   more = more or {}
-   more[pieces] = piece
-  end
-  pieces = pieces + 1
- end
+  { sections: ['counter'], source: `look[4] = function(key, cost)
+local stored = tryCall('GET', key)
+local instant, isOver = now, true
+if stored and #stored == 13 then
+count, since = unpackBytes('>I7I6', stored)
+if since > now and since <= now + windowMs then
+instant = since
+else
+instant = now
+end
+isOver = instant >= since + windowMs
+else
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+since = nil
+end
+if isOver then
+count = 0
+end
+if not isOver and since <= instant then
+start = since
+else
+if byClock then
+start = floor(instant / windowMs) * windowMs
+else
+start = instant
+end
+end
+local endsIn = start + windowMs - now
+if cost > limit then
+return -1
+end
+if count + cost <= limit then
+return 0
+end
+return endsIn
+end
+room[4] = function()
+return limit - count
+end
+take[4] = function(key, cost)
+count = limit < count + cost and limit or count + cost
+if count == 0 then
+call('DEL', key)
+elseif since == start then
+call('SETRANGE', key, '0', packBytes('>I7', count))
+elseif not since then
+if N[own] ~= count then
+N[own], F[own] = count, packBytes('>I7I6', count, start)
+X[own] = format('%d', start + windowMs - now + slack)
+end
+call('SET', key, F[own], 'PX', X[own])
+else
+call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+end
+end
+giveBack[4] = function(key, cost, receipt)
+if not since or start ~= receipt then
+return
+end
+count = 0 > count - cost and 0 or count - cost
+if count == 0 then
+call('DEL', key)
+elseif since == start then
+call('SETRANGE', key, '0', packBytes('>I7', count))
+elseif not since then
+if N[own] ~= count then
+N[own], F[own] = count, packBytes('>I7I6', count, start)
+X[own] = format('%d', start + windowMs - now + slack)
+end
+call('SET', key, F[own], 'PX', X[own])
+else
+call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+end
+end
+heal[4] = function(key)
+if since and since > now + windowMs then
+if count == 0 then
+call('DEL', key)
+elseif since == start then
+call('SETRANGE', key, '0', packBytes('>I7', count))
+elseif not since then
+if N[own] ~= count then
+N[own], F[own] = count, packBytes('>I7I6', count, start)
+X[own] = format('%d', start + windowMs - now + slack)
+end
+call('SET', key, F[own], 'PX', X[own])
+else
+call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+end
+end
+end
+report[4] = function(key, cost, outcome)
+local piece = packBytes('>BI7I6', outcome, count, start)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
 end
 ` },
   { sections: ['concurrency'], source: `do
- local limit, ttlMs
- local held, isForeign
- local nowText = format('%.0f', now)
- open[5] = function(c)
-  local p = first[c]
-  limit, ttlMs = ARGV[p], ARGV[p + 1]
- end
-` },
-  { sections: ['concurrency', 'several'], source: ` keep[5] = function(c)
-  A[c], B[c] = held, isForeign
- end
- recall[5] = function(c)
-  held, isForeign = A[c], B[c]
- end
-` },
-  { sections: ['concurrency'], source: ` look[5] = function(key, cost)
-  local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
-  if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
-   if not string.match(count.err, 'non local key') then
-    error(count.err)
-   end
-   elsewhere = true
-  end
-  isForeign = type(count) == 'table'
-  held = isForeign and 0 or count
-  if cost > limit then
-   return -1
-  end
-  local missing = held + cost - limit
-  if cost == 0 or missing <= 0 then
-   return 0
-  end
-  local concurrency_endAt_result
-  local rank = missing - 1 - held
-  local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-  concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
-  return concurrency_endAt_result - now
- end
- take[5] = function(key, cost, lease)
-  if isForeign then
-   call('DEL', key)
-  end
-  for place = 0, cost - 1 do
-   call('ZADD', key, now + ttlMs, lease .. '.' .. place)
-  end
-  local expiry = tryCall('PEXPIRE', key, ttlMs + slack)
-  if type(expiry) == 'table' then
-   for place = 0, cost - 1 do
-    call('ZREM', key, lease .. '.' .. place)
-   end
-   error(expiry.err)
-  end
-  held = held + cost
-  if call('ZCARD', key) > held then
-   call('ZREMRANGEBYSCORE', key, '-inf', nowText)
-  end
- end
- giveBack[5] = function(key, cost, receipt, chargedAt, lease)
-  if isForeign then
-   return
-  end
-  for place = 0, cost - 1 do
-   call('ZREM', key, lease .. '.' .. place)
-  end
-  local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
-  if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
-   if not string.match(count.err, 'non local key') then
-    error(count.err)
-   end
-   elsewhere = true
-  end
-  isForeign = type(count) == 'table'
-  held = isForeign and 0 or count
- end
- renew[5] = function(key, cost, lease)
-  if isForeign then
-   return
-  end
-  local latest = now + ttlMs
-  for place = 0, cost - 1 do
-   local name = lease .. '.' .. place
-   local ends = call('ZSCORE', key, name)
-   if ends and tonumber(ends) > now then
-    call('ZADD', key, latest, name)
-    call('PEXPIRE', key, latest - now + slack)
-   end
-  end
- end
- heal[5] = function(key)
-  if isForeign then
-   return
-  end
-  local latest = now + ttlMs
-  for _, lease in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
-   call('ZADD', key, latest, lease)
-  end
- end
- report[5] = function(key, cost, outcome)
-  local ends = now
-  if held > 0 then
-   local rank = -1
-   local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-   ends = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
-  end
-  local piece = packBytes('>BI7I7', outcome, limit - held, ends - now)
-  if pieces == 0 then
-   reply = reply .. piece
-  else
-   more = more or {}
-   more[pieces] = piece
-  end
-  pieces = pieces + 1
-  if outcome == 0 then
-   local wait
-   if cost > limit then
-    wait = -1
-   else
-    local missing = held + cost - limit
-    if cost == 0 or missing <= 0 then
-     wait = 0
-    else
-     local concurrency_endAt_result
-     local rank = missing - 1 - held
-     local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-     concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
-     wait = concurrency_endAt_result - now
-    end
-   end
-   local room_2 = -1
-   if wait == 0 then
-    local cost_2 = limit - held + 1
-    if cost_2 > limit then
-     room_2 = -1
-    else
-     local missing = held + cost_2 - limit
-     if cost_2 == 0 or missing <= 0 then
-      room_2 = 0
-     else
-      local concurrency_endAt_result
-      local rank = missing - 1 - held
-      local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-      concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
-      room_2 = concurrency_endAt_result - now
-     end
-    end
-   end
-   local piece_2 = packBytes('>I7I7', wait + 1, room_2 + 1)
-   if pieces == 0 then
-    reply = reply .. piece_2
-   else
-    more = more or {}
-    more[pieces] = piece_2
-   end
-   pieces = pieces + 1
-  end
- end
+local limit, ttlMs
+local held, isForeign
+local nowText = format('%.0f', now)
+open[5] = function(c)
+local p = first[c]
+limit, ttlMs = ARGV[p], ARGV[p + 1]
 end
+` },
+  { sections: ['concurrency', 'several'], source: `keep[5] = function(c)
+A[c], B[c] = held, isForeign
+end
+recall[5] = function(c)
+held, isForeign = A[c], B[c]
+end
+` },
+  { sections: ['concurrency'], source: `look[5] = function(key, cost)
+local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
+if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
+if not string.match(count.err, 'non local key') then
+error(count.err)
+end
+elsewhere = true
+end
+isForeign = type(count) == 'table'
+held = isForeign and 0 or count
+if cost > limit then
+return -1
+end
+local missing = held + cost - limit
+if cost == 0 or missing <= 0 then
+return 0
+end
+local concurrency_endAt_result
+local rank = missing - 1 - held
+local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+return concurrency_endAt_result - now
+end
+take[5] = function(key, cost, lease)
+if isForeign then
+call('DEL', key)
+end
+for place = 0, cost - 1 do
+call('ZADD', key, now + ttlMs, lease .. '.' .. place)
+end
+local expiry = tryCall('PEXPIRE', key, ttlMs + slack)
+if type(expiry) == 'table' then
+for place = 0, cost - 1 do
+call('ZREM', key, lease .. '.' .. place)
+end
+error(expiry.err)
+end
+held = held + cost
+if call('ZCARD', key) > held then
+call('ZREMRANGEBYSCORE', key, '-inf', nowText)
+end
+end
+giveBack[5] = function(key, cost, receipt, chargedAt, lease)
+if isForeign then
+return
+end
+for place = 0, cost - 1 do
+call('ZREM', key, lease .. '.' .. place)
+end
+local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
+if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
+if not string.match(count.err, 'non local key') then
+error(count.err)
+end
+elsewhere = true
+end
+isForeign = type(count) == 'table'
+held = isForeign and 0 or count
+end
+renew[5] = function(key, cost, lease)
+if isForeign then
+return
+end
+local latest = now + ttlMs
+for place = 0, cost - 1 do
+local name = lease .. '.' .. place
+local ends = call('ZSCORE', key, name)
+if ends and tonumber(ends) > now then
+call('ZADD', key, latest, name)
+call('PEXPIRE', key, latest - now + slack)
+end
+end
+end
+heal[5] = function(key)
+if isForeign then
+return
+end
+local latest = now + ttlMs
+for _, lease in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
+call('ZADD', key, latest, lease)
+end
+end
+report[5] = function(key, cost, outcome)
+local ends = now
+if held > 0 then
+local rank = -1
+local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+ends = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+end
+local piece = packBytes('>BI7I7', outcome, limit - held, ends - now)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+if outcome == 0 then
+local wait
+if cost > limit then
+wait = -1
+else
+local missing = held + cost - limit
+if cost == 0 or missing <= 0 then
+wait = 0
+else
+local concurrency_endAt_result
+local rank = missing - 1 - held
+local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+wait = concurrency_endAt_result - now
+end
+end
+local room_2 = -1
+if wait == 0 then
+local cost_2 = limit - held + 1
+if cost_2 > limit then
+room_2 = -1
+else
+local missing = held + cost_2 - limit
+if cost_2 == 0 or missing <= 0 then
+room_2 = 0
+else
+local concurrency_endAt_result
+local rank = missing - 1 - held
+local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+room_2 = concurrency_endAt_result - now
+end
+end
+end
+local piece_2 = packBytes('>I7I7', wait + 1, room_2 + 1)
+if pieces == 0 then
+reply = reply .. piece_2
+else
+more = more or {}
+more[pieces] = piece_2
+end
+pieces = pieces + 1
+end
+end
+end
+` },
+  { sections: ['bans'], source: `local begun
 ` },
   { sections: [], source: `local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
- if tryCall('GET', KEYS[1]) then
-  return ''
- end
+if tryCall('GET', KEYS[1]) then
+return ''
+end
 end
 local anyBlocked = blockKeys > 0
 if #KEYS == 0 then
- KEYS, block = ARGV, ARGV[#ARGV] + 0
- cell = block - 1 + blockKeys
+KEYS, block = ARGV, ARGV[#ARGV] + 0
+cell = block - 1 + blockKeys
 elseif anyBlocked then
- anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
 end
 for _ = 1, ARGV[3] + 0 do
- local identities, cells = ARGV[a] + 0, ARGV[a + 1] + 0
- a = a + 2
- local takesPlaces = false
- for c = 1, cells do
-  local kind, params = ARGV[a] + 0, ARGV[a + 1] + 0
-  kernel[c], first[c], last[c] = kind, a + 2, a + 1 + params
-  a = a + 2 + params
-  for p = first[c], last[c] do
-   ARGV[p] = ARGV[p] + 0
-  end
-  if prepare[kind] then
-   prepare[kind](c)
-  end
-  if cells == 1 then
-   open[kind](c)
-  end
-  if kind == 5 then
-   takesPlaces = true
-  end
- end
+local identities, cells = ARGV[a] + 0, ARGV[a + 1] + 0
+a = a + 2
+local takesPlaces = false
+for c = 1, cells do
+local kind, params = ARGV[a] + 0, ARGV[a + 1] + 0
+kernel[c], first[c], last[c] = kind, a + 2, a + 1 + params
+a = a + 2 + params
+for p = first[c], last[c] do
+ARGV[p] = ARGV[p] + 0
+end
+if prepare[kind] then
+prepare[kind](c)
+end
+if cells == 1 then
+open[kind](c)
+end
+if kind == 5 then
+takesPlaces = true
+end
+end
 ` },
-  { sections: ['bans'], source: ` local terms = ARGV[a] + 0
- local ban = a + 1
- a = ban + terms
+  { sections: ['bans'], source: `local terms = ARGV[a] + 0
+local ban = a + 1
+a = ban + terms
 ` },
-  { sections: [], source: ` local runs = ARGV[a] + 0
- a = a + 1
- for __2 = 1, runs do
-  local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+  { sections: [], source: `local runs = ARGV[a] + 0
+a = a + 1
+for __2 = 1, runs do
+local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
 ` },
-  { sections: ['bans'], source: `  local isStriking = op >= 32
-  if isStriking then
-   op = op - 32
-  end
+  { sections: ['bans'], source: `local isStriking = op >= 32
+if isStriking then
+op = op - 32
+end
 ` },
-  { sections: [], source: `  local equals = 1
-  if op >= 16 then
-   op, equals, decisions = op - 16, decisions, 1
-  end
-  for c = 1, cells do
-   costs[c] = ARGV[a + 1 + c] + 0
-   needs[c] = costs[c]
-  end
-  a = a + 2 + cells
-  if op >= 8 then
-   op = op - 8
-   for c = 1, cells do
-    needs[c] = ARGV[a - 1 + c] + 0
-   end
-   a = a + cells
-  end
-  for __3 = 1, decisions do
-   local lease
-   if takesPlaces then
-    lease = ARGV[a]
-    a = a + 1
-   end
+  { sections: [], source: `local equals = 1
+if op >= 16 then
+op, equals, decisions = op - 16, decisions, 1
+end
+for c = 1, cells do
+costs[c] = ARGV[a + 1 + c] + 0
+needs[c] = costs[c]
+end
+a = a + 2 + cells
+if op >= 8 then
+op = op - 8
+for c = 1, cells do
+needs[c] = ARGV[a - 1 + c] + 0
+end
+a = a + cells
+end
+for __3 = 1, decisions do
+local lease
+if takesPlaces then
+lease = ARGV[a]
+a = a + 1
+end
 ` },
-  { sections: ['bans'], source: `   local jitter = a
-   if isStriking then
-    a = a + 1
-   end
+  { sections: ['bans'], source: `local jitter = a
+if isStriking then
+a = a + 1
+end
 ` },
-  { sections: [], source: `   local ends, reason
-   elsewhere = false
-   if anyBlocked and op <= 2 then
-    for b = block, block + identities - 1 do
-     local value = tryCall('GET', KEYS[b])
-     if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-      if not string.match(value.err, 'non local key') then
-       error(value.err)
-      end
-      elsewhere = true
-     end
-     if type(value) == 'string' and not ends then
-      ends, reason = string.match(value, '^(%d+) (.*)$')
-     end
-     ends = ends and tonumber(ends) > now and ends
-    end
-   end
+  { sections: [], source: `local ends, reason
+elsewhere = false
+if anyBlocked and op <= 2 then
+for b = block, block + identities - 1 do
+local value = tryCall('GET', KEYS[b])
+if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+if not string.match(value.err, 'non local key') then
+error(value.err)
+end
+elsewhere = true
+end
+if type(value) == 'string' and not ends then
+ends, reason = string.match(value, '^(%d+) (.*)$')
+end
+ends = ends and tonumber(ends) > now and ends
+end
+end
 ` },
-  { sections: ['bans'], source: `   if begun and terms > 0 and op <= 2 and not ends then
-    local base
-    local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-    base = sub(key, 1, #key - cut) .. names
-    if begun[base] then
-     ends, reason = string.match(begun[base], '^(%d+) (.*)$')
-    end
-   end
+  { sections: ['bans'], source: `if begun and terms > 0 and op <= 2 and not ends then
+local base
+local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key, 1, #key - cut) .. names
+if begun[base] then
+ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+end
+end
 ` },
-  { sections: [], source: `   if op >= 3 then
-    local chargedAt = 0
-    if op == 3 then
-     chargedAt = ARGV[a] + 0
-     a = a + 1
-    end
-    for c = 1, cells do
-     local key, kind = KEYS[cell + c], kernel[c]
-     open[kind](c)
-     look[kind](key, 0)
-     if op == 3 then
-      giveBack[kind](key, costs[c], ARGV[a] + 0, chargedAt, lease, ARGV[a + 1] + 0)
-      a = a + 2
-     elseif kind == 5 then
-      if op == 4 then
-       giveBack[kind](key, costs[c], 0, 0, lease)
-      else
-       renew[kind](key, costs[c], lease)
-      end
-     end
-     report[kind](key, 0, 1)
-    end
-   end
-   if ends then
-    if equals > 1 then
-     local piece = packBytes('>BI2I2', 8, equals, 0)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-    end
-    local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
-    if pieces == 0 then
-     reply = reply .. piece
-    else
-     more = more or {}
-     more[pieces] = piece
-    end
-    pieces = pieces + 1
-   elseif op < 3 then
-    local allowed, possible = true, true
-    local admitted = 1
-    for c = 1, cells do
-     local kind = kernel[c]
+  { sections: [], source: `if op >= 3 then
+local chargedAt = 0
+if op == 3 then
+chargedAt = ARGV[a] + 0
+a = a + 1
+end
+for c = 1, cells do
+local key, kind = KEYS[cell + c], kernel[c]
+open[kind](c)
+look[kind](key, 0)
+if op == 3 then
+giveBack[kind](key, costs[c], ARGV[a] + 0, chargedAt, lease, ARGV[a + 1] + 0)
+a = a + 2
+elseif kind == 5 then
+if op == 4 then
+giveBack[kind](key, costs[c], 0, 0, lease)
+else
+renew[kind](key, costs[c], lease)
+end
+end
+report[kind](key, 0, 1)
+end
+end
+if ends then
+if equals > 1 then
+local piece = packBytes('>BI2I2', 8, equals, 0)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+elseif op < 3 then
+local allowed, possible = true, true
+local admitted = 1
+for c = 1, cells do
+local kind = kernel[c]
 ` },
-  { sections: ['several'], source: `     if cells > 1 then
-      open[kind](c)
-     end
+  { sections: ['several'], source: `if cells > 1 then
+open[kind](c)
+end
 ` },
-  { sections: [], source: `     local wait = look[kind](KEYS[cell + c], needs[c])
-     if wait ~= 0 or elsewhere then
-      allowed = false
-     end
-     if wait < 0 then
-      possible = false
-     end
-     if equals > 1 then
-      admitted = allowed and equals or 0
-      if allowed and costs[c] > 0 then
-       local units = room[kind]()
-       admitted = min(equals, floor((units - needs[c]) / costs[c]) + 1)
-      end
-      local piece = packBytes('>BI2I2', 8, equals, admitted)
-      if pieces == 0 then
-       reply = reply .. piece
-      else
-       more = more or {}
-       more[pieces] = piece
-      end
-      pieces = pieces + 1
-     end
+  { sections: [], source: `local wait = look[kind](KEYS[cell + c], needs[c])
+if wait ~= 0 or elsewhere then
+allowed = false
+end
+if wait < 0 then
+possible = false
+end
+if equals > 1 then
+admitted = allowed and equals or 0
+if allowed and costs[c] > 0 then
+local units = room[kind]()
+admitted = min(equals, floor((units - needs[c]) / costs[c]) + 1)
+end
+local piece = packBytes('>BI2I2', 8, equals, admitted)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
 ` },
-  { sections: ['several'], source: `     if cells > 1 then
-      keep[kind](c)
-     end
+  { sections: ['several'], source: `if cells > 1 then
+keep[kind](c)
+end
 ` },
-  { sections: [], source: `    end
-    if elsewhere then
-     local piece = packBytes('B', 3)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-    else
+  { sections: [], source: `end
+if elsewhere then
+local piece = packBytes('B', 3)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+else
 ` },
-  { sections: ['bans'], source: `     local banEnds, banReason = 0, ''
-     if isStriking and not allowed and possible then
-      local base
-      local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-      base = sub(key, 1, #key - cut) .. names
-      local marker, jitter_2, p, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
-      local after, withinMs, forgetAfterMs = ARGV[p] + 0, ARGV[p + 1] + 0, ARGV[p + 2] + 0
-      local key_2 = base .. 'strikes'
-      local stored = tryCall('GET', key_2)
-      local rung, since, strikes = 0, now, ''
-      if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
-       rung, since = unpackBytes('>BI6', stored)
-       strikes = sub(stored, 8)
-      else
-       if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-        if not string.match(stored.err, 'non local key') then
-         error(stored.err)
-        end
-        elsewhere = true
-       end
-      end
-      local last_2
-      if strikes == '' then
-       last_2 = now
-      else
-       last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
-      end
-      local at
-      if last_2 > now and last_2 <= now + withinMs then
-       at = last_2
-      else
-       at = now
-      end
-      if last_2 > at then
-       local kept = ''
-       for i = 1, #strikes, 8 do
-        local since_2, weight = unpackBytes('>I6I2', strikes, i)
-        kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
-       end
-       strikes = kept
-      end
-      if at - since >= forgetAfterMs then
-       rung = 0
-      else
-       rung = rung
-      end
-      local live, count
-      local from, units = 1, 0
-      for i = 1, #strikes, 8 do
-       local since_2, weight = unpackBytes('>I6I2', strikes, i)
-       if at - since_2 >= withinMs then
-        from = i + 8
-       else
-        units = units + weight
-       end
-      end
-      live, count = sub(strikes, from), units
-      count = count + 1
-      local ends_2, reason_2 = 0, ''
-      if count < after then
-       if rung > 0 then
-        since = at > since and at or since
-       else
-        since = at
-       end
-       local strikes_2 = live .. packBytes('>I6I2', at, 1)
-       local strikes_end_result
-       local ends_3 = 0
-       if strikes_2 ~= '' then
-        local strikes_last_result
-        if strikes_2 == '' then
-         strikes_last_result = 0
-        else
-         strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
-        end
-        ends_3 = strikes_last_result + withinMs
-       end
-       if rung > 0 then
-        ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
-       end
-       strikes_end_result = ends_3
-       local life = strikes_end_result - now
-       if life > 0 then
-        call('SET', key_2, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
-       else
-        call('DEL', key_2)
-       end
-      else
-       rung = rung + 1 < to - p - 2 and rung + 1 or to - p - 2
-       local life = ARGV[p + 2 + rung] + 0 + jitter_2
-       ends_2 = now + life
-       reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
-       local strikes_end_result
-       local ends_3 = 0
-       if '' ~= '' then
-        local strikes_last_result
-        if '' == '' then
-         strikes_last_result = 0
-        else
-         strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
-        end
-        ends_3 = strikes_last_result + withinMs
-       end
-       if rung > 0 then
-        ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
-       end
-       strikes_end_result = ends_3
-       local life_2 = strikes_end_result - now
-       if life_2 > 0 then
-        call('SET', key_2, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
-       else
-        call('DEL', key_2)
-       end
-       call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
-       if marker ~= '' and call('PTTL', marker) <= life + slack then
-        call('SET', marker, '1', 'PX', life + slack)
-       end
-      end
-      banEnds, banReason = ends_2, reason_2
-      if banEnds > 0 then
-       begun = begun or {}
-       begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
-      end
-     end
+  { sections: ['bans'], source: `local banEnds, banReason = 0, ''
+if isStriking and not allowed and possible then
+local base
+local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key, 1, #key - cut) .. names
+local marker, jitter_2, p, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+local after, withinMs, forgetAfterMs = ARGV[p] + 0, ARGV[p + 1] + 0, ARGV[p + 2] + 0
+local key_2 = base .. 'strikes'
+local stored = tryCall('GET', key_2)
+local rung, since, strikes = 0, now, ''
+if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
+rung, since = unpackBytes('>BI6', stored)
+strikes = sub(stored, 8)
+else
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+end
+local last_2
+if strikes == '' then
+last_2 = now
+else
+last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+end
+local at
+if last_2 > now and last_2 <= now + withinMs then
+at = last_2
+else
+at = now
+end
+if last_2 > at then
+local kept = ''
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
+end
+strikes = kept
+end
+if at - since >= forgetAfterMs then
+rung = 0
+else
+rung = rung
+end
+local live, count
+local from, units = 1, 0
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+if at - since_2 >= withinMs then
+from = i + 8
+else
+units = units + weight
+end
+end
+live, count = sub(strikes, from), units
+count = count + 1
+local ends_2, reason_2 = 0, ''
+if count < after then
+if rung > 0 then
+since = at > since and at or since
+else
+since = at
+end
+local strikes_2 = live .. packBytes('>I6I2', at, 1)
+local strikes_end_result
+local ends_3 = 0
+if strikes_2 ~= '' then
+local strikes_last_result
+if strikes_2 == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life = strikes_end_result - now
+if life > 0 then
+call('SET', key_2, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
+else
+call('DEL', key_2)
+end
+else
+rung = rung + 1 < to - p - 2 and rung + 1 or to - p - 2
+local life = ARGV[p + 2 + rung] + 0 + jitter_2
+ends_2 = now + life
+reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
+local strikes_end_result
+local ends_3 = 0
+if '' ~= '' then
+local strikes_last_result
+if '' == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life_2 = strikes_end_result - now
+if life_2 > 0 then
+call('SET', key_2, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+else
+call('DEL', key_2)
+end
+call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+if marker ~= '' and call('PTTL', marker) <= life + slack then
+call('SET', marker, '1', 'PX', life + slack)
+end
+end
+banEnds, banReason = ends_2, reason_2
+if banEnds > 0 then
+begun = begun or {}
+begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+end
+end
 ` },
-  { sections: [], source: `     local charged = op ~= 1 and (allowed or op == 2 and possible)
-     for c = 1, cells do
-      local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
-      cost = cost * admitted
+  { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
+for c = 1, cells do
+local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
+cost = cost * admitted
 ` },
-  { sections: ['several'], source: `      if cells > 1 then
-       open[kind](c)
-       recall[kind](c)
-      end
+  { sections: ['several'], source: `if cells > 1 then
+open[kind](c)
+recall[kind](c)
+end
 ` },
-  { sections: [], source: `      if charged then
-       if cost > 0 and (allowed or kind ~= 5) then
-        take[kind](key, cost, lease)
-       end
-      elseif op == 0 then
-       heal[kind](key)
-      end
-      local outcome = allowed and 1 or 0
+  { sections: [], source: `if charged then
+if cost > 0 and (allowed or kind ~= 5) then
+take[kind](key, cost, lease)
+end
+elseif op == 0 then
+heal[kind](key)
+end
+local outcome = allowed and 1 or 0
 ` },
-  { sections: ['bans'], source: `      if banEnds == 0 then
+  { sections: ['bans'], source: `if banEnds == 0 then
 ` },
-  { sections: [], source: `       for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-        report[kind](key, needs[c], outcome_2)
-       end
+  { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+report[kind](key, needs[c], outcome_2)
+end
 ` },
-  { sections: ['bans'], source: `      end
+  { sections: ['bans'], source: `end
 ` },
-  { sections: [], source: `     end
+  { sections: [], source: `end
 ` },
-  { sections: ['bans'], source: `     if banEnds > 0 then
-      local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
-      if pieces == 0 then
-       reply = reply .. piece
-      else
-       more = more or {}
-       more[pieces] = piece
-      end
-      pieces = pieces + 1
-     end
+  { sections: ['bans'], source: `if banEnds > 0 then
+local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
 ` },
-  { sections: [], source: `    end
-   end
-   block = block + identities
-   cell = cell + cells
-  end
- end
+  { sections: [], source: `end
+end
+block = block + identities
+cell = cell + cells
+end
+end
 end
 if more then
- return reply .. concat(more)
+return reply .. concat(more)
 end
 return reply
 ` },
@@ -1973,20 +2039,21 @@ return 1
 
 const decideBucketScript: LuaScript = {
   name: 'decide-bucket',
-  sha1: '3e5d7654e5506e1f9a16d38aa7029f07f71b8d73',
+  sha1: '0752fb528469ab4732ee0506f29e6be33c89606f',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
-local concat = table.concat
+local format, concat = string.format, table.concat
 local elsewhere
+local clock = ARGV[1]
 local now
 local slack = 0
-if ARGV[1] ~= '' then
- now, slack = ARGV[1] + 0, 3600000
+if clock ~= '' then
+now, slack = clock + 0, 3600000
 else
- local time = call('TIME')
- now = time[1] * 1000 + floor(time[2] / 1000)
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
 end
 local reply, more, pieces = packBytes('>I6', now), nil, 0
 local first
@@ -1994,264 +2061,281 @@ local last
 local costs
 local needs
 local limit, windowMs, capacity, stepMs
+local N
+local F
+local X
 local debt, instant, since, expires, refunds
 local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
- if tryCall('GET', KEYS[1]) then
-  return ''
- end
+if tryCall('GET', KEYS[1]) then
+return ''
+end
 end
 local anyBlocked = blockKeys > 0
 if #KEYS == 0 then
- KEYS, block = ARGV, ARGV[#ARGV] + 0
- cell = block - 1 + blockKeys
+KEYS, block = ARGV, ARGV[#ARGV] + 0
+cell = block - 1 + blockKeys
 elseif anyBlocked then
- anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
 end
 for _ = 1, ARGV[3] + 0 do
- local identities = ARGV[a] + 0
- a = a + 2
- local params = ARGV[a + 1] + 0
- first, last = a + 2, a + 1 + params
- a = a + 2 + params
- for p = first, last do
-  ARGV[p] = ARGV[p] + 0
- end
- local p = first
- limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
- local runs = ARGV[a] + 0
- a = a + 1
- for __2 = 1, runs do
-  local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
-  local equals = 1
-  if op >= 16 then
-   op, equals, decisions = op - 16, decisions, 1
-  end
-  costs = ARGV[a + 2] + 0
-  needs = costs
-  a = a + 3
-  if op >= 8 then
-   op = op - 8
-   needs = ARGV[a + 0] + 0
-   a = a + 1
-  end
-  for __3 = 1, decisions do
-   local ends, reason
-   elsewhere = false
-   if anyBlocked and op <= 2 then
-    for b = block, block + identities - 1 do
-     local value = tryCall('GET', KEYS[b])
-     if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-      if not string.match(value.err, 'non local key') then
-       error(value.err)
-      end
-      elsewhere = true
-     end
-     if type(value) == 'string' and not ends then
-      ends, reason = string.match(value, '^(%d+) (.*)$')
-     end
-     ends = ends and tonumber(ends) > now and ends
-    end
-   end
-   if ends then
-    if equals > 1 then
-     local piece = packBytes('>BI2I2', 8, equals, 0)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-    end
-    local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
-    if pieces == 0 then
-     reply = reply .. piece
-    else
-     more = more or {}
-     more[pieces] = piece
-    end
-    pieces = pieces + 1
-   elseif op < 3 then
-    local allowed, possible = true, true
-    local admitted = 1
-    local wait
-    local key, cost = KEYS[cell + 1], needs
-    local stored = tryCall('GET', key)
-    local bytes = stored and #stored
-    if bytes == 19 or bytes == 32 then
-     if bytes == 19 then
-      debt, since, expires = unpackBytes('>I7I6I6', stored)
-      refunds = ''
-     else
-      debt, since, expires, refunds = unpackBytes('>I7I6I6c13', stored)
-     end
-     if since > now and since <= now + windowMs then
-      instant = since
-     else
-      instant = now
-     end
-     local since_2 = since < instant and since or instant
-     local elapsed
-     if stepMs == 1 then
-      elapsed = instant - since_2
-     else
-      elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
-     end
-     debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
-    else
-     if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-      if not string.match(stored.err, 'non local key') then
-       error(stored.err)
-      end
-      elsewhere = true
-     end
-     debt, instant, since, expires, refunds = 0, now, nil, nil, ''
-    end
-    if cost > capacity then
-     wait = -1
-    else
-     local excess = debt + cost * windowMs - capacity * windowMs
-     if excess <= 0 then
-      wait = 0
-     else
-      local steps = ceil(excess / (limit * stepMs))
-      wait = (floor(instant / stepMs) + steps) * stepMs - instant
-     end
-    end
-    if wait ~= 0 or elsewhere then
-     allowed = false
-    end
-    if wait < 0 then
-     possible = false
-    end
-    if equals > 1 then
-     admitted = allowed and equals or 0
-     if allowed and costs > 0 then
-      local units = floor((capacity * windowMs - debt) / windowMs)
-      admitted = min(equals, floor((units - needs) / costs) + 1)
-     end
-     local piece = packBytes('>BI2I2', 8, equals, admitted)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-    end
-    if elsewhere then
-     local piece = packBytes('B', 3)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-    else
-     local charged = op ~= 1 and (allowed or op == 2 and possible)
-     local key_2, cost_2 = KEYS[cell + 1], costs
-     cost_2 = cost_2 * admitted
-     if charged then
-      if cost_2 > 0 then
-       debt = capacity * windowMs < debt + cost_2 * windowMs and capacity * windowMs or debt + cost_2 * windowMs
-       local life
-       local wait_2
-       local excess = debt + capacity * windowMs - capacity * windowMs
-       if excess <= 0 then
-        wait_2 = 0
-       else
-        local steps = ceil(excess / (limit * stepMs))
-        wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
-       end
-       if wait_2 > 0 then
-        life = wait_2 + instant - now
-       else
-        life = wait_2
-       end
-       if life <= 0 and refunds == '' then
-        if since then
-         call('DEL', key_2)
-        end
-       else
-        local ends_2 = now + life
-        if since and ends_2 <= expires then
-         local state = packBytes('>I7I6', debt, instant)
-         if refunds ~= '' then
-          state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
-         end
-         call('SETRANGE', key_2, '0', state)
-        else
-         if since then
-          ends_2 = ends_2 + min(10000, ceil(capacity * windowMs / limit))
-         end
-         call('SET', key_2, packBytes('>I7I6I6', debt, instant, ends_2) .. refunds, 'PX', ends_2 - now + slack)
-        end
-       end
-      end
-     elseif op == 0 then
-      if since and since > now + windowMs then
-       local life
-       local wait_2
-       local excess = debt + capacity * windowMs - capacity * windowMs
-       if excess <= 0 then
-        wait_2 = 0
-       else
-        local steps = ceil(excess / (limit * stepMs))
-        wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
-       end
-       if wait_2 > 0 then
-        life = wait_2 + instant - now
-       else
-        life = wait_2
-       end
-       if life <= 0 and refunds == '' then
-        if since then
-         call('DEL', key_2)
-        end
-       else
-        local ends_2 = now + life
-        if since and ends_2 <= expires then
-         local state = packBytes('>I7I6', debt, instant)
-         if refunds ~= '' then
-          state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
-         end
-         call('SETRANGE', key_2, '0', state)
-        else
-         if since then
-          ends_2 = ends_2 + min(10000, ceil(capacity * windowMs / limit))
-         end
-         call('SET', key_2, packBytes('>I7I6I6', debt, instant, ends_2) .. refunds, 'PX', ends_2 - now + slack)
-        end
-       end
-      end
-     end
-     local outcome = allowed and 1 or 0
-     for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-      local said = outcome_2
-      if refunds ~= '' then
-       said = outcome_2 + 4
-      end
-      local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
-      if pieces == 0 then
-       reply = reply .. piece
-      else
-       more = more or {}
-       more[pieces] = piece
-      end
-      pieces = pieces + 1
-     end
-    end
-   end
-   block = block + identities
-   cell = cell + 1
-  end
- end
+local identities = ARGV[a] + 0
+a = a + 2
+local params = ARGV[a + 1] + 0
+first, last = a + 2, a + 1 + params
+a = a + 2 + params
+for p = first, last do
+ARGV[p] = ARGV[p] + 0
+end
+N = nil
+local p = first
+limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
+local runs = ARGV[a] + 0
+a = a + 1
+for __2 = 1, runs do
+local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+local equals = 1
+if op >= 16 then
+op, equals, decisions = op - 16, decisions, 1
+end
+costs = ARGV[a + 2] + 0
+needs = costs
+a = a + 3
+if op >= 8 then
+op = op - 8
+needs = ARGV[a + 0] + 0
+a = a + 1
+end
+for __3 = 1, decisions do
+local ends, reason
+elsewhere = false
+if anyBlocked and op <= 2 then
+for b = block, block + identities - 1 do
+local value = tryCall('GET', KEYS[b])
+if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+if not string.match(value.err, 'non local key') then
+error(value.err)
+end
+elsewhere = true
+end
+if type(value) == 'string' and not ends then
+ends, reason = string.match(value, '^(%d+) (.*)$')
+end
+ends = ends and tonumber(ends) > now and ends
+end
+end
+if ends then
+if equals > 1 then
+local piece = packBytes('>BI2I2', 8, equals, 0)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+elseif op < 3 then
+local allowed, possible = true, true
+local admitted = 1
+local wait
+local key, cost = KEYS[cell + 1], needs
+local stored = tryCall('GET', key)
+local bytes = stored and #stored
+if bytes == 19 or bytes == 32 then
+if bytes == 19 then
+debt, since, expires = unpackBytes('>I7I6I6', stored)
+refunds = ''
+else
+debt, since, expires, refunds = unpackBytes('>I7I6I6c13', stored)
+end
+if since > now and since <= now + windowMs then
+instant = since
+else
+instant = now
+end
+local since_2 = since < instant and since or instant
+local elapsed
+if stepMs == 1 then
+elapsed = instant - since_2
+else
+elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
+end
+debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
+else
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+debt, instant, since, expires, refunds = 0, now, nil, nil, ''
+end
+if cost > capacity then
+wait = -1
+else
+local excess = debt + cost * windowMs - capacity * windowMs
+if excess <= 0 then
+wait = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+end
+if wait ~= 0 or elsewhere then
+allowed = false
+end
+if wait < 0 then
+possible = false
+end
+if equals > 1 then
+admitted = allowed and equals or 0
+if allowed and costs > 0 then
+local units = floor((capacity * windowMs - debt) / windowMs)
+admitted = min(equals, floor((units - needs) / costs) + 1)
+end
+local piece = packBytes('>BI2I2', 8, equals, admitted)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+if elsewhere then
+local piece = packBytes('B', 3)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+else
+local charged = op ~= 1 and (allowed or op == 2 and possible)
+local key_2, cost_2 = KEYS[cell + 1], costs
+cost_2 = cost_2 * admitted
+if charged then
+if cost_2 > 0 then
+debt = capacity * windowMs < debt + cost_2 * windowMs and capacity * windowMs or debt + cost_2 * windowMs
+if since then
+local life
+local wait_2
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait_2 = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait_2 > 0 then
+life = wait_2 + instant - now
+else
+life = wait_2
+end
+if life <= 0 and refunds == '' then
+call('DEL', key_2)
+else
+local ends_2 = now + life
+if ends_2 <= expires then
+local state = packBytes('>I7I6', debt, instant)
+if refunds ~= '' then
+state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+end
+call('SETRANGE', key_2, '0', state)
+else
+ends_2 = ends_2 + min(10000, ceil(capacity * windowMs / limit))
+call('SET', key_2, packBytes('>I7I6I6', debt, instant, ends_2) .. refunds, 'PX', ends_2 - now + slack)
+end
+end
+else
+if N ~= debt then
+local life
+local wait_2
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait_2 = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait_2 > 0 then
+life = wait_2 + instant - now
+else
+life = wait_2
+end
+N, F, X = debt, packBytes('>I7I6I6', debt, now, now + life), format('%d', life + slack)
+end
+call('SET', key_2, F, 'PX', X)
+end
+end
+elseif op == 0 then
+if since and since > now + windowMs then
+local life
+local wait_2
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait_2 = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait_2 > 0 then
+life = wait_2 + instant - now
+else
+life = wait_2
+end
+if life <= 0 and refunds == '' then
+call('DEL', key_2)
+else
+local ends_2 = now + life
+if ends_2 <= expires then
+local state = packBytes('>I7I6', debt, instant)
+if refunds ~= '' then
+state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+end
+call('SETRANGE', key_2, '0', state)
+else
+ends_2 = ends_2 + min(10000, ceil(capacity * windowMs / limit))
+call('SET', key_2, packBytes('>I7I6I6', debt, instant, ends_2) .. refunds, 'PX', ends_2 - now + slack)
+end
+end
+end
+end
+local outcome = allowed and 1 or 0
+for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+local said = outcome_2
+if refunds ~= '' then
+said = outcome_2 + 4
+end
+local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+end
+end
+block = block + identities
+cell = cell + 1
+end
+end
 end
 if more then
- return reply .. concat(more)
+return reply .. concat(more)
 end
 return reply
 `,
@@ -2259,20 +2343,21 @@ return reply
 
 const decideConcurrencyScript: LuaScript = {
   name: 'decide-concurrency',
-  sha1: 'f7af4aae990edbf942637a4bedd33d2c5b61030f',
+  sha1: '56e866f4c6b92bba43215b11c5eb4b705473d1cb',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
 local packBytes = struct.pack
 local format, concat = string.format, table.concat
 local elsewhere
+local clock = ARGV[1]
 local now
 local slack = 0
-if ARGV[1] ~= '' then
- now, slack = ARGV[1] + 0, 3600000
+if clock ~= '' then
+now, slack = clock + 0, 3600000
 else
- local time = call('TIME')
- now = time[1] * 1000 + floor(time[2] / 1000)
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
 end
 local reply, more, pieces = packBytes('>I6', now), nil, 0
 local first
@@ -2285,216 +2370,216 @@ local nowText = format('%.0f', now)
 local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
- if tryCall('GET', KEYS[1]) then
-  return ''
- end
+if tryCall('GET', KEYS[1]) then
+return ''
+end
 end
 local anyBlocked = blockKeys > 0
 if #KEYS == 0 then
- KEYS, block = ARGV, ARGV[#ARGV] + 0
- cell = block - 1 + blockKeys
+KEYS, block = ARGV, ARGV[#ARGV] + 0
+cell = block - 1 + blockKeys
 elseif anyBlocked then
- anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
 end
 for _ = 1, ARGV[3] + 0 do
- local identities = ARGV[a] + 0
- a = a + 2
- local takesPlaces = false
- local params = ARGV[a + 1] + 0
- first, last = a + 2, a + 1 + params
- a = a + 2 + params
- for p = first, last do
-  ARGV[p] = ARGV[p] + 0
- end
- local p = first
- limit, ttlMs = ARGV[p], ARGV[p + 1]
- takesPlaces = true
- local runs = ARGV[a] + 0
- a = a + 1
- for __2 = 1, runs do
-  local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
-  costs = ARGV[a + 2] + 0
-  needs = costs
-  a = a + 3
-  if op >= 8 then
-   op = op - 8
-   needs = ARGV[a + 0] + 0
-   a = a + 1
-  end
-  for __3 = 1, decisions do
-   local lease
-   if takesPlaces then
-    lease = ARGV[a]
-    a = a + 1
-   end
-   local ends, reason
-   elsewhere = false
-   if anyBlocked and op <= 2 then
-    for b = block, block + identities - 1 do
-     local value = tryCall('GET', KEYS[b])
-     if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-      if not string.match(value.err, 'non local key') then
-       error(value.err)
-      end
-      elsewhere = true
-     end
-     if type(value) == 'string' and not ends then
-      ends, reason = string.match(value, '^(%d+) (.*)$')
-     end
-     ends = ends and tonumber(ends) > now and ends
-    end
-   end
-   if ends then
-    local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
-    if pieces == 0 then
-     reply = reply .. piece
-    else
-     more = more or {}
-     more[pieces] = piece
-    end
-    pieces = pieces + 1
-   elseif op < 3 then
-    local allowed, possible = true, true
-    local wait
-    local key, cost = KEYS[cell + 1], needs
-    local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
-    if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
-     if not string.match(count.err, 'non local key') then
-      error(count.err)
-     end
-     elsewhere = true
-    end
-    isForeign = type(count) == 'table'
-    held = isForeign and 0 or count
-    if cost > limit then
-     wait = -1
-    else
-     local missing = held + cost - limit
-     if cost == 0 or missing <= 0 then
-      wait = 0
-     else
-      local concurrency_endAt_result
-      local rank = missing - 1 - held
-      local lease_2 = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-      concurrency_endAt_result = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
-      wait = concurrency_endAt_result - now
-     end
-    end
-    if wait ~= 0 or elsewhere then
-     allowed = false
-    end
-    if wait < 0 then
-     possible = false
-    end
-    if elsewhere then
-     local piece = packBytes('B', 3)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-    else
-     local charged = op ~= 1 and (allowed or op == 2 and possible)
-     local key_2, cost_2 = KEYS[cell + 1], costs
-     if charged then
-      if cost_2 > 0 and allowed then
-       if isForeign then
-        call('DEL', key_2)
-       end
-       for place = 0, cost_2 - 1 do
-        call('ZADD', key_2, now + ttlMs, lease .. '.' .. place)
-       end
-       local expiry = tryCall('PEXPIRE', key_2, ttlMs + slack)
-       if type(expiry) == 'table' then
-        for place = 0, cost_2 - 1 do
-         call('ZREM', key_2, lease .. '.' .. place)
-        end
-        error(expiry.err)
-       end
-       held = held + cost_2
-       if call('ZCARD', key_2) > held then
-        call('ZREMRANGEBYSCORE', key_2, '-inf', nowText)
-       end
-      end
-     elseif op == 0 then
-      if isForeign then
-      else
-       local latest = now + ttlMs
-       for __4, lease_2 in ipairs(call('ZRANGEBYSCORE', key_2, '(' .. format('%.0f', latest), '+inf')) do
-        call('ZADD', key_2, latest, lease_2)
-       end
-      end
-     end
-     local outcome = allowed and 1 or 0
-     local cost_3 = needs
-     local ends_2 = now
-     if held > 0 then
-      local rank = -1
-      local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
-      ends_2 = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
-     end
-     local piece = packBytes('>BI7I7', outcome, limit - held, ends_2 - now)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-     if outcome == 0 then
-      local wait_2
-      if cost_3 > limit then
-       wait_2 = -1
-      else
-       local missing = held + cost_3 - limit
-       if cost_3 == 0 or missing <= 0 then
-        wait_2 = 0
-       else
-        local concurrency_endAt_result
-        local rank = missing - 1 - held
-        local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
-        concurrency_endAt_result = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
-        wait_2 = concurrency_endAt_result - now
-       end
-      end
-      local room = -1
-      if wait_2 == 0 then
-       local cost_4 = limit - held + 1
-       if cost_4 > limit then
-        room = -1
-       else
-        local missing = held + cost_4 - limit
-        if cost_4 == 0 or missing <= 0 then
-         room = 0
-        else
-         local concurrency_endAt_result
-         local rank = missing - 1 - held
-         local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
-         concurrency_endAt_result = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
-         room = concurrency_endAt_result - now
-        end
-       end
-      end
-      local piece_2 = packBytes('>I7I7', wait_2 + 1, room + 1)
-      if pieces == 0 then
-       reply = reply .. piece_2
-      else
-       more = more or {}
-       more[pieces] = piece_2
-      end
-      pieces = pieces + 1
-     end
-    end
-   end
-   block = block + identities
-   cell = cell + 1
-  end
- end
+local identities = ARGV[a] + 0
+a = a + 2
+local takesPlaces = false
+local params = ARGV[a + 1] + 0
+first, last = a + 2, a + 1 + params
+a = a + 2 + params
+for p = first, last do
+ARGV[p] = ARGV[p] + 0
+end
+local p = first
+limit, ttlMs = ARGV[p], ARGV[p + 1]
+takesPlaces = true
+local runs = ARGV[a] + 0
+a = a + 1
+for __2 = 1, runs do
+local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+costs = ARGV[a + 2] + 0
+needs = costs
+a = a + 3
+if op >= 8 then
+op = op - 8
+needs = ARGV[a + 0] + 0
+a = a + 1
+end
+for __3 = 1, decisions do
+local lease
+if takesPlaces then
+lease = ARGV[a]
+a = a + 1
+end
+local ends, reason
+elsewhere = false
+if anyBlocked and op <= 2 then
+for b = block, block + identities - 1 do
+local value = tryCall('GET', KEYS[b])
+if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+if not string.match(value.err, 'non local key') then
+error(value.err)
+end
+elsewhere = true
+end
+if type(value) == 'string' and not ends then
+ends, reason = string.match(value, '^(%d+) (.*)$')
+end
+ends = ends and tonumber(ends) > now and ends
+end
+end
+if ends then
+local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+elseif op < 3 then
+local allowed, possible = true, true
+local wait
+local key, cost = KEYS[cell + 1], needs
+local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
+if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
+if not string.match(count.err, 'non local key') then
+error(count.err)
+end
+elsewhere = true
+end
+isForeign = type(count) == 'table'
+held = isForeign and 0 or count
+if cost > limit then
+wait = -1
+else
+local missing = held + cost - limit
+if cost == 0 or missing <= 0 then
+wait = 0
+else
+local concurrency_endAt_result
+local rank = missing - 1 - held
+local lease_2 = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
+wait = concurrency_endAt_result - now
+end
+end
+if wait ~= 0 or elsewhere then
+allowed = false
+end
+if wait < 0 then
+possible = false
+end
+if elsewhere then
+local piece = packBytes('B', 3)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+else
+local charged = op ~= 1 and (allowed or op == 2 and possible)
+local key_2, cost_2 = KEYS[cell + 1], costs
+if charged then
+if cost_2 > 0 and allowed then
+if isForeign then
+call('DEL', key_2)
+end
+for place = 0, cost_2 - 1 do
+call('ZADD', key_2, now + ttlMs, lease .. '.' .. place)
+end
+local expiry = tryCall('PEXPIRE', key_2, ttlMs + slack)
+if type(expiry) == 'table' then
+for place = 0, cost_2 - 1 do
+call('ZREM', key_2, lease .. '.' .. place)
+end
+error(expiry.err)
+end
+held = held + cost_2
+if call('ZCARD', key_2) > held then
+call('ZREMRANGEBYSCORE', key_2, '-inf', nowText)
+end
+end
+elseif op == 0 then
+if isForeign then
+else
+local latest = now + ttlMs
+for __4, lease_2 in ipairs(call('ZRANGEBYSCORE', key_2, '(' .. format('%.0f', latest), '+inf')) do
+call('ZADD', key_2, latest, lease_2)
+end
+end
+end
+local outcome = allowed and 1 or 0
+local cost_3 = needs
+local ends_2 = now
+if held > 0 then
+local rank = -1
+local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
+ends_2 = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
+end
+local piece = packBytes('>BI7I7', outcome, limit - held, ends_2 - now)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+if outcome == 0 then
+local wait_2
+if cost_3 > limit then
+wait_2 = -1
+else
+local missing = held + cost_3 - limit
+if cost_3 == 0 or missing <= 0 then
+wait_2 = 0
+else
+local concurrency_endAt_result
+local rank = missing - 1 - held
+local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
+wait_2 = concurrency_endAt_result - now
+end
+end
+local room = -1
+if wait_2 == 0 then
+local cost_4 = limit - held + 1
+if cost_4 > limit then
+room = -1
+else
+local missing = held + cost_4 - limit
+if cost_4 == 0 or missing <= 0 then
+room = 0
+else
+local concurrency_endAt_result
+local rank = missing - 1 - held
+local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
+room = concurrency_endAt_result - now
+end
+end
+end
+local piece_2 = packBytes('>I7I7', wait_2 + 1, room + 1)
+if pieces == 0 then
+reply = reply .. piece_2
+else
+more = more or {}
+more[pieces] = piece_2
+end
+pieces = pieces + 1
+end
+end
+end
+block = block + identities
+cell = cell + 1
+end
+end
 end
 if more then
- return reply .. concat(more)
+return reply .. concat(more)
 end
 return reply
 `,
@@ -2502,20 +2587,21 @@ return reply
 
 const decideCounterScript: LuaScript = {
   name: 'decide-counter',
-  sha1: 'e3f5c9c8b051f907e5e85449bc6c81311ee9ac2b',
+  sha1: '2cc896ad080854402696149be61257b4055ae3dc',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
-local concat = table.concat
+local format, concat = string.format, table.concat
 local elsewhere
+local clock = ARGV[1]
 local now
 local slack = 0
-if ARGV[1] ~= '' then
- now, slack = ARGV[1] + 0, 3600000
+if clock ~= '' then
+now, slack = clock + 0, 3600000
 else
- local time = call('TIME')
- now = time[1] * 1000 + floor(time[2] / 1000)
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
 end
 local reply, more, pieces = packBytes('>I6', now), nil, 0
 local first
@@ -2523,207 +2609,223 @@ local last
 local costs
 local needs
 local limit, windowMs, byClock
+local N
+local F
+local X
 local count, start, since
 local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
- if tryCall('GET', KEYS[1]) then
-  return ''
- end
+if tryCall('GET', KEYS[1]) then
+return ''
+end
 end
 local anyBlocked = blockKeys > 0
 if #KEYS == 0 then
- KEYS, block = ARGV, ARGV[#ARGV] + 0
- cell = block - 1 + blockKeys
+KEYS, block = ARGV, ARGV[#ARGV] + 0
+cell = block - 1 + blockKeys
 elseif anyBlocked then
- anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
 end
 for _ = 1, ARGV[3] + 0 do
- local identities = ARGV[a] + 0
- a = a + 2
- local params = ARGV[a + 1] + 0
- first, last = a + 2, a + 1 + params
- a = a + 2 + params
- for p = first, last do
-  ARGV[p] = ARGV[p] + 0
- end
- local p = first
- limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
- local runs = ARGV[a] + 0
- a = a + 1
- for __2 = 1, runs do
-  local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
-  local equals = 1
-  if op >= 16 then
-   op, equals, decisions = op - 16, decisions, 1
-  end
-  costs = ARGV[a + 2] + 0
-  needs = costs
-  a = a + 3
-  if op >= 8 then
-   op = op - 8
-   needs = ARGV[a + 0] + 0
-   a = a + 1
-  end
-  for __3 = 1, decisions do
-   local ends, reason
-   elsewhere = false
-   if anyBlocked and op <= 2 then
-    for b = block, block + identities - 1 do
-     local value = tryCall('GET', KEYS[b])
-     if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-      if not string.match(value.err, 'non local key') then
-       error(value.err)
-      end
-      elsewhere = true
-     end
-     if type(value) == 'string' and not ends then
-      ends, reason = string.match(value, '^(%d+) (.*)$')
-     end
-     ends = ends and tonumber(ends) > now and ends
-    end
-   end
-   if ends then
-    if equals > 1 then
-     local piece = packBytes('>BI2I2', 8, equals, 0)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-    end
-    local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
-    if pieces == 0 then
-     reply = reply .. piece
-    else
-     more = more or {}
-     more[pieces] = piece
-    end
-    pieces = pieces + 1
-   elseif op < 3 then
-    local allowed, possible = true, true
-    local admitted = 1
-    local wait
-    local key, cost = KEYS[cell + 1], needs
-    local stored = tryCall('GET', key)
-    local instant, isOver = now, true
-    if stored and #stored == 13 then
-     count, since = unpackBytes('>I7I6', stored)
-     if since > now and since <= now + windowMs then
-      instant = since
-     else
-      instant = now
-     end
-     isOver = instant >= since + windowMs
-    else
-     if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-      if not string.match(stored.err, 'non local key') then
-       error(stored.err)
-      end
-      elsewhere = true
-     end
-     since = nil
-    end
-    if isOver then
-     count = 0
-    end
-    if not isOver and since <= instant then
-     start = since
-    else
-     if byClock then
-      start = floor(instant / windowMs) * windowMs
-     else
-      start = instant
-     end
-    end
-    local endsIn = start + windowMs - now
-    if cost > limit then
-     wait = -1
-    else
-     if count + cost <= limit then
-      wait = 0
-     else
-      wait = endsIn
-     end
-    end
-    if wait ~= 0 or elsewhere then
-     allowed = false
-    end
-    if wait < 0 then
-     possible = false
-    end
-    if equals > 1 then
-     admitted = allowed and equals or 0
-     if allowed and costs > 0 then
-      local units = limit - count
-      admitted = min(equals, floor((units - needs) / costs) + 1)
-     end
-     local piece = packBytes('>BI2I2', 8, equals, admitted)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-    end
-    if elsewhere then
-     local piece = packBytes('B', 3)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-    else
-     local charged = op ~= 1 and (allowed or op == 2 and possible)
-     local key_2, cost_2 = KEYS[cell + 1], costs
-     cost_2 = cost_2 * admitted
-     if charged then
-      if cost_2 > 0 then
-       count = limit < count + cost_2 and limit or count + cost_2
-       if count == 0 then
-        call('DEL', key_2)
-       elseif since == start then
-        call('SETRANGE', key_2, '0', packBytes('>I7', count))
-       else
-        call('SET', key_2, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
-       end
-      end
-     elseif op == 0 then
-      if since and since > now + windowMs then
-       if count == 0 then
-        call('DEL', key_2)
-       elseif since == start then
-        call('SETRANGE', key_2, '0', packBytes('>I7', count))
-       else
-        call('SET', key_2, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
-       end
-      end
-     end
-     local outcome = allowed and 1 or 0
-     for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-      local piece = packBytes('>BI7I6', outcome_2, count, start)
-      if pieces == 0 then
-       reply = reply .. piece
-      else
-       more = more or {}
-       more[pieces] = piece
-      end
-      pieces = pieces + 1
-     end
-    end
-   end
-   block = block + identities
-   cell = cell + 1
-  end
- end
+local identities = ARGV[a] + 0
+a = a + 2
+local params = ARGV[a + 1] + 0
+first, last = a + 2, a + 1 + params
+a = a + 2 + params
+for p = first, last do
+ARGV[p] = ARGV[p] + 0
+end
+N = nil
+local p = first
+limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
+local runs = ARGV[a] + 0
+a = a + 1
+for __2 = 1, runs do
+local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+local equals = 1
+if op >= 16 then
+op, equals, decisions = op - 16, decisions, 1
+end
+costs = ARGV[a + 2] + 0
+needs = costs
+a = a + 3
+if op >= 8 then
+op = op - 8
+needs = ARGV[a + 0] + 0
+a = a + 1
+end
+for __3 = 1, decisions do
+local ends, reason
+elsewhere = false
+if anyBlocked and op <= 2 then
+for b = block, block + identities - 1 do
+local value = tryCall('GET', KEYS[b])
+if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+if not string.match(value.err, 'non local key') then
+error(value.err)
+end
+elsewhere = true
+end
+if type(value) == 'string' and not ends then
+ends, reason = string.match(value, '^(%d+) (.*)$')
+end
+ends = ends and tonumber(ends) > now and ends
+end
+end
+if ends then
+if equals > 1 then
+local piece = packBytes('>BI2I2', 8, equals, 0)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+elseif op < 3 then
+local allowed, possible = true, true
+local admitted = 1
+local wait
+local key, cost = KEYS[cell + 1], needs
+local stored = tryCall('GET', key)
+local instant, isOver = now, true
+if stored and #stored == 13 then
+count, since = unpackBytes('>I7I6', stored)
+if since > now and since <= now + windowMs then
+instant = since
+else
+instant = now
+end
+isOver = instant >= since + windowMs
+else
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+since = nil
+end
+if isOver then
+count = 0
+end
+if not isOver and since <= instant then
+start = since
+else
+if byClock then
+start = floor(instant / windowMs) * windowMs
+else
+start = instant
+end
+end
+local endsIn = start + windowMs - now
+if cost > limit then
+wait = -1
+else
+if count + cost <= limit then
+wait = 0
+else
+wait = endsIn
+end
+end
+if wait ~= 0 or elsewhere then
+allowed = false
+end
+if wait < 0 then
+possible = false
+end
+if equals > 1 then
+admitted = allowed and equals or 0
+if allowed and costs > 0 then
+local units = limit - count
+admitted = min(equals, floor((units - needs) / costs) + 1)
+end
+local piece = packBytes('>BI2I2', 8, equals, admitted)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+if elsewhere then
+local piece = packBytes('B', 3)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+else
+local charged = op ~= 1 and (allowed or op == 2 and possible)
+local key_2, cost_2 = KEYS[cell + 1], costs
+cost_2 = cost_2 * admitted
+if charged then
+if cost_2 > 0 then
+count = limit < count + cost_2 and limit or count + cost_2
+if count == 0 then
+call('DEL', key_2)
+elseif since == start then
+call('SETRANGE', key_2, '0', packBytes('>I7', count))
+elseif not since then
+if N ~= count then
+N, F = count, packBytes('>I7I6', count, start)
+X = format('%d', start + windowMs - now + slack)
+end
+call('SET', key_2, F, 'PX', X)
+else
+call('SET', key_2, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+end
+end
+elseif op == 0 then
+if since and since > now + windowMs then
+if count == 0 then
+call('DEL', key_2)
+elseif since == start then
+call('SETRANGE', key_2, '0', packBytes('>I7', count))
+elseif not since then
+if N ~= count then
+N, F = count, packBytes('>I7I6', count, start)
+X = format('%d', start + windowMs - now + slack)
+end
+call('SET', key_2, F, 'PX', X)
+else
+call('SET', key_2, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+end
+end
+end
+local outcome = allowed and 1 or 0
+for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+local piece = packBytes('>BI7I6', outcome_2, count, start)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+end
+end
+block = block + identities
+cell = cell + 1
+end
+end
 end
 if more then
- return reply .. concat(more)
+return reply .. concat(more)
 end
 return reply
 `,
@@ -2731,20 +2833,21 @@ return reply
 
 const decideLogScript: LuaScript = {
   name: 'decide-log',
-  sha1: '423226deea597b00c8502a5839d7ea48c4477047',
+  sha1: '5bbf9ff7a17048aee54aa7c351d9bb1fa71c37d2',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
 local elsewhere
+local clock = ARGV[1]
 local now
 local slack = 0
-if ARGV[1] ~= '' then
- now, slack = ARGV[1] + 0, 3600000
+if clock ~= '' then
+now, slack = clock + 0, 3600000
 else
- local time = call('TIME')
- now = time[1] * 1000 + floor(time[2] / 1000)
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
 end
 local reply, more, pieces = packBytes('>I6', now), nil, 0
 local first
@@ -2757,6 +2860,8 @@ local W
 local F
 local S
 local R
+local N
+local X
 local H
 local K
 local Z
@@ -2767,746 +2872,760 @@ local stampedAt, stamp = nil, ''
 local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
- if tryCall('GET', KEYS[1]) then
-  return ''
- end
+if tryCall('GET', KEYS[1]) then
+return ''
+end
 end
 local anyBlocked = blockKeys > 0
 if #KEYS == 0 then
- KEYS, block = ARGV, ARGV[#ARGV] + 0
- cell = block - 1 + blockKeys
+KEYS, block = ARGV, ARGV[#ARGV] + 0
+cell = block - 1 + blockKeys
 elseif anyBlocked then
- anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
 end
 for _ = 1, ARGV[3] + 0 do
- local identities = ARGV[a] + 0
- a = a + 2
- local params_2 = ARGV[a + 1] + 0
- first, last = a + 2, a + 1 + params_2
- a = a + 2 + params_2
- for p = first, last do
-  ARGV[p] = ARGV[p] + 0
- end
- local p = first
- if ARGV[p + 1] <= 4294967296 then
-  W, F = 4, '>I4'
- else
-  W, F = 6, '>I6'
- end
- S = 23 + 4 * W + (last - p - 1) / 2 * (7 + 4 * W)
- R = format('%d', S - 1)
- params = first
- most, longestMs = ARGV[params], ARGV[params + 1]
- firstLinger = floor(longestMs / 10)
- linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
- base, headerEnd, width, entry = S, R, W, F
- near = 4 * width
- fixed, stride = 23 + near, 7 + near
- if width == 4 then
-  modulus, limitFormat = 4294967296, '>I6BI4'
- else
-  modulus, limitFormat = 281474976710656, '>I6BI6'
- end
- local runs = ARGV[a] + 0
- a = a + 1
- for __2 = 1, runs do
-  local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
-  local equals = 1
-  if op >= 16 then
-   op, equals, decisions = op - 16, decisions, 1
-  end
-  costs = ARGV[a + 2] + 0
-  needs = costs
-  a = a + 3
-  if op >= 8 then
-   op = op - 8
-   needs = ARGV[a + 0] + 0
-   a = a + 1
-  end
-  for __3 = 1, decisions do
-   local ends, reason
-   elsewhere = false
-   if anyBlocked and op <= 2 then
-    for b = block, block + identities - 1 do
-     local value = tryCall('GET', KEYS[b])
-     if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-      if not string.match(value.err, 'non local key') then
-       error(value.err)
-      end
-      elsewhere = true
-     end
-     if type(value) == 'string' and not ends then
-      ends, reason = string.match(value, '^(%d+) (.*)$')
-     end
-     ends = ends and tonumber(ends) > now and ends
-    end
-   end
-   if ends then
-    if equals > 1 then
-     local piece = packBytes('>BI2I2', 8, equals, 0)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-    end
-    local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
-    if pieces == 0 then
-     reply = reply .. piece
-    else
-     more = more or {}
-     more[pieces] = piece
-    end
-    pieces = pieces + 1
-   elseif op < 3 then
-    local allowed, possible = true, true
-    local admitted = 1
-    local wait
-    local key, cost = KEYS[cell + 1], needs
-    header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
-    local unwritten
-    if #header < base then
-     if type(header) == 'table' and not string.match(header.err, '^WRONGTYPE') then
-      if not string.match(header.err, 'non local key') then
-       error(header.err)
-      end
-      elsewhere = true
-     end
-     expires = nil
-    else
-     newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
-     local spare = expires - newest - longestMs
-     if spare < 0 or spare > linger then
-      expires = nil
-     end
-    end
-    if not expires then
-     newest, oldest, total, tail, instant = nil, 0, 0, '', now
-     H, K = 0, ''
-    else
-     tail = sub(header, 24, 23 + unwritten * width)
-     if newest > now and newest <= now + longestMs then
-      instant = newest
-     else
-      instant = now
-     end
-     oldest = total
-     local at = fixed + 1
-     local head, known, low = unpackBytes(limitFormat, header, at)
-     H, K, Z = head, nil, known
-     at = at + stride
-     oldest = oldest < head and oldest or head
-     if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 3] then
-      source = key
-      if whole then
-       chunk, chunkFrom = whole, oldest
-      else
-       local log_known_result
-       local known_2 = K
-       if not known_2 then
-        local at_2 = fixed + 0 * stride + 7
-        known_2 = sub(header, at_2 + 1, at_2 + Z * width)
-        K = known_2
-       end
-       log_known_result = known_2
-       chunk, chunkFrom = log_known_result, H
-      end
-      local head_2 = total
-      if total > oldest and newest > instant - ARGV[params + 3] then
-       local log_firstLive_result
-       local total_2, windowMs = total, ARGV[params + 3]
-       local low_2, high, step = head, total_2, 1
-       while low_2 < high do
-        local probe = low_2 + step - 1
-        if step == 0 or probe >= high then
-         probe, step = floor((low_2 + high) / 2), 0
-        end
-        local log_entry_result
-        local beyond = probe - chunkFrom - #chunk / width
-        if probe < chunkFrom or beyond >= 16 then
-         chunk, chunkFrom, beyond = '', probe, 0
-        end
-        if beyond >= 0 then
-         local log_read_result
-         local from, to = probe - beyond, total < probe + 16 and total or probe + 16
-         local inRing = total - #tail / width
-         local entries
-         local count = (to < inRing and to or inRing) - from
-         if count <= 0 then
-          entries = ''
-         else
-          local slot = from % capacity
-          local here = count < capacity - slot and count or capacity - slot
-          local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-          if here < count then
-           entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-          end
-          entries = entries_2
-         end
-         log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-         chunk = chunk .. log_read_result
-        end
-        log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
-        if log_entry_result > instant - windowMs then
-         high, step = probe, 0
-        else
-         low_2, step = probe + 1, step * 2
-        end
-       end
-       log_firstLive_result = low_2
-       head_2 = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
-      end
-      local skip = (head_2 - chunkFrom) * width
-      local known_2 = sub(chunk, skip + 1, skip + near)
-      H, K, moved = head_2, known_2, moved > 1 and moved or 1
-     end
-     if newest > now + longestMs then
-      newest = now
-      local entries = rep(packBytes(entry, now % modulus), total - oldest)
-      whole, oldest, total = entries, 0, #entries / width
-      newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
-      local function log_advanceAll(key_2, at_2)
-       source = key_2
-       if whole then
-        chunk, chunkFrom = whole, oldest
-       else
-        local log_known_result
-        local known_2 = K
-        if not known_2 then
-         local at_3 = fixed + 0 * stride + 7
-         known_2 = sub(header, at_3 + 1, at_3 + Z * width)
-         K = known_2
-        end
-        log_known_result = known_2
-        chunk, chunkFrom = log_known_result, H
-       end
-       local head_2 = total
-       if total > oldest and newest > at_2 - ARGV[params + 3] then
-        local log_firstLive_result
-        local total_2, windowMs = total, ARGV[params + 3]
-        local low_2, high, step = oldest, total_2, 1
-        while low_2 < high do
-         local probe = low_2 + step - 1
-         if step == 0 or probe >= high then
-          probe, step = floor((low_2 + high) / 2), 0
-         end
-         local log_entry_result
-         local beyond = probe - chunkFrom - #chunk / width
-         if probe < chunkFrom or beyond >= 16 then
-          chunk, chunkFrom, beyond = '', probe, 0
-         end
-         if beyond >= 0 then
-          local log_read_result
-          local from, to = probe - beyond, total < probe + 16 and total or probe + 16
-          local inRing = total - #tail / width
-          local entries_2
-          local count = (to < inRing and to or inRing) - from
-          if count <= 0 then
-           entries_2 = ''
-          else
-           local slot = from % capacity
-           local here = count < capacity - slot and count or capacity - slot
-           local entries_3 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-           if here < count then
-            entries_3 = entries_3 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-           end
-           entries_2 = entries_3
-          end
-          log_read_result = entries_2 .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-          chunk = chunk .. log_read_result
-         end
-         log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
-         if log_entry_result > at_2 - windowMs then
-          high, step = probe, 0
-         else
-          low_2, step = probe + 1, step * 2
-         end
-        end
-        log_firstLive_result = low_2
-        head_2 = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
-       end
-       local skip = (head_2 - chunkFrom) * width
-       local known_2 = sub(chunk, skip + 1, skip + near)
-       H, K, moved = head_2, known_2, moved > 1 and moved or 1
-      end
-      log_advanceAll(key, instant)
-     end
-    end
-    local wait_2 = 0
-    if cost > ARGV[params + 2] then
-     wait_2 = -1
-    end
-    if wait_2 == 0 and total - H + cost > ARGV[params + 2] then
-     wait_2 = 1
-    end
-    wait = wait_2
-    if wait ~= 0 or elsewhere then
-     allowed = false
-    end
-    if wait < 0 then
-     possible = false
-    end
-    if equals > 1 then
-     admitted = allowed and equals or 0
-     if allowed and costs > 0 then
-      local units
-      local units_2 = most
-      local taken = total - (H or total)
-      units_2 = units_2 < ARGV[params + 2] - taken and units_2 or ARGV[params + 2] - taken
-      units = units_2
-      admitted = min(equals, floor((units - needs) / costs) + 1)
-     end
-     local piece = packBytes('>BI2I2', 8, equals, admitted)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-    end
-    if elsewhere then
-     local piece = packBytes('B', 3)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-    else
-     local charged = op ~= 1 and (allowed or op == 2 and possible)
-     local key_2, cost_2 = KEYS[cell + 1], costs
-     cost_2 = cost_2 * admitted
-     if charged then
-      if cost_2 > 0 then
-       local cost_3 = cost_2
-       if instant ~= stampedAt or #stamp ~= width then
-        stamp, stampedAt = packBytes(entry, instant % modulus), instant
-       end
-       local added = stamp
-       if cost_3 > 1 then
-        added = rep(added, cost_3)
-       end
-       local kept = total
-       local was, known = H, K and #K / width or Z
-       local head = total + cost_3 - ARGV[params + 2]
-       if head < was then
-        head = was
-       end
-       if head > was or known < 4 then
-        local log_known_result
-        local known_2 = K
-        if not known_2 then
-         local at = fixed + 0 * stride + 7
-         known_2 = sub(header, at + 1, at + Z * width)
-         K = known_2
-        end
-        log_known_result = known_2
-        local ahead = sub(log_known_result, (head - was) * width + 1)
-        if head + #ahead / width == total then
-         ahead = sub(ahead .. added, 1, near)
-        end
-        H, K, moved = head, ahead, moved > 1 and moved or 1
-       end
-       kept = kept < head and kept or head
-       if kept > oldest then
-        local lapsed = kept - (total - #tail / width)
-        if lapsed > 0 then
-         tail = sub(tail, lapsed * width + 1)
-        end
-       end
-       if expires and not whole then
-        oldest = kept
-        local added_2 = added
-        tail, total, newest = tail .. added_2, total + cost_3, instant
-        local ends_2, count = newest + longestMs, total - oldest
-        local isLate = ends_2 > expires
-        if #tail > near and count > capacity or isLate and 4 * count < capacity then
-         local log_read_result
-         local inRing = total - #tail / width
-         local entries
-         local count_2 = (total < inRing and total or inRing) - oldest
-         if count_2 <= 0 then
-          entries = ''
-         else
-          local slot = oldest % capacity
-          local here = count_2 < capacity - slot and count_2 or capacity - slot
-          local entries_2 = call('GETRANGE', key_2, base + slot * width, base + (slot + here) * width - 1)
-          if here < count_2 then
-           entries_2 = entries_2 .. call('GETRANGE', key_2, base, base + (count_2 - here) * width - 1)
-          end
-          entries = entries_2
-         end
-         log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
-         local function log_rewrite(key_3, entries_2, longer)
-          local known_2
-          local known_3 = K
-          if not known_3 then
-           local at = fixed + 0 * stride + 7
-           known_3 = sub(header, at + 1, at + Z * width)
-           K = known_3
-          end
-          known_2 = known_3
-          local head_2 = H - oldest
-          H, K, moved = head_2, known_2, moved > 1 and moved or 1
-          oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
-          if total > 4 then
-           capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
-          end
-          if longer then
-           expires = newest + longestMs + longer
-          end
-          local value
-          if moved == 0 then
-           value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
-          else
-           local known_4
-           local known_5 = K
-           if not known_5 then
-            local at = fixed + 0 * stride + 7
-            known_5 = sub(header, at + 1, at + Z * width)
-            K = known_5
-           end
-           known_4 = known_5
-           local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_4 / width, known_4, rep('\\0', near - #known_4))
-           value = text
-          end
-          if total > 4 then
-           value = packBytes('c0c0c0', value, entries_2, rep('\\0', (capacity - total) * width))
-          end
-          if longer then
-           call('SET', key_3, value, 'PX', expires - now + slack)
-          else
-           call('SET', key_3, value, 'KEEPTTL')
-          end
-         end
-         log_rewrite(key_2, log_read_result, isLate and linger)
-        else
-         if #tail > near then
-          local from = total - #tail / width
-          local slot = from % capacity
-          local here = (capacity - slot) * width
-          call('SETRANGE', key_2, base + slot * width, sub(tail, 1, here))
-          if #tail > here then
-           call('SETRANGE', key_2, base, sub(tail, here + 1))
-          end
-          tail = ''
-         end
-         if isLate then
-          expires = ends_2 + linger
-          call('PEXPIRE', key_2, expires - now + slack)
-         end
-         local log_header_result
-         if moved == 0 then
-          log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
-         else
-          local known_2
-          local known_3 = K
-          if not known_3 then
-           local at = fixed + 0 * stride + 7
-           known_3 = sub(header, at + 1, at + Z * width)
-           K = known_3
-          end
-          known_2 = known_3
-          local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_2 / width, known_2, rep('\\0', near - #known_2))
-          log_header_result = text
-         end
-         call('SETRANGE', key_2, '0', log_header_result)
-        end
-       else
-        oldest, total, newest = kept, total + cost_3, instant
-        local function log_rewrite(key_3, entries, longer)
-         local known_2
-         local known_3 = K
-         if not known_3 then
-          local at = fixed + 0 * stride + 7
-          known_3 = sub(header, at + 1, at + Z * width)
-          K = known_3
-         end
-         known_2 = known_3
-         local head_2 = H - oldest
-         H, K, moved = head_2, known_2, moved > 1 and moved or 1
-         oldest, total, capacity, tail = 0, total - oldest, 0, entries
-         if total > 4 then
-          capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
-         end
-         if longer then
-          expires = newest + longestMs + longer
-         end
-         local value
-         if moved == 0 then
-          value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
-         else
-          local known_4
-          local known_5 = K
-          if not known_5 then
-           local at = fixed + 0 * stride + 7
-           known_5 = sub(header, at + 1, at + Z * width)
-           K = known_5
-          end
-          known_4 = known_5
-          local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_4 / width, known_4, rep('\\0', near - #known_4))
-          value = text
-         end
-         if total > 4 then
-          value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
-         end
-         if longer then
-          call('SET', key_3, value, 'PX', expires - now + slack)
-         else
-          call('SET', key_3, value, 'KEEPTTL')
-         end
-        end
-        log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
-       end
-      end
-     elseif op == 0 then
-      if whole then
-       if total == 0 or newest + longestMs + slack <= now then
-        call('DEL', key_2)
-       else
-        local function log_advanceAll(key_3, at)
-         source = key_3
-         if whole then
-          chunk, chunkFrom = whole, oldest
-         else
-          local log_known_result
-          local known = K
-          if not known then
-           local at_2 = fixed + 0 * stride + 7
-           known = sub(header, at_2 + 1, at_2 + Z * width)
-           K = known
-          end
-          log_known_result = known
-          chunk, chunkFrom = log_known_result, H
-         end
-         local head = total
-         if total > oldest and newest > at - ARGV[params + 3] then
-          local log_firstLive_result
-          local total_2, windowMs = total, ARGV[params + 3]
-          local low, high, step = oldest, total_2, 1
-          while low < high do
-           local probe = low + step - 1
-           if step == 0 or probe >= high then
-            probe, step = floor((low + high) / 2), 0
-           end
-           local log_entry_result
-           local beyond = probe - chunkFrom - #chunk / width
-           if probe < chunkFrom or beyond >= 16 then
-            chunk, chunkFrom, beyond = '', probe, 0
-           end
-           if beyond >= 0 then
-            local log_read_result
-            local from, to = probe - beyond, total < probe + 16 and total or probe + 16
-            local inRing = total - #tail / width
-            local entries
-            local count = (to < inRing and to or inRing) - from
-            if count <= 0 then
-             entries = ''
-            else
-             local slot = from % capacity
-             local here = count < capacity - slot and count or capacity - slot
-             local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-             if here < count then
-              entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-             end
-             entries = entries_2
-            end
-            log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-            chunk = chunk .. log_read_result
-           end
-           log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
-           if log_entry_result > at - windowMs then
-            high, step = probe, 0
-           else
-            low, step = probe + 1, step * 2
-           end
-          end
-          log_firstLive_result = low
-          head = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
-         end
-         local skip = (head - chunkFrom) * width
-         local known = sub(chunk, skip + 1, skip + near)
-         H, K, moved = head, known, moved > 1 and moved or 1
-        end
-        log_advanceAll(key_2, newest)
-        local function log_rewrite(key_3, entries, longer)
-         local known
-         local known_2 = K
-         if not known_2 then
-          local at = fixed + 0 * stride + 7
-          known_2 = sub(header, at + 1, at + Z * width)
-          K = known_2
-         end
-         known = known_2
-         local head = H - oldest
-         H, K, moved = head, known, moved > 1 and moved or 1
-         oldest, total, capacity, tail = 0, total - oldest, 0, entries
-         if total > 4 then
-          capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
-         end
-         if longer then
-          expires = newest + longestMs + longer
-         end
-         local value
-         if moved == 0 then
-          value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
-         else
-          local known_3
-          local known_4 = K
-          if not known_4 then
-           local at = fixed + 0 * stride + 7
-           known_4 = sub(header, at + 1, at + Z * width)
-           K = known_4
-          end
-          known_3 = known_4
-          local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_3 / width, known_3, rep('\\0', near - #known_3))
-          value = text
-         end
-         if total > 4 then
-          value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
-         end
-         if longer then
-          call('SET', key_3, value, 'PX', expires - now + slack)
-         else
-          call('SET', key_3, value, 'KEEPTTL')
-         end
-        end
-        log_rewrite(key_2, whole, 0)
-        log_advanceAll(key_2, instant)
-       end
-      end
-     end
-     local outcome = allowed and 1 or 0
-     for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-      local cost_3 = needs
-      local latest = newest and newest + 1 or 0
-      if outcome_2 == 1 then
-       local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H or total))
-       if pieces == 0 then
-        reply = reply .. piece
-       else
-        more = more or {}
-        more[pieces] = piece
-       end
-       pieces = pieces + 1
-      else
-       local piece = packBytes('>BI6I6', outcome_2, instant, latest)
-       if pieces == 0 then
-        reply = reply .. piece
-       else
-        more = more or {}
-        more[pieces] = piece
-       end
-       pieces = pieces + 1
-       source = key_2
-       if whole then
-        chunk, chunkFrom = whole, oldest
-       else
-        local log_known_result
-        local known = K
-        if not known then
-         local at = fixed + 0 * stride + 7
-         known = sub(header, at + 1, at + Z * width)
-         K = known
-        end
-        log_known_result = known
-        chunk, chunkFrom = log_known_result, H
-       end
-       local fewer = -1
-       if H < total then
-        local log_entry_result
-        local i = H
-        local beyond = i - chunkFrom - #chunk / width
-        if i < chunkFrom or beyond >= 16 then
-         chunk, chunkFrom, beyond = '', i, 0
-        end
-        if beyond >= 0 then
-         local log_read_result
-         local from, to = i - beyond, total < i + 16 and total or i + 16
-         local inRing = total - #tail / width
-         local entries
-         local count = (to < inRing and to or inRing) - from
-         if count <= 0 then
-          entries = ''
-         else
-          local slot = from % capacity
-          local here = count < capacity - slot and count or capacity - slot
-          local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-          if here < count then
-           entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-          end
-          entries = entries_2
-         end
-         log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-         chunk = chunk .. log_read_result
-        end
-        log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
-        fewer = log_entry_result + ARGV[params + 3] - now
-       end
-       local wait_3
-       local total_2, live, at, limit, windowMs = total, total - H, instant, ARGV[params + 2], ARGV[params + 3]
-       if cost_3 > limit then
-        wait_3 = -1
-       else
-        if live + cost_3 <= limit then
-         wait_3 = 0
-        else
-         local log_entry_result
-         local i = total_2 - (limit - cost_3 + 1)
-         local beyond = i - chunkFrom - #chunk / width
-         if i < chunkFrom or beyond >= 16 then
-          chunk, chunkFrom, beyond = '', i, 0
-         end
-         if beyond >= 0 then
-          local log_read_result
-          local from, to = i - beyond, total < i + 16 and total or i + 16
-          local inRing = total - #tail / width
-          local entries
-          local count = (to < inRing and to or inRing) - from
-          if count <= 0 then
-           entries = ''
-          else
-           local slot = from % capacity
-           local here = count < capacity - slot and count or capacity - slot
-           local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-           if here < count then
-            entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-           end
-           entries = entries_2
-          end
-          log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-          chunk = chunk .. log_read_result
-         end
-         log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
-         wait_3 = log_entry_result + windowMs - at
-        end
-       end
-       if wait_3 > 0 then
-        wait_3 = wait_3 + instant - now
-       end
-       local piece_2 = packBytes('>I4I7I7', total - (H or total), wait_3 + 1, fewer + 1)
-       if pieces == 0 then
-        reply = reply .. piece_2
-       else
-        more = more or {}
-        more[pieces] = piece_2
-       end
-       pieces = pieces + 1
-      end
-     end
-    end
-   end
-   block = block + identities
-   cell = cell + 1
-  end
- end
+local identities = ARGV[a] + 0
+a = a + 2
+local params_2 = ARGV[a + 1] + 0
+first, last = a + 2, a + 1 + params_2
+a = a + 2 + params_2
+for p = first, last do
+ARGV[p] = ARGV[p] + 0
+end
+local p = first
+if ARGV[p + 1] <= 4294967296 then
+W, F = 4, '>I4'
+else
+W, F = 6, '>I6'
+end
+S = 23 + 4 * W + (last - p - 1) / 2 * (7 + 4 * W)
+R = format('%d', S - 1)
+N = nil
+params = first
+most, longestMs = ARGV[params], ARGV[params + 1]
+firstLinger = floor(longestMs / 10)
+linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
+base, headerEnd, width, entry = S, R, W, F
+near = 4 * width
+fixed, stride = 23 + near, 7 + near
+if width == 4 then
+modulus, limitFormat = 4294967296, '>I6BI4'
+else
+modulus, limitFormat = 281474976710656, '>I6BI6'
+end
+local runs = ARGV[a] + 0
+a = a + 1
+for __2 = 1, runs do
+local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+local equals = 1
+if op >= 16 then
+op, equals, decisions = op - 16, decisions, 1
+end
+costs = ARGV[a + 2] + 0
+needs = costs
+a = a + 3
+if op >= 8 then
+op = op - 8
+needs = ARGV[a + 0] + 0
+a = a + 1
+end
+for __3 = 1, decisions do
+local ends, reason
+elsewhere = false
+if anyBlocked and op <= 2 then
+for b = block, block + identities - 1 do
+local value = tryCall('GET', KEYS[b])
+if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+if not string.match(value.err, 'non local key') then
+error(value.err)
+end
+elsewhere = true
+end
+if type(value) == 'string' and not ends then
+ends, reason = string.match(value, '^(%d+) (.*)$')
+end
+ends = ends and tonumber(ends) > now and ends
+end
+end
+if ends then
+if equals > 1 then
+local piece = packBytes('>BI2I2', 8, equals, 0)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+elseif op < 3 then
+local allowed, possible = true, true
+local admitted = 1
+local wait
+local key, cost = KEYS[cell + 1], needs
+header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
+local unwritten
+if #header < base then
+if type(header) == 'table' and not string.match(header.err, '^WRONGTYPE') then
+if not string.match(header.err, 'non local key') then
+error(header.err)
+end
+elsewhere = true
+end
+expires = nil
+else
+newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
+local spare = expires - newest - longestMs
+if spare < 0 or spare > linger then
+expires = nil
+end
+end
+if not expires then
+newest, oldest, total, tail, instant = nil, 0, 0, '', now
+H, K = 0, ''
+else
+tail = sub(header, 24, 23 + unwritten * width)
+if newest > now and newest <= now + longestMs then
+instant = newest
+else
+instant = now
+end
+oldest = total
+local at = fixed + 1
+local head, known, low = unpackBytes(limitFormat, header, at)
+H, K, Z = head, nil, known
+at = at + stride
+oldest = oldest < head and oldest or head
+if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 3] then
+source = key
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known_2 = K
+if not known_2 then
+local at_2 = fixed + 0 * stride + 7
+known_2 = sub(header, at_2 + 1, at_2 + Z * width)
+K = known_2
+end
+log_known_result = known_2
+chunk, chunkFrom = log_known_result, H
+end
+local head_2 = total
+if total > oldest and newest > instant - ARGV[params + 3] then
+local log_firstLive_result
+local total_2, windowMs = total, ARGV[params + 3]
+local low_2, high, step = head, total_2, 1
+while low_2 < high do
+local probe = low_2 + step - 1
+if step == 0 or probe >= high then
+probe, step = floor((low_2 + high) / 2), 0
+end
+local log_entry_result
+local beyond = probe - chunkFrom - #chunk / width
+if probe < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', probe, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+if log_entry_result > instant - windowMs then
+high, step = probe, 0
+else
+low_2, step = probe + 1, step * 2
+end
+end
+log_firstLive_result = low_2
+head_2 = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
+end
+local skip = (head_2 - chunkFrom) * width
+local known_2 = sub(chunk, skip + 1, skip + near)
+H, K, moved = head_2, known_2, moved > 1 and moved or 1
+end
+if newest > now + longestMs then
+newest = now
+local entries = rep(packBytes(entry, now % modulus), total - oldest)
+whole, oldest, total = entries, 0, #entries / width
+newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
+local function log_advanceAll(key_2, at_2)
+source = key_2
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known_2 = K
+if not known_2 then
+local at_3 = fixed + 0 * stride + 7
+known_2 = sub(header, at_3 + 1, at_3 + Z * width)
+K = known_2
+end
+log_known_result = known_2
+chunk, chunkFrom = log_known_result, H
+end
+local head_2 = total
+if total > oldest and newest > at_2 - ARGV[params + 3] then
+local log_firstLive_result
+local total_2, windowMs = total, ARGV[params + 3]
+local low_2, high, step = oldest, total_2, 1
+while low_2 < high do
+local probe = low_2 + step - 1
+if step == 0 or probe >= high then
+probe, step = floor((low_2 + high) / 2), 0
+end
+local log_entry_result
+local beyond = probe - chunkFrom - #chunk / width
+if probe < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', probe, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+local inRing = total - #tail / width
+local entries_2
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries_2 = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_3 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_3 = entries_3 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries_2 = entries_3
+end
+log_read_result = entries_2 .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+if log_entry_result > at_2 - windowMs then
+high, step = probe, 0
+else
+low_2, step = probe + 1, step * 2
+end
+end
+log_firstLive_result = low_2
+head_2 = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
+end
+local skip = (head_2 - chunkFrom) * width
+local known_2 = sub(chunk, skip + 1, skip + near)
+H, K, moved = head_2, known_2, moved > 1 and moved or 1
+end
+log_advanceAll(key, instant)
+end
+end
+local wait_2 = 0
+if cost > ARGV[params + 2] then
+wait_2 = -1
+end
+if wait_2 == 0 and total - H + cost > ARGV[params + 2] then
+wait_2 = 1
+end
+wait = wait_2
+if wait ~= 0 or elsewhere then
+allowed = false
+end
+if wait < 0 then
+possible = false
+end
+if equals > 1 then
+admitted = allowed and equals or 0
+if allowed and costs > 0 then
+local units
+local units_2 = most
+local taken = total - (H or total)
+units_2 = units_2 < ARGV[params + 2] - taken and units_2 or ARGV[params + 2] - taken
+units = units_2
+admitted = min(equals, floor((units - needs) / costs) + 1)
+end
+local piece = packBytes('>BI2I2', 8, equals, admitted)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+if elsewhere then
+local piece = packBytes('B', 3)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+else
+local charged = op ~= 1 and (allowed or op == 2 and possible)
+local key_2, cost_2 = KEYS[cell + 1], costs
+cost_2 = cost_2 * admitted
+if charged then
+if cost_2 > 0 then
+local cost_3 = cost_2
+if instant ~= stampedAt or #stamp ~= width then
+stamp, stampedAt = packBytes(entry, instant % modulus), instant
+end
+if cost_3 == 1 and not expires then
+local fresh = N
+if not fresh then
+local gap = rep('\\0', near - width)
+fresh = packBytes('>I6I6I4I6Bc0c0', now, now + longestMs + firstLinger, 0, 1, 1, stamp, gap)
+fresh = packBytes('>c0I6Bc0c0', fresh, 0, 1, stamp, gap)
+N, X = fresh, format('%d', longestMs + firstLinger + slack)
+end
+call('SET', key_2, fresh, 'PX', X)
+H, K = 0, stamp
+oldest, total, newest, tail = 0, 1, now, stamp
+else
+local added = stamp
+if cost_3 > 1 then
+added = rep(added, cost_3)
+end
+local kept = total
+local was, known = H, K and #K / width or Z
+local head = total + cost_3 - ARGV[params + 2]
+if head < was then
+head = was
+end
+if head > was or known < 4 then
+local log_known_result
+local known_2 = K
+if not known_2 then
+local at = fixed + 0 * stride + 7
+known_2 = sub(header, at + 1, at + Z * width)
+K = known_2
+end
+log_known_result = known_2
+local ahead = sub(log_known_result, (head - was) * width + 1)
+if head + #ahead / width == total then
+ahead = sub(ahead .. added, 1, near)
+end
+H, K, moved = head, ahead, moved > 1 and moved or 1
+end
+kept = kept < head and kept or head
+if kept > oldest then
+local lapsed = kept - (total - #tail / width)
+if lapsed > 0 then
+tail = sub(tail, lapsed * width + 1)
+end
+end
+if expires and not whole then
+oldest = kept
+local added_2 = added
+tail, total, newest = tail .. added_2, total + cost_3, instant
+local ends_2, count = newest + longestMs, total - oldest
+local isLate = ends_2 > expires
+if #tail > near and count > capacity or isLate and 4 * count < capacity then
+local log_read_result
+local inRing = total - #tail / width
+local entries
+local count_2 = (total < inRing and total or inRing) - oldest
+if count_2 <= 0 then
+entries = ''
+else
+local slot = oldest % capacity
+local here = count_2 < capacity - slot and count_2 or capacity - slot
+local entries_2 = call('GETRANGE', key_2, base + slot * width, base + (slot + here) * width - 1)
+if here < count_2 then
+entries_2 = entries_2 .. call('GETRANGE', key_2, base, base + (count_2 - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
+local function log_rewrite(key_3, entries_2, longer)
+local known_2
+local known_3 = K
+if not known_3 then
+local at = fixed + 0 * stride + 7
+known_3 = sub(header, at + 1, at + Z * width)
+K = known_3
+end
+known_2 = known_3
+local head_2 = H - oldest
+H, K, moved = head_2, known_2, moved > 1 and moved or 1
+oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
+if total > 4 then
+capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+end
+if longer then
+expires = newest + longestMs + longer
+end
+local value
+if moved == 0 then
+value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known_4
+local known_5 = K
+if not known_5 then
+local at = fixed + 0 * stride + 7
+known_5 = sub(header, at + 1, at + Z * width)
+K = known_5
+end
+known_4 = known_5
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_4 / width, known_4, rep('\\0', near - #known_4))
+value = text
+end
+if total > 4 then
+value = packBytes('c0c0c0', value, entries_2, rep('\\0', (capacity - total) * width))
+end
+if longer then
+call('SET', key_3, value, 'PX', expires - now + slack)
+else
+call('SET', key_3, value, 'KEEPTTL')
+end
+end
+log_rewrite(key_2, log_read_result, isLate and linger)
+else
+if #tail > near then
+local from = total - #tail / width
+local slot = from % capacity
+local here = (capacity - slot) * width
+call('SETRANGE', key_2, base + slot * width, sub(tail, 1, here))
+if #tail > here then
+call('SETRANGE', key_2, base, sub(tail, here + 1))
+end
+tail = ''
+end
+if isLate then
+expires = ends_2 + linger
+call('PEXPIRE', key_2, expires - now + slack)
+end
+local log_header_result
+if moved == 0 then
+log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known_2
+local known_3 = K
+if not known_3 then
+local at = fixed + 0 * stride + 7
+known_3 = sub(header, at + 1, at + Z * width)
+K = known_3
+end
+known_2 = known_3
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_2 / width, known_2, rep('\\0', near - #known_2))
+log_header_result = text
+end
+call('SETRANGE', key_2, '0', log_header_result)
+end
+else
+oldest, total, newest = kept, total + cost_3, instant
+local function log_rewrite(key_3, entries, longer)
+local known_2
+local known_3 = K
+if not known_3 then
+local at = fixed + 0 * stride + 7
+known_3 = sub(header, at + 1, at + Z * width)
+K = known_3
+end
+known_2 = known_3
+local head_2 = H - oldest
+H, K, moved = head_2, known_2, moved > 1 and moved or 1
+oldest, total, capacity, tail = 0, total - oldest, 0, entries
+if total > 4 then
+capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+end
+if longer then
+expires = newest + longestMs + longer
+end
+local value
+if moved == 0 then
+value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known_4
+local known_5 = K
+if not known_5 then
+local at = fixed + 0 * stride + 7
+known_5 = sub(header, at + 1, at + Z * width)
+K = known_5
+end
+known_4 = known_5
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_4 / width, known_4, rep('\\0', near - #known_4))
+value = text
+end
+if total > 4 then
+value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
+end
+if longer then
+call('SET', key_3, value, 'PX', expires - now + slack)
+else
+call('SET', key_3, value, 'KEEPTTL')
+end
+end
+log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
+end
+end
+end
+elseif op == 0 then
+if whole then
+if total == 0 or newest + longestMs + slack <= now then
+call('DEL', key_2)
+else
+local function log_advanceAll(key_3, at)
+source = key_3
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known = K
+if not known then
+local at_2 = fixed + 0 * stride + 7
+known = sub(header, at_2 + 1, at_2 + Z * width)
+K = known
+end
+log_known_result = known
+chunk, chunkFrom = log_known_result, H
+end
+local head = total
+if total > oldest and newest > at - ARGV[params + 3] then
+local log_firstLive_result
+local total_2, windowMs = total, ARGV[params + 3]
+local low, high, step = oldest, total_2, 1
+while low < high do
+local probe = low + step - 1
+if step == 0 or probe >= high then
+probe, step = floor((low + high) / 2), 0
+end
+local log_entry_result
+local beyond = probe - chunkFrom - #chunk / width
+if probe < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', probe, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+if log_entry_result > at - windowMs then
+high, step = probe, 0
+else
+low, step = probe + 1, step * 2
+end
+end
+log_firstLive_result = low
+head = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
+end
+local skip = (head - chunkFrom) * width
+local known = sub(chunk, skip + 1, skip + near)
+H, K, moved = head, known, moved > 1 and moved or 1
+end
+log_advanceAll(key_2, newest)
+local function log_rewrite(key_3, entries, longer)
+local known
+local known_2 = K
+if not known_2 then
+local at = fixed + 0 * stride + 7
+known_2 = sub(header, at + 1, at + Z * width)
+K = known_2
+end
+known = known_2
+local head = H - oldest
+H, K, moved = head, known, moved > 1 and moved or 1
+oldest, total, capacity, tail = 0, total - oldest, 0, entries
+if total > 4 then
+capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+end
+if longer then
+expires = newest + longestMs + longer
+end
+local value
+if moved == 0 then
+value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known_3
+local known_4 = K
+if not known_4 then
+local at = fixed + 0 * stride + 7
+known_4 = sub(header, at + 1, at + Z * width)
+K = known_4
+end
+known_3 = known_4
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_3 / width, known_3, rep('\\0', near - #known_3))
+value = text
+end
+if total > 4 then
+value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
+end
+if longer then
+call('SET', key_3, value, 'PX', expires - now + slack)
+else
+call('SET', key_3, value, 'KEEPTTL')
+end
+end
+log_rewrite(key_2, whole, 0)
+log_advanceAll(key_2, instant)
+end
+end
+end
+local outcome = allowed and 1 or 0
+for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+local cost_3 = needs
+local latest = newest and newest + 1 or 0
+if outcome_2 == 1 then
+local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H or total))
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+else
+local piece = packBytes('>BI6I6', outcome_2, instant, latest)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+source = key_2
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known = K
+if not known then
+local at = fixed + 0 * stride + 7
+known = sub(header, at + 1, at + Z * width)
+K = known
+end
+log_known_result = known
+chunk, chunkFrom = log_known_result, H
+end
+local fewer = -1
+if H < total then
+local log_entry_result
+local i = H
+local beyond = i - chunkFrom - #chunk / width
+if i < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', i, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = i - beyond, total < i + 16 and total or i + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+fewer = log_entry_result + ARGV[params + 3] - now
+end
+local wait_3
+local total_2, live, at, limit, windowMs = total, total - H, instant, ARGV[params + 2], ARGV[params + 3]
+if cost_3 > limit then
+wait_3 = -1
+else
+if live + cost_3 <= limit then
+wait_3 = 0
+else
+local log_entry_result
+local i = total_2 - (limit - cost_3 + 1)
+local beyond = i - chunkFrom - #chunk / width
+if i < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', i, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = i - beyond, total < i + 16 and total or i + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+wait_3 = log_entry_result + windowMs - at
+end
+end
+if wait_3 > 0 then
+wait_3 = wait_3 + instant - now
+end
+local piece_2 = packBytes('>I4I7I7', total - (H or total), wait_3 + 1, fewer + 1)
+if pieces == 0 then
+reply = reply .. piece_2
+else
+more = more or {}
+more[pieces] = piece_2
+end
+pieces = pieces + 1
+end
+end
+end
+end
+block = block + identities
+cell = cell + 1
+end
+end
 end
 if more then
- return reply .. concat(more)
+return reply .. concat(more)
 end
 return reply
 `,
@@ -3514,20 +3633,21 @@ return reply
 
 const decideLogsScript: LuaScript = {
   name: 'decide-logs',
-  sha1: '0058b267d09f16a7cffed29faa75946cc600b7b9',
+  sha1: '6836154f87a3539d3bcc2678fee2d049dfb7fde0',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
 local elsewhere
+local clock = ARGV[1]
 local now
 local slack = 0
-if ARGV[1] ~= '' then
- now, slack = ARGV[1] + 0, 3600000
+if clock ~= '' then
+now, slack = clock + 0, 3600000
 else
- local time = call('TIME')
- now = time[1] * 1000 + floor(time[2] / 1000)
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
 end
 local reply, more, pieces = packBytes('>I6', now), nil, 0
 local first
@@ -3540,6 +3660,8 @@ local W
 local F
 local S
 local R
+local N
+local X
 local H, K, Z = {}, {}, {}
 local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
@@ -3548,829 +3670,847 @@ local stampedAt, stamp = nil, ''
 local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
- if tryCall('GET', KEYS[1]) then
-  return ''
- end
+if tryCall('GET', KEYS[1]) then
+return ''
+end
 end
 local anyBlocked = blockKeys > 0
 if #KEYS == 0 then
- KEYS, block = ARGV, ARGV[#ARGV] + 0
- cell = block - 1 + blockKeys
+KEYS, block = ARGV, ARGV[#ARGV] + 0
+cell = block - 1 + blockKeys
 elseif anyBlocked then
- anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
 end
 for _ = 1, ARGV[3] + 0 do
- local identities = ARGV[a] + 0
- a = a + 2
- local params_2 = ARGV[a + 1] + 0
- first, last = a + 2, a + 1 + params_2
- a = a + 2 + params_2
- for p = first, last do
-  ARGV[p] = ARGV[p] + 0
- end
- local p = first
- if ARGV[p + 1] <= 4294967296 then
-  W, F = 4, '>I4'
- else
-  W, F = 6, '>I6'
- end
- S = 23 + 4 * W + (last - p - 1) / 2 * (7 + 4 * W)
- R = format('%d', S - 1)
- params, limits = first, (last - first - 1) / 2
- most, longestMs = ARGV[params], ARGV[params + 1]
- firstLinger = floor(longestMs / 10)
- linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
- base, headerEnd, width, entry = S, R, W, F
- near = 4 * width
- fixed, stride = 23 + near, 7 + near
- if width == 4 then
-  modulus, limitFormat = 4294967296, '>I6BI4'
- else
-  modulus, limitFormat = 281474976710656, '>I6BI6'
- end
- local runs = ARGV[a] + 0
- a = a + 1
- for __2 = 1, runs do
-  local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
-  local equals = 1
-  if op >= 16 then
-   op, equals, decisions = op - 16, decisions, 1
-  end
-  costs = ARGV[a + 2] + 0
-  needs = costs
-  a = a + 3
-  if op >= 8 then
-   op = op - 8
-   needs = ARGV[a + 0] + 0
-   a = a + 1
-  end
-  for __3 = 1, decisions do
-   local ends, reason
-   elsewhere = false
-   if anyBlocked and op <= 2 then
-    for b = block, block + identities - 1 do
-     local value = tryCall('GET', KEYS[b])
-     if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-      if not string.match(value.err, 'non local key') then
-       error(value.err)
-      end
-      elsewhere = true
-     end
-     if type(value) == 'string' and not ends then
-      ends, reason = string.match(value, '^(%d+) (.*)$')
-     end
-     ends = ends and tonumber(ends) > now and ends
-    end
-   end
-   if ends then
-    if equals > 1 then
-     local piece = packBytes('>BI2I2', 8, equals, 0)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-    end
-    local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
-    if pieces == 0 then
-     reply = reply .. piece
-    else
-     more = more or {}
-     more[pieces] = piece
-    end
-    pieces = pieces + 1
-   elseif op < 3 then
-    local allowed, possible = true, true
-    local admitted = 1
-    local wait
-    local key, cost = KEYS[cell + 1], needs
-    header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
-    local unwritten
-    if #header < base then
-     if type(header) == 'table' and not string.match(header.err, '^WRONGTYPE') then
-      if not string.match(header.err, 'non local key') then
-       error(header.err)
-      end
-      elsewhere = true
-     end
-     expires = nil
-    else
-     newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
-     local spare = expires - newest - longestMs
-     if spare < 0 or spare > linger then
-      expires = nil
-     end
-    end
-    if not expires then
-     newest, oldest, total, tail, instant = nil, 0, 0, '', now
-     for l = 1, limits do
-      H[l], K[l] = 0, ''
-     end
-    else
-     tail = sub(header, 24, 23 + unwritten * width)
-     if newest > now and newest <= now + longestMs then
-      instant = newest
-     else
-      instant = now
-     end
-     oldest = total
-     local at = fixed + 1
-     for l = 1, limits do
-      local head, known, low = unpackBytes(limitFormat, header, at)
-      H[l], K[l], Z[l] = head, nil, known
-      at = at + stride
-      oldest = oldest < head and oldest or head
-      if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
-       source = key
-       if whole then
-        chunk, chunkFrom = whole, oldest
-       else
-        local log_known_result
-        local known_2 = K[l]
-        if not known_2 then
-         local at_2 = fixed + (l - 1) * stride + 7
-         known_2 = sub(header, at_2 + 1, at_2 + Z[l] * width)
-         K[l] = known_2
-        end
-        log_known_result = known_2
-        chunk, chunkFrom = log_known_result, H[l]
-       end
-       local head_2 = total
-       if total > oldest and newest > instant - ARGV[params + 2 * l + 1] then
-        local log_firstLive_result
-        local total_2, windowMs = total, ARGV[params + 2 * l + 1]
-        local low_2, high, step = head, total_2, 1
-        while low_2 < high do
-         local probe = low_2 + step - 1
-         if step == 0 or probe >= high then
-          probe, step = floor((low_2 + high) / 2), 0
-         end
-         local log_entry_result
-         local beyond = probe - chunkFrom - #chunk / width
-         if probe < chunkFrom or beyond >= 16 then
-          chunk, chunkFrom, beyond = '', probe, 0
-         end
-         if beyond >= 0 then
-          local log_read_result
-          local from, to = probe - beyond, total < probe + 16 and total or probe + 16
-          local inRing = total - #tail / width
-          local entries
-          local count = (to < inRing and to or inRing) - from
-          if count <= 0 then
-           entries = ''
-          else
-           local slot = from % capacity
-           local here = count < capacity - slot and count or capacity - slot
-           local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-           if here < count then
-            entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-           end
-           entries = entries_2
-          end
-          log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-          chunk = chunk .. log_read_result
-         end
-         log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
-         if log_entry_result > instant - windowMs then
-          high, step = probe, 0
-         else
-          low_2, step = probe + 1, step * 2
-         end
-        end
-        log_firstLive_result = low_2
-        head_2 = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
-       end
-       local skip = (head_2 - chunkFrom) * width
-       local known_2 = sub(chunk, skip + 1, skip + near)
-       H[l], K[l], moved = head_2, known_2, moved > l and moved or l
-      end
-     end
-     if newest > now + longestMs then
-      newest = now
-      local entries = rep(packBytes(entry, now % modulus), total - oldest)
-      whole, oldest, total = entries, 0, #entries / width
-      newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
-      local function log_advanceAll(key_2, at_2)
-       for l = 1, limits do
-        source = key_2
-        if whole then
-         chunk, chunkFrom = whole, oldest
-        else
-         local log_known_result
-         local known = K[l]
-         if not known then
-          local at_3 = fixed + (l - 1) * stride + 7
-          known = sub(header, at_3 + 1, at_3 + Z[l] * width)
-          K[l] = known
-         end
-         log_known_result = known
-         chunk, chunkFrom = log_known_result, H[l]
-        end
-        local head = total
-        if total > oldest and newest > at_2 - ARGV[params + 2 * l + 1] then
-         local log_firstLive_result
-         local total_2, windowMs = total, ARGV[params + 2 * l + 1]
-         local low, high, step = oldest, total_2, 1
-         while low < high do
-          local probe = low + step - 1
-          if step == 0 or probe >= high then
-           probe, step = floor((low + high) / 2), 0
-          end
-          local log_entry_result
-          local beyond = probe - chunkFrom - #chunk / width
-          if probe < chunkFrom or beyond >= 16 then
-           chunk, chunkFrom, beyond = '', probe, 0
-          end
-          if beyond >= 0 then
-           local log_read_result
-           local from, to = probe - beyond, total < probe + 16 and total or probe + 16
-           local inRing = total - #tail / width
-           local entries_2
-           local count = (to < inRing and to or inRing) - from
-           if count <= 0 then
-            entries_2 = ''
-           else
-            local slot = from % capacity
-            local here = count < capacity - slot and count or capacity - slot
-            local entries_3 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-            if here < count then
-             entries_3 = entries_3 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-            end
-            entries_2 = entries_3
-           end
-           log_read_result = entries_2 .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-           chunk = chunk .. log_read_result
-          end
-          log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
-          if log_entry_result > at_2 - windowMs then
-           high, step = probe, 0
-          else
-           low, step = probe + 1, step * 2
-          end
-         end
-         log_firstLive_result = low
-         head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
-        end
-        local skip = (head - chunkFrom) * width
-        local known = sub(chunk, skip + 1, skip + near)
-        H[l], K[l], moved = head, known, moved > l and moved or l
-       end
-      end
-      log_advanceAll(key, instant)
-     end
-    end
-    local wait_2 = 0
-    for l = 1, limits do
-     if cost > ARGV[params + 2 * l] then
-      wait_2 = -1
-     end
-     if wait_2 == 0 and total - H[l] + cost > ARGV[params + 2 * l] then
-      wait_2 = 1
-     end
-    end
-    wait = wait_2
-    if wait ~= 0 or elsewhere then
-     allowed = false
-    end
-    if wait < 0 then
-     possible = false
-    end
-    if equals > 1 then
-     admitted = allowed and equals or 0
-     if allowed and costs > 0 then
-      local units
-      local units_2 = most
-      for l = 1, limits do
-       local taken = total - (H[l] or total)
-       units_2 = units_2 < ARGV[params + 2 * l] - taken and units_2 or ARGV[params + 2 * l] - taken
-      end
-      units = units_2
-      admitted = min(equals, floor((units - needs) / costs) + 1)
-     end
-     local piece = packBytes('>BI2I2', 8, equals, admitted)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-    end
-    if elsewhere then
-     local piece = packBytes('B', 3)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-    else
-     local charged = op ~= 1 and (allowed or op == 2 and possible)
-     local key_2, cost_2 = KEYS[cell + 1], costs
-     cost_2 = cost_2 * admitted
-     if charged then
-      if cost_2 > 0 then
-       local cost_3 = cost_2
-       if instant ~= stampedAt or #stamp ~= width then
-        stamp, stampedAt = packBytes(entry, instant % modulus), instant
-       end
-       local added = stamp
-       if cost_3 > 1 then
-        added = rep(added, cost_3)
-       end
-       local kept = total
-       for l = 1, limits do
-        local was, known = H[l], K[l] and #K[l] / width or Z[l]
-        local head = total + cost_3 - ARGV[params + 2 * l]
-        if head < was then
-         head = was
-        end
-        if head > was or known < 4 then
-         local log_known_result
-         local known_2 = K[l]
-         if not known_2 then
-          local at = fixed + (l - 1) * stride + 7
-          known_2 = sub(header, at + 1, at + Z[l] * width)
-          K[l] = known_2
-         end
-         log_known_result = known_2
-         local ahead = sub(log_known_result, (head - was) * width + 1)
-         if head + #ahead / width == total then
-          ahead = sub(ahead .. added, 1, near)
-         end
-         H[l], K[l], moved = head, ahead, moved > l and moved or l
-        end
-        kept = kept < head and kept or head
-       end
-       if kept > oldest then
-        local lapsed = kept - (total - #tail / width)
-        if lapsed > 0 then
-         tail = sub(tail, lapsed * width + 1)
-        end
-       end
-       if expires and not whole then
-        oldest = kept
-        local added_2 = added
-        tail, total, newest = tail .. added_2, total + cost_3, instant
-        local ends_2, count = newest + longestMs, total - oldest
-        local isLate = ends_2 > expires
-        if #tail > near and count > capacity or isLate and 4 * count < capacity then
-         local log_read_result
-         local inRing = total - #tail / width
-         local entries
-         local count_2 = (total < inRing and total or inRing) - oldest
-         if count_2 <= 0 then
-          entries = ''
-         else
-          local slot = oldest % capacity
-          local here = count_2 < capacity - slot and count_2 or capacity - slot
-          local entries_2 = call('GETRANGE', key_2, base + slot * width, base + (slot + here) * width - 1)
-          if here < count_2 then
-           entries_2 = entries_2 .. call('GETRANGE', key_2, base, base + (count_2 - here) * width - 1)
-          end
-          entries = entries_2
-         end
-         log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
-         local function log_rewrite(key_3, entries_2, longer)
-          for l = 1, limits do
-           local known
-           local known_2 = K[l]
-           if not known_2 then
-            local at = fixed + (l - 1) * stride + 7
-            known_2 = sub(header, at + 1, at + Z[l] * width)
-            K[l] = known_2
-           end
-           known = known_2
-           local head = H[l] - oldest
-           H[l], K[l], moved = head, known, moved > l and moved or l
-          end
-          oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
-          if total > 4 then
-           capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
-          end
-          if longer then
-           expires = newest + longestMs + longer
-          end
-          local value
-          if moved == 0 then
-           value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
-          else
-           local known
-           local known_2 = K[1]
-           if not known_2 then
-            local at = fixed + 0 * stride + 7
-            known_2 = sub(header, at + 1, at + Z[1] * width)
-            K[1] = known_2
-           end
-           known = known_2
-           local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
-           for l = 2, limits do
-            if l <= moved then
-             local known_3 = K[l]
-             if not known_3 then
-              local at = fixed + (l - 1) * stride + 7
-              known_3 = sub(header, at + 1, at + Z[l] * width)
-              K[l] = known_3
-             end
-             known = known_3
-             text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
-            end
-           end
-           value = text
-          end
-          if total > 4 then
-           value = packBytes('c0c0c0', value, entries_2, rep('\\0', (capacity - total) * width))
-          end
-          if longer then
-           call('SET', key_3, value, 'PX', expires - now + slack)
-          else
-           call('SET', key_3, value, 'KEEPTTL')
-          end
-         end
-         log_rewrite(key_2, log_read_result, isLate and linger)
-        else
-         if #tail > near then
-          local from = total - #tail / width
-          local slot = from % capacity
-          local here = (capacity - slot) * width
-          call('SETRANGE', key_2, base + slot * width, sub(tail, 1, here))
-          if #tail > here then
-           call('SETRANGE', key_2, base, sub(tail, here + 1))
-          end
-          tail = ''
-         end
-         if isLate then
-          expires = ends_2 + linger
-          call('PEXPIRE', key_2, expires - now + slack)
-         end
-         local log_header_result
-         if moved == 0 then
-          log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
-         else
-          local known
-          local known_2 = K[1]
-          if not known_2 then
-           local at = fixed + 0 * stride + 7
-           known_2 = sub(header, at + 1, at + Z[1] * width)
-           K[1] = known_2
-          end
-          known = known_2
-          local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
-          for l = 2, limits do
-           if l <= moved then
-            local known_3 = K[l]
-            if not known_3 then
-             local at = fixed + (l - 1) * stride + 7
-             known_3 = sub(header, at + 1, at + Z[l] * width)
-             K[l] = known_3
-            end
-            known = known_3
-            text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
-           end
-          end
-          log_header_result = text
-         end
-         call('SETRANGE', key_2, '0', log_header_result)
-        end
-       else
-        oldest, total, newest = kept, total + cost_3, instant
-        local function log_rewrite(key_3, entries, longer)
-         for l = 1, limits do
-          local known
-          local known_2 = K[l]
-          if not known_2 then
-           local at = fixed + (l - 1) * stride + 7
-           known_2 = sub(header, at + 1, at + Z[l] * width)
-           K[l] = known_2
-          end
-          known = known_2
-          local head = H[l] - oldest
-          H[l], K[l], moved = head, known, moved > l and moved or l
-         end
-         oldest, total, capacity, tail = 0, total - oldest, 0, entries
-         if total > 4 then
-          capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
-         end
-         if longer then
-          expires = newest + longestMs + longer
-         end
-         local value
-         if moved == 0 then
-          value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
-         else
-          local known
-          local known_2 = K[1]
-          if not known_2 then
-           local at = fixed + 0 * stride + 7
-           known_2 = sub(header, at + 1, at + Z[1] * width)
-           K[1] = known_2
-          end
-          known = known_2
-          local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
-          for l = 2, limits do
-           if l <= moved then
-            local known_3 = K[l]
-            if not known_3 then
-             local at = fixed + (l - 1) * stride + 7
-             known_3 = sub(header, at + 1, at + Z[l] * width)
-             K[l] = known_3
-            end
-            known = known_3
-            text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
-           end
-          end
-          value = text
-         end
-         if total > 4 then
-          value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
-         end
-         if longer then
-          call('SET', key_3, value, 'PX', expires - now + slack)
-         else
-          call('SET', key_3, value, 'KEEPTTL')
-         end
-        end
-        log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
-       end
-      end
-     elseif op == 0 then
-      if whole then
-       if total == 0 or newest + longestMs + slack <= now then
-        call('DEL', key_2)
-       else
-        local function log_advanceAll(key_3, at)
-         for l = 1, limits do
-          source = key_3
-          if whole then
-           chunk, chunkFrom = whole, oldest
-          else
-           local log_known_result
-           local known = K[l]
-           if not known then
-            local at_2 = fixed + (l - 1) * stride + 7
-            known = sub(header, at_2 + 1, at_2 + Z[l] * width)
-            K[l] = known
-           end
-           log_known_result = known
-           chunk, chunkFrom = log_known_result, H[l]
-          end
-          local head = total
-          if total > oldest and newest > at - ARGV[params + 2 * l + 1] then
-           local log_firstLive_result
-           local total_2, windowMs = total, ARGV[params + 2 * l + 1]
-           local low, high, step = oldest, total_2, 1
-           while low < high do
-            local probe = low + step - 1
-            if step == 0 or probe >= high then
-             probe, step = floor((low + high) / 2), 0
-            end
-            local log_entry_result
-            local beyond = probe - chunkFrom - #chunk / width
-            if probe < chunkFrom or beyond >= 16 then
-             chunk, chunkFrom, beyond = '', probe, 0
-            end
-            if beyond >= 0 then
-             local log_read_result
-             local from, to = probe - beyond, total < probe + 16 and total or probe + 16
-             local inRing = total - #tail / width
-             local entries
-             local count = (to < inRing and to or inRing) - from
-             if count <= 0 then
-              entries = ''
-             else
-              local slot = from % capacity
-              local here = count < capacity - slot and count or capacity - slot
-              local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-              if here < count then
-               entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-              end
-              entries = entries_2
-             end
-             log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-             chunk = chunk .. log_read_result
-            end
-            log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
-            if log_entry_result > at - windowMs then
-             high, step = probe, 0
-            else
-             low, step = probe + 1, step * 2
-            end
-           end
-           log_firstLive_result = low
-           head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
-          end
-          local skip = (head - chunkFrom) * width
-          local known = sub(chunk, skip + 1, skip + near)
-          H[l], K[l], moved = head, known, moved > l and moved or l
-         end
-        end
-        log_advanceAll(key_2, newest)
-        local function log_rewrite(key_3, entries, longer)
-         for l = 1, limits do
-          local known
-          local known_2 = K[l]
-          if not known_2 then
-           local at = fixed + (l - 1) * stride + 7
-           known_2 = sub(header, at + 1, at + Z[l] * width)
-           K[l] = known_2
-          end
-          known = known_2
-          local head = H[l] - oldest
-          H[l], K[l], moved = head, known, moved > l and moved or l
-         end
-         oldest, total, capacity, tail = 0, total - oldest, 0, entries
-         if total > 4 then
-          capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
-         end
-         if longer then
-          expires = newest + longestMs + longer
-         end
-         local value
-         if moved == 0 then
-          value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
-         else
-          local known
-          local known_2 = K[1]
-          if not known_2 then
-           local at = fixed + 0 * stride + 7
-           known_2 = sub(header, at + 1, at + Z[1] * width)
-           K[1] = known_2
-          end
-          known = known_2
-          local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
-          for l = 2, limits do
-           if l <= moved then
-            local known_3 = K[l]
-            if not known_3 then
-             local at = fixed + (l - 1) * stride + 7
-             known_3 = sub(header, at + 1, at + Z[l] * width)
-             K[l] = known_3
-            end
-            known = known_3
-            text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
-           end
-          end
-          value = text
-         end
-         if total > 4 then
-          value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
-         end
-         if longer then
-          call('SET', key_3, value, 'PX', expires - now + slack)
-         else
-          call('SET', key_3, value, 'KEEPTTL')
-         end
-        end
-        log_rewrite(key_2, whole, 0)
-        log_advanceAll(key_2, instant)
-       end
-      end
-     end
-     local outcome = allowed and 1 or 0
-     for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-      local cost_3 = needs
-      local latest = newest and newest + 1 or 0
-      if outcome_2 == 1 then
-       local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H[1] or total))
-       if pieces == 0 then
-        reply = reply .. piece
-       else
-        more = more or {}
-        more[pieces] = piece
-       end
-       pieces = pieces + 1
-       for l = 2, limits, 3 do
-        local counts = packBytes('>I4I4I4', total - (H[l] or total), total - (H[l + 1] or total), total - (H[l + 2] or total))
-        if limits < l + 2 then
-         counts = sub(counts, 1, (limits - l + 1) * 4)
-        end
-        if pieces == 0 then
-         reply = reply .. counts
-        else
-         more = more or {}
-         more[pieces] = counts
-        end
-        pieces = pieces + 1
-       end
-      else
-       local piece = packBytes('>BI6I6', outcome_2, instant, latest)
-       if pieces == 0 then
-        reply = reply .. piece
-       else
-        more = more or {}
-        more[pieces] = piece
-       end
-       pieces = pieces + 1
-       for l = 1, limits do
-        source = key_2
-        if whole then
-         chunk, chunkFrom = whole, oldest
-        else
-         local log_known_result
-         local known = K[l]
-         if not known then
-          local at = fixed + (l - 1) * stride + 7
-          known = sub(header, at + 1, at + Z[l] * width)
-          K[l] = known
-         end
-         log_known_result = known
-         chunk, chunkFrom = log_known_result, H[l]
-        end
-        local fewer = -1
-        if H[l] < total then
-         local log_entry_result
-         local i = H[l]
-         local beyond = i - chunkFrom - #chunk / width
-         if i < chunkFrom or beyond >= 16 then
-          chunk, chunkFrom, beyond = '', i, 0
-         end
-         if beyond >= 0 then
-          local log_read_result
-          local from, to = i - beyond, total < i + 16 and total or i + 16
-          local inRing = total - #tail / width
-          local entries
-          local count = (to < inRing and to or inRing) - from
-          if count <= 0 then
-           entries = ''
-          else
-           local slot = from % capacity
-           local here = count < capacity - slot and count or capacity - slot
-           local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-           if here < count then
-            entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-           end
-           entries = entries_2
-          end
-          log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-          chunk = chunk .. log_read_result
-         end
-         log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
-         fewer = log_entry_result + ARGV[params + 2 * l + 1] - now
-        end
-        local wait_3
-        local total_2, live, at, limit, windowMs = total, total - H[l], instant, ARGV[params + 2 * l], ARGV[params + 2 * l + 1]
-        if cost_3 > limit then
-         wait_3 = -1
-        else
-         if live + cost_3 <= limit then
-          wait_3 = 0
-         else
-          local log_entry_result
-          local i = total_2 - (limit - cost_3 + 1)
-          local beyond = i - chunkFrom - #chunk / width
-          if i < chunkFrom or beyond >= 16 then
-           chunk, chunkFrom, beyond = '', i, 0
-          end
-          if beyond >= 0 then
-           local log_read_result
-           local from, to = i - beyond, total < i + 16 and total or i + 16
-           local inRing = total - #tail / width
-           local entries
-           local count = (to < inRing and to or inRing) - from
-           if count <= 0 then
-            entries = ''
-           else
-            local slot = from % capacity
-            local here = count < capacity - slot and count or capacity - slot
-            local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-            if here < count then
-             entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-            end
-            entries = entries_2
-           end
-           log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-           chunk = chunk .. log_read_result
-          end
-          log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
-          wait_3 = log_entry_result + windowMs - at
-         end
-        end
-        if wait_3 > 0 then
-         wait_3 = wait_3 + instant - now
-        end
-        local piece_2 = packBytes('>I4I7I7', total - (H[l] or total), wait_3 + 1, fewer + 1)
-        if pieces == 0 then
-         reply = reply .. piece_2
-        else
-         more = more or {}
-         more[pieces] = piece_2
-        end
-        pieces = pieces + 1
-       end
-      end
-     end
-    end
-   end
-   block = block + identities
-   cell = cell + 1
-  end
- end
+local identities = ARGV[a] + 0
+a = a + 2
+local params_2 = ARGV[a + 1] + 0
+first, last = a + 2, a + 1 + params_2
+a = a + 2 + params_2
+for p = first, last do
+ARGV[p] = ARGV[p] + 0
+end
+local p = first
+if ARGV[p + 1] <= 4294967296 then
+W, F = 4, '>I4'
+else
+W, F = 6, '>I6'
+end
+S = 23 + 4 * W + (last - p - 1) / 2 * (7 + 4 * W)
+R = format('%d', S - 1)
+N = nil
+params, limits = first, (last - first - 1) / 2
+most, longestMs = ARGV[params], ARGV[params + 1]
+firstLinger = floor(longestMs / 10)
+linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
+base, headerEnd, width, entry = S, R, W, F
+near = 4 * width
+fixed, stride = 23 + near, 7 + near
+if width == 4 then
+modulus, limitFormat = 4294967296, '>I6BI4'
+else
+modulus, limitFormat = 281474976710656, '>I6BI6'
+end
+local runs = ARGV[a] + 0
+a = a + 1
+for __2 = 1, runs do
+local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+local equals = 1
+if op >= 16 then
+op, equals, decisions = op - 16, decisions, 1
+end
+costs = ARGV[a + 2] + 0
+needs = costs
+a = a + 3
+if op >= 8 then
+op = op - 8
+needs = ARGV[a + 0] + 0
+a = a + 1
+end
+for __3 = 1, decisions do
+local ends, reason
+elsewhere = false
+if anyBlocked and op <= 2 then
+for b = block, block + identities - 1 do
+local value = tryCall('GET', KEYS[b])
+if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+if not string.match(value.err, 'non local key') then
+error(value.err)
+end
+elsewhere = true
+end
+if type(value) == 'string' and not ends then
+ends, reason = string.match(value, '^(%d+) (.*)$')
+end
+ends = ends and tonumber(ends) > now and ends
+end
+end
+if ends then
+if equals > 1 then
+local piece = packBytes('>BI2I2', 8, equals, 0)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+elseif op < 3 then
+local allowed, possible = true, true
+local admitted = 1
+local wait
+local key, cost = KEYS[cell + 1], needs
+header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
+local unwritten
+if #header < base then
+if type(header) == 'table' and not string.match(header.err, '^WRONGTYPE') then
+if not string.match(header.err, 'non local key') then
+error(header.err)
+end
+elsewhere = true
+end
+expires = nil
+else
+newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
+local spare = expires - newest - longestMs
+if spare < 0 or spare > linger then
+expires = nil
+end
+end
+if not expires then
+newest, oldest, total, tail, instant = nil, 0, 0, '', now
+for l = 1, limits do
+H[l], K[l] = 0, ''
+end
+else
+tail = sub(header, 24, 23 + unwritten * width)
+if newest > now and newest <= now + longestMs then
+instant = newest
+else
+instant = now
+end
+oldest = total
+local at = fixed + 1
+for l = 1, limits do
+local head, known, low = unpackBytes(limitFormat, header, at)
+H[l], K[l], Z[l] = head, nil, known
+at = at + stride
+oldest = oldest < head and oldest or head
+if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
+source = key
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known_2 = K[l]
+if not known_2 then
+local at_2 = fixed + (l - 1) * stride + 7
+known_2 = sub(header, at_2 + 1, at_2 + Z[l] * width)
+K[l] = known_2
+end
+log_known_result = known_2
+chunk, chunkFrom = log_known_result, H[l]
+end
+local head_2 = total
+if total > oldest and newest > instant - ARGV[params + 2 * l + 1] then
+local log_firstLive_result
+local total_2, windowMs = total, ARGV[params + 2 * l + 1]
+local low_2, high, step = head, total_2, 1
+while low_2 < high do
+local probe = low_2 + step - 1
+if step == 0 or probe >= high then
+probe, step = floor((low_2 + high) / 2), 0
+end
+local log_entry_result
+local beyond = probe - chunkFrom - #chunk / width
+if probe < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', probe, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+if log_entry_result > instant - windowMs then
+high, step = probe, 0
+else
+low_2, step = probe + 1, step * 2
+end
+end
+log_firstLive_result = low_2
+head_2 = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+end
+local skip = (head_2 - chunkFrom) * width
+local known_2 = sub(chunk, skip + 1, skip + near)
+H[l], K[l], moved = head_2, known_2, moved > l and moved or l
+end
+end
+if newest > now + longestMs then
+newest = now
+local entries = rep(packBytes(entry, now % modulus), total - oldest)
+whole, oldest, total = entries, 0, #entries / width
+newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
+local function log_advanceAll(key_2, at_2)
+for l = 1, limits do
+source = key_2
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known = K[l]
+if not known then
+local at_3 = fixed + (l - 1) * stride + 7
+known = sub(header, at_3 + 1, at_3 + Z[l] * width)
+K[l] = known
+end
+log_known_result = known
+chunk, chunkFrom = log_known_result, H[l]
+end
+local head = total
+if total > oldest and newest > at_2 - ARGV[params + 2 * l + 1] then
+local log_firstLive_result
+local total_2, windowMs = total, ARGV[params + 2 * l + 1]
+local low, high, step = oldest, total_2, 1
+while low < high do
+local probe = low + step - 1
+if step == 0 or probe >= high then
+probe, step = floor((low + high) / 2), 0
+end
+local log_entry_result
+local beyond = probe - chunkFrom - #chunk / width
+if probe < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', probe, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+local inRing = total - #tail / width
+local entries_2
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries_2 = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_3 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_3 = entries_3 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries_2 = entries_3
+end
+log_read_result = entries_2 .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+if log_entry_result > at_2 - windowMs then
+high, step = probe, 0
+else
+low, step = probe + 1, step * 2
+end
+end
+log_firstLive_result = low
+head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+end
+local skip = (head - chunkFrom) * width
+local known = sub(chunk, skip + 1, skip + near)
+H[l], K[l], moved = head, known, moved > l and moved or l
+end
+end
+log_advanceAll(key, instant)
+end
+end
+local wait_2 = 0
+for l = 1, limits do
+if cost > ARGV[params + 2 * l] then
+wait_2 = -1
+end
+if wait_2 == 0 and total - H[l] + cost > ARGV[params + 2 * l] then
+wait_2 = 1
+end
+end
+wait = wait_2
+if wait ~= 0 or elsewhere then
+allowed = false
+end
+if wait < 0 then
+possible = false
+end
+if equals > 1 then
+admitted = allowed and equals or 0
+if allowed and costs > 0 then
+local units
+local units_2 = most
+for l = 1, limits do
+local taken = total - (H[l] or total)
+units_2 = units_2 < ARGV[params + 2 * l] - taken and units_2 or ARGV[params + 2 * l] - taken
+end
+units = units_2
+admitted = min(equals, floor((units - needs) / costs) + 1)
+end
+local piece = packBytes('>BI2I2', 8, equals, admitted)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+if elsewhere then
+local piece = packBytes('B', 3)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+else
+local charged = op ~= 1 and (allowed or op == 2 and possible)
+local key_2, cost_2 = KEYS[cell + 1], costs
+cost_2 = cost_2 * admitted
+if charged then
+if cost_2 > 0 then
+local cost_3 = cost_2
+if instant ~= stampedAt or #stamp ~= width then
+stamp, stampedAt = packBytes(entry, instant % modulus), instant
+end
+if cost_3 == 1 and not expires then
+local fresh = N
+if not fresh then
+local gap = rep('\\0', near - width)
+fresh = packBytes('>I6I6I4I6Bc0c0', now, now + longestMs + firstLinger, 0, 1, 1, stamp, gap)
+for __4 = 1, limits do
+fresh = packBytes('>c0I6Bc0c0', fresh, 0, 1, stamp, gap)
+end
+N, X = fresh, format('%d', longestMs + firstLinger + slack)
+end
+call('SET', key_2, fresh, 'PX', X)
+for l = 1, limits do
+H[l], K[l] = 0, stamp
+end
+oldest, total, newest, tail = 0, 1, now, stamp
+else
+local added = stamp
+if cost_3 > 1 then
+added = rep(added, cost_3)
+end
+local kept = total
+for l = 1, limits do
+local was, known = H[l], K[l] and #K[l] / width or Z[l]
+local head = total + cost_3 - ARGV[params + 2 * l]
+if head < was then
+head = was
+end
+if head > was or known < 4 then
+local log_known_result
+local known_2 = K[l]
+if not known_2 then
+local at = fixed + (l - 1) * stride + 7
+known_2 = sub(header, at + 1, at + Z[l] * width)
+K[l] = known_2
+end
+log_known_result = known_2
+local ahead = sub(log_known_result, (head - was) * width + 1)
+if head + #ahead / width == total then
+ahead = sub(ahead .. added, 1, near)
+end
+H[l], K[l], moved = head, ahead, moved > l and moved or l
+end
+kept = kept < head and kept or head
+end
+if kept > oldest then
+local lapsed = kept - (total - #tail / width)
+if lapsed > 0 then
+tail = sub(tail, lapsed * width + 1)
+end
+end
+if expires and not whole then
+oldest = kept
+local added_2 = added
+tail, total, newest = tail .. added_2, total + cost_3, instant
+local ends_2, count = newest + longestMs, total - oldest
+local isLate = ends_2 > expires
+if #tail > near and count > capacity or isLate and 4 * count < capacity then
+local log_read_result
+local inRing = total - #tail / width
+local entries
+local count_2 = (total < inRing and total or inRing) - oldest
+if count_2 <= 0 then
+entries = ''
+else
+local slot = oldest % capacity
+local here = count_2 < capacity - slot and count_2 or capacity - slot
+local entries_2 = call('GETRANGE', key_2, base + slot * width, base + (slot + here) * width - 1)
+if here < count_2 then
+entries_2 = entries_2 .. call('GETRANGE', key_2, base, base + (count_2 - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
+local function log_rewrite(key_3, entries_2, longer)
+for l = 1, limits do
+local known
+local known_2 = K[l]
+if not known_2 then
+local at = fixed + (l - 1) * stride + 7
+known_2 = sub(header, at + 1, at + Z[l] * width)
+K[l] = known_2
+end
+known = known_2
+local head = H[l] - oldest
+H[l], K[l], moved = head, known, moved > l and moved or l
+end
+oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
+if total > 4 then
+capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+end
+if longer then
+expires = newest + longestMs + longer
+end
+local value
+if moved == 0 then
+value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known
+local known_2 = K[1]
+if not known_2 then
+local at = fixed + 0 * stride + 7
+known_2 = sub(header, at + 1, at + Z[1] * width)
+K[1] = known_2
+end
+known = known_2
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+for l = 2, limits do
+if l <= moved then
+local known_3 = K[l]
+if not known_3 then
+local at = fixed + (l - 1) * stride + 7
+known_3 = sub(header, at + 1, at + Z[l] * width)
+K[l] = known_3
+end
+known = known_3
+text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+end
+end
+value = text
+end
+if total > 4 then
+value = packBytes('c0c0c0', value, entries_2, rep('\\0', (capacity - total) * width))
+end
+if longer then
+call('SET', key_3, value, 'PX', expires - now + slack)
+else
+call('SET', key_3, value, 'KEEPTTL')
+end
+end
+log_rewrite(key_2, log_read_result, isLate and linger)
+else
+if #tail > near then
+local from = total - #tail / width
+local slot = from % capacity
+local here = (capacity - slot) * width
+call('SETRANGE', key_2, base + slot * width, sub(tail, 1, here))
+if #tail > here then
+call('SETRANGE', key_2, base, sub(tail, here + 1))
+end
+tail = ''
+end
+if isLate then
+expires = ends_2 + linger
+call('PEXPIRE', key_2, expires - now + slack)
+end
+local log_header_result
+if moved == 0 then
+log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known
+local known_2 = K[1]
+if not known_2 then
+local at = fixed + 0 * stride + 7
+known_2 = sub(header, at + 1, at + Z[1] * width)
+K[1] = known_2
+end
+known = known_2
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+for l = 2, limits do
+if l <= moved then
+local known_3 = K[l]
+if not known_3 then
+local at = fixed + (l - 1) * stride + 7
+known_3 = sub(header, at + 1, at + Z[l] * width)
+K[l] = known_3
+end
+known = known_3
+text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+end
+end
+log_header_result = text
+end
+call('SETRANGE', key_2, '0', log_header_result)
+end
+else
+oldest, total, newest = kept, total + cost_3, instant
+local function log_rewrite(key_3, entries, longer)
+for l = 1, limits do
+local known
+local known_2 = K[l]
+if not known_2 then
+local at = fixed + (l - 1) * stride + 7
+known_2 = sub(header, at + 1, at + Z[l] * width)
+K[l] = known_2
+end
+known = known_2
+local head = H[l] - oldest
+H[l], K[l], moved = head, known, moved > l and moved or l
+end
+oldest, total, capacity, tail = 0, total - oldest, 0, entries
+if total > 4 then
+capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+end
+if longer then
+expires = newest + longestMs + longer
+end
+local value
+if moved == 0 then
+value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known
+local known_2 = K[1]
+if not known_2 then
+local at = fixed + 0 * stride + 7
+known_2 = sub(header, at + 1, at + Z[1] * width)
+K[1] = known_2
+end
+known = known_2
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+for l = 2, limits do
+if l <= moved then
+local known_3 = K[l]
+if not known_3 then
+local at = fixed + (l - 1) * stride + 7
+known_3 = sub(header, at + 1, at + Z[l] * width)
+K[l] = known_3
+end
+known = known_3
+text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+end
+end
+value = text
+end
+if total > 4 then
+value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
+end
+if longer then
+call('SET', key_3, value, 'PX', expires - now + slack)
+else
+call('SET', key_3, value, 'KEEPTTL')
+end
+end
+log_rewrite(key_2, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
+end
+end
+end
+elseif op == 0 then
+if whole then
+if total == 0 or newest + longestMs + slack <= now then
+call('DEL', key_2)
+else
+local function log_advanceAll(key_3, at)
+for l = 1, limits do
+source = key_3
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known = K[l]
+if not known then
+local at_2 = fixed + (l - 1) * stride + 7
+known = sub(header, at_2 + 1, at_2 + Z[l] * width)
+K[l] = known
+end
+log_known_result = known
+chunk, chunkFrom = log_known_result, H[l]
+end
+local head = total
+if total > oldest and newest > at - ARGV[params + 2 * l + 1] then
+local log_firstLive_result
+local total_2, windowMs = total, ARGV[params + 2 * l + 1]
+local low, high, step = oldest, total_2, 1
+while low < high do
+local probe = low + step - 1
+if step == 0 or probe >= high then
+probe, step = floor((low + high) / 2), 0
+end
+local log_entry_result
+local beyond = probe - chunkFrom - #chunk / width
+if probe < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', probe, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+if log_entry_result > at - windowMs then
+high, step = probe, 0
+else
+low, step = probe + 1, step * 2
+end
+end
+log_firstLive_result = low
+head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+end
+local skip = (head - chunkFrom) * width
+local known = sub(chunk, skip + 1, skip + near)
+H[l], K[l], moved = head, known, moved > l and moved or l
+end
+end
+log_advanceAll(key_2, newest)
+local function log_rewrite(key_3, entries, longer)
+for l = 1, limits do
+local known
+local known_2 = K[l]
+if not known_2 then
+local at = fixed + (l - 1) * stride + 7
+known_2 = sub(header, at + 1, at + Z[l] * width)
+K[l] = known_2
+end
+known = known_2
+local head = H[l] - oldest
+H[l], K[l], moved = head, known, moved > l and moved or l
+end
+oldest, total, capacity, tail = 0, total - oldest, 0, entries
+if total > 4 then
+capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+end
+if longer then
+expires = newest + longestMs + longer
+end
+local value
+if moved == 0 then
+value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known
+local known_2 = K[1]
+if not known_2 then
+local at = fixed + 0 * stride + 7
+known_2 = sub(header, at + 1, at + Z[1] * width)
+K[1] = known_2
+end
+known = known_2
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+for l = 2, limits do
+if l <= moved then
+local known_3 = K[l]
+if not known_3 then
+local at = fixed + (l - 1) * stride + 7
+known_3 = sub(header, at + 1, at + Z[l] * width)
+K[l] = known_3
+end
+known = known_3
+text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+end
+end
+value = text
+end
+if total > 4 then
+value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
+end
+if longer then
+call('SET', key_3, value, 'PX', expires - now + slack)
+else
+call('SET', key_3, value, 'KEEPTTL')
+end
+end
+log_rewrite(key_2, whole, 0)
+log_advanceAll(key_2, instant)
+end
+end
+end
+local outcome = allowed and 1 or 0
+for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+local cost_3 = needs
+local latest = newest and newest + 1 or 0
+if outcome_2 == 1 then
+local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H[1] or total))
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+for l = 2, limits, 3 do
+local counts = packBytes('>I4I4I4', total - (H[l] or total), total - (H[l + 1] or total), total - (H[l + 2] or total))
+if limits < l + 2 then
+counts = sub(counts, 1, (limits - l + 1) * 4)
+end
+if pieces == 0 then
+reply = reply .. counts
+else
+more = more or {}
+more[pieces] = counts
+end
+pieces = pieces + 1
+end
+else
+local piece = packBytes('>BI6I6', outcome_2, instant, latest)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+for l = 1, limits do
+source = key_2
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known = K[l]
+if not known then
+local at = fixed + (l - 1) * stride + 7
+known = sub(header, at + 1, at + Z[l] * width)
+K[l] = known
+end
+log_known_result = known
+chunk, chunkFrom = log_known_result, H[l]
+end
+local fewer = -1
+if H[l] < total then
+local log_entry_result
+local i = H[l]
+local beyond = i - chunkFrom - #chunk / width
+if i < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', i, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = i - beyond, total < i + 16 and total or i + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+fewer = log_entry_result + ARGV[params + 2 * l + 1] - now
+end
+local wait_3
+local total_2, live, at, limit, windowMs = total, total - H[l], instant, ARGV[params + 2 * l], ARGV[params + 2 * l + 1]
+if cost_3 > limit then
+wait_3 = -1
+else
+if live + cost_3 <= limit then
+wait_3 = 0
+else
+local log_entry_result
+local i = total_2 - (limit - cost_3 + 1)
+local beyond = i - chunkFrom - #chunk / width
+if i < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', i, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = i - beyond, total < i + 16 and total or i + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+wait_3 = log_entry_result + windowMs - at
+end
+end
+if wait_3 > 0 then
+wait_3 = wait_3 + instant - now
+end
+local piece_2 = packBytes('>I4I7I7', total - (H[l] or total), wait_3 + 1, fewer + 1)
+if pieces == 0 then
+reply = reply .. piece_2
+else
+more = more or {}
+more[pieces] = piece_2
+end
+pieces = pieces + 1
+end
+end
+end
+end
+end
+block = block + identities
+cell = cell + 1
+end
+end
 end
 if more then
- return reply .. concat(more)
+return reply .. concat(more)
 end
 return reply
 `,
@@ -4378,20 +4518,21 @@ return reply
 
 const decideSegmentsScript: LuaScript = {
   name: 'decide-segments',
-  sha1: '27d1813ba682adc73dddbcf4fd47798d65d77e67',
+  sha1: '9406b83fc9006d74f08908c3d7c201e371d83407',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, concat = string.sub, string.rep, table.concat
 local elsewhere
+local clock = ARGV[1]
 local now
 local slack = 0
-if ARGV[1] ~= '' then
- now, slack = ARGV[1] + 0, 3600000
+if clock ~= '' then
+now, slack = clock + 0, 3600000
 else
- local time = call('TIME')
- now = time[1] * 1000 + floor(time[2] / 1000)
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
 end
 local reply, more, pieces = packBytes('>I6', now), nil, 0
 local first
@@ -4405,452 +4546,2608 @@ local counts, total, segment, offset, instant, newest
 local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
- if tryCall('GET', KEYS[1]) then
-  return ''
- end
+if tryCall('GET', KEYS[1]) then
+return ''
+end
 end
 local anyBlocked = blockKeys > 0
 if #KEYS == 0 then
- KEYS, block = ARGV, ARGV[#ARGV] + 0
- cell = block - 1 + blockKeys
+KEYS, block = ARGV, ARGV[#ARGV] + 0
+cell = block - 1 + blockKeys
 elseif anyBlocked then
- anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
 end
 for _ = 1, ARGV[3] + 0 do
- local identities = ARGV[a] + 0
- a = a + 2
- local params = ARGV[a + 1] + 0
- first, last = a + 2, a + 1 + params
- a = a + 2 + params
- for p = first, last do
-  ARGV[p] = ARGV[p] + 0
- end
- local bytes, top = 1, 256
- while top <= ARGV[first] do
-  bytes = bytes + 1
-  top = top * 256
- end
- W, F = bytes, '>I' .. bytes
- local p = first
- limit, windowMs, segments, edge = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
- segmentMs, width, counter = windowMs / segments, W, F
- local runs = ARGV[a] + 0
- a = a + 1
- for __2 = 1, runs do
-  local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
-  costs = ARGV[a + 2] + 0
-  needs = costs
-  a = a + 3
-  if op >= 8 then
-   op = op - 8
-   needs = ARGV[a + 0] + 0
-   a = a + 1
-  end
-  for __3 = 1, decisions do
-   local ends, reason
-   elsewhere = false
-   if anyBlocked and op <= 2 then
-    for b = block, block + identities - 1 do
-     local value = tryCall('GET', KEYS[b])
-     if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-      if not string.match(value.err, 'non local key') then
-       error(value.err)
-      end
-      elsewhere = true
-     end
-     if type(value) == 'string' and not ends then
-      ends, reason = string.match(value, '^(%d+) (.*)$')
-     end
-     ends = ends and tonumber(ends) > now and ends
-    end
-   end
-   if ends then
-    local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
-    if pieces == 0 then
-     reply = reply .. piece
-    else
-     more = more or {}
-     more[pieces] = piece
-    end
-    pieces = pieces + 1
-   elseif op < 3 then
-    local allowed, possible = true, true
-    local wait
-    local key, cost = KEYS[cell + 1], needs
-    local stored = tryCall('GET', key)
-    if stored and #stored ~= 6 + (segments + 2) * width then
-     if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-      if not string.match(stored.err, 'non local key') then
-       error(stored.err)
-      end
-      elsewhere = true
-     end
-     stored = false
-    end
-    newest, instant = nil, now
-    if stored then
-     newest = unpackBytes('>I6', stored)
-     local at = newest * segmentMs
-     if at > now and at <= now + windowMs then
-      instant = at
-     else
-      instant = now
-     end
-    end
-    segment = floor(instant / segmentMs)
-    offset = instant - segment * segmentMs
-    local by = stored and (0 > segment - newest and 0 or segment - newest) or segments + 1
-    if by > segments then
-     total, counts = 0, rep('\\0', (segments + 1) * width)
-    else
-     total, counts = unpackBytes(counter, stored, 7), sub(stored, 7 + width)
-     if by > 0 then
-      local window_leaving_result
-      local units = 0
-      for k = 0 > segments - by and 0 or segments - by, segments - 1 do
-       units = units + (unpackBytes(counter, counts, k * width + 1))
-      end
-      window_leaving_result = units
-      total = total - window_leaving_result
-      counts = rep('\\0', by * width) .. sub(counts, 1, (segments + 1 - by) * width)
-     end
-    end
-    if newest and newest * segmentMs > now + windowMs then
-     if edge < 2 then
-     else
-      local units = (unpackBytes(counter, counts, segments * width + 1))
-      counts = sub(counts, 1, segments * width) .. rep('\\0', width)
-      local k, units_2 = segments - 1, units < limit - total and units or limit - total
-      local count = packBytes(counter, (unpackBytes(counter, counts, k * width + 1)) + units_2)
-      counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
-      if k < segments then
-       total = total + units_2
-      end
-     end
-    end
-    local wait_2
-    if cost > limit then
-     wait_2 = -1
-    else
-     local inside, wait_3 = total, (segments + 1) * segmentMs - offset
-     for by_2 = 0, segments do
-      if by_2 > 0 then
-       inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
-      end
-      if inside + cost <= limit then
-       local count = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
-       local from
-       local room = limit - cost - inside
-       if edge == 1 or count <= room then
-        from = 0
-       else
-        if edge == 0 then
-         from = segmentMs
-        else
-         if edge == 2 then
-          from = floor(segmentMs * (count - room - 1) / count) + 1
-         else
-          from = ceil(segmentMs * (count - room) / count)
-         end
-        end
-       end
-       if from < segmentMs then
-        wait_3 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
-        break
-       end
-      end
-     end
-     wait_2 = wait_3
-    end
-    if wait_2 > 0 then
-     wait = wait_2 + instant - now
-    else
-     wait = wait_2
-    end
-    if wait ~= 0 or elsewhere then
-     allowed = false
-    end
-    if wait < 0 then
-     possible = false
-    end
-    if elsewhere then
-     local piece = packBytes('B', 3)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-    else
-     local charged = op ~= 1 and (allowed or op == 2 and possible)
-     local key_2, cost_2 = KEYS[cell + 1], costs
-     if charged then
-      if cost_2 > 0 then
-       local window_edgeUnits_result
-       local count = (unpackBytes(counter, counts, segments * width + 1))
-       if edge == 0 then
-        window_edgeUnits_result = count
-       else
-        if edge == 1 then
-         window_edgeUnits_result = 0
-        else
-         local share = count * (segmentMs - offset) / segmentMs
-         if edge == 2 then
-          window_edgeUnits_result = floor(share)
-         else
-          window_edgeUnits_result = ceil(share)
-         end
-        end
-       end
-       local units = min(cost_2, 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result)
-       local count_2 = packBytes(counter, (unpackBytes(counter, counts, 0 * width + 1)) + units)
-       counts = sub(counts, 1, 0 * width) .. count_2 .. sub(counts, 1 * width + 1)
-       if 0 < segments then
-        total = total + units
-       end
-       if newest == segment then
-        call('SETRANGE', key_2, '6', packBytes(counter, total) .. sub(counts, 1, width))
-       else
-        local segments_reset_result
-        local reset
-        local reset_2 = 0
-        for k = 0, segments do
-         local count_3 = (unpackBytes(counter, counts, k * width + 1))
-         if count_3 > 0 then
-          local window_offsetFor_result
-          if edge == 1 or count_3 <= 0 then
-           window_offsetFor_result = 0
-          else
-           if edge == 0 then
-            window_offsetFor_result = segmentMs
-           else
-            if edge == 2 then
-             window_offsetFor_result = floor(segmentMs * (count_3 - 1) / count_3) + 1
-            else
-             window_offsetFor_result = ceil(segmentMs * (count_3 - 0) / count_3)
-            end
-           end
-          end
-          reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
-          break
-         end
-        end
-        reset = reset_2
-        if reset > 0 then
-         segments_reset_result = reset + instant - now
-        else
-         segments_reset_result = 0
-        end
-        if segments_reset_result == 0 then
-         if newest then
-          call('DEL', key_2)
-         end
-        else
-         local life = windowMs + segmentMs - offset + instant - now
-         call('SET', key_2, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
-        end
-       end
-      end
-     elseif op == 0 then
-      if newest and newest * segmentMs > now + windowMs then
-       local segments_reset_result
-       local reset
-       local reset_2 = 0
-       for k = 0, segments do
-        local count = (unpackBytes(counter, counts, k * width + 1))
-        if count > 0 then
-         local window_offsetFor_result
-         if edge == 1 or count <= 0 then
-          window_offsetFor_result = 0
-         else
-          if edge == 0 then
-           window_offsetFor_result = segmentMs
-          else
-           if edge == 2 then
-            window_offsetFor_result = floor(segmentMs * (count - 1) / count) + 1
-           else
-            window_offsetFor_result = ceil(segmentMs * (count - 0) / count)
-           end
-          end
-         end
-         reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
-         break
-        end
-       end
-       reset = reset_2
-       if reset > 0 then
-        segments_reset_result = reset + instant - now
-       else
-        segments_reset_result = 0
-       end
-       if segments_reset_result == 0 then
-        if newest then
-         call('DEL', key_2)
-        end
-       else
-        local life = windowMs + segmentMs - offset + instant - now
-        call('SET', key_2, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
-       end
-      end
-     end
-     local outcome = allowed and 1 or 0
-     local cost_3 = needs
-     local window_edgeUnits_result
-     local count = (unpackBytes(counter, counts, segments * width + 1))
-     if edge == 0 then
-      window_edgeUnits_result = count
-     else
-      if edge == 1 then
-       window_edgeUnits_result = 0
-      else
-       local share = count * (segmentMs - offset) / segmentMs
-       if edge == 2 then
-        window_edgeUnits_result = floor(share)
-       else
-        window_edgeUnits_result = ceil(share)
-       end
-      end
-     end
-     local room = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
-     local segments_reset_result
-     local reset
-     local reset_2 = 0
-     for k = 0, segments do
-      local count_2 = (unpackBytes(counter, counts, k * width + 1))
-      if count_2 > 0 then
-       local window_offsetFor_result
-       if edge == 1 or count_2 <= 0 then
-        window_offsetFor_result = 0
-       else
-        if edge == 0 then
-         window_offsetFor_result = segmentMs
-        else
-         if edge == 2 then
-          window_offsetFor_result = floor(segmentMs * (count_2 - 1) / count_2) + 1
-         else
-          window_offsetFor_result = ceil(segmentMs * (count_2 - 0) / count_2)
-         end
-        end
-       end
-       reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
-       break
-      end
-     end
-     reset = reset_2
-     if reset > 0 then
-      segments_reset_result = reset + instant - now
-     else
-      segments_reset_result = 0
-     end
-     local piece = packBytes('>BI7I7I6', outcome, room, segments_reset_result, segment)
-     if pieces == 0 then
-      reply = reply .. piece
-     else
-      more = more or {}
-      more[pieces] = piece
-     end
-     pieces = pieces + 1
-     if outcome == 0 then
-      local segments_wait_result
-      local wait_3
-      if cost_3 > limit then
-       wait_3 = -1
-      else
-       local inside, wait_4 = total, (segments + 1) * segmentMs - offset
-       for by_2 = 0, segments do
-        if by_2 > 0 then
-         inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
-        end
-        if inside + cost_3 <= limit then
-         local count_2 = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
-         local from
-         local room_2 = limit - cost_3 - inside
-         if edge == 1 or count_2 <= room_2 then
-          from = 0
-         else
-          if edge == 0 then
-           from = segmentMs
-          else
-           if edge == 2 then
-            from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
-           else
-            from = ceil(segmentMs * (count_2 - room_2) / count_2)
-           end
-          end
-         end
-         if from < segmentMs then
-          wait_4 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
-          break
-         end
-        end
-       end
-       wait_3 = wait_4
-      end
-      if wait_3 > 0 then
-       segments_wait_result = wait_3 + instant - now
-      else
-       segments_wait_result = wait_3
-      end
-      local segments_wait_result_2
-      local cost_4 = room + 1
-      local wait_4
-      if cost_4 > limit then
-       wait_4 = -1
-      else
-       local inside, wait_5 = total, (segments + 1) * segmentMs - offset
-       for by_2 = 0, segments do
-        if by_2 > 0 then
-         inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
-        end
-        if inside + cost_4 <= limit then
-         local count_2 = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
-         local from
-         local room_2 = limit - cost_4 - inside
-         if edge == 1 or count_2 <= room_2 then
-          from = 0
-         else
-          if edge == 0 then
-           from = segmentMs
-          else
-           if edge == 2 then
-            from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
-           else
-            from = ceil(segmentMs * (count_2 - room_2) / count_2)
-           end
-          end
-         end
-         if from < segmentMs then
-          wait_5 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
-          break
-         end
-        end
-       end
-       wait_4 = wait_5
-      end
-      if wait_4 > 0 then
-       segments_wait_result_2 = wait_4 + instant - now
-      else
-       segments_wait_result_2 = wait_4
-      end
-      local piece_2 = packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1)
-      if pieces == 0 then
-       reply = reply .. piece_2
-      else
-       more = more or {}
-       more[pieces] = piece_2
-      end
-      pieces = pieces + 1
-     end
-    end
-   end
-   block = block + identities
-   cell = cell + 1
-  end
- end
+local identities = ARGV[a] + 0
+a = a + 2
+local params = ARGV[a + 1] + 0
+first, last = a + 2, a + 1 + params
+a = a + 2 + params
+for p = first, last do
+ARGV[p] = ARGV[p] + 0
+end
+local bytes, top = 1, 256
+while top <= ARGV[first] do
+bytes = bytes + 1
+top = top * 256
+end
+W, F = bytes, '>I' .. bytes
+local p = first
+limit, windowMs, segments, edge = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
+segmentMs, width, counter = windowMs / segments, W, F
+local runs = ARGV[a] + 0
+a = a + 1
+for __2 = 1, runs do
+local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+costs = ARGV[a + 2] + 0
+needs = costs
+a = a + 3
+if op >= 8 then
+op = op - 8
+needs = ARGV[a + 0] + 0
+a = a + 1
+end
+for __3 = 1, decisions do
+local ends, reason
+elsewhere = false
+if anyBlocked and op <= 2 then
+for b = block, block + identities - 1 do
+local value = tryCall('GET', KEYS[b])
+if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+if not string.match(value.err, 'non local key') then
+error(value.err)
+end
+elsewhere = true
+end
+if type(value) == 'string' and not ends then
+ends, reason = string.match(value, '^(%d+) (.*)$')
+end
+ends = ends and tonumber(ends) > now and ends
+end
+end
+if ends then
+local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+elseif op < 3 then
+local allowed, possible = true, true
+local wait
+local key, cost = KEYS[cell + 1], needs
+local stored = tryCall('GET', key)
+if stored and #stored ~= 6 + (segments + 2) * width then
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+stored = false
+end
+newest, instant = nil, now
+if stored then
+newest = unpackBytes('>I6', stored)
+local at = newest * segmentMs
+if at > now and at <= now + windowMs then
+instant = at
+else
+instant = now
+end
+end
+segment = floor(instant / segmentMs)
+offset = instant - segment * segmentMs
+local by = stored and (0 > segment - newest and 0 or segment - newest) or segments + 1
+if by > segments then
+total, counts = 0, rep('\\0', (segments + 1) * width)
+else
+total, counts = unpackBytes(counter, stored, 7), sub(stored, 7 + width)
+if by > 0 then
+local window_leaving_result
+local units = 0
+for k = 0 > segments - by and 0 or segments - by, segments - 1 do
+units = units + (unpackBytes(counter, counts, k * width + 1))
+end
+window_leaving_result = units
+total = total - window_leaving_result
+counts = rep('\\0', by * width) .. sub(counts, 1, (segments + 1 - by) * width)
+end
+end
+if newest and newest * segmentMs > now + windowMs then
+if edge < 2 then
+else
+local units = (unpackBytes(counter, counts, segments * width + 1))
+counts = sub(counts, 1, segments * width) .. rep('\\0', width)
+local k, units_2 = segments - 1, units < limit - total and units or limit - total
+local count = packBytes(counter, (unpackBytes(counter, counts, k * width + 1)) + units_2)
+counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
+if k < segments then
+total = total + units_2
+end
+end
+end
+local wait_2
+if cost > limit then
+wait_2 = -1
+else
+local inside, wait_3 = total, (segments + 1) * segmentMs - offset
+for by_2 = 0, segments do
+if by_2 > 0 then
+inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+end
+if inside + cost <= limit then
+local count = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+local from
+local room = limit - cost - inside
+if edge == 1 or count <= room then
+from = 0
+else
+if edge == 0 then
+from = segmentMs
+else
+if edge == 2 then
+from = floor(segmentMs * (count - room - 1) / count) + 1
+else
+from = ceil(segmentMs * (count - room) / count)
+end
+end
+end
+if from < segmentMs then
+wait_3 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
+break
+end
+end
+end
+wait_2 = wait_3
+end
+if wait_2 > 0 then
+wait = wait_2 + instant - now
+else
+wait = wait_2
+end
+if wait ~= 0 or elsewhere then
+allowed = false
+end
+if wait < 0 then
+possible = false
+end
+if elsewhere then
+local piece = packBytes('B', 3)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+else
+local charged = op ~= 1 and (allowed or op == 2 and possible)
+local key_2, cost_2 = KEYS[cell + 1], costs
+if charged then
+if cost_2 > 0 then
+local window_edgeUnits_result
+local count = (unpackBytes(counter, counts, segments * width + 1))
+if edge == 0 then
+window_edgeUnits_result = count
+else
+if edge == 1 then
+window_edgeUnits_result = 0
+else
+local share = count * (segmentMs - offset) / segmentMs
+if edge == 2 then
+window_edgeUnits_result = floor(share)
+else
+window_edgeUnits_result = ceil(share)
+end
+end
+end
+local units = min(cost_2, 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result)
+local count_2 = packBytes(counter, (unpackBytes(counter, counts, 0 * width + 1)) + units)
+counts = sub(counts, 1, 0 * width) .. count_2 .. sub(counts, 1 * width + 1)
+if 0 < segments then
+total = total + units
+end
+if newest == segment then
+call('SETRANGE', key_2, '6', packBytes(counter, total) .. sub(counts, 1, width))
+else
+local segments_reset_result
+local reset
+local reset_2 = 0
+for k = 0, segments do
+local count_3 = (unpackBytes(counter, counts, k * width + 1))
+if count_3 > 0 then
+local window_offsetFor_result
+if edge == 1 or count_3 <= 0 then
+window_offsetFor_result = 0
+else
+if edge == 0 then
+window_offsetFor_result = segmentMs
+else
+if edge == 2 then
+window_offsetFor_result = floor(segmentMs * (count_3 - 1) / count_3) + 1
+else
+window_offsetFor_result = ceil(segmentMs * (count_3 - 0) / count_3)
+end
+end
+end
+reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+break
+end
+end
+reset = reset_2
+if reset > 0 then
+segments_reset_result = reset + instant - now
+else
+segments_reset_result = 0
+end
+if segments_reset_result == 0 then
+if newest then
+call('DEL', key_2)
+end
+else
+local life = windowMs + segmentMs - offset + instant - now
+call('SET', key_2, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
+end
+end
+end
+elseif op == 0 then
+if newest and newest * segmentMs > now + windowMs then
+local segments_reset_result
+local reset
+local reset_2 = 0
+for k = 0, segments do
+local count = (unpackBytes(counter, counts, k * width + 1))
+if count > 0 then
+local window_offsetFor_result
+if edge == 1 or count <= 0 then
+window_offsetFor_result = 0
+else
+if edge == 0 then
+window_offsetFor_result = segmentMs
+else
+if edge == 2 then
+window_offsetFor_result = floor(segmentMs * (count - 1) / count) + 1
+else
+window_offsetFor_result = ceil(segmentMs * (count - 0) / count)
+end
+end
+end
+reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+break
+end
+end
+reset = reset_2
+if reset > 0 then
+segments_reset_result = reset + instant - now
+else
+segments_reset_result = 0
+end
+if segments_reset_result == 0 then
+if newest then
+call('DEL', key_2)
+end
+else
+local life = windowMs + segmentMs - offset + instant - now
+call('SET', key_2, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
+end
+end
+end
+local outcome = allowed and 1 or 0
+local cost_3 = needs
+local window_edgeUnits_result
+local count = (unpackBytes(counter, counts, segments * width + 1))
+if edge == 0 then
+window_edgeUnits_result = count
+else
+if edge == 1 then
+window_edgeUnits_result = 0
+else
+local share = count * (segmentMs - offset) / segmentMs
+if edge == 2 then
+window_edgeUnits_result = floor(share)
+else
+window_edgeUnits_result = ceil(share)
+end
+end
+end
+local room = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
+local segments_reset_result
+local reset
+local reset_2 = 0
+for k = 0, segments do
+local count_2 = (unpackBytes(counter, counts, k * width + 1))
+if count_2 > 0 then
+local window_offsetFor_result
+if edge == 1 or count_2 <= 0 then
+window_offsetFor_result = 0
+else
+if edge == 0 then
+window_offsetFor_result = segmentMs
+else
+if edge == 2 then
+window_offsetFor_result = floor(segmentMs * (count_2 - 1) / count_2) + 1
+else
+window_offsetFor_result = ceil(segmentMs * (count_2 - 0) / count_2)
+end
+end
+end
+reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+break
+end
+end
+reset = reset_2
+if reset > 0 then
+segments_reset_result = reset + instant - now
+else
+segments_reset_result = 0
+end
+local piece = packBytes('>BI7I7I6', outcome, room, segments_reset_result, segment)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+if outcome == 0 then
+local segments_wait_result
+local wait_3
+if cost_3 > limit then
+wait_3 = -1
+else
+local inside, wait_4 = total, (segments + 1) * segmentMs - offset
+for by_2 = 0, segments do
+if by_2 > 0 then
+inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+end
+if inside + cost_3 <= limit then
+local count_2 = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+local from
+local room_2 = limit - cost_3 - inside
+if edge == 1 or count_2 <= room_2 then
+from = 0
+else
+if edge == 0 then
+from = segmentMs
+else
+if edge == 2 then
+from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
+else
+from = ceil(segmentMs * (count_2 - room_2) / count_2)
+end
+end
+end
+if from < segmentMs then
+wait_4 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
+break
+end
+end
+end
+wait_3 = wait_4
+end
+if wait_3 > 0 then
+segments_wait_result = wait_3 + instant - now
+else
+segments_wait_result = wait_3
+end
+local segments_wait_result_2
+local cost_4 = room + 1
+local wait_4
+if cost_4 > limit then
+wait_4 = -1
+else
+local inside, wait_5 = total, (segments + 1) * segmentMs - offset
+for by_2 = 0, segments do
+if by_2 > 0 then
+inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+end
+if inside + cost_4 <= limit then
+local count_2 = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+local from
+local room_2 = limit - cost_4 - inside
+if edge == 1 or count_2 <= room_2 then
+from = 0
+else
+if edge == 0 then
+from = segmentMs
+else
+if edge == 2 then
+from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
+else
+from = ceil(segmentMs * (count_2 - room_2) / count_2)
+end
+end
+end
+if from < segmentMs then
+wait_5 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
+break
+end
+end
+end
+wait_4 = wait_5
+end
+if wait_4 > 0 then
+segments_wait_result_2 = wait_4 + instant - now
+else
+segments_wait_result_2 = wait_4
+end
+local piece_2 = packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1)
+if pieces == 0 then
+reply = reply .. piece_2
+else
+more = more or {}
+more[pieces] = piece_2
+end
+pieces = pieces + 1
+end
+end
+end
+block = block + identities
+cell = cell + 1
+end
+end
 end
 if more then
- return reply .. concat(more)
+return reply .. concat(more)
+end
+return reply
+`,
+}
+
+const oneBucketScript: LuaScript = {
+  name: 'one-bucket',
+  sha1: 'df19421e868bf8ddae946f0fedff14ac3a650a2b',
+  source: `local given, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
+local packBytes, unpackBytes = struct.pack, struct.unpack
+local format = string.format
+local ARGV1, ARGV2, ARGV3, ARGV4 = P1, P2, P3, P4
+local clock = given[2] or ''
+local now
+local slack = 0
+if clock ~= '' then
+now, slack = clock + 0, 3600000
+else
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
+end
+local reply = packBytes('>I6', now)
+local limit, windowMs, capacity, stepMs
+local N
+local F
+local X
+local debt, instant, since, expires, refunds
+if tryCall('GET', KEYS[1]) then
+return ''
+end
+local cost, key = (given[1] or 1) + 0, KEYS[2]
+N = nil
+limit, windowMs, capacity, stepMs = ARGV1, ARGV2, ARGV3, ARGV4
+local outcome = 0
+local look_result
+local stored = tryCall('GET', key)
+local bytes = stored and #stored
+if bytes == 19 or bytes == 32 then
+if bytes == 19 then
+debt, since, expires = unpackBytes('>I7I6I6', stored)
+refunds = ''
+else
+debt, since, expires, refunds = unpackBytes('>I7I6I6c13', stored)
+end
+if since > now and since <= now + windowMs then
+instant = since
+else
+instant = now
+end
+local since_2 = since < instant and since or instant
+local elapsed
+if stepMs == 1 then
+elapsed = instant - since_2
+else
+elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
+end
+debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
+else
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+end
+debt, instant, since, expires, refunds = 0, now, nil, nil, ''
+end
+if cost > capacity then
+look_result = -1
+else
+local excess = debt + cost * windowMs - capacity * windowMs
+if excess <= 0 then
+look_result = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+look_result = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+end
+if look_result == 0 then
+outcome = 1
+debt = capacity * windowMs < debt + cost * windowMs and capacity * windowMs or debt + cost * windowMs
+if since then
+local life
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+life = wait + instant - now
+else
+life = wait
+end
+if life <= 0 and refunds == '' then
+call('DEL', key)
+else
+local ends = now + life
+if ends <= expires then
+local state = packBytes('>I7I6', debt, instant)
+if refunds ~= '' then
+state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+end
+call('SETRANGE', key, '0', state)
+else
+ends = ends + min(10000, ceil(capacity * windowMs / limit))
+call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
+end
+end
+else
+if N ~= debt then
+local life
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+life = wait + instant - now
+else
+life = wait
+end
+N, F, X = debt, packBytes('>I7I6I6', debt, now, now + life), format('%d', life + slack)
+end
+call('SET', key, F, 'PX', X)
+end
+else
+if since and since > now + windowMs then
+local life
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+life = wait + instant - now
+else
+life = wait
+end
+if life <= 0 and refunds == '' then
+call('DEL', key)
+else
+local ends = now + life
+if ends <= expires then
+local state = packBytes('>I7I6', debt, instant)
+if refunds ~= '' then
+state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+end
+call('SETRANGE', key, '0', state)
+else
+ends = ends + min(10000, ceil(capacity * windowMs / limit))
+call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
+end
+end
+end
+end
+local said = outcome
+if refunds ~= '' then
+said = outcome + 4
+end
+local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
+reply = reply .. piece
+return reply
+`,
+}
+
+const oneConcurrencyScript: LuaScript = {
+  name: 'one-concurrency',
+  sha1: 'e59265009cc516841306f29c19f27c09c3bef4f2',
+  source: `local given, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor, min = redis.call, math.floor, math.min
+local packBytes = struct.pack
+local format = string.format
+local ARGV1, ARGV2 = P1, P2
+local clock = given[2] or ''
+local now
+local slack = 0
+if clock ~= '' then
+now, slack = clock + 0, 3600000
+else
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
+end
+local reply = packBytes('>I6', now)
+local limit, ttlMs
+local held, isForeign
+local nowText = format('%.0f', now)
+if tryCall('GET', KEYS[1]) then
+return ''
+end
+local cost, key = (given[1] or 1) + 0, KEYS[2]
+limit, ttlMs = ARGV1, ARGV2
+local outcome = 0
+local look_result
+local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
+if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
+if not string.match(count.err, 'non local key') then
+error(count.err)
+end
+end
+isForeign = type(count) == 'table'
+held = isForeign and 0 or count
+if cost > limit then
+look_result = -1
+else
+local missing = held + cost - limit
+if cost == 0 or missing <= 0 then
+look_result = 0
+else
+local concurrency_endAt_result
+local rank = missing - 1 - held
+local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+look_result = concurrency_endAt_result - now
+end
+end
+if look_result == 0 then
+outcome = 1
+local lease = given[3]
+if isForeign then
+call('DEL', key)
+end
+for place = 0, cost - 1 do
+call('ZADD', key, now + ttlMs, lease .. '.' .. place)
+end
+local expiry = tryCall('PEXPIRE', key, ttlMs + slack)
+if type(expiry) == 'table' then
+for place = 0, cost - 1 do
+call('ZREM', key, lease .. '.' .. place)
+end
+error(expiry.err)
+end
+held = held + cost
+if call('ZCARD', key) > held then
+call('ZREMRANGEBYSCORE', key, '-inf', nowText)
+end
+else
+if isForeign then
+else
+local latest = now + ttlMs
+for _, lease in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
+call('ZADD', key, latest, lease)
+end
+end
+end
+local ends = now
+if held > 0 then
+local rank = -1
+local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+ends = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+end
+local piece = packBytes('>BI7I7', outcome, limit - held, ends - now)
+reply = reply .. piece
+if outcome == 0 then
+local wait
+if cost > limit then
+wait = -1
+else
+local missing = held + cost - limit
+if cost == 0 or missing <= 0 then
+wait = 0
+else
+local concurrency_endAt_result
+local rank = missing - 1 - held
+local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+wait = concurrency_endAt_result - now
+end
+end
+local room = -1
+if wait == 0 then
+local cost_2 = limit - held + 1
+if cost_2 > limit then
+room = -1
+else
+local missing = held + cost_2 - limit
+if cost_2 == 0 or missing <= 0 then
+room = 0
+else
+local concurrency_endAt_result
+local rank = missing - 1 - held
+local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+room = concurrency_endAt_result - now
+end
+end
+end
+local piece_2 = packBytes('>I7I7', wait + 1, room + 1)
+reply = reply .. piece_2
+end
+return reply
+`,
+}
+
+const oneCounterScript: LuaScript = {
+  name: 'one-counter',
+  sha1: '67b711d693af51f28a26ee7f0a6495a0d36f8e04',
+  source: `local given, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor = redis.call, math.floor
+local packBytes, unpackBytes = struct.pack, struct.unpack
+local format = string.format
+local ARGV1, ARGV2, ARGV4 = P1, P2, P4
+local clock = given[2] or ''
+local now
+local slack = 0
+if clock ~= '' then
+now, slack = clock + 0, 3600000
+else
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
+end
+local reply = packBytes('>I6', now)
+local limit, windowMs, byClock
+local N
+local F
+local X
+local count, start, since
+if tryCall('GET', KEYS[1]) then
+return ''
+end
+local cost, key = (given[1] or 1) + 0, KEYS[2]
+N = nil
+limit, windowMs, byClock = ARGV1, ARGV2, ARGV4 == 1
+local outcome = 0
+local look_result
+local stored = tryCall('GET', key)
+local instant, isOver = now, true
+if stored and #stored == 13 then
+count, since = unpackBytes('>I7I6', stored)
+if since > now and since <= now + windowMs then
+instant = since
+else
+instant = now
+end
+isOver = instant >= since + windowMs
+else
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+end
+since = nil
+end
+if isOver then
+count = 0
+end
+if not isOver and since <= instant then
+start = since
+else
+if byClock then
+start = floor(instant / windowMs) * windowMs
+else
+start = instant
+end
+end
+local endsIn = start + windowMs - now
+if cost > limit then
+look_result = -1
+else
+if count + cost <= limit then
+look_result = 0
+else
+look_result = endsIn
+end
+end
+if look_result == 0 then
+outcome = 1
+count = limit < count + cost and limit or count + cost
+if count == 0 then
+call('DEL', key)
+elseif since == start then
+call('SETRANGE', key, '0', packBytes('>I7', count))
+elseif not since then
+if N ~= count then
+N, F = count, packBytes('>I7I6', count, start)
+X = format('%d', start + windowMs - now + slack)
+end
+call('SET', key, F, 'PX', X)
+else
+call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+end
+else
+if since and since > now + windowMs then
+if count == 0 then
+call('DEL', key)
+elseif since == start then
+call('SETRANGE', key, '0', packBytes('>I7', count))
+elseif not since then
+if N ~= count then
+N, F = count, packBytes('>I7I6', count, start)
+X = format('%d', start + windowMs - now + slack)
+end
+call('SET', key, F, 'PX', X)
+else
+call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+end
+end
+end
+local piece = packBytes('>BI7I6', outcome, count, start)
+reply = reply .. piece
+return reply
+`,
+}
+
+const oneLogScript: LuaScript = {
+  name: 'one-log',
+  sha1: '28371e587548f03ba241c5fe3d09a48fc3e50a6b',
+  source: `local given, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
+local packBytes, unpackBytes = struct.pack, struct.unpack
+local sub, rep, format = string.sub, string.rep, string.format
+local ARGV1, ARGV2, ARGV3, ARGV4 = P1, P2, P3, P4
+local clock = given[2] or ''
+local now
+local slack = 0
+if clock ~= '' then
+now, slack = clock + 0, 3600000
+else
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
+end
+local reply = packBytes('>I6', now)
+local most, longestMs
+local firstLinger, linger
+local W
+local F
+local S
+local R
+local N
+local X
+local H
+local K
+local Z
+local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
+local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
+local source, chunk, chunkFrom
+local stampedAt, stamp = nil, ''
+if tryCall('GET', KEYS[1]) then
+return ''
+end
+local cost, key = (given[1] or 1) + 0, KEYS[2]
+if ARGV2 <= 4294967296 then
+W, F = 4, '>I4'
+else
+W, F = 6, '>I6'
+end
+S = 23 + 4 * W + 2 / 2 * (7 + 4 * W)
+R = format('%d', S - 1)
+N = nil
+most, longestMs = ARGV1, ARGV2
+firstLinger = floor(longestMs / 10)
+linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
+base, headerEnd, width, entry = S, R, W, F
+near = 4 * width
+fixed, stride = 23 + near, 7 + near
+if width == 4 then
+modulus, limitFormat = 4294967296, '>I6BI4'
+else
+modulus, limitFormat = 281474976710656, '>I6BI6'
+end
+local outcome = 0
+local look_result
+header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
+local unwritten
+if #header < base then
+if type(header) == 'table' and not string.match(header.err, '^WRONGTYPE') then
+if not string.match(header.err, 'non local key') then
+error(header.err)
+end
+end
+expires = nil
+else
+newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
+local spare = expires - newest - longestMs
+if spare < 0 or spare > linger then
+expires = nil
+end
+end
+if not expires then
+newest, oldest, total, tail, instant = nil, 0, 0, '', now
+H, K = 0, ''
+else
+tail = sub(header, 24, 23 + unwritten * width)
+if newest > now and newest <= now + longestMs then
+instant = newest
+else
+instant = now
+end
+oldest = total
+local at = fixed + 1
+local head, known, low = unpackBytes(limitFormat, header, at)
+H, K, Z = head, nil, known
+at = at + stride
+oldest = oldest < head and oldest or head
+if known == 0 or newest - (newest - low) % modulus <= instant - ARGV4 then
+source = key
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known_2 = K
+if not known_2 then
+local at_2 = fixed + 0 * stride + 7
+known_2 = sub(header, at_2 + 1, at_2 + Z * width)
+K = known_2
+end
+log_known_result = known_2
+chunk, chunkFrom = log_known_result, H
+end
+local head_2 = total
+if total > oldest and newest > instant - ARGV4 then
+local log_firstLive_result
+local total_2 = total
+local low_2, high, step = head, total_2, 1
+while low_2 < high do
+local probe = low_2 + step - 1
+if step == 0 or probe >= high then
+probe, step = floor((low_2 + high) / 2), 0
+end
+local log_entry_result
+local beyond = probe - chunkFrom - #chunk / width
+if probe < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', probe, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+if log_entry_result > instant - ARGV4 then
+high, step = probe, 0
+else
+low_2, step = probe + 1, step * 2
+end
+end
+log_firstLive_result = low_2
+head_2 = log_firstLive_result > total - ARGV3 and log_firstLive_result or total - ARGV3
+end
+local skip = (head_2 - chunkFrom) * width
+local known_2 = sub(chunk, skip + 1, skip + near)
+H, K, moved = head_2, known_2, moved > 1 and moved or 1
+end
+if newest > now + longestMs then
+newest = now
+local entries = rep(packBytes(entry, now % modulus), total - oldest)
+whole, oldest, total = entries, 0, #entries / width
+newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
+local function log_advanceAll(key_2, at_2)
+source = key_2
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known_2 = K
+if not known_2 then
+local at_3 = fixed + 0 * stride + 7
+known_2 = sub(header, at_3 + 1, at_3 + Z * width)
+K = known_2
+end
+log_known_result = known_2
+chunk, chunkFrom = log_known_result, H
+end
+local head_2 = total
+if total > oldest and newest > at_2 - ARGV4 then
+local log_firstLive_result
+local total_2 = total
+local low_2, high, step = oldest, total_2, 1
+while low_2 < high do
+local probe = low_2 + step - 1
+if step == 0 or probe >= high then
+probe, step = floor((low_2 + high) / 2), 0
+end
+local log_entry_result
+local beyond = probe - chunkFrom - #chunk / width
+if probe < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', probe, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+local inRing = total - #tail / width
+local entries_2
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries_2 = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_3 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_3 = entries_3 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries_2 = entries_3
+end
+log_read_result = entries_2 .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+if log_entry_result > at_2 - ARGV4 then
+high, step = probe, 0
+else
+low_2, step = probe + 1, step * 2
+end
+end
+log_firstLive_result = low_2
+head_2 = log_firstLive_result > total - ARGV3 and log_firstLive_result or total - ARGV3
+end
+local skip = (head_2 - chunkFrom) * width
+local known_2 = sub(chunk, skip + 1, skip + near)
+H, K, moved = head_2, known_2, moved > 1 and moved or 1
+end
+log_advanceAll(key, instant)
+end
+end
+local wait = 0
+if cost > ARGV3 then
+wait = -1
+end
+if wait == 0 and total - H + cost > ARGV3 then
+wait = 1
+end
+look_result = wait
+if look_result == 0 then
+outcome = 1
+if instant ~= stampedAt or #stamp ~= width then
+stamp, stampedAt = packBytes(entry, instant % modulus), instant
+end
+if cost == 1 and not expires then
+local fresh = N
+if not fresh then
+local gap = rep('\\0', near - width)
+fresh = packBytes('>I6I6I4I6Bc0c0', now, now + longestMs + firstLinger, 0, 1, 1, stamp, gap)
+fresh = packBytes('>c0I6Bc0c0', fresh, 0, 1, stamp, gap)
+N, X = fresh, format('%d', longestMs + firstLinger + slack)
+end
+call('SET', key, fresh, 'PX', X)
+H, K = 0, stamp
+oldest, total, newest, tail = 0, 1, now, stamp
+else
+local added = stamp
+if cost > 1 then
+added = rep(added, cost)
+end
+local kept = total
+local was, known = H, K and #K / width or Z
+local head = total + cost - ARGV3
+if head < was then
+head = was
+end
+if head > was or known < 4 then
+local log_known_result
+local known_2 = K
+if not known_2 then
+local at = fixed + 0 * stride + 7
+known_2 = sub(header, at + 1, at + Z * width)
+K = known_2
+end
+log_known_result = known_2
+local ahead = sub(log_known_result, (head - was) * width + 1)
+if head + #ahead / width == total then
+ahead = sub(ahead .. added, 1, near)
+end
+H, K, moved = head, ahead, moved > 1 and moved or 1
+end
+kept = kept < head and kept or head
+if kept > oldest then
+local lapsed = kept - (total - #tail / width)
+if lapsed > 0 then
+tail = sub(tail, lapsed * width + 1)
+end
+end
+if expires and not whole then
+oldest = kept
+local added_2 = added
+tail, total, newest = tail .. added_2, total + cost, instant
+local ends, count = newest + longestMs, total - oldest
+local isLate = ends > expires
+if #tail > near and count > capacity or isLate and 4 * count < capacity then
+local log_read_result
+local inRing = total - #tail / width
+local entries
+local count_2 = (total < inRing and total or inRing) - oldest
+if count_2 <= 0 then
+entries = ''
+else
+local slot = oldest % capacity
+local here = count_2 < capacity - slot and count_2 or capacity - slot
+local entries_2 = call('GETRANGE', key, base + slot * width, base + (slot + here) * width - 1)
+if here < count_2 then
+entries_2 = entries_2 .. call('GETRANGE', key, base, base + (count_2 - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
+local function log_rewrite(key_2, entries_2, longer)
+local known_2
+local known_3 = K
+if not known_3 then
+local at = fixed + 0 * stride + 7
+known_3 = sub(header, at + 1, at + Z * width)
+K = known_3
+end
+known_2 = known_3
+local head_2 = H - oldest
+H, K, moved = head_2, known_2, moved > 1 and moved or 1
+oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
+if total > 4 then
+capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+end
+if longer then
+expires = newest + longestMs + longer
+end
+local value
+if moved == 0 then
+value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known_4
+local known_5 = K
+if not known_5 then
+local at = fixed + 0 * stride + 7
+known_5 = sub(header, at + 1, at + Z * width)
+K = known_5
+end
+known_4 = known_5
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_4 / width, known_4, rep('\\0', near - #known_4))
+value = text
+end
+if total > 4 then
+value = packBytes('c0c0c0', value, entries_2, rep('\\0', (capacity - total) * width))
+end
+if longer then
+call('SET', key_2, value, 'PX', expires - now + slack)
+else
+call('SET', key_2, value, 'KEEPTTL')
+end
+end
+log_rewrite(key, log_read_result, isLate and linger)
+else
+if #tail > near then
+local from = total - #tail / width
+local slot = from % capacity
+local here = (capacity - slot) * width
+call('SETRANGE', key, base + slot * width, sub(tail, 1, here))
+if #tail > here then
+call('SETRANGE', key, base, sub(tail, here + 1))
+end
+tail = ''
+end
+if isLate then
+expires = ends + linger
+call('PEXPIRE', key, expires - now + slack)
+end
+local log_header_result
+if moved == 0 then
+log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known_2
+local known_3 = K
+if not known_3 then
+local at = fixed + 0 * stride + 7
+known_3 = sub(header, at + 1, at + Z * width)
+K = known_3
+end
+known_2 = known_3
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_2 / width, known_2, rep('\\0', near - #known_2))
+log_header_result = text
+end
+call('SETRANGE', key, '0', log_header_result)
+end
+else
+oldest, total, newest = kept, total + cost, instant
+local function log_rewrite(key_2, entries, longer)
+local known_2
+local known_3 = K
+if not known_3 then
+local at = fixed + 0 * stride + 7
+known_3 = sub(header, at + 1, at + Z * width)
+K = known_3
+end
+known_2 = known_3
+local head_2 = H - oldest
+H, K, moved = head_2, known_2, moved > 1 and moved or 1
+oldest, total, capacity, tail = 0, total - oldest, 0, entries
+if total > 4 then
+capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+end
+if longer then
+expires = newest + longestMs + longer
+end
+local value
+if moved == 0 then
+value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known_4
+local known_5 = K
+if not known_5 then
+local at = fixed + 0 * stride + 7
+known_5 = sub(header, at + 1, at + Z * width)
+K = known_5
+end
+known_4 = known_5
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_4 / width, known_4, rep('\\0', near - #known_4))
+value = text
+end
+if total > 4 then
+value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
+end
+if longer then
+call('SET', key_2, value, 'PX', expires - now + slack)
+else
+call('SET', key_2, value, 'KEEPTTL')
+end
+end
+log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
+end
+end
+else
+if whole then
+if total == 0 or newest + longestMs + slack <= now then
+call('DEL', key)
+else
+local function log_advanceAll(key_2, at)
+source = key_2
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known = K
+if not known then
+local at_2 = fixed + 0 * stride + 7
+known = sub(header, at_2 + 1, at_2 + Z * width)
+K = known
+end
+log_known_result = known
+chunk, chunkFrom = log_known_result, H
+end
+local head = total
+if total > oldest and newest > at - ARGV4 then
+local log_firstLive_result
+local total_2 = total
+local low, high, step = oldest, total_2, 1
+while low < high do
+local probe = low + step - 1
+if step == 0 or probe >= high then
+probe, step = floor((low + high) / 2), 0
+end
+local log_entry_result
+local beyond = probe - chunkFrom - #chunk / width
+if probe < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', probe, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+if log_entry_result > at - ARGV4 then
+high, step = probe, 0
+else
+low, step = probe + 1, step * 2
+end
+end
+log_firstLive_result = low
+head = log_firstLive_result > total - ARGV3 and log_firstLive_result or total - ARGV3
+end
+local skip = (head - chunkFrom) * width
+local known = sub(chunk, skip + 1, skip + near)
+H, K, moved = head, known, moved > 1 and moved or 1
+end
+log_advanceAll(key, newest)
+local function log_rewrite(key_2, entries, longer)
+local known
+local known_2 = K
+if not known_2 then
+local at = fixed + 0 * stride + 7
+known_2 = sub(header, at + 1, at + Z * width)
+K = known_2
+end
+known = known_2
+local head = H - oldest
+H, K, moved = head, known, moved > 1 and moved or 1
+oldest, total, capacity, tail = 0, total - oldest, 0, entries
+if total > 4 then
+capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+end
+if longer then
+expires = newest + longestMs + longer
+end
+local value
+if moved == 0 then
+value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known_3
+local known_4 = K
+if not known_4 then
+local at = fixed + 0 * stride + 7
+known_4 = sub(header, at + 1, at + Z * width)
+K = known_4
+end
+known_3 = known_4
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_3 / width, known_3, rep('\\0', near - #known_3))
+value = text
+end
+if total > 4 then
+value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
+end
+if longer then
+call('SET', key_2, value, 'PX', expires - now + slack)
+else
+call('SET', key_2, value, 'KEEPTTL')
+end
+end
+log_rewrite(key, whole, 0)
+log_advanceAll(key, instant)
+end
+end
+end
+local latest = newest and newest + 1 or 0
+if outcome == 1 then
+local piece = packBytes('>BI6I6I4', outcome, instant, latest, total - (H or total))
+reply = reply .. piece
+else
+local piece = packBytes('>BI6I6', outcome, instant, latest)
+reply = reply .. piece
+source = key
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known = K
+if not known then
+local at = fixed + 0 * stride + 7
+known = sub(header, at + 1, at + Z * width)
+K = known
+end
+log_known_result = known
+chunk, chunkFrom = log_known_result, H
+end
+local fewer = -1
+if H < total then
+local log_entry_result
+local i = H
+local beyond = i - chunkFrom - #chunk / width
+if i < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', i, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = i - beyond, total < i + 16 and total or i + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+fewer = log_entry_result + ARGV4 - now
+end
+local wait_2
+local total_2, live, at = total, total - H, instant
+if cost > ARGV3 then
+wait_2 = -1
+else
+if live + cost <= ARGV3 then
+wait_2 = 0
+else
+local log_entry_result
+local i = total_2 - (ARGV3 - cost + 1)
+local beyond = i - chunkFrom - #chunk / width
+if i < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', i, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = i - beyond, total < i + 16 and total or i + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+wait_2 = log_entry_result + ARGV4 - at
+end
+end
+if wait_2 > 0 then
+wait_2 = wait_2 + instant - now
+end
+local piece_2 = packBytes('>I4I7I7', total - (H or total), wait_2 + 1, fewer + 1)
+reply = reply .. piece_2
+end
+return reply
+`,
+}
+
+const oneLogsScript: LuaScript = {
+  name: 'one-logs',
+  sha1: '3ae0b4829e43170517ebb853335bfabc5a5d003d',
+  source: `local given, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
+local packBytes, unpackBytes = struct.pack, struct.unpack
+local sub, rep, format = string.sub, string.rep, string.format
+local paramCount
+local ARGV = PARAMS
+paramCount = #PARAMS
+local last = paramCount
+local clock = given[2] or ''
+local now
+local slack = 0
+if clock ~= '' then
+now, slack = clock + 0, 3600000
+else
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
+end
+local reply = packBytes('>I6', now)
+local look = {}
+local limits, most, longestMs
+local firstLinger, linger
+local W
+local F
+local S
+local R
+local N
+local X
+local H, K, Z = {}, {}, {}
+local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
+local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
+local source, chunk, chunkFrom
+local stampedAt, stamp = nil, ''
+look[2] = function(key, cost)
+header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
+local unwritten
+if #header < base then
+if type(header) == 'table' and not string.match(header.err, '^WRONGTYPE') then
+if not string.match(header.err, 'non local key') then
+error(header.err)
+end
+end
+expires = nil
+else
+newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
+local spare = expires - newest - longestMs
+if spare < 0 or spare > linger then
+expires = nil
+end
+end
+if not expires then
+newest, oldest, total, tail, instant = nil, 0, 0, '', now
+for l = 1, limits do
+H[l], K[l] = 0, ''
+end
+else
+tail = sub(header, 24, 23 + unwritten * width)
+if newest > now and newest <= now + longestMs then
+instant = newest
+else
+instant = now
+end
+oldest = total
+local at = fixed + 1
+for l = 1, limits do
+local head, known, low = unpackBytes(limitFormat, header, at)
+H[l], K[l], Z[l] = head, nil, known
+at = at + stride
+oldest = oldest < head and oldest or head
+if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[1 + 2 * l + 1] then
+source = key
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known_2 = K[l]
+if not known_2 then
+local at_2 = fixed + (l - 1) * stride + 7
+known_2 = sub(header, at_2 + 1, at_2 + Z[l] * width)
+K[l] = known_2
+end
+log_known_result = known_2
+chunk, chunkFrom = log_known_result, H[l]
+end
+local head_2 = total
+if total > oldest and newest > instant - ARGV[1 + 2 * l + 1] then
+local log_firstLive_result
+local total_2, windowMs = total, ARGV[1 + 2 * l + 1]
+local low_2, high, step = head, total_2, 1
+while low_2 < high do
+local probe = low_2 + step - 1
+if step == 0 or probe >= high then
+probe, step = floor((low_2 + high) / 2), 0
+end
+local log_entry_result
+local beyond = probe - chunkFrom - #chunk / width
+if probe < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', probe, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+if log_entry_result > instant - windowMs then
+high, step = probe, 0
+else
+low_2, step = probe + 1, step * 2
+end
+end
+log_firstLive_result = low_2
+head_2 = log_firstLive_result > total - ARGV[1 + 2 * l] and log_firstLive_result or total - ARGV[1 + 2 * l]
+end
+local skip = (head_2 - chunkFrom) * width
+local known_2 = sub(chunk, skip + 1, skip + near)
+H[l], K[l], moved = head_2, known_2, moved > l and moved or l
+end
+end
+if newest > now + longestMs then
+newest = now
+local entries = rep(packBytes(entry, now % modulus), total - oldest)
+whole, oldest, total = entries, 0, #entries / width
+newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
+local function log_advanceAll(key_2, at_2)
+for l = 1, limits do
+source = key_2
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known = K[l]
+if not known then
+local at_3 = fixed + (l - 1) * stride + 7
+known = sub(header, at_3 + 1, at_3 + Z[l] * width)
+K[l] = known
+end
+log_known_result = known
+chunk, chunkFrom = log_known_result, H[l]
+end
+local head = total
+if total > oldest and newest > at_2 - ARGV[1 + 2 * l + 1] then
+local log_firstLive_result
+local total_2, windowMs = total, ARGV[1 + 2 * l + 1]
+local low, high, step = oldest, total_2, 1
+while low < high do
+local probe = low + step - 1
+if step == 0 or probe >= high then
+probe, step = floor((low + high) / 2), 0
+end
+local log_entry_result
+local beyond = probe - chunkFrom - #chunk / width
+if probe < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', probe, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+local inRing = total - #tail / width
+local entries_2
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries_2 = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_3 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_3 = entries_3 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries_2 = entries_3
+end
+log_read_result = entries_2 .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+if log_entry_result > at_2 - windowMs then
+high, step = probe, 0
+else
+low, step = probe + 1, step * 2
+end
+end
+log_firstLive_result = low
+head = log_firstLive_result > total - ARGV[1 + 2 * l] and log_firstLive_result or total - ARGV[1 + 2 * l]
+end
+local skip = (head - chunkFrom) * width
+local known = sub(chunk, skip + 1, skip + near)
+H[l], K[l], moved = head, known, moved > l and moved or l
+end
+end
+log_advanceAll(key, instant)
+end
+end
+local wait = 0
+for l = 1, limits do
+if cost > ARGV[1 + 2 * l] then
+wait = -1
+end
+if wait == 0 and total - H[l] + cost > ARGV[1 + 2 * l] then
+wait = 1
+end
+end
+return wait
+end
+if tryCall('GET', KEYS[1]) then
+return ''
+end
+local cost, key = (given[1] or 1) + 0, KEYS[2]
+if ARGV[2] <= 4294967296 then
+W, F = 4, '>I4'
+else
+W, F = 6, '>I6'
+end
+S = 23 + 4 * W + (last - 2) / 2 * (7 + 4 * W)
+R = format('%d', S - 1)
+N = nil
+limits = (last - 2) / 2
+most, longestMs = ARGV[1], ARGV[2]
+firstLinger = floor(longestMs / 10)
+linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
+base, headerEnd, width, entry = S, R, W, F
+near = 4 * width
+fixed, stride = 23 + near, 7 + near
+if width == 4 then
+modulus, limitFormat = 4294967296, '>I6BI4'
+else
+modulus, limitFormat = 281474976710656, '>I6BI6'
+end
+local outcome = 0
+if look[2](key, cost) == 0 then
+outcome = 1
+if instant ~= stampedAt or #stamp ~= width then
+stamp, stampedAt = packBytes(entry, instant % modulus), instant
+end
+if cost == 1 and not expires then
+local fresh = N
+if not fresh then
+local gap = rep('\\0', near - width)
+fresh = packBytes('>I6I6I4I6Bc0c0', now, now + longestMs + firstLinger, 0, 1, 1, stamp, gap)
+for _ = 1, limits do
+fresh = packBytes('>c0I6Bc0c0', fresh, 0, 1, stamp, gap)
+end
+N, X = fresh, format('%d', longestMs + firstLinger + slack)
+end
+call('SET', key, fresh, 'PX', X)
+for l = 1, limits do
+H[l], K[l] = 0, stamp
+end
+oldest, total, newest, tail = 0, 1, now, stamp
+else
+local added = stamp
+if cost > 1 then
+added = rep(added, cost)
+end
+local kept = total
+for l = 1, limits do
+local was, known = H[l], K[l] and #K[l] / width or Z[l]
+local head = total + cost - ARGV[1 + 2 * l]
+if head < was then
+head = was
+end
+if head > was or known < 4 then
+local log_known_result
+local known_2 = K[l]
+if not known_2 then
+local at = fixed + (l - 1) * stride + 7
+known_2 = sub(header, at + 1, at + Z[l] * width)
+K[l] = known_2
+end
+log_known_result = known_2
+local ahead = sub(log_known_result, (head - was) * width + 1)
+if head + #ahead / width == total then
+ahead = sub(ahead .. added, 1, near)
+end
+H[l], K[l], moved = head, ahead, moved > l and moved or l
+end
+kept = kept < head and kept or head
+end
+if kept > oldest then
+local lapsed = kept - (total - #tail / width)
+if lapsed > 0 then
+tail = sub(tail, lapsed * width + 1)
+end
+end
+if expires and not whole then
+oldest = kept
+local added_2 = added
+tail, total, newest = tail .. added_2, total + cost, instant
+local ends, count = newest + longestMs, total - oldest
+local isLate = ends > expires
+if #tail > near and count > capacity or isLate and 4 * count < capacity then
+local log_read_result
+local inRing = total - #tail / width
+local entries
+local count_2 = (total < inRing and total or inRing) - oldest
+if count_2 <= 0 then
+entries = ''
+else
+local slot = oldest % capacity
+local here = count_2 < capacity - slot and count_2 or capacity - slot
+local entries_2 = call('GETRANGE', key, base + slot * width, base + (slot + here) * width - 1)
+if here < count_2 then
+entries_2 = entries_2 .. call('GETRANGE', key, base, base + (count_2 - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
+local function log_rewrite(key_2, entries_2, longer)
+for l = 1, limits do
+local known
+local known_2 = K[l]
+if not known_2 then
+local at = fixed + (l - 1) * stride + 7
+known_2 = sub(header, at + 1, at + Z[l] * width)
+K[l] = known_2
+end
+known = known_2
+local head = H[l] - oldest
+H[l], K[l], moved = head, known, moved > l and moved or l
+end
+oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
+if total > 4 then
+capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+end
+if longer then
+expires = newest + longestMs + longer
+end
+local value
+if moved == 0 then
+value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known
+local known_2 = K[1]
+if not known_2 then
+local at = fixed + 0 * stride + 7
+known_2 = sub(header, at + 1, at + Z[1] * width)
+K[1] = known_2
+end
+known = known_2
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+for l = 2, limits do
+if l <= moved then
+local known_3 = K[l]
+if not known_3 then
+local at = fixed + (l - 1) * stride + 7
+known_3 = sub(header, at + 1, at + Z[l] * width)
+K[l] = known_3
+end
+known = known_3
+text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+end
+end
+value = text
+end
+if total > 4 then
+value = packBytes('c0c0c0', value, entries_2, rep('\\0', (capacity - total) * width))
+end
+if longer then
+call('SET', key_2, value, 'PX', expires - now + slack)
+else
+call('SET', key_2, value, 'KEEPTTL')
+end
+end
+log_rewrite(key, log_read_result, isLate and linger)
+else
+if #tail > near then
+local from = total - #tail / width
+local slot = from % capacity
+local here = (capacity - slot) * width
+call('SETRANGE', key, base + slot * width, sub(tail, 1, here))
+if #tail > here then
+call('SETRANGE', key, base, sub(tail, here + 1))
+end
+tail = ''
+end
+if isLate then
+expires = ends + linger
+call('PEXPIRE', key, expires - now + slack)
+end
+local log_header_result
+if moved == 0 then
+log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known
+local known_2 = K[1]
+if not known_2 then
+local at = fixed + 0 * stride + 7
+known_2 = sub(header, at + 1, at + Z[1] * width)
+K[1] = known_2
+end
+known = known_2
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+for l = 2, limits do
+if l <= moved then
+local known_3 = K[l]
+if not known_3 then
+local at = fixed + (l - 1) * stride + 7
+known_3 = sub(header, at + 1, at + Z[l] * width)
+K[l] = known_3
+end
+known = known_3
+text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+end
+end
+log_header_result = text
+end
+call('SETRANGE', key, '0', log_header_result)
+end
+else
+oldest, total, newest = kept, total + cost, instant
+local function log_rewrite(key_2, entries, longer)
+for l = 1, limits do
+local known
+local known_2 = K[l]
+if not known_2 then
+local at = fixed + (l - 1) * stride + 7
+known_2 = sub(header, at + 1, at + Z[l] * width)
+K[l] = known_2
+end
+known = known_2
+local head = H[l] - oldest
+H[l], K[l], moved = head, known, moved > l and moved or l
+end
+oldest, total, capacity, tail = 0, total - oldest, 0, entries
+if total > 4 then
+capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+end
+if longer then
+expires = newest + longestMs + longer
+end
+local value
+if moved == 0 then
+value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known
+local known_2 = K[1]
+if not known_2 then
+local at = fixed + 0 * stride + 7
+known_2 = sub(header, at + 1, at + Z[1] * width)
+K[1] = known_2
+end
+known = known_2
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+for l = 2, limits do
+if l <= moved then
+local known_3 = K[l]
+if not known_3 then
+local at = fixed + (l - 1) * stride + 7
+known_3 = sub(header, at + 1, at + Z[l] * width)
+K[l] = known_3
+end
+known = known_3
+text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+end
+end
+value = text
+end
+if total > 4 then
+value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
+end
+if longer then
+call('SET', key_2, value, 'PX', expires - now + slack)
+else
+call('SET', key_2, value, 'KEEPTTL')
+end
+end
+log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
+end
+end
+else
+if whole then
+if total == 0 or newest + longestMs + slack <= now then
+call('DEL', key)
+else
+local function log_advanceAll(key_2, at)
+for l = 1, limits do
+source = key_2
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known = K[l]
+if not known then
+local at_2 = fixed + (l - 1) * stride + 7
+known = sub(header, at_2 + 1, at_2 + Z[l] * width)
+K[l] = known
+end
+log_known_result = known
+chunk, chunkFrom = log_known_result, H[l]
+end
+local head = total
+if total > oldest and newest > at - ARGV[1 + 2 * l + 1] then
+local log_firstLive_result
+local total_2, windowMs = total, ARGV[1 + 2 * l + 1]
+local low, high, step = oldest, total_2, 1
+while low < high do
+local probe = low + step - 1
+if step == 0 or probe >= high then
+probe, step = floor((low + high) / 2), 0
+end
+local log_entry_result
+local beyond = probe - chunkFrom - #chunk / width
+if probe < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', probe, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = probe - beyond, total < probe + 16 and total or probe + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (probe - chunkFrom) * width + 1)) % modulus
+if log_entry_result > at - windowMs then
+high, step = probe, 0
+else
+low, step = probe + 1, step * 2
+end
+end
+log_firstLive_result = low
+head = log_firstLive_result > total - ARGV[1 + 2 * l] and log_firstLive_result or total - ARGV[1 + 2 * l]
+end
+local skip = (head - chunkFrom) * width
+local known = sub(chunk, skip + 1, skip + near)
+H[l], K[l], moved = head, known, moved > l and moved or l
+end
+end
+log_advanceAll(key, newest)
+local function log_rewrite(key_2, entries, longer)
+for l = 1, limits do
+local known
+local known_2 = K[l]
+if not known_2 then
+local at = fixed + (l - 1) * stride + 7
+known_2 = sub(header, at + 1, at + Z[l] * width)
+K[l] = known_2
+end
+known = known_2
+local head = H[l] - oldest
+H[l], K[l], moved = head, known, moved > l and moved or l
+end
+oldest, total, capacity, tail = 0, total - oldest, 0, entries
+if total > 4 then
+capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+end
+if longer then
+expires = newest + longestMs + longer
+end
+local value
+if moved == 0 then
+value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known
+local known_2 = K[1]
+if not known_2 then
+local at = fixed + 0 * stride + 7
+known_2 = sub(header, at + 1, at + Z[1] * width)
+K[1] = known_2
+end
+known = known_2
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+for l = 2, limits do
+if l <= moved then
+local known_3 = K[l]
+if not known_3 then
+local at = fixed + (l - 1) * stride + 7
+known_3 = sub(header, at + 1, at + Z[l] * width)
+K[l] = known_3
+end
+known = known_3
+text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+end
+end
+value = text
+end
+if total > 4 then
+value = packBytes('c0c0c0', value, entries, rep('\\0', (capacity - total) * width))
+end
+if longer then
+call('SET', key_2, value, 'PX', expires - now + slack)
+else
+call('SET', key_2, value, 'KEEPTTL')
+end
+end
+log_rewrite(key, whole, 0)
+log_advanceAll(key, instant)
+end
+end
+end
+local latest = newest and newest + 1 or 0
+if outcome == 1 then
+local piece = packBytes('>BI6I6I4', outcome, instant, latest, total - (H[1] or total))
+reply = reply .. piece
+for l = 2, limits, 3 do
+local counts = packBytes('>I4I4I4', total - (H[l] or total), total - (H[l + 1] or total), total - (H[l + 2] or total))
+if limits < l + 2 then
+counts = sub(counts, 1, (limits - l + 1) * 4)
+end
+reply = reply .. counts
+end
+else
+local piece = packBytes('>BI6I6', outcome, instant, latest)
+reply = reply .. piece
+for l = 1, limits do
+source = key
+if whole then
+chunk, chunkFrom = whole, oldest
+else
+local log_known_result
+local known = K[l]
+if not known then
+local at = fixed + (l - 1) * stride + 7
+known = sub(header, at + 1, at + Z[l] * width)
+K[l] = known
+end
+log_known_result = known
+chunk, chunkFrom = log_known_result, H[l]
+end
+local fewer = -1
+if H[l] < total then
+local log_entry_result
+local i = H[l]
+local beyond = i - chunkFrom - #chunk / width
+if i < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', i, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = i - beyond, total < i + 16 and total or i + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+fewer = log_entry_result + ARGV[1 + 2 * l + 1] - now
+end
+local wait
+local total_2, live, at, limit, windowMs = total, total - H[l], instant, ARGV[1 + 2 * l], ARGV[1 + 2 * l + 1]
+if cost > limit then
+wait = -1
+else
+if live + cost <= limit then
+wait = 0
+else
+local log_entry_result
+local i = total_2 - (limit - cost + 1)
+local beyond = i - chunkFrom - #chunk / width
+if i < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', i, 0
+end
+if beyond >= 0 then
+local log_read_result
+local from, to = i - beyond, total < i + 16 and total or i + 16
+local inRing = total - #tail / width
+local entries
+local count = (to < inRing and to or inRing) - from
+if count <= 0 then
+entries = ''
+else
+local slot = from % capacity
+local here = count < capacity - slot and count or capacity - slot
+local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
+if here < count then
+entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
+chunk = chunk .. log_read_result
+end
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+wait = log_entry_result + windowMs - at
+end
+end
+if wait > 0 then
+wait = wait + instant - now
+end
+local piece_2 = packBytes('>I4I7I7', total - (H[l] or total), wait + 1, fewer + 1)
+reply = reply .. piece_2
+end
+end
+return reply
+`,
+}
+
+const oneSegmentsScript: LuaScript = {
+  name: 'one-segments',
+  sha1: '38c3e297be642b0b4a1dd825467d96811c94b4e3',
+  source: `local given, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
+local packBytes, unpackBytes = struct.pack, struct.unpack
+local sub, rep = string.sub, string.rep
+local ARGV1, ARGV2, ARGV3, ARGV4 = P1, P2, P3, P4
+local clock = given[2] or ''
+local now
+local slack = 0
+if clock ~= '' then
+now, slack = clock + 0, 3600000
+else
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
+end
+local reply = packBytes('>I6', now)
+local limit, windowMs, segments, edge, segmentMs, width, counter
+local W
+local F
+local counts, total, segment, offset, instant, newest
+if tryCall('GET', KEYS[1]) then
+return ''
+end
+local cost, key = (given[1] or 1) + 0, KEYS[2]
+local bytes, top = 1, 256
+while top <= ARGV1 do
+bytes = bytes + 1
+top = top * 256
+end
+W, F = bytes, '>I' .. bytes
+limit, windowMs, segments, edge = ARGV1, ARGV2, ARGV3, ARGV4
+segmentMs, width, counter = windowMs / segments, W, F
+local outcome = 0
+local look_result
+local stored = tryCall('GET', key)
+if stored and #stored ~= 6 + (segments + 2) * width then
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+end
+stored = false
+end
+newest, instant = nil, now
+if stored then
+newest = unpackBytes('>I6', stored)
+local at = newest * segmentMs
+if at > now and at <= now + windowMs then
+instant = at
+else
+instant = now
+end
+end
+segment = floor(instant / segmentMs)
+offset = instant - segment * segmentMs
+local by = stored and (0 > segment - newest and 0 or segment - newest) or segments + 1
+if by > segments then
+total, counts = 0, rep('\\0', (segments + 1) * width)
+else
+total, counts = unpackBytes(counter, stored, 7), sub(stored, 7 + width)
+if by > 0 then
+local window_leaving_result
+local units = 0
+for k = 0 > segments - by and 0 or segments - by, segments - 1 do
+units = units + (unpackBytes(counter, counts, k * width + 1))
+end
+window_leaving_result = units
+total = total - window_leaving_result
+counts = rep('\\0', by * width) .. sub(counts, 1, (segments + 1 - by) * width)
+end
+end
+if newest and newest * segmentMs > now + windowMs then
+if edge < 2 then
+else
+local units = (unpackBytes(counter, counts, segments * width + 1))
+counts = sub(counts, 1, segments * width) .. rep('\\0', width)
+local k, units_2 = segments - 1, units < limit - total and units or limit - total
+local count = packBytes(counter, (unpackBytes(counter, counts, k * width + 1)) + units_2)
+counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
+if k < segments then
+total = total + units_2
+end
+end
+end
+local wait
+if cost > limit then
+wait = -1
+else
+local inside, wait_2 = total, (segments + 1) * segmentMs - offset
+for by_2 = 0, segments do
+if by_2 > 0 then
+inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+end
+if inside + cost <= limit then
+local count = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+local from
+local room = limit - cost - inside
+if edge == 1 or count <= room then
+from = 0
+else
+if edge == 0 then
+from = segmentMs
+else
+if edge == 2 then
+from = floor(segmentMs * (count - room - 1) / count) + 1
+else
+from = ceil(segmentMs * (count - room) / count)
+end
+end
+end
+if from < segmentMs then
+wait_2 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
+break
+end
+end
+end
+wait = wait_2
+end
+if wait > 0 then
+look_result = wait + instant - now
+else
+look_result = wait
+end
+if look_result == 0 then
+outcome = 1
+local window_edgeUnits_result
+local count = (unpackBytes(counter, counts, segments * width + 1))
+if edge == 0 then
+window_edgeUnits_result = count
+else
+if edge == 1 then
+window_edgeUnits_result = 0
+else
+local share = count * (segmentMs - offset) / segmentMs
+if edge == 2 then
+window_edgeUnits_result = floor(share)
+else
+window_edgeUnits_result = ceil(share)
+end
+end
+end
+local units = min(cost, 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result)
+local count_2 = packBytes(counter, (unpackBytes(counter, counts, 0 * width + 1)) + units)
+counts = sub(counts, 1, 0 * width) .. count_2 .. sub(counts, 1 * width + 1)
+if 0 < segments then
+total = total + units
+end
+if newest == segment then
+call('SETRANGE', key, '6', packBytes(counter, total) .. sub(counts, 1, width))
+else
+local segments_reset_result
+local reset
+local reset_2 = 0
+for k = 0, segments do
+local count_3 = (unpackBytes(counter, counts, k * width + 1))
+if count_3 > 0 then
+local window_offsetFor_result
+if edge == 1 or count_3 <= 0 then
+window_offsetFor_result = 0
+else
+if edge == 0 then
+window_offsetFor_result = segmentMs
+else
+if edge == 2 then
+window_offsetFor_result = floor(segmentMs * (count_3 - 1) / count_3) + 1
+else
+window_offsetFor_result = ceil(segmentMs * (count_3 - 0) / count_3)
+end
+end
+end
+reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+break
+end
+end
+reset = reset_2
+if reset > 0 then
+segments_reset_result = reset + instant - now
+else
+segments_reset_result = 0
+end
+if segments_reset_result == 0 then
+if newest then
+call('DEL', key)
+end
+else
+local life = windowMs + segmentMs - offset + instant - now
+call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
+end
+end
+else
+if newest and newest * segmentMs > now + windowMs then
+local segments_reset_result
+local reset
+local reset_2 = 0
+for k = 0, segments do
+local count = (unpackBytes(counter, counts, k * width + 1))
+if count > 0 then
+local window_offsetFor_result
+if edge == 1 or count <= 0 then
+window_offsetFor_result = 0
+else
+if edge == 0 then
+window_offsetFor_result = segmentMs
+else
+if edge == 2 then
+window_offsetFor_result = floor(segmentMs * (count - 1) / count) + 1
+else
+window_offsetFor_result = ceil(segmentMs * (count - 0) / count)
+end
+end
+end
+reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+break
+end
+end
+reset = reset_2
+if reset > 0 then
+segments_reset_result = reset + instant - now
+else
+segments_reset_result = 0
+end
+if segments_reset_result == 0 then
+if newest then
+call('DEL', key)
+end
+else
+local life = windowMs + segmentMs - offset + instant - now
+call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
+end
+end
+end
+local window_edgeUnits_result
+local count = (unpackBytes(counter, counts, segments * width + 1))
+if edge == 0 then
+window_edgeUnits_result = count
+else
+if edge == 1 then
+window_edgeUnits_result = 0
+else
+local share = count * (segmentMs - offset) / segmentMs
+if edge == 2 then
+window_edgeUnits_result = floor(share)
+else
+window_edgeUnits_result = ceil(share)
+end
+end
+end
+local room = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
+local segments_reset_result
+local reset
+local reset_2 = 0
+for k = 0, segments do
+local count_2 = (unpackBytes(counter, counts, k * width + 1))
+if count_2 > 0 then
+local window_offsetFor_result
+if edge == 1 or count_2 <= 0 then
+window_offsetFor_result = 0
+else
+if edge == 0 then
+window_offsetFor_result = segmentMs
+else
+if edge == 2 then
+window_offsetFor_result = floor(segmentMs * (count_2 - 1) / count_2) + 1
+else
+window_offsetFor_result = ceil(segmentMs * (count_2 - 0) / count_2)
+end
+end
+end
+reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+break
+end
+end
+reset = reset_2
+if reset > 0 then
+segments_reset_result = reset + instant - now
+else
+segments_reset_result = 0
+end
+local piece = packBytes('>BI7I7I6', outcome, room, segments_reset_result, segment)
+reply = reply .. piece
+if outcome == 0 then
+local segments_wait_result
+local wait_2
+if cost > limit then
+wait_2 = -1
+else
+local inside, wait_3 = total, (segments + 1) * segmentMs - offset
+for by_2 = 0, segments do
+if by_2 > 0 then
+inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+end
+if inside + cost <= limit then
+local count_2 = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+local from
+local room_2 = limit - cost - inside
+if edge == 1 or count_2 <= room_2 then
+from = 0
+else
+if edge == 0 then
+from = segmentMs
+else
+if edge == 2 then
+from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
+else
+from = ceil(segmentMs * (count_2 - room_2) / count_2)
+end
+end
+end
+if from < segmentMs then
+wait_3 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
+break
+end
+end
+end
+wait_2 = wait_3
+end
+if wait_2 > 0 then
+segments_wait_result = wait_2 + instant - now
+else
+segments_wait_result = wait_2
+end
+local segments_wait_result_2
+local cost_2 = room + 1
+local wait_3
+if cost_2 > limit then
+wait_3 = -1
+else
+local inside, wait_4 = total, (segments + 1) * segmentMs - offset
+for by_2 = 0, segments do
+if by_2 > 0 then
+inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+end
+if inside + cost_2 <= limit then
+local count_2 = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
+local from
+local room_2 = limit - cost_2 - inside
+if edge == 1 or count_2 <= room_2 then
+from = 0
+else
+if edge == 0 then
+from = segmentMs
+else
+if edge == 2 then
+from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
+else
+from = ceil(segmentMs * (count_2 - room_2) / count_2)
+end
+end
+end
+if from < segmentMs then
+wait_4 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
+break
+end
+end
+end
+wait_3 = wait_4
+end
+if wait_3 > 0 then
+segments_wait_result_2 = wait_3 + instant - now
+else
+segments_wait_result_2 = wait_3
+end
+local piece_2 = packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1)
+reply = reply .. piece_2
 end
 return reply
 `,
@@ -4987,1305 +7284,983 @@ return { format('%.0f', now), format('%.0f', ends), reason }
 }
 
 /** Scripts for batches whose plans have one cell each, all of one kind, and which give nothing back. */
-export const UNIFORM_SCRIPTS: readonly {
-  readonly kind: (typeof KINDS)[number]
-  /** For cells that several limits share. */
-  readonly isShared: boolean
-  readonly script: LuaScript
-  /** What makes it the script for plans that ban: at which line, from 0, how many go, and what comes there. From the last to the first. */
-  readonly banChanges: readonly (readonly [line: number, removed: number, added: string])[]
-}[] = [
-  { kind: 'bucket', isShared: false, script: decideBucketScript, banChanges: [
-    [260, 1, `     end
-     if banEnds > 0 then
-      local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason`],
-    [255, 4, `     if banEnds == 0 then
-      for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-       local said = outcome_2
-       if refunds ~= '' then
-        said = outcome_2 + 4
-       end
-       local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
-       if pieces == 0 then
-        reply = reply .. piece
-       else
-        more = more or {}
-        more[pieces] = piece
-       end
-       pieces = pieces + 1`],
-    [177, 0, `     local banEnds, banReason = 0, ''
-     if isStriking and not allowed and possible then
-      local base
-      local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-      base = sub(key_2, 1, #key_2 - cut) .. names
-      local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
-      local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
-      local key_3 = base .. 'strikes'
-      local stored_2 = tryCall('GET', key_3)
-      local rung, since_2, strikes = 0, now, ''
-      if stored_2 and #stored_2 >= 7 and floor((#stored_2 - 7) / 8) * 8 == #stored_2 - 7 then
-       rung, since_2 = unpackBytes('>BI6', stored_2)
-       strikes = sub(stored_2, 8)
-      else
-       if type(stored_2) == 'table' and not string.match(stored_2.err, '^WRONGTYPE') then
-        if not string.match(stored_2.err, 'non local key') then
-         error(stored_2.err)
-        end
-        elsewhere = true
-       end
-      end
-      local last_2
-      if strikes == '' then
-       last_2 = now
-      else
-       last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
-      end
-      local at
-      if last_2 > now and last_2 <= now + withinMs then
-       at = last_2
-      else
-       at = now
-      end
-      if last_2 > at then
-       local kept = ''
-       for i = 1, #strikes, 8 do
-        local since_3, weight = unpackBytes('>I6I2', strikes, i)
-        kept = kept .. packBytes('>I6I2', since_3 < at and since_3 or at, weight)
-       end
-       strikes = kept
-      end
-      if at - since_2 >= forgetAfterMs then
-       rung = 0
-      else
-       rung = rung
-      end
-      local live, count
-      local from, units = 1, 0
-      for i = 1, #strikes, 8 do
-       local since_3, weight = unpackBytes('>I6I2', strikes, i)
-       if at - since_3 >= withinMs then
-        from = i + 8
-       else
-        units = units + weight
-       end
-      end
-      live, count = sub(strikes, from), units
-      count = count + 1
-      local ends_2, reason_2 = 0, ''
-      if count < after then
-       if rung > 0 then
-        since_2 = at > since_2 and at or since_2
-       else
-        since_2 = at
-       end
-       local strikes_2 = live .. packBytes('>I6I2', at, 1)
-       local strikes_end_result
-       local ends_3 = 0
-       if strikes_2 ~= '' then
-        local strikes_last_result
-        if strikes_2 == '' then
-         strikes_last_result = 0
-        else
-         strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
-        end
-        ends_3 = strikes_last_result + withinMs
-       end
-       if rung > 0 then
-        ends_3 = ends_3 > since_2 + forgetAfterMs and ends_3 or since_2 + forgetAfterMs
-       end
-       strikes_end_result = ends_3
-       local life = strikes_end_result - now
-       if life > 0 then
-        call('SET', key_3, packBytes('>BI6', rung, since_2) .. strikes_2, 'PX', life + slack)
-       else
-        call('DEL', key_3)
-       end
-      else
-       rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
-       local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
-       ends_2 = now + life
-       reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
-       local strikes_end_result
-       local ends_3 = 0
-       if '' ~= '' then
-        local strikes_last_result
-        if '' == '' then
-         strikes_last_result = 0
-        else
-         strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
-        end
-        ends_3 = strikes_last_result + withinMs
-       end
-       if rung > 0 then
-        ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
-       end
-       strikes_end_result = ends_3
-       local life_2 = strikes_end_result - now
-       if life_2 > 0 then
-        call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
-       else
-        call('DEL', key_3)
-       end
-       call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
-       if marker ~= '' and call('PTTL', marker) <= life + slack then
-        call('SET', marker, '1', 'PX', life + slack)
-       end
-      end
-      banEnds, banReason = ends_2, reason_2
-      if banEnds > 0 then
-       begun = begun or {}
-       begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
-      end
-     end`],
-    [80, 0, `   if begun and terms > 0 and op <= 2 and not ends then
-    local base
-    local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-    base = sub(key, 1, #key - cut) .. names
-    if begun[base] then
-     ends, reason = string.match(begun[base], '^(%d+) (.*)$')
-    end
-   end`],
-    [63, 0, `   local jitter = a
-   if isStriking then
-    a = a + 1
-   end`],
-    [50, 0, `  local isStriking = op >= 32
-  if isStriking then
-   op = op - 32
-  end`],
-    [46, 0, ` local terms = ARGV[a] + 0
- local ban = a + 1
- a = ban + terms`],
-    [19, 0, `local begun`],
+export const UNIFORM_SCRIPTS: readonly KindScript[] = [
+  { kind: 'bucket', isShared: false, script: decideBucketScript },
+  { kind: 'concurrency', isShared: false, script: decideConcurrencyScript },
+  { kind: 'counter', isShared: false, script: decideCounterScript },
+  { kind: 'log', isShared: false, script: decideLogScript },
+  { kind: 'log', isShared: true, script: decideLogsScript },
+  { kind: 'segments', isShared: false, script: decideSegmentsScript },
+]
+
+/**
+ * What makes scripts of UNIFORM_SCRIPTS those for plans that ban: at which line, from 0, how many go, and what comes there;
+ * from the last change to the first.
+ */
+export const BAN_CHANGES: readonly (Omit<KindScript, 'script'> & {
+  readonly changes: readonly (readonly [line: number, removed: number, added: string])[]
+})[] = [
+  { kind: 'bucket', isShared: false, changes: [
+    [289, 0, `pieces = pieces + 1
+end
+end
+end`],
+    [288, 0, `if banEnds > 0 then
+local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece`],
+    [273, 0, `if banEnds == 0 then`],
+    [182, 0, `local banEnds, banReason = 0, ''
+if isStriking and not allowed and possible then
+local base
+local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key_2, 1, #key_2 - cut) .. names
+local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+local key_3 = base .. 'strikes'
+local stored_2 = tryCall('GET', key_3)
+local rung, since_2, strikes = 0, now, ''
+if stored_2 and #stored_2 >= 7 and floor((#stored_2 - 7) / 8) * 8 == #stored_2 - 7 then
+rung, since_2 = unpackBytes('>BI6', stored_2)
+strikes = sub(stored_2, 8)
+else
+if type(stored_2) == 'table' and not string.match(stored_2.err, '^WRONGTYPE') then
+if not string.match(stored_2.err, 'non local key') then
+error(stored_2.err)
+end
+elsewhere = true
+end
+end
+local last_2
+if strikes == '' then
+last_2 = now
+else
+last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+end
+local at
+if last_2 > now and last_2 <= now + withinMs then
+at = last_2
+else
+at = now
+end
+if last_2 > at then
+local kept = ''
+for i = 1, #strikes, 8 do
+local since_3, weight = unpackBytes('>I6I2', strikes, i)
+kept = kept .. packBytes('>I6I2', since_3 < at and since_3 or at, weight)
+end
+strikes = kept
+end
+if at - since_2 >= forgetAfterMs then
+rung = 0
+else
+rung = rung
+end
+local live, count
+local from, units = 1, 0
+for i = 1, #strikes, 8 do
+local since_3, weight = unpackBytes('>I6I2', strikes, i)
+if at - since_3 >= withinMs then
+from = i + 8
+else
+units = units + weight
+end
+end
+live, count = sub(strikes, from), units
+count = count + 1
+local ends_2, reason_2 = 0, ''
+if count < after then
+if rung > 0 then
+since_2 = at > since_2 and at or since_2
+else
+since_2 = at
+end
+local strikes_2 = live .. packBytes('>I6I2', at, 1)
+local strikes_end_result
+local ends_3 = 0
+if strikes_2 ~= '' then
+local strikes_last_result
+if strikes_2 == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > since_2 + forgetAfterMs and ends_3 or since_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life = strikes_end_result - now
+if life > 0 then
+call('SET', key_3, packBytes('>BI6', rung, since_2) .. strikes_2, 'PX', life + slack)
+else
+call('DEL', key_3)
+end
+else
+rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+ends_2 = now + life
+reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
+local strikes_end_result
+local ends_3 = 0
+if '' ~= '' then
+local strikes_last_result
+if '' == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life_2 = strikes_end_result - now
+if life_2 > 0 then
+call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+else
+call('DEL', key_3)
+end
+call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+if marker ~= '' and call('PTTL', marker) <= life + slack then
+call('SET', marker, '1', 'PX', life + slack)
+end
+end
+banEnds, banReason = ends_2, reason_2
+if banEnds > 0 then
+begun = begun or {}
+begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+end
+end`],
+    [85, 0, `if begun and terms > 0 and op <= 2 and not ends then
+local base
+local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key, 1, #key - cut) .. names
+if begun[base] then
+ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+end
+end`],
+    [68, 0, `local jitter = a
+if isStriking then
+a = a + 1
+end`],
+    [55, 0, `local isStriking = op >= 32
+if isStriking then
+op = op - 32
+end`],
+    [51, 0, `local terms = ARGV[a] + 0
+local ban = a + 1
+a = ban + terms`],
+    [25, 0, `local begun`],
     [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
   ] },
-  { kind: 'concurrency', isShared: false, script: decideConcurrencyScript, banChanges: [
-    [222, 1, `       more[pieces] = piece`],
-    [219, 1, `       reply = reply .. piece`],
-    [217, 1, `     end
-     if banEnds > 0 then
-      local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason`],
-    [216, 0, `       local room = -1
-       if wait_2 == 0 then
-        local cost_4 = limit - held + 1
-        if cost_4 > limit then
-         room = -1
-        else
-         local missing = held + cost_4 - limit
-         if cost_4 == 0 or missing <= 0 then
-          room = 0
-         else
-          local concurrency_endAt_result
-          local rank = missing - 1 - held
-          local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
-          concurrency_endAt_result = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
-          room = concurrency_endAt_result - now
-         end
-        end
-       end
-       local piece_2 = packBytes('>I7I7', wait_2 + 1, room + 1)
-       if pieces == 0 then
-        reply = reply .. piece_2
-       else
-        more = more or {}
-        more[pieces] = piece_2
-       end
-       pieces = pieces + 1`],
-    [213, 1, `         wait_2 = concurrency_endAt_result - now`],
-    [205, 3, `        local missing = held + cost_3 - limit
-        if cost_3 == 0 or missing <= 0 then
-         wait_2 = 0`],
-    [199, 5, `      pieces = pieces + 1
-      if outcome == 0 then
-       local wait_2
-       if cost_3 > limit then
-        wait_2 = -1`],
-    [188, 10, `       more = more or {}
-       more[pieces] = piece`],
-    [168, 19, `     if banEnds == 0 then
-      local cost_3 = needs
-      local ends_2 = now
-      if held > 0 then
-       local rank = -1
-       local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
-       ends_2 = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
-      end
-      local piece = packBytes('>BI7I7', outcome, limit - held, ends_2 - now)
-      if pieces == 0 then
-       reply = reply .. piece`],
-    [136, 0, `     local banEnds, banReason = 0, ''
-     if isStriking and not allowed and possible then
-      local base
-      local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-      base = sub(key_2, 1, #key_2 - cut) .. names
-      local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
-      local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
-      local key_3 = base .. 'strikes'
-      local stored = tryCall('GET', key_3)
-      local rung, since, strikes = 0, now, ''
-      if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
-       rung, since = unpackBytes('>BI6', stored)
-       strikes = sub(stored, 8)
-      else
-       if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-        if not string.match(stored.err, 'non local key') then
-         error(stored.err)
-        end
-        elsewhere = true
-       end
-      end
-      local last_2
-      if strikes == '' then
-       last_2 = now
-      else
-       last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
-      end
-      local at
-      if last_2 > now and last_2 <= now + withinMs then
-       at = last_2
-      else
-       at = now
-      end
-      if last_2 > at then
-       local kept = ''
-       for i = 1, #strikes, 8 do
-        local since_2, weight = unpackBytes('>I6I2', strikes, i)
-        kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
-       end
-       strikes = kept
-      end
-      if at - since >= forgetAfterMs then
-       rung = 0
-      else
-       rung = rung
-      end
-      local live, count_2
-      local from, units = 1, 0
-      for i = 1, #strikes, 8 do
-       local since_2, weight = unpackBytes('>I6I2', strikes, i)
-       if at - since_2 >= withinMs then
-        from = i + 8
-       else
-        units = units + weight
-       end
-      end
-      live, count_2 = sub(strikes, from), units
-      count_2 = count_2 + 1
-      local ends_2, reason_2 = 0, ''
-      if count_2 < after then
-       if rung > 0 then
-        since = at > since and at or since
-       else
-        since = at
-       end
-       local strikes_2 = live .. packBytes('>I6I2', at, 1)
-       local strikes_end_result
-       local ends_3 = 0
-       if strikes_2 ~= '' then
-        local strikes_last_result
-        if strikes_2 == '' then
-         strikes_last_result = 0
-        else
-         strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
-        end
-        ends_3 = strikes_last_result + withinMs
-       end
-       if rung > 0 then
-        ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
-       end
-       strikes_end_result = ends_3
-       local life = strikes_end_result - now
-       if life > 0 then
-        call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
-       else
-        call('DEL', key_3)
-       end
-      else
-       rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
-       local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
-       ends_2 = now + life
-       reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count_2) .. ' ' .. ''
-       local strikes_end_result
-       local ends_3 = 0
-       if '' ~= '' then
-        local strikes_last_result
-        if '' == '' then
-         strikes_last_result = 0
-        else
-         strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
-        end
-        ends_3 = strikes_last_result + withinMs
-       end
-       if rung > 0 then
-        ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
-       end
-       strikes_end_result = ends_3
-       local life_2 = strikes_end_result - now
-       if life_2 > 0 then
-        call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
-       else
-        call('DEL', key_3)
-       end
-       call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
-       if marker ~= '' and call('PTTL', marker) <= life + slack then
-        call('SET', marker, '1', 'PX', life + slack)
-       end
-      end
-      banEnds, banReason = ends_2, reason_2
-      if banEnds > 0 then
-       begun = begun or {}
-       begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
-      end
-     end`],
-    [84, 0, `   if begun and terms > 0 and op <= 2 and not ends then
-    local base
-    local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-    base = sub(key, 1, #key - cut) .. names
-    if begun[base] then
-     ends, reason = string.match(begun[base], '^(%d+) (.*)$')
-    end
-   end`],
-    [67, 0, `   local jitter = a
-   if isStriking then
-    a = a + 1
-   end`],
-    [53, 0, `  local isStriking = op >= 32
-  if isStriking then
-   op = op - 32
-  end`],
-    [49, 0, ` local terms = ARGV[a] + 0
- local ban = a + 1
- a = ban + terms`],
-    [19, 0, `local begun`],
+  { kind: 'concurrency', isShared: false, changes: [
+    [229, 0, `pieces = pieces + 1
+end
+end
+end`],
+    [228, 0, `if banEnds > 0 then
+local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece`],
+    [169, 0, `if banEnds == 0 then`],
+    [137, 0, `local banEnds, banReason = 0, ''
+if isStriking and not allowed and possible then
+local base
+local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key_2, 1, #key_2 - cut) .. names
+local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+local key_3 = base .. 'strikes'
+local stored = tryCall('GET', key_3)
+local rung, since, strikes = 0, now, ''
+if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
+rung, since = unpackBytes('>BI6', stored)
+strikes = sub(stored, 8)
+else
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+end
+local last_2
+if strikes == '' then
+last_2 = now
+else
+last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+end
+local at
+if last_2 > now and last_2 <= now + withinMs then
+at = last_2
+else
+at = now
+end
+if last_2 > at then
+local kept = ''
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
+end
+strikes = kept
+end
+if at - since >= forgetAfterMs then
+rung = 0
+else
+rung = rung
+end
+local live, count_2
+local from, units = 1, 0
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+if at - since_2 >= withinMs then
+from = i + 8
+else
+units = units + weight
+end
+end
+live, count_2 = sub(strikes, from), units
+count_2 = count_2 + 1
+local ends_2, reason_2 = 0, ''
+if count_2 < after then
+if rung > 0 then
+since = at > since and at or since
+else
+since = at
+end
+local strikes_2 = live .. packBytes('>I6I2', at, 1)
+local strikes_end_result
+local ends_3 = 0
+if strikes_2 ~= '' then
+local strikes_last_result
+if strikes_2 == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life = strikes_end_result - now
+if life > 0 then
+call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
+else
+call('DEL', key_3)
+end
+else
+rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+ends_2 = now + life
+reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count_2) .. ' ' .. ''
+local strikes_end_result
+local ends_3 = 0
+if '' ~= '' then
+local strikes_last_result
+if '' == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life_2 = strikes_end_result - now
+if life_2 > 0 then
+call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+else
+call('DEL', key_3)
+end
+call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+if marker ~= '' and call('PTTL', marker) <= life + slack then
+call('SET', marker, '1', 'PX', life + slack)
+end
+end
+banEnds, banReason = ends_2, reason_2
+if banEnds > 0 then
+begun = begun or {}
+begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+end
+end`],
+    [85, 0, `if begun and terms > 0 and op <= 2 and not ends then
+local base
+local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key, 1, #key - cut) .. names
+if begun[base] then
+ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+end
+end`],
+    [68, 0, `local jitter = a
+if isStriking then
+a = a + 1
+end`],
+    [54, 0, `local isStriking = op >= 32
+if isStriking then
+op = op - 32
+end`],
+    [50, 0, `local terms = ARGV[a] + 0
+local ban = a + 1
+a = ban + terms`],
+    [23, 0, `local begun`],
     [3, 2, `local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, format, concat = string.sub, string.format, table.concat`],
   ] },
-  { kind: 'counter', isShared: false, script: decideCounterScript, banChanges: [
-    [202, 2, `     if banEnds == 0 then
-      for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-       local piece = packBytes('>BI7I6', outcome_2, count, start)
-       if pieces == 0 then
-        reply = reply .. piece
-       else
-        more = more or {}
-        more[pieces] = piece
-       end
-       pieces = pieces + 1
-      end
-     end
-     if banEnds > 0 then
-      local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason`],
-    [176, 0, `     local banEnds, banReason = 0, ''
-     if isStriking and not allowed and possible then
-      local base
-      local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-      base = sub(key_2, 1, #key_2 - cut) .. names
-      local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
-      local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
-      local key_3 = base .. 'strikes'
-      local stored_2 = tryCall('GET', key_3)
-      local rung, since_2, strikes = 0, now, ''
-      if stored_2 and #stored_2 >= 7 and floor((#stored_2 - 7) / 8) * 8 == #stored_2 - 7 then
-       rung, since_2 = unpackBytes('>BI6', stored_2)
-       strikes = sub(stored_2, 8)
-      else
-       if type(stored_2) == 'table' and not string.match(stored_2.err, '^WRONGTYPE') then
-        if not string.match(stored_2.err, 'non local key') then
-         error(stored_2.err)
-        end
-        elsewhere = true
-       end
-      end
-      local last_2
-      if strikes == '' then
-       last_2 = now
-      else
-       last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
-      end
-      local at
-      if last_2 > now and last_2 <= now + withinMs then
-       at = last_2
-      else
-       at = now
-      end
-      if last_2 > at then
-       local kept = ''
-       for i = 1, #strikes, 8 do
-        local since_3, weight = unpackBytes('>I6I2', strikes, i)
-        kept = kept .. packBytes('>I6I2', since_3 < at and since_3 or at, weight)
-       end
-       strikes = kept
-      end
-      if at - since_2 >= forgetAfterMs then
-       rung = 0
-      else
-       rung = rung
-      end
-      local live, count_2
-      local from, units = 1, 0
-      for i = 1, #strikes, 8 do
-       local since_3, weight = unpackBytes('>I6I2', strikes, i)
-       if at - since_3 >= withinMs then
-        from = i + 8
-       else
-        units = units + weight
-       end
-      end
-      live, count_2 = sub(strikes, from), units
-      count_2 = count_2 + 1
-      local ends_2, reason_2 = 0, ''
-      if count_2 < after then
-       if rung > 0 then
-        since_2 = at > since_2 and at or since_2
-       else
-        since_2 = at
-       end
-       local strikes_2 = live .. packBytes('>I6I2', at, 1)
-       local strikes_end_result
-       local ends_3 = 0
-       if strikes_2 ~= '' then
-        local strikes_last_result
-        if strikes_2 == '' then
-         strikes_last_result = 0
-        else
-         strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
-        end
-        ends_3 = strikes_last_result + withinMs
-       end
-       if rung > 0 then
-        ends_3 = ends_3 > since_2 + forgetAfterMs and ends_3 or since_2 + forgetAfterMs
-       end
-       strikes_end_result = ends_3
-       local life = strikes_end_result - now
-       if life > 0 then
-        call('SET', key_3, packBytes('>BI6', rung, since_2) .. strikes_2, 'PX', life + slack)
-       else
-        call('DEL', key_3)
-       end
-      else
-       rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
-       local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
-       ends_2 = now + life
-       reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count_2) .. ' ' .. ''
-       local strikes_end_result
-       local ends_3 = 0
-       if '' ~= '' then
-        local strikes_last_result
-        if '' == '' then
-         strikes_last_result = 0
-        else
-         strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
-        end
-        ends_3 = strikes_last_result + withinMs
-       end
-       if rung > 0 then
-        ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
-       end
-       strikes_end_result = ends_3
-       local life_2 = strikes_end_result - now
-       if life_2 > 0 then
-        call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
-       else
-        call('DEL', key_3)
-       end
-       call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
-       if marker ~= '' and call('PTTL', marker) <= life + slack then
-        call('SET', marker, '1', 'PX', life + slack)
-       end
-      end
-      banEnds, banReason = ends_2, reason_2
-      if banEnds > 0 then
-       begun = begun or {}
-       begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
-      end
-     end`],
-    [80, 0, `   if begun and terms > 0 and op <= 2 and not ends then
-    local base
-    local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-    base = sub(key, 1, #key - cut) .. names
-    if begun[base] then
-     ends, reason = string.match(begun[base], '^(%d+) (.*)$')
-    end
-   end`],
-    [63, 0, `   local jitter = a
-   if isStriking then
-    a = a + 1
-   end`],
-    [50, 0, `  local isStriking = op >= 32
-  if isStriking then
-   op = op - 32
-  end`],
-    [46, 0, ` local terms = ARGV[a] + 0
- local ban = a + 1
- a = ban + terms`],
-    [19, 0, `local begun`],
+  { kind: 'counter', isShared: false, changes: [
+    [231, 0, `pieces = pieces + 1
+end
+end
+end`],
+    [230, 0, `if banEnds > 0 then
+local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece`],
+    [219, 0, `if banEnds == 0 then`],
+    [181, 0, `local banEnds, banReason = 0, ''
+if isStriking and not allowed and possible then
+local base
+local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key_2, 1, #key_2 - cut) .. names
+local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+local key_3 = base .. 'strikes'
+local stored_2 = tryCall('GET', key_3)
+local rung, since_2, strikes = 0, now, ''
+if stored_2 and #stored_2 >= 7 and floor((#stored_2 - 7) / 8) * 8 == #stored_2 - 7 then
+rung, since_2 = unpackBytes('>BI6', stored_2)
+strikes = sub(stored_2, 8)
+else
+if type(stored_2) == 'table' and not string.match(stored_2.err, '^WRONGTYPE') then
+if not string.match(stored_2.err, 'non local key') then
+error(stored_2.err)
+end
+elsewhere = true
+end
+end
+local last_2
+if strikes == '' then
+last_2 = now
+else
+last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+end
+local at
+if last_2 > now and last_2 <= now + withinMs then
+at = last_2
+else
+at = now
+end
+if last_2 > at then
+local kept = ''
+for i = 1, #strikes, 8 do
+local since_3, weight = unpackBytes('>I6I2', strikes, i)
+kept = kept .. packBytes('>I6I2', since_3 < at and since_3 or at, weight)
+end
+strikes = kept
+end
+if at - since_2 >= forgetAfterMs then
+rung = 0
+else
+rung = rung
+end
+local live, count_2
+local from, units = 1, 0
+for i = 1, #strikes, 8 do
+local since_3, weight = unpackBytes('>I6I2', strikes, i)
+if at - since_3 >= withinMs then
+from = i + 8
+else
+units = units + weight
+end
+end
+live, count_2 = sub(strikes, from), units
+count_2 = count_2 + 1
+local ends_2, reason_2 = 0, ''
+if count_2 < after then
+if rung > 0 then
+since_2 = at > since_2 and at or since_2
+else
+since_2 = at
+end
+local strikes_2 = live .. packBytes('>I6I2', at, 1)
+local strikes_end_result
+local ends_3 = 0
+if strikes_2 ~= '' then
+local strikes_last_result
+if strikes_2 == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > since_2 + forgetAfterMs and ends_3 or since_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life = strikes_end_result - now
+if life > 0 then
+call('SET', key_3, packBytes('>BI6', rung, since_2) .. strikes_2, 'PX', life + slack)
+else
+call('DEL', key_3)
+end
+else
+rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+ends_2 = now + life
+reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count_2) .. ' ' .. ''
+local strikes_end_result
+local ends_3 = 0
+if '' ~= '' then
+local strikes_last_result
+if '' == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life_2 = strikes_end_result - now
+if life_2 > 0 then
+call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+else
+call('DEL', key_3)
+end
+call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+if marker ~= '' and call('PTTL', marker) <= life + slack then
+call('SET', marker, '1', 'PX', life + slack)
+end
+end
+banEnds, banReason = ends_2, reason_2
+if banEnds > 0 then
+begun = begun or {}
+begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+end
+end`],
+    [85, 0, `if begun and terms > 0 and op <= 2 and not ends then
+local base
+local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key, 1, #key - cut) .. names
+if begun[base] then
+ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+end
+end`],
+    [68, 0, `local jitter = a
+if isStriking then
+a = a + 1
+end`],
+    [55, 0, `local isStriking = op >= 32
+if isStriking then
+op = op - 32
+end`],
+    [51, 0, `local terms = ARGV[a] + 0
+local ban = a + 1
+a = ban + terms`],
+    [25, 0, `local begun`],
     [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
   ] },
-  { kind: 'log', isShared: false, script: decideLogScript, banChanges: [
-    [766, 0, `     if banEnds > 0 then
-      local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
-      if pieces == 0 then
-       reply = reply .. piece
-      else
-       more = more or {}
-       more[pieces] = piece
-      end
-      pieces = pieces + 1
-     end`],
-    [763, 1, ``],
-    [752, 10, `        local wait_3
-        local total_2, live, at, limit, windowMs = total, total - H, instant, ARGV[params + 2], ARGV[params + 3]
-        if cost_3 > limit then
-         wait_3 = -1
-        else
-         if live + cost_3 <= limit then
-          wait_3 = 0
-         else
-          local log_entry_result
-          local i = total_2 - (limit - cost_3 + 1)
-          local beyond = i - chunkFrom - #chunk / width
-          if i < chunkFrom or beyond >= 16 then
-           chunk, chunkFrom, beyond = '', i, 0
-          end
-          if beyond >= 0 then
-           local log_read_result
-           local from, to = i - beyond, total < i + 16 and total or i + 16
-           local inRing = total - #tail / width
-           local entries
-           local count = (to < inRing and to or inRing) - from
-           if count <= 0 then
-            entries = ''
-           else
-            local slot = from % capacity
-            local here = count < capacity - slot and count or capacity - slot
-            local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-            if here < count then
-             entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-            end
-            entries = entries_2
-           end
-           log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-           chunk = chunk .. log_read_result
-          end
-          log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
-          wait_3 = log_entry_result + windowMs - at
-         end
-        end
-        if wait_3 > 0 then
-         wait_3 = wait_3 + instant - now
-        end
-        local piece_2 = packBytes('>I4I7I7', total - (H or total), wait_3 + 1, fewer + 1)
-        if pieces == 0 then
-         reply = reply .. piece_2
-        else
-         more = more or {}
-         more[pieces] = piece_2
-        end
-        pieces = pieces + 1`],
-    [750, 1, `         fewer = log_entry_result + ARGV[params + 3] - now`],
-    [724, 1, `         local i = H`],
-    [712, 11, `        local fewer = -1
-        if H < total then`],
-    [709, 2, `         log_known_result = known
-         chunk, chunkFrom = log_known_result, H`],
-    [692, 16, `        pieces = pieces + 1
-        source = key_2
-        if whole then
-         chunk, chunkFrom = whole, oldest
-        else
-         local log_known_result
-         local known = K
-         if not known then
-          local at = fixed + 0 * stride + 7
-          known = sub(header, at + 1, at + Z * width)
-          K = known`],
-    [681, 10, `        pieces = pieces + 1
-       else
-        local piece = packBytes('>BI6I6', outcome_2, instant, latest)
-        if pieces == 0 then
-         reply = reply .. piece
-        else
-         more = more or {}
-         more[pieces] = piece`],
-    [649, 31, `     if banEnds == 0 then
-      for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-       local cost_3 = needs
-       local latest = newest and newest + 1 or 0
-       if outcome_2 == 1 then
-        local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H or total))
-        if pieces == 0 then
-         reply = reply .. piece
-        else
-         more = more or {}
-         more[pieces] = piece`],
-    [345, 0, `     local banEnds, banReason = 0, ''
-     if isStriking and not allowed and possible then
-      local base_2
-      local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-      base_2 = sub(key_2, 1, #key_2 - cut) .. names
-      local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
-      local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
-      local key_3 = base_2 .. 'strikes'
-      local stored = tryCall('GET', key_3)
-      local rung, since, strikes = 0, now, ''
-      if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
-       rung, since = unpackBytes('>BI6', stored)
-       strikes = sub(stored, 8)
-      else
-       if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-        if not string.match(stored.err, 'non local key') then
-         error(stored.err)
-        end
-        elsewhere = true
-       end
-      end
-      local last_2
-      if strikes == '' then
-       last_2 = now
-      else
-       last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
-      end
-      local at
-      if last_2 > now and last_2 <= now + withinMs then
-       at = last_2
-      else
-       at = now
-      end
-      if last_2 > at then
-       local kept = ''
-       for i = 1, #strikes, 8 do
-        local since_2, weight = unpackBytes('>I6I2', strikes, i)
-        kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
-       end
-       strikes = kept
-      end
-      if at - since >= forgetAfterMs then
-       rung = 0
-      else
-       rung = rung
-      end
-      local live, count
-      local from, units = 1, 0
-      for i = 1, #strikes, 8 do
-       local since_2, weight = unpackBytes('>I6I2', strikes, i)
-       if at - since_2 >= withinMs then
-        from = i + 8
-       else
-        units = units + weight
-       end
-      end
-      live, count = sub(strikes, from), units
-      count = count + 1
-      local ends_2, reason_2 = 0, ''
-      if count < after then
-       if rung > 0 then
-        since = at > since and at or since
-       else
-        since = at
-       end
-       local strikes_2 = live .. packBytes('>I6I2', at, 1)
-       local strikes_end_result
-       local ends_3 = 0
-       if strikes_2 ~= '' then
-        local strikes_last_result
-        if strikes_2 == '' then
-         strikes_last_result = 0
-        else
-         strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
-        end
-        ends_3 = strikes_last_result + withinMs
-       end
-       if rung > 0 then
-        ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
-       end
-       strikes_end_result = ends_3
-       local life = strikes_end_result - now
-       if life > 0 then
-        call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
-       else
-        call('DEL', key_3)
-       end
-      else
-       rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
-       local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
-       ends_2 = now + life
-       reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
-       local strikes_end_result
-       local ends_3 = 0
-       if '' ~= '' then
-        local strikes_last_result
-        if '' == '' then
-         strikes_last_result = 0
-        else
-         strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
-        end
-        ends_3 = strikes_last_result + withinMs
-       end
-       if rung > 0 then
-        ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
-       end
-       strikes_end_result = ends_3
-       local life_2 = strikes_end_result - now
-       if life_2 > 0 then
-        call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
-       else
-        call('DEL', key_3)
-       end
-       call('SET', base_2 .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
-       if marker ~= '' and call('PTTL', marker) <= life + slack then
-        call('SET', marker, '1', 'PX', life + slack)
-       end
-      end
-      banEnds, banReason = ends_2, reason_2
-      if banEnds > 0 then
-       begun = begun or {}
-       begun[base_2] = format('%.0f', banEnds) .. ' ' .. banReason
-      end
-     end`],
-    [109, 0, `   if begun and terms > 0 and op <= 2 and not ends then
-    local base_2
-    local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-    base_2 = sub(key, 1, #key - cut) .. names
-    if begun[base_2] then
-     ends, reason = string.match(begun[base_2], '^(%d+) (.*)$')
-    end
-   end`],
-    [92, 0, `   local jitter = a
-   if isStriking then
-    a = a + 1
-   end`],
-    [79, 0, `  local isStriking = op >= 32
-  if isStriking then
-   op = op - 32
-  end`],
-    [75, 0, ` local terms = ARGV[a] + 0
- local ban = a + 1
- a = ban + terms`],
-    [19, 0, `local begun`],
+  { kind: 'log', isShared: false, changes: [
+    [785, 0, `pieces = pieces + 1
+end
+end
+end`],
+    [784, 0, `if banEnds > 0 then
+local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece`],
+    [666, 0, `if banEnds == 0 then`],
+    [349, 0, `local banEnds, banReason = 0, ''
+if isStriking and not allowed and possible then
+local base_2
+local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base_2 = sub(key_2, 1, #key_2 - cut) .. names
+local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+local key_3 = base_2 .. 'strikes'
+local stored = tryCall('GET', key_3)
+local rung, since, strikes = 0, now, ''
+if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
+rung, since = unpackBytes('>BI6', stored)
+strikes = sub(stored, 8)
+else
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+end
+local last_2
+if strikes == '' then
+last_2 = now
+else
+last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+end
+local at
+if last_2 > now and last_2 <= now + withinMs then
+at = last_2
+else
+at = now
+end
+if last_2 > at then
+local kept = ''
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
+end
+strikes = kept
+end
+if at - since >= forgetAfterMs then
+rung = 0
+else
+rung = rung
+end
+local live, count
+local from, units = 1, 0
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+if at - since_2 >= withinMs then
+from = i + 8
+else
+units = units + weight
+end
+end
+live, count = sub(strikes, from), units
+count = count + 1
+local ends_2, reason_2 = 0, ''
+if count < after then
+if rung > 0 then
+since = at > since and at or since
+else
+since = at
+end
+local strikes_2 = live .. packBytes('>I6I2', at, 1)
+local strikes_end_result
+local ends_3 = 0
+if strikes_2 ~= '' then
+local strikes_last_result
+if strikes_2 == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life = strikes_end_result - now
+if life > 0 then
+call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
+else
+call('DEL', key_3)
+end
+else
+rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+ends_2 = now + life
+reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
+local strikes_end_result
+local ends_3 = 0
+if '' ~= '' then
+local strikes_last_result
+if '' == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life_2 = strikes_end_result - now
+if life_2 > 0 then
+call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+else
+call('DEL', key_3)
+end
+call('SET', base_2 .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+if marker ~= '' and call('PTTL', marker) <= life + slack then
+call('SET', marker, '1', 'PX', life + slack)
+end
+end
+banEnds, banReason = ends_2, reason_2
+if banEnds > 0 then
+begun = begun or {}
+begun[base_2] = format('%.0f', banEnds) .. ' ' .. banReason
+end
+end`],
+    [113, 0, `if begun and terms > 0 and op <= 2 and not ends then
+local base_2
+local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base_2 = sub(key, 1, #key - cut) .. names
+if begun[base_2] then
+ends, reason = string.match(begun[base_2], '^(%d+) (.*)$')
+end
+end`],
+    [96, 0, `local jitter = a
+if isStriking then
+a = a + 1
+end`],
+    [83, 0, `local isStriking = op >= 32
+if isStriking then
+op = op - 32
+end`],
+    [79, 0, `local terms = ARGV[a] + 0
+local ban = a + 1
+a = ban + terms`],
+    [35, 0, `local begun`],
   ] },
-  { kind: 'log', isShared: true, script: decideLogsScript, banChanges: [
-    [847, 0, `     if banEnds > 0 then
-      local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
-      if pieces == 0 then
-       reply = reply .. piece
-      else
-       more = more or {}
-       more[pieces] = piece
-      end
-      pieces = pieces + 1
-     end`],
-    [843, 1, ``],
-    [832, 10, `         local wait_3
-         local total_2, live, at, limit, windowMs = total, total - H[l], instant, ARGV[params + 2 * l], ARGV[params + 2 * l + 1]
-         if cost_3 > limit then
-          wait_3 = -1
-         else
-          if live + cost_3 <= limit then
-           wait_3 = 0
-          else
-           local log_entry_result
-           local i = total_2 - (limit - cost_3 + 1)
-           local beyond = i - chunkFrom - #chunk / width
-           if i < chunkFrom or beyond >= 16 then
-            chunk, chunkFrom, beyond = '', i, 0
-           end
-           if beyond >= 0 then
-            local log_read_result
-            local from, to = i - beyond, total < i + 16 and total or i + 16
-            local inRing = total - #tail / width
-            local entries
-            local count = (to < inRing and to or inRing) - from
-            if count <= 0 then
-             entries = ''
-            else
-             local slot = from % capacity
-             local here = count < capacity - slot and count or capacity - slot
-             local entries_2 = call('GETRANGE', source, base + slot * width, base + (slot + here) * width - 1)
-             if here < count then
-              entries_2 = entries_2 .. call('GETRANGE', source, base, base + (count - here) * width - 1)
-             end
-             entries = entries_2
-            end
-            log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
-            chunk = chunk .. log_read_result
-           end
-           log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
-           wait_3 = log_entry_result + windowMs - at
-          end
-         end
-         if wait_3 > 0 then
-          wait_3 = wait_3 + instant - now
-         end
-         local piece_2 = packBytes('>I4I7I7', total - (H[l] or total), wait_3 + 1, fewer + 1)
-         if pieces == 0 then
-          reply = reply .. piece_2
-         else
-          more = more or {}
-          more[pieces] = piece_2
-         end
-         pieces = pieces + 1`],
-    [830, 1, `          fewer = log_entry_result + ARGV[params + 2 * l + 1] - now`],
-    [804, 1, `          local i = H[l]`],
-    [803, 0, `          local log_known_result
-          local known = K[l]
-          if not known then
-           local at = fixed + (l - 1) * stride + 7
-           known = sub(header, at + 1, at + Z[l] * width)
-           K[l] = known
-          end
-          log_known_result = known
-          chunk, chunkFrom = log_known_result, H[l]
-         end
-         local fewer = -1
-         if H[l] < total then`],
-    [800, 2, `         more = more or {}
-         more[pieces] = piece
-        end
-        pieces = pieces + 1
-        for l = 1, limits do
-         source = key_2
-         if whole then
-          chunk, chunkFrom = whole, oldest`],
-    [795, 4, `       else
-        local piece = packBytes('>BI6I6', outcome_2, instant, latest)
-        if pieces == 0 then
-         reply = reply .. piece`],
-    [792, 2, `         pieces = pieces + 1`],
-    [772, 19, `         if pieces == 0 then
-          reply = reply .. counts
-         else
-          more = more or {}
-          more[pieces] = counts`],
-    [739, 32, `        for l = 2, limits, 3 do
-         local counts = packBytes('>I4I4I4', total - (H[l] or total), total - (H[l + 1] or total), total - (H[l + 2] or total))
-         if limits < l + 2 then
-          counts = sub(counts, 1, (limits - l + 1) * 4)`],
-    [736, 1, `         more[pieces] = piece`],
-    [733, 1, `         reply = reply .. piece`],
-    [715, 17, `     if banEnds == 0 then
-      for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-       local cost_3 = needs
-       local latest = newest and newest + 1 or 0
-       if outcome_2 == 1 then
-        local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H[1] or total))`],
-    [353, 0, `     local banEnds, banReason = 0, ''
-     if isStriking and not allowed and possible then
-      local base_2
-      local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-      base_2 = sub(key_2, 1, #key_2 - cut) .. names
-      local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
-      local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
-      local key_3 = base_2 .. 'strikes'
-      local stored = tryCall('GET', key_3)
-      local rung, since, strikes = 0, now, ''
-      if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
-       rung, since = unpackBytes('>BI6', stored)
-       strikes = sub(stored, 8)
-      else
-       if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-        if not string.match(stored.err, 'non local key') then
-         error(stored.err)
-        end
-        elsewhere = true
-       end
-      end
-      local last_2
-      if strikes == '' then
-       last_2 = now
-      else
-       last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
-      end
-      local at
-      if last_2 > now and last_2 <= now + withinMs then
-       at = last_2
-      else
-       at = now
-      end
-      if last_2 > at then
-       local kept = ''
-       for i = 1, #strikes, 8 do
-        local since_2, weight = unpackBytes('>I6I2', strikes, i)
-        kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
-       end
-       strikes = kept
-      end
-      if at - since >= forgetAfterMs then
-       rung = 0
-      else
-       rung = rung
-      end
-      local live, count
-      local from, units = 1, 0
-      for i = 1, #strikes, 8 do
-       local since_2, weight = unpackBytes('>I6I2', strikes, i)
-       if at - since_2 >= withinMs then
-        from = i + 8
-       else
-        units = units + weight
-       end
-      end
-      live, count = sub(strikes, from), units
-      count = count + 1
-      local ends_2, reason_2 = 0, ''
-      if count < after then
-       if rung > 0 then
-        since = at > since and at or since
-       else
-        since = at
-       end
-       local strikes_2 = live .. packBytes('>I6I2', at, 1)
-       local strikes_end_result
-       local ends_3 = 0
-       if strikes_2 ~= '' then
-        local strikes_last_result
-        if strikes_2 == '' then
-         strikes_last_result = 0
-        else
-         strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
-        end
-        ends_3 = strikes_last_result + withinMs
-       end
-       if rung > 0 then
-        ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
-       end
-       strikes_end_result = ends_3
-       local life = strikes_end_result - now
-       if life > 0 then
-        call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
-       else
-        call('DEL', key_3)
-       end
-      else
-       rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
-       local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
-       ends_2 = now + life
-       reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
-       local strikes_end_result
-       local ends_3 = 0
-       if '' ~= '' then
-        local strikes_last_result
-        if '' == '' then
-         strikes_last_result = 0
-        else
-         strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
-        end
-        ends_3 = strikes_last_result + withinMs
-       end
-       if rung > 0 then
-        ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
-       end
-       strikes_end_result = ends_3
-       local life_2 = strikes_end_result - now
-       if life_2 > 0 then
-        call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
-       else
-        call('DEL', key_3)
-       end
-       call('SET', base_2 .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
-       if marker ~= '' and call('PTTL', marker) <= life + slack then
-        call('SET', marker, '1', 'PX', life + slack)
-       end
-      end
-      banEnds, banReason = ends_2, reason_2
-      if banEnds > 0 then
-       begun = begun or {}
-       begun[base_2] = format('%.0f', banEnds) .. ' ' .. banReason
-      end
-     end`],
-    [107, 0, `   if begun and terms > 0 and op <= 2 and not ends then
-    local base_2
-    local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-    base_2 = sub(key, 1, #key - cut) .. names
-    if begun[base_2] then
-     ends, reason = string.match(begun[base_2], '^(%d+) (.*)$')
-    end
-   end`],
-    [90, 0, `   local jitter = a
-   if isStriking then
-    a = a + 1
-   end`],
-    [77, 0, `  local isStriking = op >= 32
-  if isStriking then
-   op = op - 32
-  end`],
-    [73, 0, ` local terms = ARGV[a] + 0
- local ban = a + 1
- a = ban + terms`],
-    [19, 0, `local begun`],
+  { kind: 'log', isShared: true, changes: [
+    [870, 0, `pieces = pieces + 1
+end
+end
+end`],
+    [869, 0, `if banEnds > 0 then
+local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece`],
+    [736, 0, `if banEnds == 0 then`],
+    [357, 0, `local banEnds, banReason = 0, ''
+if isStriking and not allowed and possible then
+local base_2
+local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base_2 = sub(key_2, 1, #key_2 - cut) .. names
+local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+local key_3 = base_2 .. 'strikes'
+local stored = tryCall('GET', key_3)
+local rung, since, strikes = 0, now, ''
+if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
+rung, since = unpackBytes('>BI6', stored)
+strikes = sub(stored, 8)
+else
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+end
+local last_2
+if strikes == '' then
+last_2 = now
+else
+last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+end
+local at
+if last_2 > now and last_2 <= now + withinMs then
+at = last_2
+else
+at = now
+end
+if last_2 > at then
+local kept = ''
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
+end
+strikes = kept
+end
+if at - since >= forgetAfterMs then
+rung = 0
+else
+rung = rung
+end
+local live, count
+local from, units = 1, 0
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+if at - since_2 >= withinMs then
+from = i + 8
+else
+units = units + weight
+end
+end
+live, count = sub(strikes, from), units
+count = count + 1
+local ends_2, reason_2 = 0, ''
+if count < after then
+if rung > 0 then
+since = at > since and at or since
+else
+since = at
+end
+local strikes_2 = live .. packBytes('>I6I2', at, 1)
+local strikes_end_result
+local ends_3 = 0
+if strikes_2 ~= '' then
+local strikes_last_result
+if strikes_2 == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life = strikes_end_result - now
+if life > 0 then
+call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
+else
+call('DEL', key_3)
+end
+else
+rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+ends_2 = now + life
+reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
+local strikes_end_result
+local ends_3 = 0
+if '' ~= '' then
+local strikes_last_result
+if '' == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life_2 = strikes_end_result - now
+if life_2 > 0 then
+call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+else
+call('DEL', key_3)
+end
+call('SET', base_2 .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+if marker ~= '' and call('PTTL', marker) <= life + slack then
+call('SET', marker, '1', 'PX', life + slack)
+end
+end
+banEnds, banReason = ends_2, reason_2
+if banEnds > 0 then
+begun = begun or {}
+begun[base_2] = format('%.0f', banEnds) .. ' ' .. banReason
+end
+end`],
+    [111, 0, `if begun and terms > 0 and op <= 2 and not ends then
+local base_2
+local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base_2 = sub(key, 1, #key - cut) .. names
+if begun[base_2] then
+ends, reason = string.match(begun[base_2], '^(%d+) (.*)$')
+end
+end`],
+    [94, 0, `local jitter = a
+if isStriking then
+a = a + 1
+end`],
+    [81, 0, `local isStriking = op >= 32
+if isStriking then
+op = op - 32
+end`],
+    [77, 0, `local terms = ARGV[a] + 0
+local ban = a + 1
+a = ban + terms`],
+    [33, 0, `local begun`],
   ] },
-  { kind: 'segments', isShared: false, script: decideSegmentsScript, banChanges: [
-    [459, 1, `       more[pieces] = piece`],
-    [456, 1, `       reply = reply .. piece`],
-    [454, 1, `     end
-     if banEnds > 0 then
-      local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason`],
-    [447, 6, `       if wait_4 > 0 then
-        segments_wait_result_2 = wait_4 + instant - now
-       else
-        segments_wait_result_2 = wait_4
-       end
-       local piece_2 = packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1)
-       if pieces == 0 then
-        reply = reply .. piece_2
-       else
-        more = more or {}
-        more[pieces] = piece_2
-       end
-       pieces = pieces + 1`],
-    [446, 0, `        wait_4 = wait_5`],
-    [440, 4, `          if from < segmentMs then
-           wait_5 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
-           break
-          end`],
-    [437, 1, `            if edge == 2 then
-             from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
-            else
-             from = ceil(segmentMs * (count_2 - room_2) / count_2)
-            end`],
-    [434, 2, `           if edge == 0 then
-            from = segmentMs`],
-    [406, 27, `       if wait_3 > 0 then
-        segments_wait_result = wait_3 + instant - now
-       else
-        segments_wait_result = wait_3
-       end
-       local segments_wait_result_2
-       local cost_4 = room + 1
-       local wait_4
-       if cost_4 > limit then
-        wait_4 = -1
-       else
-        local inside, wait_5 = total, (segments + 1) * segmentMs - offset
-        for by_2 = 0, segments do
-         if by_2 > 0 then
-          inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
-         end
-         if inside + cost_4 <= limit then
-          local count_2 = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
-          local from
-          local room_2 = limit - cost_4 - inside
-          if edge == 1 or count_2 <= room_2 then
-           from = 0`],
-    [405, 0, `        wait_3 = wait_4`],
-    [399, 4, `          if from < segmentMs then
-           wait_4 = 0 > by_2 * segmentMs + from - offset and 0 or by_2 * segmentMs + from - offset
-           break
-          end`],
-    [396, 1, `            if edge == 2 then
-             from = floor(segmentMs * (count_2 - room_2 - 1) / count_2) + 1
-            else
-             from = ceil(segmentMs * (count_2 - room_2) / count_2)
-            end`],
-    [393, 2, `           if edge == 0 then
-            from = segmentMs`],
-    [378, 14, `       segments_reset_result = 0
-      end
-      local piece = packBytes('>BI7I7I6', outcome, room, segments_reset_result, segment)
-      if pieces == 0 then
-       reply = reply .. piece
-      else
-       more = more or {}
-       more[pieces] = piece
-      end
-      pieces = pieces + 1
-      if outcome == 0 then
-       local segments_wait_result
-       local wait_3
-       if cost_3 > limit then
-        wait_3 = -1
-       else
-        local inside, wait_4 = total, (segments + 1) * segmentMs - offset
-        for by_2 = 0, segments do
-         if by_2 > 0 then
-          inside = inside - (unpackBytes(counter, counts, (segments - by_2) * width + 1))
-         end
-         if inside + cost_3 <= limit then
-          local count_2 = (unpackBytes(counter, counts, (segments - by_2) * width + 1))
-          local from
-          local room_2 = limit - cost_3 - inside
-          if edge == 1 or count_2 <= room_2 then
-           from = 0`],
-    [357, 20, `      reset = reset_2
-      if reset > 0 then
-       segments_reset_result = reset + instant - now`],
-    [354, 2, ``],
-    [353, 0, `        reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
-        break`],
-    [350, 1, `          if edge == 2 then
-           window_offsetFor_result = floor(segmentMs * (count_2 - 1) / count_2) + 1
-          else
-           window_offsetFor_result = ceil(segmentMs * (count_2 - 0) / count_2)
-          end`],
-    [347, 2, `         if edge == 0 then
-          window_offsetFor_result = segmentMs`],
-    [332, 14, `      local room = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
-      local segments_reset_result
-      local reset
-      local reset_2 = 0
-      for k = 0, segments do
-       local count_2 = (unpackBytes(counter, counts, k * width + 1))
-       if count_2 > 0 then
-        local window_offsetFor_result
-        if edge == 1 or count_2 <= 0 then
-         window_offsetFor_result = 0`],
-    [329, 1, `        local share = count * (segmentMs - offset) / segmentMs
-        if edge == 2 then
-         window_edgeUnits_result = floor(share)
-        else
-         window_edgeUnits_result = ceil(share)
-        end`],
-    [325, 3, `       if edge == 1 then
-        window_edgeUnits_result = 0`],
-    [316, 8, `     if banEnds == 0 then
-      local cost_3 = needs
-      local window_edgeUnits_result
-      local count = (unpackBytes(counter, counts, segments * width + 1))
-      if edge == 0 then
-       window_edgeUnits_result = count`],
-    [204, 0, `     local banEnds, banReason = 0, ''
-     if isStriking and not allowed and possible then
-      local base
-      local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-      base = sub(key_2, 1, #key_2 - cut) .. names
-      local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
-      local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
-      local key_3 = base .. 'strikes'
-      local stored_2 = tryCall('GET', key_3)
-      local rung, since, strikes = 0, now, ''
-      if stored_2 and #stored_2 >= 7 and floor((#stored_2 - 7) / 8) * 8 == #stored_2 - 7 then
-       rung, since = unpackBytes('>BI6', stored_2)
-       strikes = sub(stored_2, 8)
-      else
-       if type(stored_2) == 'table' and not string.match(stored_2.err, '^WRONGTYPE') then
-        if not string.match(stored_2.err, 'non local key') then
-         error(stored_2.err)
-        end
-        elsewhere = true
-       end
-      end
-      local last_2
-      if strikes == '' then
-       last_2 = now
-      else
-       last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
-      end
-      local at
-      if last_2 > now and last_2 <= now + withinMs then
-       at = last_2
-      else
-       at = now
-      end
-      if last_2 > at then
-       local kept = ''
-       for i = 1, #strikes, 8 do
-        local since_2, weight = unpackBytes('>I6I2', strikes, i)
-        kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
-       end
-       strikes = kept
-      end
-      if at - since >= forgetAfterMs then
-       rung = 0
-      else
-       rung = rung
-      end
-      local live, count
-      local from, units = 1, 0
-      for i = 1, #strikes, 8 do
-       local since_2, weight = unpackBytes('>I6I2', strikes, i)
-       if at - since_2 >= withinMs then
-        from = i + 8
-       else
-        units = units + weight
-       end
-      end
-      live, count = sub(strikes, from), units
-      count = count + 1
-      local ends_2, reason_2 = 0, ''
-      if count < after then
-       if rung > 0 then
-        since = at > since and at or since
-       else
-        since = at
-       end
-       local strikes_2 = live .. packBytes('>I6I2', at, 1)
-       local strikes_end_result
-       local ends_3 = 0
-       if strikes_2 ~= '' then
-        local strikes_last_result
-        if strikes_2 == '' then
-         strikes_last_result = 0
-        else
-         strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
-        end
-        ends_3 = strikes_last_result + withinMs
-       end
-       if rung > 0 then
-        ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
-       end
-       strikes_end_result = ends_3
-       local life = strikes_end_result - now
-       if life > 0 then
-        call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
-       else
-        call('DEL', key_3)
-       end
-      else
-       rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
-       local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
-       ends_2 = now + life
-       reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
-       local strikes_end_result
-       local ends_3 = 0
-       if '' ~= '' then
-        local strikes_last_result
-        if '' == '' then
-         strikes_last_result = 0
-        else
-         strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
-        end
-        ends_3 = strikes_last_result + withinMs
-       end
-       if rung > 0 then
-        ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
-       end
-       strikes_end_result = ends_3
-       local life_2 = strikes_end_result - now
-       if life_2 > 0 then
-        call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
-       else
-        call('DEL', key_3)
-       end
-       call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
-       if marker ~= '' and call('PTTL', marker) <= life + slack then
-        call('SET', marker, '1', 'PX', life + slack)
-       end
-      end
-      banEnds, banReason = ends_2, reason_2
-      if banEnds > 0 then
-       begun = begun or {}
-       begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
-      end
-     end`],
-    [85, 0, `   if begun and terms > 0 and op <= 2 and not ends then
-    local base
-    local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-    base = sub(key, 1, #key - cut) .. names
-    if begun[base] then
-     ends, reason = string.match(begun[base], '^(%d+) (.*)$')
-    end
-   end`],
-    [68, 0, `   local jitter = a
-   if isStriking then
-    a = a + 1
-   end`],
-    [59, 0, `  local isStriking = op >= 32
-  if isStriking then
-   op = op - 32
-  end`],
-    [55, 0, ` local terms = ARGV[a] + 0
- local ban = a + 1
- a = ban + terms`],
-    [19, 0, `local begun`],
+  { kind: 'segments', isShared: false, changes: [
+    [466, 0, `pieces = pieces + 1
+end
+end
+end`],
+    [465, 0, `if banEnds > 0 then
+local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece`],
+    [317, 0, `if banEnds == 0 then`],
+    [205, 0, `local banEnds, banReason = 0, ''
+if isStriking and not allowed and possible then
+local base
+local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key_2, 1, #key_2 - cut) .. names
+local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+local key_3 = base .. 'strikes'
+local stored_2 = tryCall('GET', key_3)
+local rung, since, strikes = 0, now, ''
+if stored_2 and #stored_2 >= 7 and floor((#stored_2 - 7) / 8) * 8 == #stored_2 - 7 then
+rung, since = unpackBytes('>BI6', stored_2)
+strikes = sub(stored_2, 8)
+else
+if type(stored_2) == 'table' and not string.match(stored_2.err, '^WRONGTYPE') then
+if not string.match(stored_2.err, 'non local key') then
+error(stored_2.err)
+end
+elsewhere = true
+end
+end
+local last_2
+if strikes == '' then
+last_2 = now
+else
+last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+end
+local at
+if last_2 > now and last_2 <= now + withinMs then
+at = last_2
+else
+at = now
+end
+if last_2 > at then
+local kept = ''
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
+end
+strikes = kept
+end
+if at - since >= forgetAfterMs then
+rung = 0
+else
+rung = rung
+end
+local live, count
+local from, units = 1, 0
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+if at - since_2 >= withinMs then
+from = i + 8
+else
+units = units + weight
+end
+end
+live, count = sub(strikes, from), units
+count = count + 1
+local ends_2, reason_2 = 0, ''
+if count < after then
+if rung > 0 then
+since = at > since and at or since
+else
+since = at
+end
+local strikes_2 = live .. packBytes('>I6I2', at, 1)
+local strikes_end_result
+local ends_3 = 0
+if strikes_2 ~= '' then
+local strikes_last_result
+if strikes_2 == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life = strikes_end_result - now
+if life > 0 then
+call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
+else
+call('DEL', key_3)
+end
+else
+rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+ends_2 = now + life
+reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
+local strikes_end_result
+local ends_3 = 0
+if '' ~= '' then
+local strikes_last_result
+if '' == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life_2 = strikes_end_result - now
+if life_2 > 0 then
+call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+else
+call('DEL', key_3)
+end
+call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+if marker ~= '' and call('PTTL', marker) <= life + slack then
+call('SET', marker, '1', 'PX', life + slack)
+end
+end
+banEnds, banReason = ends_2, reason_2
+if banEnds > 0 then
+begun = begun or {}
+begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+end
+end`],
+    [86, 0, `if begun and terms > 0 and op <= 2 and not ends then
+local base
+local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key, 1, #key - cut) .. names
+if begun[base] then
+ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+end
+end`],
+    [69, 0, `local jitter = a
+if isStriking then
+a = a + 1
+end`],
+    [60, 0, `local isStriking = op >= 32
+if isStriking then
+op = op - 32
+end`],
+    [56, 0, `local terms = ARGV[a] + 0
+local ban = a + 1
+a = ban + terms`],
+    [24, 0, `local begun`],
     [4, 1, `local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat`],
   ] },
+]
+
+/** Scripts for one charge of one cell, but for the line that declares its parameters. */
+export const ONE_SCRIPTS: readonly KindScript[] = [
+  { kind: 'bucket', isShared: false, script: oneBucketScript },
+  { kind: 'concurrency', isShared: false, script: oneConcurrencyScript },
+  { kind: 'counter', isShared: false, script: oneCounterScript },
+  { kind: 'log', isShared: false, script: oneLogScript },
+  { kind: 'log', isShared: true, script: oneLogsScript },
+  { kind: 'segments', isShared: false, script: oneSegmentsScript },
 ]

@@ -1,0 +1,41 @@
+-- What a kind of cell can do, by kernel. There is one cell at hand: `open` names its params, `look` finds its state,
+-- brings it to the present and returns whether a cost has room (0 now, -1 never, else later); the others act on what it
+-- found; `room` is for how many units there is room. Where a decision has several cells, `keep` puts what was found aside,
+-- and `recall` brings it back.
+local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+--- @when together
+local room = {}
+--- @end
+--- @when several
+-- What is put aside, by cell; each kind of cell says what where.
+local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+--- @end
+
+--- @include "kernels/clock"
+
+-- Each in a block of its own: a function of Lua may have 200 locals.
+--- @when bucket
+do
+--- @include "cells/bucket"
+end
+--- @end
+--- @when log
+do
+--- @include "cells/log"
+end
+--- @end
+--- @when segments
+do
+--- @include "cells/segments"
+end
+--- @end
+--- @when counter
+do
+--- @include "cells/counter"
+end
+--- @end
+--- @when concurrency
+do
+--- @include "cells/concurrency"
+end
+--- @end

@@ -1,0 +1,24 @@
+import { SluiceError } from './errors.js'
+
+/** What makes keys and responders, with how it is called. */
+const calls = new WeakMap<object, string>()
+
+/** Makes factories known, each by how it is called: `{ 'byIp()': byIp }`. */
+export function knowFactories(byCall: Readonly<Record<string, object>>): void {
+  for (const [call, factory] of Object.entries(byCall)) calls.set(factory, call)
+}
+
+/**
+ * Refuses a factory that was handed over without its call: it is a function as well, and would fail with each request.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function refuseFactory(where: string, field: string, value: unknown): void {
+  const call = typeof value === 'function' ? calls.get(value) : undefined
+  if (call === undefined) return
+  const [name] = call.split('(', 1)
+  throw new SluiceError(
+    'INVALID_POLICY',
+    `${where}: ${field}: write ${call}: expected what ${name} returns, got ${name} itself`,
+  )
+}
