@@ -44,7 +44,7 @@ export interface BanGrowth {
 }
 
 /** `http` adds to these. */
-export const BAN_OPTIONS = ['by', 'after', 'within', 'for', 'forgetAfter', 'jitter', 'scope', 'private'] as const
+const BAN_OPTIONS = ['by', 'after', 'within', 'for', 'forgetAfter', 'jitter', 'scope', 'private'] as const
 
 /** Strikes of one identity are kept one by one. */
 const MOST_STRIKES = 1000
