@@ -44,6 +44,7 @@ const NAMES = [
   'memory-decisions',
   'memory-bytes',
   'memory-longest',
+  'lists',
   'http',
 ]
 

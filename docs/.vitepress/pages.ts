@@ -51,6 +51,7 @@ export const SIDEBAR = [
       page('Bans', '/bans'),
       page('Shadow bans', '/shadow-bans'),
       page('Counting by outcome', '/counting-by-outcome'),
+      page('Allow and deny lists', '/lists'),
     ],
   },
   {

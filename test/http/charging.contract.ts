@@ -555,14 +555,16 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         expect(app.errors).toEqual([])
       })
 
-      test('a promise is an error, and an object is invalid, whatever the option says', async () => {
+      test('an object is invalid, whatever the option says, and a promise is what it resolves to', async () => {
         for (const anonymous of ['by-ip', 'skip'] as const) {
           for (const key of [() => ({}), () => Number.NaN, () => false]) {
             const app = await start(keyed(anonymous, { key: key as never }))
             expect(await statuses(app, undefined)).toEqual([400])
           }
-          const app = await start(keyed(anonymous, { key: (async () => undefined) as never }))
-          expect(await statuses(app, undefined)).toEqual([500])
+          const app = await start(keyed(anonymous, { key: async () => undefined }))
+          expect(await statuses(app, undefined)).toEqual([200])
+          const wrong = await start(keyed(anonymous, { key: async () => ({}) as never }))
+          expect(await statuses(wrong, undefined)).toEqual([400])
         }
       })
     })

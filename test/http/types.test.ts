@@ -65,6 +65,20 @@ test('what decides on charges and tiers is typed', () => {
   expectTypeOf<express.Verdict['settle']>().toEqualTypeOf<(actualCost: number) => Promise<boolean>>()
 })
 
+test('functions of the request may be async', () => {
+  express.rateLimit({
+    tiers: { free: [express.perMinute(10)], pro: [express.gcra({ limit: async () => 100, window: 60_000 })] },
+    tier: async (req) => (req.get('x-plan') === 'pro' ? 'pro' : 'free'),
+    priority: async (req) => (req.secure ? 1 : 0),
+    key: express.compose(
+      express.byIp(),
+      express.byUser(async (req) => req.user?.id),
+    ),
+  })
+  express.rateLimit({ limit: async () => 5, window: async (req) => (req.secure ? '1m' : 60_000) })
+  koa.createLimiter<{ id: string }>({ limit: 1, window: '1m', key: async ({ id }) => id })
+})
+
 test('handlers of refused requests are those of their framework', () => {
   const limits = { limit: 1, window: '1m' } as const
   express.rateLimit({
@@ -118,8 +132,10 @@ test('the compiler refuses wrong options', () => {
     () => express.rateLimit({ limit: 1, window: '1s', headers: 'draft-12' }),
     // @ts-expect-error a property that requests do not have
     () => express.rateLimit({ limit: 1, window: '1s', key: express.byUser((req) => req.account.id) }),
-    // @ts-expect-error a promised key
-    () => express.rateLimit({ limit: 1, window: '1s', key: async () => 'k' }),
+    // @ts-expect-error a promise of what is no key
+    () => express.rateLimit({ limit: 1, window: '1s', key: async () => ({ id: 'k' }) }),
+    // @ts-expect-error a promised limit in words
+    () => express.rateLimit({ limit: async () => 'one', window: '1s' }),
     // @ts-expect-error an exact log would keep an entry per byte
     () => express.slidingLog({ limit: 1, window: '1s', unit: 'content-bytes' }),
     // @ts-expect-error places in flight are their own unit

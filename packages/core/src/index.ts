@@ -56,6 +56,11 @@ export {
   type StrikeOptions,
 } from './limiter/limiter.js'
 export type { AcquireOptions } from './limiter/wait-queue.js'
+export { type FileList, type FileListOptions, fileList } from './lists/files/file-list.js'
+export type { ListFormat } from './lists/files/formats.js'
+export { ipRanges } from './lists/ip-ranges.js'
+export { type ListedValues, list } from './lists/list.js'
+export type { DenyOptions, ListItem, ListOptions, ListPredicate, ListsOption } from './lists/options.js'
 export { type MemoryStoreOptions, memoryStore } from './memory/store.js'
 export type { BanGrowth, BanOptions } from './policy/ban.js'
 export { compose, keyed } from './policy/keyed.js'
@@ -93,6 +98,15 @@ export { commandsNeeded } from './redis/scripts/probe.js'
 export { type Readiness, type RedisStore, type RedisStoreOptions, redisStore } from './redis/store.js'
 export type { HttpContext, ProxyTrust } from './request/context.js'
 export type { Identity, IdentityByKind, KeyValue } from './store/identity.js'
+export type {
+  List,
+  ListedIdentity,
+  ListMatch,
+  ListReport,
+  StoreListItem,
+  StoreListOptions,
+  StoreLists,
+} from './store/list.js'
 export type { BlockReport, QuotaUnit, Store } from './store/store.js'
 export type { Duration } from './util/duration.js'
 export { SluiceError, type SluiceErrorCode } from './util/errors.js'

@@ -45,6 +45,10 @@ class Failing implements FailingStore {
     return this.#store.clock
   }
 
+  get lists(): Store['lists'] {
+    return this.#store.lists
+  }
+
   fail(error: unknown = new SluiceError('STORE_UNAVAILABLE', 'failingStore: fails as the test asks for')): void {
     this.#error = { thrown: error }
   }

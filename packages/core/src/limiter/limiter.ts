@@ -1,3 +1,4 @@
+import { LIST_OPTIONS } from '../lists/options.js'
 import { memoryStore } from '../memory/store.js'
 import { ADDED_BAN_OPTIONS } from '../policy/ban.js'
 import { checkCost, costsOf, keptFor, needsOf, takesNothing } from '../policy/costs.js'
@@ -13,13 +14,16 @@ import { type Cell, type Op, PEEK, type Store, type StoreRequest, type StoreResu
 import { durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
+import { isThenable } from '../util/thenable.js'
 import { knownOptions, optionalFunction } from '../util/validate.js'
 import { warnOnRejection } from '../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
+import { whenKnown } from '../util/when-known.js'
 import { type BanReport, type DecidedBy, Verdict } from '../verdict/verdict.js'
 import { BanKeeper } from './bans.js'
 import { ChargeLedger } from './charge-ledger.js'
 import { isUnavailable, LocalFallback, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
+import { ListedSubjects, type ListSources } from './listed-subjects.js'
 import {
   type BlockOptions,
   type CostOptions,
@@ -46,7 +50,8 @@ export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions, Strike
  * @throws SluiceError `INVALID_POLICY`
  */
 export function createLimiter<Subject = string>(options: LimiterOptions<Subject> & LimitForm): Limiter<Subject> {
-  knownOptions('limiter', options, [...POLICY_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'onVerdict', 'warnings'])
+  const known = [...POLICY_OPTIONS, ...LIST_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'onVerdict', 'warnings']
+  knownOptions('limiter', options, known)
   const { store = memoryStore() } = options
   const { ban } = options
   const policy = choosePolicy(options)
@@ -65,10 +70,24 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
   const tell =
     onVerdict &&
     ((subject: Subject, verdict: Verdict) => warnOnRejection(listener, onVerdict(subject, verdict), warnings.emit))
-  const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options, tell)
+  const listed = ListedSubjects.of(policy, store, options, warnings, areTexts ? TEXTS : OBJECTS)
+  const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options, listed, tell)
   // The store is one by now.
   adviseOnSetUp(policy.where, warnings, options)
   return limiter
+}
+
+const TEXTS: ListSources<unknown> = {
+  addressOf: () => undefined,
+  moreKeys: () => undefined,
+  moreKinds: [],
+  denyOptions: [],
+}
+/** What a subject says of its address, where there is no HTTP to say it. */
+const OBJECTS: ListSources<unknown> = {
+  ...TEXTS,
+  addressOf: (subject) => (subject as { ip?: unknown } | null | undefined)?.ip,
+  moreKinds: ['ip'],
 }
 
 /** Permit ids are unique over processes and restarts: the id of this process, and a number. */
@@ -81,12 +100,15 @@ export class Limiter<Subject = string> {
   readonly #plain: Plain<Subject> | undefined
   readonly #store: Store
   readonly #fallback: LocalFallback
+  /** Undefined where there are no lists. */
+  readonly #listed: ListedSubjects<Subject> | undefined
   readonly #queues = new WaitQueues()
   /** Told of verdicts before they are returned. */
   readonly #tell: ((subject: Subject, verdict: Verdict) => void) | undefined
   readonly #charges: ChargeLedger
   /** Undefined where the policy bans nobody. */
   readonly #bans: BanKeeper<Subject> | undefined
+  #storeAnswersLater = false
   /** What nearly all verdicts have in common. */
   #from: DecidedBy
 
@@ -95,6 +117,7 @@ export class Limiter<Subject = string> {
     subjects: Subjects<Subject>,
     store: Store,
     unavailable: UnavailableOptions,
+    listed: ListedSubjects<Subject> | undefined,
     tell?: (subject: Subject, verdict: Verdict) => void,
   ) {
     const { policy } = subjects
@@ -106,6 +129,7 @@ export class Limiter<Subject = string> {
     this.#policy = policy
     this.#plain = policy.plain
     this.#store = store
+    this.#listed = listed
     this.#fallback = new LocalFallback(policy.where, store, unavailable)
     this.#charges = new ChargeLedger(policy.where, policy.name, () => this.#queues.wake())
     this.#bans = policy.ban && new BanKeeper(subjects, store, this.#fallback)
@@ -118,6 +142,7 @@ export class Limiter<Subject = string> {
       priority: 0,
       kept: undefined,
       resets: 0,
+      list: undefined,
     }
   }
 
@@ -162,7 +187,7 @@ export class Limiter<Subject = string> {
   async refund(subject: Subject, verdict: Verdict): Promise<boolean> {
     const charge = this.#charges.open(verdict)
     if (!charge) return false
-    if (!this.#subjects.isCountedOn(subject, verdict.tier, charge.request.identities)) {
+    if (!(await this.#subjects.isCountedOn(subject, verdict.tier, charge.request.identities))) {
       throw new SluiceError('INVALID_KEY', `${this.#policy.where}: key: expected the key the verdict was given for`)
     }
     return this.#charges.refund(verdict)
@@ -206,7 +231,10 @@ export class Limiter<Subject = string> {
   async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
     const wait = acquireOptions(this.#policy.where, options)
     const cost = checkCost(this.#policy.where, 'cost', wait.cost)
-    const turn = this.waitTurnOf(this.#subjects.resolver(subject), { ...wait, cost, waitsForStore: true })
+    const listed = this.#turnByList(subject)
+    const resolver = listed ? undefined : this.#subjects.resolver(subject)
+    const resolve = resolver instanceof Promise ? await resolver : resolver
+    const turn = listed ?? this.waitTurnOf(resolve as Resolver<Subject>, { ...wait, cost, waitsForStore: true })
     const verdict = await (this.#tell ? this.#told(subject, turn.catch(refusalOf)) : turn)
     if (verdict.delayMs > 0) {
       try {
@@ -228,7 +256,8 @@ export class Limiter<Subject = string> {
    * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
    */
   async reset(subject: Subject): Promise<void> {
-    for (const { tier, plan, identities } of this.#subjects.resolveAll(subject)) {
+    const all = this.#subjects.resolveAll(subject)
+    for (const { tier, plan, identities } of all instanceof Promise ? await all : all) {
       // Stores take requests in the order in which they come: charges from before are forgotten, later ones stay.
       this.#charges.forget(tier, identities)
       this.#from = { ...this.#from, resets: this.#charges.resets }
@@ -251,6 +280,7 @@ export class Limiter<Subject = string> {
     const reason = checkReason(this.#policy.where, options.reason === undefined ? '' : options.reason)
     const forMs = durationMs(this.#policy.where, 'for', options.for)
     const texts = this.#subjects.toBlock(identity)
+    this.#listed?.adviseOnBlock(this.#subjects.given(identity))
     await Promise.all(texts.map((text) => this.#store.block(this.#policy.name, text, forMs, reason)))
   }
 
@@ -294,6 +324,21 @@ export class Limiter<Subject = string> {
     await this.#bans?.strikeOutcome(verdict)
   }
 
+  #decideByList(subject: Subject): Verdict | undefined {
+    const listed = this.#listed
+    if (!listed) return undefined
+    return this.#subjects.namesIdentity(subject)
+      ? listed.decideGiven(this.#subjects.given(subject))
+      : listed.decide(subject, undefined as never)
+  }
+
+  /** Whom a list allows waits for nobody, and whom it denies waits in vain. */
+  #turnByList(subject: Subject): Promise<Verdict> | undefined {
+    const listed = this.#decideByList(subject)
+    if (!listed || listed.allowed) return listed && Promise.resolve(listed)
+    return Promise.reject(new WaitExceeded(`${this.#policy.where}: acquire: a list denies it`, undefined, listed))
+  }
+
   /** Tells of a verdict, and of the refusal with which a wait ended. */
   async #told(subject: Subject, verdict: Verdict | Promise<Verdict | WaitExceeded>): Promise<Verdict> {
     const known = await verdict
@@ -308,13 +353,26 @@ export class Limiter<Subject = string> {
   #decide(subject: Subject, options: CostOptions, op: Op | undefined): Verdict | Promise<Verdict> {
     const plain = this.#plain
     const { cost = 1, tier, priority } = options
+    if (this.#listed) {
+      checkCost(this.#policy.where, 'cost', cost)
+      const listed = this.#decideByList(subject)
+      if (listed) return listed
+    }
     if (plain && cost === 1 && tier === undefined && priority === undefined && !this.#subjects.namesIdentity(subject)) {
       // Key functions written for HTTP report by themselves that there is no request.
-      const key = plain.key ? plain.key(subject, undefined as never) : subject
+      const key: unknown = plain.key ? plain.key(subject, undefined as never) : subject
+      // A subject that is itself a promise was not waited for by mistake.
+      if (typeof key !== 'string' && plain.key && isThenable(key)) {
+        return Promise.resolve(key).then((late) =>
+          this.decidePlain(plain, plain.start + checkedKey(plain.where, late), op),
+        )
+      }
       return this.decidePlain(plain, plain.start + checkedKey(plain.where, key), op)
     }
     const units = checkCost(this.#policy.where, 'cost', cost)
-    return this.decideResolved(this.#subjects.resolve(subject, tier, priority), units, options, op)
+    return whenKnown(this.#subjects.resolve(subject, tier, priority), (resolved) =>
+      this.decideResolved(resolved, units, options, op),
+    )
   }
 
   /** @internal Decides where an identity is all that requests differ in: nearly every decision, so with as little as it takes. */
@@ -365,19 +423,25 @@ export class Limiter<Subject = string> {
 
   /** @internal Waits in the queues of a subject until admitted. The caller still waits for `delayMs` of a queueing limit. */
   async waitTurnOf(
-    resolve: () => Resolved<Subject>,
+    resolve: Resolver<Subject>,
     wait: WaitOptions,
     options: DecisionOptions = NO_OPTIONS,
   ): Promise<Verdict> {
-    const { plan, identities } = resolve()
+    const first = resolve()
+    const { plan, identities } = first instanceof Promise ? await first : first
     // Another process may have refunded, which a cached refusal does not show. What waits is not refused yet.
     const fresh: DecisionOptions = { ...options, fresh: true, strikes: false }
     const waiter = {
       queues: queuesOf(plan, identities),
-      decide: (cost: number, op: Op) => this.decideResolved(resolve(), cost, fresh, op),
+      decide: (cost: number, op: Op) => whenKnown(resolve(), (known) => this.decideResolved(known, cost, fresh, op)),
       refund: (verdict: Verdict) => this.#charges.refund(verdict),
     }
     return this.#queues.admission(this.#policy.where, waiter, wait)
+  }
+
+  /** @internal Whether the store has answered later than at once, as those do that processes share. */
+  get storeAnswersLater(): boolean {
+    return this.#storeAnswersLater
   }
 
   /** @internal Whether any request waits, in this process. */
@@ -401,6 +465,7 @@ export class Limiter<Subject = string> {
 
   // Apart from `#ask`: a function with a closure in it allocates room for what that sees, on every call.
   #verdictLater(request: StoreRequest, result: Promise<StoreResult>, from: DecidedBy): Promise<Verdict> {
+    this.#storeAnswersLater = true
     return result.then(
       (late) => Verdict.of(request, late, from),
       (error) => this.#decideWithout(request, from, error),
@@ -413,6 +478,8 @@ export class Limiter<Subject = string> {
     throw error
   }
 }
+
+type Resolver<Subject> = () => Resolved<Subject> | Promise<Resolved<Subject>>
 
 function refusalOf(error: unknown): WaitExceeded {
   if (error instanceof WaitExceeded) return error

@@ -1,3 +1,4 @@
+import type { ListOptions } from '../lists/options.js'
 import type { PolicyOptions } from '../policy/policy.js'
 import type { Store } from '../store/store.js'
 import type { Duration } from '../util/duration.js'
@@ -7,7 +8,7 @@ import type { LimiterWarningsOption } from '../util/warnings.js'
 import type { Verdict } from '../verdict/verdict.js'
 import type { UnavailableOptions } from './fallback.js'
 
-export interface LimiterOptions<Subject> extends PolicyOptions<Subject>, UnavailableOptions {
+export interface LimiterOptions<Subject> extends PolicyOptions<Subject>, ListOptions<Subject>, UnavailableOptions {
   /** Where state lives. @default a memory store of this limiter's own */
   readonly store?: Store
   /**

@@ -1,4 +1,5 @@
 import { CELL_KINDS } from '../store/cell-kinds.js'
+import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import {
   type BanTerms,
   type BlockReport,
@@ -27,7 +28,7 @@ import type { Table } from './table.js'
 import { Tables } from './tables.js'
 import { Usage } from './usage.js'
 
-export interface MemoryStoreOptions {
+export interface MemoryStoreOptions extends StoreListOptions {
   /** The time in whole ms; for tests, and for those who keep their own. @default a monotonic clock aligned with UTC */
   readonly clock?: () => number
   /**
@@ -79,6 +80,7 @@ export function hasDecided(): boolean {
 }
 
 class MemoryStore implements Store {
+  readonly lists: StoreLists | undefined
   readonly #clock: () => number
   readonly #maxKeys: number
   readonly #maxBytes: number
@@ -97,7 +99,8 @@ class MemoryStore implements Store {
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: MemoryStoreOptions) {
-    knownOptions('memoryStore', options, ['clock', 'maxKeys', 'maxBytes'])
+    knownOptions('memoryStore', options, ['clock', 'maxKeys', 'maxBytes', 'allow', 'deny'])
+    this.lists = storeLists('memoryStore', options)
     optionalFunction('memoryStore', 'clock', options.clock)
     this.#clock = options.clock ?? monotonicClock()
     this.#graceMs = options.clock ? STRANGE_CLOCK_GRACE_MS : 0

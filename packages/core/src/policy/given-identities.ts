@@ -34,7 +34,7 @@ export class GivenIdentities {
    * @throws SluiceError `INVALID_KEY`, which lists the kinds
    */
   keysIn(policy: Policy<never>, identity: unknown): GivenKeys {
-    const given = this.#read(this.#kinds, identity)
+    const given = this.read(identity)
     return this.#keysOf(policy, given) ?? wrongIdentity(policy.where, this.#kindsOf(policy), identity)
   }
 
@@ -47,7 +47,7 @@ export class GivenIdentities {
     policies: readonly Policy<Subject>[],
     identity: unknown,
   ): { policy: Policy<Subject>; keys: GivenKeys }[] {
-    const given = this.#read(this.#kinds, identity)
+    const given = this.read(identity)
     return policies.flatMap((policy) => {
       const keys = this.#keysOf(policy, given)
       return keys ? [{ policy, keys }] : []
@@ -71,7 +71,13 @@ export class GivenIdentities {
       : policy.kinds
   }
 
-  #read(kinds: readonly string[], identity: unknown): Given {
+  /**
+   * The kind of an identity, and its value, which is not checked yet.
+   *
+   * @throws SluiceError `INVALID_KEY`, which lists the kinds
+   */
+  read(identity: unknown): Given {
+    const kinds = this.#kinds
     if (isPlainObject(identity)) {
       const [[kind, value] = ['', undefined], ...others] = entriesOf(identity)
       if (others.length > 0 || !kinds.includes(kind)) wrongIdentity(this.#where, kinds, identity)

@@ -1,6 +1,8 @@
-import { joined } from '../store/identity.js'
+import { joined, type KeyValue } from '../store/identity.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { knowFactories, refuseFactory } from '../util/factories.js'
+import { isThenable } from '../util/thenable.js'
+import { ignorePromises } from '../util/when-known.js'
 import type { KeyFunction, KeyTraits } from './limits/limit.js'
 
 /** Kinds that key functions of the library have, or begin with. */
@@ -66,20 +68,35 @@ export function compose<Subject>(...keys: KeyFunction<Subject>[]): KeyFunction<S
   if (parts.length === 1) return parts[0] as KeyFunction<Subject>
   return withTraits(
     (subject, context) => {
-      const values: string[] = []
-      for (const key of parts) {
-        const value = key(subject, context)
-        // What is no key on its own is none as a part. The limiter rejects it and shows the value.
-        if (!isValue(value)) return value
-        values.push(String(value))
+      const values: KeyResult[] = []
+      let isLate = false
+      try {
+        for (const key of parts) {
+          const value = key(subject, context)
+          isLate ||= isThenable(value)
+          // What is no key on its own is none as a part. The limiter rejects it and shows the value.
+          if (!isLate && !isValue(value)) return value
+          values.push(value)
+        }
+      } catch (error) {
+        ignorePromises(values)
+        throw error
       }
-      return joined(values)
+      // All parts were asked at once, while the request is as it came.
+      return isLate ? Promise.all(values).then(whole) : whole(values as KeyValue[])
     },
     { kind: parts.map(kindOf).join('+'), parts, madeOf: parts },
   )
 }
 
 knowFactories({ 'keyed(name, fn)': keyed, 'compose(byIp(), byPath())': compose })
+
+type KeyResult = ReturnType<KeyFunction<never>>
+
+function whole(values: readonly Awaited<KeyResult>[]): Awaited<KeyResult> {
+  const missing = values.findIndex((value) => !isValue(value))
+  return missing < 0 ? joined(values.map(String)) : values[missing]
+}
 
 function isValue(value: unknown): boolean {
   return typeof value === 'string' ? value !== '' : typeof value === 'bigint' || Number.isFinite(value)

@@ -12,7 +12,9 @@ import {
 } from '../store/store.js'
 import { type Duration, durationMs, durationText } from '../util/duration.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { isThenable } from '../util/thenable.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
+import { ignorePromises, whenAllKnown } from '../util/when-known.js'
 import { type Ban, type BanOptions, banFor } from './ban.js'
 import { checkedKey } from './key.js'
 import { bitsOf, isSameKey, kindOf } from './keyed.js'
@@ -44,8 +46,8 @@ export interface PolicyOptions<Subject> {
    * in several tiers as one object is one limit over all of them.
    */
   readonly tiers?: Readonly<Record<string, readonly Limit<Subject>[]>>
-  /** Names the tier of a request; beside `tiers`. An unknown name is an error. */
-  readonly tier?: (subject: Subject, context: HttpContext<Subject>) => string
+  /** Names the tier of a request; beside `tiers`. May be async. An unknown name is an error. */
+  readonly tier?: (subject: Subject, context: HttpContext<Subject>) => string | PromiseLike<string>
   /** Higher comes first, where a limit has a `reserve` and in queues: a number by tier, or a function. @default 0 */
   readonly priority?: PriorityOption<Subject>
   /** Bans who is refused again and again, for longer each time. See docs/bans.md. @default none */
@@ -75,8 +77,8 @@ export interface PolicyChoice<Subject> {
   readonly ban: Ban | undefined
   /** Undefined where requests may differ in more than their key. */
   readonly plain: Plain<Subject> | undefined
-  /** The policy for a subject, or of the tier that is named. */
-  of(subject: Subject, context: HttpContext<Subject>, tier?: string): Policy<Subject>
+  /** The policy for a subject, or of the tier that is named; a promise only where the subject's tier is one. */
+  of(subject: Subject, context: HttpContext<Subject>, tier?: string): Policy<Subject> | Promise<Policy<Subject>>
 }
 
 /** What a policy resolves a subject into: what is decided, on which identities, with which priority. */
@@ -86,6 +88,12 @@ export interface Resolved<Subject> {
   readonly identities: readonly string[]
   readonly priority: number
 }
+
+type ResolvedParts = [
+  identities: readonly string[] | Promise<readonly string[]>,
+  plan: ReadablePlan | Promise<ReadablePlan>,
+  priority: number | Promise<number>,
+]
 
 /** What remains of a policy of one key, where all requests have the same plan, priority 0 and no permits. */
 export interface Plain<Subject> {
@@ -170,11 +178,26 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   }
 
   /** The plan for this subject: the same object for the same numbers. */
-  plan(subject: Subject, context: HttpContext<Subject>): ReadablePlan {
+  plan(subject: Subject, context: HttpContext<Subject>): ReadablePlan | Promise<ReadablePlan> {
     if (this.#static) return this.#static
-    const values = this.limits.map(({ limit, window }): [number, number] => [
-      typeof limit === 'function' ? wholeNumber(this.where, 'limit', limit(subject, context), 0) : limit,
-      durationMs(this.where, 'window', typeof window === 'function' ? window(subject, context) : window),
+    const values: unknown[] = []
+    try {
+      for (const { limit, window } of this.limits) {
+        values.push(typeof limit === 'function' ? limit(subject, context) : limit)
+        values.push(typeof window === 'function' ? window(subject, context) : window)
+      }
+    } catch (error) {
+      ignorePromises(values)
+      throw error
+    }
+    return whenAllKnown(values, (known) => this.#planFor(known))
+  }
+
+  /** `given`: limit and window of each limit in turn. */
+  #planFor(given: readonly unknown[]): ReadablePlan {
+    const values = this.limits.map((_, i): [number, number] => [
+      wholeNumber(this.where, 'limit', given[2 * i], 0),
+      durationMs(this.where, 'window', given[2 * i + 1]),
     ])
     const id = values.join()
     let plan = this.#plans.get(id)
@@ -191,15 +214,37 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
    *
    * @throws SluiceError `INVALID_KEY`; a `RequestFault` where the request is to blame
    */
-  identitiesOf(subject: Subject, context: HttpContext<Subject>): string[] {
+  identitiesOf(subject: Subject, context: HttpContext<Subject>): string[] | Promise<string[]> {
     const { keys, starts, where } = this
     const identities = new Array<string>(keys.length)
     for (let i = 0; i < keys.length; i++) {
       const key = keys[i]
-      const value = key ? key(subject, context) : subject
+      const value: unknown = key ? key(subject, context) : subject
+      // A subject that is itself a promise was not waited for by mistake.
+      if (key && typeof value !== 'string' && isThenable(value)) {
+        return this.valuesOf(subject, context, i, value).then((late) =>
+          starts.map((start, j) => (j < i ? (identities[j] as string) : this.#identity(start, late[j - i], context))),
+        )
+      }
       identities[i] = starts[i] + checkedKey(where, value, context !== undefined)
     }
     return identities
+  }
+
+  /** What the key functions from one on return, of which that one has returned a promise: all are called at once. */
+  async valuesOf(subject: Subject, context: HttpContext<Subject>, from: number, first: unknown): Promise<unknown[]> {
+    const values = [first]
+    try {
+      for (const key of this.keys.slice(from + 1)) values.push(key ? key(subject, context) : subject)
+    } catch (error) {
+      ignorePromises(values)
+      throw error
+    }
+    return Promise.all(values)
+  }
+
+  #identity(start: string, value: unknown, context: HttpContext<Subject>): string {
+    return start + checkedKey(this.where, value, context !== undefined)
   }
 
   /**
@@ -210,13 +255,33 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   resolve(
     subject: Subject,
     context: HttpContext<Subject>,
-    identities: readonly string[] = this.identitiesOf(subject, context),
-    plan: ReadablePlan = this.plan(subject, context),
-    priority?: number,
-  ): Resolved<Subject> {
-    const known =
-      priority === undefined ? (this.priority?.(subject, context) ?? 0) : checkPriority(this.where, priority)
-    return { policy: this, plan, identities, priority: known }
+    knownIdentities?: readonly string[],
+    knownPlan?: ReadablePlan | Promise<ReadablePlan>,
+    knownPriority?: number,
+  ): Resolved<Subject> | Promise<Resolved<Subject>> {
+    let identities: readonly string[] | Promise<readonly string[]> | undefined = knownIdentities
+    let plan = knownPlan
+    let priority: number | Promise<number>
+    try {
+      identities ??= this.identitiesOf(subject, context)
+      plan ??= this.plan(subject, context)
+      priority =
+        knownPriority === undefined
+          ? (this.priority?.(subject, context) ?? 0)
+          : checkPriority(this.where, knownPriority)
+    } catch (error) {
+      ignorePromises([identities, plan])
+      throw error
+    }
+    return identities instanceof Promise || plan instanceof Promise || priority instanceof Promise
+      ? this.#resolveLater(identities, plan, priority)
+      : { policy: this, plan, identities, priority }
+  }
+
+  // Apart from `resolve`: a function with a closure in it allocates room for what that sees, on every call.
+  async #resolveLater(...parts: ResolvedParts): Promise<Resolved<Subject>> {
+    const [identities, plan, priority] = await Promise.all(parts)
+    return { policy: this, plan, identities, priority }
   }
 
   /** What an identity that was given by hand is counted under; undefined where nothing is counted by its kind. */

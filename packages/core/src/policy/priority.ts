@@ -1,12 +1,13 @@
 import type { HttpContext } from '../request/context.js'
 import { invalidPolicy } from '../util/errors.js'
+import { whenKnown } from '../util/when-known.js'
 
-/** A number by the name of the tier, or a function of the request. Higher comes first. */
+/** A number by the name of the tier, or a function of the request, which may be async. Higher comes first. */
 export type PriorityOption<Subject> =
   | Readonly<Record<string, number>>
-  | ((subject: Subject, context: HttpContext<Subject>) => number)
+  | ((subject: Subject, context: HttpContext<Subject>) => number | PromiseLike<number>)
 
-export type PriorityFunction<Subject> = (subject: Subject, context: HttpContext<Subject>) => number
+export type PriorityFunction<Subject> = (subject: Subject, context: HttpContext<Subject>) => number | Promise<number>
 
 /**
  * What the option means for requests of one tier; undefined where it is not given.
@@ -19,7 +20,9 @@ export function priorityFor<Subject>(
   tier: string | undefined,
 ): PriorityFunction<Subject> | undefined {
   if (option === undefined) return undefined
-  if (typeof option === 'function') return (subject, context) => checked(where, option(subject, context))
+  if (typeof option === 'function') {
+    return (subject, context) => whenKnown(option(subject, context), (priority) => checked(where, priority))
+  }
   if (typeof option !== 'object' || option === null || tier === undefined) {
     invalidPolicy(where, 'priority', 'a function of the request, or beside tiers a number by tier', option)
   }

@@ -1,7 +1,8 @@
 import type { HttpContext } from '../request/context.js'
 import { type IdentityByKind, identityIn, type KeyValue } from '../store/identity.js'
+import { whenKnown } from '../util/when-known.js'
 import { GivenIdentities, type ReplacementKey } from './given-identities.js'
-import type { GivenKeys } from './kinds.js'
+import type { Given, GivenKeys } from './kinds.js'
 import type { ReadablePlan } from './plan.js'
 import type { Policy, PolicyChoice, Resolved } from './policy.js'
 
@@ -39,13 +40,24 @@ export class Subjects<Subject> {
   }
 
   /**
+   * The identity that a subject names.
+   *
+   * @throws SluiceError `INVALID_KEY`, which lists the kinds
+   */
+  given(subject: unknown): Given {
+    return this.#given.read(subject)
+  }
+
+  /**
    * @param tier the tier, where an identity is given by hand
    * @param priority instead of the policy's own
    * @throws SluiceError `INVALID_KEY`, `INVALID_POLICY`
    */
-  resolve(subject: Subject, tier?: string, priority?: number): Resolved<Subject> {
+  resolve(subject: Subject, tier?: string, priority?: number): Later<Resolved<Subject>> {
     if (!this.#namesIdentity(subject)) {
-      return this.policy.of(subject, NO_CONTEXT, tier).resolve(subject, NO_CONTEXT, undefined, undefined, priority)
+      return whenKnown(this.policy.of(subject, NO_CONTEXT, tier), (policy) =>
+        policy.resolve(subject, NO_CONTEXT, undefined, undefined, priority),
+      )
     }
     const policy = this.#policyOfIdentity(subject, tier)
     const keys = this.#given.keysIn(policy, subject)
@@ -54,11 +66,14 @@ export class Subjects<Subject> {
   }
 
   /** Resolves a subject several times: functions for limits and priority are called each time, tier and identities stay. */
-  resolver(subject: Subject): () => Resolved<Subject> {
+  resolver(subject: Subject): Later<() => Later<Resolved<Subject>>> {
     if (!this.#namesIdentity(subject)) {
-      const policy = this.policy.of(subject, NO_CONTEXT)
-      const identities = policy.identitiesOf(subject, NO_CONTEXT)
-      return () => policy.resolve(subject, NO_CONTEXT, identities)
+      return whenKnown(this.policy.of(subject, NO_CONTEXT), (policy) =>
+        whenKnown(
+          policy.identitiesOf(subject, NO_CONTEXT),
+          (identities) => () => policy.resolve(subject, NO_CONTEXT, identities),
+        ),
+      )
     }
     const policy = this.#policyOfIdentity(subject, undefined)
     const keys = this.#given.keysIn(policy, subject)
@@ -68,29 +83,32 @@ export class Subjects<Subject> {
   }
 
   /** A subject in each tier that it may be counted in: a text or an identity by its kind names none. */
-  resolveAll(subject: Subject): { tier: string | undefined; plan: ReadablePlan; identities: readonly string[] }[] {
+  resolveAll(subject: Subject): Later<readonly ResolvedInTier[]> {
     if (this.#namesIdentity(subject)) {
-      return this.#given.keysInAll(this.policy.all, subject).map(({ policy, keys }) => {
-        const plan = this.#planOf(policy, ownSubject(subject, keys, this.#areTexts), keys)
-        return { tier: policy.tier, plan, identities: keys.identities }
-      })
+      return allOf(
+        this.#given.keysInAll(this.policy.all, subject).map(({ policy, keys }) => {
+          const plan = this.#planOf(policy, ownSubject(subject, keys, this.#areTexts), keys)
+          return inTier(policy, plan, keys.identities)
+        }),
+      )
     }
-    const policies = typeof subject === 'string' ? this.policy.all : [this.policy.of(subject, NO_CONTEXT)]
-    return policies.map((policy) => ({
-      tier: policy.tier,
-      plan: policy.plan(subject, NO_CONTEXT),
-      identities: policy.identitiesOf(subject, NO_CONTEXT),
-    }))
+    const inOwn = (policy: Policy<Subject>) =>
+      inTier(policy, policy.plan(subject, NO_CONTEXT), policy.identitiesOf(subject, NO_CONTEXT))
+    if (typeof subject === 'string') return allOf(this.policy.all.map(inOwn))
+    return whenKnown(this.policy.of(subject, NO_CONTEXT), (policy) => allOf([inOwn(policy)]))
   }
 
   /** Whether a decision in this tier on these identities was one for the subject. */
-  isCountedOn(subject: Subject, tier: string | undefined, identities: readonly string[]): boolean {
+  isCountedOn(subject: Subject, tier: string | undefined, identities: readonly string[]): Later<boolean> {
     if (this.#namesIdentity(subject)) {
       const given = this.#given.keysIn(this.#policyOfIdentity(subject, tier), subject)
       return given.identities.every((identity) => identities.includes(identity))
     }
-    const own = this.policy.of(subject, NO_CONTEXT, tier).identitiesOf(subject, NO_CONTEXT)
-    return own.every((identity, i) => identity === identities[i])
+    return whenKnown(this.policy.of(subject, NO_CONTEXT, tier), (policy) =>
+      whenKnown(policy.identitiesOf(subject, NO_CONTEXT), (own) =>
+        own.every((identity, i) => identity === identities[i]),
+      ),
+    )
   }
 
   /** The identities to block for one that is given: where addresses are grouped in several ways, the smallest group. */
@@ -106,13 +124,36 @@ export class Subjects<Subject> {
   }
 
   #policyOfIdentity(subject: Subject, tier: string | undefined): Policy<Subject> {
+    const [first, ...others] = this.policy.all
+    if (tier === undefined && others.length === 0) return first as Policy<Subject>
     // An identity cannot be asked for its tier. With tiers, a missing name is an error that lists them.
-    return this.policy.of(subject, NO_CONTEXT, this.policy.all.length > 1 ? String(tier) : tier)
+    return this.policy.of(subject, NO_CONTEXT, String(tier)) as Policy<Subject>
   }
 
-  #planOf(policy: Policy<Subject>, own: Subject, keys: GivenKeys): ReadablePlan {
-    return keys.planOf(policy.plan(own, NO_CONTEXT))
+  #planOf(policy: Policy<Subject>, own: Subject, keys: GivenKeys): Later<ReadablePlan> {
+    return whenKnown(policy.plan(own, NO_CONTEXT), keys.planOf)
   }
+}
+
+type Later<T> = T | Promise<T>
+
+interface ResolvedInTier {
+  readonly tier: string | undefined
+  readonly plan: ReadablePlan
+  readonly identities: readonly string[]
+}
+
+function inTier<Subject>(
+  { tier }: Policy<Subject>,
+  plan: Later<ReadablePlan>,
+  identities: Later<readonly string[]>,
+): Later<ResolvedInTier> {
+  if (!(plan instanceof Promise) && !(identities instanceof Promise)) return { tier, plan, identities }
+  return Promise.all([plan, identities]).then(([plan, identities]) => ({ tier, plan, identities }))
+}
+
+function allOf<T>(parts: readonly Later<T>[]): Later<readonly T[]> {
+  return parts.some((part) => part instanceof Promise) ? Promise.all(parts) : (parts as readonly T[])
 }
 
 /** What limit functions get for an identity that is given by hand. */

@@ -1,6 +1,7 @@
 import type { HttpContext } from '../request/context.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { headerName } from '../util/validate.js'
+import { whenKnown } from '../util/when-known.js'
 import type { Ban } from './ban.js'
 import type { Limit } from './limits/limit.js'
 import type { TierOf } from './plan.js'
@@ -19,7 +20,7 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
   /** Requests differ in their tier. */
   readonly plain = undefined
   readonly #byName: ReadonlyMap<string, Policy<Subject>>
-  readonly #tier: (subject: Subject, context: HttpContext<Subject>) => string
+  readonly #tier: NonNullable<PolicyOptions<Subject>['tier']>
 
   constructor(options: PolicyOptions<Subject>) {
     const { tiers, tier, limit, window, limits, ...rest } = options
@@ -52,8 +53,11 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
   }
 
   /** @throws SluiceError `INVALID_POLICY` for a name that is none of the tiers' */
-  of(subject: Subject, context: HttpContext<Subject>, named?: string): Policy<Subject> {
-    const name: unknown = named ?? this.#tier(subject, context)
+  of(subject: Subject, context: HttpContext<Subject>, named?: string): Policy<Subject> | Promise<Policy<Subject>> {
+    return whenKnown(named ?? this.#tier(subject, context), (name) => this.#named(name))
+  }
+
+  #named(name: unknown): Policy<Subject> {
     const policy = this.#byName.get(name as string)
     if (policy) return policy
     const known = [...this.#byName.keys()].map(show).join(' or ')

@@ -1,4 +1,5 @@
 import calculateSlot from 'cluster-key-slot'
+import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import {
   type BanTerms,
   type Cell,
@@ -33,7 +34,7 @@ import { probe } from './scripts/probe.js'
 import { deleteKeys, run, whenConnected } from './scripts/run.js'
 import { blockScript, strikeScript } from './scripts/scripts.generated.js'
 
-export interface RedisStoreOptions {
+export interface RedisStoreOptions extends StoreListOptions {
   /**
    * The time in whole ms, the same for every process; for tests, and for those who keep their own.
    * @default Redis's own clock
@@ -94,6 +95,8 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
     'denyCache',
     'undeclaredKeys',
     'onStateChange',
+    'allow',
+    'deny',
     'warnings',
   ])
   optionalFunction('redisStore', 'clock', options.clock)
@@ -111,9 +114,11 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
   if (typeof undeclaredKeys !== 'boolean') {
     invalidPolicy('redisStore', 'undeclaredKeys', 'true or false', undeclaredKeys)
   }
+  const lists = storeLists('redisStore', options)
   const warnings = new Warnings('redisStore', STORE_WARNINGS, options.warnings)
   return new RedisStore(connect(client, timeoutMs, connectTimeoutMs), {
     ...options,
+    lists,
     prefix,
     timeoutMs,
     batch,
@@ -142,6 +147,7 @@ const SLOTS = 16_384
 const MOST_IN_BATCH = 1000
 
 export class RedisStore implements Store {
+  readonly lists: StoreLists | undefined
   readonly clock: (() => number) | undefined
   readonly #connection: Connection
   readonly #batches: Batches
@@ -166,12 +172,14 @@ export class RedisStore implements Store {
       timeoutMs: number
       batch: number
       warnings: Warnings<StoreWarning>
+      lists: StoreLists | undefined
     },
   ) {
     this.#connection = connection
     this.#prefix = prefixOf(connection.keyPrefix, options.prefix)
     this.#timeoutMs = options.timeoutMs
     this.clock = options.clock
+    this.lists = options.lists
     this.#marker = connection.isCluster ? undefined : `${this.#prefix}blocked`
     this.#breaker = new Breaker({
       nodeOf: connection.nodeOf,

@@ -5,6 +5,15 @@
 
 export { CELL_KINDS } from './cell-kinds.js'
 export { type Identity, identityIn, isKind, LONGEST_KIND, LONGEST_VALUE, startOf, valueStart } from './identity.js'
+export type {
+  List,
+  ListedIdentity,
+  ListMatch,
+  ListReport,
+  StoreListItem,
+  StoreListOptions,
+  StoreLists,
+} from './list.js'
 export {
   type BanTerms,
   type BlockReport,

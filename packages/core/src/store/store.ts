@@ -1,4 +1,5 @@
 import type { KernelName } from './cell-kinds.js'
+import type { StoreLists } from './list.js'
 
 export type { KernelName } from './cell-kinds.js'
 
@@ -186,6 +187,8 @@ export interface StrikeResult {
 export interface Store {
   /** The clock that it was given, in ms. The fallback during an outage uses the same. */
   readonly clock?: (() => number) | undefined
+  /** Who is admitted and who refused by every policy on this store; the limiters ask them, before the store. */
+  readonly lists?: StoreLists | undefined
   /**
    * Decides at one instant of the store's clock. A store in this process returns no promise. One
    * that cannot be reached throws or rejects with `STORE_UNAVAILABLE`, and the limiter's `onUnavailable` decides.

@@ -3,6 +3,7 @@ export type SluiceErrorCode =
   | 'INVALID_POLICY'
   | 'INVALID_COST'
   | 'INVALID_KEY'
+  | 'INVALID_LIST'
   | 'STORE_UNAVAILABLE'
   | 'STORE_FULL'
   | 'WAIT_EXCEEDED'

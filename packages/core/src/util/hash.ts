@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 
 /**
  * `#` and 132 bits of the SHA-256 of a text, in 23 characters. Of UTF-16, so that texts with lone
@@ -6,4 +6,9 @@ import { createHash } from 'node:crypto'
  */
 export function hashOf(text: string): string {
   return `#${createHash('sha256').update(text, 'utf16le').digest('base64url').slice(0, 22)}`
+}
+
+/** 256 bits of the SHA-256 of a text, in base64url: what is kept of a secret. */
+export function sha256Of(text: string): string {
+  return hash('sha256', text, 'base64url')
 }

@@ -10,6 +10,8 @@ const PEER_OPTIONS: Readonly<Record<string, { readonly use: string; readonly how
   const respond = { use: 'respond', how: 'respond, such as reject({ status: 429, body })' }
   const headers = { use: 'headers', how: "headers, such as 'draft-6', ['draft-11', 'legacy'] or false" }
   const skip = { use: 'skip', how: 'skip, a function of the request' }
+  const allow = { use: 'allow', how: 'allow, such as ipRanges([…]) or a function of the request' }
+  const deny = { use: 'deny', how: 'deny, such as ipRanges([…]) or a function of the request' }
   const store = { use: 'store', how: 'store: redisStore(client)' }
   const delay = { use: 'respond', how: 'respond: delay({ … })' }
   const unavailable = (mode: string) => ({ use: 'onUnavailable', how: `onUnavailable: '${mode}'` })
@@ -45,8 +47,11 @@ const PEER_OPTIONS: Readonly<Record<string, { readonly use: string; readonly how
     skipSuccessfulRequests: count("'failure'"),
     skipFailedRequests: count("'success'"),
     requestWasSuccessful: count('(status) => boolean'),
-    allowList: skip,
-    whitelist: skip,
+    allowList: allow,
+    whitelist: allow,
+    whiteList: allow,
+    blacklist: deny,
+    blackList: deny,
     skipIf: skip,
     throttlers: { use: 'limits', how: 'limits, a list such as [perSecond(10), perMinute(200)]' },
     db: store,

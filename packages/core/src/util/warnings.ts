@@ -7,9 +7,11 @@ const EXPLAINED_IN = 'dist/ERRORS.md'
 /** Warnings about one limiter, which its option `warnings` silences. */
 export const LIMITER_WARNINGS = [
   'SLUICE_BAN_OPEN_PROXY',
+  'SLUICE_BLOCK_ALLOWED',
   'SLUICE_COUNT_FAILED',
   'SLUICE_INVALID_REQUEST',
   'SLUICE_LISTENER_FAILED',
+  'SLUICE_LIST_KIND',
   'SLUICE_MANY_LIMITERS',
   'SLUICE_ONE_CLIENT',
   'SLUICE_OPEN_PROXY',
@@ -23,7 +25,7 @@ export const LIMITER_WARNINGS = [
 export const STORE_WARNINGS = ['SLUICE_EVICTION', 'SLUICE_LISTENER_FAILED', 'SLUICE_STORE_UNAVAILABLE'] as const
 
 /** Warnings about what is neither: `node --disable-warning=CODE` silences them. */
-const OTHER_WARNINGS = ['SLUICE_AMBIGUOUS_ROUTE', 'SLUICE_SHORT_WINDOW'] as const
+const OTHER_WARNINGS = ['SLUICE_AMBIGUOUS_ROUTE', 'SLUICE_LIST_FAILED', 'SLUICE_SHORT_WINDOW'] as const
 
 /** Every warning has a section in `docs/errors.md`: its cause, and what to do. */
 const ALL_WARNINGS = [...new Set([...LIMITER_WARNINGS, ...STORE_WARNINGS, ...OTHER_WARNINGS])]

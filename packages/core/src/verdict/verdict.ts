@@ -1,6 +1,7 @@
 import type { Limit } from '../policy/limits/limit.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { type Identity, identityIn } from '../store/identity.js'
+import type { ListReport } from '../store/list.js'
 import {
   type BlockReport,
   type Cell,
@@ -16,10 +17,10 @@ import {
 import { SluiceError, show } from '../util/errors.js'
 
 /**
- * Why a request is refused: over a limit, never admissible at this cost, blocked by hand, banned for its strikes, or because
- * nothing could decide.
+ * Why a request is refused: over a limit, never admissible at this cost, on a deny list, blocked by hand, banned for its
+ * strikes, or because nothing could decide.
  */
-export type RefusalReason = 'limited' | 'impossible' | 'blocked' | 'banned' | 'unavailable'
+export type RefusalReason = 'limited' | 'impossible' | 'denied' | 'blocked' | 'banned' | 'unavailable'
 
 /** The ban that refuses a request. */
 export interface BanReport {
@@ -118,8 +119,8 @@ export function longestRefusal(limits: readonly LimitReport[]): number {
   return found
 }
 
-/** Whether the store's state decided. */
-export type VerdictKind = 'decided' | 'unavailable'
+/** Whether the store's state decided, or what did instead. */
+export type VerdictKind = 'decided' | 'listed' | 'unavailable'
 
 const Shown = { Verdict: class {} }
 
@@ -130,8 +131,9 @@ export class Verdict {
   /** The name of the policy that decided. */
   readonly policy: string
   /**
-   * `decided` by the store's state; `unavailable` where that could not be reached: by what this process knows
-   * alone, or by nothing, and then there are no `limits`, and `remaining` and `resetAfterMs` are 0.
+   * `decided` by the store's state; `listed`: by a list, without asking the store; `unavailable` where that could not be
+   * reached: by what this process knows alone, or by nothing. Where no limit was asked there are no `limits`, and
+   * `remaining` and `resetAfterMs` are 0.
    */
   readonly kind: VerdictKind
   /** Why it may not; undefined when it may. */
@@ -140,7 +142,8 @@ export class Verdict {
   readonly remaining: number
   /**
    * Milliseconds until this same cost would be admitted, with no other traffic; 0 when allowed;
-   * undefined when it never will be (`impossible`). Exact, not a hint, unless the reason is `unavailable`.
+   * undefined when it never will be (`impossible`), or nothing says when (`denied`). Exact, not a hint, unless the reason
+   * is `unavailable`.
    */
   readonly retryAfterMs: number | undefined
   /** Milliseconds until every limit is as good as new: the most over the limits. */
@@ -151,6 +154,8 @@ export class Verdict {
   readonly block: BlockReport | undefined
   /** Which ban, when `reason` is `banned`. */
   readonly ban: BanReport | undefined
+  /** Which list decided, when `kind` is `listed`: it allowed or denied the request, and nothing was charged. */
+  readonly list: ListReport | undefined
   /** Units charged to each limit that counts requests or permits; 0 for a peek or a refusal. */
   readonly cost: number
   /** The tier whose limits decided; undefined without tiers. */
@@ -192,6 +197,7 @@ export class Verdict {
     const { block } = result
     this.block = block?.ban ? undefined : block
     this.ban = block?.ban && banReport(result.now, block)
+    this.list = from.list
     this.cost = charged ? from.cost : 0
     this.tier = from.tier
     this.priority = from.priority
@@ -261,6 +267,13 @@ export class Verdict {
   /** @internal The verdict where no limit decided: `onUnavailable` allowed or denied the request. */
   static undecided(request: StoreRequest, result: StoreResult, from: DecidedBy): Verdict {
     return aggregateVerdict(request, result, from, false, NO_MARKS)
+  }
+
+  /** @internal The verdict of a list. `text`: the identity that is listed, which may be of no kind that is counted. */
+  static listed(plan: ReadablePlan, text: string, list: ListReport, charges: DecidedBy['charges']): Verdict {
+    const request: StoreRequest = { op: PEEK, plan, identities: [text], costs: [], permitId: '' }
+    const result: StoreResult = { now: 0, allowed: list.effect === 'allow', values: [], offset: 0 }
+    return aggregateVerdict(request, result, { ...BY_LIST, charges, list }, false, NO_MARKS)
   }
 
   /** @internal What a refund or release needs; undefined where nothing was charged. */
@@ -356,6 +369,18 @@ export interface DecidedBy {
   readonly kept: readonly number[] | undefined
   /** How many resets of its limiter there had been before. */
   readonly resets: number
+  /** The list that decided; undefined where none did. */
+  readonly list: ListReport | undefined
+}
+
+const BY_LIST: Omit<DecidedBy, 'charges' | 'list'> = {
+  kind: 'listed',
+  store: undefined,
+  cost: 0,
+  tier: undefined,
+  priority: 0,
+  kept: undefined,
+  resets: 0,
 }
 
 /** @internal What happened to a request after its decision. */
@@ -402,9 +427,9 @@ export function banReport(now: number, { ban, reason, remainingMs }: BlockReport
   return ban && { rung: ban.rung, strikes: ban.strikes, until: now + remainingMs, reason }
 }
 
-/** Whether a block or ban refuses, which no room in a limit ends: nothing lets such a request through. */
+/** @internal Whether a client is refused whatever its limits say: nothing lets such a request through. */
 export function isBarred({ reason }: Verdict): boolean {
-  return reason === 'blocked' || reason === 'banned'
+  return reason === 'blocked' || reason === 'banned' || reason === 'denied'
 }
 
 /** The verdict of all limits together. */
@@ -416,6 +441,8 @@ function aggregateVerdict(
   marks: Marks,
 ): Verdict {
   const { block, values, offset } = result
+  if (from.list)
+    return new Verdict(request, result, from, false, result.allowed, 0, result.allowed ? 0 : -1, 0, 0, marks)
   const untilMs = block?.remainingMs ?? from.tryAgainMs
   // While others wait, a new request is not admitted, whatever room there is.
   const allowed = result.allowed && marks.waitMs === undefined
@@ -463,7 +490,7 @@ function reportsOf(
   { block, values, offset }: StoreResult,
   from: DecidedBy,
 ): readonly LimitReport[] {
-  if (block || from.tryAgainMs !== undefined) return []
+  if (block || from.list || from.tryAgainMs !== undefined) return []
   const { cells, resolved, positions, cellOf } = plan as ReadablePlan
   return resolved.map((limit, i) => {
     const at = offset + (positions[i] as number) * STRIDE
@@ -474,7 +501,12 @@ function reportsOf(
   })
 }
 
-function refusalReason({ block, allowed }: StoreResult, impossible: boolean, { tryAgainMs }: DecidedBy): RefusalReason {
+function refusalReason(
+  { block, allowed }: StoreResult,
+  impossible: boolean,
+  { list, tryAgainMs }: DecidedBy,
+): RefusalReason {
+  if (list) return 'denied'
   if (block) return block.ban ? 'banned' : 'blocked'
   if (impossible) return 'impossible'
   // The limits have room, but others wait before it.

@@ -2,6 +2,7 @@ import type { DecisionOptions } from '../../limiter/options.js'
 import type { HttpContext } from '../../request/context.js'
 import { PEEK } from '../../store/store.js'
 import { SluiceError } from '../../util/errors.js'
+import { whenKnown } from '../../util/when-known.js'
 import { Verdict } from '../../verdict/verdict.js'
 import type { Charging } from '../charging/charging.js'
 import type { RequestLimiter } from '../identity/request-limiter.js'
@@ -10,6 +11,8 @@ import type { RequestBans } from './bans.js'
 const FRESH: DecisionOptions = Object.freeze({ fresh: true })
 const UNSTRUCK: DecisionOptions = Object.freeze({ strikes: false })
 const FRESH_UNSTRUCK: DecisionOptions = Object.freeze({ fresh: true, strikes: false })
+
+type Asked = Verdict | undefined
 
 /** Asks the limiter for verdicts on requests: with the bytes that they may send, and behind requests that already wait. */
 export class Decider<Request> {
@@ -40,17 +43,20 @@ export class Decider<Request> {
   }
 
   /** Undefined where the request has no key and is not limited. */
-  decide(context: HttpContext<Request>, units: number): Verdict | Promise<Verdict> | undefined {
+  decide(context: HttpContext<Request>, units: number): Asked | Promise<Asked> {
     // The limiter would take undefined, which a careless function returns, for its default.
     if (units === undefined)
       throw new SluiceError('INVALID_COST', `${this.#where}: cost: expected a whole number, got undefined`)
     const options = this.optionsFor(context)
-    if (!this.#queues || units === 0 || !this.#limiter.hasWaiters(context)) {
+    if (!this.#queues || units === 0 || !this.#limiter.hasQueues) {
       return this.#limiter.decideRequest(context, units, options)
     }
-    // Requests that wait are first: any room belongs to them.
-    const peeked = this.#limiter.decideRequest(context, units, options, PEEK)
-    return peeked instanceof Promise ? peeked.then(behindWaiters) : peeked && behindWaiters(peeked)
+    return whenKnown(this.#limiter.hasWaiters(context), (hasWaiters) =>
+      hasWaiters
+        ? // Requests that wait are first: any room belongs to them.
+          whenKnown(this.#limiter.decideRequest(context, units, options, PEEK), behindWaiters)
+        : this.#limiter.decideRequest(context, units, options),
+    )
   }
 
   optionsFor(context: HttpContext<Request>): DecisionOptions | undefined {
@@ -63,6 +69,6 @@ export class Decider<Request> {
 }
 
 /** What would be admitted by itself waits its turn behind the others. */
-function behindWaiters(verdict: Verdict): Verdict {
-  return verdict.allowed ? Verdict.marked(verdict, { waitMs: 1 }) : verdict
+function behindWaiters(verdict: Verdict | undefined): Verdict | undefined {
+  return verdict?.allowed ? Verdict.marked(verdict, { waitMs: 1 }) : verdict
 }

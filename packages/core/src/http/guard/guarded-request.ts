@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import type { HttpContext } from '../../request/context.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
+import { whenKnown } from '../../util/when-known.js'
 import { isBarred, Verdict } from '../../verdict/verdict.js'
 import type { Charging } from '../charging/charging.js'
 import { releasePermits } from '../charging/permits.js'
@@ -20,7 +21,6 @@ import {
 } from './outcome.js'
 import type { GuardParts } from './parts.js'
 import { waitTurn } from './wait-turn.js'
-import { whenKnown } from './when-known.js'
 
 type Later<T> = T | Promise<T>
 
@@ -41,19 +41,30 @@ export class GuardedRequest<Request> {
     const context = this.#context
     this.#guard.advice.request(context)
     ensureCloseEvent(context.response)
-    if (!skip) return this.#receive()
+    if (!skip) return this.#askLists()
     // Any thenable is awaited: taken for a boolean it would be truthy, and skip every request.
     return whenKnown<unknown, Outcome>(skip(context.request, context), (skipped) =>
-      skipped ? SKIPPED : this.#receive(),
+      skipped ? SKIPPED : this.#askLists(),
     )
   }
 
-  /** Checks the announced body, before anything is charged. */
-  #receive(): Later<Outcome> {
+  /** Before anything else is asked of the request: who is on a list needs no key, and has no cost. */
+  #askLists(): Later<Outcome> {
+    const { limiter, enforcement } = this.#guard
+    const listed = limiter.decideByList(this.#context)
+    if (!listed) return this.#receive()
+    const isEnforced = enforcement.covers(listed)
+    if (!listed.allowed && isEnforced) return isDisabled(this.#context.response) ? this.#end() : this.#refuse(listed)
+    return this.#receive(isEnforced ? listed : Verdict.marked(listed, { reported: true }))
+  }
+
+  /** Checks the announced body, before anything is charged. `listed`: the verdict of a request that goes on uncharged. */
+  #receive(listed?: Verdict): Later<Outcome> {
     const context = this.#context
     const bodyProblem = this.#guard.charging?.receive(context)
     if (bodyProblem) return replyOutcome(bodyProblem)
-    return isDisabled(context.response) ? this.#end() : this.#resolveCost()
+    if (isDisabled(context.response)) return this.#end()
+    return listed ? this.#finish(listed, 'proceed') : this.#resolveCost()
   }
 
   #resolveCost(): Later<Outcome> {
@@ -64,15 +75,23 @@ export class GuardedRequest<Request> {
 
   #decide(units: number): Later<Outcome> {
     this.#units = units
-    let verdict: Verdict | Promise<Verdict> | undefined
+    let verdict: Verdict | Promise<Verdict | undefined> | undefined
     try {
       verdict = this.#guard.decider.decide(this.#context, units)
     } catch (error) {
       return this.#handleInvalid(error)
     }
-    return verdict instanceof Promise
-      ? verdict.then((late) => this.#handleVerdict(late, late?.kind === 'decided'))
-      : this.#handleVerdict(verdict, false)
+    return verdict instanceof Promise ? this.#handleLater(verdict) : this.#handleVerdict(verdict, false)
+  }
+
+  // Apart from `#decide`: a function with a closure in it allocates room for what that sees, on every call.
+  #handleLater(verdict: Promise<Verdict | undefined>): Promise<Outcome> {
+    const { limiter } = this.#guard
+    return verdict.then(
+      // What was waited for may have been a function of the application.
+      (late) => this.#handleVerdict(late, late?.kind === 'decided' && limiter.storeAnswersLater),
+      (error) => this.#handleInvalid(error),
+    )
   }
 
   /** The request cannot be counted, for what it lacks or gets wrong: there is no verdict. */

@@ -1,4 +1,5 @@
 import { UNAVAILABLE_OPTIONS, type UnavailableOptions } from '../../limiter/fallback.js'
+import { LIST_OPTIONS, type ListOptions } from '../../lists/options.js'
 import type { PolicyOptions } from '../../policy/policy.js'
 import { POLICY_OPTIONS } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
@@ -15,6 +16,7 @@ import type { InvalidOption } from './invalid.js'
 /** What `rateLimit` takes in every framework; `Request` is what the framework hands to its handlers. */
 export interface RateLimitOptions<Request>
   extends PolicyOptions<Request>,
+    ListOptions<Request>,
     ChargingOptions<Request>,
     EnforcementOptions,
     UnavailableOptions {
@@ -59,6 +61,7 @@ export interface RateLimitOptions<Request>
 
 export const RATE_LIMIT_OPTIONS = [
   ...POLICY_OPTIONS,
+  ...LIST_OPTIONS,
   ...UNAVAILABLE_OPTIONS,
   'store',
   'cost',

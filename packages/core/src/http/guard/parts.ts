@@ -1,3 +1,4 @@
+import { ListedSubjects } from '../../limiter/listed-subjects.js'
 import { adviseOnSetUp } from '../../limiter/set-up-advice.js'
 import { memoryStore } from '../../memory/store.js'
 import { choosePolicy } from '../../policy/tiers.js'
@@ -10,8 +11,9 @@ import { headerWriters } from '../headers/table.js'
 import type { HeaderWriter } from '../headers/writer.js'
 import { anonymousBy } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
+import { REQUEST_LISTS } from '../identity/list-sources.js'
 import { RequestLimiter } from '../identity/request-limiter.js'
-import { Responders } from '../responders/choice.js'
+import { denialResponder, Responders } from '../responders/choice.js'
 import { reject } from '../responders/reject.js'
 import { bansFor, type RequestBans } from './bans.js'
 import { Decider } from './decider.js'
@@ -61,10 +63,14 @@ export function guardParts<Request>(options: RateLimitOptions<Request>): GuardPa
   if (typeof cost !== 'function') wholeNumber(where, 'cost', cost, 0)
   optionalFunction(where, 'skip', skip)
   optionalFunction(where, 'onVerdict', onVerdict)
-  const responders = new Responders(where, respond, policy.limits, options.ban?.respond)
+  const responders = new Responders(where, respond, policy.limits, {
+    denied: denialResponder(where, options.deny),
+    banned: options.ban?.respond,
+  })
   const enforcement = new Enforcement(where, policy.name, options)
   const writers = headerWriters(where, headers)
-  const limiter = new RequestLimiter(policy, store, options, anonymousBy<Request>(where, anonymous))
+  const listed = ListedSubjects.of(policy, store, options, warnings, REQUEST_LISTS)
+  const limiter = new RequestLimiter(policy, store, options, anonymousBy<Request>(where, anonymous), listed)
   if (options.priority === undefined && limiter.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
   }

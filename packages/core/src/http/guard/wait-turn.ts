@@ -17,6 +17,8 @@ export async function waitTurn<Request>(
   options: TurnOptions,
   from: DecisionOptions | undefined,
 ): Promise<TurnResult> {
+  // No turn comes for a client that a list denies.
+  if (refusal.reason === 'denied') return refusal
   const leaving = new AbortController()
   if (isOver(context.response)) return 'gone'
   const ignoreClose = listenTo(context.response, 'close', () => leaving.abort(LEFT))

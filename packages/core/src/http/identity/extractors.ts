@@ -1,12 +1,12 @@
-import { hash } from 'node:crypto'
 import { ofKind, withTraits } from '../../policy/keyed.js'
 import type { KeyFunction } from '../../policy/limits/limit.js'
 import { kindOfName } from '../../store/identity.js'
+import { credentials } from '../../util/credentials.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
+import { sha256Of } from '../../util/hash.js'
 import { knownOptions, oneOf } from '../../util/validate.js'
 import { cookieValue } from './cookie.js'
-import { credentials } from './credentials.js'
 import { foldedPath } from './folded-path.js'
 import { needsContext } from './needs-context.js'
 
@@ -26,7 +26,7 @@ export interface CookieOptions extends SecretOptions {
 
 /** A secret as `byHeader` and `byCookie` count it, for key functions of your own: 256 bits of SHA-256, in base64url. */
 export function hashedKey(value: string): string {
-  return hash('sha256', value, 'base64url')
+  return sha256Of(value)
 }
 
 export interface UserOptions {

@@ -5,6 +5,7 @@ import type { KeyFunction } from '../../policy/limits/limit.js'
 import { type HttpContext, isGone } from '../../request/context.js'
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
+import { bare } from '../../util/ip-address.js'
 import { RequestFault } from '../../util/request-fault.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { needsContext } from './needs-context.js'
@@ -82,15 +83,6 @@ function keyOfAddress(given: string, grouping: Grouping): string | undefined {
   const address = bare(given)
   if (isIPv4(address)) return address
   return isIP(address) === 6 ? keyOfIPv6(address, grouping) : undefined
-}
-
-/** Without port, brackets and zone: `1.2.3.4:5555`, `[::1]:80`, `fe80::1%eth0`. */
-function bare(given: string): string {
-  const [, inBrackets] = /^\[([^\]]*)\](?::\d+)?$/.exec(given) ?? []
-  const [, beforePort] = /^([\d.]+):\d+$/.exec(given) ?? []
-  const address = inBrackets ?? beforePort ?? given
-  const zone = address.indexOf('%')
-  return zone < 0 ? address : address.slice(0, zone)
 }
 
 function keyOfIPv6(address: string, { prefix, nat64 }: Grouping): string {

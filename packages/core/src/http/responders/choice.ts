@@ -7,10 +7,16 @@ import { type LimitReport, longestRefusal, Verdict } from '../../verdict/verdict
 import { whenUnavailableOf } from './fallback.js'
 import type { Responder } from './responder.js'
 
+/** Who responds to requests that no limit has refused, where that is not the limiter's own responder. */
+export interface BarredResponders<Request> {
+  readonly denied?: Responder<Request> | undefined
+  readonly banned?: Responder<Request> | undefined
+}
+
 /**
  * The responders of one limiter: its own, and those of single limits. Where several limits refuse, the one that
  * refuses for longest chooses, as no request passes before it has room again (never is longest; of equals the first
- * written). The limiter's own responds to blocks, and to bans unless these have one of their own.
+ * written). The limiter's own responds to blocks, and to bans and to what lists deny unless these have one of their own.
  */
 export class Responders<Request> {
   /** Whether refused requests wait in a queue, so that later ones queue behind them. */
@@ -19,8 +25,9 @@ export class Responders<Request> {
   readonly hidesQuota: boolean
   readonly #slows: boolean
   readonly #own: Responder<Request>
+  readonly #whenDenied: Responder<Request>
   readonly #whenUnavailable: Responder<Request>
-  readonly #banned: Responder<Request>
+  readonly #whenBanned: Responder<Request>
   readonly #all: readonly Responder<Request>[]
 
   /** @throws SluiceError `INVALID_POLICY` */
@@ -28,7 +35,7 @@ export class Responders<Request> {
     where: string,
     own: Responder<Request>,
     limits: readonly Limit<Request>[],
-    banned: Responder<Request> | undefined,
+    { denied: whenDenied = own, banned }: BarredResponders<Request> = {},
   ) {
     if (typeof own !== 'function') invalidPolicy(where, 'respond', 'a responder such as reject()', own)
     refuseFactory(where, 'respond', own)
@@ -36,9 +43,10 @@ export class Responders<Request> {
       invalidPolicy(where, 'ban: respond', 'a responder that does not queue, such as reject()', banned)
     }
     this.#own = own
-    this.#banned = banned ?? own
+    this.#whenDenied = whenDenied
+    this.#whenBanned = banned ?? own
     this.#whenUnavailable = whenUnavailableOf(own)
-    this.#all = [...new Set([own, this.#banned, ...limits.flatMap(({ respond }) => respond ?? [])])]
+    this.#all = [...new Set([own, whenDenied, this.#whenBanned, ...limits.flatMap(({ respond }) => respond ?? [])])]
     this.queues = this.#all.some(({ queues }) => queues === true)
     this.#slows = this.#all.some(({ slowness }) => slowness !== undefined)
     this.hidesQuota = this.#all.some(({ hidesQuota }) => hidesQuota === true)
@@ -46,7 +54,8 @@ export class Responders<Request> {
 
   for(verdict: Verdict): Responder<Request> {
     if (verdict.reason === 'unavailable') return this.#whenUnavailable
-    if (verdict.reason === 'banned') return this.#banned
+    if (verdict.reason === 'denied') return this.#whenDenied
+    if (verdict.reason === 'banned') return this.#whenBanned
     const i = longestRefusal(verdict.limits)
     if (i >= 0) return this.#of(verdict, i)
     // Where no limit refuses, the request only waits behind others.
@@ -70,4 +79,17 @@ export class Responders<Request> {
   #of(verdict: Verdict, i: number): Responder<Request> {
     return (Verdict.definitionsOf(verdict)[i]?.respond as Responder<Request> | undefined) ?? this.#own
   }
+}
+
+/**
+ * The responder of `deny`, where it has one.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function denialResponder<Request>(where: string, deny: unknown): Responder<Request> | undefined {
+  const { respond } = (deny ?? {}) as { respond?: unknown }
+  if (respond === undefined) return undefined
+  if (typeof respond !== 'function') invalidPolicy(where, 'deny.respond', 'a responder such as reject()', respond)
+  refuseFactory(where, 'deny.respond', respond)
+  return respond as Responder<Request>
 }

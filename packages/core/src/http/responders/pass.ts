@@ -5,7 +5,7 @@ import { type RefusalStatus, refusalStatus } from './problem.js'
 import type { Handover, Refused, Responder } from './responder.js'
 
 export interface PassOptions {
-  /** As for `reject`: blocks, and costs that can never fit, are always 429; a refusal since nothing could decide is always 503. @default 429 */
+  /** As for `reject`: what a list denies is always 403; blocks, and costs that can never fit, are always 429; a refusal since nothing could decide is always 503. @default 429 */
   readonly status?: RefusalStatus
 }
 

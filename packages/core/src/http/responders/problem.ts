@@ -4,15 +4,18 @@ import { retryAfterSeconds } from '../headers/writer.js'
 const TYPES = 'https://iana.org/assignments/http-problem-types'
 
 export type RefusalStatus = 429 | 503
+export type SentStatus = RefusalStatus | 403
 
 /** The status of a refusal; `status` is that of one over the limit. */
-export function refusalStatus({ reason }: Verdict, status: RefusalStatus): RefusalStatus {
+export function refusalStatus({ reason }: Verdict, status: RefusalStatus): SentStatus {
+  if (reason === 'denied') return 403
   if (reason === 'unavailable') return 503
   return reason === 'limited' ? status : 429
 }
 
 /** Problem details of a refusal: RFC 9457, with the types of draft-ietf-httpapi-ratelimit-headers. */
-export function problem(verdict: Verdict, status: RefusalStatus): Record<string, unknown> {
+export function problem(verdict: Verdict, status: SentStatus): Record<string, unknown> {
+  if (verdict.reason === 'denied') return { type: 'about:blank', title: 'Forbidden', status }
   if (isBarred(verdict)) {
     return {
       type: `${TYPES}#abnormal-usage-detected`,
@@ -37,7 +40,8 @@ const IMPOSSIBLE = 'This request costs more than its quota ever holds, so repeat
 const BARRED = { blocked: 'Blocked', banned: 'Banned' } as const
 
 /** The same in a line, for clients that do not read JSON. */
-export function plainProblem(verdict: Verdict, status: RefusalStatus): string {
+export function plainProblem(verdict: Verdict, status: SentStatus): string {
+  if (verdict.reason === 'denied') return 'Forbidden\n'
   if (verdict.reason === 'impossible') return `Too many requests: ${IMPOSSIBLE}\n`
   const what = isBarred(verdict)
     ? BARRED[verdict.reason as 'blocked' | 'banned']

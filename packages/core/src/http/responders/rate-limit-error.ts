@@ -7,7 +7,7 @@ import type { Verdict } from '../../verdict/verdict.js'
  */
 export class RateLimitError extends Error {
   readonly code = 'RATE_LIMITED'
-  /** 429 or 503, as Express and Koa read it. */
+  /** 429, 503, or 403 for what a list denies, as Express and Koa read it. */
   readonly status: number
   /** The same, as Fastify reads it. */
   readonly statusCode: number
@@ -18,7 +18,7 @@ export class RateLimitError extends Error {
   readonly #verdict: Verdict
 
   /** @internal */
-  constructor(status: 429 | 503, verdict: Verdict, headers: Readonly<Record<string, string>>) {
+  constructor(status: 403 | 429 | 503, verdict: Verdict, headers: Readonly<Record<string, string>>) {
     const traced = Error.stackTraceLimit
     limitStackTo(0)
     super(MESSAGES[status])
@@ -38,7 +38,7 @@ export class RateLimitError extends Error {
 // On the prototype, as those of Node's own errors are: no field of each error.
 Object.defineProperty(RateLimitError.prototype, 'name', { value: 'RateLimitError', configurable: true, writable: true })
 
-const MESSAGES = { 429: 'Too Many Requests', 503: 'Service Unavailable' } as const
+const MESSAGES = { 403: 'Forbidden', 429: 'Too Many Requests', 503: 'Service Unavailable' } as const
 
 /** Frozen where the process runs with frozen intrinsics: then errors have their traces. */
 function limitStackTo(frames: number): void {

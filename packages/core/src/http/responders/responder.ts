@@ -11,6 +11,13 @@ declare module '../../policy/limits/limit.js' {
   }
 }
 
+declare module '../../lists/options.js' {
+  interface DenyOptions<Subject> {
+    /** What happens to a request that these lists deny. @default the limiter's `respond` */
+    readonly respond?: Responder<Subject>
+  }
+}
+
 declare module '../../policy/ban.js' {
   interface BanOptions<Subject> {
     /** What happens to banned HTTP requests; one that queues is an error. See `escalate`. @default the limiter's `respond` */
@@ -18,7 +25,7 @@ declare module '../../policy/ban.js' {
   }
 }
 
-/** A request that a limit or a block refused, as a responder gets it. */
+/** A request that a limit, a list or a block refused, as a responder gets it. */
 export interface Refused<Request> {
   readonly context: HttpContext<Request>
   readonly verdict: Verdict
@@ -51,7 +58,7 @@ export interface Handover {
   /** A handler of its own, or the framework's error handler, which gets a `RateLimitError`. */
   readonly to: NativeHandler | 'error-handler'
   /** The status of the error; that of the response unless the handler sets another. */
-  readonly status: 429 | 503
+  readonly status: 403 | 429 | 503
 }
 
 /** What becomes of a refused request: a reply, the application's own, `proceed` to the handler, or `gone` as the client left. */

@@ -1,17 +1,20 @@
 import type { HttpContext } from '../../request/context.js'
+import type { KeyValue } from '../../store/identity.js'
 import type { KernelName, LeaseTerms, QuotaUnit, ResolvedLimit } from '../../store/store.js'
 import type { Duration } from '../../util/duration.js'
 import type { Reserve } from './reserve.js'
 
-/** A value, or a function of the request that returns it. */
-export type OrFunction<T, Subject> = T | ((subject: Subject, context: HttpContext<Subject>) => T)
+/** A value, or a function of the request that returns it, or a promise of it. */
+export type OrFunction<T, Subject> = T | ((subject: Subject, context: HttpContext<Subject>) => T | Promise<T>)
+
+type KeyResult = KeyValue | null | undefined
 
 /**
- * Names what a limit is charged on. Anything but a non-empty string, a finite number or a bigint is
+ * Names what a limit is charged on; may be async. Anything but a non-empty string, a finite number or a bigint is
  * an error when the request comes: a missing identity never becomes one bucket for all.
  */
 export interface KeyFunction<Subject> extends KeyTraits {
-  (subject: Subject, context: HttpContext<Subject>): string | number | bigint | null | undefined
+  (subject: Subject, context: HttpContext<Subject>): KeyResult | PromiseLike<KeyResult>
 }
 
 /** What is known of the identities that a key function yields. Functions get it from `keyed`, `byIp` and the like. */

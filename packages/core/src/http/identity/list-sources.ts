@@ -1,0 +1,33 @@
+import type { ListSources } from '../../limiter/listed-subjects.js'
+import type { KeyFunction } from '../../policy/limits/limit.js'
+import { byCookie, byHeader } from './extractors.js'
+import { byIp } from './ip.js'
+
+/** What lists may be of, beside what a policy counts: every request has an address, and may have headers and cookies. */
+export const REQUEST_LISTS: ListSources<unknown> = {
+  addressOf: (_request, context) => context.ip,
+  moreKeys: keyOfKind,
+  moreKinds: ['ip', 'header:…', 'cookie:…'],
+  denyOptions: ['respond'],
+}
+
+const made = new Map<string, KeyFunction<unknown> | undefined>()
+
+function keyOfKind(kind: string): KeyFunction<unknown> | undefined {
+  if (!made.has(kind)) made.set(kind, makeKey(kind))
+  return made.get(kind)
+}
+
+function makeKey(kind: string): KeyFunction<unknown> | undefined {
+  if (kind === 'ip') return byIp()
+  const [, source, name] = /^(header|cookie):(.+)$/s.exec(kind) ?? []
+  if (source === undefined || name === undefined) return undefined
+  try {
+    // The name without what a kind may not hold, as `kindOfName` escapes it.
+    const key = source === 'header' ? byHeader(decodeURIComponent(name)) : byCookie(decodeURIComponent(name))
+    // A kind in another spelling is none that a request has.
+    return key.kind === kind ? key : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,132 @@
+import { KindReader, type MoreKeys } from '../lists/kind-reader.js'
+import { ListStep, type ListSubject, listsIn } from '../lists/list-step.js'
+import type { ListOptions, ListPredicate } from '../lists/options.js'
+import type { Given } from '../policy/kinds.js'
+import type { ReadablePlan } from '../policy/plan.js'
+import type { PolicyChoice } from '../policy/policy.js'
+import type { HttpContext } from '../request/context.js'
+import { startOf } from '../store/identity.js'
+import type { Store } from '../store/store.js'
+import type { LimiterWarning, Warnings } from '../util/warnings.js'
+import { type DecidedBy, Verdict } from '../verdict/verdict.js'
+
+/** Where identities come from that the policy's keys do not read. */
+export interface ListSources<Subject> {
+  readonly addressOf: (subject: Subject, context: HttpContext<Subject>) => unknown
+  readonly moreKeys: MoreKeys<Subject>
+  readonly moreKinds: readonly string[]
+  /** What may stand in `deny` beside `lists`. */
+  readonly denyOptions: readonly string[]
+}
+
+/** A list charges nothing, so there is nothing to settle. */
+const NO_CHARGES: DecidedBy['charges'] = { settle: async () => false }
+
+/** Asks the lists of a limiter and of its store, and makes verdicts of what they say. */
+export class ListedSubjects<Subject> {
+  readonly #where: string
+  readonly #reader: KindReader<Subject>
+  readonly #step: ListStep
+  readonly #plan: ReadablePlan
+  readonly #warnings: Warnings<LimiterWarning>
+
+  /**
+   * Undefined where there are no lists.
+   *
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  static of<Subject>(
+    policy: PolicyChoice<Subject>,
+    store: Store,
+    options: ListOptions<Subject>,
+    warnings: Warnings<LimiterWarning>,
+    sources: ListSources<Subject>,
+  ): ListedSubjects<Subject> | undefined {
+    const { allow, deny } = options
+    if (allow === undefined && deny === undefined && store?.lists === undefined) return undefined
+    return new ListedSubjects(policy, store, options, warnings, sources)
+  }
+
+  private constructor(
+    policy: PolicyChoice<Subject>,
+    store: Store,
+    options: ListOptions<Subject>,
+    warnings: Warnings<LimiterWarning>,
+    { addressOf, moreKeys, moreKinds, denyOptions }: ListSources<Subject>,
+  ) {
+    const { where } = policy
+    const reader = new KindReader(policy, addressOf, moreKeys, moreKinds)
+    const { allow, deny } = listsIn(where, options, denyOptions)
+    this.#where = where
+    this.#reader = reader
+    this.#warnings = warnings
+    this.#plan = planWithoutLimits(policy.name)
+    this.#step = new ListStep(where, allow, deny, store.lists, {
+      all: reader.all,
+      ipv6Prefix: reader.ipv6Prefix,
+      valueOf: (kind, raw) => reader.valueOf(kind, raw),
+      canRead: (kind, raw) => reader.canRead(kind, raw),
+      onUnreadable: (list, kind) => this.#tellUnreadable(list, kind),
+    })
+  }
+
+  /** Undefined where no list has the subject. */
+  decide(subject: Subject, context: HttpContext<Subject>): Verdict | undefined {
+    return this.#verdict({
+      valueOf: (kind) => this.#reader.read(kind, subject, context),
+      ask: (predicate: ListPredicate<never>) => predicate(subject as never, context as never),
+    })
+  }
+
+  /** The same for an identity that is given by hand: functions of requests are not asked. */
+  decideGiven(given: Given): Verdict | undefined {
+    return this.#verdict({ valueOf: (kind) => this.#reader.readGiven(kind, given), ask: undefined })
+  }
+
+  /** Warns of a block that an allow list makes void. */
+  adviseOnBlock(given: Given): void {
+    const list = this.decideGiven(given)?.list
+    if (list?.effect !== 'allow') return
+    this.#warnings.emit(
+      'SLUICE_BLOCK_ALLOWED',
+      `${this.#where}: block: an identity of the kind ${given.kind} was blocked that ${list.list} allows: it goes on to be ` +
+        'admitted, as allow lists are asked before blocks',
+    )
+  }
+
+  #verdict(subject: ListSubject): Verdict | undefined {
+    const listed = this.#step.decide(subject)
+    if (!listed) return undefined
+    const { identity, report } = listed
+    const address = identity ? undefined : subject.valueOf('ip')
+    const known = identity ?? (address === undefined ? undefined : { kind: 'ip', value: address })
+    const text = known ? startOf(known.kind) + this.#reader.textOf(known) : ''
+    return Verdict.listed(this.#plan, text, report, NO_CHARGES)
+  }
+
+  #tellUnreadable(list: string, kind: string): void {
+    this.#warnings.emit(
+      'SLUICE_LIST_KIND',
+      `${this.#where}: ${list} has identities of the kind ${kind}, which this policy cannot tell of a request (it knows ` +
+        `${this.#reader.all.join(', ')}): they match nothing`,
+    )
+  }
+}
+
+function planWithoutLimits(policy: string): ReadablePlan {
+  return Object.freeze({
+    policy,
+    cells: [],
+    identities: 1,
+    reports: 0,
+    resolved: [],
+    positions: [],
+    isSimple: false,
+    hasPermits: false,
+    ones: [],
+    cellOf: [],
+    countsBytes: undefined,
+    reserves: undefined,
+    definitions: [],
+  })
+}

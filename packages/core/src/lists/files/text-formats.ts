@@ -1,0 +1,45 @@
+import { ipRange } from '../ip-range.js'
+import { RANGE_FORMS } from '../ip-ranges.js'
+import type { EntryDetails, ListBuilder } from '../list-data.js'
+import { FileFault, linesOf } from './lines.js'
+import { cutReason, shown } from './values.js'
+
+/** One range per line; what stands behind `#` or `;` is its reason. */
+export function readPlain(text: string, builder: ListBuilder): void {
+  for (const [line, number] of linesOf(text)) readRange(line, number, builder)
+}
+
+/**
+ * As `readPlain`, and what `ipset save` writes: `add <set> <range> timeout 600 comment "…"`. Its timeouts are counted from
+ * when the file was written.
+ */
+export function readNetset(text: string, builder: ListBuilder, writtenAt: number): void {
+  for (const [line, number] of linesOf(text)) {
+    if (/^\s*(?:create|flush|destroy|-N|COMMIT)\b/.test(line)) continue
+    const [, entry, rest = ''] = /^\s*(?:add|-A)\s+\S+\s+(\S+)(.*)$/.exec(line) ?? []
+    if (entry === undefined) {
+      readRange(line, number, builder)
+      continue
+    }
+    if (/\bnomatch\b/.test(rest))
+      throw new FileFault(number, 'expected no entry with "nomatch": allow its range instead')
+    const [, seconds] = /\btimeout\s+(\d+)/.exec(rest) ?? []
+    const [, comment] = /\bcomment\s+"([^"]*)"/.exec(rest) ?? []
+    // In ipset a timeout of 0 is none.
+    const expiresAt = seconds === undefined || Number(seconds) === 0 ? undefined : writtenAt + 1000 * Number(seconds)
+    addRange(entry, number, builder, { reason: cutReason(comment), expiresAt })
+  }
+}
+
+function readRange(line: string, number: number, builder: ListBuilder): void {
+  const end = line.search(/[#;]/)
+  const entry = (end < 0 ? line : line.slice(0, end)).trim()
+  if (entry === '') return
+  addRange(entry, number, builder, { reason: end < 0 ? undefined : cutReason(line.slice(end + 1).trim()) })
+}
+
+function addRange(text: string, number: number, builder: ListBuilder, details: EntryDetails): void {
+  const range = ipRange(text)
+  if (!range) throw new FileFault(number, `expected ${RANGE_FORMS}, got ${shown(text)}`)
+  builder.addRange(range, details)
+}

@@ -1,0 +1,48 @@
+import type { List, ListedIdentity, ListMatch } from '../store/list.js'
+import { invalidPolicy } from '../util/errors.js'
+import { DataMatcher } from './data-matcher.js'
+import { ipRange } from './ip-range.js'
+import { ListBuilder } from './list-data.js'
+
+/** What is an address or a range, for messages. */
+export const RANGE_FORMS = 'an address, or a range such as "192.0.2.0/24" or "192.0.2.0-192.0.2.9"'
+
+/**
+ * Ranges of addresses, of IPv4 and IPv6, which may overlap: `192.0.2.0/24`, `192.0.2.0-192.0.2.9`, `2001:db8::/32`, or one
+ * address. IPv4-mapped IPv6 addresses (`::ffff:192.0.2.0/120`) and those of the well-known NAT64 prefix count as IPv4. An
+ * IPv6 address without a prefix is that one address. Of the ranges that hold an address, the smallest counts.
+ *
+ * @example rateLimit({ limit: 100, window: '1m', deny: ipRanges(['192.0.2.0/24']), allow: ipRanges(['192.0.2.7']) })
+ * @throws SluiceError `INVALID_POLICY`, which names the entry
+ */
+export function ipRanges(ranges: readonly string[]): List {
+  if (!Array.isArray(ranges)) invalidPolicy('ipRanges', 'ranges', 'an array of ranges', ranges)
+  const builder = new ListBuilder()
+  ranges.forEach((text: unknown, i) => {
+    const range = typeof text === 'string' ? ipRange(text.trim()) : undefined
+    builder.addRange(range ?? invalidPolicy('ipRanges', `ranges[${i}]`, RANGE_FORMS, text))
+  })
+  return new FixedList('ipRanges', new DataMatcher(builder.build()))
+}
+
+/** A list that never changes. */
+export class FixedList implements List {
+  readonly name: string
+  readonly kinds: readonly string[]
+  readonly version = 1
+  readonly #matcher: DataMatcher
+
+  constructor(name: string, matcher: DataMatcher) {
+    this.name = name
+    this.kinds = matcher.kinds
+    this.#matcher = matcher
+  }
+
+  match(identity: ListedIdentity): ListMatch | undefined {
+    return this.#matcher.match(identity)
+  }
+
+  async ready(): Promise<void> {}
+
+  async close(): Promise<void> {}
+}

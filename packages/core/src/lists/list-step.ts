@@ -1,0 +1,233 @@
+import {
+  checkedLists,
+  isList,
+  type List,
+  type ListedIdentity,
+  type ListKeys,
+  type ListMatch,
+  type ListReport,
+  type StoreLists,
+} from '../store/list.js'
+import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { ipAddress } from '../util/ip-address.js'
+import { knownOptions } from '../util/validate.js'
+import type { DenyOptions, ListItem, ListOptions, ListPredicate } from './options.js'
+
+/** What is known of a request, or of what else a limiter is asked for. */
+export interface ListSubject {
+  /** The value of a kind as it is counted, of `ip` the address; undefined where there is none. */
+  valueOf(kind: string): string | undefined
+  /** Asks a function of the user's; undefined where there is nothing to ask it of. */
+  readonly ask: ((predicate: ListPredicate<never>) => unknown) | undefined
+}
+
+/** What a list says of a subject. */
+export interface Listed {
+  readonly report: ListReport
+  /** What was found on the list. */
+  readonly identity: ListedIdentity | undefined
+}
+
+/** How a policy reads identities. */
+export interface ListedKinds extends ListKeys {
+  /**
+   * Whether values of a kind can be had of a subject. `raw`: whether the values to compare with were made by the kind alone,
+   * without regard to the policy's keys.
+   */
+  readonly canRead: (kind: string, raw: boolean) => boolean
+  /** The kinds that there are, for messages. */
+  readonly all: readonly string[]
+  readonly onUnreadable: (list: string, kind: string) => void
+}
+
+interface Source {
+  readonly list: List
+  readonly effect: 'allow' | 'deny'
+  readonly isOfStore: boolean
+  /** Whether its values were made without regard to the policy's keys. */
+  readonly isRaw: boolean
+}
+
+/** The lists that hold identities of one kind. */
+interface Group {
+  readonly kind: string
+  readonly allow: readonly List[]
+  readonly deny: readonly List[]
+}
+
+type Predicates = readonly ListPredicate<never>[]
+
+/**
+ * The step of a decision that asks the lists, before anything else is known of the request. Of one kind, the smallest entry
+ * decides, and denies where two are as small; between kinds, one that allows is enough.
+ */
+export class ListStep {
+  readonly #where: string
+  readonly #kinds: ListedKinds
+  readonly #sources: readonly Source[]
+  readonly #allowing: Predicates
+  readonly #denying: Predicates
+  #groups: readonly Group[]
+  /** The sum of all versions: none goes down. */
+  #versions: number
+  readonly #unreadable = new Set<string>()
+
+  /** @throws SluiceError `INVALID_POLICY`, also for a kind that a list of the policy has and no key of it */
+  constructor(
+    where: string,
+    allow: readonly ListItem<never>[],
+    deny: readonly ListItem<never>[],
+    store: StoreLists | undefined,
+    kinds: ListedKinds,
+  ) {
+    this.#where = where
+    this.#kinds = kinds
+    checkKinds(where, 'allow', allow, kinds)
+    checkKinds(where, 'deny', deny, kinds)
+    const sourcesOf = (items: readonly unknown[], effect: Source['effect'], isOfStore: boolean): Source[] =>
+      items.filter(isList).map((list) => {
+        const isRaw = list.forKeys === undefined
+        return { list: list.forKeys?.(kinds) ?? list, effect, isOfStore, isRaw }
+      })
+    const predicatesIn = (items: readonly unknown[]) =>
+      items.filter((item): item is ListPredicate<never> => typeof item === 'function')
+    this.#sources = [
+      ...sourcesOf(allow, 'allow', false),
+      ...sourcesOf(store?.allow ?? [], 'allow', true),
+      ...sourcesOf(deny, 'deny', false),
+      ...sourcesOf(store?.deny ?? [], 'deny', true),
+    ]
+    this.#allowing = [...predicatesIn(allow), ...predicatesIn(store?.allow ?? [])]
+    this.#denying = [...predicatesIn(deny), ...predicatesIn(store?.deny ?? [])]
+    this.#versions = this.#sumOfVersions()
+    this.#groups = this.#grouped()
+  }
+
+  /** Undefined where no list has it. */
+  decide(subject: ListSubject): Listed | undefined {
+    const versions = this.#sumOfVersions()
+    if (versions !== this.#versions) {
+      this.#versions = versions
+      this.#groups = this.#grouped()
+    }
+    let denied: Listed | undefined
+    for (const { kind, allow, deny } of this.#groups) {
+      const value = subject.valueOf(kind)
+      if (value === undefined) continue
+      const identity = identityOf(kind, value)
+      const allowing = smallest(allow, identity)
+      const denying = smallest(deny, identity)
+      if (allowing && !(denying && denying.match.size <= allowing.match.size)) {
+        return listed('allow', identity, allowing)
+      }
+      if (denying) denied ??= listed('deny', identity, denying)
+    }
+    const { ask } = subject
+    return this.#asked(this.#allowing, 'allow', ask) ?? denied ?? this.#asked(this.#denying, 'deny', ask)
+  }
+
+  #asked(predicates: Predicates, effect: 'allow' | 'deny', ask: ListSubject['ask']): Listed | undefined {
+    if (!ask) return undefined
+    for (const predicate of predicates) {
+      const found: unknown = ask(predicate)
+      // A promise would be truthy, and allow or deny every request.
+      if (typeof found !== 'boolean') invalidPolicy(this.#where, effect, 'true or false', found)
+      if (found) {
+        const report: ListReport = { effect, kind: 'predicate', list: predicate.name, reason: '', expiresAt: undefined }
+        return { report, identity: undefined }
+      }
+    }
+    return undefined
+  }
+
+  #sumOfVersions(): number {
+    let sum = 0
+    for (const { list } of this.#sources) sum += list.version
+    return sum
+  }
+
+  #grouped(): readonly Group[] {
+    const groups = new Map<string, { kind: string; allow: List[]; deny: List[] }>()
+    for (const { list, effect, isOfStore, isRaw } of this.#sources) {
+      for (const kind of list.kinds) {
+        if (!this.#kinds.canRead(kind, isRaw)) {
+          if (!isOfStore) this.#tellUnreadable(list.name, kind)
+          continue
+        }
+        let group = groups.get(kind)
+        if (!group) {
+          group = { kind, allow: [], deny: [] }
+          groups.set(kind, group)
+        }
+        group[effect].push(list)
+      }
+    }
+    return [...groups.values()]
+  }
+
+  #tellUnreadable(list: string, kind: string): void {
+    const name = `${list}\n${kind}`
+    if (this.#unreadable.has(name)) return
+    this.#unreadable.add(name)
+    this.#kinds.onUnreadable(list, kind)
+  }
+}
+
+/** A kind that nothing of a request is of would be a list that is silently absent. */
+function checkKinds(where: string, effect: string, items: readonly ListItem<never>[], kinds: ListedKinds): void {
+  for (const list of items.filter(isList)) {
+    const unreadable = list.kinds.find((kind) => !kinds.canRead(kind, list.forKeys === undefined))
+    if (unreadable === undefined) continue
+    const known = kinds.all.map(show).join(', ')
+    throw new SluiceError(
+      'INVALID_POLICY',
+      `${where}: ${effect}: expected kinds that this policy knows of a request (${known}), got ${show(unreadable)} in ` +
+        list.name,
+    )
+  }
+}
+
+interface Found {
+  readonly list: List
+  readonly match: ListMatch
+}
+
+function smallest(lists: readonly List[], identity: ListedIdentity): Found | undefined {
+  let found: Found | undefined
+  for (const list of lists) {
+    const match = list.match(identity)
+    if (match && !(found && found.match.size <= match.size)) found = { list, match }
+  }
+  return found
+}
+
+function listed(effect: 'allow' | 'deny', identity: ListedIdentity, { list, match }: Found): Listed {
+  const { reason, expiresAt } = match
+  return { report: { effect, kind: identity.kind, list: list.name, reason, expiresAt }, identity }
+}
+
+function identityOf(kind: string, value: string): ListedIdentity {
+  const address = kind === 'ip' ? ipAddress(value) : undefined
+  return address ? { kind, value, address } : { kind, value }
+}
+
+/**
+ * The lists that options name. `denyOptions`: what may stand beside `lists` in `deny`.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function listsIn<Subject>(
+  where: string,
+  { allow, deny }: ListOptions<Subject>,
+  denyOptions: readonly string[],
+): { allow: readonly ListItem<Subject>[]; deny: readonly ListItem<Subject>[] } {
+  if (!isDenyOptions(deny))
+    return { allow: checkedLists(where, 'allow', allow), deny: checkedLists(where, 'deny', deny) }
+  knownOptions(`${where}: deny`, deny, ['lists', ...denyOptions])
+  if (deny.lists === undefined) invalidPolicy(where, 'deny.lists', 'a list such as ipRanges([…])', undefined)
+  return { allow: checkedLists(where, 'allow', allow), deny: checkedLists(where, 'deny.lists', deny.lists) }
+}
+
+function isDenyOptions<Subject>(deny: ListOptions<Subject>['deny']): deny is DenyOptions<Subject> {
+  return typeof deny === 'object' && deny !== null && !Array.isArray(deny) && !isList(deny)
+}

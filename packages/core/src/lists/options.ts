@@ -1,0 +1,28 @@
+import type { HttpContext } from '../request/context.js'
+import type { List } from '../store/list.js'
+
+/** Tells whether a request, or what else the limiter is asked for, is on a list: true or false, at once. */
+export type ListPredicate<Subject> = (subject: Subject, context: HttpContext<Subject>) => boolean
+
+export type ListItem<Subject> = List | ListPredicate<Subject>
+
+/** One list, or several. */
+export type ListsOption<Subject> = ListItem<Subject> | readonly ListItem<Subject>[]
+
+/** What is denied, and how. `http` adds `respond` to it. */
+export interface DenyOptions<Subject> {
+  readonly lists: ListsOption<Subject>
+}
+
+export interface ListOptions<Subject> {
+  /**
+   * Identities that are admitted without being charged: `list({ … })`, `ipRanges([…])`, `fileList(path)`, or a function of
+   * the request; one, or several. An entry here wins over any in `deny` but one of the same kind that is as narrow:
+   * of ranges of addresses the smallest wins, and a tie denies. @default none
+   */
+  readonly allow?: ListsOption<Subject>
+  /** Identities that are refused: verdicts have the reason `denied`, responses the status 403. @default none */
+  readonly deny?: ListsOption<Subject> | DenyOptions<Subject>
+}
+
+export const LIST_OPTIONS = ['allow', 'deny'] as const

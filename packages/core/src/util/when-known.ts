@@ -1,0 +1,22 @@
+import { isThenable } from './thenable.js'
+
+/** Hands a value to the next step: at once, or when its promise resolves. */
+export function whenKnown<Value, Result>(
+  value: Value | PromiseLike<Value>,
+  next: (value: Value) => Result | Promise<Result>,
+): Result | Promise<Result> {
+  return isThenable(value) ? Promise.resolve(value).then(next) : next(value)
+}
+
+/** What user functions returned, once all is known: at once, or when the promises among it have resolved. */
+export function whenAllKnown<Result>(
+  values: readonly unknown[],
+  next: (values: readonly unknown[]) => Result,
+): Result | Promise<Result> {
+  return values.some(isThenable) ? Promise.all(values).then(next) : next(values)
+}
+
+/** Promises that nobody waits for any more, since another function has thrown: a rejection would end the process. */
+export function ignorePromises(values: readonly unknown[]): void {
+  for (const value of values) if (isThenable(value)) Promise.resolve(value).catch(() => {})
+}
