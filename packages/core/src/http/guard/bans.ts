@@ -63,7 +63,8 @@ export class RequestBans<Request> {
   /** Strikes for the outcome of an admitted request, once that is known, if it is one that counts. */
   countLater(context: HttpContext<Request>, verdict: Verdict): void {
     const count = this.#count
-    if (!count || this.#isForgeable(context)) return
+    // Whom a list allows nothing strikes.
+    if (!count || verdict.kind === 'listed' || this.#isForgeable(context)) return
     const { response } = context
     whenOver(response, () => {
       const { statusCode } = response

@@ -77,7 +77,8 @@ export class RequestLimiter<Request> extends Limiter<Request> {
   }
 
   async #decideLater(plain: Plain<Request>, key: PromiseLike<unknown>, options: DecisionOptions, op: Op | undefined) {
-    return this.decidePlain(plain, plain.start + checkedKey(plain.where, await key, true), op, options.fresh)
+    const identity = plain.start + checkedKey(plain.where, await key, true)
+    return this.decidePlain(plain, identity, op, options.fresh, options.strikes)
   }
 
   #decideBy(
