@@ -44,6 +44,7 @@ const SAID = {
   delayMs: 0,
   block: undefined,
   ban: undefined,
+  list: undefined,
   cost: 1,
   tier: undefined,
   priority: 0,
