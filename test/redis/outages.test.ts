@@ -102,6 +102,28 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     expect((await outage.limiter.consume('k')).remaining).toBe(999)
   })
 
+  test('a client at its limit when Redis dies gets nothing more until its window has passed', async () => {
+    const redis = await server()
+    let now = 1_000_000_000
+    const outage = await connected(kind, redis.port, { clock: () => now })
+    const limiter = createLimiter({
+      name: 'dies',
+      store: outage.store,
+      limits: [slidingLog({ limit: 3, window: '1m' })],
+    })
+    await until('it is at its limit', async () => {
+      await limiter.consume('k')
+      const { kind: by, remaining } = await limiter.peek('k')
+      return by === 'decided' && remaining === 0
+    })
+    redis.kill('SIGKILL')
+    await until('it is noticed', () => outage.store.state === 'unavailable')
+    now += 59_999
+    expect(await limiter.consume('k')).toMatchObject({ kind: 'unavailable', allowed: false, retryAfterMs: 1 })
+    now += 1
+    expect(await limiter.consume('k')).toMatchObject({ kind: 'unavailable', allowed: true })
+  })
+
   test('a Redis that hangs is waited for a few times only, and is back soon after it wakes, however long it slept', async () => {
     const redis = await server()
     const outage = await connected(kind, redis.port)

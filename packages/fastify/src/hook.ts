@@ -20,7 +20,9 @@ export function rateLimitHook(options: FastifyRateLimitOptions): RateLimitHook {
   // With a callback and not async: most requests are decided without waiting for anything.
   // By a key: bundlers rename a function inside another of its name.
   const named = {
-    rateLimit(request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void {
+    rateLimit(request: FastifyRequest, reply: FastifyReply, ...rest: unknown[]): void {
+      // The hook `preParsing` takes the body before it.
+      const done = rest.at(-1)
       enforce(guard, new FastifyContext(request, reply), fastify, done as () => void)
     },
   }

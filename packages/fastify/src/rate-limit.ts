@@ -1,9 +1,16 @@
 import { type LimitForm, SluiceError, type Verdict } from '@sluice/core'
-import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  RouteOptions as FastifyRouteOptions,
+  HookHandlerDoneFunction,
+} from 'fastify'
 import fp from 'fastify-plugin'
 import { withoutDetails } from './failure.js'
 import { type FastifyRateLimitOptions, type RateLimitHook, rateLimitHook } from './hook.js'
-import { inherit } from './inherit.js'
+import { checkedPhase, type Phase } from './phase.js'
+import { type RouteLimiter, RouteLimiters, type RouteOptions, routeName } from './routes.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -23,6 +30,11 @@ export interface RateLimitPluginOptions extends FastifyRateLimitOptions {
   /** Whether routes that say nothing are limited, and unknown ones. With `false`, no limit is needed here. @default true */
   readonly global?: boolean
   /**
+   * The hook of Fastify in which limiters run: `'onRequest'`, `'preParsing'`, `'preValidation'` or `'preHandler'`. From
+   * `preValidation` on the body is parsed and can be part of a key; by then it has been read. @default 'onRequest'
+   */
+  readonly hook?: Phase
+  /**
    * Whether registering it waits until the store decides, or is known to be away: at most Fastify's `pluginTimeout` less a
    * second. @default true
    */
@@ -32,8 +44,8 @@ export interface RateLimitPluginOptions extends FastifyRateLimitOptions {
 /** So much of Fastify's own patience is left to other plugins. */
 const TO_SPARE_MS = 1000
 
-/** What a route's `config.rateLimit` takes: any of the options, at least one. */
-export type RouteRateLimitOptions = AtLeastOne<FastifyRateLimitOptions>
+/** What a route's `config.rateLimit` takes: any of the options, at least one. What it does not name is the plugin's. */
+export type RouteRateLimitOptions = AtLeastOne<RouteOptions>
 
 /**
  * Options, of which one is named. With none required the compiler would take an object of nothing but misspelt ones, as the
@@ -58,8 +70,8 @@ export interface RateLimitDecorator {
 
 /**
  * Limits every route of a Fastify app, unknown paths too, except where a route has its own `config.rateLimit`.
- * Limiters of routes use this one's options where they name none, except those that say what the limits are, and
- * those that an option of their own excludes.
+ * Limiters of routes use this one's options where they name none, except its name and what an option of their own
+ * excludes; each counts by itself, but those of one `group` are one.
  *
  * Awaited before routes are added, it checks their options at once. A route that was there before it has loaded gets
  * its limiter at its first request. Plugins that were there before it are out of its reach, as with every hook.
@@ -72,17 +84,25 @@ export const rateLimit = fp(plugin, { name: '@sluice/fastify', fastify: '5.x' })
 
 async function plugin(
   app: FastifyInstance,
-  { global = true, waitForStore = true, ...options }: RateLimitPluginOptions & (LimitForm | NotGlobal),
+  {
+    global = true,
+    waitForStore = true,
+    hook: phase = 'onRequest',
+    ...options
+  }: RateLimitPluginOptions & (LimitForm | NotGlobal),
 ): Promise<void> {
   if (typeof global !== 'boolean') throw new SluiceError('INVALID_POLICY', 'rateLimit: global: expected true or false')
   if (typeof waitForStore !== 'boolean') {
     throw new SluiceError('INVALID_POLICY', 'rateLimit: waitForStore: expected true or false')
   }
+  checkedPhase(phase)
   const hook = global ? rateLimitHook(options) : undefined
   // A second registration adds a limit; routes are looked after by the first.
-  const own = app.hasDecorator('rateLimit') ? undefined : decorate(app, options, hook?.limiter)
+  const own = app.hasDecorator('rateLimit') ? undefined : decorate(app, options, phase, hook?.limiter)
 
-  app.addHook('onRequest', function rateLimit(request, reply, done) {
+  // For all four hooks, of which one takes the body as well.
+  const rateLimit = (request: FastifyRequest, reply: FastifyReply, ...rest: unknown[]): void => {
+    const done = rest.at(-1) as HookHandlerDoneFunction
     const config = request.routeOptions.config.rateLimit
     let chosen = config === undefined ? hook : undefined
     if (config) {
@@ -95,7 +115,8 @@ async function plugin(
     }
     if (chosen) chosen(request, reply, done)
     else done()
-  })
+  }
+  app.addHook(phase as 'onRequest', rateLimit)
   if (waitForStore) await storeReady(app, options.store)
 }
 
@@ -114,61 +135,49 @@ async function storeReady(app: FastifyInstance, store: FastifyRateLimitOptions['
 
 /**
  * Adds what routes use, and makes their limiters as they are added, so that mistakes show before traffic does.
- * Returns what finds the limiter of a route's own by its options.
+ * Returns what finds the limiter of a route's own that runs in the plugin's hook.
  */
 function decorate(
   app: FastifyInstance,
   options: FastifyRateLimitOptions,
+  phase: Phase,
   limiter: RateLimitHook['limiter'] | undefined,
-): (own: FastifyRateLimitOptions, request: FastifyRequest) => RateLimitHook {
-  const {
-    name = 'default',
-    limit: _limit,
-    window: _window,
-    limits: _limits,
-    onDeny: _onDeny,
-    ban: _ban,
-    ...others
-  } = options
-  const { tiers: _tiers, tier: _tier, priority: _priority, ...defaults } = others
-  const hooks = new Map<object, RateLimitHook>()
-  const taken = new Set([name])
-  const hookFor = (own: FastifyRateLimitOptions, where: string) => {
-    const merged = inherit(defaults, own)
-    // Limiters of one name on one store may be one limiter, so on the shared store each has a name of its own.
-    const isAlone = own.store !== undefined || defaults.store === undefined
-    if (own.name !== undefined || isAlone) return rateLimitHook(merged)
-    const base =
-      where
-        .replace(/^\/|\/$/g, '')
-        .replace(/[^A-Za-z0-9_-]+/g, '_')
-        .slice(0, 56) || 'root'
-    let free = base
-    for (let n = 2; taken.has(free); n++) free = `${base}-${n}`
-    const hook = rateLimitHook({ ...merged, name: free })
-    taken.add(free)
-    return hook
-  }
-  const addHookOf = (own: FastifyRateLimitOptions, where: string) => {
-    const hook = hookFor(own, where)
-    hooks.set(own, hook)
-    return hook
-  }
-
+): (own: RouteRateLimitOptions, request: FastifyRequest) => RateLimitHook | undefined {
+  const limiters = new RouteLimiters(options, phase)
   app.decorateRequest('rateLimit', undefined)
-  const forRoute = (own: FastifyRateLimitOptions) => hookFor(own, 'route')
+  const { requestProperty = 'rateLimit' } = options
+  // Of one shape for all requests.
+  if (!app.hasRequestDecorator(requestProperty)) app.decorateRequest(requestProperty, undefined)
+  const forRoute = (own: FastifyRateLimitOptions) => limiters.hookFor(own, 'route')
   app.decorate('rateLimit', Object.assign(forRoute, { limiter }))
-  app.addHook('onRoute', (route: RouteOptions) => {
+  app.addHook('onRoute', (route: RouteHooks) => {
     const own = route.config?.rateLimit
+    if (!own) return
     // The HEAD route that Fastify adds beside GET brings the same object, and so the same limiter.
-    if (own && !hooks.has(own)) addHookOf(own, route.url)
+    const found = limiters.find(own) ?? limiters.add(own, route.url)
+    // Before the route's own hooks of that name, after those of the app.
+    if (found.phase !== phase) addFirst(route, found)
   })
-  // Fastify tells nobody of routes that were added before, so those show with their first request.
-  return (own, request) => hooks.get(own) ?? addHookOf(own, routeName(request))
+  return (own, request) => {
+    // Fastify tells nobody of routes that were added before, so those show with their first request.
+    const found = limiters.find(own) ?? limiters.add(own, routeName(request))
+    if (found.phase === phase) return found.hook
+    if (added.has(own)) return undefined
+    throw new SluiceError(
+      'INVALID_POLICY',
+      `rateLimit: hook: expected ${phase} for a route that was added before the plugin had loaded, got ${found.phase} (await app.register)`,
+    )
+  }
 }
 
-/** Of one route alone: requests come in another order in each process, where a number would be another route's. */
-function routeName({ routeOptions: { url = '', method } }: FastifyRequest): string {
-  const methods = [method].flat().map((each) => (each === 'HEAD' ? 'GET' : each))
-  return [url, ...new Set(methods)].join(' ')
+type RouteHooks = FastifyRouteOptions & { [Hook in Phase]?: unknown }
+
+/** Options of routes whose limiter is among the route's own hooks. */
+const added = new WeakSet<object>()
+
+function addFirst(route: RouteHooks, { phase, hook }: RouteLimiter): void {
+  const hooks = [route[phase] ?? []].flat()
+  // The HEAD route comes with the hooks of its GET route.
+  if (!hooks.includes(hook)) route[phase] = [hook, ...hooks] as never
+  added.add(route.config?.rateLimit as object)
 }

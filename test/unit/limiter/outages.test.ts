@@ -72,21 +72,81 @@ describe('by default, while the store is away', () => {
 
   test('what was charged is given back to where it was charged, and nowhere else', async () => {
     const limiter = limiterOf({ limits: [perMinute(5)] })
-    const shared = await limiter.consume('k', { cost: 3 })
+    const shared = await limiter.consume('k', { cost: 2 })
     store.isAway = true
     const local = await limiter.consume('k', { cost: 4 })
     expect(await limiter.refund('k', shared)).toBe(false)
     expect((await limiter.peek('k')).remaining).toBe(1)
     store.isAway = false
-    expect((await limiter.peek('k')).remaining).toBe(2)
+    expect((await limiter.peek('k')).remaining).toBe(3)
     expect(await limiter.refund('k', local)).toBe(true)
     expect(await limiter.refund('k', local)).toBe(false)
-    expect((await limiter.peek('k')).remaining).toBe(2)
+    expect((await limiter.peek('k')).remaining).toBe(3)
     // It may have been heard all the same, so it is not told again.
     expect(await limiter.refund('k', shared)).toBe(false)
-    expect((await limiter.peek('k')).remaining).toBe(2)
+    expect((await limiter.peek('k')).remaining).toBe(3)
     store.isAway = true
     expect((await limiter.peek('k')).remaining).toBe(5)
+  })
+
+  const atMinutes: [string, Limit<string>, number][] = [
+    ['an exact log', slidingLog({ limit: 4, window: '1m' }), 60_000],
+    ['a fixed window by the clock', fixedWindow({ limit: 4, window: '1m', anchor: 'clock' }), 60_000],
+    ['a fixed window from the first request', fixedWindow({ limit: 4, window: '1m' }), 60_000],
+    ['GCRA', gcra({ limit: 4, window: '1m' }), 15_000],
+    ['an interval bucket', tokenBucket({ capacity: 4, refill: 4, every: '1m', style: 'interval' }), 60_000],
+    ['a leaky bucket', leakyBucket({ capacity: 4, leak: 4, every: '1m' }), 15_000],
+  ]
+  test.each(atMinutes)(
+    'a client at the limit of %s gets nothing more before the time it was told',
+    async (_, limit, ms) => {
+      now = 1_000_020_000
+      const limiter = limiterOf({ limits: [limit] })
+      expect(await admittedOf(limiter, 4)).toBe(4)
+      now += 5000
+      const retryAfterMs = (await limiter.peek('k')).retryAfterMs as number
+      store.isAway = true
+      expect(await limiter.consume('k')).toMatchObject({ kind: 'unavailable', allowed: false, retryAfterMs })
+      expect(retryAfterMs).toBeLessThanOrEqual(ms)
+      now += retryAfterMs - 1
+      expect((await limiter.consume('k')).allowed).toBe(false)
+      now += 1
+      expect((await limiter.consume('k')).allowed).toBe(true)
+      expect((await limiter.consume('other')).remaining).toBe(3)
+    },
+  )
+
+  test('a client at the limit of a window of segments gets nothing more before the time it was told', async () => {
+    const limiter = limiterOf({ limits: [slidingWindow({ limit: 4, window: '1m' })] })
+    expect(await admittedOf(limiter, 4)).toBe(4)
+    now += 5000
+    const retryAfterMs = (await limiter.peek('k')).retryAfterMs as number
+    store.isAway = true
+    now += retryAfterMs - 1
+    expect((await limiter.consume('k')).allowed).toBe(false)
+    now += 60_000
+    expect(await admittedOf(limiter, 5)).toBe(4)
+  })
+
+  test('counting goes on at the share of the limit, from the share of what was used', async () => {
+    const limiter = limiterOf({ limits: [perMinute(100)], share: 0.25 })
+    await limiter.consume('k', { cost: 80 })
+    store.isAway = true
+    expect(await admittedOf(limiter, 10)).toBe(5)
+  })
+
+  test('limits are carried on each by itself, and what was refunded or reset is not', async () => {
+    const limiter = limiterOf({ limits: [gcra({ limit: 10, window: '1m' }), fixedWindow({ limit: 4, window: '1h' })] })
+    await limiter.consume('k', { cost: 3 })
+    const verdict = await limiter.consume('back', { cost: 4 })
+    await limiter.refund('back', verdict)
+    await limiter.consume('reset', { cost: 4 })
+    await limiter.reset('reset')
+    store.isAway = true
+    expect((await limiter.consume('k')).allowed).toBe(true)
+    expect((await limiter.consume('k')).allowed).toBe(false)
+    expect((await limiter.consume('back', { cost: 4 })).allowed).toBe(true)
+    expect((await limiter.consume('reset', { cost: 4 })).allowed).toBe(true)
   })
 
   test('settling, releasing and renewing what the store charged fail nobody', async () => {

@@ -1,7 +1,7 @@
 import { takesNothing } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
-import { type Cell, REFUND, RELEASE, RENEW, type StoreRequest } from '../store/store.js'
+import { type Cell, REFUND, RELEASE, RENEW, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
 import { invalidPolicy } from '../util/errors.js'
 import { type Charge, checkActualCost, SETTLED_BYTES, SETTLED_COST, Verdict } from '../verdict/verdict.js'
 import { isUnavailable } from './fallback.js'
@@ -15,13 +15,20 @@ export class ChargeLedger {
   readonly #where: string
   readonly #policy: string
   readonly #onRoom: () => void
+  readonly #onChange: (store: Store, request: StoreRequest, result: StoreResult) => void
   readonly #resets = new Resets()
 
-  /** `onRoom`: called when limits may have room again. */
-  constructor(where: string, policy: string, onRoom: () => void) {
+  /** `onRoom`: called when limits may have room again; `onChange`: with what a store says of a charge that it has changed. */
+  constructor(
+    where: string,
+    policy: string,
+    onRoom: () => void,
+    onChange: (store: Store, request: StoreRequest, result: StoreResult) => void,
+  ) {
     this.#where = where
     this.#policy = policy
     this.#onRoom = onRoom
+    this.#onChange = onChange
   }
 
   /** How many resets there were. Verdicts carry the number at their decision. */
@@ -114,7 +121,7 @@ export class ChargeLedger {
    */
   async #send({ store, result }: Charge, request: StoreRequest): Promise<boolean> {
     try {
-      await store.decide({ ...request, charge: result })
+      this.#onChange(store, request, await store.decide({ ...request, charge: result }))
       return true
     } catch (error) {
       if (isUnavailable(error)) return false

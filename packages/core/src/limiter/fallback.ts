@@ -1,3 +1,4 @@
+import { monotonicClock } from '../memory/clock.js'
 import { memoryStore } from '../memory/store.js'
 import { needsOf } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
@@ -7,11 +8,12 @@ import { isImpossible } from '../store/store.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { oneOf } from '../util/validate.js'
 import { type DecidedBy, Verdict } from '../verdict/verdict.js'
+import { LastKnown, type LocalStore } from './last-known.js'
 
 export interface UnavailableOptions {
   /**
-   * What decides while the store cannot be reached: `local` applies the same limits in this process, `allow` admits
-   * and `deny` refuses every request. Such verdicts are of kind `unavailable`.
+   * What decides while the store cannot be reached: `local` applies the same limits in this process, from what the store last
+   * told of clients that had used more than half of a limit; `allow` admits and `deny` refuses every request. Such verdicts are of kind `unavailable`.
    * @default 'local'
    */
   readonly onUnavailable?: 'local' | 'allow' | 'deny'
@@ -47,11 +49,17 @@ export class LocalFallback {
     this.#store = store
   }
 
+  /** To be told of every decision of the store: during an outage counting goes on from there. */
+  hear(request: StoreRequest, result: StoreResult): void {
+    if (this.#mode === 'local') localBeside(this.#store).known.hear(request, result)
+  }
+
   /** The verdict on a request that the store did not decide. */
   decide(request: StoreRequest, from: DecidedBy): Verdict {
     if (this.#mode !== 'local') return undecided(request, from, this.#mode === 'allow')
-    const store = localBeside(this.#store)
+    const { store, known } = localBeside(this.#store)
     const plan = this.#planOf(request.plan as ReadablePlan)
+    known.charge(store as unknown as LocalStore, request, plan)
     if (plan === request.plan) return decideLocally(store, request, { ...from, kind: 'unavailable', store })
     const kept = from.kept && keptShare(plan, from.kept, this.#share)
     const needs = kept && needsOf(request.costs, kept)
@@ -64,19 +72,21 @@ export class LocalFallback {
 
   /** Forgets what was charged in this process during an outage. */
   reset(plan: ReadablePlan, identities: readonly string[]): void {
-    void locals.get(this.#store)?.reset(this.#planOf(plan), identities)
+    const local = locals.get(this.#store)
+    local?.known.forget(plan, identities)
+    void local?.store.reset(this.#planOf(plan), identities)
   }
 
   /** Strikes during an outage stay in this process. */
   strike(terms: BanTerms, identity: string, strike: Strike): StrikeResult | undefined {
     return this.#mode === 'local'
-      ? (localBeside(this.#store).strike?.(terms, identity, strike) as StrikeResult)
+      ? (localBeside(this.#store).store.strike?.(terms, identity, strike) as StrikeResult)
       : undefined
   }
 
   /** Ends a ban that started in this process during an outage. */
   unblock(policy: string, identity: string): void {
-    void locals.get(this.#store)?.unblock(policy, identity)
+    void locals.get(this.#store)?.store.unblock(policy, identity)
   }
 
   #planOf(plan: ReadablePlan): ReadablePlan {
@@ -94,16 +104,23 @@ export function isUnavailable(error: unknown): boolean {
   return error instanceof SluiceError && error.code === 'STORE_UNAVAILABLE'
 }
 
-const locals = new WeakMap<Store, Store>()
+interface Local {
+  readonly store: Store
+  readonly known: LastKnown
+}
+
+const locals = new WeakMap<Store, Local>()
 
 /**
- * One memory store for all limiters on a store, as limiters of one name share their state. It is kept after the outage
+ * One memory store for all limiters on a store, as limiters of one name share their state, and what the store told of
+ * clients. It is kept after the outage
  * until its states expire: a store that fails repeatedly must not hand out a fresh quota each time.
  */
-function localBeside(store: Store): Store {
+function localBeside(store: Store): Local {
   let local = locals.get(store)
   if (!local) {
-    local = memoryStore(store.clock ? { clock: store.clock } : {})
+    const clock = store.clock ?? monotonicClock()
+    local = { store: memoryStore(store.clock ? { clock } : {}), known: new LastKnown(clock) }
     locals.set(store, local)
   }
   return local

@@ -131,7 +131,14 @@ export class Limiter<Subject = string> {
     this.#store = store
     this.#listed = listed
     this.#fallback = new LocalFallback(policy.where, store, unavailable)
-    this.#charges = new ChargeLedger(policy.where, policy.name, () => this.#queues.wake())
+    this.#charges = new ChargeLedger(
+      policy.where,
+      policy.name,
+      () => this.#queues.wake(),
+      (by, request, result) => {
+        if (by === store) this.#fallback.hear(request, result)
+      },
+    )
     this.#bans = policy.ban && new BanKeeper(subjects, store, this.#fallback)
     this.#from = {
       charges: this.#charges,
@@ -467,7 +474,10 @@ export class Limiter<Subject = string> {
   #verdictLater(request: StoreRequest, result: Promise<StoreResult>, from: DecidedBy): Promise<Verdict> {
     this.#storeAnswersLater = true
     return result.then(
-      (late) => Verdict.of(request, late, from),
+      (late) => {
+        this.#fallback.hear(request, late)
+        return Verdict.of(request, late, from)
+      },
       (error) => this.#decideWithout(request, from, error),
     )
   }

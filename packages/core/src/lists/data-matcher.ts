@@ -1,7 +1,7 @@
 import type { ListedIdentity, ListMatch } from '../store/list.js'
 import { ipAddress } from '../util/ip-address.js'
 import type { ListData } from './list-data.js'
-import { findRange, sizeOf } from './range-table.js'
+import { findRange, type RangeTable, sizeOf } from './range-table.js'
 import { textAt } from './text-pool.js'
 import { findText, type TextTable } from './text-table.js'
 
@@ -28,27 +28,30 @@ export class DataMatcher {
     if (!address) return undefined
     const table = address.isIPv4 ? this.#data.v4 : this.#data.v6
     const found = findRange(table, address, this.#now)
-    return found < 0 ? undefined : this.#matched(table, found, sizeOf(table, found))
+    return found < 0 ? undefined : this.#matched(table, found, table)
   }
 
   #matchText({ kind, value }: ListedIdentity): ListMatch | undefined {
     const table = this.#texts.get(kind)
     if (!table) return undefined
     const found = findText(table, value, this.#now)
-    return found < 0 ? undefined : this.#matched(table, found, 1)
+    return found < 0 ? undefined : this.#matched(table, found, undefined)
   }
 
   #matched(
     { ends, reasons }: { readonly ends: Float64Array | undefined; readonly reasons: Int32Array | undefined },
     found: number,
-    size: number | bigint,
+    ranges: RangeTable | undefined,
   ): ListMatch {
     const reason = reasons?.[found] ?? -1
     const endsAt = ends?.[found] ?? Number.POSITIVE_INFINITY
     return {
       reason: reason < 0 ? '' : textAt(this.#data.reasons, reason),
       expiresAt: endsAt === Number.POSITIVE_INFINITY ? undefined : endsAt,
-      size,
+      // Only where one list allows and another denies does it matter.
+      get size() {
+        return ranges ? sizeOf(ranges, found) : 1
+      },
     }
   }
 }

@@ -9,6 +9,9 @@ export interface IpRange {
 
 const ALL = 0xffffffff
 
+/** What is a range, for messages. */
+export const RANGE_FORMS = 'an address, or a range such as "192.0.2.0/24" or "192.0.2.0-192.0.2.9"'
+
 /**
  * The range that a text is: an address, `192.0.2.0/24`, or `192.0.2.0-192.0.2.9`; undefined where it is none. Bits behind
  * a prefix do not count: `192.0.2.7/24` is the network that the address is in. IPv4 in IPv6 is IPv4.

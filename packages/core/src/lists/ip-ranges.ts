@@ -1,11 +1,9 @@
-import type { List, ListedIdentity, ListMatch } from '../store/list.js'
+import type { List } from '../store/list.js'
 import { invalidPolicy } from '../util/errors.js'
 import { DataMatcher } from './data-matcher.js'
-import { ipRange } from './ip-range.js'
+import { FixedList } from './fixed-list.js'
+import { ipRange, RANGE_FORMS } from './ip-range.js'
 import { ListBuilder } from './list-data.js'
-
-/** What is an address or a range, for messages. */
-export const RANGE_FORMS = 'an address, or a range such as "192.0.2.0/24" or "192.0.2.0-192.0.2.9"'
 
 /**
  * Ranges of addresses, of IPv4 and IPv6, which may overlap: `192.0.2.0/24`, `192.0.2.0-192.0.2.9`, `2001:db8::/32`, or one
@@ -23,26 +21,4 @@ export function ipRanges(ranges: readonly string[]): List {
     builder.addRange(range ?? invalidPolicy('ipRanges', `ranges[${i}]`, RANGE_FORMS, text))
   })
   return new FixedList('ipRanges', new DataMatcher(builder.build()))
-}
-
-/** A list that never changes. */
-export class FixedList implements List {
-  readonly name: string
-  readonly kinds: readonly string[]
-  readonly version = 1
-  readonly #matcher: DataMatcher
-
-  constructor(name: string, matcher: DataMatcher) {
-    this.name = name
-    this.kinds = matcher.kinds
-    this.#matcher = matcher
-  }
-
-  match(identity: ListedIdentity): ListMatch | undefined {
-    return this.#matcher.match(identity)
-  }
-
-  async ready(): Promise<void> {}
-
-  async close(): Promise<void> {}
 }

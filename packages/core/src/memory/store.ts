@@ -113,8 +113,8 @@ class MemoryStore implements Store {
     this.#strikes = new StrikeRecords(new Usage(this.#usage), this.#graceMs)
   }
 
-  decide(request: StoreRequest): StoreResult {
-    const now = this.#clock()
+  /** `now`: another instant than the clock's, at which what is known of an earlier one is charged. */
+  decide(request: StoreRequest, now = this.#clock()): StoreResult {
     const { op, plan } = request
     const tables = plan === this.#lastPlan ? this.#lastTables : this.#tablesFor(plan)
     if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#change(request, tables, now)

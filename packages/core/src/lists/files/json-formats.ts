@@ -1,6 +1,5 @@
 import { isKind } from '../../store/identity.js'
-import { ipRange } from '../ip-range.js'
-import { RANGE_FORMS } from '../ip-ranges.js'
+import { ipRange, RANGE_FORMS } from '../ip-range.js'
 import type { EntryDetails, ListBuilder } from '../list-data.js'
 import { standardValue } from '../standard-value.js'
 import { FileFault, lineAt } from './lines.js'

@@ -1,5 +1,4 @@
-import { ipRange } from '../ip-range.js'
-import { RANGE_FORMS } from '../ip-ranges.js'
+import { ipRange, RANGE_FORMS } from '../ip-range.js'
 import type { EntryDetails, ListBuilder } from '../list-data.js'
 import { FileFault, linesOf } from './lines.js'
 import { cutReason, shown } from './values.js'

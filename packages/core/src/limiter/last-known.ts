@@ -1,0 +1,120 @@
+import { CELL_KINDS } from '../store/cell-kinds.js'
+import { type Cell, CONSUME, PEEK, type Plan, STRIDE, type StoreRequest, type StoreResult } from '../store/store.js'
+
+/** Most states remembered, of all limiters on a store. */
+const MOST = 10_000
+
+/** A store in this process, which can be asked as of an earlier instant. */
+export interface LocalStore {
+  decide(request: StoreRequest, now?: number): StoreResult
+}
+
+/** What the store told of a cell, and when, by the clock of this process. */
+interface Told {
+  readonly at: number
+  /** How many units were left of how many, of the limit with the least left, and after how many ms it is as good as new. */
+  readonly remaining: number
+  readonly capacity: number
+  readonly resetMs: number
+}
+
+/**
+ * What the store told last of clients that had used more than half of a limit, blocks aside. In an outage counting goes on
+ * from there, and not from a full quota.
+ */
+export class LastKnown {
+  readonly #clock: () => number
+  readonly #told = new Map<string, Told>()
+
+  constructor(clock: () => number) {
+    this.#clock = clock
+  }
+
+  /** To be told of every decision of the store. */
+  hear({ plan, identities }: StoreRequest, { values, offset, block }: StoreResult): void {
+    if (block) return
+    let at = offset
+    for (let c = 0; c < plan.cells.length; c++) {
+      const cell = plan.cells[c] as Cell
+      let fullest = -1
+      let least = 0.5
+      for (let l = 0; l < cell.limits.length; l++, at += STRIDE) {
+        const { capacity } = cell.limits[l] as Cell['limits'][number]
+        const left = (values[at] as number) / capacity
+        if (left < least) {
+          least = left
+          fullest = l
+        }
+      }
+      if (fullest < 0 && this.#told.size === 0) continue
+      const key = keyOf(plan, cell, identities)
+      // The newest stand last.
+      this.#told.delete(key)
+      if (fullest < 0 || CELL_KINDS[cell.kernel].hasPermits) continue
+      const from = at - (cell.limits.length - fullest) * STRIDE
+      const { capacity } = cell.limits[fullest] as Cell['limits'][number]
+      const [remaining, resetMs] = [values[from] as number, values[from + 2] as number]
+      this.#told.set(key, { at: this.#clock(), remaining, capacity, resetMs })
+    }
+    for (const key of this.#told.keys()) {
+      if (this.#told.size <= MOST) break
+      this.#told.delete(key)
+    }
+  }
+
+  forget(plan: Plan, identities: readonly string[]): void {
+    for (const cell of plan.cells) this.#told.delete(keyOf(plan, cell, identities))
+  }
+
+  /** Charges a local store what was told of the cells of a decision, once: as `local` counts it, by its plan at a share. */
+  charge(local: LocalStore, { plan, identities }: StoreRequest, scaled: Plan): void {
+    if (this.#told.size === 0) return
+    for (let c = 0; c < plan.cells.length; c++) {
+      const cell = plan.cells[c] as Cell
+      const key = keyOf(plan, cell, identities)
+      const told = this.#told.get(key)
+      if (!told) continue
+      this.#told.delete(key)
+      if (told.at + told.resetMs > this.#clock()) chargeCell(local, { plan: scaled, identities }, c, told)
+    }
+  }
+}
+
+function keyOf({ policy }: Plan, cell: Cell, identities: readonly string[]): string {
+  return `${policy}\n${cell.id}\n${identities[cell.identity]}`
+}
+
+function chargeCell(
+  local: LocalStore,
+  { plan, identities }: Pick<StoreRequest, 'plan' | 'identities'>,
+  c: number,
+  { at, remaining, capacity, resetMs }: Told,
+): void {
+  const cell = plan.cells[c] as Cell
+  const most = Math.min(...cell.limits.map((limit) => limit.capacity))
+  const used = Math.min(most, Math.ceil(((capacity - remaining) * most) / capacity))
+  const ask = { plan, identities, permitId: '' }
+  const costs = (units: number) => plan.cells.map((_, i) => (i === c ? units : 0))
+  // What an earlier outage left here counts already.
+  const before = local.decide({ ...ask, op: PEEK, costs: costs(0) })
+  const offset = before.offset + STRIDE * plan.cells.slice(0, c).reduce((sum, { limits }) => sum + limits.length, 0)
+  const room = Math.min(...cell.limits.map((_, l) => before.values[offset + l * STRIDE] as number))
+  const units = used - (most - room)
+  if (units > 0) local.decide({ ...ask, op: CONSUME, costs: costs(units) }, chargedAt(cell, used, at, resetMs))
+}
+
+/** When so many units have to be charged at once for all of them to be gone when the store said; later where that cannot be. */
+function chargedAt({ kernel, params, limits: [limit] }: Cell, used: number, at: number, resetMs: number): number {
+  const windowMs = limit?.windowMs ?? 0
+  switch (kernel) {
+    case 'bucket': {
+      const [rate, ofMs, , stepMs] = params as [number, number, number, number]
+      return stepMs === 1 ? Math.min(at, at + resetMs - Math.floor((used * ofMs) / rate)) : at
+    }
+    case 'counter':
+      // Windows by the clock begin by the clock here, too.
+      return params[3] === 1 ? at : Math.min(at, at + resetMs - windowMs)
+    default:
+      return Math.min(at, at + resetMs - windowMs)
+  }
+}

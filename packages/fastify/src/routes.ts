@@ -1,0 +1,101 @@
+import { SluiceError } from '@sluice/core'
+import type { FastifyRequest } from 'fastify'
+import { type FastifyRateLimitOptions, type RateLimitHook, rateLimitHook } from './hook.js'
+import { inherit } from './inherit.js'
+import { checkedPhase, type Phase } from './phase.js'
+
+/** What a route says of its limiter. */
+export interface RouteOptions extends FastifyRateLimitOptions {
+  /** The hook of Fastify in which the limiter runs. @default the plugin's */
+  readonly hook?: Phase
+  /**
+   * Routes of one group share one limiter: 1 to 64 letters, digits, `_` and `-`. The first route of a group that is added
+   * says what it is; the others name the group alone.
+   */
+  readonly group?: string
+}
+
+/** The limiter of a route, and when it runs. */
+export interface RouteLimiter {
+  readonly phase: Phase
+  readonly hook: RateLimitHook
+}
+
+/** The limiters of the routes of an app: one for each object of options, and one for each group. */
+export class RouteLimiters {
+  readonly #plugin: FastifyRateLimitOptions
+  readonly #phase: Phase
+  readonly #byOptions = new Map<object, RouteLimiter>()
+  readonly #byGroup = new Map<string, RouteLimiter>()
+  readonly #taken: Set<string>
+
+  /** `phase`: when limiters run that say nothing of it. */
+  constructor(plugin: FastifyRateLimitOptions, phase: Phase) {
+    this.#plugin = plugin
+    this.#phase = phase
+    this.#taken = new Set([plugin.name ?? 'default'])
+  }
+
+  find(own: RouteOptions): RouteLimiter | undefined {
+    return this.#byOptions.get(own)
+  }
+
+  /** @throws SluiceError `INVALID_POLICY` */
+  add(own: RouteOptions, where: string): RouteLimiter {
+    const { hook: phase = this.#phase, group, ...options } = own
+    const limiter =
+      group === undefined
+        ? { phase: checkedPhase(phase), hook: this.hookFor(options, where) }
+        : this.#ofGroup(group, checkedPhase(phase), options)
+    this.#byOptions.set(own, limiter)
+    return limiter
+  }
+
+  hookFor(own: FastifyRateLimitOptions, where: string): RateLimitHook {
+    const merged = inherit(`rateLimit of ${JSON.stringify(where)}`, this.#plugin, own)
+    // Limiters of one name on one store may be one limiter, so on the shared store each has a name of its own.
+    const isAlone = own.store !== undefined || this.#plugin.store === undefined
+    if (own.name !== undefined || isAlone) return rateLimitHook(merged)
+    const name = this.#freeName(where)
+    const hook = rateLimitHook({ ...merged, name })
+    this.#taken.add(name)
+    return hook
+  }
+
+  #ofGroup(group: string, phase: Phase, own: FastifyRateLimitOptions): RouteLimiter {
+    const known = this.#byGroup.get(group)
+    if (known) {
+      const others = Object.keys(own)
+      if (others.length === 0) return known
+      throw new SluiceError(
+        'INVALID_POLICY',
+        `rateLimit: group "${group}": expected no options beside group, got ${others.join(', ')} (the first route of the group has them)`,
+      )
+    }
+    if (typeof group !== 'string' || !/^[A-Za-z0-9_-]{1,64}$/.test(group)) {
+      throw new SluiceError('INVALID_POLICY', 'rateLimit: group: expected 1 to 64 letters, digits, "_" or "-"')
+    }
+    const named = own.name === undefined ? { ...own, name: this.#freeName(group) } : own
+    const limiter = { phase, hook: this.hookFor(named, group) }
+    this.#taken.add(named.name as string)
+    this.#byGroup.set(group, limiter)
+    return limiter
+  }
+
+  #freeName(where: string): string {
+    const base =
+      where
+        .replace(/^\/|\/$/g, '')
+        .replace(/[^A-Za-z0-9_-]+/g, '_')
+        .slice(0, 56) || 'root'
+    let free = base
+    for (let n = 2; this.#taken.has(free); n++) free = `${base}-${n}`
+    return free
+  }
+}
+
+/** Of one route alone: requests come in another order in each process, where a number would be another route's. */
+export function routeName({ routeOptions: { url = '', method } }: FastifyRequest): string {
+  const methods = [method].flat().map((each) => (each === 'HEAD' ? 'GET' : each))
+  return [url, ...new Set(methods)].join(' ')
+}
