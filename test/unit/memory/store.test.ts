@@ -4,11 +4,13 @@ import {
   createLimiter,
   fixedWindow,
   gcra,
+  keyed,
   memoryStore,
   perDay,
   perHour,
   perMinute,
   perSecond,
+  type Store,
   slidingLog,
   slidingWindow,
 } from '@sluice/core'
@@ -344,4 +346,45 @@ test('without a clock of its own, a store goes by the clock that a test has put 
   vi.advanceTimersByTime(1)
   expect((await limiter.consume('key')).allowed).toBe(true)
   vi.useRealTimers()
+})
+
+describe('limiters of one name on one store', () => {
+  const options = { name: 'same', limit: 2, window: '1d' } as const
+
+  test('keep kinds apart, whatever their values are', async () => {
+    const store = memoryStore({ clock: () => NOON })
+    const byText = createLimiter({ ...options, store })
+    const byAccount = createLimiter<string>({ ...options, store, key: keyed('account', (name: string) => name) })
+    await byText.consume('ann', { cost: 2 })
+    expect((await byAccount.consume('ann')).remaining).toBe(1)
+    expect((await byAccount.consume('key=ann')).remaining).toBe(1)
+    expect((await byText.peek('ann')).remaining).toBe(0)
+  })
+
+  test('are those of the identities that a store in between has made of them', async () => {
+    const store = memoryStore({ clock: () => NOON })
+    const ofTenant = (tenant: string): Store => ({
+      ...store,
+      decide: (request) =>
+        store.decide({ ...request, identities: request.identities.map((text) => text.replace('=', `=${tenant}/`)) }),
+      close: async () => {},
+    })
+    const [one, two] = [
+      createLimiter({ ...options, store: ofTenant('a') }),
+      createLimiter({ ...options, store: ofTenant('b') }),
+    ]
+    expect((await one.consume('ann', { cost: 2 })).remaining).toBe(0)
+    expect((await two.consume('ann')).remaining).toBe(1)
+  })
+
+  test('find a state by an identity that is given by its kind, as by what requests have', async () => {
+    const limiter = createLimiter({ ...options, store: memoryStore({ clock: () => NOON }) })
+    const given = { key: 'a=b' } as unknown as string
+    const verdict = await limiter.consume('a=b')
+    expect((await limiter.consume(given)).remaining).toBe(0)
+    expect(await limiter.refund(given, verdict)).toBe(true)
+    expect((await limiter.peek('a=b')).remaining).toBe(1)
+    await limiter.reset(given)
+    expect((await limiter.peek('a=b')).remaining).toBe(2)
+  })
 })

@@ -370,11 +370,9 @@ export class Limiter<Subject = string> {
       const key: unknown = plain.key ? plain.key(subject, undefined as never) : subject
       // A subject that is itself a promise was not waited for by mistake.
       if (typeof key !== 'string' && plain.key && isThenable(key)) {
-        return Promise.resolve(key).then((late) =>
-          this.decidePlain(plain, plain.start + checkedKey(plain.where, late), op),
-        )
+        return Promise.resolve(key).then((late) => this.decidePlain(plain, checkedKey(plain.where, late), op))
       }
-      return this.decidePlain(plain, plain.start + checkedKey(plain.where, key), op)
+      return this.decidePlain(plain, checkedKey(plain.where, key), op)
     }
     const units = checkCost(this.#policy.where, 'cost', cost)
     return whenKnown(this.#subjects.resolve(subject, tier, priority), (resolved) =>
@@ -384,22 +382,26 @@ export class Limiter<Subject = string> {
 
   /** @internal Decides where an identity is all that requests differ in: nearly every decision, so with as little as it takes. */
   decidePlain(
-    { plan, consume }: Plain<Subject>,
-    identity: string,
+    { plan, start, consume }: Plain<Subject>,
+    value: string,
     op: Op = consume,
     fresh = false,
     strikes = true,
   ): Verdict | Promise<Verdict> {
     if (plan.ban && strikes && op !== PEEK) {
-      const strike = this.#bans?.strikeOf(undefined, plan.ban, [identity])
+      const identities = [start + value]
+      const strike = this.#bans?.strikeOf(undefined, plan.ban, identities)
       if (strike !== undefined) {
         return this.#ask(
-          { op, plan, identities: [identity], costs: plan.ones, permitId: '', fresh, strike },
+          { op, plan, identities, values: [value], costs: plan.ones, permitId: '', fresh, strike },
           this.#from,
         )
       }
     }
-    return this.#ask({ op, plan, identities: [identity], costs: plan.ones, permitId: '', fresh }, this.#from)
+    return this.#ask(
+      { op, plan, identities: [start + value], values: [value], costs: plan.ones, permitId: '', fresh },
+      this.#from,
+    )
   }
 
   /** @internal Decides on a subject that its policy has resolved. */

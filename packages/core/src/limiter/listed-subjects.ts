@@ -118,6 +118,7 @@ function planWithoutLimits(policy: string): ReadablePlan {
     policy,
     cells: [],
     identities: 1,
+    starts: [''],
     reports: 0,
     resolved: [],
     positions: [],

@@ -1,4 +1,5 @@
 import { CELL_KINDS } from '../store/cell-kinds.js'
+import { afterKind } from '../store/identity.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import {
   type BanTerms,
@@ -43,6 +44,12 @@ export interface MemoryStoreOptions extends StoreListOptions {
    * At least 1,000,000. @default 268_435_456 (256 MiB)
    */
   readonly maxBytes?: number
+}
+
+/** Where the states of a request are: a table per cell, and what each identity is called in it. */
+interface Places {
+  readonly tables: readonly Table[]
+  readonly values: readonly string[]
 }
 
 /** Below 2^26 - 1, which a table can number; with room for what one decision adds before others go. */
@@ -116,12 +123,17 @@ class MemoryStore implements Store {
   /** `now`: another instant than the clock's, at which what is known of an earlier one is charged. */
   decide(request: StoreRequest, now = this.#clock()): StoreResult {
     const { op, plan } = request
+    const values = valuesOf(request)
     const tables = plan === this.#lastPlan ? this.#lastTables : this.#tablesFor(plan)
-    if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#change(request, tables, now)
+    if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#change(request, now)
     const block = this.#blocks.size > 0 ? this.#blocked(request, now) : undefined
     if (block) return { now, allowed: false, values: [], offset: 0, block }
     const result =
-      tables.length === 1 ? this.#decideOne(request, tables[0] as Table, now) : this.#decideAll(request, tables, now)
+      values === undefined
+        ? this.#decideAll(request, this.#placesOf(request), now)
+        : tables.length === 1
+          ? this.#decideOne(request, tables[0] as Table, values[0] as string, now)
+          : this.#decideAll(request, { tables, values }, now)
     return request.strike === undefined || result.allowed ? result : this.#strikeRefused(request, result)
   }
 
@@ -162,12 +174,13 @@ class MemoryStore implements Store {
 
   /** `#decideAll` where that is one: nearly every decision, so with as little as it takes. */
   #decideOne(
-    { op, plan, identities, costs, needs = costs, permitId }: StoreRequest,
+    { op, plan, costs, needs = costs, permitId }: StoreRequest,
     table: Table,
+    value: string,
     now: number,
   ): StoreResult {
     const cost = costs[0] as number
-    const wait = table.look(identities[0] as string, now, needs[0] as number)
+    const wait = table.look(value, now, needs[0] as number)
     const allowed = wait === 0
     const { isKept } = table
     if (allowed && op !== PEEK) {
@@ -180,13 +193,13 @@ class MemoryStore implements Store {
     const { given } = table
     if (table.isKept !== isKept) this.#resized(table, now)
     const { keys, bytes } = this.#usage
-    if (keys > this.#maxKeys || bytes > this.#maxBytes) this.#makeRoom(now)
+    if (keys > this.#maxKeys || bytes > this.#maxBytes) this.#makeRoom(now, [table])
     return given === 0 ? { now, allowed, values, offset: 0 } : { now, allowed, values, offset: 0, given: [given] }
   }
 
   #decideAll(
-    { op, plan, identities, costs, needs = costs, permitId }: StoreRequest,
-    tables: readonly Table[],
+    { op, plan, costs, needs = costs, permitId }: StoreRequest,
+    { tables, values: identities }: Places,
     now: number,
   ): StoreResult {
     const { cells } = plan
@@ -220,14 +233,13 @@ class MemoryStore implements Store {
     }
     // Not before every table has written: a state that another one has in hand must not go.
     const { keys, bytes } = this.#usage
-    if (keys > this.#maxKeys || bytes > this.#maxBytes) this.#makeRoom(now)
+    if (keys > this.#maxKeys || bytes > this.#maxBytes) this.#makeRoom(now, tables)
     return given ? { now, allowed, values, offset: 0, given } : { now, allowed, values, offset: 0 }
   }
 
   reset(plan: Plan, identities: readonly string[]): void {
-    for (const [i, table] of this.#tablesFor(plan).entries()) {
-      table.forget(identities[(plan.cells[i] as Cell).identity] as string)
-    }
+    const { tables, values } = this.#placesOf({ plan, identities })
+    for (const [i, table] of tables.entries()) table.forget(values[(plan.cells[i] as Cell).identity] as string)
     const { ban } = plan
     if (ban) this.#strikes.pardon(keyOf(ban.scope, identities[ban.identity] as string))
   }
@@ -276,7 +288,8 @@ class MemoryStore implements Store {
     this.#forgetPlans()
   }
 
-  #change(request: StoreRequest, tables: readonly Table[], now: number): StoreResult {
+  #change(request: StoreRequest, now: number): StoreResult {
+    const { tables, values: identities } = this.#placesOf(request)
     const charge = request.charge as StoreResult
     const receipts = receiptsOf(request.plan, charge)
     const values = new Array<number>(STRIDE * request.plan.reports)
@@ -284,7 +297,7 @@ class MemoryStore implements Store {
       const table = tables[i] as Table
       const cell = request.plan.cells[i] as Cell
       const cost = request.costs[i] as number
-      table.look(request.identities[cell.identity] as string, now, 0)
+      table.look(identities[cell.identity] as string, now, 0)
       if (request.op === RENEW) {
         table.renew(cost, request.permitId)
       } else if (request.op === REFUND || CELL_KINDS[cell.kernel].hasPermits) {
@@ -305,18 +318,38 @@ class MemoryStore implements Store {
     return undefined
   }
 
+  /** For a request of any kinds. */
+  #placesOf(request: Pick<StoreRequest, 'plan' | 'identities' | 'values'>): Places {
+    const { plan, identities } = request
+    const values = valuesOf(request)
+    const own = this.#tablesFor(plan)
+    if (values) return { tables: own, values }
+    const tables = plan.cells.map((cell, c) => {
+      const text = identities[cell.identity] as string
+      const start = text.slice(0, afterKind(text))
+      return start === plan.starts[cell.identity] ? (own[c] as Table) : this.#tableOf(plan, cell, start)
+    })
+    return { tables, values: identities.map((text) => text.slice(afterKind(text))) }
+  }
+
+  /** The tables of a plan for the kinds that it names. */
   #tablesFor(plan: Plan): readonly Table[] {
     decided = true
     let tables = this.#byPlan.get(plan)
     if (!tables) {
-      tables = plan.cells.map((cell) => this.#tables.find(`${plan.policy}:${cell.id}`, cell))
-      // Limits that are functions of the request make tables without end, with states or without.
-      this.#sweepLater()
+      tables = plan.cells.map((cell) => this.#tableOf(plan, cell, plan.starts[cell.identity] as string))
       this.#byPlan.set(plan, tables)
     }
     this.#lastPlan = plan
     this.#lastTables = tables
     return tables
+  }
+
+  /** Each kind has a table of its own, so that equal values of two kinds never meet. */
+  #tableOf({ policy }: Plan, cell: Cell, start: string): Table {
+    // Limits that are functions of the request make tables without end, with states or without.
+    this.#sweepLater()
+    return this.#tables.find(`${policy}:${cell.id}:${start}`, cell)
   }
 
   #makeTables(): Tables {
@@ -336,7 +369,7 @@ class MemoryStore implements Store {
     this.#sweepLater()
   }
 
-  #makeRoom(now: number, decided = this.#lastTables): void {
+  #makeRoom(now: number, decided: readonly Table[]): void {
     if (this.#tables.makeRoom(now, decided)) this.#forgetPlans()
   }
 
@@ -380,4 +413,21 @@ function isRefusedForNow({ reports }: Plan, { values }: StoreResult): boolean {
 function reportOf({ until, reason, ban }: Block, now: number): BlockReport {
   const remainingMs = until - now
   return ban ? { reason, remainingMs, ban } : { reason, remainingMs }
+}
+
+/**
+ * The values of a request, unless a store that passed it on has replaced the identities alone: their lengths show that
+ * without a read of the texts.
+ */
+function valuesOf({
+  plan: { starts },
+  identities,
+  values,
+}: Pick<StoreRequest, 'plan' | 'identities' | 'values'>): readonly string[] | undefined {
+  if (values === undefined) return undefined
+  for (let i = 0; i < values.length; i++) {
+    const start = starts[i] as string
+    if ((identities[i] as string).length !== start.length + (values[i] as string).length) return undefined
+  }
+  return values
 }

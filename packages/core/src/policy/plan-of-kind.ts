@@ -43,6 +43,7 @@ function makePart(whole: ReadablePlan, identities: readonly number[]): ReadableP
     policy: whole.policy,
     cells,
     identities: identities.length,
+    starts: identities.map((i) => whole.starts[i] as string),
     reports: resolved.length,
     resolved,
     positions: resolved.map((limit) => inAnswer.indexOf(limit)),

@@ -338,6 +338,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       policy: this.name,
       cells,
       identities: this.keys.length,
+      starts: this.starts,
       reports: resolved.length,
       resolved,
       positions: resolved.map((limit) => inAnswer.indexOf(limit)),

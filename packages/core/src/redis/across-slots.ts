@@ -168,6 +168,7 @@ function part(plan: Plan, identities: readonly number[], contains: (cell: Cell) 
       return { ...cell, identity: identities.indexOf(cell.identity) }
     }),
     identities: identities.length,
+    starts: identities.map((i) => plan.starts[i] as string),
     reports: positions.length,
   }
   return { plan: partial, identities, cells, positions }

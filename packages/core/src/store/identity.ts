@@ -50,6 +50,11 @@ export function valueStart(identity: string): number {
   return end > 0 && isKind(identity.slice(0, end)) ? end + 1 : 0
 }
 
+/** Where the value starts in a text that stores get; 0 where it has no kind. */
+export function afterKind(text: string): number {
+  return text.indexOf('=') + 1
+}
+
 /** The identity that a text stands for. */
 export function identityIn(text: string): Identity {
   const end = text.indexOf('=')

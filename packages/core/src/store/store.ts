@@ -79,6 +79,8 @@ export interface Plan {
   readonly cells: readonly Cell[]
   /** How many identities an `StoreRequest` for this plan carries. */
   readonly identities: number
+  /** What each of them starts with as text, its kind and `=`, where a request does not count another kind instead. */
+  readonly starts: readonly string[]
   /** How many limits all cells report. */
   readonly reports: number
   /** Present where refusals may ban. */
@@ -105,6 +107,12 @@ export interface StoreRequest {
   readonly op: Op
   readonly plan: Plan
   readonly identities: readonly string[]
+  /**
+   * The identities without what they start with, where that is what the plan says. Joined texts are copied when they are
+   * first read, which would be a good part of a decision in memory; a store that needs the texts has no use for these.
+   * Who passes on a request with other identities leaves them out.
+   */
+  readonly values?: readonly string[] | undefined
   /** Units per cell, whole, 0 or more. */
   readonly costs: readonly number[]
   /** Units per cell that must have room, where that is more than what is charged; absent where it is nowhere. */
