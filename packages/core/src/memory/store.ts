@@ -153,7 +153,7 @@ class MemoryStore implements Store {
     this.#strikes.sweep(now, SWEPT_PER_INSERT)
     const start = this.#strikes.strike(keyOf(scope, identity), now, weight, jitterMs, terms, most)
     this.#sweepLater()
-    if (this.#usage.bytes > this.#maxBytes) this.#makeRoom(now)
+    if (this.#usage.bytes > this.#maxBytes) this.#makeRoom(now, [])
     if (!start) return undefined
     const { rung, strikes, forMs } = start
     const ban = { until: now + forMs, reason, ban: { rung, strikes } }
