@@ -7,17 +7,22 @@
 --        2 how many KEYS are block keys; -1 where the marker stands for them
 --        3 how many plans follow; for each plan:
 --          how many identities, how many cells; for each cell: kernel, number of params, params;
+--          in scripts with the part `bans`: how many terms of a ban follow, 0 for none; these are the cell whose identity is
+--          banned, how many bytes its key has from the end of the hash tag on, what its keys of the ban have there, the
+--          marker that blocks set ('' in a cluster), and what strikes.lua lists;
 --          how many runs follow; for each run of decisions that are alike:
 --            op, how many decisions, and per cell its cost;
 --            if op is TOGETHER more: these are decisions on one and the same key, which is in KEYS once;
 --            if op is RESERVING more than an op: per cell the units that must have room;
 --            if the plan takes places: per decision the name of its lease;
+--            if op is STRIKING more than any of these, a refusal is a strike: per decision by how many ms a ban that starts
+--            is longer;
 --            if op is REFUND: when it was charged, and per cell the receipt and, for buckets, what had been given back
 --            before (such a run is one decision).
 --        Where KEYS is empty: all keys, and last of all the index of the first; only what decides, no refunds or releases.
 -- A part between `@when` and `@end` is left out of scripts that do not need it, by kernel, where no plan has several
--- cells (`several`), where nothing is given back or renewed (`settle`), and where nothing of one key is decided at once
--- (`together`): Redis makes every function and table anew on every run. And of batches whose plans have one cell each, all of one kind, the build makes scripts that run straight on.
+-- cells (`several`), where no plan has a ban (`bans`), where nothing is given back or renewed (`settle`), and where nothing
+-- of one key is decided at once (`together`): Redis makes every function and table anew on every run. And of batches whose plans have one cell each, all of one kind, the build makes scripts that run straight on.
 -- Returns one string: the time in ms (6 bytes), then for each decision and each of its cells whether the decision
 -- was admitted (1 byte: 0 or 1) and what the cell says, as its `report` writes it. Mostly that is its state: what
 -- follows from a state, the store works out by the same kernels, and not here, where everybody waits for it. With 4
@@ -60,6 +65,11 @@ local kernel, first, last = {}, {}, {}
 local costs, needs = {}, {}
 
 --- @include "shared/kinds"
+--- @when bans
+-- Bans that started in this run, by what their keys begin with: later decisions of it know of them without block keys.
+local begun
+--- @include "strikes"
+--- @end
 
 local blockKeys = number(2)
 local a, block, cell = 4, 1, max(blockKeys, -blockKeys)
@@ -89,10 +99,19 @@ for _ = 1, number(3) do
     if kind == CONCURRENCY then takesPlaces = true end
   end
 
+--- @when bans
+  local terms = number(a)
+  local ban = a + 1
+  a = ban + terms
+--- @end
   local runs = number(a)
   a = a + 1
   for _ = 1, runs do
     local op, decisions = number(a), number(a + 1)
+--- @when bans
+    local isStriking = op >= STRIKING
+    if isStriking then op = op - STRIKING end
+--- @end
 --- @when together
     -- Of decisions that are equal, on one key and at one instant, the first are admitted, as many as have room. So they are
     -- one: the key is looked at once, and what all of them take is taken at once. Plans of one cell alone.
@@ -115,6 +134,10 @@ for _ = 1, number(3) do
         lease = ARGV[a]
         a = a + 1
       end
+--- @when bans
+      local jitter = a
+      if isStriking then a = a + 1 end
+--- @end
       local ends, reason
       elsewhere = false
       if anyBlocked and op <= CHARGE then
@@ -125,6 +148,13 @@ for _ = 1, number(3) do
           ends = ends and tonumber(ends) > now and ends
         end
       end
+
+--- @when bans
+      if begun and terms > 0 and op <= CHARGE and not ends then
+        local base = strikes_base(KEYS[cell + number(ban)], number(ban + 1), ARGV[ban + 2])
+        if begun[base] then ends, reason = string.match(begun[base], '^(%d+) (.*)$') end
+      end
+--- @end
 
 --- @when settle
       if op >= REFUND then
@@ -186,6 +216,17 @@ for _ = 1, number(3) do
         if elsewhere then
           say(packBytes('B', ELSEWHERE))
         else
+--- @when bans
+          local banEnds, banReason = 0, ''
+          if isStriking and not allowed and possible then
+            local base = strikes_base(KEYS[cell + number(ban)], number(ban + 1), ARGV[ban + 2])
+            banEnds, banReason = strikes_strike(base, ARGV[ban + 3], 1, number(jitter), '', ban + 4, ban + terms - 1)
+            if banEnds > 0 then
+              begun = begun or {}
+              begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+            end
+          end
+--- @end
           local charged = op ~= PEEK and (allowed or (op == CHARGE and possible))
           for c = 1, cells do
             local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
@@ -205,6 +246,9 @@ for _ = 1, number(3) do
               heal[kind](key)
             end
             local outcome = allowed and ADMITTED or REFUSED
+--- @when bans
+            if banEnds == 0 then
+--- @end
 --- @when together
             for outcome = outcome, admitted < equals and REFUSED or outcome, -1 do
 --- @end
@@ -212,7 +256,13 @@ for _ = 1, number(3) do
 --- @when together
             end
 --- @end
+--- @when bans
+            end
+--- @end
           end
+--- @when bans
+          if banEnds > 0 then say(packBytes('>BI7I2', BLOCKED, banEnds - now, #banReason) .. banReason) end
+--- @end
         end
       end
       block = block + identities

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import {
+  banningScriptsOf,
   impurities,
   kindsInOrder,
   ONE,
@@ -28,9 +29,10 @@ const target = join(root, 'packages/core/src/redis/scripts/scripts.generated.ts'
  *
  * @param {Script[]} scripts
  * @param {ReturnType<typeof sharedConstants>} shared
+ * @param {ReturnType<typeof banningScriptsOf>} [banning]
  * @returns {string}
  */
-export function renderModule(scripts, { kinds, ops, flags, outcomes }) {
+export function renderModule(scripts, { kinds, ops, flags, outcomes }, banning = {}) {
   const decide = scripts.find(({ name }) => name === 'decide')
   const others = scripts.filter((script) => script !== decide)
   const uniform = others.filter(({ name }) => UNIFORM[name])
@@ -61,6 +63,7 @@ export function renderModule(scripts, { kinds, ops, flags, outcomes }) {
           ),
         ]
       : []),
+    ...(Object.keys(banning).length > 0 ? [renderBanChanges(banning)] : []),
     ...(ones.length > 0
       ? [
           renderList(
@@ -171,6 +174,26 @@ function renderList(constant, scripts, made, comment) {
   return [`/** ${comment} */`, `export const ${constant}: readonly KindScript[] = [`, ...rendered, ']'].join('\n')
 }
 
+/** How scripts of `UNIFORM` become those for plans that ban. @param {ReturnType<typeof banningScriptsOf>} banning */
+function renderBanChanges(banning) {
+  const rendered = Object.entries(banning).flatMap(([name, { changes }]) => {
+    const { kind, isShared = false } = /** @type {typeof UNIFORM[string]} */ (UNIFORM[name])
+    const lines = changes.map(([line, removed, added]) => `    [${line}, ${removed}, ${literal(added)}],`)
+    return [`  { kind: '${kind}', isShared: ${isShared}, changes: [`, ...lines, '  ] },']
+  })
+  return [
+    '/**',
+    ' * What makes scripts of UNIFORM_SCRIPTS those for plans that ban: at which line, from 0, how many go, and what comes there;',
+    ' * from the last change to the first.',
+    ' */',
+    "export const BAN_CHANGES: readonly (Omit<KindScript, 'script'> & {",
+    '  readonly changes: readonly (readonly [line: number, removed: number, added: string])[]',
+    '})[] = [',
+    ...rendered,
+    ']',
+  ].join('\n')
+}
+
 /**
  * @param {string} name
  * @param {string} source
@@ -226,9 +249,13 @@ export function refusedByRedis(scripts) {
 
 await whenStarted(import.meta.url, async () => {
   const scripts = Object.entries(scriptsOf(readLua)).map(([name, source]) => scriptOf(name, source))
-  const module = renderModule(scripts, sharedConstants(readLua))
+  const banning = banningScriptsOf(readLua)
+  const module = renderModule(scripts, sharedConstants(readLua), banning)
   if (process.argv.includes('--check')) {
-    await check(scripts, module)
+    await check(
+      [...scripts, ...Object.entries(banning).map(([name, { source }]) => scriptOf(`${name} with bans`, source))],
+      module,
+    )
   } else {
     mkdirSync(dirname(target), { recursive: true })
     writeFileSync(target, module)

@@ -48,6 +48,7 @@ export const SIDEBAR = [
       page('Login protection', '/login-protection'),
       page('API plans and costs', '/api-plans'),
       page('Queues and shaping', '/queues-and-shaping'),
+      page('Bans', '/bans'),
       page('Shadow bans', '/shadow-bans'),
       page('Counting by outcome', '/counting-by-outcome'),
       page('Allow and deny lists', '/lists'),

@@ -10,9 +10,10 @@ local sub, rep, format, concat = string.sub, string.rep, string.format, table.co
 -- The build gives the numbers below to the store, under the names that they have here.
 --- @export ops
 local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
--- Added to the op of a run that needs more room than it charges, and of one whose decisions are all on one key.
+-- Added to the op of a run that needs more room than it charges, of one whose decisions are all on one key, and of one whose
+-- refusals are strikes.
 --- @export flags
-local RESERVING, TOGETHER = 8, 16
+local RESERVING, TOGETHER, STRIKING = 8, 16, 32
 --- @export outcomes
 local REFUSED, ADMITTED, BLOCKED, ELSEWHERE, REFUNDS, EQUALS = 0, 1, 2, 3, 4, 8
 --- @export kinds

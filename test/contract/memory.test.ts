@@ -2,6 +2,7 @@ import { memoryStore } from '@sluice/core'
 import { storeContract } from '@sluice/testing'
 import { describe, test } from 'vitest'
 import { agreementContract } from './agreement.js'
+import { bansContract } from './bans.js'
 import { chargingContract } from './charging.js'
 import { guaranteesContract } from './guarantees.js'
 import { propertiesContract } from './properties.js'
@@ -21,3 +22,4 @@ propertiesContract(memory)
 guaranteesContract(memory)
 refundsContract(memory)
 chargingContract(memory)
+bansContract(memory)

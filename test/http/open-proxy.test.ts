@@ -8,11 +8,12 @@ import makeExpress4 from 'express4'
 import makeFastify from 'fastify'
 import Koa from 'koa'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { warningsDuring } from '../support/process-events.js'
 
 const LIMIT = { limit: 100, window: '1m' } as const
 
 /** Sends three requests through an app of these settings, which limits by address, or all as one. */
-type Send = (settings: object, asOne?: boolean) => Promise<void>
+type Send = (settings: object, asOne?: boolean, more?: object) => Promise<void>
 
 const byServer = async (listen: () => { address(): AddressInfo | string | null; close(): unknown }) => {
   const server = listen()
@@ -25,25 +26,25 @@ const byServer = async (listen: () => { address(): AddressInfo | string | null; 
 
 const throughExpress =
   (make: () => Express): Send =>
-  (settings, asOne) => {
+  (settings, asOne, more) => {
     const app = make()
     for (const [name, value] of Object.entries(settings)) app.set(name, value)
-    app.use(express.rateLimit({ ...LIMIT, ...(asOne && { key: express.everyone() }) }))
+    app.use(express.rateLimit({ ...LIMIT, ...(asOne && { key: express.everyone() }), ...more }))
     return byServer(() => app.listen(0, '127.0.0.1'))
   }
 
-const throughKoa: Send = (settings, asOne) => {
+const throughKoa: Send = (settings, asOne, more) => {
   const app = Object.assign(new Koa(), settings)
-  app.use(koa.rateLimit({ ...LIMIT, ...(asOne && { key: express.everyone() }) }))
+  app.use(koa.rateLimit({ ...LIMIT, ...(asOne && { key: express.everyone() }), ...more }))
   app.use((ctx) => {
     ctx.body = 'done'
   })
   return byServer(() => app.listen(0, '127.0.0.1'))
 }
 
-const throughFastify: Send = async (settings, asOne) => {
+const throughFastify: Send = async (settings, asOne, more) => {
   const app = makeFastify(settings)
-  await app.register(fastify.rateLimit, { ...LIMIT, ...(asOne && { key: express.everyone() }) })
+  await app.register(fastify.rateLimit, { ...LIMIT, ...(asOne && { key: express.everyone() }), ...more })
   // A child shares the server, and so the warning.
   await app.register(async (child) => {
     child.get('/', async () => 'done')
@@ -100,6 +101,20 @@ describe.each(Object.entries(CASES))('%s', (_name, { send, open, closed, says })
       ['SluiceWarning', true],
       ['SluiceWarning', true],
     ])
+  })
+
+  test('no address is banned that anyone could choose, and the process says so once', async () => {
+    const ban = { after: 1, within: '1m', for: ['1h'], private: true }
+    const reasons: (string | undefined)[] = []
+    const onVerdict = (_: unknown, { reason }: express.Verdict) => void reasons.push(reason)
+    const more = { limit: 1, ban, onVerdict }
+    const told = await warningsDuring(() => send(open, false, more))
+    expect(reasons).toEqual([undefined, 'limited', 'limited'])
+    const codes = told.map((warning) => (warning as NodeJS.ErrnoException).code)
+    expect(codes.filter((code) => code === 'SLUICE_BAN_OPEN_PROXY')).toHaveLength(1)
+    reasons.length = 0
+    expect(await warningsDuring(() => send(closed[0] as object, false, more))).toEqual([])
+    expect(reasons).toEqual([undefined, 'banned', 'banned'])
   })
 
   test('says nothing where proxies are named or counted, nor where no limit goes by address', async () => {

@@ -75,7 +75,7 @@ function commandsIn(file: string, pattern: RegExp): string[] {
 test('the documented permissions, and the probe of an outage, are those that the scripts need', () => {
   const decisions = readdirSync(new URL('../../lua/cells', import.meta.url))
     .map((file) => `lua/cells/${file}`)
-    .concat('lua/decide.lua', 'lua/one.lua', 'lua/shared/now.lua')
+    .concat('lua/decide.lua', 'lua/one.lua', 'lua/shared/now.lua', 'lua/strikes.lua')
     .flatMap((file) => commandsIn(file, /\b(?:call|tryCall)\('([A-Z]+)'/g))
   const blocks = commandsIn('lua/block.lua', /redis\.call\('([A-Z]+)'/g)
   const documented = BASE.filter((rule) => rule.startsWith('+'))

@@ -1,5 +1,5 @@
 import { memoryStore, SluiceError, type Store } from '@sluice/core'
-import type { StoreRequest, StoreResult } from '@sluice/core/store'
+import type { StoreRequest, StoreResult, StrikeResult } from '@sluice/core/store'
 
 /** A store in this process, which others might share, and which can be out of reach. */
 export interface Distant extends Store {
@@ -22,6 +22,7 @@ export function distantStore(clock: () => number): Distant {
     reset: (plan, identities) => reach().then(() => store.reset(plan, identities)),
     block: (policy, identity, forMs, reason) => reach().then(() => store.block(policy, identity, forMs, reason)),
     unblock: (policy, identity) => reach().then(() => store.unblock(policy, identity)),
+    strike: (terms, identity, strike) => reach().then(() => store.strike?.(terms, identity, strike) as StrikeResult),
     close: () => store.close(),
   }
   return distant
@@ -47,6 +48,8 @@ export function insist(store: Store): Store {
     reset: (plan, identities) => store.reset(plan, identities),
     block: (policy, identity, forMs, reason) => store.block(policy, identity, forMs, reason),
     unblock: (policy, identity) => store.unblock(policy, identity),
+    ...(store.strike && { strike: store.strike.bind(store) }),
+    heedBansOfEveryPolicy: () => store.heedBansOfEveryPolicy?.(),
     close: () => store.close(),
   }
 }

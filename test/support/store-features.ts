@@ -21,6 +21,7 @@ export async function useEveryFeature(
         await useAlgorithm(store, name, algorithm(4, HOUR_MS), key)
       await usePlaces(store, key)
       await useBlocks(store, key)
+      await useBans(store, key)
       await useLeases(store, key)
     }
     const limiter = createLimiter({ name: 'scripts', store, limit: 100, window: '1m' })
@@ -73,6 +74,19 @@ async function useBlocks(store: RedisStore, key: string): Promise<void> {
     await limiter.unblock(key)
     if (!(await decided(limiter.consume(key))).allowed) throw new Error('the block stays')
   }
+}
+
+async function useBans(store: RedisStore, key: string): Promise<void> {
+  const ban = { after: 2, within: '1h', for: ['1h'] } as const
+  const limiter = createLimiter({ name: 'bans', store, limits: [slidingLog({ limit: 1, window: '1h' })], ban })
+  for (let n = 0; n < 2; n++) await decided(limiter.consume(key))
+  if ((await decided(limiter.consume(key))).reason !== 'banned') throw new Error('nobody is banned')
+  await limiter.unblock(key)
+  await limiter.strike(key)
+  await limiter.reset(key)
+  if (await limiter.strike(key)) throw new Error('the reset leaves strikes')
+  if (!(await limiter.strike(key))) throw new Error('a strike bans nobody')
+  await limiter.unblock(key)
 }
 
 async function useLeases(store: RedisStore, key: string): Promise<void> {

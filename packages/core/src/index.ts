@@ -1,6 +1,7 @@
 export { type HandlerDecorator, limiterOf } from './http/adapter/method-decorator.js'
 export type { CountFunction, CountOption } from './http/charging/counting.js'
 export { releasePermits } from './http/charging/permits.js'
+export type { BanCountOption } from './http/guard/bans.js'
 export type { EnforcementOptions } from './http/guard/enforcement.js'
 export type { InvalidOption } from './http/guard/invalid.js'
 export type { RateLimitOptions } from './http/guard/options.js'
@@ -25,6 +26,7 @@ export { byIp, type IpOptions } from './http/identity/ip.js'
 export { byRoute, type RouteOptions } from './http/identity/route.js'
 export { type DegradeOptions, degrade } from './http/responders/degrade.js'
 export { type DelayOptions, delay } from './http/responders/delay.js'
+export { escalate } from './http/responders/escalate.js'
 export { type PassOptions, pass } from './http/responders/pass.js'
 export { type QueueOptions, queue } from './http/responders/queue.js'
 export { RateLimitError } from './http/responders/rate-limit-error.js'
@@ -45,7 +47,14 @@ export { type TarpitOptions, tarpit } from './http/responders/tarpit.js'
 export { type ThrottleOptions, throttle } from './http/responders/throttle.js'
 export type { TurnOptions, TurnResult } from './http/responders/turn.js'
 export type { UnavailableOptions } from './limiter/fallback.js'
-export { type BlockOptions, type CostOptions, createLimiter, Limiter, type LimiterOptions } from './limiter/limiter.js'
+export {
+  type BlockOptions,
+  type CostOptions,
+  createLimiter,
+  Limiter,
+  type LimiterOptions,
+  type StrikeOptions,
+} from './limiter/limiter.js'
 export type { AcquireOptions } from './limiter/wait-queue.js'
 export { type FileList, type FileListOptions, fileList } from './lists/files/file-list.js'
 export type { ListFormat } from './lists/files/list-format.js'
@@ -53,6 +62,7 @@ export { ipRanges } from './lists/ip-ranges.js'
 export { type ListedValues, list } from './lists/list.js'
 export type { DenyOptions, ListItem, ListOptions, ListPredicate, ListsOption } from './lists/options.js'
 export { type MemoryStoreOptions, memoryStore } from './memory/store.js'
+export type { BanGrowth, BanOptions } from './policy/ban.js'
 export { compose, keyed } from './policy/keyed.js'
 export type { LimitForm } from './policy/limit-form.js'
 export {
@@ -100,4 +110,4 @@ export type {
 export type { BlockReport, QuotaUnit, Store } from './store/store.js'
 export type { Duration } from './util/duration.js'
 export { SluiceError, type SluiceErrorCode } from './util/errors.js'
-export { type LimitReport, type RefusalReason, Verdict, type VerdictKind } from './verdict/verdict.js'
+export { type BanReport, type LimitReport, type RefusalReason, Verdict, type VerdictKind } from './verdict/verdict.js'

@@ -10,9 +10,9 @@ type Options = Partial<FastifyRateLimitOptions>
  * @throws SluiceError `INVALID_POLICY` where part of a limit is named that the plugin has no other part of
  */
 export function inherit(where: string, plugin: Options, own: FastifyRateLimitOptions): FastifyRateLimitOptions {
-  const { name: _name, limit, window, limits, tiers, tier, onDeny, priority, ...defaults } = plugin
+  const { name: _name, limit, window, limits, tiers, tier, onDeny, priority, ban, ...defaults } = plugin
   const ofPolicy: Options = { limit, window, limits, tiers, tier }
-  const inherited = { ...defaults, ...policyFor(where, ofPolicy, { onDeny, priority }, own) }
+  const inherited = { ...defaults, ...policyFor(where, ofPolicy, { onDeny, priority, ban }, own) }
   const { onUnavailable = 'local', share, mode, enforcePercent, count, maxBodyBytes } = own
   const excluded: Partial<Record<string, boolean>> = {
     share: onUnavailable !== 'local',

@@ -1,5 +1,5 @@
 import { memoryStore, SluiceError, type Store } from '@sluice/core'
-import type { Plan, StoreRequest, StoreResult } from '@sluice/core/store'
+import type { BanTerms, Plan, StoreRequest, StoreResult, Strike, StrikeResult } from '@sluice/core/store'
 
 /** A store that is away when a test says so. */
 export interface FailingStore extends Store {
@@ -77,6 +77,18 @@ class Failing implements FailingStore {
 
   unblock(policy: string, identity: string): Promise<void> {
     return this.#reach(() => this.#store.unblock(policy, identity))
+  }
+
+  strike(terms: BanTerms, identity: string, strike: Strike): Promise<StrikeResult> {
+    return this.#reach(() => {
+      if (!this.#store.strike)
+        throw new SluiceError('INVALID_POLICY', 'failingStore: expected a store that has strike()')
+      return this.#store.strike(terms, identity, strike)
+    })
+  }
+
+  heedBansOfEveryPolicy(): void {
+    this.#store.heedBansOfEveryPolicy?.()
   }
 
   async clear(): Promise<void> {

@@ -2,6 +2,7 @@ import { redisStore } from '@sluice/core'
 import { storeContract } from '@sluice/testing'
 import { afterAll, describe, test } from 'vitest'
 import { agreementContract } from '../../contract/agreement.js'
+import { bansContract } from '../../contract/bans.js'
 import { chargingContract } from '../../contract/charging.js'
 import { guaranteesContract } from '../../contract/guarantees.js'
 import { propertiesContract } from '../../contract/properties.js'
@@ -49,5 +50,6 @@ export async function contractsOnRedis(
   chargingContract(redis)
   guaranteesContract(redis)
   refundsContract(redis)
+  bansContract(redis)
   afterAll(() => redis.close())
 }

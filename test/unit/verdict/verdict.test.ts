@@ -43,6 +43,7 @@ const SAID = {
   resetAfterMs: 60_000,
   delayMs: 0,
   block: undefined,
+  ban: undefined,
   list: undefined,
   cost: 1,
   tier: undefined,

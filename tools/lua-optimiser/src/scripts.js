@@ -2,6 +2,7 @@
 import { optimise } from './optimise.js'
 import { bundle } from './source/bundle.js'
 import { constantsOf } from './source/constants.js'
+import { changedLines, lineChanges } from './source/line-changes.js'
 import { withSections } from './source/sections.js'
 
 /** @import { ReadSource } from './source/bundle.js' */
@@ -84,15 +85,10 @@ export function scriptsOf(read, optimised = optimise, isIndented = false) {
   const numberOf = (/** @type {string} */ kind) => /** @type {number} */ (numbers[kind.toUpperCase()])
   const onlyKind = (/** @type {string} */ kind) =>
     Object.fromEntries(Object.keys(numbers).map((name) => [kindName(name), kindName(name) === kind]))
-  const uniform = Object.entries(UNIFORM).map(([name, { kind, known }]) => {
-    const sections = {
-      several: false,
-      settle: false,
-      together: TOGETHER.includes(kind),
-      ...onlyKind(kind),
-    }
-    return [name, optimised(withSections(decide, sections), { cells: 1, kind: numberOf(kind), ...known })]
-  })
+  const uniform = Object.entries(UNIFORM).map(([name, choice]) => [
+    name,
+    uniformScript(decide, numbers, choice, false, optimised),
+  ])
   const ones = Object.entries(ONE).map(([name, { kind, isShared = false, known }]) => {
     const sections = { several: false, together: false, shared: isShared, single: !isShared, ...onlyKind(kind) }
     /** @type {Record<string, number>} */
@@ -107,8 +103,52 @@ export function scriptsOf(read, optimised = optimise, isIndented = false) {
     ...Object.fromEntries(uniform),
     ...Object.fromEntries(ones),
     probe: bundle('probe', read),
+    strike: bundle('strike', read),
   }
   return isIndented ? scripts : Object.fromEntries(Object.entries(scripts).map(withoutIndentation))
+}
+
+/**
+ * What the scripts of `UNIFORM` are for plans that ban, by name: the text of each, and how it differs from that without.
+ *
+ * @param {ReadSource} read
+ * @param {typeof optimise} [optimised]
+ * @returns {Record<string, { source: string, changes: import('./source/line-changes.js').Change[] }>}
+ */
+export function banningScriptsOf(read, optimised = optimise) {
+  const decide = bundle('decide', read)
+  const numbers = sharedConstants(read).kinds
+  return Object.fromEntries(
+    Object.entries(UNIFORM).map(([name, choice]) => {
+      const [without, source] = [false, true].map((bans) => {
+        const [, text] = withoutIndentation([name, uniformScript(decide, numbers, choice, bans, optimised)])
+        return text
+      })
+      const changes = lineChanges(without ?? '', source ?? '')
+      if (changedLines(without ?? '', changes) !== source)
+        throw new Error(`${name}: its changes do not make it the script for bans`)
+      return [name, { source: source ?? '', changes }]
+    }),
+  )
+}
+
+/**
+ * @param {string} decide
+ * @param {import('./source/constants.js').Constants} numbers
+ * @param {(typeof UNIFORM)[string]} choice
+ * @param {boolean} bans
+ * @param {typeof optimise} optimised
+ */
+function uniformScript(decide, numbers, { kind, known }, bans, optimised) {
+  const sections = {
+    several: false,
+    settle: false,
+    bans,
+    together: TOGETHER.includes(kind),
+    ...Object.fromEntries(Object.keys(numbers).map((name) => [kindName(name), kindName(name) === kind])),
+  }
+  const number = /** @type {number} */ (numbers[kind.toUpperCase()])
+  return optimised(withSections(decide, sections), { cells: 1, kind: number, ...known })
 }
 
 /** No string goes on over the end of a line. @param {[name: string, text: string]} script @returns {[string, string]} */

@@ -3,7 +3,7 @@ import { memoryStore } from '../memory/store.js'
 import { needsOf } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { keptShare, planShare } from '../policy/share.js'
-import type { Plan, Store, StoreRequest, StoreResult } from '../store/store.js'
+import type { BanTerms, Plan, Store, StoreRequest, StoreResult, Strike, StrikeResult } from '../store/store.js'
 import { isImpossible } from '../store/store.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { oneOf } from '../util/validate.js'
@@ -75,6 +75,18 @@ export class LocalFallback {
     const local = locals.get(this.#store)
     local?.known.forget(plan, identities)
     void local?.store.reset(this.#planOf(plan), identities)
+  }
+
+  /** Strikes during an outage stay in this process. */
+  strike(terms: BanTerms, identity: string, strike: Strike): StrikeResult | undefined {
+    return this.#mode === 'local'
+      ? (localBeside(this.#store).store.strike?.(terms, identity, strike) as StrikeResult)
+      : undefined
+  }
+
+  /** Ends a ban that started in this process during an outage. */
+  unblock(policy: string, identity: string): void {
+    void locals.get(this.#store)?.store.unblock(policy, identity)
   }
 
   #planOf(plan: ReadablePlan): ReadablePlan {

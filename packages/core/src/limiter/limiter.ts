@@ -1,5 +1,6 @@
 import { LIST_OPTIONS } from '../lists/options.js'
 import { memoryStore } from '../memory/store.js'
+import { ADDED_BAN_OPTIONS } from '../policy/ban.js'
 import { checkCost, costsOf, keptFor, needsOf, takesNothing } from '../policy/costs.js'
 import { isPlainObject } from '../policy/given-identities.js'
 import { checkedKey } from '../policy/key.js'
@@ -18,7 +19,8 @@ import { knownOptions, optionalFunction } from '../util/validate.js'
 import { warnOnRejection } from '../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import { whenKnown } from '../util/when-known.js'
-import { type DecidedBy, Verdict } from '../verdict/verdict.js'
+import { type BanReport, type DecidedBy, Verdict } from '../verdict/verdict.js'
+import { BanKeeper } from './bans.js'
 import { ChargeLedger } from './charge-ledger.js'
 import { isUnavailable, LocalFallback, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
 import { ListedSubjects, type ListSources } from './listed-subjects.js'
@@ -26,14 +28,16 @@ import {
   type BlockOptions,
   type CostOptions,
   checkCostOptions,
+  checkReason,
   type DecisionOptions,
   type LimiterOptions,
   NO_OPTIONS,
+  type StrikeOptions,
 } from './options.js'
 import { adviseOnSetUp } from './set-up-advice.js'
 import { type AcquireOptions, acquireOptions, WaitExceeded, type WaitOptions, WaitQueues } from './wait-queue.js'
 
-export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions } from './options.js'
+export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions, StrikeOptions } from './options.js'
 
 /**
  * A limiter: one policy on one store.
@@ -49,7 +53,13 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
   const known = [...POLICY_OPTIONS, ...LIST_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'onVerdict', 'warnings']
   knownOptions('limiter', options, known)
   const { store = memoryStore() } = options
+  const { ban } = options
   const policy = choosePolicy(options)
+  for (const field of ADDED_BAN_OPTIONS) {
+    if (ban?.[field as keyof typeof ban] !== undefined) {
+      throw new SluiceError('INVALID_POLICY', `${policy.where}: ban: ${field}: expected none without HTTP`)
+    }
+  }
   const warnings = new Warnings(policy.where, LIMITER_WARNINGS, options.warnings)
   // Without key functions a subject is the key as text; with them it is whatever they take.
   const areTexts = policy.all.every(({ keys }) => keys.every((key) => key === undefined))
@@ -96,6 +106,8 @@ export class Limiter<Subject = string> {
   /** Told of verdicts before they are returned. */
   readonly #tell: ((subject: Subject, verdict: Verdict) => void) | undefined
   readonly #charges: ChargeLedger
+  /** Undefined where the policy bans nobody. */
+  readonly #bans: BanKeeper<Subject> | undefined
   #storeAnswersLater = false
   /** What nearly all verdicts have in common. */
   #from: DecidedBy
@@ -127,6 +139,7 @@ export class Limiter<Subject = string> {
         if (by === store) this.#fallback.hear(request, result)
       },
     )
+    this.#bans = policy.ban && new BanKeeper(subjects, store, this.#fallback)
     this.#from = {
       charges: this.#charges,
       kind: 'decided',
@@ -244,7 +257,8 @@ export class Limiter<Subject = string> {
   /**
    * Forgets what was charged on an identity, in every tier if it is given as text or by its kind. Blocks stay. Charges
    * from before are not refunded any more by `refund`, `settle` or `count` of this limiter; other limiters and other
-   * processes do not know of the reset, and may still refund theirs.
+   * processes do not know of the reset, and may still refund theirs. Strikes are forgotten with the charges; a ban that holds,
+   * and its rung, stay.
    *
    * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
    */
@@ -270,10 +284,7 @@ export class Limiter<Subject = string> {
    */
   async block(identity: KeyValue | IdentityByKind, options: BlockOptions): Promise<void> {
     knownOptions(`${this.#policy.where}: block`, options, ['for', 'reason'])
-    const { reason = '' } = options
-    if (typeof reason !== 'string' || reason.length > 200) {
-      invalidPolicy(this.#policy.where, 'reason', 'up to 200 characters', reason)
-    }
+    const reason = checkReason(this.#policy.where, options.reason === undefined ? '' : options.reason)
     const forMs = durationMs(this.#policy.where, 'for', options.for)
     const texts = this.#subjects.toBlock(identity)
     this.#listed?.adviseOnBlock(this.#subjects.given(identity))
@@ -281,14 +292,43 @@ export class Limiter<Subject = string> {
   }
 
   /**
-   * Ends a block before its time.
+   * Ends a block or ban before its time, also one by another policy where bans are of the store. Forgets the strikes and
+   * the rung, so the next ban is of the first rung.
    *
    * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
    */
   async unblock(identity: KeyValue | IdentityByKind): Promise<void> {
     const texts = this.#subjects.toBlock(identity)
-    await Promise.all(texts.map((text) => this.#store.unblock(this.#policy.name, text)))
+    await Promise.all([
+      ...texts.map((text) => this.#store.unblock(this.#policy.name, text)),
+      ...texts.map((text) => this.#bans?.end(text)),
+    ])
     this.#queues.wake()
+  }
+
+  /**
+   * Strikes an identity for what no limit sees, such as a request for a path that only probes ask for. With the strike
+   * that is the last but none, its ban starts. While it is banned or blocked, strikes do not count. During an outage of
+   * the store strikes stay in this process.
+   *
+   * @param identity of the kind that the policy bans, such as `{ ip: '192.0.2.7' }`; or its text, where it counts one kind only
+   * @returns the ban that holds now, or undefined. Also undefined for an identity that is never banned, such as a private address
+   * @throws SluiceError `INVALID_POLICY` where the policy has no `ban`, `INVALID_KEY` for another kind
+   */
+  async strike(identity: KeyValue | IdentityByKind, options: StrikeOptions = {}): Promise<BanReport | undefined> {
+    if (!this.#bans)
+      throw new SluiceError('INVALID_POLICY', `${this.#policy.where}: strike: expected a policy with ban`)
+    return this.#bans.strike(identity, options)
+  }
+
+  /** @internal Strikes for a refusal that is final. Resolves to the verdict: the same, or that of the ban that holds now. */
+  async strikeRefusal(verdict: Verdict): Promise<Verdict> {
+    return this.#bans ? this.#bans.strikeRefusal(verdict) : verdict
+  }
+
+  /** @internal Strikes for the outcome of a request that was admitted. */
+  async strikeOutcome(verdict: Verdict): Promise<void> {
+    await this.#bans?.strikeOutcome(verdict)
   }
 
   #decideByList(subject: Subject): Verdict | undefined {
@@ -346,7 +386,18 @@ export class Limiter<Subject = string> {
     value: string,
     op: Op = consume,
     fresh = false,
+    strikes = true,
   ): Verdict | Promise<Verdict> {
+    if (plan.ban && strikes && op !== PEEK) {
+      const identities = [start + value]
+      const strike = this.#bans?.strikeOf(undefined, plan.ban, identities)
+      if (strike !== undefined) {
+        return this.#ask(
+          { op, plan, identities, values: [value], costs: plan.ones, permitId: '', fresh, strike },
+          this.#from,
+        )
+      }
+    }
     return this.#ask(
       { op, plan, identities: [start + value], values: [value], costs: plan.ones, permitId: '', fresh },
       this.#from,
@@ -370,7 +421,12 @@ export class Limiter<Subject = string> {
       permitId: plan.hasPermits ? `${holder}.${(permits++).toString(36)}` : '',
       fresh: options.fresh === true,
     }
-    const request = kept ? { ...charge, needs: needsOf(costs, kept) } : charge
+    const needing = kept ? { ...charge, needs: needsOf(costs, kept) } : charge
+    const strike =
+      plan.ban && options.strikes !== false && charge.op !== PEEK
+        ? this.#bans?.strikeOf(policy.tier, plan.ban, identities)
+        : undefined
+    const request = strike === undefined ? needing : { ...needing, strike }
     return this.#ask(request, { ...this.#from, cost, tier: policy.tier, priority, kept })
   }
 
@@ -382,8 +438,8 @@ export class Limiter<Subject = string> {
   ): Promise<Verdict> {
     const first = resolve()
     const { plan, identities } = first instanceof Promise ? await first : first
-    // Another process may have refunded, which a cached refusal does not show.
-    const fresh: DecisionOptions = { ...options, fresh: true }
+    // Another process may have refunded, which a cached refusal does not show. What waits is not refused yet.
+    const fresh: DecisionOptions = { ...options, fresh: true, strikes: false }
     const waiter = {
       queues: queuesOf(plan, identities),
       decide: (cost: number, op: Op) => whenKnown(resolve(), (known) => this.decideResolved(known, cost, fresh, op)),

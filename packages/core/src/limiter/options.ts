@@ -2,6 +2,7 @@ import type { ListOptions } from '../lists/options.js'
 import type { PolicyOptions } from '../policy/policy.js'
 import type { Store } from '../store/store.js'
 import type { Duration } from '../util/duration.js'
+import { invalidPolicy } from '../util/errors.js'
 import { knownOptions } from '../util/validate.js'
 import type { LimiterWarningsOption } from '../util/warnings.js'
 import type { Verdict } from '../verdict/verdict.js'
@@ -35,6 +36,8 @@ export interface CostOptions {
 export interface DecisionOptions extends Omit<CostOptions, 'cost'> {
   /** Whether the store itself has to decide: a cached refusal does not do. @default false */
   readonly fresh?: boolean
+  /** Whether a refusal is a strike, where the policy bans: not while it may still be admitted in the end. @default true */
+  readonly strikes?: boolean
 }
 
 export interface BlockOptions {
@@ -42,6 +45,12 @@ export interface BlockOptions {
   readonly for: Duration
   /** Shown in verdicts of blocked requests; up to 200 characters. @default '' */
   readonly reason?: string
+}
+
+/** The reason of a block or a strike. @throws SluiceError `INVALID_POLICY` */
+export function checkReason(where: string, reason: unknown): string {
+  if (typeof reason === 'string' && reason.length <= 200) return reason
+  return invalidPolicy(where, 'reason', 'up to 200 characters', reason)
 }
 
 export const NO_OPTIONS: DecisionOptions = Object.freeze({})
@@ -60,3 +69,12 @@ function isCostOptions(options: unknown): boolean {
   }
   return !Array.isArray(options)
 }
+
+export interface StrikeOptions {
+  /** How many strikes it counts for: 1 to 1,000,000. @default 1 */
+  readonly weight?: number
+  /** Told in the verdicts of the ban that it starts, if it does; up to 200 characters. @default '' */
+  readonly reason?: string
+}
+
+export const MOST_WEIGHT = 1_000_000

@@ -3,7 +3,7 @@ import { type Duration, durationOrNever } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
 import { knownOptions } from '../util/validate.js'
-import { longestRefusal, type Verdict } from '../verdict/verdict.js'
+import { isBarred, longestRefusal, type Verdict } from '../verdict/verdict.js'
 
 export interface AcquireOptions {
   /** Units: whole, 0 or more. @default 1 */
@@ -229,7 +229,7 @@ function unitsOf(turns: readonly Turn[]): number {
 /** Milliseconds for which a refusal is sure to last; 0 where only permits are missing, which may be released at any time. */
 function foreseen(verdict: Verdict): number {
   if (verdict.retryAfterMs === undefined) return Number.POSITIVE_INFINITY
-  if (verdict.block) return verdict.block.remainingMs
+  if (isBarred(verdict)) return verdict.retryAfterMs
   return verdict.limits.reduce(
     (most, { algorithm, retryAfterMs = 0 }) => (algorithm === 'concurrency' ? most : Math.max(most, retryAfterMs)),
     0,

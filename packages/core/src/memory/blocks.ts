@@ -4,6 +4,8 @@ import { rowBytes, textBytes, type Usage } from './usage.js'
 export interface Block {
   readonly until: number
   readonly reason: string
+  /** Present where strikes led to it. */
+  readonly ban?: { readonly rung: number; readonly strikes: number }
 }
 
 /** Bytes of a block beside its row and its reason: the object, its end, and the pointer to it. */
@@ -41,7 +43,7 @@ export class Blocks {
     const more = bytesOf(key, block) - (before ? bytesOf(key, before) : 0)
     const hasRoom = more <= 0 || this.#usage.bytes + more <= maxBytes
     if (!hasRoom && !before) return false
-    this.#byKey.set(key, hasRoom ? block : { until: block.until, reason: (before as Block).reason })
+    this.#byKey.set(key, hasRoom ? block : { ...block, reason: (before as Block).reason })
     if (hasRoom) this.#usage.add(0, more)
     return true
   }
@@ -70,7 +72,7 @@ export class Blocks {
   }
 }
 
-function keyOf(policy: string, identity: string): string {
+export function keyOf(policy: string, identity: string): string {
   return `${policy}:${identity}`
 }
 

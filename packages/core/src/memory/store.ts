@@ -2,10 +2,12 @@ import { CELL_KINDS } from '../store/cell-kinds.js'
 import { afterKind } from '../store/identity.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import {
+  type BanTerms,
   type BlockReport,
   type Cell,
   CHARGE,
   CONSUME,
+  EVERY_POLICY,
   PEEK,
   type Plan,
   REFUND,
@@ -15,11 +17,14 @@ import {
   type Store,
   type StoreRequest,
   type StoreResult,
+  type Strike,
+  type StrikeResult,
 } from '../store/store.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
-import { Blocks } from './blocks.js'
+import { type Block, Blocks, keyOf } from './blocks.js'
 import { monotonicClock } from './clock.js'
+import { StrikeRecords } from './strikes.js'
 import type { Table } from './table.js'
 import { Tables } from './tables.js'
 import { Usage } from './usage.js'
@@ -52,6 +57,8 @@ const MOST_KEYS = 60_000_000
 const LEAST_BYTES = 1_000_000
 /** The part of `maxBytes` that blocks may take: a list of blocks that grows must not end all limiting. */
 const BLOCKS_SHARE = 1 / 2
+/** The part that strikes and rungs may take: a flood of addresses that are refused must not end all limiting either. */
+const STRIKES_SHARE = 1 / 4
 /** States, or blocks, looked at for expiry with each new one, so that memory follows traffic without waiting for the timer. */
 const SWEPT_PER_INSERT = 2
 /** Blocks looked at before one more is refused. */
@@ -89,6 +96,9 @@ class MemoryStore implements Store {
   #usage = new Usage()
   #tables: Tables
   #blocks: Blocks
+  #strikes: StrikeRecords
+  /** Whether bans of every policy are looked for: only once there was one. */
+  #bansEveryPolicy = false
   /** Tables are found quickly by plan, those of the last decision first. */
   #byPlan = new WeakMap<Plan, readonly Table[]>()
   #lastPlan: Plan | undefined
@@ -107,6 +117,7 @@ class MemoryStore implements Store {
     this.#maxBytes = wholeNumber('memoryStore', 'maxBytes', maxBytes, LEAST_BYTES)
     this.#tables = this.#makeTables()
     this.#blocks = new Blocks(new Usage(this.#usage), this.#graceMs)
+    this.#strikes = new StrikeRecords(new Usage(this.#usage), this.#graceMs)
   }
 
   /** `now`: another instant than the clock's, at which what is known of an earlier one is charged. */
@@ -117,10 +128,48 @@ class MemoryStore implements Store {
     if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#change(request, now)
     const block = this.#blocks.size > 0 ? this.#blocked(request, now) : undefined
     if (block) return { now, allowed: false, values: [], offset: 0, block }
-    if (values === undefined) return this.#decideAll(request, this.#placesOf(request), now)
-    return tables.length === 1
-      ? this.#decideOne(request, tables[0] as Table, values[0] as string, now)
-      : this.#decideAll(request, { tables, values }, now)
+    const result =
+      values === undefined
+        ? this.#decideAll(request, this.#placesOf(request), now)
+        : tables.length === 1
+          ? this.#decideOne(request, tables[0] as Table, values[0] as string, now)
+          : this.#decideAll(request, { tables, values }, now)
+    return request.strike === undefined || result.allowed ? result : this.#strikeRefused(request, result)
+  }
+
+  /** A refusal by a limit is a strike; one that starts a ban is a refusal by that. */
+  #strikeRefused(request: StoreRequest, result: StoreResult): StoreResult {
+    const terms = request.plan.ban
+    if (!terms || request.op === PEEK || !isRefusedForNow(request.plan, result)) return result
+    const identity = request.identities[terms.identity] as string
+    const { now } = result
+    const ban = this.#struck(terms, identity, { weight: 1, jitterMs: request.strike as number, reason: '' }, now)
+    return ban ? { now, allowed: false, values: [], offset: 0, block: reportOf(ban, now) } : result
+  }
+
+  #struck(terms: BanTerms, identity: string, { weight, jitterMs, reason }: Strike, now: number): Block | undefined {
+    const { scope } = terms
+    const most = this.#maxBytes * STRIKES_SHARE
+    this.#strikes.sweep(now, SWEPT_PER_INSERT)
+    const start = this.#strikes.strike(keyOf(scope, identity), now, weight, jitterMs, terms, most)
+    this.#sweepLater()
+    if (this.#usage.bytes > this.#maxBytes) this.#makeRoom(now, [])
+    if (!start) return undefined
+    const { rung, strikes, forMs } = start
+    const ban = { until: now + forMs, reason, ban: { rung, strikes } }
+    const other = this.#blocks.find(scope, identity)
+    // One made by hand that is longer stays.
+    if (other && other.until >= ban.until) return other
+    return this.#setBlock(scope, identity, ban, now) ? ban : undefined
+  }
+
+  strike(terms: BanTerms, identity: string, strike: Strike): StrikeResult {
+    const now = this.#clock()
+    const held = this.#blocks.find(terms.scope, identity)
+    const holds = held !== undefined && held.until > now
+    if (strike.weight === 0) this.#strikes.pardon(keyOf(terms.scope, identity))
+    const block = holds || strike.weight === 0 ? held : this.#struck(terms, identity, strike, now)
+    return { now, block: block && block.until > now ? reportOf(block, now) : undefined }
   }
 
   /** `#decideAll` where that is one: nearly every decision, so with as little as it takes. */
@@ -191,28 +240,37 @@ class MemoryStore implements Store {
   reset(plan: Plan, identities: readonly string[]): void {
     const { tables, values } = this.#placesOf({ plan, identities })
     for (const [i, table] of tables.entries()) table.forget(values[(plan.cells[i] as Cell).identity] as string)
+    const { ban } = plan
+    if (ban) this.#strikes.pardon(keyOf(ban.scope, identities[ban.identity] as string))
   }
 
   block(policy: string, identity: string, forMs: number, reason: string): void {
     const now = this.#clock()
-    const block = { until: now + forMs, reason }
+    if (!this.#setBlock(policy, identity, { until: now + forMs, reason }, now)) {
+      throw new SluiceError(
+        'STORE_FULL',
+        `memoryStore: maxBytes: no room for one more block: ${this.#blocks.size} take half of ${this.#maxBytes} bytes`,
+      )
+    }
+  }
+
+  /** Whether there is room for it. */
+  #setBlock(policy: string, identity: string, block: Block, now: number): boolean {
     const most = this.#maxBytes * BLOCKS_SHARE
+    if (policy === EVERY_POLICY) this.#bansEveryPolicy = true
     this.#blocks.sweep(now, SWEPT_PER_INSERT)
     if (!this.#blocks.set(policy, identity, block, most)) {
       this.#blocks.sweep(now, SWEPT_WHEN_FULL)
-      if (!this.#blocks.set(policy, identity, block, most)) {
-        throw new SluiceError(
-          'STORE_FULL',
-          `memoryStore: maxBytes: no room for one more block: ${this.#blocks.size} take half of ${this.#maxBytes} bytes`,
-        )
-      }
+      if (!this.#blocks.set(policy, identity, block, most)) return false
     }
     if (this.#usage.bytes > this.#maxBytes) this.#makeRoom(now, [])
     this.#sweepLater()
+    return true
   }
 
   unblock(policy: string, identity: string): void {
     this.#blocks.delete(policy, identity)
+    this.#strikes.forget(keyOf(policy, identity))
   }
 
   async close(): Promise<void> {
@@ -225,6 +283,8 @@ class MemoryStore implements Store {
     this.#usage = new Usage()
     this.#tables = this.#makeTables()
     this.#blocks = new Blocks(new Usage(this.#usage), this.#graceMs)
+    this.#strikes = new StrikeRecords(new Usage(this.#usage), this.#graceMs)
+    this.#bansEveryPolicy = false
     this.#forgetPlans()
   }
 
@@ -251,7 +311,9 @@ class MemoryStore implements Store {
   #blocked(request: StoreRequest, now: number): BlockReport | undefined {
     for (const identity of request.identities) {
       const block = this.#blocks.find(request.plan.policy, identity)
-      if (block && block.until > now) return { reason: block.reason, remainingMs: block.until - now }
+      if (block && block.until > now) return reportOf(block, now)
+      const ban = this.#bansEveryPolicy ? this.#blocks.find(EVERY_POLICY, identity) : undefined
+      if (ban && ban.until > now) return reportOf(ban, now)
     }
     return undefined
   }
@@ -320,11 +382,13 @@ class MemoryStore implements Store {
   #sweep(): void {
     this.#timer = undefined
     const now = this.#clock()
-    const before = this.#usage.keys + this.#blocks.size
-    const visits = this.#blocks.sweep(now, SWEPT_PER_TICK / 2)
+    const before = this.#usage.keys + this.#blocks.size + this.#strikes.size
+    const visits =
+      this.#blocks.sweep(now, SWEPT_PER_TICK / 2) +
+      (this.#strikes.size > 0 ? this.#strikes.sweep(now, SWEPT_PER_TICK / 4) : 0)
     if (this.#tables.sweep(now, SWEPT_PER_TICK - visits)) this.#forgetPlans()
-    const freed = before - this.#usage.keys - this.#blocks.size
-    if (this.#tables.size === 0 && this.#blocks.size === 0) return
+    const freed = before - this.#usage.keys - this.#blocks.size - this.#strikes.size
+    if (this.#tables.size === 0 && this.#blocks.size === 0 && this.#strikes.size === 0) return
     this.#sweepLater(freed > SWEPT_PER_TICK / 4 ? SWEEP_SOON_MS : SWEEP_EVERY_MS)
   }
 }
@@ -338,6 +402,17 @@ function chargeRefused({ kernel }: Cell, table: Table, cost: number, permitId: s
 function hasToWait(values: readonly number[], from: number, to: number): boolean {
   for (let at = from; at < to; at += STRIDE) if ((values[at + 1] as number) > 0) return true
   return false
+}
+
+/** Whether a refusal is one that time ends: what can never fit is refused whatever others do. */
+function isRefusedForNow({ reports }: Plan, { values }: StoreResult): boolean {
+  for (let at = 0; at < STRIDE * reports; at += STRIDE) if ((values[at + 1] as number) < 0) return false
+  return true
+}
+
+function reportOf({ until, reason, ban }: Block, now: number): BlockReport {
+  const remainingMs = until - now
+  return ban ? { reason, remainingMs, ban } : { reason, remainingMs }
 }
 
 /**

@@ -54,5 +54,10 @@ function makePart(whole: ReadablePlan, identities: readonly number[]): ReadableP
     countsBytes: countsBytes?.includes(true) ? countsBytes : undefined,
     reserves: reserves?.some((steps) => steps.length > 0) ? reserves : undefined,
     definitions: ofLimits(whole.definitions),
+    // Where the identity that is banned is not among them, nothing can be struck.
+    ban:
+      whole.ban && identities.includes(whole.ban.identity)
+        ? { ...whole.ban, identity: identities.indexOf(whole.ban.identity) }
+        : undefined,
   })
 }

@@ -1,12 +1,21 @@
 import type { HttpContext } from '../request/context.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import { startOf } from '../store/identity.js'
-import { type Cell, CHARGE, CONSUME, type LeaseTerms, type Op, type ResolvedLimit } from '../store/store.js'
+import {
+  type BanTerms,
+  type Cell,
+  CHARGE,
+  CONSUME,
+  type LeaseTerms,
+  type Op,
+  type ResolvedLimit,
+} from '../store/store.js'
 import { type Duration, durationMs, durationText } from '../util/duration.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { isThenable } from '../util/thenable.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
 import { ignorePromises, whenAllKnown } from '../util/when-known.js'
+import { type Ban, type BanOptions, banFor } from './ban.js'
 import { checkedKey } from './key.js'
 import { bitsOf, isSameKey, kindOf } from './keyed.js'
 import { checkKinds, type Given, type GivenKeys, valueFor } from './kinds.js'
@@ -41,6 +50,8 @@ export interface PolicyOptions<Subject> {
   readonly tier?: (subject: Subject, context: HttpContext<Subject>) => string | PromiseLike<string>
   /** Higher comes first, where a limit has a `reserve` and in queues: a number by tier, or a function. @default 0 */
   readonly priority?: PriorityOption<Subject>
+  /** Bans who is refused again and again, for longer each time. See docs/bans.md. @default none */
+  readonly ban?: BanOptions<Subject>
 }
 
 export const POLICY_OPTIONS = [
@@ -53,6 +64,7 @@ export const POLICY_OPTIONS = [
   'tiers',
   'tier',
   'priority',
+  'ban',
 ] as const
 
 /** One policy, or one by tier: what a limiter decides by. */
@@ -61,6 +73,8 @@ export interface PolicyChoice<Subject> {
   readonly where: string
   readonly limits: readonly Limit<Subject>[]
   readonly all: readonly Policy<Subject>[]
+  /** Undefined where refusals ban nobody. */
+  readonly ban: Ban | undefined
   /** Undefined where requests may differ in more than their key. */
   readonly plain: Plain<Subject> | undefined
   /** The policy for a subject, or of the tier that is named; a promise only where the subject's tier is one. */
@@ -112,6 +126,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly starts: readonly string[]
   /** The kinds of what it counts, each once. */
   readonly kinds: readonly string[]
+  readonly ban: Ban | undefined
   readonly #keyOf: readonly number[]
   readonly #tier: TierOf | undefined
   readonly #plans = new Map<string, ReadablePlan>()
@@ -141,6 +156,11 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     this.starts = this.keys.map((key) => startOf(kindOf(key)))
     this.kinds = [...new Set(this.keys.map(kindOf))]
     refuseEqualNames(where, this.limits)
+    this.ban = options.ban === undefined ? undefined : banFor(where, this.name, this.kinds, options.ban)
+    if (this.ban && this.limits.some(({ lease }) => lease !== undefined)) {
+      // What was leased elsewhere would be spent on although its key is banned.
+      throw new SluiceError('INVALID_POLICY', `${where}: ban: expected none beside lease`)
+    }
 
     const values = this.limits.map(({ limit, window }) => [limit, window])
     const fixed = values.flat().every((value) => typeof value === 'number')
@@ -271,9 +291,21 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     const start = startOf(identity.kind)
     const indices = this.starts.flatMap((each, i) => (each === start ? [i] : []))
     const identities = indices.map((i) => this.starts[i] + valueFor(this.where, this.keys[i], identity))
-    const bits = indices.map((i) => bitsOf(this.keys[i]))
-    const finest = identities[bits.indexOf(Math.max(...bits))] as string
+    const finest = identities[indices.indexOf(this.#finestOf(indices))] as string
     return { value: identity.value, identities, finest, planOf: (whole) => planOf(whole, indices) }
+  }
+
+  /** Which key groups addresses into the smallest groups. */
+  #finestOf(indices: readonly number[]): number {
+    const bits = indices.map((i) => bitsOf(this.keys[i]))
+    return indices[bits.indexOf(Math.max(...bits))] as number
+  }
+
+  #banTerms(): BanTerms | undefined {
+    if (!this.ban) return undefined
+    const start = startOf(this.ban.by)
+    const indices = this.starts.flatMap((each, i) => (each === start ? [i] : []))
+    return Object.freeze({ ...this.ban.terms, identity: this.#finestOf(indices) })
   }
 
   #plainly(): Plain<Subject> | undefined {
@@ -317,6 +349,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       countsBytes: countsBytes.includes(true) ? countsBytes : undefined,
       reserves: reserves.some((steps) => steps.length > 0) ? reserves : undefined,
       definitions: this.limits,
+      ban: this.#banTerms(),
     })
   }
 }

@@ -1,5 +1,5 @@
 import type { HttpContext } from '../request/context.js'
-import type { IdentityByKind, KeyValue } from '../store/identity.js'
+import { type IdentityByKind, identityIn, type KeyValue } from '../store/identity.js'
 import { whenKnown } from '../util/when-known.js'
 import { GivenIdentities, type ReplacementKey } from './given-identities.js'
 import type { Given, GivenKeys } from './kinds.js'
@@ -114,6 +114,13 @@ export class Subjects<Subject> {
   /** The identities to block for one that is given: where addresses are grouped in several ways, the smallest group. */
   toBlock(identity: KeyValue | IdentityByKind): readonly string[] {
     return [...new Set(this.#given.keysInAll(this.policy.all, identity).map(({ keys }) => keys.finest))]
+  }
+
+  /** The identities to strike for one that is given, with the policy of each tier and its kind there. */
+  toStrike(identity: KeyValue | IdentityByKind): { policy: Policy<Subject>; kind: string; text: string }[] {
+    return this.#given
+      .keysInAll(this.policy.all, identity)
+      .map(({ policy, keys: { finest } }) => ({ policy, kind: identityIn(finest).kind, text: finest }))
   }
 
   #policyOfIdentity(subject: Subject, tier: string | undefined): Policy<Subject> {

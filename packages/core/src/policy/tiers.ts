@@ -2,6 +2,7 @@ import type { HttpContext } from '../request/context.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { headerName } from '../util/validate.js'
 import { whenKnown } from '../util/when-known.js'
+import type { Ban } from './ban.js'
 import type { Limit } from './limits/limit.js'
 import type { TierOf } from './plan.js'
 import { Policy, type PolicyChoice, type PolicyOptions } from './policy.js'
@@ -15,6 +16,7 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
   readonly name: string
   readonly limits: readonly Limit<Subject>[]
   readonly all: readonly Policy<Subject>[]
+  readonly ban: Ban | undefined
   /** Requests differ in their tier. */
   readonly plain = undefined
   readonly #byName: ReadonlyMap<string, Policy<Subject>>
@@ -42,6 +44,7 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
     )
     this.all = [...this.#byName.values()]
     this.name = (this.all[0] as Policy<Subject>).name
+    this.ban = (this.all[0] as Policy<Subject>).ban
     this.limits = Object.freeze([...new Set(this.all.flatMap(({ limits }) => limits))])
   }
 

@@ -77,13 +77,18 @@ export class Batches {
   readonly #options: BatchOptions
   /** The kinds of cells that decisions have had so far. */
   readonly kinds = new Set<Kind>()
-  readonly #texts = new WeakMap<Plan, PlanText>()
+  /** Whether they may ban. */
+  bans = false
+  #texts = new WeakMap<Plan, PlanText>()
+  /** Whether bans of every policy are looked for. */
+  #heeds = false
   readonly #textOf = (plan: Plan): PlanText => {
     let text = this.#texts.get(plan)
     if (!text) {
-      text = planText(plan)
+      text = planText(plan, this.#options.marker, this.#heeds)
       this.#texts.set(plan, text)
       for (const cell of plan.cells) this.kinds.add(kindOf(cell))
+      if (plan.ban) this.bans = true
     }
     return text
   }
@@ -109,6 +114,13 @@ export class Batches {
     this.#connection = connection
     this.#options = options
     if (connection.isCluster && options.undeclaredKeys) this.#crossSlots = new CrossSlots(connection, options.timeoutMs)
+  }
+
+  /** From now on decisions bring the block keys of every policy, where they bring block keys. */
+  heedBansOfEveryPolicy(): void {
+    if (this.#heeds) return
+    this.#heeds = true
+    this.#texts = new WeakMap()
   }
 
   /** Whether keys of these slots can be decided together: on one master, by one script. Not of refunds and releases. */
@@ -243,13 +255,15 @@ export class Batches {
     }
     const byMarker = bringsBlockKeys ? undefined : marker
     const keys = node === undefined ? 'declared' : 'undeclared'
-    const encoded = () => encode(groups, this.#textOf, prefix, clock?.(), byMarker, keys)
+    const encoded = () => encode(groups, this.#textOf, prefix, clock?.(), byMarker, keys, parts)
     return { script: decideScriptFor(parts), encoded, mayBeEmpty: byMarker !== undefined }
   }
 
   /** The script for this decision alone, if it is a plain charge of one cell, and that script one of those that are made. */
   #oneFor({ node }: Batch, { request }: Pending): LuaScript | undefined {
     const { op, costs, needs, plan } = request
+    // What bans, and where bans of every policy are looked for, takes more than a script for one charge knows.
+    if (plan.ban || this.#heeds) return undefined
     const isPlain = op === CONSUME && !needs && plan.cells.length === 1 && plan.identities === 1 && costs[0] !== 0
     if (node !== undefined || !isPlain) return undefined
     const [cell] = plan.cells as [Cell]

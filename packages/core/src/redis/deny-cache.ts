@@ -1,5 +1,5 @@
 import { CELL_KINDS, type KernelName } from '../store/cell-kinds.js'
-import { CONSUME, PEEK, type Plan, STRIDE, type StoreRequest, type StoreResult } from '../store/store.js'
+import { CONSUME, EVERY_POLICY, PEEK, type Plan, STRIDE, type StoreRequest, type StoreResult } from '../store/store.js'
 import { areEqual } from '../util/are-equal.js'
 
 /** Longest that a refusal is believed, in ms: so long may room that is made elsewhere go unnoticed. */
@@ -72,7 +72,8 @@ class Generation {
     for (const refusals of this.#byKey.values()) {
       for (const refusal of refusals) {
         const { plan, identities } = refusal.request
-        if (plan.policy === policy && identities.includes(identity)) refusal.isOver = true
+        const isOfPolicy = policy === EVERY_POLICY || plan.policy === policy
+        if (isOfPolicy && identities.includes(identity)) refusal.isOver = true
       }
     }
   }
@@ -116,7 +117,8 @@ export class DenyCache {
     if (request.op !== CONSUME || request.fresh || (this.#young.size === 0 && this.#old.size === 0)) return undefined
     const key = keyOf(request)
     const refusal = this.#young.find(key, request) ?? this.#old.find(key, request)
-    if (!refusal) return undefined
+    // A refusal that is a strike has to reach Redis; one by a block or ban is none.
+    if (!refusal || (request.strike !== undefined && !refusal.result.block)) return undefined
     const now = this.#now()
     return this.#isSteppedBack(now) || now >= refusal.until ? undefined : ageRefusal(refusal, now)
   }
@@ -164,6 +166,7 @@ export class DenyCache {
   }
 
   #keep(request: StoreRequest, result: StoreResult, sentAt: number, isStale: (identity: string) => boolean): void {
+    if (request.strike !== undefined && !result.block) return
     const refusedOn = result.block ? [] : refusingIdentities(request, result)
     if (!refusedOn || (result.block ? request.identities : refusedOn).some(isStale)) return
     const from = this.#now()

@@ -1,7 +1,7 @@
 import { CHARGE, PEEK, type Plan, type StoreRequest, type StoreResult } from '../store/store.js'
 import { decideByCell } from './across-slots.js'
 import type { Connection } from './clients/connection.js'
-import { Answers } from './scripts/decode.js'
+import { Answers, blockReport } from './scripts/decode.js'
 import { encode, type PlanText } from './scripts/encode.js'
 import { keyStart } from './scripts/keys.js'
 import { unreadable } from './scripts/reply-reader.js'
@@ -30,7 +30,9 @@ export async function decideOnMovingSlot(
     const block = await findBlock(moving, request, leftMs)
     if (block) return block
   }
-  return request.plan.cells.length === 1 ? decide(request) : decideByCell(request, decide)
+  // A strike would touch other keys: it is lost here, as one may be that is a second step.
+  const { strike: _, ...unstruck } = request
+  return request.plan.cells.length === 1 ? decide(unstruck) : decideByCell(unstruck, decide)
 }
 
 /** Keys without their block keys, so mostly one. */
@@ -43,7 +45,7 @@ async function decideCell(
   const text = textOf(plan)
   const parts = text.parts | (request.op > CHARGE ? SETTLES : 0)
   const reply = await run(connection, withinMs, decideScriptFor(parts), () =>
-    encode(new Map([[plan, [{ request }]]]), textOf, prefix, clock?.(), undefined, 'cells'),
+    encode(new Map([[plan, [{ request }]]]), textOf, prefix, clock?.(), undefined, 'cells', parts),
   )
   const results = new Answers(reply)
   const result = results.next(request, text.reports)
@@ -58,8 +60,9 @@ async function findBlock(
   leftMs: () => number,
 ): Promise<StoreResult | undefined> {
   const { connection, prefix, textOf } = moving
-  const suffix = textOf(request.plan).blockSuffix
-  const keys = request.identities.map((identity) => keyStart(prefix, identity) + suffix)
+  const { blockSuffixes } = textOf(request.plan)
+  const starts = request.identities.map((identity) => keyStart(prefix, identity))
+  const keys = starts.flatMap((start) => blockSuffixes.map((suffix) => start + suffix))
   const blocks = (await readKeys(connection, leftMs(), keys)).flatMap((text) => {
     const [, ends, reason = ''] = /^(\d+) (.*)$/s.exec(text ?? '') ?? []
     return ends === undefined ? [] : [{ ends: Number(ends), reason }]
@@ -74,7 +77,7 @@ async function findBlock(
       allowed: false,
       values: [],
       offset: 0,
-      block: { reason: block.reason, remainingMs: block.ends - now },
+      block: blockReport(block.reason, block.ends - now),
     }
   )
 }

@@ -1,13 +1,18 @@
 import calculateSlot from 'cluster-key-slot'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import {
+  type BanTerms,
   type Cell,
+  isImpossible,
+  PEEK,
   type Plan,
   REFUND,
   RELEASE,
   type Store,
   type StoreRequest,
   type StoreResult,
+  type Strike,
+  type StrikeResult,
 } from '../store/store.js'
 import { durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
@@ -22,10 +27,12 @@ import { DenyCache } from './deny-cache.js'
 import { EvictionWarning } from './eviction-warning.js'
 import { HeldPermits } from './held-permits.js'
 import { Leases } from './leases/leases.js'
-import { blockSuffix, cellSuffix, keyStart, prefixOf } from './scripts/keys.js'
+import { keptReason, strikeResult } from './scripts/decode.js'
+import { termsText } from './scripts/encode.js'
+import { blockSuffix, cellSuffix, keyStart, prefixOf, strikesSuffix } from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
 import { deleteKeys, run, whenConnected } from './scripts/run.js'
-import { blockScript } from './scripts/scripts.generated.js'
+import { blockScript, strikeScript } from './scripts/scripts.generated.js'
 
 export interface RedisStoreOptions extends StoreListOptions {
   /**
@@ -129,6 +136,9 @@ export interface Readiness {
   readonly state: StoreState
   readonly cause: Error | undefined
 }
+
+/** Forgets strikes. */
+const PARDON: Strike = { weight: 0, jitterMs: 0, reason: '' }
 
 /** How many slots a cluster has. */
 const SLOTS = 16_384
@@ -239,8 +249,25 @@ export class RedisStore implements Store {
   }
 
   #askBySlot(request: StoreRequest, slots: readonly number[]): Promise<StoreResult> {
-    const decide = () => decideAcrossSlots(request, slots, (part, slot) => this.#batches.decide(part, slot))
+    const { strike, ...unstruck } = request
+    const decideParts = () => decideAcrossSlots(unstruck, slots, (part, slot) => this.#batches.decide(part, slot))
+    const decide =
+      strike === undefined ? decideParts : () => decideParts().then((result) => this.#strikeAfter(request, result))
     return this.#denials ? this.#denials.hearWhole(request, decide) : decide()
+  }
+
+  /** A refusal across slots is a strike once it is one: in a second step, which may be lost and is not sent twice. */
+  async #strikeAfter(request: StoreRequest, result: StoreResult): Promise<StoreResult> {
+    const { ban } = request.plan
+    if (!ban || result.allowed || result.block || request.op === PEEK || isImpossible(request)) return result
+    try {
+      const identity = request.identities[ban.identity] as string
+      const strike = { weight: 1, jitterMs: request.strike as number, reason: '' }
+      const { now, block } = await this.strike(ban, identity, strike)
+      return block ? { now, allowed: false, values: [], offset: 0, block } : result
+    } catch {
+      return result
+    }
   }
 
   /** Places are freed by slot, also those that were taken on several at once. */
@@ -299,6 +326,7 @@ export class RedisStore implements Store {
       timeoutMs: this.#timeoutMs,
       asksTime: this.clock === undefined,
       kinds: this.#batches.kinds,
+      bans: this.#batches.bans,
     })
   }
 
@@ -311,6 +339,35 @@ export class RedisStore implements Store {
       })
       return deleteKeys(this.#connection, this.#timeoutMs, keys)
     })
+    const { ban } = plan
+    if (ban) await this.strike(ban, identities[ban.identity] as string, PARDON)
+  }
+
+  /** Like `block`, what it does not hear of may have happened. */
+  async strike(terms: BanTerms, identity: string, strike: Strike): Promise<StrikeResult> {
+    const start = this.#start(identity)
+    const keys = [start + strikesSuffix(terms.scope), start + blockSuffix(terms.scope)]
+    this.#refuseIfAway(this.#connection.isCluster ? (this.#slots([identity])[0] as number) : 0)
+    if (this.#marker !== undefined) keys.push(this.#marker)
+    this.#batches.flush()
+    const reply = await run(this.#connection, this.#timeoutMs, strikeScript, () => ({
+      keys,
+      args: [
+        this.clock ? String(this.clock()) : '',
+        String(strike.weight),
+        String(strike.jitterMs),
+        strike.reason,
+        ...termsText(terms),
+      ],
+    }))
+    const result = strikeResult(reply)
+    // What was refused before this is not told again.
+    if (result.block) await this.#changingBlock(terms.scope, identity, async () => {})
+    return result
+  }
+
+  heedBansOfEveryPolicy(): void {
+    this.#batches.heedBansOfEveryPolicy()
   }
 
   async block(policy: string, identity: string, forMs: number, reason: string): Promise<void> {
@@ -321,7 +378,7 @@ export class RedisStore implements Store {
       this.#batches.flush()
       return run(this.#connection, this.#timeoutMs, blockScript, () => ({
         keys,
-        args: [this.clock ? String(this.clock()) : '', String(forMs), reason],
+        args: [this.clock ? String(this.clock()) : '', String(forMs), keptReason(reason)],
       }))
     })
   }
@@ -330,7 +387,9 @@ export class RedisStore implements Store {
     this.#leases.drop(policy, identity)
     await this.#changingBlock(policy, identity, () => {
       this.#batches.flush()
-      return deleteKeys(this.#connection, this.#timeoutMs, [this.#start(identity) + blockSuffix(policy)])
+      const start = this.#start(identity)
+      const keys = [start + blockSuffix(policy), start + strikesSuffix(policy)]
+      return deleteKeys(this.#connection, this.#timeoutMs, keys)
     })
   }
 

@@ -15,10 +15,12 @@ export type {
   StoreLists,
 } from './list.js'
 export {
+  type BanTerms,
   type BlockReport,
   type Cell,
   CHARGE,
   CONSUME,
+  EVERY_POLICY,
   isImpossible,
   type KernelName,
   type LeaseTerms,
@@ -35,4 +37,6 @@ export {
   type Store,
   type StoreRequest,
   type StoreResult,
+  type Strike,
+  type StrikeResult,
 } from './store.js'

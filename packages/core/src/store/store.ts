@@ -54,6 +54,25 @@ export interface Cell {
   readonly lease?: LeaseTerms
 }
 
+/** Whom refusals ban, from when on, and for how long. */
+export interface BanTerms {
+  /** Which of the identities of a `StoreRequest` is banned. */
+  readonly identity: number
+  /** The name of the policy that it is banned from; `EVERY_POLICY` for all of the store. */
+  readonly scope: string
+  /** Strikes that start a ban. */
+  readonly after: number
+  /** How long a strike counts, in ms. */
+  readonly withinMs: number
+  /** How long after the last strike and the end of the last ban the next ban is of the first rung again, in ms. */
+  readonly forgetAfterMs: number
+  /** How long a ban of each rung lasts, in ms. The last rung repeats. */
+  readonly rungs: readonly number[]
+}
+
+/** In place of the name of a policy: blocks and bans of all of them. No policy can have this name. */
+export const EVERY_POLICY = '.store'
+
 /** What is decided together, all or none. Plans are made once and compared by identity. */
 export interface Plan {
   readonly policy: string
@@ -64,6 +83,8 @@ export interface Plan {
   readonly starts: readonly string[]
   /** How many limits all cells report. */
   readonly reports: number
+  /** Present where refusals may ban. */
+  readonly ban?: BanTerms | undefined
 }
 
 /** Decide, and charge every cell if all have room. */
@@ -100,6 +121,11 @@ export interface StoreRequest {
   readonly permitId: string
   /** Bypass the deny cache: a waiter needs the present state. */
   readonly fresh?: boolean
+  /**
+   * Present where a refusal by a limit strikes the identity that the plan's `ban` names: by how many ms a ban that this
+   * starts is longer than its rung says.
+   */
+  readonly strike?: number
   /** For `REFUND`, `RELEASE` and `RENEW`: the result of the charge. */
   readonly charge?: StoreResult
 }
@@ -146,6 +172,24 @@ export interface BlockReport {
   readonly reason: string
   /** Milliseconds until the block ends; exact. */
   readonly remainingMs: number
+  /** Present where strikes led to it: which rung it is of, from 1, and how many strikes there were. */
+  readonly ban?: { readonly rung: number; readonly strikes: number }
+}
+
+/** Strikes that no decision makes by itself. */
+export interface Strike {
+  /** How many it counts for, 1 or more; 0 forgets all that were counted so far, and leaves rung and ban. */
+  readonly weight: number
+  /** By how many ms a ban that it starts is longer than its rung says. */
+  readonly jitterMs: number
+  readonly reason: string
+}
+
+export interface StrikeResult {
+  /** The store's clock, in ms. */
+  readonly now: number
+  /** The block or ban that holds now, if one does. */
+  readonly block: BlockReport | undefined
 }
 
 export interface Store {
@@ -158,11 +202,19 @@ export interface Store {
    * that cannot be reached throws or rejects with `STORE_UNAVAILABLE`, and the limiter's `onUnavailable` decides.
    */
   decide(request: StoreRequest): StoreResult | Promise<StoreResult>
-  /** Forgets the state of these identities under this plan. Blocks stay. */
+  /** Forgets the state of these identities under this plan, strikes among it. Blocks, bans and their rungs stay. */
   reset(plan: Plan, identities: readonly string[]): void | Promise<void>
   /** Refuses an identity, as text `kind=value`, under a policy name until `forMs` from now, by the store's clock. */
   block(policy: string, identity: string, forMs: number, reason: string): void | Promise<void>
+  /** Ends a block or ban, and forgets the strikes and rungs that led to it. */
   unblock(policy: string, identity: string): void | Promise<void>
+  /**
+   * Strikes an identity, as text `kind=value`. While a block or ban of its scope holds, strikes do not count. Absent from
+   * stores that do not ban: a policy with `ban` is refused on them.
+   */
+  strike?(terms: BanTerms, identity: string, strike: Strike): StrikeResult | Promise<StrikeResult>
+  /** Told when a policy is made whose bans hold for `EVERY_POLICY`: decisions of this store look for them from now on. */
+  heedBansOfEveryPolicy?(): void
   /** Resolves when decisions can be asked of it, or it is known that they cannot; never rejects. Absent where they always can. */
   ready?(): Promise<{ readonly state: 'available' | 'unavailable'; readonly cause: Error | undefined }>
   /** Forgets everything, blocks too: for tests. Absent where that could reach what others keep there. */

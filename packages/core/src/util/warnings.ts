@@ -6,6 +6,7 @@ const EXPLAINED_IN = 'dist/ERRORS.md'
 
 /** Warnings about one limiter, which its option `warnings` silences. */
 export const LIMITER_WARNINGS = [
+  'SLUICE_BAN_OPEN_PROXY',
   'SLUICE_BLOCK_ALLOWED',
   'SLUICE_COUNT_FAILED',
   'SLUICE_INVALID_REQUEST',

@@ -17,10 +17,22 @@ import {
 import { SluiceError, show } from '../util/errors.js'
 
 /**
- * Why a request is refused: over a limit, never admissible at this cost, on a deny list, blocked by hand, or because nothing
- * could decide.
+ * Why a request is refused: over a limit, never admissible at this cost, on a deny list, blocked by hand, banned for its
+ * strikes, or because nothing could decide.
  */
-export type RefusalReason = 'limited' | 'impossible' | 'denied' | 'blocked' | 'unavailable'
+export type RefusalReason = 'limited' | 'impossible' | 'denied' | 'blocked' | 'banned' | 'unavailable'
+
+/** The ban that refuses a request. */
+export interface BanReport {
+  /** Which step of the ladder it is, from 1. */
+  readonly rung: number
+  /** How many strikes started it. */
+  readonly strikes: number
+  /** When it ends: ms since the epoch, by the store's clock. */
+  readonly until: number
+  /** Of the strike that started it, where `strike` gave one; else ''. */
+  readonly reason: string
+}
 
 const INSPECT = Symbol.for('nodejs.util.inspect.custom')
 
@@ -140,6 +152,8 @@ export class Verdict {
   readonly delayMs: number
   /** Why and how long, when `reason` is `blocked`. */
   readonly block: BlockReport | undefined
+  /** Which ban, when `reason` is `banned`. */
+  readonly ban: BanReport | undefined
   /** Which list decided, when `kind` is `listed`: it allowed or denied the request, and nothing was charged. */
   readonly list: ListReport | undefined
   /** Units charged to each limit that counts requests or permits; 0 for a peek or a refusal. */
@@ -180,7 +194,9 @@ export class Verdict {
     this.retryAfterMs = retryMs < 0 ? undefined : retryMs
     this.resetAfterMs = resetMs
     this.delayMs = delayMs
-    this.block = result.block
+    const { block } = result
+    this.block = block?.ban ? undefined : block
+    this.ban = block?.ban && banReport(result.now, block)
     this.list = from.list
     this.cost = charged ? from.cost : 0
     this.tier = from.tier
@@ -313,6 +329,18 @@ export class Verdict {
     return identities.length === 1 ? identities : [...new Set(identities)]
   }
 
+  /** @internal Which store decided what. */
+  static decisionOf(verdict: Verdict): { store: Store | undefined; plan: Plan; identities: readonly string[] } {
+    const { plan, identities } = verdict.#request
+    return { store: verdict.#from.store, plan, identities }
+  }
+
+  /** @internal The same request, refused by a block or ban that came of it. */
+  static barred(verdict: Verdict, now: number, block: BlockReport): Verdict {
+    const result: StoreResult = { now, allowed: false, values: [], offset: 0, block }
+    return aggregateVerdict(verdict.#request, result, verdict.#from, false, NO_MARKS)
+  }
+
   /** @internal The identities on which a limit had no room, each once. */
   static refusingIdentities(verdict: Verdict): readonly string[] {
     const { plan, identities } = verdict.#request
@@ -394,9 +422,14 @@ export function checkActualCost(where: string, actualCost: unknown, charged: num
   )
 }
 
-/** @internal Whether a client is refused whatever its limits say. */
+/** @internal */
+export function banReport(now: number, { ban, reason, remainingMs }: BlockReport): BanReport | undefined {
+  return ban && { rung: ban.rung, strikes: ban.strikes, until: now + remainingMs, reason }
+}
+
+/** @internal Whether a client is refused whatever its limits say: nothing lets such a request through. */
 export function isBarred({ reason }: Verdict): boolean {
-  return reason === 'blocked' || reason === 'denied'
+  return reason === 'blocked' || reason === 'banned' || reason === 'denied'
 }
 
 /** The verdict of all limits together. */
@@ -474,7 +507,7 @@ function refusalReason(
   { list, tryAgainMs }: DecidedBy,
 ): RefusalReason {
   if (list) return 'denied'
-  if (block) return 'blocked'
+  if (block) return block.ban ? 'banned' : 'blocked'
   if (impossible) return 'impossible'
   // The limits have room, but others wait before it.
   return tryAgainMs === undefined || allowed ? 'limited' : 'unavailable'

@@ -6,8 +6,11 @@ import { whenKnown } from '../../util/when-known.js'
 import { Verdict } from '../../verdict/verdict.js'
 import type { Charging } from '../charging/charging.js'
 import type { RequestLimiter } from '../identity/request-limiter.js'
+import type { RequestBans } from './bans.js'
 
 const FRESH: DecisionOptions = Object.freeze({ fresh: true })
+const UNSTRUCK: DecisionOptions = Object.freeze({ strikes: false })
+const FRESH_UNSTRUCK: DecisionOptions = Object.freeze({ fresh: true, strikes: false })
 
 type Asked = Verdict | undefined
 
@@ -18,6 +21,7 @@ export class Decider<Request> {
   readonly #charging: Charging<Request> | undefined
   readonly #queues: boolean
   readonly #fresh: boolean
+  readonly #bans: RequestBans<Request> | undefined
 
   /**
    * `queues`: whether requests wait for a turn. `fresh`: whether refusals that were remembered a moment ago do not count.
@@ -28,12 +32,14 @@ export class Decider<Request> {
     charging: Charging<Request> | undefined,
     queues: boolean,
     fresh: boolean,
+    bans: RequestBans<Request> | undefined,
   ) {
     this.#where = where
     this.#limiter = limiter
     this.#charging = charging
     this.#queues = queues
     this.#fresh = fresh
+    this.#bans = bans
   }
 
   /** Undefined where the request has no key and is not limited. */
@@ -55,8 +61,10 @@ export class Decider<Request> {
 
   optionsFor(context: HttpContext<Request>): DecisionOptions | undefined {
     const bytes = this.#charging?.bytesOf(context)
-    if (bytes === undefined) return this.#fresh ? FRESH : undefined
-    return { bytes, fresh: this.#fresh }
+    const strikes = this.#bans === undefined || this.#bans.strikesAtOnce(context)
+    if (bytes !== undefined) return { bytes, fresh: this.#fresh, strikes }
+    if (!strikes) return this.#fresh ? FRESH_UNSTRUCK : UNSTRUCK
+    return this.#fresh ? FRESH : undefined
   }
 }
 

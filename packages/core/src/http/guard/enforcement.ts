@@ -63,6 +63,11 @@ export class Enforcement {
     return this.#percent === 0
   }
 
+  /** Whether every verdict is acted on. */
+  get coversAll(): boolean {
+    return this.#percent === 100
+  }
+
   covers(verdict: Verdict): boolean {
     if (this.#percent === 100) return true
     if (this.#percent === 0) return false

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import type { HttpContext } from '../../request/context.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { whenKnown } from '../../util/when-known.js'
-import { Verdict } from '../../verdict/verdict.js'
+import { isBarred, Verdict } from '../../verdict/verdict.js'
 import type { Charging } from '../charging/charging.js'
 import { releasePermits } from '../charging/permits.js'
 import { type Action, type Ending, isHandover, isLater } from '../responders/responder.js'
@@ -121,7 +121,15 @@ export class GuardedRequest<Request> {
   #respond(verdict: Verdict): Later<Outcome> {
     const { enforcement, responders } = this.#guard
     if (!enforcement.covers(verdict)) return this.#report(verdict)
-    return verdict.allowed ? this.#admit(verdict, responders.slowness(verdict)) : this.#refuse(verdict)
+    if (verdict.allowed) return this.#admit(verdict, responders.slowness(verdict))
+    // One that waits may be admitted yet.
+    return responders.for(verdict).queues ? this.#refuse(verdict) : this.#strike(verdict)
+  }
+
+  /** A refusal that is final is a strike, unless the store has made it one. It may start a ban, and is one by that then. */
+  #strike(refusal: Verdict): Later<Outcome> {
+    const struck = this.#guard.bans?.strike(this.#context, refusal)
+    return struck ? struck.then((verdict) => this.#refuse(verdict)) : this.#refuse(refusal)
   }
 
   /** The verdict is not enforced: the request proceeds, whatever it says. */
@@ -151,9 +159,15 @@ export class GuardedRequest<Request> {
 
   /** Does what a responder says. It may have waited until the limiter admitted the request after all. */
   #carryOut(action: Action, refusal: Verdict, arrivedAt: number): Later<Outcome> {
-    if (!isLater(action)) return this.#finish(refusal, action)
-    const { verdict, ending } = action
-    if (ending !== 'proceed' || !verdict.allowed) return this.#finish(verdict, ending)
+    const { verdict, ending } = isLater(action) ? action : { verdict: refusal, ending: action }
+    if (ending === 'proceed' && verdict.allowed) return this.#proceedLate(verdict, arrivedAt)
+    const hasWaited = this.#guard.responders.for(refusal).queues === true && ending !== 'gone'
+    const struck = hasWaited ? this.#guard.bans?.strike(this.#context, verdict) : undefined
+    if (!struck) return this.#finish(verdict, ending)
+    return struck.then((last) => (isBarred(last) ? this.#refuse(last) : this.#finish(verdict, ending)))
+  }
+
+  #proceedLate(verdict: Verdict, arrivedAt: number): Later<Outcome> {
     this.#holdCharges(verdict)
     // The wait in the queue counts as part of the slowness, or later requests would overtake this one.
     const slownessMs = this.#guard.responders.slowness(verdict) - (performance.now() - arrivedAt)
@@ -167,6 +181,7 @@ export class GuardedRequest<Request> {
     permits?.hold(verdict, this.#context.response)
     charging?.applyOutcomeLater(this.#context, verdict)
     responders.admitted(this.#context)
+    this.#guard.bans?.countLater(this.#context, verdict)
   }
 
   async #waitThenFinish(verdict: Verdict, waitMs: number): Promise<Outcome> {

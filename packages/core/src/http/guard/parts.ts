@@ -15,6 +15,7 @@ import { REQUEST_LISTS } from '../identity/list-sources.js'
 import { RequestLimiter } from '../identity/request-limiter.js'
 import { denialResponder, Responders } from '../responders/choice.js'
 import { reject } from '../responders/reject.js'
+import { bansFor, type RequestBans } from './bans.js'
 import { Decider } from './decider.js'
 import { Enforcement } from './enforcement.js'
 import { InvalidRequests } from './invalid.js'
@@ -43,6 +44,8 @@ export interface GuardParts<Request> {
   readonly charging: Charging<Request> | undefined
   /** Undefined where no limit is a `concurrency` limit. */
   readonly permits: Permits | undefined
+  /** Undefined where the policy bans nobody. */
+  readonly bans: RequestBans<Request> | undefined
 }
 
 /**
@@ -60,7 +63,10 @@ export function guardParts<Request>(options: RateLimitOptions<Request>): GuardPa
   if (typeof cost !== 'function') wholeNumber(where, 'cost', cost, 0)
   optionalFunction(where, 'skip', skip)
   optionalFunction(where, 'onVerdict', onVerdict)
-  const responders = new Responders(where, respond, policy.limits, denialResponder(where, options.deny))
+  const responders = new Responders(where, respond, policy.limits, {
+    denied: denialResponder(where, options.deny),
+    banned: options.ban?.respond,
+  })
   const enforcement = new Enforcement(where, policy.name, options)
   const writers = headerWriters(where, headers)
   const listed = ListedSubjects.of(policy, store, options, warnings, REQUEST_LISTS)
@@ -73,7 +79,11 @@ export function guardParts<Request>(options: RateLimitOptions<Request>): GuardPa
   const permits = permitsFor(where, limiter)
   // A request that waits for room, or for the outcome of others, needs the state of now.
   const fresh = responders.queues || options.count !== undefined
-  const decider = new Decider(where, limiter, charging, responders.queues, fresh)
+  const bans = bansFor(where, options, policy, limiter, warnings, {
+    // Until then a refusal may still turn into an admission, or is none that is enforced.
+    atOnce: !responders.queues && options.count === undefined && enforcement.coversAll,
+  })
+  const decider = new Decider(where, limiter, charging, responders.queues, fresh, bans)
   const isByAddress = policy.all.some(({ kinds }) => kinds.some((kind) => kind.split('+').includes('ip')))
   // The store is one by now.
   adviseOnSetUp(where, warnings, options)
@@ -93,5 +103,6 @@ export function guardParts<Request>(options: RateLimitOptions<Request>): GuardPa
     invalid,
     charging,
     permits,
+    bans,
   }
 }

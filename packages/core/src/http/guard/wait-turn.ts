@@ -1,7 +1,7 @@
 import type { DecisionOptions } from '../../limiter/options.js'
 import { WaitExceeded } from '../../limiter/wait-queue.js'
 import { type HttpContext, isOver } from '../../request/context.js'
-import { Verdict } from '../../verdict/verdict.js'
+import { isBarred, Verdict } from '../../verdict/verdict.js'
 import type { RequestLimiter } from '../identity/request-limiter.js'
 import type { TurnOptions, TurnResult } from '../responders/turn.js'
 import { listenTo } from '../response/shared-listener.js'
@@ -25,7 +25,7 @@ export async function waitTurn<Request>(
   try {
     const { signal } = leaving
     // No limit refused it, only requests before it: it may be admitted now.
-    const last = refusal.limits.every(({ allowed }) => allowed) && !refusal.block ? undefined : refusal
+    const last = refusal.limits.every(({ allowed }) => allowed) && !isBarred(refusal) ? undefined : refusal
     return await limiter.waitTurn(context, { ...options, cost, signal, refusal: last }, from)
   } catch (error) {
     if (leaving.signal.aborted) return 'gone'

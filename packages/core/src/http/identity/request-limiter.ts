@@ -62,7 +62,7 @@ export class RequestLimiter<Request> extends Limiter<Request> {
     if (plain && cost === 1 && !this.#anonymous) {
       const key: unknown = plain.key ? plain.key(request, context) : request
       if (typeof key !== 'string' && isThenable(key)) return this.#decideLater(plain, key, options, op)
-      return this.decidePlain(plain, checkedKey(plain.where, key, true), op, options.fresh)
+      return this.decidePlain(plain, checkedKey(plain.where, key, true), op, options.fresh, options.strikes)
     }
     const units = checkCost(this.#policy.where, 'cost', cost)
     const policy = this.#policy.of(request, context)
@@ -71,7 +71,7 @@ export class RequestLimiter<Request> extends Limiter<Request> {
   }
 
   async #decideLater(plain: Plain<Request>, key: PromiseLike<unknown>, options: DecisionOptions, op: Op | undefined) {
-    return this.decidePlain(plain, checkedKey(plain.where, await key, true), op, options.fresh)
+    return this.decidePlain(plain, checkedKey(plain.where, await key, true), op, options.fresh, options.strikes)
   }
 
   #decideBy(

@@ -7,10 +7,16 @@ import { type LimitReport, longestRefusal, Verdict } from '../../verdict/verdict
 import { whenUnavailableOf } from './fallback.js'
 import type { Responder } from './responder.js'
 
+/** Who responds to requests that no limit has refused, where that is not the limiter's own responder. */
+export interface BarredResponders<Request> {
+  readonly denied?: Responder<Request> | undefined
+  readonly banned?: Responder<Request> | undefined
+}
+
 /**
  * The responders of one limiter: its own, and those of single limits. Where several limits refuse, the one that
  * refuses for longest chooses, as no request passes before it has room again (never is longest; of equals the first
- * written). The limiter's own responds to blocks, and to what lists deny unless `deny` has one.
+ * written). The limiter's own responds to blocks, and to bans and to what lists deny unless these have one of their own.
  */
 export class Responders<Request> {
   /** Whether refused requests wait in a queue, so that later ones queue behind them. */
@@ -21,6 +27,7 @@ export class Responders<Request> {
   readonly #own: Responder<Request>
   readonly #whenDenied: Responder<Request>
   readonly #whenUnavailable: Responder<Request>
+  readonly #whenBanned: Responder<Request>
   readonly #all: readonly Responder<Request>[]
 
   /** @throws SluiceError `INVALID_POLICY` */
@@ -28,14 +35,18 @@ export class Responders<Request> {
     where: string,
     own: Responder<Request>,
     limits: readonly Limit<Request>[],
-    whenDenied: Responder<Request> = own,
+    { denied: whenDenied = own, banned }: BarredResponders<Request> = {},
   ) {
     if (typeof own !== 'function') invalidPolicy(where, 'respond', 'a responder such as reject()', own)
     refuseFactory(where, 'respond', own)
+    if (banned !== undefined && (typeof banned !== 'function' || banned.queues)) {
+      invalidPolicy(where, 'ban: respond', 'a responder that does not queue, such as reject()', banned)
+    }
     this.#own = own
     this.#whenDenied = whenDenied
+    this.#whenBanned = banned ?? own
     this.#whenUnavailable = whenUnavailableOf(own)
-    this.#all = [...new Set([own, whenDenied, ...limits.flatMap(({ respond }) => respond ?? [])])]
+    this.#all = [...new Set([own, whenDenied, this.#whenBanned, ...limits.flatMap(({ respond }) => respond ?? [])])]
     this.queues = this.#all.some(({ queues }) => queues === true)
     this.#slows = this.#all.some(({ slowness }) => slowness !== undefined)
     this.hidesQuota = this.#all.some(({ hidesQuota }) => hidesQuota === true)
@@ -44,6 +55,7 @@ export class Responders<Request> {
   for(verdict: Verdict): Responder<Request> {
     if (verdict.reason === 'unavailable') return this.#whenUnavailable
     if (verdict.reason === 'denied') return this.#whenDenied
+    if (verdict.reason === 'banned') return this.#whenBanned
     const i = longestRefusal(verdict.limits)
     if (i >= 0) return this.#of(verdict, i)
     // Where no limit refuses, the request only waits behind others.

@@ -5,7 +5,7 @@ import { fallback } from './fallback.js'
 import { type Responder, withTraits } from './responder.js'
 
 export interface DegradeOptions<Request> {
-  /** What happens to blocked and denied requests, which are not let through. @default reject() */
+  /** What happens to blocked, banned and denied requests, which are not let through. @default reject() */
   readonly otherwise?: Responder<Request>
 }
 

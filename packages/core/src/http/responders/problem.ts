@@ -1,4 +1,4 @@
-import type { Verdict } from '../../verdict/verdict.js'
+import { isBarred, type Verdict } from '../../verdict/verdict.js'
 import { retryAfterSeconds } from '../headers/writer.js'
 
 const TYPES = 'https://iana.org/assignments/http-problem-types'
@@ -16,7 +16,7 @@ export function refusalStatus({ reason }: Verdict, status: RefusalStatus): SentS
 /** Problem details of a refusal: RFC 9457, with the types of draft-ietf-httpapi-ratelimit-headers. */
 export function problem(verdict: Verdict, status: SentStatus): Record<string, unknown> {
   if (verdict.reason === 'denied') return { type: 'about:blank', title: 'Forbidden', status }
-  if (verdict.reason === 'blocked') {
+  if (isBarred(verdict)) {
     return {
       type: `${TYPES}#abnormal-usage-detected`,
       title: 'Request cannot be satisfied due to abnormal usage',
@@ -37,10 +37,16 @@ const EXCEEDED = 'Request cannot be satisfied as assigned quota has been exceede
 const REDUCED = 'Request cannot be satisfied due to temporary server capacity constraints'
 const IMPOSSIBLE = 'This request costs more than its quota ever holds, so repeating it cannot succeed.'
 
+const BARRED = { blocked: 'Blocked', banned: 'Banned' } as const
+
 /** The same in a line, for clients that do not read JSON. */
 export function plainProblem(verdict: Verdict, status: SentStatus): string {
   if (verdict.reason === 'denied') return 'Forbidden\n'
   if (verdict.reason === 'impossible') return `Too many requests: ${IMPOSSIBLE}\n`
-  const what = verdict.reason === 'blocked' ? 'Blocked' : status === 503 ? 'At reduced capacity' : 'Too many requests'
+  const what = isBarred(verdict)
+    ? BARRED[verdict.reason as 'blocked' | 'banned']
+    : status === 503
+      ? 'At reduced capacity'
+      : 'Too many requests'
   return `${what}: try again in ${retryAfterSeconds(verdict.retryAfterMs ?? 0)} s.\n`
 }

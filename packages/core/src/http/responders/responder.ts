@@ -18,6 +18,13 @@ declare module '../../lists/options.js' {
   }
 }
 
+declare module '../../policy/ban.js' {
+  interface BanOptions<Subject> {
+    /** What happens to banned HTTP requests; one that queues is an error. See `escalate`. @default the limiter's `respond` */
+    readonly respond?: Responder<Subject>
+  }
+}
+
 /** A request that a limit, a list or a block refused, as a responder gets it. */
 export interface Refused<Request> {
   readonly context: HttpContext<Request>

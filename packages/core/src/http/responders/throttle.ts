@@ -15,7 +15,7 @@ export interface ThrottleOptions<Request> {
   readonly after?: number
   /** Most responses slowed down at once, over all keys; requests beyond are refused. 1 or more. @default 1000 */
   readonly maxConnections?: number
-  /** What happens to blocked and denied requests, which are not let through, and to those beyond `maxConnections`. @default reject() */
+  /** What happens to blocked, banned and denied requests, which are not let through, and to those beyond `maxConnections`. @default reject() */
   readonly otherwise?: Responder<Request>
 }
 

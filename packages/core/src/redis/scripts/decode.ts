@@ -1,6 +1,6 @@
 import * as bucket from '../../kernels/bucket.js'
 import * as counter from '../../kernels/counter.js'
-import type { Cell, StoreRequest, StoreResult } from '../../store/store.js'
+import type { BlockReport, Cell, StoreRequest, StoreResult, StrikeResult } from '../../store/store.js'
 import { ReplyReader, unreadable } from './reply-reader.js'
 import { type Kind, kindOf } from './script.js'
 import { ADMITTED, BLOCKED, ELSEWHERE, EQUALS, REFUNDS, REFUSED } from './scripts.generated.js'
@@ -91,7 +91,7 @@ export class Answers {
       if (said === BLOCKED) {
         const remainingMs = reply.uint56()
         const reason = reply.text(reply.uint16())
-        return { now, allowed: false, values, offset, block: { reason, remainingMs } }
+        return { now, allowed: false, values, offset, block: blockReport(reason, remainingMs) }
       }
       if (said === ELSEWHERE && c === 0) return undefined
       if (outcome !== ADMITTED && outcome !== REFUSED) throw unreadable(`expected an outcome, got ${said}`)
@@ -114,6 +114,13 @@ export class Answers {
     if (this.#equals) throw unreadable('expected no more decisions than were asked for')
     this.#reply.end()
   }
+}
+
+/** A block as it is kept: of a ban its reason begins with a byte 0, the rung and how many strikes there were. See `keptReason`. */
+export function blockReport(kept: string, remainingMs: number): BlockReport {
+  const [, rung, strikes, reason = ''] = /^\0(\d+) (\d+) (.*)$/s.exec(kept) ?? []
+  if (rung === undefined) return { reason: kept.startsWith('\0') ? kept.slice(1) : kept, remainingMs }
+  return { reason, remainingMs, ban: { rung: Number(rung), strikes: Number(strikes) } }
 }
 
 /** How the cells of a plan report. */
@@ -184,4 +191,18 @@ const REPORTS: Readonly<Record<Kind, Report>> = {
 function atLeastNone(units: number): number {
   if (units < 0) throw unreadable('expected no more to be taken than the limit, and no less than none')
   return units
+}
+
+/** A reason by hand, as it is kept: never like that of a ban. */
+export function keptReason(reason: string): string {
+  return reason.startsWith('\0') ? `\0${reason}` : reason
+}
+
+/** The reply of strike.lua. */
+export function strikeResult(reply: unknown): StrikeResult {
+  const [now, ends, reason] = Array.isArray(reply) ? reply.map((text) => String(text)) : []
+  if (reason === undefined || !(Number(now) >= 0) || !(Number(ends) >= 0))
+    throw unreadable('expected a time and a block')
+  const remainingMs = Number(ends) - Number(now)
+  return { now: Number(now), block: remainingMs > 0 ? blockReport(reason, remainingMs) : undefined }
 }

@@ -1,7 +1,9 @@
 import { CELL_KINDS } from '../../store/cell-kinds.js'
 import {
+  type BanTerms,
   type Cell,
   CONSUME,
+  EVERY_POLICY,
   type Plan,
   REFUND,
   receiptsOf,
@@ -10,9 +12,9 @@ import {
 } from '../../store/store.js'
 import { areEqual } from '../../util/are-equal.js'
 import { reportsOf } from './decode.js'
-import { blockSuffix, cellSuffix, keyStart } from './keys.js'
-import { type Kind, kindNumber, kindOf, partsFor } from './script.js'
-import { RESERVING, TOGETHER, TOGETHER_KINDS } from './scripts.generated.js'
+import { blockSuffix, cellSuffix, keyStart, strikesSuffix } from './keys.js'
+import { BANS, type Kind, kindNumber, kindOf, partsFor } from './script.js'
+import { RESERVING, STRIKING, TOGETHER, TOGETHER_KINDS } from './scripts.generated.js'
 
 /** What the store says of a plan to `decide.lua`, worked out once per plan. */
 export interface PlanText {
@@ -20,7 +22,12 @@ export interface PlanText {
   readonly header: readonly string[]
   /** What follows the identity in the key of each cell. */
   readonly cellSuffixes: readonly string[]
-  readonly blockSuffix: string
+  /** What follows it in its block keys: of the policy, and where bans of every policy are heeded, in that of those. */
+  readonly blockSuffixes: readonly string[]
+  /** ARGV of its ban, between those of its cells and its runs, in scripts that ban. */
+  readonly ban: readonly string[]
+  /** Keys that a strike uses beside, declared in a cluster alone: what follows the identity there. */
+  readonly strikeSuffixes: readonly string[]
   readonly takesPlaces: boolean
   /** Whether equal decisions on one key are made at once. */
   readonly goesTogether: boolean
@@ -30,21 +37,43 @@ export interface PlanText {
   readonly reports: ReturnType<typeof reportsOf>
 }
 
-export function planText(plan: Plan): PlanText {
-  const header = [String(plan.identities), String(plan.cells.length)]
+/** `marker`: the key that is there while somebody is blocked; none in a cluster. `heeds`: whether bans of every policy are looked for. */
+export function planText(plan: Plan, marker?: string, heeds = false): PlanText {
+  const blockSuffixes = (heeds ? [plan.policy, EVERY_POLICY] : [plan.policy]).map(blockSuffix)
+  const header = [String(plan.identities * blockSuffixes.length), String(plan.cells.length)]
   for (const cell of plan.cells) {
     header.push(String(kindNumber(cell)), String(cell.params.length), ...cell.params.map(String))
   }
   return {
     header,
     cellSuffixes: plan.cells.map((cell) => cellSuffix(plan.policy, cell)),
-    blockSuffix: blockSuffix(plan.policy),
+    blockSuffixes,
+    ban: banText(plan, marker),
+    strikeSuffixes:
+      plan.ban && marker === undefined ? [strikesSuffix(plan.ban.scope), blockSuffix(plan.ban.scope)] : [],
     takesPlaces: plan.cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
     goesTogether:
-      plan.cells.length === 1 && (TOGETHER_KINDS as readonly Kind[]).includes(kindOf(plan.cells[0] as Cell)),
-    parts: partsFor(plan.cells),
+      plan.cells.length === 1 &&
+      !plan.ban &&
+      (TOGETHER_KINDS as readonly Kind[]).includes(kindOf(plan.cells[0] as Cell)),
+    parts: partsFor(plan),
     reports: reportsOf(plan.cells),
   }
+}
+
+/** What decide.lua has to know of a plan's ban. */
+function banText({ policy, cells, ban }: Plan, marker = ''): string[] {
+  if (!ban) return ['0']
+  const { identity, scope } = ban
+  const index = cells.findIndex((cell) => cell.identity === identity)
+  const cell = cells[index] as Cell
+  const texts = [String(index + 1), String(cellSuffix(policy, cell).length), `}:${scope}:`, marker, ...termsText(ban)]
+  return [String(texts.length), ...texts]
+}
+
+/** The terms of a ban, as strikes.lua takes them. */
+export function termsText({ after, withinMs, forgetAfterMs, rungs }: BanTerms): string[] {
+  return [after, withinMs, forgetAfterMs, ...rungs].map(String)
 }
 
 /** How a script is given its keys: `undeclared`, for keys of several slots of one master; `cells`: those without block keys. */
@@ -64,7 +93,7 @@ export interface Encoded {
 /**
  * Asks grouped by plan, in order within each: neighbours that are alike form one run, so that a batch of
  * such costs one key each and nothing else. Neighbours that are alike and on one key are decided at once, and
- * cost that key. Without `marker`, each key brings its block keys.
+ * cost that key. Without `marker`, each key brings its block keys. `parts`: what the script has, as `partsFor` says.
  */
 export function encode(
   groups: ReadonlyMap<Plan, readonly Pending[]>,
@@ -73,13 +102,16 @@ export function encode(
   now: number | undefined,
   marker: string | undefined,
   kind: Keys = 'declared',
+  parts = 0,
 ): Encoded {
   const keys = marker === undefined ? [] : [marker]
+  const strikeKeys: string[] = []
   const cellKeys = marker === undefined ? [] : keys
   const args = [now === undefined ? '' : String(now), '', String(groups.size)]
   for (const [plan, group] of groups) {
     const text = textOf(plan)
     args.push(...text.header)
+    if ((parts & BANS) !== 0) args.push(...text.ban)
     const runs = args.push('') - 1
     let runCount = 0
     let sizeAt = -1
@@ -94,7 +126,8 @@ export function encode(
         if (sizeAt >= 0) args[sizeAt] = String(size)
         runCount++
         size = equals
-        const op = request.needs ? request.op + RESERVING : request.op
+        const needing = request.needs ? request.op + RESERVING : request.op
+        const op = request.strike === undefined ? needing : needing + STRIKING
         args.push(String(equals === 1 ? op : op + TOGETHER))
         sizeAt = args.push('') - 1
         for (const cost of request.costs) args.push(String(cost))
@@ -102,6 +135,10 @@ export function encode(
       }
       previous = equals === 1 ? request : undefined
       if (text.takesPlaces) args.push(request.permitId)
+      if (request.strike !== undefined) {
+        args.push(String(request.strike))
+        pushStrikeKeys(strikeKeys, request, text, prefix)
+      }
       if (request.op === REFUND) pushReceipts(args, request)
       pushKeys(keys, cellKeys, request, text, prefix)
     }
@@ -118,7 +155,11 @@ export function encode(
   }
   args[1] = String(keys.length)
   for (const key of cellKeys) keys.push(key)
-  if (kind === 'declared') return { keys, args }
+  if (kind === 'declared') {
+    // The script finds them by the keys of cells: they are there for the server, or a proxy, to know them.
+    for (const key of strikeKeys) keys.push(key)
+    return { keys, args }
+  }
   const first = args.length + 1
   for (const key of keys) args.push(key)
   args.push(String(first))
@@ -134,7 +175,7 @@ export function encodeOne(
   marker: string | undefined,
 ): Encoded {
   const start = keyStart(prefix, identities[0] as string)
-  const keys = [marker ?? start + text.blockSuffix, start + (text.cellSuffixes[0] as string)]
+  const keys = [marker ?? start + (text.blockSuffixes[0] as string), start + (text.cellSuffixes[0] as string)]
   const cost = String(costs[0])
   const time = now === undefined ? '' : String(now)
   if (text.takesPlaces) return { keys, args: [cost, time, permitId] }
@@ -156,6 +197,7 @@ function equalsFrom(group: readonly Pending[], first: number): number {
 
 function isAlike(a: StoreRequest, b: StoreRequest): boolean {
   if (a.op !== b.op || a.op === REFUND) return false
+  if ((a.strike === undefined) !== (b.strike === undefined)) return false
   return areEqual(a.costs, b.costs) && areEqual(a.needs, b.needs)
 }
 
@@ -171,13 +213,19 @@ function pushKeys(keys: string[], cellKeys: string[], request: StoreRequest, tex
   const { plan, identities } = request
   if (identities.length === 1) {
     const start = keyStart(prefix, identities[0] as string)
-    if (keys !== cellKeys) keys.push(start + text.blockSuffix)
+    if (keys !== cellKeys) for (const suffix of text.blockSuffixes) keys.push(start + suffix)
     for (const suffix of text.cellSuffixes) cellKeys.push(start + suffix)
     return
   }
   const starts = identities.map((identity) => keyStart(prefix, identity))
-  if (keys !== cellKeys) for (const start of starts) keys.push(start + text.blockSuffix)
+  if (keys !== cellKeys) for (const start of starts) for (const suffix of text.blockSuffixes) keys.push(start + suffix)
   for (let i = 0; i < plan.cells.length; i++) {
     cellKeys.push((starts[(plan.cells[i] as Cell).identity] as string) + text.cellSuffixes[i])
   }
+}
+
+function pushStrikeKeys(keys: string[], { plan, identities }: StoreRequest, text: PlanText, prefix: string): void {
+  if (!plan.ban || text.strikeSuffixes.length === 0) return
+  const start = keyStart(prefix, identities[plan.ban.identity] as string)
+  for (const suffix of text.strikeSuffixes) keys.push(start + suffix)
 }

@@ -53,3 +53,8 @@ export function cellSuffix(policy: string, cell: Cell): string {
 export function blockSuffix(policy: string): string {
   return `}:${policy}:block`
 }
+
+/** What follows the identity in the key of its strikes. */
+export function strikesSuffix(scope: string): string {
+  return `}:${scope}:strikes`
+}

@@ -13,6 +13,8 @@ export interface ProbeOptions {
   readonly asksTime: boolean
   /** The kinds of cells that decisions have had so far. */
   readonly kinds: ReadonlySet<Kind>
+  /** Whether decisions may ban. */
+  readonly bans: boolean
 }
 
 /**
@@ -22,10 +24,14 @@ export interface ProbeOptions {
  */
 export function probe(
   connection: Connection,
-  { key, marker, timeoutMs, asksTime, kinds }: ProbeOptions,
+  { key, marker, timeoutMs, asksTime, kinds, bans }: ProbeOptions,
 ): Promise<void> {
   const keys = marker === undefined ? [key] : [key, marker]
-  const commands = [...(asksTime ? [['TIME']] : []), ['EXISTS', ...keys], ...commandsNeeded(key, kinds)]
+  const commands = [
+    ...(asksTime ? [['TIME']] : []),
+    ['EXISTS', ...keys],
+    ...commandsNeeded(key, kinds, bans && marker !== undefined),
+  ]
   return tryScript(connection, timeoutMs, probeScript, {
     keys,
     args: commands.map((command) => JSON.stringify(command)),
@@ -34,18 +40,19 @@ export function probe(
 
 /**
  * What scripts of decisions call beside TIME and EXISTS, each command on a key that nothing else uses, by the kinds of
- * cells that they have.
+ * cells that they have, and by whether they may ban.
  *
  * SET comes first, since a script that has written is no longer refused for want of memory. The key expires by itself
  * where DEL is refused, and only what DEL will remove is created after that.
  */
-export function commandsNeeded(key: string, kinds: ReadonlySet<Kind>): string[][] {
+export function commandsNeeded(key: string, kinds: ReadonlySet<Kind>, bans = false): string[][] {
   const commands = [
     ['SET', key, '', 'PX', '1'],
     ['DEL', key],
     ['GET', key],
     ['SETRANGE', key, '0', ''],
   ]
+  if (bans) commands.push(['PTTL', key])
   if (kinds.has('log')) commands.push(['GETRANGE', key, '0', '0'])
   if (kinds.has('log') || kinds.has('concurrency')) commands.push(['PEXPIRE', key, '1'])
   if (kinds.has('concurrency')) {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import type { Cell } from '../../store/store.js'
+import type { Cell, Plan } from '../../store/store.js'
 import {
+  BAN_CHANGES,
   DECIDE_PIECES,
   KINDS,
   type LuaScript,
@@ -30,16 +31,21 @@ const SHARED = 1 << (KINDS.length + 1)
 /** Where something is given back or renewed. */
 export const SETTLES = 1 << (KINDS.length + 2)
 
+/** Where a plan has a ban. */
+export const BANS = 1 << (KINDS.length + 3)
+
 const bitsOf = (sections: readonly Section[]) =>
-  sections.reduce((bits, section) => bits | (section === 'several' ? SEVERAL : bitOf(section)), 0)
+  sections.reduce((bits, section) => bits | (SECTIONS[section] ?? bitOf(section as Kind)), 0)
+
+const SECTIONS: Partial<Record<Section, number>> = { several: SEVERAL, bans: BANS }
 
 function isSharedLog({ kernel, limits }: Cell): boolean {
   return kernel === 'log' && limits.length > 1
 }
 
 /** What a plan needs of decide.lua, as a sum of bits; of a batch they are put together. */
-export function partsFor(cells: readonly Cell[]): number {
-  let parts = cells.length > 1 ? SEVERAL : 0
+export function partsFor({ cells, ban }: Plan): number {
+  let parts = (cells.length > 1 ? SEVERAL : 0) | (ban ? BANS : 0)
   for (const cell of cells) {
     parts |= bitOf(kindOf(cell))
     if (isSharedLog(cell)) parts |= SHARED
@@ -50,6 +56,11 @@ export function partsFor(cells: readonly Cell[]): number {
 /** By what a batch needs: the scripts that the build makes for plans of one cell each, all of one kind. */
 const uniform = new Map(
   UNIFORM_SCRIPTS.map(({ kind, isShared, script }) => [bitOf(kind) | (isShared ? SHARED : 0), script]),
+)
+
+/** The same for plans that ban, by what makes them of these. */
+const banning = new Map(
+  BAN_CHANGES.map(({ kind, isShared, changes }) => [bitOf(kind) | (isShared ? SHARED : 0) | BANS, changes]),
 )
 
 /** decide.lua, with what a batch must need for a piece to be needed. */
@@ -64,15 +75,29 @@ const variants = new Map<number, LuaScript>()
 export function decideScriptFor(parts: number): LuaScript {
   const made = uniform.get(parts)
   if (made) return made
-  const needed = parts & ~(SHARED | SETTLES)
-  let script = variants.get(needed)
+  const isMadeForBans = banning.has(parts)
+  const needed = isMadeForBans ? parts : parts & ~(SHARED | SETTLES)
+  // Bits of one and of the other never meet.
+  const id = isMadeForBans ? -needed : needed
+  let script = variants.get(id)
   if (!script) {
-    const chosen = pieces.filter(({ bits }) => (bits & ~needed) === 0)
-    const source = chosen.map(({ piece }) => piece.source).join('')
+    const source = isMadeForBans ? banningSource(parts) : piecedSource(needed)
     script = { name: 'decide', source, sha1: createHash('sha1').update(source).digest('hex') }
-    variants.set(needed, script)
+    variants.set(id, script)
   }
   return script
+}
+
+function piecedSource(needed: number): string {
+  const chosen = pieces.filter(({ bits }) => (bits & ~needed) === 0)
+  return chosen.map(({ piece }) => piece.source).join('')
+}
+
+function banningSource(parts: number): string {
+  const lines = (uniform.get(parts & ~BANS) as LuaScript).source.split('\n')
+  for (const [line, removed, added] of banning.get(parts) ?? [])
+    lines.splice(line, removed, ...(added === '' ? [] : added.split('\n')))
+  return lines.join('\n')
 }
 
 /**

@@ -17,6 +17,7 @@ export const TOGETHER_KINDS = ['bucket', 'log', 'counter'] as const
 // Added to the op of decisions: see decide.lua.
 export const RESERVING = 8
 export const TOGETHER = 16
+export const STRIKING = 32
 
 // The first byte of what a decision says: see decide.lua.
 export const REFUSED = 0
@@ -38,7 +39,7 @@ export interface KindScript {
 }
 
 /** A part of decide.lua that some batches do not need. */
-export type Section = 'bucket' | 'concurrency' | 'counter' | 'log' | 'segments' | 'several'
+export type Section = 'bans' | 'bucket' | 'concurrency' | 'counter' | 'log' | 'segments' | 'several'
 
 /** decide.lua in the order of its lines. A piece is left out where one of the sections that it stands in is not needed. */
 export const DECIDE_PIECES: readonly { readonly sections: readonly Section[]; readonly source: string }[] = [
@@ -1627,6 +1628,8 @@ end
 end
 end
 ` },
+  { sections: ['bans'], source: `local begun
+` },
   { sections: [], source: `local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
@@ -1662,11 +1665,22 @@ if kind == 5 then
 takesPlaces = true
 end
 end
-local runs = ARGV[a] + 0
+` },
+  { sections: ['bans'], source: `local terms = ARGV[a] + 0
+local ban = a + 1
+a = ban + terms
+` },
+  { sections: [], source: `local runs = ARGV[a] + 0
 a = a + 1
 for __2 = 1, runs do
 local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
-local equals = 1
+` },
+  { sections: ['bans'], source: `local isStriking = op >= 32
+if isStriking then
+op = op - 32
+end
+` },
+  { sections: [], source: `local equals = 1
 if op >= 16 then
 op, equals, decisions = op - 16, decisions, 1
 end
@@ -1688,7 +1702,13 @@ if takesPlaces then
 lease = ARGV[a]
 a = a + 1
 end
-local ends, reason
+` },
+  { sections: ['bans'], source: `local jitter = a
+if isStriking then
+a = a + 1
+end
+` },
+  { sections: [], source: `local ends, reason
 elsewhere = false
 if anyBlocked and op <= 2 then
 for b = block, block + identities - 1 do
@@ -1705,7 +1725,17 @@ end
 ends = ends and tonumber(ends) > now and ends
 end
 end
-if op >= 3 then
+` },
+  { sections: ['bans'], source: `if begun and terms > 0 and op <= 2 and not ends then
+local base
+local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key, 1, #key - cut) .. names
+if begun[base] then
+ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+end
+end
+` },
+  { sections: [], source: `if op >= 3 then
 local chargedAt = 0
 if op == 3 then
 chargedAt = ARGV[a] + 0
@@ -1795,7 +1825,133 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 else
-local charged = op ~= 1 and (allowed or op == 2 and possible)
+` },
+  { sections: ['bans'], source: `local banEnds, banReason = 0, ''
+if isStriking and not allowed and possible then
+local base
+local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key, 1, #key - cut) .. names
+local marker, jitter_2, p, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+local after, withinMs, forgetAfterMs = ARGV[p] + 0, ARGV[p + 1] + 0, ARGV[p + 2] + 0
+local key_2 = base .. 'strikes'
+local stored = tryCall('GET', key_2)
+local rung, since, strikes = 0, now, ''
+if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
+rung, since = unpackBytes('>BI6', stored)
+strikes = sub(stored, 8)
+else
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+end
+local last_2
+if strikes == '' then
+last_2 = now
+else
+last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+end
+local at
+if last_2 > now and last_2 <= now + withinMs then
+at = last_2
+else
+at = now
+end
+if last_2 > at then
+local kept = ''
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
+end
+strikes = kept
+end
+if at - since >= forgetAfterMs then
+rung = 0
+else
+rung = rung
+end
+local live, count
+local from, units = 1, 0
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+if at - since_2 >= withinMs then
+from = i + 8
+else
+units = units + weight
+end
+end
+live, count = sub(strikes, from), units
+count = count + 1
+local ends_2, reason_2 = 0, ''
+if count < after then
+if rung > 0 then
+since = at > since and at or since
+else
+since = at
+end
+local strikes_2 = live .. packBytes('>I6I2', at, 1)
+local strikes_end_result
+local ends_3 = 0
+if strikes_2 ~= '' then
+local strikes_last_result
+if strikes_2 == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life = strikes_end_result - now
+if life > 0 then
+call('SET', key_2, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
+else
+call('DEL', key_2)
+end
+else
+rung = rung + 1 < to - p - 2 and rung + 1 or to - p - 2
+local life = ARGV[p + 2 + rung] + 0 + jitter_2
+ends_2 = now + life
+reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
+local strikes_end_result
+local ends_3 = 0
+if '' ~= '' then
+local strikes_last_result
+if '' == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life_2 = strikes_end_result - now
+if life_2 > 0 then
+call('SET', key_2, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+else
+call('DEL', key_2)
+end
+call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+if marker ~= '' and call('PTTL', marker) <= life + slack then
+call('SET', marker, '1', 'PX', life + slack)
+end
+end
+banEnds, banReason = ends_2, reason_2
+if banEnds > 0 then
+begun = begun or {}
+begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+end
+end
+` },
+  { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
 cost = cost * admitted
@@ -1813,11 +1969,29 @@ elseif op == 0 then
 heal[kind](key)
 end
 local outcome = allowed and 1 or 0
-for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+` },
+  { sections: ['bans'], source: `if banEnds == 0 then
+` },
+  { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 report[kind](key, needs[c], outcome_2)
 end
+` },
+  { sections: ['bans'], source: `end
+` },
+  { sections: [], source: `end
+` },
+  { sections: ['bans'], source: `if banEnds > 0 then
+local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
 end
+pieces = pieces + 1
 end
+` },
+  { sections: [], source: `end
 end
 block = block + identities
 cell = cell + cells
@@ -6986,6 +7160,129 @@ export const probeScript: LuaScript = {
 `,
 }
 
+export const strikeScript: LuaScript = {
+  name: 'strike',
+  sha1: '1a55c38652645d556583081dd1cb03f7b4ee903d',
+  source: `local ARGV, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor, max, min = redis.call, math.floor, math.max, math.min
+local packBytes, unpackBytes = struct.pack, struct.unpack
+local sub, format = string.sub, string.format
+local function number(i)
+return ARGV[i] + 0
+end
+local function requireRead(value)
+if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then error(value.err) end
+end
+local now, slack
+if ARGV[1] ~= '' then
+now, slack = number(1), 3600000
+else
+local time = call('TIME')
+now, slack = time[1] * 1000 + floor(time[2] / 1000), 0
+end
+local function clock_instant(at, now, horizonMs)
+if at > now and at <= now + horizonMs then return at end
+return now
+end
+local function clock_isAhead(at, now, horizonMs)
+return at > now + horizonMs
+end
+local function strikes_last(strikes, now)
+if strikes == '' then return now end
+return (unpackBytes('>I6', strikes, #strikes - 7))
+end
+local function strikes_until(strikes, at)
+local kept = ''
+for i = 1, #strikes, 8 do
+local since, weight = unpackBytes('>I6I2', strikes, i)
+kept = kept .. packBytes('>I6I2', min(since, at), weight)
+end
+return kept
+end
+local function strikes_live(strikes, at, withinMs)
+local from, units = 1, 0
+for i = 1, #strikes, 8 do
+local since, weight = unpackBytes('>I6I2', strikes, i)
+if at - since >= withinMs then from = i + 8 else units = units + weight end
+end
+return sub(strikes, from), units
+end
+local function strikes_rung(rung, since, at, forgetAfterMs)
+if at - since >= forgetAfterMs then return 0 end
+return rung
+end
+local function strikes_end(rung, since, strikes, withinMs, forgetAfterMs)
+local ends = 0
+if strikes ~= '' then ends = strikes_last(strikes, 0) + withinMs end
+if rung > 0 then ends = max(ends, since + forgetAfterMs) end
+return ends
+end
+local function strikes_base(key, cut, names)
+return sub(key, 1, #key - cut) .. names
+end
+local function strikes_write(key, rung, since, strikes, withinMs, forgetAfterMs)
+local life = strikes_end(rung, since, strikes, withinMs, forgetAfterMs) - now
+if life > 0 then
+call('SET', key, packBytes('>BI6', rung, since) .. strikes, 'PX', life + slack)
+else
+call('DEL', key)
+end
+end
+local function strikes_strike(base, marker, weight, jitter, note, p, to)
+local after, withinMs, forgetAfterMs = number(p), number(p + 1), number(p + 2)
+local key = base .. 'strikes'
+local stored = tryCall('GET', key)
+local rung, since, strikes = 0, now, ''
+if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
+rung, since = unpackBytes('>BI6', stored)
+strikes = sub(stored, 8)
+else
+requireRead(stored)
+end
+local last = strikes_last(strikes, now)
+local at = clock_instant(last, now, withinMs)
+if last > at then strikes = strikes_until(strikes, at) end
+rung = strikes_rung(rung, since, at, forgetAfterMs)
+local live, count = strikes_live(strikes, at, withinMs)
+count = count + weight
+local ends, reason = 0, ''
+if count < after then
+if rung > 0 then since = max(at, since) else since = at end
+strikes_write(key, rung, since, live .. packBytes('>I6I2', at, weight), withinMs, forgetAfterMs)
+else
+rung = min(rung + 1, to - p - 2)
+local life = number(p + 2 + rung) + jitter
+ends = now + life
+reason = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. note
+strikes_write(key, rung, ends, '', withinMs, forgetAfterMs)
+call('SET', base .. 'block', format('%.0f', ends) .. ' ' .. reason, 'PX', life + slack)
+if marker ~= '' and call('PTTL', marker) <= life + slack then call('SET', marker, '1', 'PX', life + slack) end
+end
+return ends, reason
+end
+local weight, ends, reason = number(2), 0, ''
+local block = tryCall('GET', KEYS[2])
+requireRead(block)
+if type(block) == 'string' then
+local last, said = string.match(block, '^(%d+) (.*)$')
+if last and tonumber(last) > now then ends, reason = tonumber(last), said end
+end
+if weight == 0 then
+local stored = tryCall('GET', KEYS[1])
+requireRead(stored)
+if type(stored) == 'string' and #stored >= 7 then
+local rung, since = unpackBytes('>BI6', stored)
+strikes_write(KEYS[1], rung, since, '', number(6), number(7))
+end
+elseif ends == 0 then
+local base = strikes_base(KEYS[1], #'strikes', '')
+ends, reason = strikes_strike(base, KEYS[3] or '', weight, number(3), ARGV[4], 5, #ARGV)
+end
+return { format('%.0f', now), format('%.0f', ends), reason }
+`,
+}
+
 /** Scripts for batches whose plans have one cell each, all of one kind, and which give nothing back. */
 export const UNIFORM_SCRIPTS: readonly KindScript[] = [
   { kind: 'bucket', isShared: false, script: decideBucketScript },
@@ -6994,6 +7291,968 @@ export const UNIFORM_SCRIPTS: readonly KindScript[] = [
   { kind: 'log', isShared: false, script: decideLogScript },
   { kind: 'log', isShared: true, script: decideLogsScript },
   { kind: 'segments', isShared: false, script: decideSegmentsScript },
+]
+
+/**
+ * What makes scripts of UNIFORM_SCRIPTS those for plans that ban: at which line, from 0, how many go, and what comes there;
+ * from the last change to the first.
+ */
+export const BAN_CHANGES: readonly (Omit<KindScript, 'script'> & {
+  readonly changes: readonly (readonly [line: number, removed: number, added: string])[]
+})[] = [
+  { kind: 'bucket', isShared: false, changes: [
+    [289, 0, `pieces = pieces + 1
+end
+end
+end`],
+    [288, 0, `if banEnds > 0 then
+local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece`],
+    [273, 0, `if banEnds == 0 then`],
+    [182, 0, `local banEnds, banReason = 0, ''
+if isStriking and not allowed and possible then
+local base
+local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key_2, 1, #key_2 - cut) .. names
+local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+local key_3 = base .. 'strikes'
+local stored_2 = tryCall('GET', key_3)
+local rung, since_2, strikes = 0, now, ''
+if stored_2 and #stored_2 >= 7 and floor((#stored_2 - 7) / 8) * 8 == #stored_2 - 7 then
+rung, since_2 = unpackBytes('>BI6', stored_2)
+strikes = sub(stored_2, 8)
+else
+if type(stored_2) == 'table' and not string.match(stored_2.err, '^WRONGTYPE') then
+if not string.match(stored_2.err, 'non local key') then
+error(stored_2.err)
+end
+elsewhere = true
+end
+end
+local last_2
+if strikes == '' then
+last_2 = now
+else
+last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+end
+local at
+if last_2 > now and last_2 <= now + withinMs then
+at = last_2
+else
+at = now
+end
+if last_2 > at then
+local kept = ''
+for i = 1, #strikes, 8 do
+local since_3, weight = unpackBytes('>I6I2', strikes, i)
+kept = kept .. packBytes('>I6I2', since_3 < at and since_3 or at, weight)
+end
+strikes = kept
+end
+if at - since_2 >= forgetAfterMs then
+rung = 0
+else
+rung = rung
+end
+local live, count
+local from, units = 1, 0
+for i = 1, #strikes, 8 do
+local since_3, weight = unpackBytes('>I6I2', strikes, i)
+if at - since_3 >= withinMs then
+from = i + 8
+else
+units = units + weight
+end
+end
+live, count = sub(strikes, from), units
+count = count + 1
+local ends_2, reason_2 = 0, ''
+if count < after then
+if rung > 0 then
+since_2 = at > since_2 and at or since_2
+else
+since_2 = at
+end
+local strikes_2 = live .. packBytes('>I6I2', at, 1)
+local strikes_end_result
+local ends_3 = 0
+if strikes_2 ~= '' then
+local strikes_last_result
+if strikes_2 == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > since_2 + forgetAfterMs and ends_3 or since_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life = strikes_end_result - now
+if life > 0 then
+call('SET', key_3, packBytes('>BI6', rung, since_2) .. strikes_2, 'PX', life + slack)
+else
+call('DEL', key_3)
+end
+else
+rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+ends_2 = now + life
+reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
+local strikes_end_result
+local ends_3 = 0
+if '' ~= '' then
+local strikes_last_result
+if '' == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life_2 = strikes_end_result - now
+if life_2 > 0 then
+call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+else
+call('DEL', key_3)
+end
+call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+if marker ~= '' and call('PTTL', marker) <= life + slack then
+call('SET', marker, '1', 'PX', life + slack)
+end
+end
+banEnds, banReason = ends_2, reason_2
+if banEnds > 0 then
+begun = begun or {}
+begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+end
+end`],
+    [85, 0, `if begun and terms > 0 and op <= 2 and not ends then
+local base
+local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key, 1, #key - cut) .. names
+if begun[base] then
+ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+end
+end`],
+    [68, 0, `local jitter = a
+if isStriking then
+a = a + 1
+end`],
+    [55, 0, `local isStriking = op >= 32
+if isStriking then
+op = op - 32
+end`],
+    [51, 0, `local terms = ARGV[a] + 0
+local ban = a + 1
+a = ban + terms`],
+    [25, 0, `local begun`],
+    [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
+  ] },
+  { kind: 'concurrency', isShared: false, changes: [
+    [229, 0, `pieces = pieces + 1
+end
+end
+end`],
+    [228, 0, `if banEnds > 0 then
+local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece`],
+    [169, 0, `if banEnds == 0 then`],
+    [137, 0, `local banEnds, banReason = 0, ''
+if isStriking and not allowed and possible then
+local base
+local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key_2, 1, #key_2 - cut) .. names
+local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+local key_3 = base .. 'strikes'
+local stored = tryCall('GET', key_3)
+local rung, since, strikes = 0, now, ''
+if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
+rung, since = unpackBytes('>BI6', stored)
+strikes = sub(stored, 8)
+else
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+end
+local last_2
+if strikes == '' then
+last_2 = now
+else
+last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+end
+local at
+if last_2 > now and last_2 <= now + withinMs then
+at = last_2
+else
+at = now
+end
+if last_2 > at then
+local kept = ''
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
+end
+strikes = kept
+end
+if at - since >= forgetAfterMs then
+rung = 0
+else
+rung = rung
+end
+local live, count_2
+local from, units = 1, 0
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+if at - since_2 >= withinMs then
+from = i + 8
+else
+units = units + weight
+end
+end
+live, count_2 = sub(strikes, from), units
+count_2 = count_2 + 1
+local ends_2, reason_2 = 0, ''
+if count_2 < after then
+if rung > 0 then
+since = at > since and at or since
+else
+since = at
+end
+local strikes_2 = live .. packBytes('>I6I2', at, 1)
+local strikes_end_result
+local ends_3 = 0
+if strikes_2 ~= '' then
+local strikes_last_result
+if strikes_2 == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life = strikes_end_result - now
+if life > 0 then
+call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
+else
+call('DEL', key_3)
+end
+else
+rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+ends_2 = now + life
+reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count_2) .. ' ' .. ''
+local strikes_end_result
+local ends_3 = 0
+if '' ~= '' then
+local strikes_last_result
+if '' == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life_2 = strikes_end_result - now
+if life_2 > 0 then
+call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+else
+call('DEL', key_3)
+end
+call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+if marker ~= '' and call('PTTL', marker) <= life + slack then
+call('SET', marker, '1', 'PX', life + slack)
+end
+end
+banEnds, banReason = ends_2, reason_2
+if banEnds > 0 then
+begun = begun or {}
+begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+end
+end`],
+    [85, 0, `if begun and terms > 0 and op <= 2 and not ends then
+local base
+local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key, 1, #key - cut) .. names
+if begun[base] then
+ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+end
+end`],
+    [68, 0, `local jitter = a
+if isStriking then
+a = a + 1
+end`],
+    [54, 0, `local isStriking = op >= 32
+if isStriking then
+op = op - 32
+end`],
+    [50, 0, `local terms = ARGV[a] + 0
+local ban = a + 1
+a = ban + terms`],
+    [23, 0, `local begun`],
+    [3, 2, `local packBytes, unpackBytes = struct.pack, struct.unpack
+local sub, format, concat = string.sub, string.format, table.concat`],
+  ] },
+  { kind: 'counter', isShared: false, changes: [
+    [231, 0, `pieces = pieces + 1
+end
+end
+end`],
+    [230, 0, `if banEnds > 0 then
+local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece`],
+    [219, 0, `if banEnds == 0 then`],
+    [181, 0, `local banEnds, banReason = 0, ''
+if isStriking and not allowed and possible then
+local base
+local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key_2, 1, #key_2 - cut) .. names
+local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+local key_3 = base .. 'strikes'
+local stored_2 = tryCall('GET', key_3)
+local rung, since_2, strikes = 0, now, ''
+if stored_2 and #stored_2 >= 7 and floor((#stored_2 - 7) / 8) * 8 == #stored_2 - 7 then
+rung, since_2 = unpackBytes('>BI6', stored_2)
+strikes = sub(stored_2, 8)
+else
+if type(stored_2) == 'table' and not string.match(stored_2.err, '^WRONGTYPE') then
+if not string.match(stored_2.err, 'non local key') then
+error(stored_2.err)
+end
+elsewhere = true
+end
+end
+local last_2
+if strikes == '' then
+last_2 = now
+else
+last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+end
+local at
+if last_2 > now and last_2 <= now + withinMs then
+at = last_2
+else
+at = now
+end
+if last_2 > at then
+local kept = ''
+for i = 1, #strikes, 8 do
+local since_3, weight = unpackBytes('>I6I2', strikes, i)
+kept = kept .. packBytes('>I6I2', since_3 < at and since_3 or at, weight)
+end
+strikes = kept
+end
+if at - since_2 >= forgetAfterMs then
+rung = 0
+else
+rung = rung
+end
+local live, count_2
+local from, units = 1, 0
+for i = 1, #strikes, 8 do
+local since_3, weight = unpackBytes('>I6I2', strikes, i)
+if at - since_3 >= withinMs then
+from = i + 8
+else
+units = units + weight
+end
+end
+live, count_2 = sub(strikes, from), units
+count_2 = count_2 + 1
+local ends_2, reason_2 = 0, ''
+if count_2 < after then
+if rung > 0 then
+since_2 = at > since_2 and at or since_2
+else
+since_2 = at
+end
+local strikes_2 = live .. packBytes('>I6I2', at, 1)
+local strikes_end_result
+local ends_3 = 0
+if strikes_2 ~= '' then
+local strikes_last_result
+if strikes_2 == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > since_2 + forgetAfterMs and ends_3 or since_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life = strikes_end_result - now
+if life > 0 then
+call('SET', key_3, packBytes('>BI6', rung, since_2) .. strikes_2, 'PX', life + slack)
+else
+call('DEL', key_3)
+end
+else
+rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+ends_2 = now + life
+reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count_2) .. ' ' .. ''
+local strikes_end_result
+local ends_3 = 0
+if '' ~= '' then
+local strikes_last_result
+if '' == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life_2 = strikes_end_result - now
+if life_2 > 0 then
+call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+else
+call('DEL', key_3)
+end
+call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+if marker ~= '' and call('PTTL', marker) <= life + slack then
+call('SET', marker, '1', 'PX', life + slack)
+end
+end
+banEnds, banReason = ends_2, reason_2
+if banEnds > 0 then
+begun = begun or {}
+begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+end
+end`],
+    [85, 0, `if begun and terms > 0 and op <= 2 and not ends then
+local base
+local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key, 1, #key - cut) .. names
+if begun[base] then
+ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+end
+end`],
+    [68, 0, `local jitter = a
+if isStriking then
+a = a + 1
+end`],
+    [55, 0, `local isStriking = op >= 32
+if isStriking then
+op = op - 32
+end`],
+    [51, 0, `local terms = ARGV[a] + 0
+local ban = a + 1
+a = ban + terms`],
+    [25, 0, `local begun`],
+    [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
+  ] },
+  { kind: 'log', isShared: false, changes: [
+    [785, 0, `pieces = pieces + 1
+end
+end
+end`],
+    [784, 0, `if banEnds > 0 then
+local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece`],
+    [666, 0, `if banEnds == 0 then`],
+    [349, 0, `local banEnds, banReason = 0, ''
+if isStriking and not allowed and possible then
+local base_2
+local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base_2 = sub(key_2, 1, #key_2 - cut) .. names
+local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+local key_3 = base_2 .. 'strikes'
+local stored = tryCall('GET', key_3)
+local rung, since, strikes = 0, now, ''
+if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
+rung, since = unpackBytes('>BI6', stored)
+strikes = sub(stored, 8)
+else
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+end
+local last_2
+if strikes == '' then
+last_2 = now
+else
+last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+end
+local at
+if last_2 > now and last_2 <= now + withinMs then
+at = last_2
+else
+at = now
+end
+if last_2 > at then
+local kept = ''
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
+end
+strikes = kept
+end
+if at - since >= forgetAfterMs then
+rung = 0
+else
+rung = rung
+end
+local live, count
+local from, units = 1, 0
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+if at - since_2 >= withinMs then
+from = i + 8
+else
+units = units + weight
+end
+end
+live, count = sub(strikes, from), units
+count = count + 1
+local ends_2, reason_2 = 0, ''
+if count < after then
+if rung > 0 then
+since = at > since and at or since
+else
+since = at
+end
+local strikes_2 = live .. packBytes('>I6I2', at, 1)
+local strikes_end_result
+local ends_3 = 0
+if strikes_2 ~= '' then
+local strikes_last_result
+if strikes_2 == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life = strikes_end_result - now
+if life > 0 then
+call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
+else
+call('DEL', key_3)
+end
+else
+rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+ends_2 = now + life
+reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
+local strikes_end_result
+local ends_3 = 0
+if '' ~= '' then
+local strikes_last_result
+if '' == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life_2 = strikes_end_result - now
+if life_2 > 0 then
+call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+else
+call('DEL', key_3)
+end
+call('SET', base_2 .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+if marker ~= '' and call('PTTL', marker) <= life + slack then
+call('SET', marker, '1', 'PX', life + slack)
+end
+end
+banEnds, banReason = ends_2, reason_2
+if banEnds > 0 then
+begun = begun or {}
+begun[base_2] = format('%.0f', banEnds) .. ' ' .. banReason
+end
+end`],
+    [113, 0, `if begun and terms > 0 and op <= 2 and not ends then
+local base_2
+local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base_2 = sub(key, 1, #key - cut) .. names
+if begun[base_2] then
+ends, reason = string.match(begun[base_2], '^(%d+) (.*)$')
+end
+end`],
+    [96, 0, `local jitter = a
+if isStriking then
+a = a + 1
+end`],
+    [83, 0, `local isStriking = op >= 32
+if isStriking then
+op = op - 32
+end`],
+    [79, 0, `local terms = ARGV[a] + 0
+local ban = a + 1
+a = ban + terms`],
+    [35, 0, `local begun`],
+  ] },
+  { kind: 'log', isShared: true, changes: [
+    [870, 0, `pieces = pieces + 1
+end
+end
+end`],
+    [869, 0, `if banEnds > 0 then
+local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece`],
+    [736, 0, `if banEnds == 0 then`],
+    [357, 0, `local banEnds, banReason = 0, ''
+if isStriking and not allowed and possible then
+local base_2
+local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base_2 = sub(key_2, 1, #key_2 - cut) .. names
+local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+local key_3 = base_2 .. 'strikes'
+local stored = tryCall('GET', key_3)
+local rung, since, strikes = 0, now, ''
+if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
+rung, since = unpackBytes('>BI6', stored)
+strikes = sub(stored, 8)
+else
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+end
+local last_2
+if strikes == '' then
+last_2 = now
+else
+last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+end
+local at
+if last_2 > now and last_2 <= now + withinMs then
+at = last_2
+else
+at = now
+end
+if last_2 > at then
+local kept = ''
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
+end
+strikes = kept
+end
+if at - since >= forgetAfterMs then
+rung = 0
+else
+rung = rung
+end
+local live, count
+local from, units = 1, 0
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+if at - since_2 >= withinMs then
+from = i + 8
+else
+units = units + weight
+end
+end
+live, count = sub(strikes, from), units
+count = count + 1
+local ends_2, reason_2 = 0, ''
+if count < after then
+if rung > 0 then
+since = at > since and at or since
+else
+since = at
+end
+local strikes_2 = live .. packBytes('>I6I2', at, 1)
+local strikes_end_result
+local ends_3 = 0
+if strikes_2 ~= '' then
+local strikes_last_result
+if strikes_2 == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life = strikes_end_result - now
+if life > 0 then
+call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
+else
+call('DEL', key_3)
+end
+else
+rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+ends_2 = now + life
+reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
+local strikes_end_result
+local ends_3 = 0
+if '' ~= '' then
+local strikes_last_result
+if '' == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life_2 = strikes_end_result - now
+if life_2 > 0 then
+call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+else
+call('DEL', key_3)
+end
+call('SET', base_2 .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+if marker ~= '' and call('PTTL', marker) <= life + slack then
+call('SET', marker, '1', 'PX', life + slack)
+end
+end
+banEnds, banReason = ends_2, reason_2
+if banEnds > 0 then
+begun = begun or {}
+begun[base_2] = format('%.0f', banEnds) .. ' ' .. banReason
+end
+end`],
+    [111, 0, `if begun and terms > 0 and op <= 2 and not ends then
+local base_2
+local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base_2 = sub(key, 1, #key - cut) .. names
+if begun[base_2] then
+ends, reason = string.match(begun[base_2], '^(%d+) (.*)$')
+end
+end`],
+    [94, 0, `local jitter = a
+if isStriking then
+a = a + 1
+end`],
+    [81, 0, `local isStriking = op >= 32
+if isStriking then
+op = op - 32
+end`],
+    [77, 0, `local terms = ARGV[a] + 0
+local ban = a + 1
+a = ban + terms`],
+    [33, 0, `local begun`],
+  ] },
+  { kind: 'segments', isShared: false, changes: [
+    [466, 0, `pieces = pieces + 1
+end
+end
+end`],
+    [465, 0, `if banEnds > 0 then
+local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece`],
+    [317, 0, `if banEnds == 0 then`],
+    [205, 0, `local banEnds, banReason = 0, ''
+if isStriking and not allowed and possible then
+local base
+local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key_2, 1, #key_2 - cut) .. names
+local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+local key_3 = base .. 'strikes'
+local stored_2 = tryCall('GET', key_3)
+local rung, since, strikes = 0, now, ''
+if stored_2 and #stored_2 >= 7 and floor((#stored_2 - 7) / 8) * 8 == #stored_2 - 7 then
+rung, since = unpackBytes('>BI6', stored_2)
+strikes = sub(stored_2, 8)
+else
+if type(stored_2) == 'table' and not string.match(stored_2.err, '^WRONGTYPE') then
+if not string.match(stored_2.err, 'non local key') then
+error(stored_2.err)
+end
+elsewhere = true
+end
+end
+local last_2
+if strikes == '' then
+last_2 = now
+else
+last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
+end
+local at
+if last_2 > now and last_2 <= now + withinMs then
+at = last_2
+else
+at = now
+end
+if last_2 > at then
+local kept = ''
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
+end
+strikes = kept
+end
+if at - since >= forgetAfterMs then
+rung = 0
+else
+rung = rung
+end
+local live, count
+local from, units = 1, 0
+for i = 1, #strikes, 8 do
+local since_2, weight = unpackBytes('>I6I2', strikes, i)
+if at - since_2 >= withinMs then
+from = i + 8
+else
+units = units + weight
+end
+end
+live, count = sub(strikes, from), units
+count = count + 1
+local ends_2, reason_2 = 0, ''
+if count < after then
+if rung > 0 then
+since = at > since and at or since
+else
+since = at
+end
+local strikes_2 = live .. packBytes('>I6I2', at, 1)
+local strikes_end_result
+local ends_3 = 0
+if strikes_2 ~= '' then
+local strikes_last_result
+if strikes_2 == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life = strikes_end_result - now
+if life > 0 then
+call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
+else
+call('DEL', key_3)
+end
+else
+rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
+local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+ends_2 = now + life
+reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
+local strikes_end_result
+local ends_3 = 0
+if '' ~= '' then
+local strikes_last_result
+if '' == '' then
+strikes_last_result = 0
+else
+strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
+end
+ends_3 = strikes_last_result + withinMs
+end
+if rung > 0 then
+ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
+end
+strikes_end_result = ends_3
+local life_2 = strikes_end_result - now
+if life_2 > 0 then
+call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
+else
+call('DEL', key_3)
+end
+call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
+if marker ~= '' and call('PTTL', marker) <= life + slack then
+call('SET', marker, '1', 'PX', life + slack)
+end
+end
+banEnds, banReason = ends_2, reason_2
+if banEnds > 0 then
+begun = begun or {}
+begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+end
+end`],
+    [86, 0, `if begun and terms > 0 and op <= 2 and not ends then
+local base
+local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
+base = sub(key, 1, #key - cut) .. names
+if begun[base] then
+ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+end
+end`],
+    [69, 0, `local jitter = a
+if isStriking then
+a = a + 1
+end`],
+    [60, 0, `local isStriking = op >= 32
+if isStriking then
+op = op - 32
+end`],
+    [56, 0, `local terms = ARGV[a] + 0
+local ban = a + 1
+a = ban + terms`],
+    [24, 0, `local begun`],
+    [4, 1, `local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat`],
+  ] },
 ]
 
 /** Scripts for one charge of one cell, but for the line that declares its parameters. */

@@ -1,0 +1,52 @@
+--- Strikes an identity beside its decisions: for a refusal that a queue or another slot has made final, for an outcome, or by
+-- hand. Or forgets its strikes.
+-- KEYS   1 the record of its strikes; 2 its block key; 3 the marker that says that somebody is blocked, where all keys are
+--        on one server
+-- ARGV   1 the time in ms, or '' for Redis's own; 2 the weight, 0 to forget all strikes; 3 by how many ms a ban is longer
+--        than its rung says; 4 the reason; from 5 on the terms of the ban, as in strikes.lua
+-- Returns the time, the end of the block or ban that holds now, 0 if none does, and its reason.
+local ARGV, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor, max, min = redis.call, math.floor, math.max, math.min
+local packBytes, unpackBytes = struct.pack, struct.unpack
+local sub, format = string.sub, string.format
+
+local function number(i)
+  return ARGV[i] + 0
+end
+
+--- A value of another type counts as none; what is not permitted fails.
+local function requireRead(value)
+  if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then error(value.err) end
+end
+
+local now, slack
+if ARGV[1] ~= '' then
+  now, slack = number(1), 3600000
+else
+  local time = call('TIME')
+  now, slack = time[1] * 1000 + floor(time[2] / 1000), 0
+end
+
+--- @include "kernels/clock"
+--- @include "strikes"
+
+local weight, ends, reason = number(2), 0, ''
+local block = tryCall('GET', KEYS[2])
+requireRead(block)
+if type(block) == 'string' then
+  local last, said = string.match(block, '^(%d+) (.*)$')
+  if last and tonumber(last) > now then ends, reason = tonumber(last), said end
+end
+if weight == 0 then
+  local stored = tryCall('GET', KEYS[1])
+  requireRead(stored)
+  if type(stored) == 'string' and #stored >= 7 then
+    local rung, since = unpackBytes('>BI6', stored)
+    strikes_write(KEYS[1], rung, since, '', number(6), number(7))
+  end
+elseif ends == 0 then
+  local base = strikes_base(KEYS[1], #'strikes', '')
+  ends, reason = strikes_strike(base, KEYS[3] or '', weight, number(3), ARGV[4], 5, #ARGV)
+end
+return { format('%.0f', now), format('%.0f', ends), reason }

@@ -1,0 +1,57 @@
+--- @include "kernels/strikes"
+
+--- Strikes and bans of an identity under a policy. `base .. 'strikes'`: rung (1 byte), since when it is forgotten (6), then 8
+-- bytes per strike, see kernels/strikes.lua. `base .. 'block'`: as `block.lua` writes it, with a reason of a ban: a byte 0,
+-- the rung, how many strikes there were, and what was said of the last.
+-- params from p on { after, withinMs, forgetAfterMs, the ms of each rung } up to `to`.
+
+--- What keys of a ban begin with: as that of a cell on the same identity, so that batches need not bring them.
+local function strikes_base(key, cut, names)
+  return sub(key, 1, #key - cut) .. names
+end
+
+--- Writes a record down for as long as it matters.
+local function strikes_write(key, rung, since, strikes, withinMs, forgetAfterMs)
+  local life = strikes_end(rung, since, strikes, withinMs, forgetAfterMs) - now
+  if life > 0 then
+    call('SET', key, packBytes('>BI6', rung, since) .. strikes, 'PX', life + slack)
+  else
+    call('DEL', key)
+  end
+end
+
+--- Strikes an identity that is not banned. Returns the end of the ban that this starts and its reason, or 0 and ''.
+local function strikes_strike(base, marker, weight, jitter, note, p, to)
+  local after, withinMs, forgetAfterMs = number(p), number(p + 1), number(p + 2)
+  local key = base .. 'strikes'
+  local stored = tryCall('GET', key)
+  local rung, since, strikes = 0, now, ''
+  -- What is not ours counts as no record, and is replaced.
+  if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
+    rung, since = unpackBytes('>BI6', stored)
+    strikes = sub(stored, 8)
+  else
+    requireRead(stored)
+  end
+  local last = strikes_last(strikes, now)
+  local at = clock_instant(last, now, withinMs)
+  if last > at then strikes = strikes_until(strikes, at) end
+  rung = strikes_rung(rung, since, at, forgetAfterMs)
+  local live, count = strikes_live(strikes, at, withinMs)
+  count = count + weight
+  local ends, reason = 0, ''
+  if count < after then
+    if rung > 0 then since = max(at, since) else since = at end
+    strikes_write(key, rung, since, live .. packBytes('>I6I2', at, weight), withinMs, forgetAfterMs)
+  else
+    rung = min(rung + 1, to - p - 2)
+    local life = number(p + 2 + rung) + jitter
+    ends = now + life
+    reason = '\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. note
+    strikes_write(key, rung, ends, '', withinMs, forgetAfterMs)
+    call('SET', base .. 'block', format('%.0f', ends) .. ' ' .. reason, 'PX', life + slack)
+    -- It has to live as long as any block, or other processes would not look for this one.
+    if marker ~= '' and call('PTTL', marker) <= life + slack then call('SET', marker, '1', 'PX', life + slack) end
+  end
+  return ends, reason
+end

@@ -1,0 +1,131 @@
+import type { Limiter } from '../../limiter/limiter.js'
+import type { PolicyChoice, PolicyOptions } from '../../policy/policy.js'
+import type { HttpContext } from '../../request/context.js'
+import { invalidPolicy, show } from '../../util/errors.js'
+import type { LimiterWarning, Warnings } from '../../util/warnings.js'
+import type { Verdict } from '../../verdict/verdict.js'
+import type { CountFunction } from '../charging/counting.js'
+import { isDisabled } from '../response/disabled-response.js'
+import { whenOver } from '../response/when-over.js'
+
+/** Which outcomes are strikes: a status, `'failure'` (4xx but 429), or a function. */
+export type BanCountOption = number | 'failure' | CountFunction
+
+declare module '../../policy/ban.js' {
+  interface BanOptions<Subject> {
+    /**
+     * Which outcomes are strikes, by the status of the response to an admitted request: a status such as `401`, `'failure'` (4xx
+     * but 429), or a function `(status, verdict, context)` that returns whether it is one. Refusals are none then. A request whose
+     * client leaves before the response is none. @default refusals are strikes
+     */
+    readonly count?: BanCountOption
+  }
+}
+
+/** How the requests of a limiter are struck, beside what the store strikes by itself. */
+export class RequestBans<Request> {
+  readonly #where: string
+  readonly #limiter: Limiter<Request>
+  readonly #atOnce: boolean
+  readonly #byAddress: boolean
+  readonly #count: CountFunction | undefined
+  readonly #warnings: Warnings<LimiterWarning>
+  /** Apps whose setting was warned of. */
+  readonly #openApps = new WeakSet<object>()
+
+  constructor(
+    where: string,
+    limiter: Limiter<Request>,
+    atOnce: boolean,
+    byAddress: boolean,
+    count: CountFunction | undefined,
+    warnings: Warnings<LimiterWarning>,
+  ) {
+    this.#where = where
+    this.#limiter = limiter
+    this.#atOnce = atOnce
+    this.#byAddress = byAddress
+    this.#count = count
+    this.#warnings = warnings
+  }
+
+  /** Whether the store strikes with the decision. */
+  strikesAtOnce(context: HttpContext<Request>): boolean {
+    return this.#atOnce && !this.#isForgeable(context)
+  }
+
+  /** Strikes for a refusal that has become final. Undefined where the store has done so, and for what is no strike. */
+  strike(context: HttpContext<Request>, refusal: Verdict): Promise<Verdict> | undefined {
+    if (this.#atOnce || this.#count || refusal.reason !== 'limited' || this.#isForgeable(context)) return undefined
+    return this.#limiter.strikeRefusal(refusal)
+  }
+
+  /** Strikes for the outcome of an admitted request, once that is known, if it is one that counts. */
+  countLater(context: HttpContext<Request>, verdict: Verdict): void {
+    const count = this.#count
+    // Whom a list allows nothing strikes.
+    if (!count || verdict.kind === 'listed' || this.#isForgeable(context)) return
+    const { response } = context
+    whenOver(response, () => {
+      const { statusCode } = response
+      if (!response.headersSent || statusCode === undefined || isDisabled(response)) return
+      // Where the store is away, the strike is one of this process.
+      if (count(statusCode, verdict, context)) this.#limiter.strikeOutcome(verdict).catch(() => {})
+    })
+  }
+
+  /** Whether any client can choose the address that would be banned: it could have others banned. Nobody is, then. */
+  #isForgeable(context: HttpContext<Request>): boolean {
+    if (!this.#byAddress) return false
+    const trust = context.proxyTrust
+    if (typeof trust !== 'object') return false
+    if (!this.#openApps.has(trust.app)) {
+      this.#openApps.add(trust.app)
+      this.#warnings.emit(
+        'SLUICE_BAN_OPEN_PROXY',
+        `${this.#where}: ban: no address is banned, as ${trust.everyone} trusts X-Forwarded-For from everyone and any client ` +
+          `could have others banned; ${trust.remedy}`,
+      )
+    }
+    return true
+  }
+}
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function bansFor<Request>(
+  where: string,
+  options: PolicyOptions<Request>,
+  policy: PolicyChoice<Request>,
+  limiter: Limiter<Request>,
+  warnings: Warnings<LimiterWarning>,
+  { atOnce }: { readonly atOnce: boolean },
+): RequestBans<Request> | undefined {
+  if (!policy.ban) return undefined
+  const count = banCount(where, options.ban?.count, warnings)
+  const byAddress = policy.all.some(({ ban }) => ban?.by.split('+').includes('ip'))
+  return new RequestBans(where, limiter, atOnce && !count, byAddress, count, warnings)
+}
+
+/** A function that never throws: an outcome that is not known is no strike. */
+function banCount(where: string, option: unknown, warnings: Warnings<LimiterWarning>): CountFunction | undefined {
+  if (option === undefined) return undefined
+  if (option === 'failure') return (status) => status >= 400 && status < 500 && status !== 429
+  if (Number.isInteger(option) && (option as number) >= 100 && (option as number) <= 599) {
+    return (status) => status === option
+  }
+  if (typeof option !== 'function') {
+    return invalidPolicy(where, 'ban: count', 'a status such as 401, "failure", or a function', option)
+  }
+  const failed = (what: string) => {
+    warnings.emit('SLUICE_COUNT_FAILED', `${where}: ban: count: ${what}; the request is no strike`)
+    return false
+  }
+  return (status, verdict, context) => {
+    try {
+      const counts: unknown = option(status, verdict, context)
+      return typeof counts === 'boolean' ? counts : failed(`expected true or false, got ${show(counts)}`)
+    } catch (error) {
+      return failed(error instanceof Error ? error.message : String(error))
+    }
+  }
+}

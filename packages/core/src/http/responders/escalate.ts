@@ -1,0 +1,37 @@
+import type { HttpContext } from '../../request/context.js'
+import { invalidPolicy } from '../../util/errors.js'
+import { warnOnRejection } from '../../util/warn-on-rejection.js'
+import { reject } from './reject.js'
+import type { Refused, Responder } from './responder.js'
+
+/**
+ * Responds to each ban by its rung: the first responder to bans of the first rung, and so on; the last to all beyond.
+ * What is refused without a ban gets the first. For `ban: { respond }`.
+ *
+ * @example ban: { after: 10, within: '10m', for: ['10m', '1h', '1d'], respond: escalate([reject(), tarpit(), shadow()]) }
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function escalate<Request>(responders: readonly Responder<Request>[]): Responder<Request> {
+  if (!Array.isArray(responders) || responders.length === 0) {
+    invalidPolicy('escalate', 'responders', 'an array of responders, such as [reject(), tarpit()]', responders)
+  }
+  const all: readonly Responder<Request>[] = [...responders]
+  all.forEach((responder, i) => {
+    if (typeof responder !== 'function' || responder.queues) {
+      invalidPolicy('escalate', `responders[${i}]`, 'a responder that does not queue, such as reject()', responder)
+    }
+  })
+  const escalated = (refused: Refused<Request>) => {
+    const rung = refused.verdict.ban?.rung ?? 1
+    const responder = all[Math.min(rung, all.length) - 1] as Responder<Request>
+    return responder(refused)
+  }
+  const listeners = all.flatMap(({ onAdmitted }) => onAdmitted ?? [])
+  return Object.assign(escalated, {
+    whenUnavailable: all[0]?.whenUnavailable ?? reject<Request>(),
+    hidesQuota: all.some(({ hidesQuota }) => hidesQuota === true),
+    onAdmitted: (context: HttpContext<Request>) => {
+      for (const onAdmitted of listeners) warnOnRejection('onAdmitted', onAdmitted(context))
+    },
+  })
+}

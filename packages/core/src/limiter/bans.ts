@@ -1,0 +1,113 @@
+import { type Ban, drawJitter, strikeOf } from '../policy/ban.js'
+import type { Policy } from '../policy/policy.js'
+import type { Subjects } from '../policy/subjects.js'
+import type { IdentityByKind, KeyValue } from '../store/identity.js'
+import { type BanTerms, EVERY_POLICY, type Store, type Strike, type StrikeResult } from '../store/store.js'
+import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { knownOptions, wholeNumber } from '../util/validate.js'
+import { type BanReport, banReport, Verdict } from '../verdict/verdict.js'
+import { isUnavailable, type LocalFallback } from './fallback.js'
+import { checkReason, MOST_WEIGHT, type StrikeOptions } from './options.js'
+
+/** The strikes of one limiter, beside those that the store makes with its decisions. */
+export class BanKeeper<Subject> {
+  readonly #subjects: Subjects<Subject>
+  readonly #store: Store
+  readonly #fallback: LocalFallback
+  /** By the name of the tier. */
+  readonly #policies: ReadonlyMap<string | undefined, Policy<Subject>>
+  readonly #where: string
+  readonly #isOfStore: boolean
+
+  /** @throws SluiceError `INVALID_POLICY` for a store that does not ban */
+  constructor(subjects: Subjects<Subject>, store: Store, fallback: LocalFallback) {
+    const { where, all } = subjects.policy
+    if (typeof store.strike !== 'function') invalidPolicy(where, 'ban', 'a store that has strike()', store)
+    this.#subjects = subjects
+    this.#store = store
+    this.#fallback = fallback
+    this.#where = where
+    this.#policies = new Map(all.map((policy) => [policy.tier, policy]))
+    this.#isOfStore = all.some(({ ban }) => ban?.terms.scope === EVERY_POLICY)
+    if (this.#isOfStore) store.heedBansOfEveryPolicy?.()
+  }
+
+  /** What a request of a tier says of the strike that its refusal is; undefined where it is none. */
+  strikeOf(tier: string | undefined, terms: BanTerms, identities: readonly string[]): number | undefined {
+    return strikeOf(this.#banOf(tier), terms, identities)
+  }
+
+  async strike(identity: KeyValue | IdentityByKind, options: StrikeOptions): Promise<BanReport | undefined> {
+    knownOptions(`${this.#where}: strike`, options, ['weight', 'reason'])
+    const { weight = 1, reason = '' } = options
+    wholeNumber(`${this.#where}: strike`, 'weight', weight, 1)
+    if (weight > MOST_WEIGHT) invalidPolicy(`${this.#where}: strike`, 'weight', `at most ${MOST_WEIGHT}`, weight)
+    checkReason(this.#where, reason)
+    const struck = new Map<string, Ban>()
+    for (const { policy, kind, text } of this.#subjects.toStrike(identity)) {
+      const ban = policy.ban as Ban
+      if (kind !== ban.by) {
+        throw new SluiceError(
+          'INVALID_KEY',
+          `${this.#where}: strike: expected an identity of the kind that is banned, ${show(ban.by)}, got one of ${show(kind)}`,
+        )
+      }
+      if (ban.covers(text)) struck.set(text, ban)
+    }
+    const results = await Promise.all(
+      [...struck].map(([text, ban]) =>
+        this.#send(this.#store, { ...ban.terms, identity: 0 }, text, { weight, reason, jitterMs: drawJitter(ban) }),
+      ),
+    )
+    const barred = results.find((result) => result?.block)
+    return barred?.block && banReport(barred.now, barred.block)
+  }
+
+  async strikeRefusal(verdict: Verdict): Promise<Verdict> {
+    const { store, plan, identities } = Verdict.decisionOf(verdict)
+    const ban = this.#banOf(verdict.tier)
+    // Where other requests only come first, no limit has refused it.
+    const isByLimit = verdict.reason === 'limited' && verdict.limits.some(({ allowed }) => !allowed)
+    if (!store || !plan.ban || !isByLimit || !ban.countsRefusals) return verdict
+    const result = await this.#strikeFor(ban, store, plan.ban, identities)
+    return result?.block ? Verdict.barred(verdict, result.now, result.block) : verdict
+  }
+
+  async strikeOutcome(verdict: Verdict): Promise<void> {
+    const { store, plan, identities } = Verdict.decisionOf(verdict)
+    if (store && plan.ban) await this.#strikeFor(this.#banOf(verdict.tier), store, plan.ban, identities)
+  }
+
+  /** Ends a ban of every policy, and one of an outage. */
+  async end(identity: string): Promise<void> {
+    this.#fallback.unblock(this.#subjects.policy.name, identity)
+    if (!this.#isOfStore) return
+    this.#fallback.unblock(EVERY_POLICY, identity)
+    await this.#store.unblock(EVERY_POLICY, identity)
+  }
+
+  async #strikeFor(
+    ban: Ban,
+    store: Store,
+    terms: BanTerms,
+    identities: readonly string[],
+  ): Promise<StrikeResult | undefined> {
+    const identity = identities[terms.identity] as string
+    if (!ban.covers(identity)) return undefined
+    return this.#send(store, terms, identity, { weight: 1, jitterMs: drawJitter(ban), reason: '' })
+  }
+
+  /** A strike whose reply is lost may count or not: it is not sent again. */
+  async #send(store: Store, terms: BanTerms, identity: string, strike: Strike): Promise<StrikeResult | undefined> {
+    try {
+      return await store.strike?.(terms, identity, strike)
+    } catch (error) {
+      if (!isUnavailable(error)) throw error
+      return this.#fallback.strike(terms, identity, strike)
+    }
+  }
+
+  #banOf(tier: string | undefined): Ban {
+    return (this.#policies.get(tier) as Policy<Subject>).ban as Ban
+  }
+}

@@ -1,0 +1,106 @@
+import { type BanRules, type BanStart, endOf, pardoned, type StrikeRecord, struck } from '../kernels/strikes.js'
+import { KeyedValues } from './keyed-values.js'
+import { rowBytes, type Usage } from './usage.js'
+
+interface Kept {
+  readonly record: StrikeRecord
+  readonly rules: BanRules
+}
+
+/** Bytes of a record beside its row and its strikes: two objects, an array, and the pointers to them. */
+const RECORD_BYTES = 136
+/** How many records are looked at to make room for one. */
+const SAMPLE = 8
+
+/** Strikes and rungs by ban and identity. They end by themselves; a walk in a circle removes those that have, a few at a time. */
+export class StrikeRecords {
+  readonly #byKey = new KeyedValues<Kept>()
+  readonly #usage: Usage
+  readonly #graceMs: number
+  /** Where the walk stands. */
+  #next = 0
+
+  /** `graceMs`: how long a record is kept beyond its end, for clocks that may step back. */
+  constructor(usage: Usage, graceMs: number) {
+    this.#usage = usage
+    this.#graceMs = graceMs
+  }
+
+  get size(): number {
+    return this.#byKey.size
+  }
+
+  /** Notes a strike, and returns the ban that it starts, if it does. Beyond `maxBytes` others are forgotten. */
+  strike(
+    key: string,
+    now: number,
+    weight: number,
+    jitterMs: number,
+    rules: BanRules,
+    maxBytes: number,
+  ): BanStart | undefined {
+    const before = this.#byKey.get(key)
+    const { record, ban } = struck(before?.record, now, weight, jitterMs, rules)
+    this.#set(key, before, { record, rules })
+    while (this.#usage.bytes > maxBytes && this.size > 1) this.#evict(now)
+    return ban
+  }
+
+  /** Forgets the strikes; the rung stays. */
+  pardon(key: string): void {
+    const before = this.#byKey.get(key)
+    if (!before) return
+    const record = pardoned(before.record)
+    if (record) this.#set(key, before, { record, rules: before.rules })
+    else this.forget(key)
+  }
+
+  /** Forgets the strikes and the rung. */
+  forget(key: string): void {
+    const kept = this.#byKey.get(key)
+    if (!kept) return
+    this.#byKey.delete(key)
+    this.#usage.add(0, -bytesOf(key, kept))
+  }
+
+  /** Looks at up to `most` records, removes those that have ended, and returns how many it looked at. */
+  sweep(now: number, most: number): number {
+    const visits = Math.min(most, this.size)
+    for (let n = visits; n > 0; n--) {
+      const kept = this.#visit()
+      if (endOf(kept.record, kept.rules) + this.#graceMs > now) this.#next++
+      else this.forget(this.#byKey.keyAt(this.#next))
+    }
+    return visits
+  }
+
+  #set(key: string, before: Kept | undefined, kept: Kept): void {
+    this.#byKey.set(key, kept)
+    this.#usage.add(0, bytesOf(key, kept) - (before ? bytesOf(key, before) : 0))
+  }
+
+  #visit(): Kept {
+    if (this.#next >= this.size) this.#next = 0
+    return this.#byKey.at(this.#next)
+  }
+
+  /** Of the next few the one that is of least use: of the lowest rung, and of these that with the fewest strikes. */
+  #evict(now: number): void {
+    let victim = ''
+    let least = Number.POSITIVE_INFINITY
+    for (let n = Math.min(SAMPLE, this.size); n > 0; n--) {
+      const { record, rules } = this.#visit()
+      const rank = endOf(record, rules) <= now ? -1 : record.rung * rules.after + record.strikes.length
+      if (rank < least) {
+        least = rank
+        victim = this.#byKey.keyAt(this.#next)
+      }
+      this.#next++
+    }
+    this.forget(victim)
+  }
+}
+
+function bytesOf(key: string, { record }: Kept): number {
+  return RECORD_BYTES + rowBytes(1, key) + 8 * record.strikes.length
+}

@@ -1,0 +1,172 @@
+import { startOf } from '../store/identity.js'
+import { type BanTerms, EVERY_POLICY } from '../store/store.js'
+import { type Duration, durationMs, durationText } from '../util/duration.js'
+import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { knownOptions, oneOf, wholeNumber } from '../util/validate.js'
+import { isPrivateAddress } from './private-address.js'
+
+/** Bans that grow: who is refused again and again is refused for a while whatever room there is, and longer each time. */
+// biome-ignore lint/correctness/noUnusedVariables: what `http` adds takes it
+export interface BanOptions<Subject> {
+  /** The kind of identity that is banned, such as `'ip'`: one that the policy counts. Needed where it counts several. @default the only one */
+  readonly by?: string
+  /** Strikes that start a ban: 1 to 1,000. Each final refusal by a limit is one. */
+  readonly after: number
+  /** How long a strike counts: a sliding window, exact. Whole milliseconds or a duration. */
+  readonly within: Duration
+  /**
+   * How long bans last: the first, the second and so on, each longer than the one before, up to 32; the last repeats. Or
+   * `{ first, times, most }`: the first, and each `times` as long as the one before, up to `most`.
+   */
+  readonly for: readonly Duration[] | BanGrowth
+  /**
+   * How long after the last strike and the end of the last ban the next ban is of the first rung again. At least `within`.
+   * @default '30d'
+   */
+  readonly forgetAfter?: Duration
+  /**
+   * Makes each ban longer by a random time of up to this, so that nobody knows to the second when it ends. At most as long
+   * as the last rung. @default none
+   */
+  readonly jitter?: Duration
+  /** Whether a ban holds for this policy alone, or for all policies of the store that count the same kind. @default 'policy' */
+  readonly scope?: 'policy' | 'store'
+  /** Whether loopback and private addresses may be banned too: behind a proxy that is not named they are all clients. @default false */
+  readonly private?: boolean
+}
+
+/** A ladder by a formula. */
+export interface BanGrowth {
+  readonly first: Duration
+  /** Above 1, up to 1,000; may be a fraction. @default 2 */
+  readonly times?: number
+  readonly most: Duration
+}
+
+/** `http` adds to these. */
+const BAN_OPTIONS = ['by', 'after', 'within', 'for', 'forgetAfter', 'jitter', 'scope', 'private'] as const
+
+/** Strikes of one identity are kept one by one. */
+const MOST_STRIKES = 1000
+const MOST_RUNGS = 32
+const MOST_TIMES = 1000
+
+/** The option `ban` of a policy, checked. */
+export interface Ban {
+  readonly by: string
+  readonly jitterMs: number
+  /** All but which of a plan's identities it is. */
+  readonly terms: Omit<BanTerms, 'identity'>
+  /** Whether refusals are strikes: where `count` names outcomes, those are instead. */
+  readonly countsRefusals: boolean
+  /** Whether an identity, as text, can be banned: it is of the kind, and none of those that are spared. */
+  readonly covers: (identity: string) => boolean
+}
+
+/** By how many ms a ban is longer that starts now. Drawn here, so that both stores do the same with it. */
+export function drawJitter({ jitterMs }: Ban): number {
+  return jitterMs === 0 ? 0 : Math.floor(Math.random() * (jitterMs + 1))
+}
+
+/** What a request says of the strike that its refusal is; undefined where it is none. */
+export function strikeOf(ban: Ban, terms: BanTerms, identities: readonly string[]): number | undefined {
+  return ban.countsRefusals && ban.covers(identities[terms.identity] as string) ? drawJitter(ban) : undefined
+}
+
+/**
+ * @param kinds what the policy counts
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function banFor(policyWhere: string, policy: string, kinds: readonly string[], option: unknown): Ban {
+  const where = `${policyWhere}: ban`
+  knownOptions(where, option, [...BAN_OPTIONS, ...ADDED_BAN_OPTIONS])
+  const options = option as BanOptions<unknown>
+  const by = kindFor(where, kinds, options.by)
+  const after = wholeNumber(where, 'after', options.after, 1)
+  if (after > MOST_STRIKES) invalidPolicy(where, 'after', `at most ${MOST_STRIKES} strikes`, after)
+  const withinMs = durationMs(where, 'within', options.within)
+  const rungs = ladder(where, options.for)
+  const longest = rungs[rungs.length - 1] as number
+  const forgetAfterMs = durationMs(where, 'forgetAfter', options.forgetAfter ?? Math.max(THIRTY_DAYS_MS, withinMs))
+  if (forgetAfterMs < withinMs) {
+    invalidPolicy(where, 'forgetAfter', `at least within, ${durationText(withinMs)}`, options.forgetAfter)
+  }
+  const jitterMs = options.jitter === undefined ? 0 : durationMs(where, 'jitter', options.jitter)
+  if (jitterMs > longest) {
+    invalidPolicy(where, 'jitter', `at most the last ban, ${durationText(longest)}`, options.jitter)
+  }
+  const scope = oneOf(where, 'scope', options.scope ?? 'policy', ['policy', 'store'])
+  const { private: isPrivateToo = false } = options
+  if (typeof isPrivateToo !== 'boolean') invalidPolicy(where, 'private', 'true or false', isPrivateToo)
+  const start = startOf(by)
+  const spares = by === 'ip' && !isPrivateToo
+  return {
+    by,
+    jitterMs,
+    terms: { scope: scope === 'store' ? EVERY_POLICY : policy, after, withinMs, forgetAfterMs, rungs },
+    countsRefusals: (option as { count?: unknown }).count === undefined,
+    // Where a key is missing, another kind may be counted in its place.
+    covers: (identity) => identity.startsWith(start) && !(spares && isPrivateAddress(identity, start.length)),
+  }
+}
+
+const THIRTY_DAYS_MS = 30 * 86_400_000
+
+/** Options that HTTP limiters have beside, which `http` checks. */
+export const ADDED_BAN_OPTIONS = ['count', 'respond'] as const
+
+function kindFor(where: string, kinds: readonly string[], by: unknown): string {
+  const known = kinds.map(show).join(' or ')
+  if (by === undefined) {
+    if (kinds.length === 1) return kinds[0] as string
+    throw new SluiceError(
+      'INVALID_POLICY',
+      `${where}: by: expected the kind that is banned, as the policy counts several: ${known}, got undefined`,
+    )
+  }
+  if (typeof by !== 'string' || !kinds.includes(by))
+    invalidPolicy(where, 'by', `a kind that the policy counts: ${known}`, by)
+  return by as string
+}
+
+function ladder(where: string, option: unknown): readonly number[] {
+  const rungs = Array.isArray(option) ? listed(where, option) : grown(where, option)
+  if (rungs.length > MOST_RUNGS) invalidPolicy(where, 'for', `at most ${MOST_RUNGS} rungs, got ${rungs.length}`, option)
+  return Object.freeze(rungs)
+}
+
+function listed(where: string, durations: readonly unknown[]): number[] {
+  if (durations.length === 0) invalidPolicy(where, 'for', 'durations, such as ["10m", "1h", "1d"]', durations)
+  const rungs = durations.map((duration, i) => durationMs(where, `for[${i}]`, duration))
+  rungs.forEach((ms, i) => {
+    const before = rungs[i - 1]
+    if (before !== undefined && ms <= before) {
+      invalidPolicy(where, `for[${i}]`, `a longer time than the rung before, ${durationText(before)}`, durations[i])
+    }
+  })
+  return rungs
+}
+
+function grown(where: string, option: unknown): number[] {
+  if (typeof option !== 'object' || option === null) {
+    invalidPolicy(where, 'for', 'durations, such as ["10m", "1h", "1d"], or { first, times, most }', option)
+  }
+  knownOptions(`${where}: for`, option, ['first', 'times', 'most'])
+  const { first, times = 2, most } = option as BanGrowth
+  const firstMs = durationMs(where, 'for: first', first)
+  const mostMs = durationMs(where, 'for: most', most)
+  if (mostMs < firstMs) invalidPolicy(where, 'for: most', `at least the first, ${durationText(firstMs)}`, most)
+  if (typeof times !== 'number' || !(times > 1 && times <= MOST_TIMES)) {
+    invalidPolicy(where, 'for: times', `a number above 1, up to ${MOST_TIMES}`, times)
+  }
+  const rungs = [firstMs]
+  for (let ms = firstMs; ms < mostMs && rungs.length <= MOST_RUNGS; ) {
+    // Whole ms, and never the same again: a factor near 1 of a short time would not grow.
+    ms = Math.min(mostMs, Math.max(ms + 1, Math.floor(ms * times)))
+    rungs.push(ms)
+  }
+  if (rungs.length > MOST_RUNGS) {
+    invalidPolicy(where, 'for: times', `a factor that reaches most within ${MOST_RUNGS} rungs`, times)
+  }
+  return rungs
+}
