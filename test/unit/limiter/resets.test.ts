@@ -32,3 +32,10 @@ test('after more resets than are remembered, what was charged before them stays,
   expect(await limiter.refund('ann', charged)).toBe(false)
   expect((await limiter.peek('ann')).remaining).toBe(4)
 })
+
+test('a refund that was asked for before a reset comes first', async () => {
+  const limiter = createLimiter({ store: memoryStore({ clock: () => 0 }), limits: [perMinute(5)] })
+  const verdict = await limiter.consume('ann')
+  const [refunded] = await Promise.all([limiter.refund('ann', verdict), limiter.reset('ann')])
+  expect(refunded).toBe(true)
+})

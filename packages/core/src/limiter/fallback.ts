@@ -120,7 +120,7 @@ function localBeside(store: Store): Local {
   let local = locals.get(store)
   if (!local) {
     const clock = store.clock ?? monotonicClock()
-    local = { store: memoryStore(store.clock ? { clock } : {}), known: new LastKnown(clock) }
+    local = { store: memoryStore(store.clock ? { clock } : {}), known: new LastKnown(clock, store.clock !== undefined) }
     locals.set(store, local)
   }
   return local

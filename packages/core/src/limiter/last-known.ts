@@ -24,14 +24,17 @@ interface Told {
  */
 export class LastKnown {
   readonly #clock: () => number
+  readonly #isStores: boolean
   readonly #told = new Map<string, Told>()
 
-  constructor(clock: () => number) {
+  /** @param isStores whether results have the time of this clock */
+  constructor(clock: () => number, isStores: boolean) {
     this.#clock = clock
+    this.#isStores = isStores
   }
 
   /** To be told of every decision of the store. */
-  hear({ plan, identities }: StoreRequest, { values, offset, block }: StoreResult): void {
+  hear({ plan, identities }: StoreRequest, { now, values, offset, block }: StoreResult): void {
     if (block) return
     let at = offset
     for (let c = 0; c < plan.cells.length; c++) {
@@ -54,7 +57,7 @@ export class LastKnown {
       const from = at - (cell.limits.length - fullest) * STRIDE
       const { capacity } = cell.limits[fullest] as Cell['limits'][number]
       const [remaining, resetMs] = [values[from] as number, values[from + 2] as number]
-      this.#told.set(key, { at: this.#clock(), remaining, capacity, resetMs })
+      this.#told.set(key, { at: this.#isStores ? now : this.#clock(), remaining, capacity, resetMs })
     }
     for (const key of this.#told.keys()) {
       if (this.#told.size <= MOST) break

@@ -194,7 +194,9 @@ export class Limiter<Subject = string> {
   async refund(subject: Subject, verdict: Verdict): Promise<boolean> {
     const charge = this.#charges.open(verdict)
     if (!charge) return false
-    if (!(await this.#subjects.isCountedOn(subject, verdict.tier, charge.request.identities))) {
+    const isCounted = this.#subjects.isCountedOn(subject, verdict.tier, charge.request.identities)
+    // Without a promise at once: a reset that is asked for later must not come first.
+    if (!(isCounted instanceof Promise ? await isCounted : isCounted)) {
       throw new SluiceError('INVALID_KEY', `${this.#policy.where}: key: expected the key the verdict was given for`)
     }
     return this.#charges.refund(verdict)
