@@ -309,7 +309,7 @@ describe('compose', () => {
     )
   })
 
-  test.each([undefined, null, '', Number.NaN, Promise.resolve('k')])('a part that is %o makes no key', async (part) => {
+  test.each([undefined, null, '', Number.NaN])('a part that is %o makes no key', async (part) => {
     expect(keyOf(compose(everyone(), () => part as never))).toBe(part)
     const limiter = createLimiter<string>({
       name: 'c',
