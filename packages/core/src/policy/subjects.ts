@@ -1,6 +1,6 @@
 import type { HttpContext } from '../request/context.js'
 import { type IdentityByKind, identityIn, type KeyValue } from '../store/identity.js'
-import { whenKnown } from '../util/when-known.js'
+import { type Later, whenKnown } from '../util/when-known.js'
 import { GivenIdentities, type ReplacementKey } from './given-identities.js'
 import type { Given, GivenKeys } from './kinds.js'
 import type { ReadablePlan } from './plan.js'
@@ -134,8 +134,6 @@ export class Subjects<Subject> {
     return whenKnown(policy.plan(own, NO_CONTEXT), keys.planOf)
   }
 }
-
-type Later<T> = T | Promise<T>
 
 interface ResolvedInTier {
   readonly tier: string | undefined

@@ -1,5 +1,8 @@
 import { isThenable } from './thenable.js'
 
+/** A promise only where something has to be awaited. */
+export type Later<T> = T | Promise<T>
+
 /** Hands a value to the next step: at once, or when its promise resolves. */
 export function whenKnown<Value, Result>(
   value: Value | PromiseLike<Value>,

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { HttpContext } from '../../request/context.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
-import { whenKnown } from '../../util/when-known.js'
+import { type Later, whenKnown } from '../../util/when-known.js'
 import { isBarred, Verdict } from '../../verdict/verdict.js'
 import type { Charging } from '../charging/charging.js'
 import { releasePermits } from '../charging/permits.js'
@@ -21,8 +21,6 @@ import {
 } from './outcome.js'
 import type { GuardParts } from './parts.js'
 import { waitTurn } from './wait-turn.js'
-
-type Later<T> = T | Promise<T>
 
 /** The way of one request through a guard, from its arrival to its outcome. The steps stand in the order in which they run. */
 export class GuardedRequest<Request> {
