@@ -76,7 +76,9 @@ export function blocksContract(under: StoreUnderTest): void {
         const found = await all(blocks, policy, { most, kind: 'user' })
         expect(found.map(({ value }) => value).sort()).toEqual(names)
       }
-      expect((await all(blocks, policy, { prefix: 'n1' })).map(({ value }) => value).sort()).toEqual(names.slice(10, 20))
+      expect((await all(blocks, policy, { prefix: 'n1' })).map(({ value }) => value).sort()).toEqual(
+        names.slice(10, 20),
+      )
       expect((await all(blocks, policy, { kind: 'ip' })).map(({ value }) => value)).toEqual(['2001:db8::/64'])
     })
 

@@ -87,7 +87,7 @@ export class BlockIndex {
   async page(shard: number, after: number, tail = '', most = PAGE): Promise<Page> {
     const reply = await this.#run(indexPageScript, this.#keys(shard), [String(after), String(most), tail])
     const [now, head, isContinued, ...rest] = reply
-    const entries = []
+    const entries: Page['entries'][number][] = []
     for (let i = 0; i + 2 < rest.length; i += 3) {
       const [version, field, value] = rest.slice(i, i + 3) as [string, string, string]
       entries.push({ version: Number(version), field, entry: parsedEntry(field, value) })
