@@ -2,8 +2,8 @@
 // unnoticed: node scripts/check-api.js [--update]. Needs a build before.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Extractor, ExtractorConfig, ExtractorLogLevel } from '@microsoft/api-extractor'
-import { entriesOf, moduleOf } from './build-package.js'
+import { entriesOf } from './build-package.js'
+import { extract } from './lib/api-extractor.js'
 import { root } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
 
@@ -18,10 +18,10 @@ const REPORTS = join(root, 'etc')
  * @returns {boolean} whether nothing differs, or it has been written
  */
 function report(name, entry, isUpdate) {
-  const types = join(root, 'packages', name, 'dist/types')
-  const text = readFileSync(join(types, `${moduleOf(entry)}.d.ts`), 'utf8')
+  const dist = join(root, 'packages', name, 'dist')
+  const text = readFileSync(join(dist, `${entry.name}.d.cts`), 'utf8')
   // What is re-exported from the core is in the core's report, and API Extractor cannot follow it over an augmented interface.
-  const own = join(types, `${moduleOf(entry)}-own.d.ts`)
+  const own = join(dist, `${entry.name}-own.d.cts`)
   writeFileSync(own, text.replace(/^export \* from '@sluice\/core';$/m, ''))
   try {
     return reportOf(name, entry.name, own, isUpdate)
@@ -39,43 +39,9 @@ function report(name, entry, isUpdate) {
 function reportOf(name, entry, file, isUpdate) {
   const folder = join(root, 'packages', name)
   const reportFileName = entry === 'index' ? name : `${name}-${entry}`
-  const config = ExtractorConfig.prepare({
-    configObject: {
-      projectFolder: folder,
-      mainEntryPointFilePath: file,
-      compiler: {
-        overrideTsconfig: {
-          compilerOptions: {
-            target: 'es2022',
-            lib: ['es2023'],
-            types: ['node'],
-            module: 'node16',
-            moduleResolution: 'node16',
-            strict: true,
-            skipLibCheck: true,
-          },
-          files: [file],
-        },
-      },
-      apiReport: { enabled: true, reportFileName, reportFolder: REPORTS, reportTempFolder: join(root, '.tmp/api') },
-      messages: {
-        compilerMessageReporting: { default: { logLevel: ExtractorLogLevel.None } },
-        // Types that exported ones are made of are not all exported, and documentation is not written for TSDoc.
-        extractorMessageReporting: { default: { logLevel: ExtractorLogLevel.None } },
-        tsdocMessageReporting: { default: { logLevel: ExtractorLogLevel.None } },
-      },
-    },
-    configObjectFullPath: undefined,
-    packageJsonFullPath: join(folder, 'package.json'),
-  })
-  const { apiReportChanged } = Extractor.invoke(config, {
-    localBuild: isUpdate,
-    messageCallback: (message) => {
-      // It tells of its own TypeScript, and what to copy where.
-      if (message.logLevel !== ExtractorLogLevel.Error) message.handled = true
-    },
-  })
-  return isUpdate || !apiReportChanged
+  const reportTempFolder = join(root, '.tmp/api')
+  const apiReport = { enabled: true, reportFileName, reportFolder: REPORTS, reportTempFolder }
+  return !extract(folder, file, { isUpdate, apiReport }) || isUpdate
 }
 
 await whenStarted(import.meta.url, () => {

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { entriesOf, moduleOf } from './build-package.js'
+import { entriesOf } from './build-package.js'
 import { reachable } from './lib/declarations.js'
 import { pnpm } from './lib/pnpm.js'
 import { root } from './lib/project.js'
@@ -32,7 +32,7 @@ const PARTS = /** @type {Record<string, string[]>} */ ({
   koa: ['dist/ERRORS.md'],
 })
 /** So that a package does not grow unnoticed. */
-const LARGEST_TARBALL = 195_000
+const LARGEST_TARBALL = 150_000
 
 /**
  * What is wrong with a package's list of files; nothing when the list is empty.
@@ -40,14 +40,14 @@ const LARGEST_TARBALL = 195_000
  * @param {string[]} files paths inside the package
  * @param {object} expected
  * @param {string[]} expected.entries by name: `index`, `http`
- * @param {string[]} expected.declarations that the entries reach: `policy/limits/limit.d.ts`
+ * @param {string[]} expected.declarations that the entries reach, within `dist`: `types/declarations.d.ts`
  * @param {string[]} [expected.parts] other files, such as programs that it installs
  * @returns {string[]}
  */
 export function problemsOfContents(files, { entries, declarations, parts = [] }) {
   const present = new Set(files)
   const faces = entries.flatMap((entry) => ['cjs', 'js', 'd.cts', 'd.ts'].map((ending) => `dist/${entry}.${ending}`))
-  const wanted = [...FILES, ...parts, ...faces, ...declarations.map((file) => `dist/types/${file}`)]
+  const wanted = [...FILES, ...parts, ...faces, ...declarations.map((file) => `dist/${file}`)]
   const missing = wanted.filter((file) => !present.has(file)).map((file) => `${file} is missing`)
   const strays = files.filter((file) => !wanted.includes(file)).map((file) => `${file} does not belong in the package`)
   return [...missing, ...strays]
@@ -98,10 +98,11 @@ function filesIn(folder) {
  * @param {string} folder of the unpacked package
  */
 function expectedContents(name, folder) {
-  const entries = entriesOf(JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8')))
+  const manifest = JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8'))
+  const entries = entriesOf(manifest).map((entry) => entry.name)
   return {
-    entries: entries.map((entry) => entry.name),
-    declarations: [...reachable(join(folder, 'dist/types'), entries.map(moduleOf))],
+    entries,
+    declarations: [...reachable(join(folder, 'dist'), entries)],
     parts: [...(PARTS[name] ?? []), ...Object.values(programsOf(folder))],
   }
 }

@@ -1,39 +1,41 @@
-import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
+import { readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 
 /**
- * The declaration files that a program gets to see by way of these modules: what they import and re-export, and so on.
+ * The declaration files that a program gets to see by way of these entries: what they import and re-export, and so on.
  *
- * @param {string} types the folder of declarations
- * @param {readonly string[]} modules without endings: `http/index`
- * @returns {Set<string>} paths inside the folder
+ * @param {string} dist
+ * @param {readonly string[]} entries by name: `http`
+ * @returns {Set<string>} paths inside the folder, without those of the entries
  */
-export function reachable(types, modules) {
-  const found = new Set(modules.map((module) => `${module}.d.ts`))
+export function reachable(dist, entries) {
+  const faces = entries.map((entry) => `${entry}.d.ts`)
+  const found = new Set(faces)
   for (const file of found) {
-    for (const specifier of specifiersIn(readFileSync(join(types, file), 'utf8'))) {
+    for (const specifier of specifiersIn(readFileSync(join(dist, file), 'utf8'))) {
       found.add(join(dirname(file), specifier.replace(/\.js$/, '.d.ts')))
     }
   }
+  for (const face of faces) found.delete(face)
   return found
 }
 
 /**
  * Removes the declarations that no entry reaches, which users would install and never read.
  *
- * @param {string} types
- * @param {readonly string[]} modules
+ * @param {string} dist
+ * @param {readonly string[]} entries by name
  */
-export function removeUnreachable(types, modules) {
-  const kept = reachable(types, modules)
-  const entries = readdirSync(types, { recursive: true, withFileTypes: true })
-  for (const entry of entries) {
+export function removeUnreachable(dist, entries) {
+  const kept = reachable(dist, entries)
+  const found = readdirSync(join(dist, 'types'), { recursive: true, withFileTypes: true })
+  for (const entry of found) {
     const path = join(entry.parentPath, entry.name)
-    if (entry.isFile() && !kept.has(relative(types, path))) rmSync(path)
+    if (entry.isFile() && !kept.has(relative(dist, path))) rmSync(path)
   }
-  const folders = entries.filter((entry) => entry.isDirectory()).map((entry) => join(entry.parentPath, entry.name))
+  const folders = found.filter((entry) => entry.isDirectory()).map((entry) => join(entry.parentPath, entry.name))
   for (const folder of folders.sort().reverse()) {
-    if (existsSync(folder) && readdirSync(folder).length === 0) rmdirSync(folder)
+    if (readdirSync(folder).length === 0) rmdirSync(folder)
   }
 }
 

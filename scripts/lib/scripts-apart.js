@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { transform } from 'esbuild'
+import { foldLines, UNFOLD } from './fold-lines.js'
 
 const FILE = 'scripts.cjs'
 
@@ -31,8 +32,8 @@ export function scriptsApart(dist) {
         if (Object.keys(sources).length === 0) return
         // Scripts of about one length are those of one kind of cell: near each other they are compressed as one.
         const sorted = Object.entries(sources).sort(([, a], [, b]) => b.length - a.length)
-        const text = JSON.stringify(Object.fromEntries(sorted), null, 1)
-        writeFileSync(join(dist, FILE), `'use strict'\nmodule.exports = ${text}\n`)
+        const text = JSON.stringify(foldLines(Object.fromEntries(sorted)))
+        writeFileSync(join(dist, FILE), `'use strict'\n${UNFOLD}\nmodule.exports = unfold(${text})\n`)
       })
     },
   }

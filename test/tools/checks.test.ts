@@ -41,7 +41,7 @@ describe('the test report', () => {
 describe('the contents of a package', () => {
   const expected = {
     entries: ['index', 'http'],
-    declarations: ['index.d.ts', 'http/index.d.ts'],
+    declarations: ['types/index.d.ts', 'types/http/index.d.ts'],
     parts: ['dist/part.cjs'],
   }
   const sound = [

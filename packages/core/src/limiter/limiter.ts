@@ -5,6 +5,7 @@ import { checkCost, costsOf, keptFor, needsOf, takesNothing } from '../policy/co
 import { isPlainObject } from '../policy/given-identities.js'
 import { checkedKey } from '../policy/key.js'
 import type { LimitForm } from '../policy/limit-form.js'
+import type { Limit } from '../policy/limits/limit.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { type Plain, POLICY_OPTIONS, type PolicyChoice, type Resolved } from '../policy/policy.js'
 import { Subjects } from '../policy/subjects.js'
@@ -158,7 +159,7 @@ export class Limiter<Subject = string> {
   }
 
   /** The limits as they were made; a plain `{ limit, window }` shows here which algorithm it became. */
-  get limits(): PolicyChoice<Subject>['limits'] {
+  get limits(): readonly Limit<Subject>[] {
     return this.#policy.limits
   }
 

@@ -1,0 +1,27 @@
+import { minify } from 'terser'
+
+/** A variable that holds a function or a class, which is called like it in stack traces. */
+const NAMED = /\b(?:const|let|var) (\w+) = (?:async\b|class\b|function\b|\(|\w+ =>)/g
+/** A private method where it is defined, on a line of its own. */
+const PRIVATE_METHODS = /^ +(?:static |async |get |set |\*)*#(\w+)\(/gm
+
+/**
+ * Makes a program shorter, which is a fifth less to download: variables and private fields get short names. Functions,
+ * methods and classes keep theirs, which stack traces show. A line has a statement, so that an error shows no more.
+ *
+ * @param {string} program as esbuild prints it
+ * @returns {Promise<string>}
+ */
+export async function shortenNames(program) {
+  const reserved = [...program.matchAll(NAMED)].map(([, name]) => String(name))
+  const methods = new Set([...program.matchAll(PRIVATE_METHODS)].map(([, name]) => name))
+  // Terser renames everything private. Public methods keep their names, so private ones are called `$private_name$` meanwhile.
+  const visible = program.replace(/#(\w+)/g, (whole, name) => (methods.has(name) ? `$private_${name}$` : whole))
+  const { code } = await minify(visible, {
+    ecma: 2020,
+    compress: false,
+    mangle: { toplevel: true, keep_fnames: true, keep_classnames: true, reserved },
+    format: { semicolons: false },
+  })
+  return String(code).replace(/\$private_(\w+)\$/g, '#$1')
+}
