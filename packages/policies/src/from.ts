@@ -9,10 +9,14 @@ export interface PoliciesOptions extends Resolvers {
   readonly file?: string
   /** A document as an object, copied. */
   readonly object?: unknown
+  /** Whether a later version may have fewer than half of the policies, limits and overrides. @default false */
+  readonly allowShrink?: boolean
 }
 
 /**
- * Policies that are data: `rateLimit({ policies: await policies.from({ file: 'policies.yaml' }), store })`.
+ * Policies that are data.
+ *
+ * @example rateLimit({ policies: await policies.from({ file: 'policies.yaml' }), store })
  */
 export const policies = Object.freeze({ from })
 
@@ -22,9 +26,10 @@ export const policies = Object.freeze({ from })
  * @throws PoliciesError with all that is wrong with it; SluiceError `INVALID_POLICY` for wrong options
  */
 async function from(options: PoliciesOptions): Promise<Policies> {
-  const { file, object, keys, tiers, costs, ...unknown } = options ?? {}
+  const { file, object, allowShrink = false, keys, tiers, costs, ...unknown } = options ?? {}
   const [other] = Object.keys(unknown)
-  if (other !== undefined) wrong(other, 'none of this name (the options are file, object, keys, tiers, costs)')
+  if (other !== undefined)
+    wrong(other, 'none of this name (the options are file, object, allowShrink, keys, tiers, costs)')
   if ((file === undefined) === (object === undefined)) wrong('file', 'a source: one of file and object')
   for (const [option, registered] of Object.entries({ keys, tiers, costs })) {
     const all = registered === undefined ? [] : Object.values(registered)
@@ -32,7 +37,9 @@ async function from(options: PoliciesOptions): Promise<Policies> {
   }
   if (file !== undefined && (typeof file !== 'string' || file === '')) wrong('file', 'the path of a file')
   const source = file === undefined ? objectSource(object) : new FileSource(file)
-  return Policies.load(source, { ...(keys && { keys }), ...(tiers && { tiers }), ...(costs && { costs }) })
+  if (typeof allowShrink !== 'boolean') wrong('allowShrink', 'true or false')
+  const resolvers = { ...(keys && { keys }), ...(tiers && { tiers }), ...(costs && { costs }) }
+  return Policies.load(source, { resolvers, allowShrink })
 }
 
 function objectSource(object: unknown): PoliciesSource {

@@ -16,7 +16,9 @@ export interface Compilation {
 export function compile(value: unknown, resolvers: Resolvers | typeof ANY_RESOLVER): Compilation {
   const problems = checkSchema(value)
   if (problems.length > 0) return { compiled: undefined, problems }
-  const { policies: data } = value as PolicyDocument
+  const { policies: data, overrides = [] } = value as PolicyDocument
+  if (overrides.length > 0)
+    problems.push({ path: ['overrides'], message: 'expected none in this version of Sluice', isField: true })
   const keys = new Keys(resolvers)
   const policies = Object.entries(data).map(([name, each]) => compilePolicy(name, each, keys, resolvers, problems))
   if (problems.length > 0) return { compiled: undefined, problems }

@@ -1,4 +1,4 @@
-import { type HttpContext, type MatchedPolicies, SluiceError } from '@sluice/core'
+import { type HttpContext, type Limit, type MatchedPolicies, SluiceError } from '@sluice/core'
 import { shown } from '../document/problem.js'
 import { PathTree } from '../match/path-tree.js'
 import { Combinations } from './combinations.js'
@@ -12,12 +12,15 @@ type Matched = MatchedPolicies<any>
 /** The policies of one version of a document. */
 export class CompiledPolicies {
   readonly byName: ReadonlyMap<string, Matched>
+  /** How many policies and limits there are: a document that was cut off has fewer. */
+  readonly size: number
   readonly #policies: readonly CompiledPolicy[]
   readonly #paths = new PathTree()
   readonly #combinations = new Combinations(together)
 
   constructor(policies: readonly CompiledPolicy[]) {
     this.#policies = policies
+    this.size = policies.reduce((sum, each) => sum + 1 + variantsOf(each).flatMap(({ limits }) => limits).length, 0)
     policies.forEach(({ data }, i) => {
       for (const path of pathsOf(data)) this.#paths.add(path, i)
     })
@@ -63,7 +66,15 @@ function tierNamed({ name, tiers }: CompiledPolicy, tier: unknown): Variant {
   throw new SluiceError('INVALID_POLICY', `policy ${shown(name)}: tier: expected ${known}, got ${shown(tier)}`)
 }
 
-/** All limits as those of one limiter. */
+/** All limits as those of one limiter; beside it those of policies that are only reported on. */
 function together(variants: readonly Variant[]): Matched {
-  return Object.freeze({ options: { limits: variants.flatMap(({ limits }) => limits) } })
+  const enforced = variants.filter(({ policy }) => policy.data.mode !== 'report')
+  const reported = variants.filter(({ policy }) => policy.data.mode === 'report')
+  const aside = Object.freeze({ options: { limits: limitsOf(reported), mode: 'report' as const } })
+  if (enforced.length === 0) return aside
+  return Object.freeze({ options: { limits: limitsOf(enforced) }, ...(reported.length > 0 && { reported: aside }) })
+}
+
+function limitsOf(variants: readonly Variant[]): readonly Limit[] {
+  return variants.flatMap(({ limits }) => limits)
 }

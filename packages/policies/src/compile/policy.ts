@@ -77,13 +77,18 @@ export function compilePolicy(
 
 const byAddress = byIp()
 
-function checkForm({ limits, tier, tiers, mode, enforcePercent }: PolicyData, path: Path, problems: Problem[]): void {
+/** Fields that the form has, and nothing applies so far: a limit silently absent would be worse. */
+const NOT_YET = ['anonymous', 'cost', 'count', 'enforcePercent', 'ban', 'allow', 'deny'] as const
+
+function checkForm(data: PolicyData, path: Path, problems: Problem[]): void {
+  const { limits, tier, tiers, mode, enforcePercent } = data
   const fail = (field: string, message: string) => problems.push({ path: [...path, field], message, isField: true })
   if (limits && tiers) fail('tiers', 'expected none beside limits')
   if (!limits && !tiers) problems.push({ path, message: 'expected limits, or tiers; both are missing', isField: true })
   if (tiers && tier === undefined) fail('tiers', 'expected tier beside it, the name of a resolver')
   if (tier !== undefined && !tiers) fail('tier', 'expected tiers beside it')
   if (mode === 'report' && enforcePercent !== undefined) fail('enforcePercent', 'expected none beside mode: report')
+  for (const field of NOT_YET) if (data[field] !== undefined) fail(field, 'expected none in this version of Sluice')
 }
 
 function checkPaths({ match }: PolicyData, path: Path, problems: Problem[]): void {

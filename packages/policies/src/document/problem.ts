@@ -37,7 +37,7 @@ export class PoliciesError extends SluiceError {
   }
 }
 
-/** `policies.yaml:12:9: policies.api.limits[0].window: expected …`. */
+/** A problem as one line: `policies.yaml:12:9: policies.api.limits[0].window: expected …`. */
 export function lineOf({ source, line, column, path, message }: LocatedProblem): string {
   const at = line === undefined ? source : `${source}:${line}:${column}`
   return `${at}: ${path === '' ? '' : `${path}: `}${message}`

@@ -100,8 +100,10 @@ class Reader {
     if (isMap(node)) return this.#fields(node, path)
     if (isSeq(node)) return node.items.map((item, i) => this.value(item, [...path, i]))
     if (isAlias(node)) {
+      const target = this.#targetOf(node)
+      if (!target) throw new Unusable({ path, message: `expected an anchor &${node.source} before the alias` })
       this.#aliases++
-      const value = this.value(this.#targetOf(node), path)
+      const value = this.value(target, path)
       this.#aliases--
       return value
     }

@@ -16,10 +16,19 @@ export interface Loaded {
 /** Where a document comes from. */
 export interface PoliciesSource {
   readonly name: string
-  /** @throws where it cannot be read */
-  load(): Promise<Loaded>
-  /** Calls back whenever there may be another version, until it is closed. Absent where there never is. */
-  watch?(onChange: () => void): void
+  /**
+   * Undefined where it is being written at this moment: it is asked again.
+   *
+   * @throws where it cannot be read
+   */
+  load(): Promise<Loaded | undefined>
+  /**
+   * Calls back whenever there may be another version, and where it cannot be looked at, until it is closed. Absent where there
+   * never is one.
+   */
+  watch?(onChange: () => void, onFailure: (error: Error) => void): void
+  /** Whether there is another version by now: asked once one has been dealt with. */
+  look?(): void
   close?(): void | Promise<void>
 }
 

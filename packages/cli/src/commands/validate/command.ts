@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { type LocatedProblem, problemsIn } from '@sluice/policies'
+import { type LocatedProblem, lineOf, problemsIn } from '@sluice/policies'
 import type { Command } from '../../program/command.js'
 
 /** Exit codes: all documents are right, or one is wrong. */
@@ -46,10 +46,5 @@ function fault(source: string, message: string): LocatedProblem {
 
 function textOf(file: string, problems: readonly LocatedProblem[]): string {
   if (problems.length === 0) return `${file}: right\n`
-  return problems
-    .map(({ line, column, path, message }) => {
-      const at = line === undefined ? file : `${file}:${line}:${column}`
-      return `${at}: ${path === '' ? '' : `${path}: `}${message}\n`
-    })
-    .join('')
+  return problems.map((problem) => `${lineOf(problem)}\n`).join('')
 }
