@@ -15,6 +15,7 @@ import {
 } from '@sluice/core'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { byEffort } from '../../support/effort.js'
 import { type Distant, distantStore } from '../../support/outages.js'
 
 let now: number
@@ -230,7 +231,7 @@ describe('a share of the limits', () => {
           expect((await limiter.consume(key, { cost: holds(own) })).allowed).toBe(true)
           expect((await limiter.consume(key)).allowed).toBe(false)
         }),
-        { numRuns: 60 },
+        { numRuns: byEffort({ quick: 15, usual: 60, full: 600 }) },
       )
     },
   )
