@@ -6,6 +6,7 @@ import {
   type Limit,
   type LimiterOptions,
   leakyBucket,
+  memoryStore,
   perHour,
   perMinute,
   slidingLog,
@@ -198,6 +199,26 @@ describe('by default, while the store is away', () => {
     const limiter = createLimiter({ store: broken, limit: 1, window: '1m' })
     await expect(limiter.consume('k')).rejects.toThrow('a bug')
   })
+})
+
+test('a store that answers at once is never away, so no second one is made beside it', async () => {
+  const inProcess = memoryStore({ clock: () => now })
+  let reads = 0
+  const counting = new Proxy(inProcess, {
+    get(target, name) {
+      // What decides during an outage goes by the clock of the store.
+      if (name === 'clock') reads++
+      const value = Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  const limiter = limiterOf({ store: counting, limits: [perMinute(10), concurrency({ limit: 4 })] })
+  const verdicts = [await limiter.consume('k', { cost: 3 }), await limiter.consume('k')]
+  const before = reads
+  expect(await verdicts[0]?.settle(1)).toBe(true)
+  expect(await limiter.refund('k', verdicts[1] as Verdict)).toBe(true)
+  await limiter.release(verdicts[0])
+  expect(reads).toBe(before)
 })
 
 describe('a share of the limits', () => {

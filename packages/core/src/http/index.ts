@@ -5,6 +5,7 @@
 export type { HttpContext, ProxyTrust, RawResponse } from '../request/context.js'
 export { headerText, pathOf, RequestContext } from '../request/context.js'
 export { knowFactories } from '../util/factories.js'
+export { nearestOf } from '../util/option-hints.js'
 export { type Enforcing, enforce } from './adapter/enforce.js'
 export { asFailure } from './adapter/failure.js'
 export { decoratorFor, type HandlerDecorator } from './adapter/method-decorator.js'
