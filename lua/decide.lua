@@ -29,7 +29,8 @@
 -- added to that byte, there comes after it what a bucket has given back (7), of charges from when on (6).
 -- Decisions that were made together are the byte 8, how many they are (2), how many of them, the first, were admitted (2);
 -- then, if any were, what the cell says after the last of these, and if any were not, what it says to those.
--- A blocked decision is the byte 2, the ms until the block ends (7), the length of the reason (2), the reason.
+-- A blocked decision is the byte 2, the ms until the block ends (7), the length of the reason (2), the reason. One that has
+-- started a ban is the byte 16, and the same.
 -- A decision of which a key is on another node, or in a slot that moves and not here, is the byte 3; it charges nothing.
 -- With the marker there, nothing is decided, and the string is empty.
 
@@ -261,7 +262,7 @@ for _ = 1, number(3) do
 --- @end
           end
 --- @when bans
-          if banEnds > 0 then say(packBytes('>BI7I2', BLOCKED, banEnds - now, #banReason) .. banReason) end
+          if banEnds > 0 then say(packBytes('>BI7I2', BEGUN, banEnds - now, #banReason) .. banReason) end
 --- @end
         end
       end

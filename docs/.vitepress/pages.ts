@@ -49,6 +49,7 @@ export const SIDEBAR = [
       page('API plans and costs', '/api-plans'),
       page('Queues and shaping', '/queues-and-shaping'),
       page('Bans', '/bans'),
+      page('Blocks', '/blocks'),
       page('Shadow bans', '/shadow-bans'),
       page('Counting by outcome', '/counting-by-outcome'),
       page('Allow and deny lists', '/lists'),

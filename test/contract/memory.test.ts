@@ -3,6 +3,7 @@ import { storeContract } from '@sluice/testing'
 import { describe, test } from 'vitest'
 import { agreementContract } from './agreement.js'
 import { bansContract } from './bans.js'
+import { blocksContract } from './blocks.js'
 import { chargingContract } from './charging.js'
 import { guaranteesContract } from './guarantees.js'
 import { propertiesContract } from './properties.js'
@@ -23,3 +24,4 @@ guaranteesContract(memory)
 refundsContract(memory)
 chargingContract(memory)
 bansContract(memory)
+blocksContract(memory)

@@ -77,7 +77,9 @@ test('the documented permissions, and the probe of an outage, are those that the
     .map((file) => `lua/cells/${file}`)
     .concat('lua/decide.lua', 'lua/one.lua', 'lua/shared/now.lua', 'lua/strikes.lua')
     .flatMap((file) => commandsIn(file, /\b(?:call|tryCall)\('([A-Z]+)'/g))
-  const blocks = commandsIn('lua/block.lua', /redis\.call\('([A-Z]+)'/g)
+  const blocks = ['block', 'index', 'index-clear', 'index-page'].flatMap((name) =>
+    commandsIn(`lua/${name}.lua`, /\b(?:call|tryCall|pcall)\('([A-Z]+)'/g),
+  )
   const documented = BASE.filter((rule) => rule.startsWith('+'))
   expect(documented.sort()).toEqual([...new Set(['+eval', '+evalsha', '+info', ...decisions, ...blocks])].sort())
   const probed = commandsIn('packages/core/src/redis/scripts/probe.ts', /\['([A-Z]+)'/g)

@@ -53,6 +53,10 @@ test('decisions, refunds and places charge once also when a block elsewhere send
 })
 
 test('nothing is left of a block once it has ended', async () => {
-  await here.block('k', { for: 60 })
-  await until('every key is gone', async () => (await server.lifetimes()).size === 0)
+  const store = insist(redisStore(client, { timeoutMs: 5000, prefix: 'ends:' }))
+  await createLimiter({ name: 'blocks', store, limit: 100, window: '1m' }).block('k', { for: 60 })
+  // What the others had blocked before, they have written again.
+  const isLeft = async () => [...(await server.lifetimes()).keys()].some((key) => key.startsWith('ends:'))
+  await until('every key is gone', async () => !(await isLeft()))
+  await store.close()
 })

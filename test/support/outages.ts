@@ -48,6 +48,7 @@ export function insist(store: Store): Store {
     reset: (plan, identities) => store.reset(plan, identities),
     block: (policy, identity, forMs, reason) => store.block(policy, identity, forMs, reason),
     unblock: (policy, identity) => store.unblock(policy, identity),
+    ...(store.blocks && { blocks: store.blocks }),
     ...(store.strike && { strike: store.strike.bind(store) }),
     heedBansOfEveryPolicy: () => store.heedBansOfEveryPolicy?.(),
     close: () => store.close(),

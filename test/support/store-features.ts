@@ -71,9 +71,14 @@ async function useBlocks(store: RedisStore, key: string): Promise<void> {
     const limiter = createLimiter({ name: 'blocks', store, limits: [limit] })
     await limiter.block(key, { for: '1h', reason: 'a test' })
     if ((await decided(limiter.consume(key))).reason !== 'blocked') throw new Error('the block does not hold')
+    if ((await store.blocks.get({ key }, { policy: 'blocks' }))?.reason !== 'a test')
+      throw new Error('it is not listed')
     await limiter.unblock(key)
     if (!(await decided(limiter.consume(key))).allowed) throw new Error('the block stays')
   }
+  await store.blocks.add({ key }, { for: '1h' })
+  if ((await store.blocks.list()).entries.length === 0) throw new Error('nothing is listed')
+  await store.blocks.removeAll()
 }
 
 async function useBans(store: RedisStore, key: string): Promise<void> {

@@ -92,11 +92,20 @@ export { perDay, perHour, perMinute, perSecond, slidingLog } from './policy/limi
 export { type SlidingWindowOptions, slidingWindow } from './policy/limits/sliding-window.js'
 export type { PolicyOptions } from './policy/policy.js'
 export type { PriorityOption } from './policy/priority.js'
+export { commandsOfBlocks } from './redis/blocks/commands.js'
 export type { StoreState } from './redis/breaker.js'
 export { KEY_LAYOUT } from './redis/scripts/keys.js'
 export { commandsNeeded } from './redis/scripts/probe.js'
 export { type Readiness, type RedisStore, type RedisStoreOptions, redisStore } from './redis/store.js'
 export type { HttpContext, ProxyTrust } from './request/context.js'
+export type {
+  AddBlockOptions,
+  BlockEntry,
+  BlockPage,
+  BlockQuery,
+  BlockScope,
+  StoreBlocks,
+} from './store/blocks.js'
 export type { Identity, IdentityByKind, KeyValue } from './store/identity.js'
 export type {
   List,

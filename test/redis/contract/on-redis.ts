@@ -3,6 +3,7 @@ import { storeContract } from '@sluice/testing'
 import { afterAll, describe, test } from 'vitest'
 import { agreementContract } from '../../contract/agreement.js'
 import { bansContract } from '../../contract/bans.js'
+import { blocksContract } from '../../contract/blocks.js'
 import { chargingContract } from '../../contract/charging.js'
 import { guaranteesContract } from '../../contract/guarantees.js'
 import { propertiesContract } from '../../contract/properties.js'
@@ -51,5 +52,6 @@ export async function contractsOnRedis(
   guaranteesContract(redis)
   refundsContract(redis)
   bansContract(redis)
+  blocksContract(redis)
   afterAll(() => redis.close())
 }

@@ -9,6 +9,7 @@ import {
   perMinute,
   perSecond,
   redisStore,
+  type Store,
   slidingWindow,
   type Verdict,
 } from '@sluice/core'
@@ -28,7 +29,7 @@ const { client } = await redisForTests()
 const WHO = /(ann|bob)(\/pro)?$/
 
 /** Many limits that keep something, two that count bytes, in two tiers that have one limit in common. */
-function limiterOn(store: ReturnType<typeof memoryStore>) {
+function limiterOn(store: Store) {
   const key = keyed('all', (name: string) => name.replace(WHO, 'all'))
   const all = gcra<string>({ name: 'all', limit: 30, window: '30s', key, reserve: { 1: 0.2, 2: 5 } })
   return createLimiter<string>({
@@ -75,7 +76,7 @@ const step = fc.record({
 
 test('memory and Redis agree on reserves, bytes, tiers and whatever is settled, in any order', async () => {
   const clock = new Clock()
-  const stores = [
+  const stores: Store[] = [
     memoryStore({ clock: clock.read }),
     // What the deny cache tells of may be of a moment before: deny-cache-differential.test.ts.
     insist(redisStore(client, { clock: clock.read, timeoutMs: 5000, denyCache: false })),

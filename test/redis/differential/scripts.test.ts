@@ -34,7 +34,7 @@ function nameTold(told: string): string | undefined {
   return nameOf.get(bare(text)) ?? nameOf.get(bare(text.slice(text.indexOf('\n'))))
 }
 
-/** Notes the scripts that a server is sent, but for those that the store puts together. */
+/** Notes the scripts of decisions that a server is sent, but for those that the store puts together. */
 async function scriptsSentTo(server: RedisServer) {
   const client = new Redis(server.url)
   const monitor = await client.monitor()
@@ -42,7 +42,7 @@ async function scriptsSentTo(server: RedisServer) {
   monitor.on('monitor', (_time: string, [command, text = '']: string[], source: string) => {
     if (source === 'lua' || command?.toUpperCase() !== 'EVAL') return
     const name = nameTold(text)
-    if (name?.includes('-')) sent.add(name)
+    if (name?.includes('-') && !name.startsWith('index')) sent.add(name)
   })
   return {
     sent,

@@ -2,14 +2,24 @@ import { KeyedValues } from './keyed-values.js'
 import { rowBytes, textBytes, type Usage } from './usage.js'
 
 export interface Block {
+  readonly since: number
   readonly until: number
+  /** How often, as far as is known. */
+  readonly times: number
   readonly reason: string
   /** Present where strikes led to it. */
   readonly ban?: { readonly rung: number; readonly strikes: number }
 }
 
-/** Bytes of a block beside its row and its reason: the object, its end, and the pointer to it. */
-const BLOCK_BYTES = 40
+export interface BlockOf {
+  readonly policy: string
+  /** As text, `kind=value`. */
+  readonly identity: string
+  readonly block: Block
+}
+
+/** Bytes of a block beside its row and its texts: the object, its instants, and the pointer to it. */
+const BLOCK_BYTES = 68
 
 /** Blocks by policy and identity. They end by themselves; a walk in a circle removes those that have, a few at a time. */
 export class Blocks {
@@ -27,6 +37,13 @@ export class Blocks {
 
   get size(): number {
     return this.#byKey.size
+  }
+
+  /** By number, below `size`. One that is removed is replaced by the last. */
+  at(index: number): BlockOf {
+    const key = this.#byKey.keyAt(index)
+    const end = key.indexOf('\n')
+    return { policy: key.slice(0, end), identity: key.slice(end + 1), block: this.#byKey.at(index) }
   }
 
   find(policy: string, identity: string): Block | undefined {
@@ -73,7 +90,8 @@ export class Blocks {
 }
 
 export function keyOf(policy: string, identity: string): string {
-  return `${policy}:${identity}`
+  // No name of a policy has a line break, so nothing of it is taken for a kind.
+  return `${policy}\n${identity}`
 }
 
 function bytesOf(key: string, { reason }: Block): number {

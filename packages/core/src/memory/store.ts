@@ -1,3 +1,4 @@
+import type { StoreBlocks } from '../store/blocks.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import { afterKind } from '../store/identity.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
@@ -24,6 +25,7 @@ import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
 import { type Block, Blocks, keyOf } from './blocks.js'
 import { monotonicClock } from './clock.js'
+import { MemoryBlocks } from './memory-blocks.js'
 import { StrikeRecords } from './strikes.js'
 import type { Table } from './table.js'
 import { Tables } from './tables.js'
@@ -75,7 +77,7 @@ const SWEEP_SOON_MS = 10
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function memoryStore(options: MemoryStoreOptions = {}): Store {
+export function memoryStore(options: MemoryStoreOptions = {}): Store & { readonly blocks: StoreBlocks } {
   return new MemoryStore(options)
 }
 
@@ -88,6 +90,17 @@ export function hasDecided(): boolean {
 
 class MemoryStore implements Store {
   readonly lists: StoreLists | undefined
+  /** Who is blocked or banned. */
+  readonly blocks: StoreBlocks = new MemoryBlocks({
+    now: () => this.#clock(),
+    size: () => this.#blocks.size,
+    at: (index) => this.#blocks.at(index),
+    find: (policy, identity) => this.#blocks.find(policy, identity),
+    block: (policy, identity, forMs, reason) => this.block(policy, identity, forMs, reason),
+    unblock: (policy, identity) => this.unblock(policy, identity),
+    keep: ({ policy, identity, block }) => this.#addBlock(policy, identity, block, this.#clock()),
+    clear: () => this.#clearBlocks(),
+  })
   readonly #clock: () => number
   readonly #maxKeys: number
   readonly #maxBytes: number
@@ -156,7 +169,7 @@ class MemoryStore implements Store {
     if (this.#usage.bytes > this.#maxBytes) this.#makeRoom(now, [])
     if (!start) return undefined
     const { rung, strikes, forMs } = start
-    const ban = { until: now + forMs, reason, ban: { rung, strikes } }
+    const ban = this.#blockOf(scope, identity, now, { forMs, reason, ban: { rung, strikes } })
     const other = this.#blocks.find(scope, identity)
     // One made by hand that is longer stays.
     if (other && other.until >= ban.until) return other
@@ -246,7 +259,22 @@ class MemoryStore implements Store {
 
   block(policy: string, identity: string, forMs: number, reason: string): void {
     const now = this.#clock()
-    if (!this.#setBlock(policy, identity, { until: now + forMs, reason }, now)) {
+    this.#addBlock(policy, identity, this.#blockOf(policy, identity, now, { forMs, reason }), now)
+  }
+
+  /** A block from now on. */
+  #blockOf(
+    policy: string,
+    identity: string,
+    now: number,
+    { forMs, ...more }: { forMs: number; reason: string; ban?: NonNullable<Block['ban']> },
+  ): Block {
+    const times = (this.#blocks.find(policy, identity)?.times ?? 0) + 1
+    return { since: now, until: now + forMs, times, ...more }
+  }
+
+  #addBlock(policy: string, identity: string, block: Block, now: number): void {
+    if (!this.#setBlock(policy, identity, block, now)) {
       throw new SluiceError(
         'STORE_FULL',
         `memoryStore: maxBytes: no room for one more block: ${this.#blocks.size} take half of ${this.#maxBytes} bytes`,
@@ -271,6 +299,13 @@ class MemoryStore implements Store {
   unblock(policy: string, identity: string): void {
     this.#blocks.delete(policy, identity)
     this.#strikes.forget(keyOf(policy, identity))
+  }
+
+  #clearBlocks(): void {
+    for (let index = this.#blocks.size - 1; index >= 0; index--) {
+      const { policy, identity } = this.#blocks.at(index)
+      this.unblock(policy, identity)
+    }
   }
 
   async close(): Promise<void> {

@@ -1,8 +1,11 @@
 import calculateSlot from 'cluster-key-slot'
+import type { StoreBlocks } from '../store/blocks.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import {
   type BanTerms,
+  type BlockReport,
   type Cell,
+  CHARGE,
   isImpossible,
   PEEK,
   type Plan,
@@ -20,6 +23,9 @@ import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js
 import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings } from '../util/warnings.js'
 import { decideAcrossSlots, partsOfWhole } from './across-slots.js'
 import { Batches, probeKey } from './batches.js'
+import type { IndexEntry } from './blocks/entry.js'
+import { HeldBlocks } from './blocks/held-blocks.js'
+import { RedisBlocks } from './blocks/redis-blocks.js'
 import { Breaker, type StateListener, type StoreState } from './breaker.js'
 import { connect } from './clients/connect.js'
 import type { Connection } from './clients/connection.js'
@@ -149,6 +155,9 @@ const MOST_IN_BATCH = 1000
 export class RedisStore implements Store {
   readonly lists: StoreLists | undefined
   readonly clock: (() => number) | undefined
+  /** Who is blocked or banned. */
+  readonly blocks: StoreBlocks
+  readonly #held: HeldBlocks
   readonly #connection: Connection
   readonly #batches: Batches
   readonly #breaker: Breaker
@@ -190,8 +199,30 @@ export class RedisStore implements Store {
     })
     connection.onDown((error) => this.#breaker.lost(error, probeKey(this.#prefix)))
     const eviction = new EvictionWarning(options.warnings)
+    this.#held = new HeldBlocks({
+      connection,
+      prefix: this.#prefix,
+      timeoutMs: options.timeoutMs,
+      clock: options.clock,
+      marker: this.#marker,
+      keysOf: (policy, identity) => this.#blockKeys(policy, identity),
+      isAway: () => !connection.isCluster && this.#breaker.causeFor(0) !== undefined,
+      onRestored: (count) => warnOfRestored(options.warnings, count),
+    })
+    this.blocks = new RedisBlocks({
+      held: this.#held,
+      block: (policy, identity, forMs, reason) => this.block(policy, identity, forMs, reason),
+      unblock: (policy, identity) => this.unblock(policy, identity),
+      keep: (entries) => this.#keepBlocks(entries),
+      clear: () => this.#clearBlocks(),
+    })
     // After the decisions that waited for the connection.
-    connection.onMaster((node, info) => setImmediate(() => eviction.connected(node, info)))
+    connection.onMaster((node, info) =>
+      setImmediate(() => {
+        eviction.connected(node, info)
+        this.#held.doubt()
+      }),
+    )
     this.#batches = new Batches(connection, {
       prefix: this.#prefix,
       timeoutMs: options.timeoutMs,
@@ -201,6 +232,7 @@ export class RedisStore implements Store {
       undeclaredKeys: options.undeclaredKeys !== false,
       onAnswer: (request, result, slot, sentAt) => {
         this.#denials?.hear(request, result, sentAt)
+        if (result.block) this.#hearOfBlock(request, result, result.block)
         if (request.permitId !== '') this.#hearOfPlaces(request, result, slot)
       },
       breaker: this.#breaker,
@@ -222,7 +254,60 @@ export class RedisStore implements Store {
   decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
     // What gives back still goes out, as long as there is a connection: there is no more of it than was admitted before.
     if (this.#closed && request.op !== REFUND && request.op !== RELEASE) throw this.#closed
+    const held = request.op <= CHARGE ? this.#held.find(request) : undefined
+    if (held) return this.#decideHeld(request, held)
+    return this.#decideUnheld(request)
+  }
+
+  #decideUnheld(request: StoreRequest): StoreResult | Promise<StoreResult> {
     return request.plan.cells[0]?.lease ? this.#leases.decide(request) : this.#decideShared(request)
+  }
+
+  /** Somebody who is blocked as far as this process knows: Redis may know better, or have lost it. */
+  #decideHeld(request: StoreRequest, held: IndexEntry): StoreResult | Promise<StoreResult> {
+    const known = this.#denials?.find(request)
+    if (known?.block) return known
+    const slots = this.#connection.isCluster ? this.#slots(request.identities) : [0]
+    if (slots.some((slot) => this.#breaker.causeFor(slot))) return this.#refused(held)
+    return this.#confirmed(request, held)
+  }
+
+  async #confirmed(request: StoreRequest, first: IndexEntry): Promise<StoreResult> {
+    const sentAt = performance.now()
+    const confirmed = new Set<string>()
+    for (let held: IndexEntry | undefined = first; held; held = this.#held.find(request)) {
+      const { policy } = held
+      const isKnown = confirmed.has(policy) || !(await this.#isAsked(held))
+      if (isKnown) {
+        const result = this.#refused(held)
+        this.#denials?.hear(request, result, sentAt)
+        return result
+      }
+      confirmed.add(policy)
+    }
+    return this.#decideUnheld(request)
+  }
+
+  /** Whether Redis could be asked for an entry. */
+  async #isAsked(entry: IndexEntry): Promise<boolean> {
+    try {
+      await this.#held.confirm(entry)
+      return true
+    } catch (error) {
+      const slot = this.#connection.isCluster ? (this.#slots([entry.identity])[0] as number) : 0
+      this.#breaker.failed(slot, error as Error, probeKey(this.#prefix, entry.identity))
+      return false
+    }
+  }
+
+  #refused(held: IndexEntry): StoreResult {
+    return { allowed: false, values: [], offset: 0, ...this.#held.report(held) }
+  }
+
+  /** A ban that a decision has just begun. */
+  #hearOfBlock({ plan, identities }: StoreRequest, { now }: StoreResult, block: BlockReport): void {
+    const { ban } = plan
+    if (ban && block.hasBegun) this.#held.began(ban.scope, identities[ban.identity] as string, now, block)
   }
 
   #decideShared(request: StoreRequest): StoreResult | Promise<StoreResult> {
@@ -361,6 +446,7 @@ export class RedisStore implements Store {
       ],
     }))
     const result = strikeResult(reply)
+    if (result.block?.ban) this.#held.began(terms.scope, identity, result.now, result.block)
     // What was refused before this is not told again.
     if (result.block) await this.#changingBlock(terms.scope, identity, async () => {})
     return result
@@ -372,25 +458,65 @@ export class RedisStore implements Store {
 
   async block(policy: string, identity: string, forMs: number, reason: string): Promise<void> {
     this.#leases.drop(policy, identity)
-    const keys = [this.#start(identity) + blockSuffix(policy)]
-    if (this.#marker !== undefined) keys.push(this.#marker)
-    await this.#changingBlock(policy, identity, () => {
+    const kept = keptReason(reason)
+    await this.#changingBlock(policy, identity, async () => {
       this.#batches.flush()
-      return run(this.#connection, this.#timeoutMs, blockScript, () => ({
-        keys,
-        args: [this.clock ? String(this.clock()) : '', String(forMs), keptReason(reason)],
-      }))
+      // In a cluster the index is elsewhere: decisions go by the block key.
+      if (this.#marker === undefined) await this.#setBlockKey(policy, identity, forMs, kept)
+      await this.#held.block(policy, identity, forMs, kept)
     })
   }
 
   async unblock(policy: string, identity: string): Promise<void> {
     this.#leases.drop(policy, identity)
-    await this.#changingBlock(policy, identity, () => {
+    await this.#changingBlock(policy, identity, async () => {
       this.#batches.flush()
-      const start = this.#start(identity)
-      const keys = [start + blockSuffix(policy), start + strikesSuffix(policy)]
-      return deleteKeys(this.#connection, this.#timeoutMs, keys)
+      // First of all, or somebody who knows the block might write it again.
+      await this.#held.unblock(policy, identity)
+      if (this.#marker !== undefined) return
+      await deleteKeys(this.#connection, this.#timeoutMs, this.#blockKeys(policy, identity))
     })
+  }
+
+  #setBlockKey(policy: string, identity: string, forMs: number, kept: string): Promise<unknown> {
+    return run(this.#connection, this.#timeoutMs, blockScript, () => ({
+      keys: [this.#start(identity) + blockSuffix(policy)],
+      args: [this.clock ? String(this.clock()) : '', String(forMs), kept],
+    }))
+  }
+
+  /** Adds what was exported. */
+  async #keepBlocks(entries: readonly IndexEntry[]): Promise<number> {
+    const added = await this.#held.keep(entries)
+    if (this.#marker === undefined) {
+      const now = this.#held.now()
+      const running = added.filter(({ until }) => until > now)
+      await Promise.all(
+        running.map(({ policy, identity, until, kept: reason }) =>
+          this.#setBlockKey(policy, identity, until - now, reason),
+        ),
+      )
+    }
+    for (const { policy, identity } of added) {
+      this.#leases.drop(policy, identity)
+      await this.#changingBlock(policy, identity, async () => {})
+    }
+    return added.length
+  }
+
+  async #clearBlocks(): Promise<void> {
+    this.#batches.flush()
+    for await (const places of this.#held.clear()) {
+      const keys = places.flatMap(({ policy, identity }) => this.#blockKeys(policy, identity))
+      await deleteKeys(this.#connection, this.#timeoutMs, keys)
+    }
+    this.#denials?.clear()
+  }
+
+  /** The block key of an identity, and that of its strikes. */
+  #blockKeys(policy: string, identity: string): [string, string] {
+    const start = this.#start(identity)
+    return [start + blockSuffix(policy), start + strikesSuffix(policy)]
   }
 
   /**
@@ -404,6 +530,7 @@ export class RedisStore implements Store {
 
   async #close(): Promise<void> {
     this.#closed = new SluiceError('STORE_UNAVAILABLE', 'redis: the store is closed')
+    this.#held.close()
     await this.#leases.close()
     await Promise.allSettled(this.#acrossSlots)
     await this.#batches.drain()
@@ -434,6 +561,14 @@ export class RedisStore implements Store {
   #start(identity: string): string {
     return keyStart(this.#prefix, identity)
   }
+}
+
+function warnOfRestored(warnings: Warnings<StoreWarning>, count: number): void {
+  warnings.emit(
+    'SLUICE_BLOCKS_RESTORED',
+    `Redis had lost ${count === 1 ? 'a block or ban' : `${count} blocks and bans`} that this process knew: written again. Look for ` +
+      'a flush, an eviction, or a failover to a replica that lagged',
+  )
 }
 
 function isOne(slots: readonly number[]): boolean {

@@ -63,6 +63,12 @@ export function identityIn(text: string): Identity {
   return { kind, value: kind.includes('+') && !isHash(value) ? split(value) : value }
 }
 
+/** The kind of an identity, and its value as one text, also of a composed kind. */
+export function textValue(text: string): { readonly kind: string; readonly value: string } {
+  const end = text.indexOf('=')
+  return { kind: text.slice(0, end), value: text.slice(end + 1) }
+}
+
 /** The values of a composed key as one: different ones never as the same. */
 export function joined(values: readonly string[]): string {
   return values.map((value) => value.replace(/[\\|]/g, '\\$&')).join('|')

@@ -1,3 +1,4 @@
+import type { StoreBlocks } from './blocks.js'
 import type { KernelName } from './cell-kinds.js'
 import type { StoreLists } from './list.js'
 
@@ -174,6 +175,8 @@ export interface BlockReport {
   readonly remainingMs: number
   /** Present where strikes led to it: which rung it is of, from 1, and how many strikes there were. */
   readonly ban?: { readonly rung: number; readonly strikes: number }
+  /** @internal Whether the ban began with this decision. */
+  readonly hasBegun?: boolean
 }
 
 /** Strikes that no decision makes by itself. */
@@ -219,6 +222,8 @@ export interface Store {
   ready?(): Promise<{ readonly state: 'available' | 'unavailable'; readonly cause: Error | undefined }>
   /** Forgets everything, blocks too: for tests. Absent where that could reach what others keep there. */
   clear?(): void | Promise<void>
+  /** Who is blocked or banned, to see and to change. Absent from stores that cannot tell. */
+  readonly blocks?: StoreBlocks
   /** Waits for what is in flight and closes what the store itself opened. */
   close(): Promise<void>
 }

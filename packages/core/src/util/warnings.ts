@@ -22,7 +22,12 @@ export const LIMITER_WARNINGS = [
 ] as const
 
 /** Warnings about one store, which its option `warnings` silences. */
-export const STORE_WARNINGS = ['SLUICE_EVICTION', 'SLUICE_LISTENER_FAILED', 'SLUICE_STORE_UNAVAILABLE'] as const
+export const STORE_WARNINGS = [
+  'SLUICE_BLOCKS_RESTORED',
+  'SLUICE_EVICTION',
+  'SLUICE_LISTENER_FAILED',
+  'SLUICE_STORE_UNAVAILABLE',
+] as const
 
 /** Warnings about what is neither: `node --disable-warning=CODE` silences them. */
 const OTHER_WARNINGS = ['SLUICE_AMBIGUOUS_ROUTE', 'SLUICE_LIST_FAILED', 'SLUICE_SHORT_WINDOW'] as const

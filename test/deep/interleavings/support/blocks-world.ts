@@ -127,8 +127,10 @@ export class BlocksWorld implements World {
   }
 
   async close(): Promise<void> {
-    await this.#redis.call('DEL', ...[`${this.#prefix}v1:{key=k}:blocks:block`, `${this.#prefix}v1:blocked`])
-    await this.#redis.call('DEL', `${this.#prefix}v1:{key=k}:blocks:log.${LIMIT}.3600000`)
+    // Nobody answers any more what they still ask for.
+    for (const store of this.#stores) store.close().catch(() => {})
+    const keys = (await this.#redis.call('KEYS', `${this.#prefix}*`)) as string[]
+    if (keys.length > 0) await this.#redis.call('DEL', ...keys)
   }
 
   /** Its commands wait until they are let through. */
@@ -142,11 +144,12 @@ export class BlocksWorld implements World {
 
   async #run(command: string, args: readonly string[]): Promise<unknown> {
     const reply = await this.#redis.callBuffer(command, ...args)
-    // A block names its key and how long it holds; lifting one deletes the key.
-    const isBlocking = /^EVAL/.test(command) && args.at(-1) === 'scraping'
-    if (isBlocking) this.#blockedUntil = Number(args.at(-3)) + BLOCKED_MS
+    // A change of the index of blocks says what it does, with the time before that.
+    const change = /^EVAL/.test(command) ? args.at(-5) : undefined
+    const isBlocking = change === 'BLOCK'
+    if (isBlocking) this.#blockedUntil = Number(args.at(-8)) + BLOCKED_MS
     if (isBlocking && this.#options.losesMarker) await this.#redis.call('DEL', `${this.#prefix}v1:blocked`)
-    if (command === 'DEL' && args.some((key) => key.endsWith(':block'))) this.#blockedUntil = 0
+    if (change === 'END') this.#blockedUntil = 0
     return reply
   }
 

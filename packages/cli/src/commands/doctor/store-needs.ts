@@ -1,4 +1,4 @@
-import { commandsNeeded } from '@sluice/core'
+import { commandsNeeded, commandsOfBlocks } from '@sluice/core'
 
 export { KEY_LAYOUT } from '@sluice/core'
 
@@ -27,6 +27,6 @@ export function neededCommands(key: string): readonly NeededCommand[] {
     ...always.map((words) => ({ words })),
     ...beyond('slidingLog, the default limit,', commandsNeeded(key, new Set(['log']))),
     ...beyond('concurrency', commandsNeeded(key, new Set(['concurrency']))),
-    ...beyond('block() and bans', commandsNeeded(key, new Set(), true)),
+    ...beyond('block() and bans', [...commandsNeeded(key, new Set(), true), ...commandsOfBlocks(key)]),
   ]
 }

@@ -3,7 +3,7 @@ import * as counter from '../../kernels/counter.js'
 import type { BlockReport, Cell, StoreRequest, StoreResult, StrikeResult } from '../../store/store.js'
 import { ReplyReader, unreadable } from './reply-reader.js'
 import { type Kind, kindOf } from './script.js'
-import { ADMITTED, BLOCKED, ELSEWHERE, EQUALS, REFUNDS, REFUSED } from './scripts.generated.js'
+import { ADMITTED, BEGUN, BLOCKED, ELSEWHERE, EQUALS, REFUNDS, REFUSED } from './scripts.generated.js'
 
 /** Equal asks that were decided at once, until each has its answer. */
 interface Equals {
@@ -88,10 +88,11 @@ export class Answers {
     for (let c = 0; c < reports.length; c++) {
       const said = reply.uint8()
       const outcome = said & ~REFUNDS
-      if (said === BLOCKED) {
+      if (said === BLOCKED || said === BEGUN) {
         const remainingMs = reply.uint56()
         const reason = reply.text(reply.uint16())
-        return { now, allowed: false, values, offset, block: blockReport(reason, remainingMs) }
+        const block = blockReport(reason, remainingMs)
+        return { now, allowed: false, values, offset, block: said === BEGUN ? { ...block, hasBegun: true } : block }
       }
       if (said === ELSEWHERE && c === 0) return undefined
       if (outcome !== ADMITTED && outcome !== REFUSED) throw unreadable(`expected an outcome, got ${said}`)

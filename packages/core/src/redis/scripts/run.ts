@@ -107,6 +107,20 @@ export async function readKeys(
   return (values as unknown[]).map((value) => (value instanceof Uint8Array ? value.toString() : undefined))
 }
 
+/** Reads fields of hashes, each by itself, as texts. */
+export async function readFields(
+  connection: Connection,
+  timeoutMs: number,
+  fields: readonly (readonly [key: string, field: string])[],
+): Promise<(string | undefined)[]> {
+  const values = await within({ connection, timeoutMs }, (attempt) =>
+    Promise.all(fields.map(([key, field]) => connection.send(key, () => ['HMGET', key, field], attempt))),
+  )
+  return (values as unknown[]).map((value) =>
+    Array.isArray(value) && value[0] instanceof Uint8Array ? value[0].toString() : undefined,
+  )
+}
+
 /** Resolves when there is a connection; rejects where there is none by the time that the first should be there. */
 export async function whenConnected(connection: Connection): Promise<void> {
   await within({ connection, timeoutMs: 1 }, () => Promise.resolve())

@@ -26,6 +26,7 @@ export const BLOCKED = 2
 export const ELSEWHERE = 3
 export const REFUNDS = 4
 export const EQUALS = 8
+export const BEGUN = 16
 
 // Ops are sent as they are. This does not compile where decide.lua has other numbers for them than the port.
 ;({ CONSUME: 0, PEEK: 1, CHARGE: 2, REFUND: 3, RELEASE: 4 }) satisfies Partial<typeof import('../../store/store.js')>
@@ -1981,7 +1982,7 @@ end
   { sections: [], source: `end
 ` },
   { sections: ['bans'], source: `if banEnds > 0 then
-local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -7153,6 +7154,148 @@ return reply
 `,
 }
 
+export const indexScript: LuaScript = {
+  name: 'index',
+  sha1: '1361927038fd70328dcd2703bc1e40ed9c9c354d',
+  source: `local call, tryCall, format, match = redis.call, redis.pcall, string.format, string.match
+local now, slack
+if ARGV[1] ~= '' then
+now, slack = tonumber(ARGV[1]), 3600000
+else
+local time = call('TIME')
+now, slack = time[1] * 1000 + math.floor(time[2] / 1000), 0
+end
+local entries, changes, marker = KEYS[1], KEYS[2], KEYS[3]
+local function text(number)
+return format('%.0f', number)
+end
+local function read(field)
+local value = call('HMGET', entries, field)[1]
+local ends, since, times, ended = match(value or '', '^(%d+) (%d+) (%d+) ([01]) ')
+return tonumber(ends), tonumber(since), tonumber(times), ended == '1', value
+end
+local life = 1000
+for _, key in ipairs({ entries, changes }) do
+local left = call('PTTL', key)
+call('PEXPIRE', key, left > 0 and left or 86400000)
+end
+local version, incarnation, epoch = match(tryCall('HMGET', entries, '')[1] or '', '^(%d+) (%S+) (%d+)$')
+local size = tryCall('ZCARD', changes)
+if not version or type(size) == 'table' or call('HLEN', entries) ~= size + 1 then
+call('DEL', entries, changes)
+version, incarnation = 0, ARGV[2]
+end
+version, epoch = tonumber(version), tonumber(epoch or 0)
+local reply = { text(now), text(version), '' }
+for _ = 1, 2 do
+local size = call('ZCARD', changes)
+if size > 0 then
+local rank = version - math.floor(version / size) * size
+local field = call('ZRANGE', changes, rank, rank)[1]
+local ends = read(field)
+if not ends or ends + slack <= now then
+call('HDEL', entries, field)
+call('ZREM', changes, field)
+end
+end
+end
+for a = 3, #ARGV, 6 do
+local field, op = ARGV[a], ARGV[a + 1]
+local first, second, third, reason = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4]), ARGV[a + 5]
+local knownEnds, knownSince, knownTimes, isEnded, value = read(field)
+local ends, since, times, ended, applies
+if op == 'BLOCK' then
+ends, since, times, ended, applies = now + first, now, (knownTimes or 0) + 1, '0', true
+elseif op == 'KEEP' then
+ends, since, ended = first, second, '0'
+times = third > 0 and third or (knownTimes or 0) + 1
+applies = ends > now and since > epoch and (not knownSince or knownSince < since)
+else
+ends, since, times, ended, applies = math.max(first, knownEnds or 0), now, knownTimes or 0, '1', true
+if ends + slack <= now then applies = false end
+end
+if applies then
+value = text(ends) .. ' ' .. text(since) .. ' ' .. text(times) .. ' ' .. ended .. ' ' .. reason
+version = version + 1
+call('ZADD', changes, version, field)
+call('PEXPIRE', changes, math.max(life, call('PTTL', changes)))
+call('HSET', entries, field, value)
+life = math.max(life, ends - now + slack)
+end
+if marker then
+local block, strikes = KEYS[4 + (a - 3) / 3], KEYS[5 + (a - 3) / 3]
+if op == 'END' then
+call('DEL', block, strikes)
+elseif applies then
+local ms = ends - now + slack
+call('SET', block, text(ends) .. ' ' .. reason, 'PX', ms)
+if call('PTTL', marker) <= ms then call('SET', marker, '1', 'PX', ms) end
+end
+end
+reply[#reply + 1] = (applies and 1 or 0) .. (value or '')
+end
+reply[3] = text(version) .. ' ' .. incarnation .. ' ' .. text(epoch)
+call('HSET', entries, '', reply[3])
+for _, key in ipairs({ entries, changes }) do
+if call('PTTL', key) < life then call('PEXPIRE', key, life) end
+end
+return reply
+`,
+}
+
+export const indexClearScript: LuaScript = {
+  name: 'index-clear',
+  sha1: 'c9d1c9effe8cdb79283b9a46992064782eeb0e40',
+  source: `local call, format = redis.call, string.format
+local now = tonumber(ARGV[1])
+if not now then
+local time = call('TIME')
+now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local entries, changes = KEYS[1], KEYS[2]
+call('PEXPIRE', entries, math.max(1, call('PTTL', entries)))
+local version, incarnation = string.match(call('HMGET', entries, '')[1] or '', '^(%d+) (%S+) (%d+)$')
+local fields = call('ZRANGE', changes, 0, ARGV[3] - 1)
+for _, field in ipairs(fields) do
+call('HDEL', entries, field)
+call('ZREM', changes, field)
+end
+call('HSET', entries, '', format('%.0f %s %.0f', (version or 0) + 1, incarnation or ARGV[2], now))
+call('PEXPIRE', entries, math.max(86400000, call('PTTL', entries)))
+return fields
+`,
+}
+
+export const indexPageScript: LuaScript = {
+  name: 'index-page',
+  sha1: '351c8ebce1597a4c8acd5540058678c02166d538',
+  source: `local call = redis.call
+local now = ARGV[1]
+if now == '' then
+local time = call('TIME')
+now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+end
+local entries, changes = KEYS[1], KEYS[2]
+local first, size = redis.pcall('HMGET', entries, ''), redis.pcall('ZCARD', changes)
+for _, found in ipairs({ first, type(size) == 'table' and size or first }) do
+if found.err and not string.match(found.err, '^WRONGTYPE') then error(found.err) end
+end
+local head = first[1] or ''
+if head ~= '' and (type(size) == 'table' or call('HLEN', entries) ~= size + 1) then head = '' end
+local reply = { now, head, 1 }
+if head ~= '' and ARGV[4] ~= '' and tonumber(call('ZSCORE', changes, ARGV[4]) or -1) ~= tonumber(ARGV[2]) then reply[3] = 0 end
+if head ~= '' then
+local found = call('ZRANGEBYSCORE', changes, '(' .. ARGV[2], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[3])
+for i = 1, #found, 2 do
+reply[#reply + 1] = found[i + 1]
+reply[#reply + 1] = found[i]
+reply[#reply + 1] = call('HMGET', entries, found[i])[1] or ''
+end
+end
+return reply
+`,
+}
+
 export const probeScript: LuaScript = {
   name: 'probe',
   sha1: 'bcddce2aa234d84a76e27e04454aa0142516aff5',
@@ -7306,7 +7449,7 @@ end
 end
 end`],
     [288, 0, `if banEnds > 0 then
-local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -7465,7 +7608,7 @@ end
 end
 end`],
     [228, 0, `if banEnds > 0 then
-local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -7625,7 +7768,7 @@ end
 end
 end`],
     [230, 0, `if banEnds > 0 then
-local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -7784,7 +7927,7 @@ end
 end
 end`],
     [784, 0, `if banEnds > 0 then
-local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -7942,7 +8085,7 @@ end
 end
 end`],
     [869, 0, `if banEnds > 0 then
-local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -8100,7 +8243,7 @@ end
 end
 end`],
     [465, 0, `if banEnds > 0 then
-local piece = packBytes('>BI7I2', 2, banEnds - now, #banReason) .. banReason
+local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else

@@ -1,0 +1,106 @@
+--- Changes entries of one shard of the index of blocks: who is blocked or banned, why, since when, until when, how often.
+-- An entry is a field of a hash, `until since times ended reason`, and stands in a sorted set by the version of its last
+-- change, so that who knows a version finds what has changed since. The field '' is the shard's head: its version, its
+-- incarnation, drawn when it was made, and its epoch. Entries that are not of a later instant than that are void.
+-- KEYS   1 the hash; 2 the sorted set; where block keys are on the same server: 3 the marker that says that somebody is
+--        blocked, then for each change the block key and the key of strikes
+-- ARGV   1 the time in ms, or '' for Redis's own; 2 the incarnation of a shard that is not there; then for each change:
+--        the field; what to do; three numbers; the reason
+--          BLOCK: for how many ms, 0, 0
+--          KEEP, what is known of it from before: until when, since when, how often, 0 for once more than there.
+--            What the shard has of a later instant stays.
+--          END: until when somebody may know the block and write it down again, at least; 0, 0
+-- Returns the time, the version before, the head, and for each change 1 if it was made, else 0, and the entry as it is now.
+local call, tryCall, format, match = redis.call, redis.pcall, string.format, string.match
+local now, slack
+if ARGV[1] ~= '' then
+  now, slack = tonumber(ARGV[1]), 3600000
+else
+  local time = call('TIME')
+  now, slack = time[1] * 1000 + math.floor(time[2] / 1000), 0
+end
+local entries, changes, marker = KEYS[1], KEYS[2], KEYS[3]
+
+local function text(number)
+  return format('%.0f', number)
+end
+
+--- Until when, since when, how often, whether it has ended; nothing of what is not there.
+local function read(field)
+  local value = call('HMGET', entries, field)[1]
+  local ends, since, times, ended = match(value or '', '^(%d+) (%d+) (%d+) ([01]) ')
+  return tonumber(ends), tonumber(since), tonumber(times), ended == '1', value
+end
+
+local life = 1000
+-- Nothing is written before it is known that it gets an expiry.
+for _, key in ipairs({ entries, changes }) do
+  local left = call('PTTL', key)
+  call('PEXPIRE', key, left > 0 and left or 86400000)
+end
+-- A value of another type counts as none.
+local version, incarnation, epoch = match(tryCall('HMGET', entries, '')[1] or '', '^(%d+) (%S+) (%d+)$')
+local size = tryCall('ZCARD', changes)
+if not version or type(size) == 'table' or call('HLEN', entries) ~= size + 1 then
+  -- An eviction took one of both keys. What is left is of no use, and is written again by whoever knows it.
+  call('DEL', entries, changes)
+  version, incarnation = 0, ARGV[2]
+end
+version, epoch = tonumber(version), tonumber(epoch or 0)
+
+local reply = { text(now), text(version), '' }
+-- A walk in a circle removes what has ended, a few with each change.
+for _ = 1, 2 do
+  local size = call('ZCARD', changes)
+  if size > 0 then
+    local rank = version - math.floor(version / size) * size
+    local field = call('ZRANGE', changes, rank, rank)[1]
+    local ends = read(field)
+    if not ends or ends + slack <= now then
+      call('HDEL', entries, field)
+      call('ZREM', changes, field)
+    end
+  end
+end
+
+for a = 3, #ARGV, 6 do
+  local field, op = ARGV[a], ARGV[a + 1]
+  local first, second, third, reason = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4]), ARGV[a + 5]
+  local knownEnds, knownSince, knownTimes, isEnded, value = read(field)
+  local ends, since, times, ended, applies
+  if op == 'BLOCK' then
+    ends, since, times, ended, applies = now + first, now, (knownTimes or 0) + 1, '0', true
+  elseif op == 'KEEP' then
+    ends, since, ended = first, second, '0'
+    times = third > 0 and third or (knownTimes or 0) + 1
+    applies = ends > now and since > epoch and (not knownSince or knownSince < since)
+  else
+    ends, since, times, ended, applies = math.max(first, knownEnds or 0), now, knownTimes or 0, '1', true
+    if ends + slack <= now then applies = false end
+  end
+  if applies then
+    value = text(ends) .. ' ' .. text(since) .. ' ' .. text(times) .. ' ' .. ended .. ' ' .. reason
+    version = version + 1
+    call('ZADD', changes, version, field)
+    call('PEXPIRE', changes, math.max(life, call('PTTL', changes)))
+    call('HSET', entries, field, value)
+    life = math.max(life, ends - now + slack)
+  end
+  if marker then
+    local block, strikes = KEYS[4 + (a - 3) / 3], KEYS[5 + (a - 3) / 3]
+    if op == 'END' then
+      call('DEL', block, strikes)
+    elseif applies then
+      local ms = ends - now + slack
+      call('SET', block, text(ends) .. ' ' .. reason, 'PX', ms)
+      if call('PTTL', marker) <= ms then call('SET', marker, '1', 'PX', ms) end
+    end
+  end
+  reply[#reply + 1] = (applies and 1 or 0) .. (value or '')
+end
+reply[3] = text(version) .. ' ' .. incarnation .. ' ' .. text(epoch)
+call('HSET', entries, '', reply[3])
+for _, key in ipairs({ entries, changes }) do
+  if call('PTTL', key) < life then call('PEXPIRE', key, life) end
+end
+return reply

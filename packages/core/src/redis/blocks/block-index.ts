@@ -1,0 +1,158 @@
+import { randomBytes } from 'node:crypto'
+import type { Connection } from '../clients/connection.js'
+import { unreadable } from '../scripts/reply-reader.js'
+import { readFields, run } from '../scripts/run.js'
+import { indexClearScript, indexPageScript, indexScript, type LuaScript } from '../scripts/scripts.generated.js'
+import { fieldOf, type IndexEntry, parsedEntry, SHARDS, shardOf } from './entry.js'
+import type { StoreTime } from './store-time.js'
+
+/** What a shard says of itself. */
+export interface Head {
+  /** Raised with every change. */
+  readonly version: number
+  /** Drawn when the shard was made: another one has lost what was there. */
+  readonly incarnation: string
+  /** What was known of an instant up to this is void. */
+  readonly epoch: number
+}
+
+/** A change of an entry, as index.lua takes it. */
+export interface Change {
+  readonly policy: string
+  readonly identity: string
+  readonly op: 'BLOCK' | 'KEEP' | 'END'
+  readonly numbers: readonly [number, number, number]
+  readonly kept: string
+  /** The block key and that of strikes, where the same script may write them. */
+  readonly keys: readonly [string, string] | undefined
+}
+
+export interface Page {
+  readonly now: number
+  /** Undefined of a shard that is not there. */
+  readonly head: Head | undefined
+  /** Whether the field that was named has the version that was named. */
+  readonly isContinued: boolean
+  readonly entries: readonly {
+    readonly version: number
+    readonly field: string
+    readonly entry: IndexEntry | undefined
+  }[]
+}
+
+export interface Written {
+  readonly now: number
+  readonly before: number
+  readonly head: Head
+  /** In the order of the changes: whether each was made, and the entry as the index has it now, if it has one. */
+  readonly entries: readonly { readonly isMade: boolean; readonly entry: IndexEntry | undefined }[]
+}
+
+export interface BlockIndexOptions {
+  readonly connection: Connection
+  readonly prefix: string
+  readonly timeoutMs: number
+  readonly clock: (() => number) | undefined
+  readonly marker: string | undefined
+  readonly time: StoreTime
+}
+
+/** Most entries of one page, and of one script that writes: Redis does nothing else meanwhile. */
+export const PAGE = 500
+export const MOST_CHANGES = 100
+
+/** The index of blocks in Redis: reads and writes shards, and knows nothing of what is in them. */
+export class BlockIndex {
+  readonly #options: BlockIndexOptions
+
+  constructor(options: BlockIndexOptions) {
+    this.#options = options
+  }
+
+  /** The heads of all shards, by number. */
+  async heads(): Promise<readonly (Head | undefined)[]> {
+    const { connection, timeoutMs } = this.#options
+    const fields = Array.from({ length: SHARDS }, (_, shard) => [this.#keys(shard)[0] as string, ''] as const)
+    return (await readFields(connection, timeoutMs, fields)).map(headOf)
+  }
+
+  async get(policy: string, identity: string): Promise<IndexEntry | undefined> {
+    const { connection, timeoutMs } = this.#options
+    const field = fieldOf(policy, identity)
+    const [value] = await readFields(connection, timeoutMs, [[this.#keys(shardOf(field))[0] as string, field]])
+    return value === undefined ? undefined : parsedEntry(field, value)
+  }
+
+  /** What has changed after a version. `tail`: the field that had this version. */
+  async page(shard: number, after: number, tail = '', most = PAGE): Promise<Page> {
+    const reply = await this.#run(indexPageScript, this.#keys(shard), [String(after), String(most), tail])
+    const [now, head, isContinued, ...rest] = reply
+    const entries: Page['entries'][number][] = []
+    for (let i = 0; i + 2 < rest.length; i += 3) {
+      const [version, field, value] = rest.slice(i, i + 3) as [string, string, string]
+      entries.push({ version: Number(version), field, entry: parsedEntry(field, value) })
+    }
+    return { now: this.#hear(now), head: headOf(head), isContinued: isContinued === '1', entries }
+  }
+
+  async write(shard: number, changes: readonly Change[]): Promise<Written> {
+    const { marker } = this.#options
+    const keys = this.#keys(shard)
+    const isBeside = marker !== undefined && changes.every((change) => change.keys !== undefined)
+    if (isBeside) keys.push(marker, ...changes.flatMap((change) => change.keys as readonly string[]))
+    const args = changes.flatMap(({ policy, identity, op, numbers, kept }) => [
+      fieldOf(policy, identity),
+      op,
+      ...numbers.map(String),
+      kept,
+    ])
+    const [now, before, head, ...values] = await this.#run(indexScript, keys, [incarnation(), ...args])
+    const known = headOf(head)
+    if (!known || values.length !== changes.length) throw unreadable('expected the index of blocks')
+    return {
+      now: this.#hear(now),
+      before: Number(before),
+      head: known,
+      entries: changes.map(({ policy, identity }, i) => {
+        const value = values[i] as string
+        return { isMade: value.startsWith('1'), entry: parsedEntry(fieldOf(policy, identity), value.slice(1)) }
+      }),
+    }
+  }
+
+  /** Takes some entries out of a shard, and makes void what is known of it. Resolves to their fields. */
+  async clear(shard: number): Promise<readonly string[]> {
+    return this.#run(indexClearScript, this.#keys(shard), [incarnation(), String(PAGE)])
+  }
+
+  async #run(script: LuaScript, keys: readonly string[], args: readonly string[]): Promise<string[]> {
+    const { connection, timeoutMs, clock } = this.#options
+    const reply = await run(connection, timeoutMs, script, () => ({
+      keys: [...keys],
+      args: [clock ? String(clock()) : '', ...args],
+    }))
+    if (!Array.isArray(reply)) throw unreadable('expected the index of blocks')
+    return reply.map(String)
+  }
+
+  #keys(shard: number): string[] {
+    const start = `${this.#options.prefix}{blocks.${shard}}:.store:`
+    return [`${start}index`, `${start}changes`]
+  }
+
+  #hear(now: string | undefined): number {
+    if (!(Number(now) >= 0)) throw unreadable('expected a time')
+    this.#options.time.hear(Number(now))
+    return Number(now)
+  }
+}
+
+function headOf(text: string | undefined): Head | undefined {
+  const [, version, name, epoch] = /^(\d+) (\S+) (\d+)$/.exec(text ?? '') ?? []
+  if (name === undefined) return undefined
+  return { version: Number(version), incarnation: name, epoch: Number(epoch) }
+}
+
+function incarnation(): string {
+  return randomBytes(9).toString('base64url')
+}

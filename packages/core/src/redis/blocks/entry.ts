@@ -1,0 +1,77 @@
+import type { BlockEntry } from '../../store/blocks.js'
+import { textValue } from '../../store/identity.js'
+import { EVERY_POLICY } from '../../store/store.js'
+import { blockReport } from '../scripts/decode.js'
+
+/** A block or ban, or the end of one, as the index has it. */
+export interface IndexEntry {
+  readonly policy: string
+  /** As text, `kind=value`. */
+  readonly identity: string
+  /** When it ends, by the store's clock. Of one that was ended by hand: until when others may know of it. */
+  readonly until: number
+  /** The instant of the last change: of two that know different things of an identity, the later is right. */
+  readonly since: number
+  readonly times: number
+  /** Ended by hand before its time. */
+  readonly isEnded: boolean
+  /** The reason as it is kept, see `keptReason`. */
+  readonly kept: string
+}
+
+/** Parts of the index, each with keys of its own: in a cluster they are on several masters. */
+export const SHARDS = 16
+
+/** What an entry stands under; texts with lone surrogates are escaped. */
+export function fieldOf(policy: string, identity: string): string {
+  return JSON.stringify([policy, identity])
+}
+
+export function shardOf(field: string): number {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < field.length; i++) hash = Math.imul(hash ^ field.charCodeAt(i), 0x01000193)
+  return (hash >>> 16) % SHARDS
+}
+
+/** Undefined for what is none. */
+export function parsedEntry(field: string, value: string): IndexEntry | undefined {
+  const [, until, since, times, ended, kept = ''] = /^(\d+) (\d+) (\d+) ([01]) (.*)$/s.exec(value) ?? []
+  if (until === undefined) return undefined
+  try {
+    const [policy, identity] = JSON.parse(field) as [string, string]
+    if (typeof policy !== 'string' || typeof identity !== 'string') return undefined
+    return {
+      policy,
+      identity,
+      until: Number(until),
+      since: Number(since),
+      times: Number(times),
+      isEnded: ended === '1',
+      kept,
+    }
+  } catch {
+    return undefined
+  }
+}
+
+/** As users see it. */
+export function blockEntry({ policy, identity, until, since, times, kept }: IndexEntry): BlockEntry {
+  const { kind, value } = textValue(identity)
+  const { reason, ban } = blockReport(kept, 0)
+  return {
+    ...(policy !== EVERY_POLICY && { policy }),
+    kind,
+    value,
+    reason,
+    since,
+    until,
+    times,
+    ...(ban && { ban }),
+  }
+}
+
+/** The reason of an entry as it is kept. */
+export function keptOf({ reason, ban }: Pick<BlockEntry, 'reason' | 'ban'>): string {
+  if (ban) return `\0${ban.rung} ${ban.strikes} ${reason}`
+  return reason.startsWith('\0') ? `\0${reason}` : reason
+}

@@ -1,0 +1,85 @@
+import { EVERY_POLICY } from '../../store/store.js'
+import type { IndexEntry } from './entry.js'
+
+/** Most blocks and bans that a process knows in full. */
+const MOST = 100_000
+/** Looked at for their end with each that is added. */
+const SWEPT_PER_ENTRY = 2
+
+/** What this process knows of who is blocked or banned. It refuses whom Redis refuses, or would if it had lost nothing. */
+export class Mirror {
+  /** By identity: mostly one, of several policies several. */
+  readonly #byIdentity = new Map<string, readonly IndexEntry[]>()
+  #size = 0
+  /** Where the walk for ended ones stands. */
+  #walk: Iterator<readonly IndexEntry[]> = this.#byIdentity.values()
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** What refuses one of these identities under a policy at an instant. */
+  find(policy: string, identities: readonly string[], now: () => number): IndexEntry | undefined {
+    for (const identity of identities) {
+      const entries = this.#byIdentity.get(identity)
+      if (!entries) continue
+      for (const entry of entries) {
+        if ((entry.policy === policy || entry.policy === EVERY_POLICY) && entry.until > now()) return entry
+      }
+    }
+    return undefined
+  }
+
+  get(policy: string, identity: string): IndexEntry | undefined {
+    return this.#byIdentity.get(identity)?.find((entry) => entry.policy === policy)
+  }
+
+  /** Takes over what the index says of an identity. */
+  set(entry: IndexEntry, now: number): void {
+    const { policy, identity, until, isEnded } = entry
+    if (isEnded || until <= now) {
+      this.delete(policy, identity)
+      return
+    }
+    const before = this.#byIdentity.get(identity)
+    const others = before?.filter((other) => other.policy !== policy) ?? []
+    const isNew = others.length === (before?.length ?? 0)
+    if (isNew && this.#size >= MOST) this.#sweep(now, 64)
+    if (isNew && this.#size >= MOST) return
+    this.#byIdentity.set(identity, [...others, entry])
+    if (isNew) this.#size++
+    this.#sweep(now, SWEPT_PER_ENTRY)
+  }
+
+  delete(policy: string, identity: string): void {
+    const before = this.#byIdentity.get(identity)
+    const others = before?.filter((entry) => entry.policy !== policy)
+    if (!before || !others || others.length === before.length) return
+    this.#size--
+    if (others.length > 0) this.#byIdentity.set(identity, others)
+    else this.#byIdentity.delete(identity)
+  }
+
+  *[Symbol.iterator](): Generator<IndexEntry> {
+    for (const entries of this.#byIdentity.values()) yield* entries
+  }
+
+  clear(): void {
+    this.#byIdentity.clear()
+    this.#size = 0
+  }
+
+  /** A walk in a circle, a few at a time. */
+  #sweep(now: number, most: number): void {
+    for (let n = 0; n < most; n++) {
+      const { value, done } = this.#walk.next()
+      if (done) {
+        this.#walk = this.#byIdentity.values()
+        return
+      }
+      for (const { policy, identity, until } of value as readonly IndexEntry[]) {
+        if (until <= now) this.delete(policy, identity)
+      }
+    }
+  }
+}

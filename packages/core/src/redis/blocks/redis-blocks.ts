@@ -1,0 +1,110 @@
+import type { AddBlockOptions, BlockEntry, BlockPage, BlockQuery, BlockScope, StoreBlocks } from '../../store/blocks.js'
+import { checkedAdd, checkedEntry, checkedQuery, checkedScope, placeOf } from '../../store/given-blocks.js'
+import { type IdentityByKind, startOf } from '../../store/identity.js'
+import { EVERY_POLICY } from '../../store/store.js'
+import { invalidPolicy } from '../../util/errors.js'
+import { MOST_CHANGES, PAGE } from './block-index.js'
+import { blockEntry, type IndexEntry, keptOf, SHARDS } from './entry.js'
+import type { HeldBlocks } from './held-blocks.js'
+
+export interface RedisBlocksOptions {
+  readonly held: HeldBlocks
+  readonly block: (policy: string, identity: string, forMs: number, reason: string) => Promise<void>
+  readonly unblock: (policy: string, identity: string) => Promise<void>
+  /** Resolves to how many were added. */
+  readonly keep: (entries: readonly IndexEntry[]) => Promise<number>
+  readonly clear: () => Promise<void>
+}
+
+/** So many pages of the index are read for one page at most. */
+const MOST_PAGES = 64
+
+/** `store.blocks` on Redis: reads the index itself, not what this process knows of it. */
+export class RedisBlocks implements StoreBlocks {
+  readonly #options: RedisBlocksOptions
+
+  constructor(options: RedisBlocksOptions) {
+    this.#options = options
+  }
+
+  get known(): number {
+    return this.#options.held.size
+  }
+
+  async list(query?: BlockQuery): Promise<BlockPage> {
+    const { cursor, most, matches } = checkedQuery(query)
+    const { index } = this.#options.held
+    let [shard, version] = positionOf(cursor)
+    const entries: BlockEntry[] = []
+    for (let n = 0; shard < SHARDS && entries.length < most && n < MOST_PAGES; n++) {
+      const wanted = Math.min(PAGE, most - entries.length)
+      const page = await index.page(shard, version, '', wanted)
+      for (const { entry } of page.entries) {
+        if (!entry || entry.isEnded || entry.until <= page.now) continue
+        const shown = blockEntry(entry)
+        if (matches(shown)) entries.push(shown)
+      }
+      if (page.entries.length < wanted) {
+        shard++
+        version = 0
+      } else version = page.entries.at(-1)?.version as number
+    }
+    return shard < SHARDS ? { entries, cursor: `${shard}.${version}` } : { entries }
+  }
+
+  async get(identity: IdentityByKind, scope?: BlockScope): Promise<BlockEntry | undefined> {
+    const place = placeOf('blocks.get', identity, checkedScope('blocks.get', scope))
+    const entry = await this.#options.held.index.get(place.policy, place.identity)
+    return entry && !entry.isEnded && entry.until > this.#options.held.now() ? blockEntry(entry) : undefined
+  }
+
+  async add(identity: IdentityByKind, options: AddBlockOptions): Promise<void> {
+    const { forMs, reason } = checkedAdd('blocks.add', options)
+    const place = placeOf('blocks.add', identity, options)
+    await this.#options.block(place.policy, place.identity, forMs, reason)
+  }
+
+  async remove(identity: IdentityByKind, scope?: BlockScope): Promise<void> {
+    const place = placeOf('blocks.remove', identity, checkedScope('blocks.remove', scope))
+    await this.#options.unblock(place.policy, place.identity)
+  }
+
+  removeAll(): Promise<void> {
+    return this.#options.clear()
+  }
+
+  async *export(): AsyncGenerator<BlockEntry> {
+    let cursor: string | undefined
+    do {
+      const page: BlockPage = await this.list({ most: PAGE, ...(cursor !== undefined && { cursor }) })
+      yield* page.entries
+      cursor = page.cursor
+    } while (cursor !== undefined)
+  }
+
+  async import(entries: Iterable<BlockEntry> | AsyncIterable<BlockEntry>): Promise<number> {
+    let added = 0
+    let index = 0
+    let some: IndexEntry[] = []
+    for await (const entry of entries) {
+      some.push(indexEntry(checkedEntry(index++, entry)))
+      if (some.length < MOST_CHANGES) continue
+      added += await this.#options.keep(some)
+      some = []
+    }
+    return added + (some.length > 0 ? await this.#options.keep(some) : 0)
+  }
+}
+
+function indexEntry(entry: BlockEntry): IndexEntry {
+  const { policy = EVERY_POLICY, kind, value, since, until, times } = entry
+  return { policy, identity: startOf(kind) + value, since, until, times, isEnded: false, kept: keptOf(entry) }
+}
+
+/** @throws SluiceError `INVALID_POLICY` */
+function positionOf(cursor: string | undefined): [shard: number, version: number] {
+  if (cursor === undefined) return [0, 0]
+  const [, shard, version] = /^(\d{1,2})\.(\d{1,15})$/.exec(cursor) ?? []
+  if (version === undefined) return invalidPolicy('blocks.list', 'cursor', 'that of a page', cursor)
+  return [Number(shard), Number(version)]
+}

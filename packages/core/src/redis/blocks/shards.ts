@@ -1,0 +1,53 @@
+import type { Head, Page, Written } from './block-index.js'
+
+/** What this process knows of one shard of the index. */
+export class Shard {
+  /** Every change up to this version is known. */
+  version = 0
+  incarnation = ''
+  epoch = 0
+  /** Whether Redis may have lost changes since, without a new incarnation: another server answers, which had not all of them. */
+  isInDoubt = false
+  /** The field of the newest change that is known, and its version. */
+  #tail = { field: '', version: -1 }
+
+  /** What the next page is asked for. */
+  get tail(): string {
+    return this.isInDoubt && this.#tail.version === this.version ? this.#tail.field : ''
+  }
+
+  isAt(head: Head | undefined): boolean {
+    if (this.isInDoubt) return false
+    return head ? head.incarnation === this.incarnation && head.version === this.version : this.incarnation === ''
+  }
+
+  /** Whether what Redis has is what is known, and what came after. */
+  isContinuedBy({ head, isContinued }: Page): boolean {
+    if (!head || head.incarnation !== this.incarnation || head.version < this.version) return false
+    return isContinued && (!this.isInDoubt || this.tail !== '')
+  }
+
+  restart(): void {
+    this.version = 0
+    this.#tail = { field: '', version: -1 }
+  }
+
+  /** To be told of every page once it is taken over. */
+  read({ head, entries }: Page, isLast: boolean): void {
+    const last = entries.at(-1)
+    if (last) this.#tail = last
+    if (isLast) {
+      this.version = head?.version ?? 0
+      this.incarnation = head?.incarnation ?? ''
+      this.epoch = Math.max(this.epoch, head?.epoch ?? 0)
+      this.isInDoubt = false
+    } else if (last) this.version = last.version
+  }
+
+  /** To be told of every change that this process makes. What others have changed in between is still to be read. */
+  wrote({ before, head }: Written, field: string): void {
+    if (head.incarnation !== this.incarnation || before !== this.version || this.isInDoubt) return
+    this.version = head.version
+    this.#tail = { field, version: head.version }
+  }
+}

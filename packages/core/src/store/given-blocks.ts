@@ -1,0 +1,159 @@
+import ipaddr from 'ipaddr.js'
+import { credentials } from '../util/credentials.js'
+import { durationMs } from '../util/duration.js'
+import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { hashOf, sha256Of } from '../util/hash.js'
+import { ipAddress } from '../util/ip-address.js'
+import { knownOptions, wholeNumber } from '../util/validate.js'
+import type { AddBlockOptions, BlockEntry, BlockQuery, BlockScope } from './blocks.js'
+import { type IdentityByKind, isHash, isKind, joined, LONGEST_VALUE, startOf } from './identity.js'
+import { EVERY_POLICY } from './store.js'
+
+/** Whose block is meant, as stores name it. */
+export interface BlockPlace {
+  readonly policy: string
+  /** As text, `kind=value`. */
+  readonly identity: string
+}
+
+/** @throws SluiceError `INVALID_KEY`, `INVALID_POLICY` */
+export function placeOf(where: string, identity: IdentityByKind, { policy }: BlockScope): BlockPlace {
+  return { policy: checkedPolicy(where, policy), identity: identityText(where, identity) }
+}
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function checkedScope(where: string, scope: BlockScope = {}): BlockScope {
+  knownOptions(where, scope, ['policy'])
+  return scope
+}
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function checkedAdd(
+  where: string,
+  options: AddBlockOptions,
+): { readonly forMs: number; readonly reason: string } {
+  knownOptions(where, options, ['policy', 'for', 'reason'])
+  return { forMs: durationMs(where, 'for', options.for), reason: checkedReason(where, options.reason) }
+}
+
+/** What a page is asked for. */
+export interface CheckedQuery {
+  readonly cursor: string | undefined
+  readonly most: number
+  readonly matches: (entry: BlockEntry) => boolean
+}
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function checkedQuery(query: BlockQuery = {}): CheckedQuery {
+  const where = 'blocks.list'
+  knownOptions(where, query, ['policy', 'kind', 'prefix', 'cursor', 'most'])
+  const { policy, kind, prefix = '', cursor, most = 100 } = query
+  if (kind !== undefined && !isKind(kind)) invalidPolicy(where, 'kind', 'a kind such as "ip"', kind)
+  if (typeof prefix !== 'string') invalidPolicy(where, 'prefix', 'a text', prefix)
+  if (cursor !== undefined && typeof cursor !== 'string') invalidPolicy(where, 'cursor', 'that of a page', cursor)
+  if (wholeNumber(where, 'most', most, 1) > MOST_OF_PAGE) invalidPolicy(where, 'most', `at most ${MOST_OF_PAGE}`, most)
+  if (policy !== undefined) checkedPolicy(where, policy)
+  return {
+    cursor,
+    most,
+    matches: (entry) =>
+      (kind === undefined || entry.kind === kind) &&
+      (policy === undefined || entry.policy === undefined || entry.policy === policy) &&
+      entry.value.startsWith(prefix),
+  }
+}
+
+const MOST_OF_PAGE = 1000
+const LONGEST_REASON = 200
+
+/**
+ * An entry that comes from elsewhere.
+ *
+ * @throws SluiceError `INVALID_POLICY`, which names the field
+ */
+export function checkedEntry(index: number, entry: BlockEntry): BlockEntry {
+  const where = `blocks.import: [${index}]`
+  knownOptions(where, entry, ['policy', 'kind', 'value', 'reason', 'since', 'until', 'times', 'ban'])
+  const { policy, kind, value, reason, since, until, times, ban } = entry
+  if (policy !== undefined) checkedPolicy(where, policy)
+  if (!isKind(kind)) invalidPolicy(where, 'kind', 'a kind such as "ip"', kind)
+  if (typeof value !== 'string' || value === '' || value.length > LONGEST_VALUE) {
+    invalidPolicy(where, 'value', `1 to ${LONGEST_VALUE} characters`, value)
+  }
+  checkedReason(where, reason)
+  wholeNumber(where, 'since', since, 0)
+  if (wholeNumber(where, 'until', until, 0) > LAST_INSTANT)
+    invalidPolicy(where, 'until', `at most ${LAST_INSTANT}`, until)
+  wholeNumber(where, 'times', times, 1)
+  if (ban !== undefined) {
+    knownOptions(`${where}: ban`, ban, ['rung', 'strikes'])
+    wholeNumber(`${where}: ban`, 'rung', ban.rung, 1)
+    wholeNumber(`${where}: ban`, 'strikes', ban.strikes, 1)
+  }
+  return entry
+}
+
+/** What six bytes hold. */
+const LAST_INSTANT = 2 ** 48 - 1
+
+/** @throws SluiceError `INVALID_POLICY` */
+function checkedPolicy(where: string, policy: unknown = EVERY_POLICY): string {
+  if (typeof policy === 'string' && policy !== '') return policy
+  return invalidPolicy(where, 'policy', 'the name of a policy', policy)
+}
+
+function checkedReason(where: string, reason: unknown = ''): string {
+  if (typeof reason === 'string' && reason.length <= LONGEST_REASON) return reason
+  return invalidPolicy(where, 'reason', `up to ${LONGEST_REASON} characters`, reason)
+}
+
+/** An identity by its kind as stores keep it: as keys count it that are given no options. */
+function identityText(where: string, identity: IdentityByKind): string {
+  const [[kind, raw] = ['', undefined], ...others] = Object.entries(identity ?? {})
+  if (others.length > 0 || !isKind(kind)) {
+    throw new SluiceError(
+      'INVALID_KEY',
+      `${where}: expected an identity such as { ip: '192.0.2.7' }, got ${show(identity)}`,
+    )
+  }
+  const kinds = kind.split('+')
+  const values = kinds.length === 1 ? [raw] : raw
+  if (!Array.isArray(values) || values.length !== kinds.length) {
+    throw new SluiceError(
+      'INVALID_KEY',
+      `${where}: ${kind}: expected an array of ${kinds.length} values, got ${show(raw)}`,
+    )
+  }
+  const counted = kinds.map((each, i) => countedValue(where, each, values[i]))
+  return startOf(kind) + bounded(kinds.length === 1 ? (counted[0] as string) : joined(counted))
+}
+
+function countedValue(where: string, kind: string, raw: unknown): string {
+  const text = typeof raw === 'string' || typeof raw === 'bigint' || Number.isFinite(raw) ? String(raw) : ''
+  if (text === '') {
+    throw new SluiceError('INVALID_KEY', `${where}: ${kind}: expected a non-empty string or a number, got ${show(raw)}`)
+  }
+  if (kind === 'ip') return clientOf(where, text)
+  if (kind.startsWith('cookie:')) return sha256Of(text)
+  if (!kind.startsWith('header:')) return text
+  const isCredentials = kind === 'header:authorization' || kind === 'header:proxy-authorization'
+  return sha256Of(isCredentials ? credentials(text) : text)
+}
+
+/** The client that an address belongs to, as `byIp()` counts it. */
+function clientOf(where: string, text: string): string {
+  const address = ipAddress(text.trim())
+  if (!address) throw new SluiceError('INVALID_KEY', `${where}: ip: expected an address, got ${show(text)}`)
+  const { isIPv4, a, b } = address
+  const parts = [a >>> 16, a & 0xffff, b >>> 16, b & 0xffff]
+  if (isIPv4)
+    return parts
+      .slice(0, 2)
+      .flatMap((part) => [part >> 8, part & 255])
+      .join('.')
+  return `${new ipaddr.IPv6([...parts, 0, 0, 0, 0]).toRFC5952String()}/64`
+}
+
+function bounded(value: string): string {
+  return value.length > LONGEST_VALUE || isHash(value) ? hashOf(value) : value
+}

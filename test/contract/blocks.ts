@@ -1,0 +1,151 @@
+import { type BlockEntry, createLimiter, type Store, type StoreBlocks } from '@sluice/core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { until } from '../support/until.js'
+import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
+
+const HOUR = 3_600_000
+
+/** What `store.blocks` shows and changes is what decisions go by. */
+export function blocksContract(under: StoreUnderTest): void {
+  describe(`blocks on ${under.name}`, () => {
+    const clock = new Clock()
+    let store: Store
+    let blocks: StoreBlocks
+    beforeAll(async () => {
+      store = await under.make(clock.read, { denyCache: false })
+      blocks = store.blocks as StoreBlocks
+    })
+    afterAll(() => store.close())
+    const limiterOf = (name: string) => createLimiter({ name, store, limit: 10, window: '1m' })
+
+    test('a block is listed with its reason, its times and how often there was one, until it ends', async () => {
+      const policy = freshKey()
+      const limiter = limiterOf(policy)
+      await limiter.block('ann', { for: '1h', reason: 'spam' })
+      const first = { policy, kind: 'key', value: 'ann', reason: 'spam', since: clock.now, until: clock.now + HOUR }
+      expect(await blocks.get({ key: 'ann' }, { policy })).toEqual({ ...first, times: 1 })
+      clock.now += 1000
+      await limiter.block('ann', { for: 2 * HOUR })
+      const second = { ...first, reason: '', since: clock.now, until: clock.now + 2 * HOUR, times: 2 }
+      expect(await all(blocks, policy)).toEqual([second])
+      clock.now += 2 * HOUR
+      expect(await blocks.get({ key: 'ann' }, { policy })).toBeUndefined()
+      expect(await all(blocks, policy)).toEqual([])
+      expect((await limiter.consume('ann')).allowed).toBe(true)
+    })
+
+    test('a block that is added holds, and one that is removed does not', async () => {
+      const policy = freshKey()
+      const limiter = limiterOf(policy)
+      await blocks.add({ key: 'bob' }, { policy, for: '1h', reason: 'by hand' })
+      const { reason, block } = await limiter.consume('bob')
+      expect({ reason, block }).toEqual({ reason: 'blocked', block: { reason: 'by hand', remainingMs: HOUR } })
+      await blocks.remove({ key: 'bob' }, { policy })
+      expect((await limiter.consume('bob')).remaining).toBe(9)
+    })
+
+    test('a block from every policy holds in each, and ends in each', async () => {
+      const key = freshKey()
+      const limiters = [limiterOf(freshKey()), limiterOf(freshKey())]
+      await blocks.add({ key }, { for: '1h' })
+      for (const limiter of limiters) expect((await limiter.consume(key)).reason).toBe('blocked')
+      expect(await blocks.get({ key })).toMatchObject({ kind: 'key', value: key })
+      expect(await blocks.get({ key })).not.toHaveProperty('policy')
+      await blocks.remove({ key })
+      for (const limiter of limiters) expect((await limiter.consume(key)).allowed).toBe(true)
+    })
+
+    test('a ban is listed with its rung and its strikes', async () => {
+      const name = freshKey()
+      const ban = { after: 2, within: '1h', for: ['1h', '1d'] } as const
+      const limiter = createLimiter({ name, store, limit: 1, window: '1h', ban })
+      for (let n = 0; n < 3; n++) await limiter.consume('guesser')
+      const listed = await untilListed(blocks, name)
+      expect(listed).toMatchObject({ kind: 'key', value: 'guesser', ban: { rung: 1, strikes: 2 }, times: 1 })
+      expect(await blocks.get({ key: 'guesser' }, { policy: name })).toEqual(listed)
+      await blocks.remove({ key: 'guesser' }, { policy: name })
+      expect((await limiter.peek('guesser')).reason).toBe('limited')
+    })
+
+    test('every block is on one page, whatever the pages, of its kind and with its beginning', async () => {
+      const policy = freshKey()
+      const names = Array.from({ length: 37 }, (_, n) => `n${String(n).padStart(2, '0')}`)
+      for (const user of names) await blocks.add({ user }, { policy, for: '1h' })
+      await blocks.add({ ip: '2001:db8::7' }, { policy, for: '1h' })
+      for (const most of [1, 5, 1000]) {
+        const found = await all(blocks, policy, { most, kind: 'user' })
+        expect(found.map(({ value }) => value).sort()).toEqual(names)
+      }
+      expect((await all(blocks, policy, { prefix: 'n1' })).map(({ value }) => value).sort()).toEqual(
+        names.slice(10, 20),
+      )
+      expect((await all(blocks, policy, { kind: 'ip' })).map(({ value }) => value)).toEqual(['2001:db8::/64'])
+    })
+
+    test('what is exported can be imported elsewhere, and what is known of later stays', async () => {
+      const policy = freshKey()
+      for (const user of ['ann', 'bob', 'eve']) await blocks.add({ user }, { policy, for: '1h', reason: `of ${user}` })
+      const exported = await exportOf(blocks, policy)
+      expect(exported).toHaveLength(3)
+      await blocks.remove({ user: 'ann' }, { policy })
+      clock.now += 1
+      await blocks.add({ user: 'bob' }, { policy, for: '2h', reason: 'anew' })
+      const lasting = exported.map((entry) => ({ ...entry, since: entry.since + (entry.value === 'ann' ? 1 : 0) }))
+      const ended: BlockEntry = { ...(exported[0] as BlockEntry), value: 'gone', until: clock.now }
+      expect(await blocks.import(JSON.parse(JSON.stringify([...lasting, ended])))).toBe(1)
+      const reasons = new Map((await all(blocks, policy)).map(({ value, reason }) => [value, reason]))
+      expect(reasons).toEqual(
+        new Map([
+          ['ann', 'of ann'],
+          ['bob', 'anew'],
+          ['eve', 'of eve'],
+        ]),
+      )
+    })
+
+    test('what cannot be is an error that names it', async () => {
+      const given = blocks as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>
+      await expect(given.add?.({ ip: 'nobody' }, { for: '1h' })).rejects.toThrow('blocks.add: ip: expected an address')
+      await expect(given.add?.({ ip: '192.0.2.7' }, {})).rejects.toThrow('blocks.add: for: expected')
+      await expect(given.get?.({ a: 1, b: 2 })).rejects.toThrow('blocks.get: expected an identity')
+      await expect(given.list?.({ cursor: 'x' })).rejects.toThrow('blocks.list: cursor: expected that of a page')
+      await expect(given.list?.({ most: 1001 })).rejects.toThrow('blocks.list: most: expected at most 1000')
+      await expect(given.import?.([{ kind: 'ip' }])).rejects.toThrow('blocks.import: [0]: value: expected')
+    })
+
+    test('removeAll ends all, and a block that comes after holds', async () => {
+      const policy = freshKey()
+      const limiter = limiterOf(policy)
+      for (const key of ['ann', 'bob']) await limiter.block(key, { for: '1h' })
+      await blocks.add({ key: 'eve' }, { for: '1h' })
+      await blocks.removeAll()
+      for (const key of ['ann', 'bob', 'eve']) expect((await limiter.consume(key)).allowed).toBe(true)
+      expect(await blocks.list()).toEqual({ entries: [] })
+      clock.now += 1
+      await limiter.block('ann', { for: '1h' })
+      expect((await limiter.consume('ann')).reason).toBe('blocked')
+    })
+  })
+}
+
+async function all(blocks: StoreBlocks, policy: string, query = {}): Promise<BlockEntry[]> {
+  const found: BlockEntry[] = []
+  let cursor: string | undefined
+  do {
+    const page = await blocks.list({ policy, ...query, ...(cursor !== undefined && { cursor }) })
+    found.push(...page.entries.filter((entry) => entry.policy === policy))
+    cursor = page.cursor
+  } while (cursor !== undefined)
+  return found
+}
+
+async function exportOf(blocks: StoreBlocks, policy: string): Promise<BlockEntry[]> {
+  const found: BlockEntry[] = []
+  for await (const entry of blocks.export()) if (entry.policy === policy) found.push(entry)
+  return found
+}
+
+/** A ban is in the index of Redis a moment after it began. */
+async function untilListed(blocks: StoreBlocks, policy: string): Promise<BlockEntry> {
+  return until('the ban is listed', async () => (await all(blocks, policy))[0])
+}

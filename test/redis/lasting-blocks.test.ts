@@ -1,0 +1,166 @@
+import { createLimiter, type Limiter, type RedisStore, redisStore } from '@sluice/core'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { singleClients } from '../support/clients.js'
+import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { until } from '../support/until.js'
+
+const RUNS = Number(process.env.SLUICE_RUNS ?? 2)
+
+let server: RedisServer
+let warned: string[]
+beforeEach(async () => {
+  server = await startRedis()
+  warned = []
+  // A server that is killed is not news here.
+  vi.spyOn(process, 'emitWarning').mockImplementation((message) => void warned.push(String(message)))
+  return () => server.stop()
+})
+afterEach(() => vi.restoreAllMocks())
+
+/** A process that shares the server: a client, a store and a limiter of its own. */
+async function member() {
+  const { client, ready, close } = singleClients['ioredis 6'](server.port)
+  await ready
+  const store = redisStore(client, { timeoutMs: 2000, denyCache: false })
+  const limiter = createLimiter({ name: 'api', store, limit: 1000, window: '1m' })
+  const banning = createLimiter({
+    name: 'banning',
+    store,
+    limit: 1,
+    window: '1h',
+    ban: { after: 2, within: '1h', for: ['1h', '1d'] },
+  })
+  await store.ready()
+  return {
+    store,
+    limiter,
+    banning,
+    async leave() {
+      await store.close()
+      close()
+    },
+  }
+}
+
+type Member = Awaited<ReturnType<typeof member>>
+
+async function members(count: number): Promise<Member[]> {
+  const all = await Promise.all(Array.from({ length: count }, member))
+  leaving.push(...all.map(({ leave }) => leave))
+  return all
+}
+
+const leaving: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const leave of leaving.splice(0)) await leave()
+})
+
+/** What of some requests at once was admitted. */
+async function admitted(limiter: Limiter, key: string, requests = 20): Promise<number> {
+  const verdicts = await Promise.all(Array.from({ length: requests }, () => limiter.consume(key)))
+  return verdicts.filter(({ allowed }) => allowed).length
+}
+
+async function ban({ banning }: Member, key: string): Promise<void> {
+  for (let n = 0; n < 3; n++) await banning.consume(key)
+  expect((await banning.consume(key)).reason).toBe('banned')
+}
+
+/** A ban is in the index a moment after it began. */
+async function untilListed(store: RedisStore, count: number): Promise<void> {
+  await until('the index has all of them', async () => (await store.blocks.list()).entries.length === count)
+}
+
+describe.each(Array.from({ length: RUNS }, (_, run) => run + 1))('run %i', () => {
+  test('who is blocked or banned stays so while Redis is killed, and when it comes back with nothing', async () => {
+    const [here] = (await members(1)) as [Member]
+    await here.limiter.block('spammer', { for: '1h', reason: 'scraping' })
+    await ban(here, 'guesser')
+    server.kill('SIGKILL')
+    expect(await admitted(here.limiter, 'spammer')).toBe(0)
+    expect(await admitted(here.banning, 'guesser')).toBe(0)
+    expect((await here.limiter.consume('friend')).allowed).toBe(true)
+    await server.restart()
+    await until('Redis decides again', async () => (await here.limiter.consume('friend')).kind === 'decided')
+    expect(await admitted(here.limiter, 'spammer')).toBe(0)
+    const { reason, block } = await here.limiter.consume('spammer')
+    expect({ reason, said: block?.reason }).toEqual({ reason: 'blocked', said: 'scraping' })
+    const verdict = await here.banning.consume('guesser')
+    expect({ reason: verdict.reason, rung: verdict.ban?.rung }).toEqual({ reason: 'banned', rung: 1 })
+  })
+
+  test('a flush ends no block: the very next decision is refused, and others know of it again', async () => {
+    const [here, there] = (await members(2)) as [Member, Member]
+    await here.limiter.block('spammer', { for: '1h' })
+    await ban(here, 'guesser')
+    await untilListed(here.store, 2)
+    await server.flush()
+    expect(await admitted(here.limiter, 'spammer')).toBe(0)
+    expect(await admitted(here.banning, 'guesser')).toBe(0)
+    await untilListed(here.store, 2)
+    expect(await admitted(there.limiter, 'spammer')).toBe(0)
+    expect(await admitted(there.banning, 'guesser')).toBe(0)
+    expect(warned.filter((message) => message.includes('written again'))).not.toEqual([])
+  })
+
+  test('a process that was only told of a block holds it as well, after the one that blocked is gone', async () => {
+    const [here, there] = (await members(2)) as [Member, Member]
+    await here.limiter.block('spammer', { for: '1h' })
+    await ban(here, 'guesser')
+    await untilListed(here.store, 2)
+    await until('the other process has looked', () => there.store.blocks.known === 2)
+    await leaving.shift()?.()
+    await server.flush()
+    expect(await admitted(there.limiter, 'spammer')).toBe(0)
+    expect(await admitted(there.banning, 'guesser')).toBe(0)
+  })
+
+  test('keys that are evicted beside made-up identities end no block', async () => {
+    const [here] = (await members(1)) as [Member]
+    await here.limiter.block('spammer', { for: '1h' })
+    await ban(here, 'guesser')
+    await untilListed(here.store, 2)
+    const used = Number((await server.fields('INFO', 'memory')).used_memory)
+    await server.call('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
+    await server.call('CONFIG', 'SET', 'maxmemory', used + 300_000)
+    for (let n = 0; n < 40; n++) {
+      await Promise.all(Array.from({ length: 200 }, (_, i) => here.limiter.consume(`made-up ${n}.${i}`)))
+      expect(await admitted(here.limiter, 'spammer', 3)).toBe(0)
+      expect(await admitted(here.banning, 'guesser', 3)).toBe(0)
+    }
+    expect(Number((await server.fields('INFO', 'stats')).evicted_keys)).toBeGreaterThan(1000)
+  })
+})
+
+test('who is unblocked stays so, whoever knew of the block', async () => {
+  const [here, there] = (await members(2)) as [Member, Member]
+  await here.limiter.block('ann', { for: '1h' })
+  await until('the other process has looked', () => there.store.blocks.known === 1)
+  await here.limiter.unblock('ann')
+  expect((await there.limiter.consume('ann')).allowed).toBe(true)
+  await here.limiter.block('bob', { for: '1h' })
+  await until('the other process has looked', () => there.store.blocks.known === 1)
+  // The one process has forgotten bob when the other has not heard of it, and Redis has lost everything.
+  await here.limiter.unblock('bob')
+  await server.flush()
+  await here.limiter.unblock('bob')
+  await until('the other process has looked', () => there.store.blocks.known === 0)
+  expect((await there.limiter.consume('bob')).allowed).toBe(true)
+  expect((await here.limiter.consume('bob')).allowed).toBe(true)
+})
+
+test('removeAll ends what all processes know of, and nobody writes it again', async () => {
+  const [here, there] = (await members(2)) as [Member, Member]
+  for (let n = 0; n < 50; n++) await here.limiter.block(`k${n}`, { for: '1h' })
+  await ban(here, 'guesser')
+  await until('the other process has looked', () => there.store.blocks.known === 51)
+  await here.store.blocks.removeAll()
+  for (const { limiter, banning } of [here, there]) {
+    expect(await admitted(limiter, 'k7', 1)).toBe(1)
+    expect((await banning.peek('guesser')).reason).toBe('limited')
+  }
+  await until('the other process has looked', () => there.store.blocks.known === 0)
+  await server.flush()
+  expect(await admitted(there.limiter, 'k8', 1)).toBe(1)
+  expect((await here.store.blocks.list()).entries).toEqual([])
+})
