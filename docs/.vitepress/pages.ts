@@ -53,6 +53,7 @@ export const SIDEBAR = [
       page('Shadow bans', '/shadow-bans'),
       page('Counting by outcome', '/counting-by-outcome'),
       page('Allow and deny lists', '/lists'),
+      page('Policies as data', '/policies'),
     ],
   },
   {

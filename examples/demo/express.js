@@ -8,10 +8,11 @@ import { answer, BUSY_MS, download, limitsFor, loginAnswer, openAnswer, unitsOf 
 
 /**
  * @param {import('@sluice/core').Store} store
+ * @param {import('@sluice/policies').Policies} policies
  * @param {number} port
  * @param {readonly number[]} ports
  */
-export async function expressServer(store, port, ports) {
+export async function expressServer(store, policies, port, ports) {
   const { limited, several, costly, together, slow, queued, slowed, busy, reported, login } = limitsFor(
     'express',
     store,
@@ -36,6 +37,9 @@ export async function expressServer(store, port, ports) {
     res.json(answer('express', req.rateLimit))
   })
   app.get('/reported', rateLimit(reported), (req, res) => void res.json(answer('express', req.rateLimit)))
+  app.use('/policies', rateLimit({ name: 'express', policies, store }), (req, res) => {
+    res.json(answer('express', req.rateLimit))
+  })
   app.get('/login', (_req, res) => void res.json({ logins }))
   app.post('/login', rateLimit(login), (_req, res) => {
     logins++

@@ -7,10 +7,11 @@ import { answer, BUSY_MS, download, limitsFor, loginAnswer, openAnswer, unitsOf 
 
 /**
  * @param {import('@sluice/core').Store} store
+ * @param {import('@sluice/policies').Policies} policies
  * @param {number} port
  * @param {readonly number[]} ports
  */
-export async function fastifyServer(store, port, ports) {
+export async function fastifyServer(store, policies, port, ports) {
   const { limited, several, costly, together, slow, queued, slowed, busy, reported, login } = limitsFor(
     'fastify',
     store,
@@ -40,6 +41,7 @@ export async function fastifyServer(store, port, ports) {
     return answer('fastify', request.rateLimit)
   })
   app.get('/reported', { config: { rateLimit: reported } }, show)
+  app.get('/policies/*', { onRequest: app.rateLimit({ name: 'fastify', policies, store }) }, show)
   app.get('/login', async () => ({ logins }))
   app.post('/login', { config: { rateLimit: login } }, async () => {
     logins++

@@ -44,6 +44,9 @@ export const help = (server, port, ports) => {
   # 2 per 10 s, reported only: the third would be refused, says its verdict, and passes
   for i in 1 2 3; do curl -si ${url}/reported; echo; done
 
+  # by examples/demo/policies.yaml: edit it, save it, and ask again
+  for i in 1 2 3 4; do curl -si ${url}/policies/search; echo; done
+
   # where state is in Redis: stop it, and this goes on, of kind "unavailable" and without quota, until it is back
   for i in 1 2 3; do curl -si ${url}/limited; echo; done
 

@@ -8,10 +8,11 @@ import { answer, BUSY_MS, download, limitsFor, loginAnswer, openAnswer, unitsOf 
 
 /**
  * @param {import('@sluice/core').Store} store
+ * @param {import('@sluice/policies').Policies} policies
  * @param {number} port
  * @param {readonly number[]} ports
  */
-export async function koaServer(store, port, ports) {
+export async function koaServer(store, policies, port, ports) {
   const { limited, several, costly, together, slow, queued, slowed, busy, reported, login } = limitsFor('koa', store)
   const app = new Koa()
   let logins = 0
@@ -59,6 +60,8 @@ export async function koaServer(store, port, ports) {
     ctx.body = answer('koa', ctx.state.rateLimit)
   })
   get('/reported', rateLimit(reported), show)
+  const byPolicies = rateLimit({ name: 'koa', policies, store })
+  app.use((ctx, next) => (ctx.path.startsWith('/policies/') ? byPolicies(ctx, async () => show(ctx, next)) : next()))
   get('/login', (ctx) => {
     ctx.body = { logins }
   })

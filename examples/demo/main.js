@@ -1,6 +1,8 @@
 // @ts-check
 // Three servers, one store: memory, or Redis where REDIS_URL is set. Started by `npm start`.
+import { fileURLToPath } from 'node:url'
 import { memoryStore, redisStore } from '@sluice/core'
+import { policies } from '@sluice/policies'
 import { Redis } from 'ioredis'
 import { expressServer } from './express.js'
 import { fastifyServer } from './fastify.js'
@@ -22,10 +24,12 @@ const redis = REDIS_URL ? new Redis(REDIS_URL) : undefined
 redis?.on('error', () => {})
 const store = redis ? redisStore(redis, { onStateChange }) : memoryStore()
 
+const loaded = await policies.from({ file: fileURLToPath(new URL('policies.yaml', import.meta.url)) })
+
 const started = [
-  { name: 'express', port: first, server: await expressServer(store, first, ports) },
-  { name: 'koa', port: first + 1, server: await koaServer(store, first + 1, ports) },
-  { name: 'fastify', port: first + 2, server: await fastifyServer(store, first + 2, ports) },
+  { name: 'express', port: first, server: await expressServer(store, loaded, first, ports) },
+  { name: 'koa', port: first + 1, server: await koaServer(store, loaded, first + 1, ports) },
+  { name: 'fastify', port: first + 2, server: await fastifyServer(store, loaded, first + 2, ports) },
 ]
 
 process.once('SIGINT', stop)
@@ -67,6 +71,7 @@ async function stop() {
   }, GRACE_MS).unref()
   await Promise.all(started.map(({ server }) => new Promise((resolve) => server.close(resolve))))
   clearTimeout(cut)
+  await loaded.close()
   await store.close()
   redis?.disconnect()
 }

@@ -35,8 +35,9 @@ export async function run(args: readonly string[], environment: Environment): Pr
 }
 
 async function runCommand(command: Command, args: readonly string[], environment: Environment): Promise<number> {
-  const { help, ...values } = readOptions(args, { ...command.options, ...HELP })
-  if (!help) return command.run(values, environment)
+  const { values: given, operands } = readOptions(args, { ...command.options, ...HELP }, command.operands)
+  const { help, ...values } = given
+  if (!help) return command.run(values, environment, operands)
   environment.stdout.write(commandHelp(command, HELP))
   return 0
 }
@@ -50,7 +51,7 @@ function withoutCommand(args: readonly string[], { stdout, stderr, version }: En
     )
     throw new UsageError(`unknown command ${quoted(first)}${near ? `; did you mean ${near}?` : ''}`)
   }
-  const values = readOptions(args, GLOBAL)
+  const { values } = readOptions(args, GLOBAL)
   if (values.version) {
     stdout.write(`${version}\n`)
     return 0

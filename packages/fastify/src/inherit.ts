@@ -10,8 +10,8 @@ type Options = Partial<FastifyRateLimitOptions>
  * @throws SluiceError `INVALID_POLICY` where part of a limit is named that the plugin has no other part of
  */
 export function inherit(where: string, plugin: Options, own: FastifyRateLimitOptions): FastifyRateLimitOptions {
-  const { name: _name, limit, window, limits, tiers, tier, onDeny, priority, ban, ...defaults } = plugin
-  const ofPolicy: Options = { limit, window, limits, tiers, tier }
+  const { name: _name, limit, window, limits, tiers, tier, policies, onDeny, priority, ban, ...defaults } = plugin
+  const ofPolicy: Options = { limit, window, limits, tiers, tier, policies }
   const inherited = { ...defaults, ...policyFor(where, ofPolicy, { onDeny, priority, ban }, own) }
   const { onUnavailable = 'local', share, mode, enforcePercent, count, maxBodyBytes } = own
   const excluded: Partial<Record<string, boolean>> = {
@@ -33,7 +33,7 @@ export function inherit(where: string, plugin: Options, own: FastifyRateLimitOpt
  * alone. With them goes what they are decided by.
  */
 function policyFor(where: string, plugin: Options, decidedBy: Options, own: Options): Options {
-  if (own.limits !== undefined || own.tiers !== undefined) return {}
+  if (own.limits !== undefined || own.tiers !== undefined || own.policies !== undefined) return {}
   if (own.limit !== undefined && own.window !== undefined) return {}
   if (own.limit === undefined && own.window === undefined) {
     // A tier of its own is for the plugin's tiers.

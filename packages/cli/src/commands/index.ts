@@ -1,5 +1,6 @@
 import type { Command } from '../program/command.js'
 import { doctor } from './doctor/command.js'
+import { validate } from './validate/command.js'
 
 /** Every command, in the order of the help. */
-export const COMMANDS: readonly Command[] = [doctor]
+export const COMMANDS: readonly Command[] = [validate, doctor]

@@ -11,6 +11,14 @@ export interface OptionSpec {
   readonly default?: string
 }
 
+/** Arguments that are no options. */
+export interface OperandSpec {
+  /** What stands for them in the help: `FILE…`. */
+  readonly placeholder: string
+  readonly least: number
+  readonly most: number
+}
+
 /** Options as they were given: text for those with a value, true for the others. */
 export type OptionValues = Readonly<Record<string, string | true | undefined>>
 
@@ -22,9 +30,11 @@ export interface Command {
   /** What stands above the options in its help. */
   readonly description: string
   readonly options: Readonly<Record<string, OptionSpec>>
+  /** @default none */
+  readonly operands?: OperandSpec
   readonly examples: readonly string[]
   /** What stands below the examples in its help. */
   readonly notes?: string
   /** Resolves to the exit code. Throws `UsageError` for options that make no sense. */
-  run(values: OptionValues, environment: Environment): Promise<number>
+  run(values: OptionValues, environment: Environment, operands: readonly string[]): Promise<number>
 }

@@ -12,11 +12,11 @@ export function programHelp(commands: readonly Command[], options: Readonly<Reco
 
 /** What `sluice <command> --help` prints. */
 export function commandHelp(
-  { name, description, options, examples, notes }: Command,
+  { name, description, options, operands, examples, notes }: Command,
   common: Readonly<Record<string, OptionSpec>>,
 ): string {
   return sections([
-    `Usage: sluice ${name} [options]`,
+    `Usage: sluice ${name} [options]${operands ? ` ${operands.placeholder}` : ''}`,
     description,
     section('Options', optionTable({ ...options, ...common })),
     section(

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { OptionSpec, OptionValues } from './command.js'
+import type { OperandSpec, OptionSpec, OptionValues } from './command.js'
 import { nearest } from './nearest.js'
 import { UsageError } from './usage-error.js'
 
@@ -9,21 +9,30 @@ import { UsageError } from './usage-error.js'
  *
  * @throws UsageError
  */
-export function readOptions(args: readonly string[], specs: Readonly<Record<string, OptionSpec>>): OptionValues {
+export function readOptions(
+  args: readonly string[],
+  specs: Readonly<Record<string, OptionSpec>>,
+  takes: OperandSpec = { placeholder: '', least: 0, most: 0 },
+): { readonly values: OptionValues; readonly operands: readonly string[] } {
   const options = Object.fromEntries(
     Object.entries(specs).map(([name, { type, short }]) => [name, { type, ...(short && { short }) }]),
   )
   // Not strict: its own errors know no suggestions.
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true })
   const values: Record<string, string | true> = {}
+  const operands: string[] = []
   for (const token of tokens) {
-    if (token.kind === 'positional') throw new UsageError(`unexpected argument ${quoted(token.value)}`)
+    if (token.kind === 'positional') {
+      if (operands.length >= takes.most) throw new UsageError(`unexpected argument ${quoted(token.value)}`)
+      operands.push(token.value)
+    }
     if (token.kind !== 'option') continue
     const spec = Object.hasOwn(specs, token.name) ? specs[token.name] : undefined
     if (!spec) throw new UsageError(unknownOption(token.rawName, Object.keys(specs)))
     values[token.name] = checkedValue(token.rawName, token.value, spec)
   }
-  return values
+  if (operands.length < takes.least && !values.help) throw new UsageError(`expected ${takes.placeholder}`)
+  return { values, operands }
 }
 
 function checkedValue(name: string, value: string | undefined, { type, placeholder }: OptionSpec): string | true {

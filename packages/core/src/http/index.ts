@@ -2,6 +2,9 @@
  * `@sluice/core/http`: what an adapter is made of. It describes a framework's request as an `HttpContext`, has a guard
  * decide on it, and puts the outcome on the framework's response.
  */
+
+export { FileWatcher } from '../lists/files/file-watcher.js'
+export { stampOf } from '../lists/files/stamp.js'
 export type { HttpContext, ProxyTrust, RawResponse } from '../request/context.js'
 export { headerText, pathOf, RequestContext } from '../request/context.js'
 export { knowFactories } from '../util/factories.js'

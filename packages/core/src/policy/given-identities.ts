@@ -16,16 +16,18 @@ export interface ReplacementKey<Subject> {
 /** Reads the identities that a limiter is given by hand, by their kind or as text. */
 export class GivenIdentities {
   readonly #where: string
-  readonly #policies: readonly Policy<never>[]
+  readonly #policy: PolicyChoice<never>
   readonly #replacement: ReplacementKey<never> | undefined
-  /** Over all tiers, each once. */
-  readonly #kinds: readonly string[]
 
   constructor(policy: PolicyChoice<never>, replacement: ReplacementKey<never> | undefined) {
     this.#where = policy.where
-    this.#policies = policy.all
+    this.#policy = policy
     this.#replacement = replacement
-    this.#kinds = [...new Set(this.#policies.flatMap((each) => this.#kindsOf(each)))]
+  }
+
+  /** Over all tiers, each once. Policies that are data may have others by now. */
+  get #kinds(): readonly string[] {
+    return [...new Set(this.#policy.all.flatMap((each) => this.#kindsOf(each)))]
   }
 
   /**

@@ -428,28 +428,32 @@ function cellsFor(
     ids.add(id)
     cells.push(Object.freeze({ ...cell, id }))
   }
-  // Tiers keep state of their own, except for limits that they share.
-  const prefix = tier ? `${tier.name}.` : ''
+  // Tiers keep state of their own, except for limits that they share; so do policies that are decided as one.
+  const prefix = (i: number) => {
+    const of = definitions[i]?.policy
+    return (of === undefined ? '' : `${of}/`) + (tier ? `${tier.name}.` : '')
+  }
   const isShared = (i: number) => tier?.shared.has(definitions[i] as Limit) ?? false
   // A reserve is of one limit alone, and what tiers share is one limit, so neither joins a log.
   const joinsLog = (i: number) =>
     resolutions[i]?.kernel === 'log' && definitions[i]?.reserve === undefined && !isShared(i)
-  const logged = new Set<number>()
+  const logged = new Set<string>()
   resolutions.forEach(({ kernel, id, params, lease }, i) => {
     const leasing = lease && { lease }
     const identity = keyOf[i] as number
     if (!joinsLog(i)) {
-      const start = isShared(i) ? `~${tier?.shared.get(definitions[i] as Limit)}.` : prefix
+      const start = isShared(i) ? `~${tier?.shared.get(definitions[i] as Limit)}.` : prefix(i)
       return add({ kernel, id: start + id, params, identity, limits: [resolved[i] as ResolvedLimit], ...leasing })
     }
-    if (logged.has(identity)) return
-    logged.add(identity)
+    const of = `${identity} ${prefix(i)}`
+    if (logged.has(of)) return
+    logged.add(of)
     const log = logCell(
-      resolved.filter((_, j) => joinsLog(j) && keyOf[j] === identity),
+      resolved.filter((_, j) => joinsLog(j) && keyOf[j] === identity && prefix(j) === prefix(i)),
       identity,
       lease,
     )
-    add({ ...log, id: prefix + log.id, ...leasing })
+    add({ ...log, id: prefix(i) + log.id, ...leasing })
   })
   return Object.freeze(cells)
 }

@@ -30,7 +30,12 @@ export const STORE_WARNINGS = [
 ] as const
 
 /** Warnings about what is neither: `node --disable-warning=CODE` silences them. */
-const OTHER_WARNINGS = ['SLUICE_AMBIGUOUS_ROUTE', 'SLUICE_LIST_FAILED', 'SLUICE_SHORT_WINDOW'] as const
+const OTHER_WARNINGS = [
+  'SLUICE_AMBIGUOUS_ROUTE',
+  'SLUICE_LIST_FAILED',
+  'SLUICE_POLICIES_FAILED',
+  'SLUICE_SHORT_WINDOW',
+] as const
 
 /** Every warning has a section in `docs/errors.md`: its cause, and what to do. */
 const ALL_WARNINGS = [...new Set([...LIMITER_WARNINGS, ...STORE_WARNINGS, ...OTHER_WARNINGS])]

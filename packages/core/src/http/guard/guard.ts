@@ -5,6 +5,7 @@ import { GuardedRequest } from './guarded-request.js'
 import type { RateLimitOptions } from './options.js'
 import type { Outcome } from './outcome.js'
 import { guardParts } from './parts.js'
+import { guardByPolicies } from './policies-guard.js'
 
 export type { Outcome }
 
@@ -28,6 +29,12 @@ export interface Guard<Request> {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<Request> {
+  if (options?.policies !== undefined) {
+    const { run, limiter, requestProperty } = guardByPolicies(options)
+    // Some of the policies may take permits, now or once they have changed.
+    const traits = { limiter: limiter as never, requestProperty, holdsPermits: true }
+    return Object.assign((context: HttpContext<Request>) => run(context), traits)
+  }
   const parts = guardParts(options)
   const guard = (context: HttpContext<Request>) => new GuardedRequest(parts, context).run()
   return Object.assign(guard, {

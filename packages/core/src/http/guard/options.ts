@@ -12,6 +12,7 @@ import type { AnonymousOption } from '../identity/anonymous.js'
 import type { Responder } from '../responders/responder.js'
 import type { EnforcementOptions } from './enforcement.js'
 import type { InvalidOption } from './invalid.js'
+import type { PolicySource } from './policy-source.js'
 
 /** What `rateLimit` takes in every framework; `Request` is what the framework hands to its handlers. */
 export interface RateLimitOptions<Request>
@@ -20,6 +21,11 @@ export interface RateLimitOptions<Request>
     ChargingOptions<Request>,
     EnforcementOptions,
     UnavailableOptions {
+  /**
+   * Policies that are data, as `policies.from()` of `@sluice/policies` makes them, instead of limits in code: all that match a
+   * request are decided together, all or none. See docs/policies.md. @default none
+   */
+  readonly policies?: PolicySource<Request>
   /** Where state lives. @default a memory store of this limiter's own */
   readonly store?: Store
   /** Units a request takes: whole, 0 or more; 0 takes none but tells the quota. May be async. @default 1 */
@@ -63,6 +69,7 @@ export const RATE_LIMIT_OPTIONS = [
   ...POLICY_OPTIONS,
   ...LIST_OPTIONS,
   ...UNAVAILABLE_OPTIONS,
+  'policies',
   'store',
   'cost',
   'skip',

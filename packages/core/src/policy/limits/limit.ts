@@ -99,6 +99,8 @@ export interface Limit<Subject = any> extends CommonOptions<Subject>, LeasableOp
   readonly limit: OrFunction<number, Subject>
   /** Milliseconds, or a function of the request. */
   readonly window: OrFunction<Duration, Subject>
+  /** The policy that it is of, where several are decided as one: what it counts is kept apart from equal limits of others. */
+  readonly policy?: string
   /** Of `concurrency` alone, in milliseconds: see `ConcurrencyOptions`. */
   readonly maxHold?: number
   /**

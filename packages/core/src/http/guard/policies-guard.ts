@@ -1,0 +1,110 @@
+import { memoryStore } from '../../memory/store.js'
+import type { HttpContext } from '../../request/context.js'
+import type { Store } from '../../store/store.js'
+import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
+import { knownOptions } from '../../util/validate.js'
+import { type Later, whenKnown } from '../../util/when-known.js'
+import { anonymousBy } from '../identity/anonymous.js'
+import { RequestLimiter } from '../identity/request-limiter.js'
+import { GuardedRequest } from './guarded-request.js'
+import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
+import { type Outcome, SKIPPED } from './outcome.js'
+import { type GuardParts, guardParts } from './parts.js'
+import { PoliciesByHand } from './policies-by-hand.js'
+import type { MatchedPolicies, PolicySource } from './policy-source.js'
+
+/** What policies say themselves. */
+const OF_POLICIES = [
+  'limit',
+  'window',
+  'limits',
+  'key',
+  'tiers',
+  'tier',
+  'onDeny',
+  'priority',
+  'ban',
+  'count',
+  'maxWait',
+  'mode',
+  'enforcePercent',
+  'enforceSalt',
+] as const
+
+/** The guard behind policies that are data. */
+export interface PoliciesGuard<Request> {
+  readonly run: (context: HttpContext<Request>) => Later<Outcome>
+  readonly limiter: RequestLimiter<Request>
+  readonly requestProperty: string
+}
+
+/**
+ * For each set of policies that match a request together it makes a limiter once, on one store and under one name: what such
+ * limiters have in common they count together.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function guardByPolicies<Request>(options: RateLimitOptions<Request>): PoliciesGuard<Request> {
+  knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
+  const { policies, ...given } = options
+  const where = `policies ${show(given.name ?? 'default')}`
+  for (const option of OF_POLICIES) {
+    if (given[option] === undefined) continue
+    throw new SluiceError(
+      'INVALID_POLICY',
+      `${where}: ${option}: expected none beside policies, which say it themselves`,
+    )
+  }
+  if (typeof policies?.match !== 'function') {
+    invalidPolicy(where, 'policies', 'what `await policies.from(…)` of @sluice/policies returns', policies)
+  }
+  const own = { ...given, store: given.store ?? memoryStore(), name: given.name ?? 'default' }
+  const limiters = new LimitersOfPolicies(own)
+  // What is wrong with an option shows now, and not with the first request.
+  for (const matched of policies.byName.values()) limiters.of(matched)
+  return {
+    run: (context) => whenKnown(policies.match(context), (matched) => limiters.run(matched, context)),
+    limiter: limiterByHand(where, policies, own),
+    requestProperty: own.requestProperty ?? 'rateLimit',
+  }
+}
+
+class LimitersOfPolicies<Request> {
+  readonly #own: RateLimitOptions<Request>
+  readonly #made = new WeakMap<MatchedPolicies<Request>, GuardParts<Request>>()
+
+  constructor(own: RateLimitOptions<Request>) {
+    this.#own = own
+  }
+
+  of(matched: MatchedPolicies<Request>): GuardParts<Request> {
+    let parts = this.#made.get(matched)
+    if (!parts) {
+      parts = guardParts({ ...this.#own, ...matched.options })
+      this.#made.set(matched, parts)
+    }
+    return parts
+  }
+
+  run(matched: MatchedPolicies<Request> | undefined, context: HttpContext<Request>): Later<Outcome> {
+    if (!matched) return SKIPPED
+    const { reported } = matched
+    if (!reported) return new GuardedRequest(this.of(matched), context).run()
+    // Asked first, in the same turn of the event loop: a refusal of the others does not keep it from counting.
+    const aside = this.run(reported, context)
+    const outcome = new GuardedRequest(this.of(matched), context).run()
+    return whenKnown(aside, ({ verdict }) =>
+      whenKnown(outcome, (known) => (known.verdict ? known : { ...known, verdict })),
+    )
+  }
+}
+
+function limiterByHand<Request>(
+  where: string,
+  policies: PolicySource<Request>,
+  own: RateLimitOptions<Request> & { readonly name: string; readonly store: Store },
+): RequestLimiter<Request> {
+  const choice = new PoliciesByHand(where, own.name, policies)
+  const anonymous = anonymousBy<Request>(where, own.anonymous ?? 'error')
+  return new RequestLimiter<Request>(choice, own.store, own, anonymous, undefined)
+}

@@ -1,0 +1,80 @@
+import { type HttpContext, type Limit, type MatchedPolicies, SluiceError } from '@sluice/core'
+import { shown } from '../document/problem.js'
+import { PathTree } from '../match/path-tree.js'
+import { Combinations } from './combinations.js'
+import { type CompiledPolicy, pathsOf, type Variant } from './policy.js'
+
+// biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
+type Context = HttpContext<any>
+// biome-ignore lint/suspicious/noExplicitAny: as above
+type Matched = MatchedPolicies<any>
+
+/** The policies of one version of a document. */
+export class CompiledPolicies {
+  readonly byName: ReadonlyMap<string, Matched>
+  /** How many policies and limits there are: a document that was cut off has fewer. */
+  readonly size: number
+  readonly #policies: readonly CompiledPolicy[]
+  readonly #paths = new PathTree()
+  readonly #combinations = new Combinations(together)
+
+  constructor(policies: readonly CompiledPolicy[]) {
+    this.#policies = policies
+    this.size = policies.reduce((sum, each) => sum + 1 + variantsOf(each).flatMap(({ limits }) => limits).length, 0)
+    policies.forEach(({ data }, i) => {
+      for (const path of pathsOf(data)) this.#paths.add(path, i)
+    })
+    this.byName = new Map(policies.flatMap(variantsOf).map((each) => [nameOf(each), this.#combinations.of([each])]))
+  }
+
+  /** What applies to a request. A promise only where a resolver returns one. */
+  match(context: Context): Matched | undefined | Promise<Matched | undefined> {
+    const found = this.#paths.find(context.path)
+    const variants: (Variant | Promise<Variant>)[] = []
+    let isLate = false
+    for (const index of found) {
+      const policy = this.#policies[index] as CompiledPolicy
+      if (policy.test?.(context)) continue
+      const variant = policy.base ?? tierOf(policy, context)
+      isLate ||= variant instanceof Promise
+      variants.push(variant)
+    }
+    if (isLate) return Promise.all(variants).then((known) => this.#combinations.of(known))
+    return variants.length === 0 ? undefined : this.#combinations.of(variants as Variant[])
+  }
+}
+
+function variantsOf({ base, tiers }: CompiledPolicy): Variant[] {
+  return base ? [base] : [...tiers.values()]
+}
+
+/** As methods of a limiter call it. */
+function nameOf({ policy, tier }: Variant): string {
+  return tier === undefined ? policy.name : `${policy.name}.${tier}`
+}
+
+function tierOf(policy: CompiledPolicy, context: Context): Variant | Promise<Variant> {
+  const named = policy.tierOf?.(context.request, context)
+  if (typeof named === 'string') return tierNamed(policy, named)
+  return Promise.resolve(named).then((late) => tierNamed(policy, late))
+}
+
+function tierNamed({ name, tiers }: CompiledPolicy, tier: unknown): Variant {
+  const variant = tiers.get(tier as string)
+  if (variant) return variant
+  const known = [...tiers.keys()].map(shown).join(' or ')
+  throw new SluiceError('INVALID_POLICY', `policy ${shown(name)}: tier: expected ${known}, got ${shown(tier)}`)
+}
+
+/** All limits as those of one limiter; beside it those of policies that are only reported on. */
+function together(variants: readonly Variant[]): Matched {
+  const enforced = variants.filter(({ policy }) => policy.data.mode !== 'report')
+  const reported = variants.filter(({ policy }) => policy.data.mode === 'report')
+  const aside = Object.freeze({ options: { limits: limitsOf(reported), mode: 'report' as const } })
+  if (enforced.length === 0) return aside
+  return Object.freeze({ options: { limits: limitsOf(enforced) }, ...(reported.length > 0 && { reported: aside }) })
+}
+
+function limitsOf(variants: readonly Variant[]): readonly Limit[] {
+  return variants.flatMap(({ limits }) => limits)
+}

@@ -1,0 +1,85 @@
+import {
+  concurrency,
+  fixedWindow,
+  gcra,
+  type KeyFunction,
+  type Limit,
+  leakyBucket,
+  slidingLog,
+  slidingWindow,
+  tokenBucket,
+} from '@sluice/core'
+import type { LimitData } from '../document/document.js'
+import type { Path, Problem } from '../document/problem.js'
+import { shown } from '../document/problem.js'
+import type { Keys } from './keys.js'
+import { makeResponder } from './responders.js'
+import { tried } from './tried.js'
+
+// biome-ignore lint/suspicious/noExplicitAny: options are checked by the schema, and by each of these
+const CONSTRUCTORS: Readonly<Record<string, (options: any) => Limit>> = {
+  slidingLog,
+  fixedWindow,
+  slidingWindow,
+  gcra,
+  tokenBucket,
+  leakyBucket,
+  concurrency,
+}
+
+/** What limits of one list have in common. */
+export interface LimitsOf {
+  readonly policy: string
+  /** Apart from all others: the policy's name, with that of its tier. */
+  readonly space: string
+  // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
+  readonly key: KeyFunction<any>
+  readonly respond: LimitData['respond']
+  readonly keys: Keys
+}
+
+/** Undefined, with problems, where one of them is wrong. */
+export function makeLimits(
+  data: readonly LimitData[],
+  of: LimitsOf,
+  path: Path,
+  problems: Problem[],
+): readonly Limit[] | undefined {
+  const names = namesOf(data, of.policy)
+  const limits = data.map((each, i) => makeLimit(each, names[i] as string, of, [...path, i], problems))
+  const seen = new Set<string>()
+  names.forEach((name, i) => {
+    if (seen.has(name.toLowerCase())) {
+      const message = `expected limits whose names differ by more than case, got ${shown(data[i]?.name ?? name)} twice`
+      problems.push({ path: data[i]?.name === undefined ? [...path, i] : [...path, i, 'name'], message })
+    }
+    seen.add(name.toLowerCase())
+  })
+  return limits.includes(undefined) ? undefined : (limits as Limit[])
+}
+
+function makeLimit(data: LimitData, name: string, of: LimitsOf, path: Path, problems: Problem[]): Limit | undefined {
+  const { algorithm = 'slidingLog', name: _, key, respond = of.respond, ...options } = data
+  const own = key === undefined ? of.key : of.keys.make(key, [...path, 'key'], problems)
+  if (!own) return undefined
+  const limit = tried(path, problems, () => {
+    const made = (CONSTRUCTORS[algorithm] as NonNullable<(typeof CONSTRUCTORS)[string]>)({
+      ...options,
+      name,
+      key: own,
+      ...(respond !== undefined && { respond: makeResponder(respond) }),
+    })
+    return made
+  })
+  return limit && Object.freeze({ ...limit, policy: of.space })
+}
+
+/** As headers call them: the policy's name, with the limit's own, or its window where there are several. */
+function namesOf(data: readonly LimitData[], policy: string): string[] {
+  return data.map(({ name, algorithm, window, every }) => {
+    if (name !== undefined) return name === policy ? name : `${policy}-${name}`.slice(0, 64)
+    if (data.length === 1) return policy
+    const kind = algorithm === 'concurrency' ? algorithm : String(window ?? every ?? algorithm)
+    return `${policy}-${kind.replace('.', '_')}`.slice(0, 64)
+  })
+}

@@ -1,0 +1,116 @@
+import { byIp, type Limit } from '@sluice/core'
+import type { PolicyData } from '../document/document.js'
+import { type Path, type Problem, shown } from '../document/problem.js'
+import { patternFault } from '../match/path-tree.js'
+import { requestTest } from '../match/request-test.js'
+import type { Keys } from './keys.js'
+import { makeLimits } from './limits.js'
+import { ANY_RESOLVER, type ResolverOf, type Resolvers } from './resolvers.js'
+import { makeResponder } from './responders.js'
+import { tried } from './tried.js'
+
+/** The limits of a policy for some of its clients: of a tier, of an override, or its own. */
+export interface Variant {
+  readonly policy: CompiledPolicy
+  readonly limits: readonly Limit[]
+  /** The tier that it is of. */
+  readonly tier: string | undefined
+}
+
+/** A policy of a document, ready to decide. */
+export interface CompiledPolicy {
+  readonly name: string
+  readonly data: PolicyData
+  /** Why a request is none for it, whatever its path. Undefined where each is one. */
+  readonly test: ReturnType<typeof requestTest>
+  /** Undefined where it has tiers. */
+  readonly base: Variant | undefined
+  readonly tiers: ReadonlyMap<string, Variant>
+  readonly tierOf: ResolverOf<string> | undefined
+}
+
+const EVERY_PATH = ['/**']
+
+/** The paths of a policy: every one, where it names none. */
+export function pathsOf({ match }: PolicyData): readonly string[] {
+  return match?.paths ?? EVERY_PATH
+}
+
+/** Undefined, with problems, where something of it is wrong. */
+export function compilePolicy(
+  name: string,
+  data: PolicyData,
+  keys: Keys,
+  resolvers: Resolvers | typeof ANY_RESOLVER,
+  problems: Problem[],
+): CompiledPolicy | undefined {
+  const path: Path = ['policies', name]
+  const before = problems.length
+  checkForm(data, path, problems)
+  checkPaths(data, path, problems)
+  const tierOf = resolverOf(
+    data.tier,
+    resolvers === ANY_RESOLVER ? resolvers : resolvers.tiers,
+    'tiers',
+    [...path, 'tier'],
+    problems,
+  )
+  const key = data.key === undefined ? byAddress : keys.make(data.key, [...path, 'key'], problems)
+  if (data.respond !== undefined) {
+    const { respond } = data
+    tried([...path, 'respond'], problems, () => makeResponder(respond))
+  }
+  if (!key || problems.length > before) return undefined
+  const of = { policy: name, key, respond: data.respond, keys }
+  const policy = { name, data, test: requestTest(data.match ?? {}), tierOf, tiers: new Map<string, Variant>() }
+  const compiled: CompiledPolicy & { base: Variant | undefined } = Object.assign(policy, { base: undefined })
+  if (data.limits) {
+    const limits = makeLimits(data.limits, { ...of, space: name }, [...path, 'limits'], problems)
+    if (limits) compiled.base = { policy: compiled, limits, tier: undefined }
+  }
+  for (const [tier, each] of Object.entries(data.tiers ?? {})) {
+    const limits = makeLimits(each, { ...of, space: `${name}.${tier}` }, [...path, 'tiers', tier], problems)
+    if (limits) policy.tiers.set(tier, { policy: compiled, limits, tier })
+  }
+  return problems.length > before ? undefined : compiled
+}
+
+const byAddress = byIp()
+
+/** Fields that the form has, and nothing applies so far: a limit silently absent would be worse. */
+const NOT_YET = ['anonymous', 'cost', 'count', 'enforcePercent', 'ban', 'allow', 'deny'] as const
+
+function checkForm(data: PolicyData, path: Path, problems: Problem[]): void {
+  const { limits, tier, tiers, mode, enforcePercent } = data
+  const fail = (field: string, message: string) => problems.push({ path: [...path, field], message, isField: true })
+  if (limits && tiers) fail('tiers', 'expected none beside limits')
+  if (!limits && !tiers) problems.push({ path, message: 'expected limits, or tiers; both are missing', isField: true })
+  if (tiers && tier === undefined) fail('tiers', 'expected tier beside it, the name of a resolver')
+  if (tier !== undefined && !tiers) fail('tier', 'expected tiers beside it')
+  if (mode === 'report' && enforcePercent !== undefined) fail('enforcePercent', 'expected none beside mode: report')
+  for (const field of NOT_YET) if (data[field] !== undefined) fail(field, 'expected none in this version of Sluice')
+}
+
+function checkPaths({ match }: PolicyData, path: Path, problems: Problem[]): void {
+  for (const [i, pattern] of (match?.paths ?? []).entries()) {
+    const fault = patternFault(pattern)
+    if (fault) problems.push({ path: [...path, 'match', 'paths', i], message: `${fault}, got ${shown(pattern)}` })
+  }
+}
+
+/** The function that a name stands for. Undefined, with a problem, for a name that is not registered. */
+function resolverOf<Resolver>(
+  name: string | undefined,
+  registered: Readonly<Record<string, Resolver>> | undefined | typeof ANY_RESOLVER,
+  option: 'tiers' | 'costs',
+  path: Path,
+  problems: Problem[],
+): Resolver | undefined {
+  if (name === undefined || registered === ANY_RESOLVER) return undefined
+  if (registered && Object.hasOwn(registered, name)) return registered[name]
+  const known = Object.keys(registered ?? {})
+  const expected =
+    known.length === 0 ? `a resolver, of which code registers none by \`${option}\`` : known.map(shown).join(' or ')
+  problems.push({ path, message: `expected ${expected}, got ${shown(name)}` })
+  return undefined
+}

@@ -1,0 +1,65 @@
+/** A document that is right by the schema. */
+export interface PolicyDocument {
+  readonly version: 1
+  readonly policies: Readonly<Record<string, PolicyData>>
+  readonly overrides?: readonly OverrideData[]
+}
+
+export interface PolicyData {
+  readonly description?: string
+  readonly match?: MatchData
+  readonly key?: KeyData
+  readonly limits?: readonly LimitData[]
+  readonly tier?: string
+  readonly tiers?: Readonly<Record<string, readonly LimitData[]>>
+  readonly anonymous?: 'error' | 'by-ip' | 'skip'
+  readonly cost?: number | string
+  readonly count?: 'success' | 'failure'
+  readonly mode?: 'enforce' | 'report'
+  readonly enforcePercent?: number
+  readonly respond?: RespondData
+  readonly ban?: BanData
+  readonly allow?: ListsData
+  readonly deny?: ListsData
+}
+
+export interface MatchData {
+  readonly methods?: readonly string[]
+  readonly paths?: readonly string[]
+  readonly hosts?: readonly string[]
+  readonly headers?: Readonly<Record<string, string | boolean>>
+}
+
+/** A kind, or `{ ip: { ipv6Prefix } }`. */
+export type PartOfKey = string | { readonly ip: { readonly ipv6Prefix?: number } }
+
+export type KeyData = PartOfKey | readonly PartOfKey[]
+
+/** Options of the constructor that `algorithm` names. */
+export interface LimitData {
+  readonly algorithm?: string
+  readonly name?: string
+  readonly key?: KeyData
+  readonly respond?: RespondData
+  readonly [option: string]: unknown
+}
+
+export type RespondData = string | Readonly<Record<string, object>>
+
+export interface BanData {
+  readonly by?: string
+  readonly count?: 'failure' | number
+  readonly [option: string]: unknown
+}
+
+export type ListsData = Readonly<Record<string, readonly (string | number)[]>>
+
+export interface OverrideData {
+  readonly policy: string
+  readonly key?: Readonly<Record<string, string | number>>
+  readonly prefix?: Readonly<Record<string, string | number>>
+  readonly range?: string
+  readonly limits: readonly LimitData[]
+  readonly until?: string
+  readonly reason?: string
+}

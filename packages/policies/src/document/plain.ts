@@ -1,0 +1,36 @@
+import type { Path, Problem } from './problem.js'
+
+/** How deep values may be nested. Documents need nine levels, and the body of a response a few of its own. */
+export const MOST_DEPTH = 32
+/** Most values in one document, with each use of an alias counted. */
+export const MOST_VALUES = 2_000_000
+
+/** A value of a document that was given as an object, copied: what changes it later does not change the policies. */
+export function plainCopy(value: unknown): { value: unknown; problem?: Problem } {
+  let left = MOST_VALUES
+  const copy = (from: unknown, path: Path): unknown => {
+    if (path.length > MOST_DEPTH) throw new Unusable({ path, message: `expected at most ${MOST_DEPTH} levels` })
+    if (--left < 0) throw new Unusable({ path: [], message: `expected at most ${MOST_VALUES} values` })
+    if (Array.isArray(from)) return from.map((item, i) => copy(item, [...path, i]))
+    if (typeof from !== 'object' || from === null) return from
+    const to: Record<string, unknown> = Object.create(null)
+    for (const [field, item] of Object.entries(from)) if (item !== undefined) to[field] = copy(item, [...path, field])
+    return to
+  }
+  try {
+    return { value: copy(value, []) }
+  } catch (error) {
+    if (error instanceof Unusable) return { value: undefined, problem: error.problem }
+    return { value: undefined, problem: { path: [], message: 'expected plain data, as JSON may hold it' } }
+  }
+}
+
+/** Ends a walk at the first thing that cannot be used. */
+export class Unusable extends Error {
+  readonly problem: Problem
+
+  constructor(problem: Problem) {
+    super(problem.message)
+    this.problem = problem
+  }
+}

@@ -1,0 +1,62 @@
+import { SluiceError } from '@sluice/core'
+
+/** The way to a value in a document: `['policies', 'api', 'limits', 0]`. */
+export type Path = readonly (string | number)[]
+
+/** One mistake in a document. */
+export interface Problem {
+  readonly path: Path
+  /** What was expected, and mostly what came instead. */
+  readonly message: string
+  /** Whether the path names a field that is wrong by itself, rather than by its value. */
+  readonly isField?: boolean
+  /** Where it is in the text, in characters from its start, where that is known already. */
+  readonly offset?: number
+}
+
+/** A problem, and where it is: lines and columns from 1; undefined in documents that have no text. */
+export interface LocatedProblem {
+  readonly source: string
+  readonly line: number | undefined
+  readonly column: number | undefined
+  /** As text: `policies.api.limits[0].window`. Empty for the whole document. */
+  readonly path: string
+  readonly message: string
+}
+
+/** Most problems that are told of one document. */
+export const MOST_PROBLEMS = 100
+
+/** A document that is not in use: all that is wrong with it, at once. */
+export class PoliciesError extends SluiceError {
+  readonly problems: readonly LocatedProblem[]
+
+  constructor(problems: readonly LocatedProblem[]) {
+    super('INVALID_POLICY', problems.map(lineOf).join('\n'))
+    this.problems = problems
+  }
+}
+
+/** A problem as one line: `policies.yaml:12:9: policies.api.limits[0].window: expected …`. */
+export function lineOf({ source, line, column, path, message }: LocatedProblem): string {
+  const at = line === undefined ? source : `${source}:${line}:${column}`
+  return `${at}: ${path === '' ? '' : `${path}: `}${message}`
+}
+
+export function textOfPath(path: Path): string {
+  let text = ''
+  for (const part of path) {
+    if (typeof part === 'number') text += `[${part}]`
+    else if (/^[A-Za-z0-9_-]+$/.test(part)) text += text === '' ? part : `.${part}`
+    else text += `[${shown(part)}]`
+  }
+  return text
+}
+
+/** A value of a document in a message: short, and nothing that steers a terminal. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
+  if (Array.isArray(value)) return 'an array'
+  if (typeof value === 'object' && value !== null) return 'an object'
+  return value === null ? 'nothing' : String(value).slice(0, 60)
+}

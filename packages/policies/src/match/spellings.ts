@@ -1,0 +1,60 @@
+/** A path as its segments, in one spelling: in lower case, decoded, without empty ones. */
+export type Segments = readonly string[]
+
+/**
+ * Every way in which a router may read a path: some tell `/a//b`, `/A/b`, `/a/b/` and `/%61/b` from `/a/b`, some do not, and none
+ * shows how it is set. One for nearly every path; more where an encoded slash, a semicolon or a dot segment is read in two
+ * ways. A policy is for a path if it is for any of them.
+ */
+export function spellingsOf(path: string): readonly Segments[] {
+  if (isPlain(path)) return [path.split('/').filter(isSegment)]
+  const given = decodedSegments(path)
+  const all = [given]
+  if (given.some((segment) => /[/\\]/.test(segment)))
+    all.push(given.flatMap((each) => each.split(/[/\\]/)).filter(isSegment))
+  // What follows is a query to routers that are set so.
+  const cut = path.search(/;|%3b/i)
+  if (cut >= 0) all.push(decodedSegments(path.slice(0, cut)))
+  return all.flatMap((segments) => (segments.some(isDots) ? [segments, withoutDots(segments)] : [segments]))
+}
+
+/** Nearly every path is written so. */
+function isPlain(path: string): boolean {
+  return /^(?:\/[a-z0-9_~-]+)*\/?$/.test(path)
+}
+
+function decodedSegments(path: string): string[] {
+  return path.split('/').filter(isSegment).map(foldedSegment)
+}
+
+/** A segment in lower case and decoded, as far as it can be. */
+export function foldedSegment(segment: string): string {
+  return decoded(segment).toLowerCase()
+}
+
+function decoded(segment: string): string {
+  if (!segment.includes('%')) return segment
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    // What is no UTF-8 is read as bytes, as far as it is ASCII.
+    return segment.replace(/%([0-7][0-9a-f])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  }
+}
+
+function isSegment(segment: string): boolean {
+  return segment !== ''
+}
+
+function isDots(segment: string): boolean {
+  return segment === '.' || segment === '..'
+}
+
+function withoutDots(segments: Segments): Segments {
+  const kept: string[] = []
+  for (const segment of segments) {
+    if (segment === '..') kept.pop()
+    else if (segment !== '.') kept.push(segment)
+  }
+  return kept
+}

@@ -1,0 +1,168 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { HttpContext, MatchedPolicies, PolicySource } from '@sluice/core'
+import { compile } from './compile/compile.js'
+import type { CompiledPolicies } from './compile/compiled-policies.js'
+import type { ANY_RESOLVER, Resolvers } from './compile/resolvers.js'
+import { type LocatedProblem, PoliciesError } from './document/problem.js'
+import type { Loaded, PoliciesSource } from './sources/source.js'
+import { dataIn } from './sources/source.js'
+
+/** How policies are loaded, beside where from. */
+export interface LoadOptions {
+  readonly resolvers: Resolvers
+  /** Whether a document may have fewer than half of the policies, limits and overrides that it had. */
+  readonly allowShrink: boolean
+}
+
+/** What is in force. */
+interface InForce {
+  readonly compiled: CompiledPolicies
+  readonly version: string
+}
+
+/** How often a file is read that is being written. */
+const MOST_TRIES = 50
+const TRY_AGAIN_MS = 100
+
+/** Policies in force: what `rateLimit({ policies })` takes. */
+// biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
+export class Policies implements PolicySource<any> {
+  readonly #source: PoliciesSource
+  readonly #options: LoadOptions
+  #inForce: InForce
+  #error: PoliciesError | undefined
+  /** The reload that is under way; it looks for what has come meanwhile. */
+  #reloading: Promise<void> | undefined
+  #isClosed = false
+
+  private constructor(source: PoliciesSource, options: LoadOptions, inForce: InForce) {
+    this.#source = source
+    this.#options = options
+    this.#inForce = inForce
+    source.watch?.(
+      () => this.#changed(),
+      (error) => this.#fail(unreadable(source, error)),
+    )
+  }
+
+  /** @internal Use `policies.from()`. */
+  static async load(source: PoliciesSource, options: LoadOptions): Promise<Policies> {
+    return new Policies(source, options, made(await loaded(source), options))
+  }
+
+  /** Of the document in force: another text for another document. */
+  get version(): string {
+    return this.#inForce.version
+  }
+
+  /** Why the document as it is now is not in force; undefined where it is. */
+  get error(): PoliciesError | undefined {
+    return this.#error
+  }
+
+  /** The policies in force, each by itself. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  get byName(): ReadonlyMap<string, MatchedPolicies<any>> {
+    return this.#inForce.compiled.byName
+  }
+
+  /** What applies to a request: `rateLimit` asks it. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  match(context: HttpContext<any>): ReturnType<CompiledPolicies['match']> {
+    return this.#inForce.compiled.match(context)
+  }
+
+  /**
+   * Reads the document again now, and takes it if it is right.
+   *
+   * @throws PoliciesError with all that is wrong; the document from before stays in force
+   */
+  async reload(): Promise<void> {
+    const document = await loaded(this.#source)
+    if (document.version === this.version) {
+      this.#error = undefined
+      return
+    }
+    const next = made(document, this.#options)
+    if (!this.#options.allowShrink) refuseShrunk(this.#source.name, this.#inForce.compiled.size, next.compiled.size)
+    this.#inForce = next
+    this.#error = undefined
+  }
+
+  /** Ends what keeps the policies up to date. Those in force stay. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#source.close?.()
+  }
+
+  #changed(): void {
+    if (this.#reloading || this.#isClosed) return
+    this.#reloading = this.reload()
+      .catch((error) => this.#fail(error instanceof PoliciesError ? error : unreadable(this.#source, error)))
+      .finally(() => {
+        this.#reloading = undefined
+        if (!this.#isClosed) this.#source.look?.()
+      })
+  }
+
+  /** Warns once of each fault: it is found again and again. */
+  #fail(error: PoliciesError): void {
+    if (this.#isClosed || this.#error?.message === error.message) return
+    this.#error = error
+    const message = `${error.message}\nThe policies from before, of version ${this.version}, stay in force`
+    process.emitWarning(message, { type: 'SluiceWarning', code: 'SLUICE_POLICIES_FAILED' })
+  }
+}
+
+async function loaded(source: PoliciesSource): Promise<Loaded> {
+  try {
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const document = await source.load()
+      if (document) return document
+      await sleep(TRY_AGAIN_MS)
+    }
+  } catch (error) {
+    throw unreadable(source, error)
+  }
+  throw unreadable(source, new Error('it is written again and again'))
+}
+
+function unreadable({ name }: PoliciesSource, error: unknown): PoliciesError {
+  return faultOf(name, `expected a document that can be read: ${(error as Error).message}`)
+}
+
+function faultOf(source: string, message: string): PoliciesError {
+  return new PoliciesError([{ source, line: undefined, column: undefined, path: '', message }])
+}
+
+function made(document: Loaded, { resolvers }: LoadOptions): InForce {
+  const { value, problems, located } = dataIn(document)
+  if (problems.length > 0) throw new PoliciesError(located(problems))
+  const { compiled, problems: wrong } = compile(value, resolvers)
+  if (!compiled) throw new PoliciesError(located(wrong))
+  return { compiled, version: document.version }
+}
+
+/** A document that was cut off, or that a job which failed has written. */
+function refuseShrunk(source: string, before: number, now: number): void {
+  if (2 * now >= before) return
+  const expected = `at least half of the ${before} policies, limits and overrides that there were, got ${now}`
+  throw faultOf(source, `expected ${expected} (with allowShrink it may shrink)`)
+}
+
+/**
+ * All that is wrong with a document; nothing where it is right.
+ *
+ * @param text YAML or JSON
+ * @param name how problems call it, such as the path of its file
+ * @param resolvers those that code registers; `'any'` takes every name
+ */
+export function problemsIn(
+  text: string,
+  name: string,
+  resolvers: Resolvers | typeof ANY_RESOLVER = {},
+): readonly LocatedProblem[] {
+  const { value, problems, located } = dataIn({ name, version: '', text })
+  if (problems.length > 0) return located(problems)
+  return located(compile(value, resolvers).problems)
+}

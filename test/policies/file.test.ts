@@ -1,0 +1,92 @@
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Policies, policies } from '@sluice/policies'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { until } from '../support/until.js'
+
+let folder: string
+let file: string
+let loaded: Policies
+
+const document = (...limits: number[]) =>
+  `version: 1\npolicies:\n${limits.map((limit, i) => `  p${i}: { limits: [{ limit: ${limit}, window: 1m }] }\n`).join('')}`
+
+/** What the policies in force admit per minute. */
+const inForce = () => [...loaded.byName.values()].map(({ options }) => options.limits?.[0]?.limit)
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'policies-'))
+  file = join(folder, 'policies.yaml')
+  writeFileSync(file, document(1, 2, 3))
+  loaded = await policies.from({ file })
+})
+
+afterEach(async () => {
+  await loaded.close()
+  rmSync(folder, { recursive: true })
+})
+
+describe('a file that is edited is in force', () => {
+  test('written in place', async () => {
+    writeFileSync(file, document(4, 2, 3))
+    await until('the file is looked at', () => inForce()[0] === 4)
+  })
+
+  test('renamed onto the path, as editors do', async () => {
+    writeFileSync(join(folder, 'new'), document(5, 2, 3))
+    renameSync(join(folder, 'new'), file)
+    await until('the file is looked at', () => inForce()[0] === 5)
+  })
+
+  test('with another target of a link to its folder, as Kubernetes does', async () => {
+    await loaded.close()
+    for (const [name, limit] of [
+      ['one', 6],
+      ['two', 7],
+    ] as const) {
+      mkdirSync(join(folder, name))
+      writeFileSync(join(folder, name, 'p.yaml'), document(limit, 2, 3))
+    }
+    symlinkSync('one', join(folder, '..data'))
+    symlinkSync('..data/p.yaml', join(folder, 'linked.yaml'))
+    loaded = await policies.from({ file: join(folder, 'linked.yaml') })
+    expect(inForce()[0]).toBe(6)
+    symlinkSync('two', join(folder, '..next'))
+    renameSync(join(folder, '..next'), join(folder, '..data'))
+    await until('the file is looked at', () => inForce()[0] === 7)
+  })
+})
+
+describe('the last good version stays in force where the file', () => {
+  test('was cut off at the end of a line', async () => {
+    writeFileSync(file, document(9))
+    await until('the file is looked at', () => loaded.error !== undefined)
+    expect(loaded.error?.message).toMatch(/at least half of the 6 .*, got 2/)
+    expect(inForce()).toEqual([1, 2, 3])
+  })
+
+  test('was deleted, and is taken when it is back', async () => {
+    unlinkSync(file)
+    await until('the file is looked at', () => loaded.error !== undefined)
+    expect(loaded.error?.message).toMatch(/ENOENT/)
+    expect(inForce()).toEqual([1, 2, 3])
+    writeFileSync(file, document(8, 2, 3))
+    await until('the file is looked at', () => inForce()[0] === 8 && loaded.error === undefined)
+  })
+
+  test('is wrong, and is taken when it is mended', async () => {
+    writeFileSync(file, document(4, 2, 3).replace('limit: 4', 'limit: four'))
+    await until('the file is looked at', () => loaded.error !== undefined)
+    expect(loaded.error?.message).toContain(`${file}:3:`)
+    expect(inForce()).toEqual([1, 2, 3])
+    writeFileSync(file, document(4, 2, 3))
+    await until('the file is looked at', () => inForce()[0] === 4 && loaded.error === undefined)
+  })
+})
+
+test('a file that is not there fails with its name', async () => {
+  await expect(policies.from({ file: join(folder, 'none.yaml') })).rejects.toThrow(
+    /none\.yaml: expected a document that can be read/,
+  )
+})

@@ -1,0 +1,124 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Store, Verdict } from '@sluice/core'
+import { memoryStore } from '@sluice/core'
+import * as expressAdapter from '@sluice/express'
+import * as fastifyAdapter from '@sluice/fastify'
+import * as koaAdapter from '@sluice/koa'
+import { type Policies, policies } from '@sluice/policies'
+import express from 'express'
+import fastify from 'fastify'
+import Koa from 'koa'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+
+const folder = mkdtempSync(join(tmpdir(), 'policies-'))
+const open: Server[] = []
+
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((server) => new Promise((resolve) => server.close(resolve))))
+})
+
+type App = (policies: Policies, store: Store) => Promise<Server>
+
+const APPS: Readonly<Record<string, App>> = {
+  async Express(loaded, store) {
+    const app = express()
+    app.use(expressAdapter.rateLimit({ policies: loaded, store }))
+    app.use((req, res) => void res.json(req.rateLimit ?? {}))
+    return createServer(app)
+  },
+  async Koa(loaded, store) {
+    const app = new Koa()
+    app.use(koaAdapter.rateLimit({ policies: loaded, store }))
+    app.use((ctx) => {
+      ctx.body = ctx.state.rateLimit ?? {}
+    })
+    return createServer(app.callback())
+  },
+  async Fastify(loaded, store) {
+    const app = fastify()
+    await app.register(fastifyAdapter.rateLimit, { policies: loaded, store })
+    app.all('/*', async (request) => request.rateLimit ?? {})
+    await app.ready()
+    return app.server
+  },
+}
+
+async function started(
+  make: App,
+  loaded: Policies,
+  store = memoryStore(),
+): Promise<(path: string, init?: RequestInit) => Promise<Response>> {
+  const server = await make(loaded, store)
+  open.push(server)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return (path, init) =>
+    fetch(`http://127.0.0.1:${port}${path}`, { ...init, headers: { connection: 'close', ...init?.headers } })
+}
+
+const DOCUMENT = `
+version: 1
+policies:
+  all:
+    limits:
+      - { limit: 5, window: 1m }
+  search:
+    match: { methods: [GET], paths: [/search, '/api/search/**'] }
+    limits:
+      - { name: minute, limit: 2, window: 1m, algorithm: fixedWindow, anchor: first-request }
+`
+
+describe.each(Object.keys(APPS))('policies of a file in %s', (framework) => {
+  const make = APPS[framework] as App
+  let file: string
+  beforeAll(() => {
+    file = join(folder, `${framework}.yaml`)
+    writeFileSync(file, DOCUMENT)
+    return () => rmSync(file)
+  })
+
+  test('those that match are decided together, all or none', async () => {
+    const ask = await started(make, await policies.from({ file }))
+    expect((await ask('/search')).status).toBe(200)
+    expect((await ask('/api/search/of/it')).status).toBe(200)
+    const refused = await ask('/Search/')
+    expect(refused.status).toBe(429)
+    expect(refused.headers.get('ratelimit-policy')).toContain('search-minute')
+    // The refusal charged the other policy nothing: 3 of its 5 are left.
+    for (let n = 0; n < 3; n++) expect((await ask('/other')).status).toBe(200)
+    expect((await ask('/other')).status).toBe(429)
+  })
+
+  test('a policy is for its methods alone', async () => {
+    const ask = await started(make, await policies.from({ file }))
+    const verdict = (await (await ask('/search', { method: 'POST' })).json()) as Verdict
+    expect(verdict.limits.map(({ name }) => name)).toEqual(['all'])
+  })
+
+  test('what is changed is in force with the next request', async () => {
+    const loaded = await policies.from({ file })
+    const ask = await started(make, loaded)
+    for (let n = 0; n < 5; n++) expect((await ask('/')).status).toBe(200)
+    expect((await ask('/')).status).toBe(429)
+    writeFileSync(file, DOCUMENT.replace('limit: 5', 'limit: 7'))
+    await loaded.reload()
+    expect((await ask('/')).status).toBe(200)
+    writeFileSync(file, DOCUMENT)
+  })
+
+  test('without a policy for it a request is not limited', async () => {
+    const loaded = await policies.from({
+      object: { version: 1, policies: { one: { match: { paths: ['/one'] }, limits: [{ limit: 1, window: '1m' }] } } },
+    })
+    const ask = await started(make, loaded)
+    for (let n = 0; n < 3; n++) {
+      const response = await ask('/two')
+      expect(response.status).toBe(200)
+      expect(response.headers.get('ratelimit')).toBeNull()
+    }
+  })
+})
