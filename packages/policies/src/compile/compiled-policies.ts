@@ -12,15 +12,18 @@ type Matched = MatchedPolicies<any>
 /** The policies of one version of a document. */
 export class CompiledPolicies {
   readonly byName: ReadonlyMap<string, Matched>
-  /** How many policies and limits there are: a document that was cut off has fewer. */
+  /** How many policies, limits and overrides there are: a document that was cut off has fewer. */
   readonly size: number
   readonly #policies: readonly CompiledPolicy[]
   readonly #paths = new PathTree()
   readonly #combinations = new Combinations(together)
 
-  constructor(policies: readonly CompiledPolicy[]) {
+  constructor(policies: readonly CompiledPolicy[], overrides = 0) {
     this.#policies = policies
-    this.size = policies.reduce((sum, each) => sum + 1 + variantsOf(each).flatMap(({ limits }) => limits).length, 0)
+    this.size = policies.reduce(
+      (sum, each) => sum + 1 + variantsOf(each).flatMap(({ limits }) => limits).length,
+      overrides,
+    )
     policies.forEach(({ data }, i) => {
       for (const path of pathsOf(data)) this.#paths.add(path, i)
     })
@@ -35,7 +38,7 @@ export class CompiledPolicies {
     for (const index of found) {
       const policy = this.#policies[index] as CompiledPolicy
       if (policy.test?.(context)) continue
-      const variant = policy.base ?? tierOf(policy, context)
+      const variant = variantFor(policy, context)
       isLate ||= variant instanceof Promise
       variants.push(variant)
     }
@@ -51,6 +54,14 @@ function variantsOf({ base, tiers }: CompiledPolicy): Variant[] {
 /** As methods of a limiter call it. */
 function nameOf({ policy, tier }: Variant): string {
   return tier === undefined ? policy.name : `${policy.name}.${tier}`
+}
+
+function variantFor(policy: CompiledPolicy, context: Context): Variant | Promise<Variant> {
+  const variant = policy.base ?? tierOf(policy, context)
+  const { overrides } = policy
+  if (!overrides) return variant
+  if (variant instanceof Promise) return variant.then((base) => overrides.choose(base, context))
+  return overrides.choose(variant, context)
 }
 
 function tierOf(policy: CompiledPolicy, context: Context): Variant | Promise<Variant> {

@@ -1,4 +1,4 @@
-import { byIp, type Limit } from '@sluice/core'
+import { byIp, type HttpContext, type KeyFunction, type Limit } from '@sluice/core'
 import type { PolicyData } from '../document/document.js'
 import { type Path, type Problem, shown } from '../document/problem.js'
 import { patternFault } from '../match/path-tree.js'
@@ -27,6 +27,11 @@ export interface CompiledPolicy {
   readonly base: Variant | undefined
   readonly tiers: ReadonlyMap<string, Variant>
   readonly tierOf: ResolverOf<string> | undefined
+  // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
+  readonly key: KeyFunction<any>
+  /** Undefined where it has none. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  overrides: { choose(base: Variant, context: HttpContext<any>): Variant | Promise<Variant> } | undefined
 }
 
 const EVERY_PATH = ['/**']
@@ -62,8 +67,11 @@ export function compilePolicy(
   }
   if (!key || problems.length > before) return undefined
   const of = { policy: name, key, respond: data.respond, keys }
-  const policy = { name, data, test: requestTest(data.match ?? {}), tierOf, tiers: new Map<string, Variant>() }
-  const compiled: CompiledPolicy & { base: Variant | undefined } = Object.assign(policy, { base: undefined })
+  const policy = { name, data, test: requestTest(data.match ?? {}), tierOf, key, tiers: new Map<string, Variant>() }
+  const compiled: CompiledPolicy & { base: Variant | undefined } = Object.assign(policy, {
+    base: undefined,
+    overrides: undefined,
+  })
   if (data.limits) {
     const limits = makeLimits(data.limits, { ...of, space: name }, [...path, 'limits'], problems)
     if (limits) compiled.base = { policy: compiled, limits, tier: undefined }
