@@ -77,13 +77,35 @@ function tierNamed({ name, tiers }: CompiledPolicy, tier: unknown): Variant {
   throw new SluiceError('INVALID_POLICY', `policy ${shown(name)}: tier: expected ${known}, got ${shown(tier)}`)
 }
 
-/** All limits as those of one limiter; beside it those of policies that are only reported on. */
+/**
+ * All limits as those of one limiter. Policies with options of their own come after them, one by one; beside them those that
+ * are only reported on.
+ */
 function together(variants: readonly Variant[]): Matched {
   const enforced = variants.filter(({ policy }) => policy.data.mode !== 'report')
-  const reported = variants.filter(({ policy }) => policy.data.mode === 'report')
-  const aside = Object.freeze({ options: { limits: limitsOf(reported), mode: 'report' as const } })
-  if (enforced.length === 0) return aside
-  return Object.freeze({ options: { limits: limitsOf(enforced) }, ...(reported.length > 0 && { reported: aside }) })
+  const plain = enforced.filter(({ policy }) => !policy.own)
+  const groups = [
+    ...(plain.length > 0 ? [plain] : []),
+    ...enforced.filter(({ policy }) => policy.own).map((each) => [each]),
+  ]
+  const reported = reportedOf(variants.filter(({ policy }) => policy.data.mode === 'report'))
+  let matched: Matched | undefined
+  for (const group of groups.reverse()) {
+    const options = { ...group[0]?.policy.own, limits: limitsOf(group) }
+    matched = Object.freeze({ options, ...(matched && { next: matched }) })
+  }
+  if (!matched) return reported as Matched
+  return reported ? Object.freeze({ ...matched, reported }) : matched
+}
+
+/** Each by itself, as nothing has to be undone. */
+function reportedOf(variants: readonly Variant[]): Matched | undefined {
+  let matched: Matched | undefined
+  for (const { policy, limits } of [...variants].reverse()) {
+    const options = { ...policy.own, limits, mode: 'report' as const }
+    matched = Object.freeze({ options, ...(matched && { next: matched }) })
+  }
+  return matched
 }
 
 function limitsOf(variants: readonly Variant[]): readonly Limit[] {
