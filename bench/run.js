@@ -46,6 +46,7 @@ const NAMES = [
   'memory-longest',
   'lists',
   'http',
+  'http-clients',
 ]
 
 await whenStarted(import.meta.url, async () => {

@@ -21,7 +21,9 @@ const ALONE = [
   'redis/processes/',
   'tools/',
   '../tools/',
-  'unit/',
+  'unit/limiter/',
+  'unit/lists/file-list.test.ts',
+  'unit/memory/',
 ]
 /** What takes longest begins first, so that nothing is left to wait for when all others are done. */
 const LONGEST = [
@@ -86,6 +88,8 @@ export default defineConfig({
   ssr: { resolve: { conditions } },
   test: {
     projects,
+    // What has not changed is not transformed again by the next run.
+    experimental: { fsModuleCache: true, fsModuleCachePath: fileURLToPath(new URL('../.tmp/vitest', import.meta.url)) },
     sequence: { sequencer: LongestFirst },
     // Many tests wait for most of their time, so that two cores do for four.
     maxWorkers: 4,

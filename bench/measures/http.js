@@ -1,16 +1,14 @@
 // Whole servers under load: bare, with us, and with the framework's own rate limiter.
-import { CLIENT_HEADER, peers } from '../contestants/http.js'
 import { startChild } from '../lib/child.js'
 import { ending } from '../lib/ending.js'
+import { checkThatItCounts, FRAMEWORKS, isFloor, startServer } from '../lib/http-servers.js'
 import { startRedis } from '../lib/redis.js'
 import { median, percent, ratio, spread } from '../lib/stats.js'
 import { takeTurns } from '../lib/turns.js'
 import { barPlot } from '../report/plot.js'
 import { withSpread } from '../report/text.js'
 
-/** @type {import('../contestants/http.js').Framework[]} */
-const FRAMEWORKS = ['Fastify', 'Koa', 'Express']
-/** @type {{ limiter: import('../contestants/http.js').Limiter, where?: 'memory' | 'redis' }[]} */
+/** @type {Omit<import('../lib/http-servers.js').Kind, 'framework'>[]} */
 const KINDS = [
   { limiter: 'bare' },
   { limiter: 'turn' },
@@ -21,11 +19,6 @@ const KINDS = [
   { limiter: 'peer', where: 'redis' },
 ]
 
-/** What it costs to wait at all, by the cheapest means there are. */
-const FLOORS = { turn: 'floor: the end of the turn', ping: 'floor: one PING per turn' }
-/** @param {Kind} kind */
-const isFloor = ({ limiter }) => limiter === 'bare' || limiter in FLOORS
-
 /** @typedef {Record<'perSecond' | 'cpuUs' | 'p50' | 'p99' | 'p999', number[]>} Figures */
 
 /** @type {import('../run.js').Measure} */
@@ -35,7 +28,7 @@ export const measure = ({ rounds, size }) =>
     const loader = keep(startChild(new URL('../players/http-load.js', import.meta.url)))
     const load = { connections: size(100, 10), amount: size(0, 100) }
     const kinds = FRAMEWORKS.flatMap((framework) => KINDS.map((kind) => ({ framework, ...kind })))
-    for (const kind of kinds) if (!isFloor(kind)) await checkThatItCounts(askFor(kind, redis.port))
+    for (const kind of kinds) if (!isFloor(kind)) await checkThatItCounts(kind, redis.port)
 
     /** @type {Map<string, Parameters<typeof report>[0][number]>} */
     const rows = new Map()
@@ -73,60 +66,6 @@ export const measure = ({ rounds, size }) =>
 function joined(a, b) {
   const names = /** @type {(keyof Figures)[]} */ (Object.keys(a))
   return /** @type {Figures} */ (Object.fromEntries(names.map((name) => [name, [...a[name], ...b[name]]])))
-}
-
-/** @typedef {{ framework: import('../contestants/http.js').Framework } & typeof KINDS[number]} Kind */
-
-/**
- * What to ask a server process for.
- *
- * @param {Kind} kind
- * @param {number} redisPort
- */
-function askFor({ framework, limiter, where }, redisPort) {
-  return { framework, limiter, ...(where === 'redis' ? { redisPort } : {}) }
-}
-
-/**
- * @param {import('../lib/ending.js').Keep} keep
- * @param {Kind} kind
- * @param {number} redisPort
- */
-async function startServer(keep, kind, redisPort) {
-  const { framework, limiter, where } = kind
-  const child = keep(startChild(SERVER))
-  const port = await child.call('serve', askFor(kind, redisPort))
-  return { framework, limiter, where, child, port: Number(port), name: nameOf(kind) }
-}
-
-/** @param {Kind} kind */
-function nameOf({ framework, limiter, where }) {
-  if (limiter === 'turn' || limiter === 'ping') return FLOORS[limiter]
-  const who = limiter === 'peer' && where ? peers[framework][where] : limiter
-  return where ? `${who}, ${where}` : who
-}
-
-const SERVER = new URL('../players/http-server.js', import.meta.url)
-
-/**
- * Throws unless a server like this, in a process of its own, refuses what is over its limit.
- *
- * @param {ReturnType<typeof askFor>} what
- */
-function checkThatItCounts(what) {
-  return ending(async (keep) => {
-    const limit = 5
-    const headers = { [CLIENT_HEADER]: `check:${Math.random()}` }
-    const port = await keep(startChild(SERVER)).call('serve', { ...what, limit })
-    const statuses = []
-    for (let i = 0; i <= limit; i++) {
-      const response = await fetch(`http://127.0.0.1:${port}`, { headers })
-      await response.text()
-      statuses.push(response.status)
-    }
-    const expected = [...new Array(limit).fill(200), 429]
-    if (String(statuses) !== String(expected)) throw new Error(`${JSON.stringify(what)} answered ${statuses}`)
-  })
 }
 
 /** @param {{ framework: string, limiter: string, where?: string, name: string, figures: Figures }[]} rows */

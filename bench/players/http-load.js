@@ -1,13 +1,14 @@
-// Sends requests, in a process of its own: a hundred connections, each with ten clients in turn.
+// Sends requests, in a process of its own: so many connections, each with clients of its own in turn.
 import autocannon from 'autocannon'
 import { CLIENT_HEADER } from '../contestants/http.js'
 import { answer } from '../lib/child.js'
 
-const CLIENTS_EACH = 10
-
 answer({
-  /** @param {{ port: number, connections: number, seconds: number, amount: number }} load so many if not 0, or so long */
-  async send({ port, connections, seconds, amount }) {
+  /**
+   * @param {{ port: number, connections: number, clientsEach?: number, seconds: number, amount: number }} load so many
+   *   requests if not 0, or so long
+   */
+  async send({ port, connections, clientsEach = 10, seconds, amount }) {
     let made = 0
     const result = await autocannon({
       url: `http://127.0.0.1:${port}`,
@@ -16,9 +17,9 @@ answer({
       // It looks only so often, in ms, whether it is done.
       sampleInt: 100,
       setupClient(client) {
-        const first = made++ * CLIENTS_EACH
+        const first = made++ * clientsEach
         client.setRequests(
-          Array.from({ length: CLIENTS_EACH }, (_, i) => ({
+          Array.from({ length: clientsEach }, (_, i) => ({
             method: 'GET',
             path: '/',
             headers: { [CLIENT_HEADER]: `${first + i}` },

@@ -1,4 +1,4 @@
-import { type BlockEntry, createLimiter, type Store, type StoreBlocks } from '@sluice/core'
+import { type BlockEntry, createLimiter, type Limiter, type Store, type StoreBlocks } from '@sluice/core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { until } from '../support/until.js'
 import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
@@ -53,6 +53,31 @@ export function blocksContract(under: StoreUnderTest): void {
       expect(await blocks.get({ key })).not.toHaveProperty('policy')
       await blocks.remove({ key })
       for (const limiter of limiters) expect((await limiter.consume(key)).allowed).toBe(true)
+    })
+
+    test('a network that is blocked refuses every address in it, by one policy or by all, until it ends', async () => {
+      const policy = freshKey()
+      // What byIp() counts, without a request.
+      const key = Object.assign((address: string) => address, { kind: 'ip' })
+      const [one, other] = [policy, freshKey()].map((name) =>
+        createLimiter({ name, store, limit: 10, window: '1m', key }),
+      ) as [Limiter, Limiter]
+      const reasons = async (limiter: Limiter, ...addresses: string[]) =>
+        Promise.all(addresses.map(async (address) => (await limiter.peek(address)).reason))
+      await one.block({ ip: '198.51.100.7/24' }, { for: '1h', reason: 'a network' })
+      await blocks.add({ ip: '2001:db8:7::/48' }, { for: '1h' })
+      const asked = ['198.51.100.0', '198.51.100.255', '198.51.101.0', '2001:db8:7:1::/64', '2001:db8:8::1']
+      const [of, no] = ['blocked', undefined]
+      expect(await reasons(one, ...asked)).toEqual([of, of, no, of, no])
+      expect(await reasons(other, ...asked)).toEqual([no, no, no, of, no])
+      expect((await one.consume('198.51.100.9')).block).toEqual({ reason: 'a network', remainingMs: HOUR })
+      expect((await blocks.get({ ip: '198.51.100.0/24' }, { policy }))?.value).toBe('198.51.100.0/24')
+      await one.unblock({ ip: '198.51.100.0/24' })
+      clock.now += HOUR
+      expect(await reasons(one, ...asked)).toEqual([no, no, no, no, no])
+      for (const ip of ['198.51.100.0/33', '198.51.100/24', 'x/8', '2001:db8::/129']) {
+        await expect(blocks.add({ ip }, { for: '1h' })).rejects.toThrow('expected an address or a network')
+      }
     })
 
     test('a ban is listed with its rung and its strikes', async () => {

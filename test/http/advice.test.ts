@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import * as express from '@sluice/express'
 import * as fastify from '@sluice/fastify'
 import * as koa from '@sluice/koa'
@@ -55,6 +56,18 @@ const APPS: Record<string, (options: Options, times?: number) => Promise<Served>
   },
 }
 
+/** Sends requests one behind the other on one connection: a thousand take a fraction of the time of as many `fetch`. */
+async function sendAll(url: string, headers: Record<string, string>, requests: number): Promise<void> {
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  const request = (connection: string) =>
+    `GET / HTTP/1.1\r\nHost: x\r\nConnection: ${connection}\r\n${fields.join('')}\r\n`
+  socket.write(request('keep-alive').repeat(requests - 1) + request('close'))
+  const answers = await text(socket)
+  expect(answers.match(/HTTP\/1\.1 200 OK\r\n/g)).toHaveLength(requests)
+}
+
 const codesOf = (warnings: readonly Error[]) => warnings.map((warning) => (warning as { code?: string }).code)
 
 describe.each(Object.keys(APPS))('%s', (framework) => {
@@ -63,7 +76,7 @@ describe.each(Object.keys(APPS))('%s', (framework) => {
   const codesAfter = async (options: Options, headers: Record<string, string> = {}, requests = 2, times = 1) => {
     const served = await serve(options, times)
     const warnings = await warningsDuring(async () => {
-      for (let n = 0; n < requests; n++) await (await fetch(served.url, { headers })).text()
+      await sendAll(served.url, headers, requests)
     })
     await served.close()
     return codesOf(warnings)

@@ -15,6 +15,7 @@ import { contextOf } from '../support/context.js'
 import { warningsDuring } from '../support/process-events.js'
 import { invalidContract } from './invalid.contract.js'
 import type { AnyOptions } from './support/app.js'
+import { appsByEffort } from './support/by-effort.js'
 import { FRAMEWORKS } from './support/frameworks.js'
 
 for (const [name, factory] of Object.entries(FRAMEWORKS)) invalidContract(name, factory)
@@ -31,7 +32,7 @@ const expressApp = (make: typeof express) => async (options: AnyOptions) => {
 }
 
 /** Apps with nothing but a limiter, whose errors the framework answers by itself. */
-const BARE: Readonly<Record<string, (options: AnyOptions) => Promise<Listener>>> = {
+const BARE: Readonly<Record<string, (options: AnyOptions) => Promise<Listener>>> = appsByEffort({
   'Express 5': expressApp(express),
   'Express 4': expressApp(express4),
   Koa: async (options) => {
@@ -47,7 +48,7 @@ const BARE: Readonly<Record<string, (options: AnyOptions) => Promise<Listener>>>
     await app.ready()
     return app.server
   },
-}
+})
 
 test.each(Object.entries(BARE))(
   '%s answers what is passed to it with 400, without an error handler',

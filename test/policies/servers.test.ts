@@ -110,6 +110,23 @@ describe.each(Object.keys(APPS))('policies of a file in %s', (framework) => {
     writeFileSync(file, DOCUMENT)
   })
 
+  test('an empty segment is the value of a parameter where the router takes it for one', async () => {
+    const ask = await started(
+      make,
+      await policies.from({
+        object: {
+          version: 1,
+          policies: {
+            user: { match: { paths: ['/users/:id', '/users/:id/x'] }, limits: [{ limit: 1, window: '1m' }] },
+          },
+        },
+      }),
+    )
+    expect((await ask('/users//x')).status).toBe(200)
+    for (const path of ['/users/', '/users//', '/users//x', '/users//x/', '/USERS//x', '/users/1//x', '//users/1'])
+      expect([path, (await ask(path)).status]).toEqual([path, 429])
+  })
+
   test('without a policy for it a request is not limited', async () => {
     const loaded = await policies.from({
       object: { version: 1, policies: { one: { match: { paths: ['/one'] }, limits: [{ limit: 1, window: '1m' }] } } },

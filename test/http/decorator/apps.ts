@@ -3,6 +3,7 @@ import makeExpress from 'express'
 import makeExpress4 from 'express4'
 import makeFastify from 'fastify'
 import Koa from 'koa'
+import { appsByEffort } from '../support/by-effort.js'
 import type * as Fixtures from './fixtures/controllers.js'
 
 export interface ControllerApp {
@@ -82,9 +83,9 @@ const onFastify: ControllerFactory = async ({ fastifyUsers, search }, setup) => 
   return { server: app.server, errors, Users, users }
 }
 
-export const CONTROLLERS: Readonly<Record<string, ControllerFactory>> = {
+export const CONTROLLERS: Readonly<Record<string, ControllerFactory>> = appsByEffort({
   'Express 5': onExpress(makeExpress),
   'Express 4': onExpress(makeExpress4 as typeof makeExpress),
   Koa: onKoa,
   Fastify: onFastify,
-}
+})

@@ -9,6 +9,7 @@ import express4 from 'express4'
 import fastify from 'fastify'
 import Koa from 'koa'
 import type { AnyOptions } from './app.js'
+import { appsByEffort } from './by-effort.js'
 
 /** What a handler answers, in its framework's own way: an object as JSON, a text as text, a stream as it comes. */
 export interface Answer {
@@ -91,12 +92,12 @@ const fastifyApp: AnsweringFactory = async (options, handler) => {
   return { server: app.server, errors, limiter: limiter.limiter as never }
 }
 
-export const ANSWERING: Readonly<Record<string, AnsweringFactory>> = {
+export const ANSWERING: Readonly<Record<string, AnsweringFactory>> = appsByEffort({
   'Express 5': expressApp(express),
   'Express 4': expressApp(express4),
   Koa: koaApp,
   Fastify: fastifyApp,
-}
+})
 
 function isStream(body: unknown): body is Readable {
   return typeof (body as { pipe?: unknown })?.pipe === 'function'

@@ -8,6 +8,7 @@ import makeExpress4 from 'express4'
 import makeFastify from 'fastify'
 import Koa from 'koa'
 import type { AnyOptions } from './app.js'
+import { appsByEffort } from './by-effort.js'
 
 /** A request as a handler of these apps sees it. */
 export interface Asked {
@@ -119,9 +120,9 @@ const fastifyApp: BodyAppFactory = async (options, answer) => {
   return { server: app.server, limiter: app.rateLimit.limiter as never, errors, ran }
 }
 
-export const BODY_APPS: Readonly<Record<string, BodyAppFactory>> = {
+export const BODY_APPS: Readonly<Record<string, BodyAppFactory>> = appsByEffort({
   'Express 5': expressApp(makeExpress),
   'Express 4': expressApp(makeExpress4),
   Koa: koaApp,
   Fastify: fastifyApp,
-}
+})

@@ -8,6 +8,7 @@ import express4 from 'express4'
 import fastify from 'fastify'
 import Koa from 'koa'
 import type { AnyOptions } from './app.js'
+import { appsByEffort } from './by-effort.js'
 
 /** A handler of refused requests, in the words that all frameworks share. */
 export type Refusing = (by: {
@@ -143,9 +144,9 @@ const fastifyFramework: NativeFramework = {
     ),
 }
 
-export const NATIVE: Readonly<Record<string, NativeFramework>> = {
+export const NATIVE: Readonly<Record<string, NativeFramework>> = appsByEffort({
   'Express 5': expressFramework(express),
   'Express 4': expressFramework(express4),
   Koa: koaFramework,
   Fastify: fastifyFramework,
-}
+})

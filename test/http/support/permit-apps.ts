@@ -11,6 +11,7 @@ import makeExpress4 from 'express4'
 import makeFastify, { type FastifyInstance } from 'fastify'
 import Koa from 'koa'
 import type { AnyOptions } from './app.js'
+import { appsByEffort } from './by-effort.js'
 
 /** A request whose handler runs. */
 export interface Handling {
@@ -87,12 +88,12 @@ const fastifyApp =
     return { server: app.server, limiter: app.rateLimit.limiter as never }
   }
 
-export const PERMIT_APPS: Readonly<Record<string, PermitAppFactory>> = {
+export const PERMIT_APPS: Readonly<Record<string, PermitAppFactory>> = appsByEffort({
   'Express 5': expressApp(makeExpress),
   'Express 4': expressApp(makeExpress4),
   Koa: koaApp((app) => createServer(app.callback())),
   Fastify: fastifyApp(() => makeFastify()),
-}
+})
 
 export const PERMIT_APPS_HTTP2: Readonly<Record<string, PermitAppFactory>> = {
   'Koa over HTTP/2': koaApp((app) => createHttp2Server(app.callback())),

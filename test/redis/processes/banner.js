@@ -13,6 +13,7 @@ async function answer({ name, ban, key, requests, strikes = false }) {
   const told = await Promise.all(asked)
   process.send?.({
     reasons: told.map((verdict) => (verdict instanceof sluice.Verdict ? (verdict.reason ?? 'admitted') : 'struck')),
+    known: store.blocks.known,
     bans: told.flatMap((verdict) => (verdict instanceof sluice.Verdict ? (verdict.ban ?? []) : (verdict ?? []))),
   })
 }

@@ -4,11 +4,14 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ensureBuiltCore } from '../../support/built-core.js'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
+import { until } from '../../support/until.js'
 
 const PROCESSES = 4
 const REQUESTS_EACH = 250
 
 interface Told {
+  /** How many blocks and bans the process knows. */
+  readonly known: number
   readonly reasons: readonly string[]
   readonly bans: readonly { readonly rung: number; readonly strikes: number; readonly until: number }[]
 }
@@ -90,4 +93,20 @@ test('a ban that one process starts refuses the very next decision of another', 
     expect(told.reasons).toEqual(['admitted', 'admitted', 'admitted', 'admitted', 'limited', 'banned'])
     expect((await ask(there, run)).reasons).toEqual(['banned'])
   }
+})
+
+test('four processes agree on who is banned, also after Redis has lost all of it', async () => {
+  const ban = { after: 2, within: '1h', for: ['1h'] }
+  const [here] = workers as [ChildProcess]
+  const run = { name: 'lasting', key: 'k', requests: 10, ban }
+  await ask(here, run)
+  const none = { ...run, requests: 0 }
+  await until('all know of the same bans', async () => {
+    const told = await Promise.all(workers.map((worker) => ask(worker, none)))
+    return (told[0]?.known ?? 0) > 0 && told.every(({ known }) => known === told[0]?.known)
+  })
+  await server.flush()
+  const told = await Promise.all(workers.map((worker) => ask(worker, run)))
+  expect(count(told, 'banned')).toBe(PROCESSES * 10)
+  expect(bansOf(told)).toHaveLength(1)
 })

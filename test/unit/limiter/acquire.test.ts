@@ -71,6 +71,24 @@ describe('waiting', () => {
     expect(served).toEqual([0, 1, 2, 3, 4, 5])
   })
 
+  test('callers that say whose turn it is are served in turn, by units', async () => {
+    const limiter = limiterOf(oneEach100Ms())
+    const served: string[] = []
+    const ask = (fairBy: string) => limiter.acquire('key', { fairBy }).then(() => served.push(fairBy))
+    const all = [...Array.from({ length: 20 }, () => ask('ann')), ask('bob')]
+    await pass(2000)
+    await Promise.all(all)
+    expect(served).toEqual(['ann', 'bob', ...new Array(19).fill('ann')])
+  })
+
+  test.each([
+    ['', '""'],
+    [7, '7'],
+  ])('whose turn it is must be a text: %j', async (fairBy, shown) => {
+    const asked = limiterOf(oneEach100Ms()).acquire('key', { fairBy: fairBy as string })
+    await expect(asked).rejects.toThrow(`fairBy: expected a non-empty text, got ${shown}`)
+  })
+
   test('callers of different keys do not wait for each other', async () => {
     const limiter = limiterOf(oneEach100Ms())
     await limiter.acquire('ann')

@@ -1,6 +1,7 @@
 import { createLimiter, everyone, gcra, memoryStore, type SluiceError, slidingLog, type Verdict } from '@sluice/core'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { byEffort } from '../../support/effort.js'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })
@@ -142,7 +143,7 @@ describe('lines of several limits', () => {
         expect(limiter.hasQueues).toBe(false)
         expect((await limiter.peek({ user: 'ann' })).remaining).toBe(1)
       }),
-      { numRuns: 60 },
+      { numRuns: byEffort({ quick: 12, usual: 60, full: 600 }) },
     )
   })
 })

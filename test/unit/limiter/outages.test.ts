@@ -6,6 +6,7 @@ import {
   type Limit,
   type LimiterOptions,
   leakyBucket,
+  memoryStore,
   perHour,
   perMinute,
   slidingLog,
@@ -15,6 +16,7 @@ import {
 } from '@sluice/core'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { byEffort } from '../../support/effort.js'
 import { type Distant, distantStore } from '../../support/outages.js'
 
 let now: number
@@ -199,6 +201,26 @@ describe('by default, while the store is away', () => {
   })
 })
 
+test('a store that answers at once is never away, so no second one is made beside it', async () => {
+  const inProcess = memoryStore({ clock: () => now })
+  let reads = 0
+  const counting = new Proxy(inProcess, {
+    get(target, name) {
+      // What decides during an outage goes by the clock of the store.
+      if (name === 'clock') reads++
+      const value = Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  const limiter = limiterOf({ store: counting, limits: [perMinute(10), concurrency({ limit: 4 })] })
+  const verdicts = [await limiter.consume('k', { cost: 3 }), await limiter.consume('k')]
+  const before = reads
+  expect(await verdicts[0]?.settle(1)).toBe(true)
+  expect(await limiter.refund('k', verdicts[1] as Verdict)).toBe(true)
+  await limiter.release(verdicts[0])
+  expect(reads).toBe(before)
+})
+
 describe('a share of the limits', () => {
   const whole = fc.integer({ min: 1, max: 400 })
   const ALGORITHMS: Record<string, (limit: number, capacity: number) => Limit<string>> = {
@@ -230,7 +252,7 @@ describe('a share of the limits', () => {
           expect((await limiter.consume(key, { cost: holds(own) })).allowed).toBe(true)
           expect((await limiter.consume(key)).allowed).toBe(false)
         }),
-        { numRuns: 60 },
+        { numRuns: byEffort({ quick: 15, usual: 60, full: 600 }) },
       )
     },
   )

@@ -16,6 +16,7 @@ import {
 } from '@sluice/core'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { randomFrom } from '../../contract/policies.js'
+import { byEffort } from '../../support/effort.js'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
@@ -173,6 +174,11 @@ const EVERY_ALGORITHM = [
   slidingWindow({ name: 'segments', limit: LIMIT, window: '1h', edge: 'strict' }),
 ]
 
+/** How many keys there are, one after the other: through every size there and back. */
+const ALL_SIZES = [300, 10_000, 300, 10, 6_000, 0]
+const SIZES = byEffort({ quick: [300, 2_000, 30, 0], usual: ALL_SIZES, full: ALL_SIZES })
+const STEPS = byEffort({ quick: 3_000, usual: 12_000, full: 12_000 })
+
 describe('among tens of thousands of keys', () => {
   test('that come, spend, get back, and go in any order, each has its own count on every limit', async () => {
     const store = memoryStore({ clock: () => NOON, maxKeys: 1_000_000 })
@@ -186,9 +192,9 @@ describe('among tens of thousands of keys', () => {
         key,
       ).toEqual([left, left, left, left])
     }
-    // More and more keys, then fewer and fewer, twice: through every size there and back.
-    for (const keys of [300, 10_000, 300, 10, 6_000, 0]) {
-      for (let i = 0; i < 12_000; i++) {
+    // More and more keys, then fewer and fewer, again and again.
+    for (const keys of SIZES) {
+      for (let i = 0; i < STEPS; i++) {
         let key = `user:${random(2 * keys + 1)}`
         if (spent.size > keys) {
           if (!spent.has(key)) key = spent.keys().next().value as string
@@ -232,7 +238,7 @@ test('a log that grows, lapses and is given back from knows at every step what c
   const limiter = createLimiter({ store: memoryStore({ clock: () => now }), limits: [slidingLog({ limit, window })] })
   const random = randomFrom(2)
   let entries: number[] = []
-  for (let i = 0; i < 30_000; i++) {
+  for (let i = 0; i < byEffort({ quick: 9_000, usual: 30_000, full: 300_000 }); i++) {
     // Crowds, a trickle, and silence.
     const phase = Math.floor(i / 3000) % 3
     now += random([2, 60, 900][phase] as number)

@@ -12,7 +12,7 @@ const CAUSES: readonly (Cause & { readonly pattern: RegExp })[] = [
     advice: 'Check the credentials in REDIS_URL, percent-encoded, and that the user is on: ACL GETUSER',
   },
   {
-    pattern: /NOAUTH|Authentication required/i,
+    pattern: /NOAUTH|unauthenticated|Authentication required/i,
     what: 'it asks for a password, and REDIS_URL has none (NOAUTH)',
     advice: 'Put the credentials into REDIS_URL: redis://user:password@host:6379',
   },

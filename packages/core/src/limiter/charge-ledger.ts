@@ -18,7 +18,7 @@ export class ChargeLedger {
   readonly #onChange: (store: Store, request: StoreRequest, result: StoreResult) => void
   readonly #resets = new Resets()
 
-  /** `onRoom`: called when limits may have room again; `onChange`: with what a store says of a charge that it has changed. */
+  /** `onRoom`: called when limits may have room again; `onChange`: with what a store that answers later says of a charge that it has changed. */
   constructor(
     where: string,
     policy: string,
@@ -121,7 +121,9 @@ export class ChargeLedger {
    */
   async #send({ store, result }: Charge, request: StoreRequest): Promise<boolean> {
     try {
-      this.#onChange(store, request, await store.decide({ ...request, charge: result }))
+      const answer = store.decide({ ...request, charge: result })
+      // A store that answers at once is in this process and never away: nothing has to be known of it for an outage.
+      if (answer instanceof Promise) this.#onChange(store, request, await answer)
       return true
     } catch (error) {
       if (isUnavailable(error)) return false

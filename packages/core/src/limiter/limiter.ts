@@ -279,9 +279,10 @@ export class Limiter<Subject = string> {
 
   /**
    * Refuses an identity, in every process that shares the store, until `for` from now. A second block replaces the first.
-   * Where a policy groups addresses in several ways, the smallest group of an address is refused.
+   * Where a policy groups addresses in several ways, the smallest group of an address is refused. A network of addresses is
+   * refused as a whole: elsewhere within a second.
    *
-   * @param identity by its kind, such as `{ ip: '192.0.2.7' }`; or its text, where the limiter counts one kind only
+   * @param identity by its kind, such as `{ ip: '192.0.2.7' }` or `{ ip: '192.0.2.0/24' }`; or its text, where the limiter counts one kind only
    * @throws SluiceError `INVALID_KEY`, which lists the kinds; `STORE_FULL`, a memory store without room for the block;
    * `STORE_UNAVAILABLE`, after which the block may hold or not
    */
@@ -290,7 +291,8 @@ export class Limiter<Subject = string> {
     const reason = checkReason(this.#policy.where, options.reason === undefined ? '' : options.reason)
     const forMs = durationMs(this.#policy.where, 'for', options.for)
     const texts = this.#subjects.toBlock(identity)
-    this.#listed?.adviseOnBlock(this.#subjects.given(identity))
+    // One address of it may be allowed: lists say of ranges themselves which wins.
+    if (this.#subjects.rangeIn(identity) === undefined) this.#listed?.adviseOnBlock(this.#subjects.given(identity))
     await Promise.all(texts.map((text) => this.#store.block(this.#policy.name, text, forMs, reason)))
   }
 

@@ -4,6 +4,7 @@ import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
 import { knownOptions } from '../util/validate.js'
 import { isBarred, longestRefusal, type Verdict } from '../verdict/verdict.js'
+import { FairLine, type Turn } from './fair-line.js'
 
 export interface AcquireOptions {
   /** Units: whole, 0 or more. @default 1 */
@@ -12,6 +13,11 @@ export interface AcquireOptions {
   readonly maxWait?: Duration
   /** Ends the wait; the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal
+  /**
+   * Who asks, where several wait for one key: any non-empty text. Those who wait for the same key are served in turn, by
+   * units, however many calls each of them has waiting. Calls without it count as one client. @default first in, first out
+   */
+  readonly fairBy?: string
 }
 
 /** How one request waits. */
@@ -23,6 +29,8 @@ export interface WaitOptions {
   readonly signal?: AbortSignal | undefined
   /** Queues before waiters that came up to this many ms earlier without a head start. @default 0 */
   readonly headStartMs?: number
+  /** Waiters of one class are served in turn by client; those without one count as one client. */
+  readonly client?: string | undefined
   /** Most waiters in the queue, this one included. @default no bound */
   readonly size?: number
   /** Whether to wait during an outage in which nothing can decide; else the wait is over then. @default false */
@@ -56,28 +64,22 @@ export class WaitExceeded extends SluiceError {
 /** A permit is released when its holder is done, which no clock can tell, so waiters for permits ask this often. */
 const POLL_MS = 50
 
-/** The place of one waiter in a queue. */
-interface Turn {
-  readonly cost: number
-  /** When the waiter came, less its head start. Queues are ordered by it. */
-  readonly since: number
-  /** Ends its pause, if it is in one. */
-  wake: (() => void) | undefined
-}
-
 /** @throws SluiceError `INVALID_POLICY` */
 export function acquireOptions(where: string, options: AcquireOptions): WaitOptions {
-  knownOptions(`${where}: acquire`, options, ['cost', 'maxWait', 'signal'])
-  const { cost = 1, maxWait, signal } = options
+  knownOptions(`${where}: acquire`, options, ['cost', 'maxWait', 'signal', 'fairBy'])
+  const { cost = 1, maxWait, signal, fairBy: client } = options
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     invalidPolicy(where, 'signal', 'an AbortSignal', signal)
   }
+  if (client !== undefined && (typeof client !== 'string' || client === '')) {
+    invalidPolicy(where, 'fairBy', 'a non-empty text', client)
+  }
   const maxWaitMs = maxWait === undefined ? Number.POSITIVE_INFINITY : durationOrNever(where, 'maxWait', maxWait)
-  return { cost, maxWaitMs, signal }
+  return { cost, maxWaitMs, signal, client }
 }
 
 /**
- * The waiters of one limiter in this process: one queue per limit and key, first in first out but for head starts.
+ * The waiters of one limiter in this process: one queue per limit and key, in the order of `FairLine`.
  * A waiter stands in the queue of the limit that refuses it for longest. It asks the store when it is the first of
  * that queue, and no earlier waiter is the first of a queue of one of its other limits. The store admits, so limits
  * stay exact across processes; the order holds within a process.
@@ -87,7 +89,7 @@ export function acquireOptions(where: string, options: AcquireOptions): WaitOpti
  * waiter sleeps while this process knows of room, and a queue is removed with its last waiter.
  */
 export class WaitQueues {
-  readonly #queues = new Map<string, Turn[]>()
+  readonly #queues = new Map<string, FairLine>()
   /** How many refunds, releases and resets there were. */
   #refunds = 0
 
@@ -104,7 +106,7 @@ export class WaitQueues {
   /** There may be room after a refund, release or reset: the first of each queue asks again. */
   wake(): void {
     this.#refunds++
-    for (const queue of this.#queues.values()) queue[0]?.wake?.()
+    for (const queue of this.#queues.values()) queue.first?.wake?.()
   }
 
   /**
@@ -113,13 +115,14 @@ export class WaitQueues {
    * @throws WaitExceeded as soon as that is foreseen; the signal's reason when aborted, with nothing charged
    */
   async admission(where: string, waiter: Waiter, options: WaitOptions): Promise<Verdict> {
-    const { cost, maxWaitMs, signal, headStartMs = 0, size = Number.POSITIVE_INFINITY, waitsForStore = false } = options
+    const { cost, maxWaitMs, signal, headStartMs = 0, client, size = Number.POSITIVE_INFINITY } = options
     const deadline = performance.now() + maxWaitMs
     const left = () => deadline - performance.now()
     const tooLong = (refusal: Verdict | undefined, waitMs?: number) =>
       new WaitExceeded(`${where}: acquire: ${whyTooLong(refusal, maxWaitMs)}`, waitMs, refusal)
     // An impossible cost exceeds even an infinite `maxWait`.
-    const isHopeless = ({ reason }: Verdict) => reason === 'impossible' || (reason === 'unavailable' && !waitsForStore)
+    const isHopeless = ({ reason }: Verdict) =>
+      reason === 'impossible' || (reason === 'unavailable' && !options.waitsForStore)
     signal?.throwIfAborted()
 
     let { refusal } = options
@@ -128,29 +131,39 @@ export class WaitQueues {
       (refusal && queueOf(waiter, refusal)) ??
       waiter.queues.find((id) => this.#queues.has(id)) ??
       (waiter.queues[0] as string)
-    const full = this.#queues.get(id) ?? []
-    if (full.length >= size) {
+    const since = performance.now() - headStartMs
+    const turn: Turn = { cost, headStartMs, since, client, wake: undefined, isDisplaced: false }
+    const noRoom = async (units: number) => {
       const last = refusal ?? (await waiter.decide(cost, PEEK))
-      throw tooLong(last, await expectedWait(waiter, last, id, unitsOf(full) + cost))
+      return tooLong(last, await expectedWait(waiter, last, id, units))
     }
-    const turn: Turn = { cost, since: performance.now() - headStartMs, wake: undefined }
+    const full = this.#queues.get(id)
+    if (full && full.length >= size) {
+      const displaced = full.displacedBy(turn)
+      if (!displaced) throw await noRoom(full.units + cost)
+      this.#displace(full, displaced)
+    }
     let queue = this.#join(id, turn)
     let hasJoined = true
     const moveTo = (other: string) => {
-      this.#leave(id, turn)
+      this.#leave(id, turn, false)
       id = other
       queue = this.#join(id, turn)
       hasJoined = true
     }
+    let isServed = false
     try {
       for (;;) {
-        if (queue[0] !== turn) {
+        if (turn.isDisplaced) {
+          refusal ??= options.refusal
+          throw await noRoom(queue.units + cost)
+        }
+        if (queue.first !== turn) {
           if (hasJoined) {
             hasJoined = false
             const last = refusal ?? (await waiter.decide(cost, PEEK))
             if (isHopeless(last)) throw tooLong(last)
-            const units = unitsOf(queue.slice(0, queue.indexOf(turn) + 1))
-            const waitMs = await expectedWait(waiter, last, id, units)
+            const waitMs = await expectedWait(waiter, last, id, queue.unitsThrough(turn))
             if (waitMs > left()) throw tooLong(last, waitMs)
           } else {
             if (left() <= 0) throw tooLong(options.refusal)
@@ -169,7 +182,10 @@ export class WaitQueues {
         const verdict = refusal ?? (await waiter.decide(cost, cost === 0 ? PEEK : CONSUME))
         refusal = undefined
         if (verdict.allowed) {
-          if (!signal?.aborted && verdict.delayMs <= Math.max(0, left())) return verdict
+          if (!signal?.aborted && verdict.delayMs <= Math.max(0, left())) {
+            isServed = true
+            return verdict
+          }
           await waiter.refund(verdict)
           throw signal?.aborted ? signal.reason : tooLong(verdict, verdict.delayMs)
         }
@@ -184,7 +200,7 @@ export class WaitQueues {
         } else await this.#sleep(turn, wait > 0 ? wait : Math.min(POLL_MS, Math.max(1, left())), signal)
       }
     } finally {
-      this.#leave(id, turn)
+      this.#leave(id, turn, isServed)
     }
   }
 
@@ -198,32 +214,35 @@ export class WaitQueues {
   }
 
   #isLedBefore(id: string, turn: Turn): boolean {
-    const first = this.#queues.get(id)?.[0]
+    const first = this.#queues.get(id)?.first
     return first !== undefined && first.since < turn.since
   }
 
-  #join(id: string, turn: Turn): Turn[] {
+  #join(id: string, turn: Turn): FairLine {
     let queue = this.#queues.get(id)
     if (!queue) {
-      queue = []
+      queue = new FairLine()
       this.#queues.set(id, queue)
     }
-    queue.splice(queue.findLastIndex(({ since }) => since <= turn.since) + 1, 0, turn)
+    queue.add(turn)
     return queue
   }
 
-  #leave(id: string, turn: Turn): void {
-    const queue = this.#queues.get(id)
-    const index = queue?.indexOf(turn) ?? -1
-    if (!queue || index < 0) return
-    queue.splice(index, 1)
-    if (queue.length === 0) this.#queues.delete(id)
-    else if (index === 0) queue[0]?.wake?.()
+  #displace(queue: FairLine, turn: Turn): void {
+    const wasFirst = queue.first === turn
+    queue.remove(turn, false)
+    turn.isDisplaced = true
+    turn.wake?.()
+    if (wasFirst) queue.first?.wake?.()
   }
-}
 
-function unitsOf(turns: readonly Turn[]): number {
-  return turns.reduce((sum, { cost }) => sum + cost, 0)
+  #leave(id: string, turn: Turn, isServed: boolean): void {
+    const queue = this.#queues.get(id)
+    const wasFirst = queue?.first === turn
+    if (!queue?.remove(turn, isServed)) return
+    if (queue.length === 0) this.#queues.delete(id)
+    else if (wasFirst) queue.first?.wake?.()
+  }
 }
 
 /** Milliseconds for which a refusal is sure to last; 0 where only permits are missing, which may be released at any time. */

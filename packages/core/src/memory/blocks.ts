@@ -1,3 +1,4 @@
+import { BlockedRanges } from '../store/blocked-ranges.js'
 import { KeyedValues } from './keyed-values.js'
 import { rowBytes, textBytes, type Usage } from './usage.js'
 
@@ -24,6 +25,7 @@ const BLOCK_BYTES = 68
 /** Blocks by policy and identity. They end by themselves; a walk in a circle removes those that have, a few at a time. */
 export class Blocks {
   readonly #byKey = new KeyedValues<Block>()
+  readonly #ranges = new BlockedRanges<Block>()
   readonly #usage: Usage
   readonly #graceMs: number
   /** Where the walk stands. */
@@ -50,6 +52,11 @@ export class Blocks {
     return this.#byKey.get(keyOf(policy, identity))
   }
 
+  /** What refuses an identity that is in a network. */
+  findRange(policies: readonly string[], identity: string, now: number): Block | undefined {
+    return this.#ranges.size === 0 ? undefined : this.#ranges.find(policies, identity, ({ until }) => until > now)
+  }
+
   /**
    * Whether there was room for it in `maxBytes`. A block can always be replaced; if its new reason is longer and has no
    * room, the earlier reason stays.
@@ -60,7 +67,9 @@ export class Blocks {
     const more = bytesOf(key, block) - (before ? bytesOf(key, before) : 0)
     const hasRoom = more <= 0 || this.#usage.bytes + more <= maxBytes
     if (!hasRoom && !before) return false
-    this.#byKey.set(key, hasRoom ? block : { ...block, reason: (before as Block).reason })
+    const kept = hasRoom ? block : { ...block, reason: (before as Block).reason }
+    this.#byKey.set(key, kept)
+    this.#ranges.set(policy, identity, kept)
     if (hasRoom) this.#usage.add(0, more)
     return true
   }
@@ -70,6 +79,7 @@ export class Blocks {
     const block = this.#byKey.get(key)
     if (!block) return
     this.#byKey.delete(key)
+    this.#ranges.delete(policy, identity)
     this.#usage.add(0, -bytesOf(key, block))
   }
 
@@ -81,8 +91,8 @@ export class Blocks {
       const block = this.#byKey.at(this.#next)
       if (block.until + this.#graceMs > now) this.#next++
       else {
-        this.#usage.add(0, -bytesOf(this.#byKey.keyAt(this.#next), block))
-        this.#byKey.deleteAt(this.#next)
+        const { policy, identity } = this.at(this.#next)
+        this.delete(policy, identity)
       }
     }
     return visits

@@ -349,6 +349,8 @@ class MemoryStore implements Store {
       if (block && block.until > now) return reportOf(block, now)
       const ban = this.#bansEveryPolicy ? this.#blocks.find(EVERY_POLICY, identity) : undefined
       if (ban && ban.until > now) return reportOf(ban, now)
+      const range = this.#blocks.findRange([request.plan.policy, EVERY_POLICY], identity, now)
+      if (range) return reportOf(range, now)
     }
     return undefined
   }

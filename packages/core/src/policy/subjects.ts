@@ -1,5 +1,6 @@
 import type { HttpContext } from '../request/context.js'
-import { type IdentityByKind, identityIn, type KeyValue } from '../store/identity.js'
+import { networkText } from '../store/blocked-ranges.js'
+import { type IdentityByKind, identityIn, type KeyValue, startOf } from '../store/identity.js'
 import { type Later, whenKnown } from '../util/when-known.js'
 import { GivenIdentities, type ReplacementKey } from './given-identities.js'
 import type { Given, GivenKeys } from './kinds.js'
@@ -113,7 +114,16 @@ export class Subjects<Subject> {
 
   /** The identities to block for one that is given: where addresses are grouped in several ways, the smallest group. */
   toBlock(identity: KeyValue | IdentityByKind): readonly string[] {
+    const range = this.rangeIn(identity)
+    if (range !== undefined) return [range]
     return [...new Set(this.#given.keysInAll(this.policy.all, identity).map(({ keys }) => keys.finest))]
+  }
+
+  /** The network that an identity given by hand is; undefined where it is none. */
+  rangeIn(identity: KeyValue | IdentityByKind): string | undefined {
+    const { kind, value } = this.#given.read(identity)
+    const network = kind === 'ip' && typeof value === 'string' ? networkText(value.trim()) : undefined
+    return network === undefined ? undefined : startOf(kind) + network
   }
 
   /** The identities to strike for one that is given, with the policy of each tier and its kind there. */

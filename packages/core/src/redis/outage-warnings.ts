@@ -28,12 +28,12 @@ const REASONS: readonly Reason[] = [
     remedy: 'Grant the user what SECURITY.md lists',
   },
   {
-    pattern: /WRONGPASS|ERR invalid password/,
+    pattern: /WRONGPASS|invalid password|invalid username-password/,
     what: 'WRONGPASS, it refuses the user name or the password',
     remedy: 'Check the credentials of the client, and that the user is on',
   },
   {
-    pattern: /NOAUTH|unauthenticated/,
+    pattern: /NOAUTH|unauthenticated|Authentication required/,
     what: 'NOAUTH, it asks for a password',
     remedy: 'Give the client a password',
   },

@@ -1,4 +1,5 @@
 import calculateSlot from 'cluster-key-slot'
+import { isRange } from '../store/blocked-ranges.js'
 import type { StoreBlocks } from '../store/blocks.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import {
@@ -205,7 +206,7 @@ export class RedisStore implements Store {
       timeoutMs: options.timeoutMs,
       clock: options.clock,
       marker: this.#marker,
-      keysOf: (policy, identity) => this.#blockKeys(policy, identity),
+      keysOf: (policy, identity) => (isRange(identity) ? undefined : this.#blockKeys(policy, identity)),
       isAway: () => !connection.isCluster && this.#breaker.causeFor(0) !== undefined,
       onRestored: (count) => warnOfRestored(options.warnings, count),
     })
@@ -462,7 +463,7 @@ export class RedisStore implements Store {
     await this.#changingBlock(policy, identity, async () => {
       this.#batches.flush()
       // In a cluster the index is elsewhere: decisions go by the block key.
-      if (this.#marker === undefined) await this.#setBlockKey(policy, identity, forMs, kept)
+      if (this.#marker === undefined && !isRange(identity)) await this.#setBlockKey(policy, identity, forMs, kept)
       await this.#held.block(policy, identity, forMs, kept)
     })
   }
@@ -490,7 +491,7 @@ export class RedisStore implements Store {
     const added = await this.#held.keep(entries)
     if (this.#marker === undefined) {
       const now = this.#held.now()
-      const running = added.filter(({ until }) => until > now)
+      const running = added.filter(({ identity, until }) => until > now && !isRange(identity))
       await Promise.all(
         running.map(({ policy, identity, until, kept: reason }) =>
           this.#setBlockKey(policy, identity, until - now, reason),

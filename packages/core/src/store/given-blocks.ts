@@ -5,6 +5,7 @@ import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { hashOf, sha256Of } from '../util/hash.js'
 import { ipAddress } from '../util/ip-address.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
+import { networkText } from './blocked-ranges.js'
 import type { AddBlockOptions, BlockEntry, BlockQuery, BlockScope } from './blocks.js'
 import { type IdentityByKind, isHash, isKind, joined, LONGEST_VALUE, startOf } from './identity.js'
 import { EVERY_POLICY } from './store.js'
@@ -142,8 +143,11 @@ function countedValue(where: string, kind: string, raw: unknown): string {
 
 /** The client that an address belongs to, as `byIp()` counts it. */
 function clientOf(where: string, text: string): string {
+  const network = networkText(text.trim())
+  if (network !== undefined) return network
   const address = ipAddress(text.trim())
-  if (!address) throw new SluiceError('INVALID_KEY', `${where}: ip: expected an address, got ${show(text)}`)
+  if (!address)
+    throw new SluiceError('INVALID_KEY', `${where}: ip: expected an address or a network, got ${show(text)}`)
   const { isIPv4, a, b } = address
   const parts = [a >>> 16, a & 0xffff, b >>> 16, b & 0xffff]
   if (isIPv4)

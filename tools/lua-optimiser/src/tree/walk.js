@@ -46,7 +46,15 @@ const partsOf = (node) => /** @type {Parts} */ (/** @type {unknown} */ (node))
 /** The nodes right below one, in the order of evaluation. @param {Node} node @returns {Node[]} */
 export function below(node) {
   const parts = partsOf(node)
-  return PARTS[node.type].flatMap((part) => parts[part] ?? [])
+  // Walks spend most of their time here, and a loop takes a fraction of the time of `flatMap`.
+  /** @type {Node[]} */
+  const nodes = []
+  for (const part of PARTS[node.type]) {
+    const child = parts[part]
+    if (Array.isArray(child)) for (const each of child) nodes.push(each)
+    else if (child) nodes.push(child)
+  }
+  return nodes
 }
 
 /** Visits a node and all below it, from the outside in. @param {Node} node @param {(node: Node) => void} visit */
@@ -72,7 +80,7 @@ export function walkAll(nodes, visit) {
 /** Changes all below a node, from the inside out. @param {Node} node @param {Changes} changes */
 export function rewrite(node, changes) {
   const parts = partsOf(node)
-  const declared = new Set(/** @type {Node[]} */ (declaredBy(node)))
+  const declared = /** @type {Node[]} */ (declaredBy(node))
   for (const part of PARTS[node.type]) {
     const child = parts[part]
     if (!child) continue
@@ -82,7 +90,7 @@ export function rewrite(node, changes) {
     } else if (changes.expression && part !== 'clauses' && part !== 'fields') {
       const { expression } = changes
       const change = (/** @type {Node} */ each) =>
-        declared.has(each) ? each : expression(/** @type {Expression} */ (each))
+        declared.includes(each) ? each : expression(/** @type {Expression} */ (each))
       parts[part] = Array.isArray(child) ? child.map(change) : change(child)
     }
   }

@@ -3,11 +3,12 @@ import { SluiceError } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import type { LimitReport } from '../../verdict/verdict.js'
+import { type FairOptions, fairClient } from './fair-client.js'
 import { fallback, respondWith } from './fallback.js'
 import { type Responder, withTraits } from './responder.js'
 import { Semaphore } from './semaphore.js'
 
-export interface DelayOptions<Request> {
+export interface DelayOptions<Request> extends FairOptions<Request> {
   /** Longest delay: a request that would wait longer is refused at once. `Infinity`: no bound. @default '10s' */
   readonly max?: Duration
   /**
@@ -26,14 +27,15 @@ export interface DelayOptions<Request> {
 }
 
 /**
- * Delays a request over the limit until the limit has room for it, in order of arrival, and charges it then.
+ * Delays a request over the limit until the limit has room for it, in order of arrival, or
+ * clients in turn, see `fairBy`, and charges it then.
  * The handler never runs more often than the limit admits.
  *
  * @example gcra({ limit: 2, window: '10s', respond: delay({ max: '20s' }) })
  * @throws SluiceError `INVALID_POLICY`
  */
 export function delay<Request>(options: DelayOptions<Request> = {}): Responder<Request> {
-  knownOptions('delay', options, ['max', 'from', 'by', 'maxConnections', 'otherwise'])
+  knownOptions('delay', options, ['max', 'from', 'by', 'maxConnections', 'fairBy', 'otherwise'])
   const { max = '10s', from, by, maxConnections = 1000 } = options
   const otherwise = fallback<Request>('delay', 'otherwise', options.otherwise)
   const maxMs = durationOrNever('delay', 'max', max)
@@ -44,11 +46,14 @@ export function delay<Request>(options: DelayOptions<Request> = {}): Responder<R
   const byMs = by === undefined ? undefined : durationMs('delay', 'by', by)
   const semaphore = new Semaphore(wholeNumber('delay', 'maxConnections', maxConnections, 1))
 
+  const clientOf = fairClient('delay', options.fairBy)
+
   async function delay(refused: Parameters<Responder<Request>>[0]) {
-    const { verdict } = refused
+    const { context, verdict } = refused
     if (verdict.reason !== 'limited' || !semaphore.tryAcquire()) return respondWith(otherwise, refused, verdict)
     try {
-      const late = await refused.waitTurn({ maxWaitMs: maxMs })
+      const client = await clientOf(context, verdict)
+      const late = await refused.waitTurn({ maxWaitMs: maxMs, client })
       if (late === 'gone') return late
       return late.allowed ? { verdict: late, ending: 'proceed' as const } : await respondWith(otherwise, refused, late)
     } finally {

@@ -3,17 +3,21 @@ import type { HttpContext } from '../../request/context.js'
 import { type Duration, durationOrNever, MAX_DURATION_MS } from '../../util/duration.js'
 import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
+import { type FairOptions, fairClient } from './fair-client.js'
 import { fallback, respondWith } from './fallback.js'
 import { type Refused, type Responder, withTraits } from './responder.js'
 import { Semaphore } from './semaphore.js'
 
-export interface QueueOptions<Request> {
+export interface QueueOptions<Request> extends FairOptions<Request> {
   /**
    * Longest wait: a request that would wait longer is refused as soon as that is known. `Infinity`: until the client
    * leaves. @default '10s'
    */
   readonly maxWait?: Duration
-  /** Most requests that wait for one key. @default 100 */
+  /**
+   * Most requests that wait for one key. Of a full queue the newest request of the client that has the most leaves, for
+   * one of a client that has fewer, unless it is of a higher class; see `fairBy`. @default 100
+   */
   readonly size?: number
   /** Most requests that wait at once, over all keys. @default 1000 */
   readonly maxConnections?: number
@@ -30,7 +34,8 @@ export interface QueueOptions<Request> {
 }
 
 /**
- * Queues a request over the limit until the limit has room: higher priority first, then first come, first served.
+ * Queues a request over the limit until the limit has room: higher priority first, then clients in turn, see `fairBy`, and
+ * first come, first served.
  * Each process has a queue of its own; the limiter admits each request, so processes that share a store share the
  * limit exactly.
  *
@@ -38,7 +43,7 @@ export interface QueueOptions<Request> {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function queue<Request>(options: QueueOptions<Request> = {}): Responder<Request> {
-  knownOptions('queue', options, ['maxWait', 'size', 'maxConnections', 'priority', 'ageEvery', 'otherwise'])
+  knownOptions('queue', options, ['maxWait', 'size', 'maxConnections', 'priority', 'ageEvery', 'fairBy', 'otherwise'])
   const { maxWait = '10s', size = 100, maxConnections = 1000, priority, ageEvery = '2s' } = options
   const otherwise = fallback<Request>('queue', 'otherwise', options.otherwise, { status: 503 })
   const maxWaitMs = durationOrNever('queue', 'maxWait', maxWait)
@@ -46,6 +51,7 @@ export function queue<Request>(options: QueueOptions<Request> = {}): Responder<R
   const ageEveryMs = Math.min(durationOrNever('queue', 'ageEvery', ageEvery), MAX_DURATION_MS)
   wholeNumber('queue', 'size', size, 1)
   const semaphore = new Semaphore(wholeNumber('queue', 'maxConnections', maxConnections, 1))
+  const clientOf = fairClient('queue', options.fairBy)
   if (priority !== undefined && typeof priority !== 'function') checkPriority('queue', priority)
 
   async function queue(refused: Refused<Request>) {
@@ -55,7 +61,8 @@ export function queue<Request>(options: QueueOptions<Request> = {}): Responder<R
       const own =
         typeof priority === 'function' ? await priority(context.request, context) : (priority ?? verdict.priority)
       const headStartMs = checkPriority('queue', own) * ageEveryMs
-      const late = await refused.waitTurn({ maxWaitMs, size, headStartMs })
+      const client = await clientOf(context, verdict)
+      const late = await refused.waitTurn({ maxWaitMs, size, headStartMs, client })
       if (late === 'gone') return late
       return late.allowed ? { verdict: late, ending: 'proceed' as const } : await respondWith(otherwise, refused, late)
     } finally {

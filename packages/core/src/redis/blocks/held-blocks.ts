@@ -7,8 +7,8 @@ import { Shard } from './shards.js'
 import { StoreTime } from './store-time.js'
 
 export interface HeldBlocksOptions extends Omit<BlockIndexOptions, 'time'> {
-  /** The block key of an identity, and that of its strikes. */
-  readonly keysOf: (policy: string, identity: string) => readonly [string, string]
+  /** The block key of an identity, and that of its strikes; undefined of a range, which only mirrors know. */
+  readonly keysOf: (policy: string, identity: string) => readonly [string, string] | undefined
   readonly isAway: () => boolean
   /** Told when Redis had lost blocks that this process knew, and has them again. */
   readonly onRestored: (count: number) => void
@@ -145,15 +145,8 @@ export class HeldBlocks {
 
   /** Resolves to the entries of the changes that were made. */
   async #write(changes: readonly Change[]): Promise<IndexEntry[]> {
-    const byShard = new Map<number, Change[]>()
-    for (const change of changes) {
-      const shard = shardOf(fieldOf(change.policy, change.identity))
-      const others = byShard.get(shard)
-      if (others) others.push(change)
-      else byShard.set(shard, [change])
-    }
     const made: IndexEntry[] = []
-    for (const [shard, all] of byShard) {
+    for (const { shard, all } of groupsOf(changes)) {
       for (let i = 0; i < all.length; i += MOST_CHANGES) {
         const some = all.slice(i, i + MOST_CHANGES)
         const written = await this.index.write(shard, some)
@@ -282,4 +275,17 @@ export class HeldBlocks {
       lost?.delete(field)
     }
   }
+}
+
+/** Changes that one script may make: of one shard, and with block keys or without. */
+function groupsOf(changes: readonly Change[]): Iterable<{ readonly shard: number; readonly all: Change[] }> {
+  const groups = new Map<string, { readonly shard: number; readonly all: Change[] }>()
+  for (const change of changes) {
+    const shard = shardOf(fieldOf(change.policy, change.identity))
+    const name = `${shard} ${change.keys !== undefined}`
+    const group = groups.get(name)
+    if (group) group.all.push(change)
+    else groups.set(name, { shard, all: [change] })
+  }
+  return groups.values()
 }

@@ -1,3 +1,4 @@
+import { BlockedRanges } from '../../store/blocked-ranges.js'
 import { EVERY_POLICY } from '../../store/store.js'
 import type { IndexEntry } from './entry.js'
 
@@ -10,6 +11,7 @@ const SWEPT_PER_ENTRY = 2
 export class Mirror {
   /** By identity: mostly one, of several policies several. */
   readonly #byIdentity = new Map<string, readonly IndexEntry[]>()
+  readonly #ranges = new BlockedRanges<IndexEntry>()
   #size = 0
   /** Where the walk for ended ones stands. */
   #walk: Iterator<readonly IndexEntry[]> = this.#byIdentity.values()
@@ -21,11 +23,12 @@ export class Mirror {
   /** What refuses one of these identities under a policy at an instant. */
   find(policy: string, identities: readonly string[], now: () => number): IndexEntry | undefined {
     for (const identity of identities) {
-      const entries = this.#byIdentity.get(identity)
-      if (!entries) continue
-      for (const entry of entries) {
+      for (const entry of this.#byIdentity.get(identity) ?? []) {
         if ((entry.policy === policy || entry.policy === EVERY_POLICY) && entry.until > now()) return entry
       }
+      if (this.#ranges.size === 0) continue
+      const range = this.#ranges.find([policy, EVERY_POLICY], identity, ({ until }) => until > now())
+      if (range) return range
     }
     return undefined
   }
@@ -47,6 +50,7 @@ export class Mirror {
     if (isNew && this.#size >= MOST) this.#sweep(now, 64)
     if (isNew && this.#size >= MOST) return
     this.#byIdentity.set(identity, [...others, entry])
+    this.#ranges.set(policy, identity, entry)
     if (isNew) this.#size++
     this.#sweep(now, SWEPT_PER_ENTRY)
   }
@@ -55,6 +59,7 @@ export class Mirror {
     const before = this.#byIdentity.get(identity)
     const others = before?.filter((entry) => entry.policy !== policy)
     if (!before || !others || others.length === before.length) return
+    this.#ranges.delete(policy, identity)
     this.#size--
     if (others.length > 0) this.#byIdentity.set(identity, others)
     else this.#byIdentity.delete(identity)
@@ -62,11 +67,6 @@ export class Mirror {
 
   *[Symbol.iterator](): Generator<IndexEntry> {
     for (const entries of this.#byIdentity.values()) yield* entries
-  }
-
-  clear(): void {
-    this.#byIdentity.clear()
-    this.#size = 0
   }
 
   /** A walk in a circle, a few at a time. */

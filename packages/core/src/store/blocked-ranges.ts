@@ -1,0 +1,103 @@
+import ipaddr from 'ipaddr.js'
+import { type IpAddress, ipv6Words, plainAddress } from '../util/ip-address.js'
+
+const START = 'ip='
+/** Networks of IPv6 are told from those of IPv4 by this much more. */
+const OF_IPV6 = 100
+
+/**
+ * A network in its one spelling, such as `192.0.2.0/24`; undefined for what is none. Bits behind the prefix do not count.
+ * One address of IPv4 is that address.
+ */
+export function networkText(text: string): string | undefined {
+  const [, base, bits] = /^([\d.:a-f]+)\/(0|[1-9]\d{0,2})$/i.exec(text) ?? []
+  const address = base === undefined ? undefined : plainAddress(base)
+  if (!address || base === undefined) return undefined
+  // The prefix counts from the front of what is written.
+  const prefix = Number(bits) - (address.isIPv4 && ipv6Words(base) ? 96 : 0)
+  if (prefix < 0 || prefix > (address.isIPv4 ? 32 : 128)) return undefined
+  const words = masked(address, prefix)
+  if (address.isIPv4) {
+    const [word = 0] = words
+    const dotted = [24, 16, 8, 0].map((shift) => (word >>> shift) & 255).join('.')
+    return prefix === 32 ? dotted : `${dotted}/${prefix}`
+  }
+  const parts = words.flatMap((word) => [word >>> 16, word & 0xffff])
+  return `${new ipaddr.IPv6(parts).toRFC5952String()}/${prefix}`
+}
+
+/** Whether an identity is a network that nothing is counted by: those of IPv6 are what clients are grouped by. */
+export function isRange(identity: string): boolean {
+  return identity.startsWith(START) && identity.includes('/') && !identity.includes(':')
+}
+
+/** What is known of networks, by policy: found for every address in them. */
+export class BlockedRanges<Value> {
+  /** By the length of the prefix, and by the network's words. */
+  readonly #byPrefix = new Map<number, Map<string, Map<string, Value>>>()
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** Does nothing for an identity that is no network. */
+  set(policy: string, identity: string, value: Value): void {
+    const place = placeOf(identity)
+    if (!place) return
+    const networks = this.#byPrefix.get(place.prefix) ?? new Map<string, Map<string, Value>>()
+    const byPolicy = networks.get(place.key) ?? new Map<string, Value>()
+    if (!byPolicy.has(policy)) this.#size++
+    this.#byPrefix.set(place.prefix, networks.set(place.key, byPolicy.set(policy, value)))
+  }
+
+  delete(policy: string, identity: string): void {
+    const place = placeOf(identity)
+    const networks = place && this.#byPrefix.get(place.prefix)
+    const byPolicy = networks?.get(place?.key as string)
+    if (!place || !networks || !byPolicy?.delete(policy)) return
+    this.#size--
+    if (byPolicy.size === 0) networks.delete(place.key)
+    if (networks.size === 0) this.#byPrefix.delete(place.prefix)
+  }
+
+  /** The first of some policies' networks that hold an identity, and that `holds`. */
+  find(policies: readonly string[], identity: string, holds: (value: Value) => boolean): Value | undefined {
+    if (this.#size === 0 || !identity.startsWith(START)) return undefined
+    const [base = '', bits] = identity.slice(START.length).split('/')
+    const address = plainAddress(base)
+    if (!address) return undefined
+    const longest = bits === undefined ? Number.POSITIVE_INFINITY : Number(bits) + OF_IPV6
+    for (const [prefix, networks] of this.#byPrefix) {
+      if (prefix >= OF_IPV6 === address.isIPv4 || prefix > longest) continue
+      const byPolicy = networks.get(keyOf(address, prefix))
+      if (!byPolicy) continue
+      for (const policy of policies) {
+        const value = byPolicy.get(policy)
+        if (value !== undefined && holds(value)) return value
+      }
+    }
+    return undefined
+  }
+}
+
+function placeOf(identity: string): { readonly prefix: number; readonly key: string } | undefined {
+  if (!identity.startsWith(START)) return undefined
+  const [base = '', bits] = identity.slice(START.length).split('/')
+  const address = bits === undefined ? undefined : plainAddress(base)
+  if (!address) return undefined
+  const prefix = Number(bits) + (address.isIPv4 ? 0 : OF_IPV6)
+  return { prefix, key: keyOf(address, prefix) }
+}
+
+function keyOf(address: IpAddress, prefix: number): string {
+  return masked(address, address.isIPv4 ? prefix : prefix - OF_IPV6).join('.')
+}
+
+function masked({ isIPv4, a, b, c, d }: IpAddress, prefix: number): number[] {
+  const words = isIPv4 ? [a] : [a, b, c, d]
+  return words.map((word, i) => {
+    const bits = Math.min(32, Math.max(0, prefix - 32 * i))
+    return bits === 0 ? 0 : (word & (0xffffffff << (32 - bits))) >>> 0
+  })
+}

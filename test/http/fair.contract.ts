@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto'
+import { byHeader, concurrency, createLimiter, everyone, type QueueOptions, queue, type Store } from '@sluice/core'
+import { afterEach, describe, expect, test } from 'vitest'
+import { until } from '../support/until.js'
+import { type AppFactory, type RunningApp, run } from './support/app.js'
+
+/** Clients that wait for one key are served in turn, on every adapter and every store. */
+export function fairContract(name: string, factory: AppFactory, makeStore: () => Store): void {
+  describe(name, () => {
+    const running: RunningApp[] = []
+    const stores: Store[] = []
+    afterEach(async () => {
+      for (const app of running.splice(0)) await app.close()
+      for (const store of stores.splice(0)) await store.close()
+    })
+
+    /** An app of one request at a time, of which the first comes when `go` is called. Each is sent once the last has joined the line. */
+    const start = async (options: QueueOptions<unknown> = {}) => {
+      let joined = 0
+      const priority = () => {
+        joined++
+        return 0
+      }
+      const store = makeStore()
+      stores.push(store)
+      const limits = [concurrency({ limit: 1, ttl: '1h', key: everyone() })]
+      const line = { name: `fair-${randomUUID()}`, store, limits }
+      const respond = queue<unknown>({ maxWait: '1m', priority, ...options })
+      const app = await run(factory, {
+        trustProxy: true,
+        routes: { '/': { limiters: [{ ...line, respond }] } },
+      })
+      running.push(app)
+      const holder = createLimiter(line)
+      const taken = await holder.consume('all')
+      expect(taken.allowed).toBe(true)
+
+      const left: string[] = []
+      const responses: Promise<void>[] = []
+      const send = async (from: string, headers: Record<string, string> = {}) => {
+        const before = joined
+        const response = fetch(app.url, { headers: { 'x-forwarded-for': from, ...headers } })
+        responses.push(
+          response.then(async (answer) => {
+            await answer.text()
+            left.push(answer.status === 200 ? from : `${from}: ${answer.status}`)
+          }),
+        )
+        await until(`${from} has joined`, () => joined > before)
+      }
+      const go = async () => {
+        await holder.release(taken)
+        await Promise.all(responses)
+      }
+      return { left, send, go }
+    }
+    const [ann, bob] = ['192.0.2.1', '192.0.2.2']
+
+    test('one request of another client is served after one of twenty, not after all', async () => {
+      const { left, send, go } = await start()
+      for (let i = 0; i < 20; i++) await send(ann)
+      await send(bob)
+      await go()
+      expect(left).toEqual([ann, bob, ...new Array(19).fill(ann)])
+    })
+
+    test.each([
+      ['a key function', byHeader('x-user'), ['ann 1', 'bob 1', 'ann 2', 'bob 2', 'ann 3']],
+      ['false', false as const, ['ann 1', 'ann 2', 'ann 3', 'bob 1', 'bob 2']],
+    ])('clients take turns by fairBy: %s', async (_what, fairBy, expected) => {
+      const { left, send, go } = await start({ fairBy })
+      for (const who of ['ann 1', 'ann 2', 'ann 3', 'bob 1', 'bob 2']) await send(who, { 'x-user': who.slice(0, 3) })
+      await go()
+      expect(left).toEqual(expected)
+    })
+
+    test('a full queue makes room for a client that has fewer in it', async () => {
+      const { left, send, go } = await start({ size: 3 })
+      for (let i = 0; i < 3; i++) await send(ann)
+      await send(bob)
+      await until('the newest of the first client has been refused', () => left.length > 0)
+      await send(ann)
+      await until('one that would have as many is refused', () => left.length > 1)
+      await go()
+      expect(left).toEqual([`${ann}: 503`, `${ann}: 503`, ann, bob, ann])
+    })
+  })
+}
