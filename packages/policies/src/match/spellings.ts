@@ -1,30 +1,40 @@
-/** A path as its segments, in one spelling: in lower case, decoded, without empty ones. */
+/** A path as its segments, in one spelling: in lower case and decoded. */
 export type Segments = readonly string[]
 
 /**
  * Every way in which a router may read a path: some tell `/a//b`, `/A/b`, `/a/b/` and `/%61/b` from `/a/b`, some do not, and none
- * shows how it is set. One for nearly every path; more where an encoded slash, a semicolon or a dot segment is read in two
- * ways. A policy is for a path if it is for any of them.
+ * shows how it is set. One for nearly every path; more where an empty segment, an encoded slash, a semicolon or a dot segment is
+ * read in two ways. A policy is for a path if it is for any of them.
  */
 export function spellingsOf(path: string): readonly Segments[] {
-  if (isPlain(path)) return [path.split('/').filter(isSegment)]
-  const given = decodedSegments(path)
-  const all = [given]
+  if (isPlain(path)) return [path.split('/').slice(1)]
+  const all = withAndWithoutEmpty(decodedSegments(path))
+  const given = all[0] as Segments
   if (given.some((segment) => /[/\\]/.test(segment)))
     all.push(given.flatMap((each) => each.split(/[/\\]/)).filter(isSegment))
   // What follows is a query to routers that are set so.
   const cut = path.search(/;|%3b/i)
-  if (cut >= 0) all.push(decodedSegments(path.slice(0, cut)))
+  if (cut >= 0) all.push(...withAndWithoutEmpty(decodedSegments(path.slice(0, cut))))
   return all.flatMap((segments) => (segments.some(isDots) ? [segments, withoutDots(segments)] : [segments]))
 }
 
 /** Nearly every path is written so. */
 function isPlain(path: string): boolean {
-  return /^(?:\/[a-z0-9_~-]+)*\/?$/.test(path)
+  return /^(?:\/[a-z0-9_~-]+)+$/.test(path)
 }
 
 function decodedSegments(path: string): string[] {
-  return path.split('/').filter(isSegment).map(foldedSegment)
+  return path.split('/').slice(1).map(foldedSegment)
+}
+
+/**
+ * Routers drop empty segments, or take one for the value of a parameter: to Fastify `/users//x` and `/users/` are of
+ * `/users/:id/x` and `/users/:id`.
+ */
+function withAndWithoutEmpty(segments: Segments): Segments[] {
+  const full = segments.filter(isSegment)
+  if (full.length === segments.length) return [full]
+  return segments.at(-1) === '' ? [full, segments, segments.slice(0, -1)] : [full, segments]
 }
 
 /** A segment in lower case and decoded, as far as it can be. */
