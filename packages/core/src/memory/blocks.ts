@@ -43,9 +43,7 @@ export class Blocks {
 
   /** By number, below `size`. One that is removed is replaced by the last. */
   at(index: number): BlockOf {
-    const key = this.#byKey.keyAt(index)
-    const end = key.indexOf('\n')
-    return { policy: key.slice(0, end), identity: key.slice(end + 1), block: this.#byKey.at(index) }
+    return { ...placeIn(this.#byKey.keyAt(index)), block: this.#byKey.at(index) }
   }
 
   find(policy: string, identity: string): Block | undefined {
@@ -91,8 +89,11 @@ export class Blocks {
       const block = this.#byKey.at(this.#next)
       if (block.until + this.#graceMs > now) this.#next++
       else {
-        const { policy, identity } = this.at(this.#next)
-        this.delete(policy, identity)
+        const key = this.#byKey.keyAt(this.#next)
+        this.#usage.add(0, -bytesOf(key, block))
+        const { policy, identity } = placeIn(key)
+        this.#ranges.delete(policy, identity)
+        this.#byKey.deleteAt(this.#next)
       }
     }
     return visits
@@ -102,6 +103,11 @@ export class Blocks {
 export function keyOf(policy: string, identity: string): string {
   // No name of a policy has a line break, so nothing of it is taken for a kind.
   return `${policy}\n${identity}`
+}
+
+function placeIn(key: string): { readonly policy: string; readonly identity: string } {
+  const end = key.indexOf('\n')
+  return { policy: key.slice(0, end), identity: key.slice(end + 1) }
 }
 
 function bytesOf(key: string, { reason }: Block): number {
