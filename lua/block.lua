@@ -1,5 +1,5 @@
 --- Blocks an identity.
--- KEYS   1 the block key; 2 the marker that says that somebody is blocked, where all keys are on one server
+-- KEYS   1 the block key; 2 the marker that exists while any identity is blocked, where all keys are on one server
 -- ARGV   1 the time in ms, or '' for Redis's own; 2 for how many ms; 3 the reason
 -- Returns the instant at which the block ends.
 local now, slack = tonumber(ARGV[1]), 0

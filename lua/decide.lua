@@ -74,7 +74,7 @@ local begun
 
 local blockKeys = number(2)
 local a, block, cell = 4, 1, max(blockKeys, -blockKeys)
--- Nearly always nobody is blocked: one key then answers for the whole batch. A read, so that no eviction by use takes it.
+-- Nearly always no identity is blocked: one key then answers for the whole batch. A read, so that no eviction by use takes it.
 if blockKeys < 0 then
   if tryCall('GET', KEYS[1]) then return '' end
 end
@@ -241,7 +241,7 @@ for _ = 1, number(3) do
             end
 --- @end
             if charged then
-              -- A refused request is not in flight: nobody would free the place it took.
+              -- A refused request is not in flight: the place that it took would never be freed.
               if cost > 0 and (allowed or kind ~= CONCURRENCY) then take[kind](key, cost, lease) end
             elseif op == CONSUME then
               heal[kind](key)

@@ -1,6 +1,6 @@
 --- Strikes an identity beside its decisions: for a refusal that a queue or another slot has made final, for an outcome, or by
 -- hand. Or forgets its strikes.
--- KEYS   1 the record of its strikes; 2 its block key; 3 the marker that says that somebody is blocked, where all keys are
+-- KEYS   1 the record of its strikes; 2 its block key; 3 the marker that exists while any identity is blocked, where all keys are
 --        on one server
 -- ARGV   1 the time in ms, or '' for Redis's own; 2 the weight, 0 to forget all strikes; 3 by how many ms a ban is longer
 --        than its rung says; 4 the reason; from 5 on the terms of the ban, as in strikes.lua

@@ -27,7 +27,7 @@ local function concurrency_endAt(key, rank)
   return lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
 end
 
---- Milliseconds until `cost` places are free if nobody renews or frees any: 0 now, -1 never.
+--- Milliseconds until `cost` places are free if none is renewed or freed: 0 now, -1 never.
 local function concurrency_waitFor(key, cost)
   if cost > limit then return -1 end
   local missing = held + cost - limit

@@ -138,4 +138,97 @@ describe.each(Object.keys(APPS))('policies of a file in %s', (framework) => {
       expect(response.headers.get('ratelimit')).toBeNull()
     }
   })
+
+  test('a policy that counts failures is refunded for successes, and the others are not', async () => {
+    const loaded = await policies.from({
+      object: {
+        version: 1,
+        policies: {
+          all: { limits: [{ limit: 4, window: '1m' }] },
+          failures: { count: 'failure', limits: [{ limit: 1, window: '1m' }] },
+        },
+      },
+    })
+    const ask = await started(make, loaded)
+    for (let n = 0; n < 4; n++) expect((await ask('/')).status).toBe(200)
+    expect((await ask('/')).status).toBe(429)
+  })
+
+  test('where a later policy refuses, those before are refunded, and headers tell of both', async () => {
+    const loaded = await policies.from({
+      object: {
+        version: 1,
+        policies: {
+          all: { limits: [{ limit: 5, window: '1m' }] },
+          costly: { match: { paths: ['/costly'] }, cost: 2, limits: [{ limit: 4, window: '1m' }] },
+        },
+      },
+    })
+    const ask = await started(make, loaded)
+    for (let n = 0; n < 2; n++) expect((await ask('/costly')).status).toBe(200)
+    const refused = await ask('/costly')
+    expect(refused.status).toBe(429)
+    expect(refused.headers.get('ratelimit-policy')).toMatch(/"all".*"costly"/)
+    for (let n = 0; n < 3; n++) expect((await ask('/')).status).toBe(200)
+    expect((await ask('/')).status).toBe(429)
+  })
+
+  test('a policy that only reports refuses nobody, and counts', async () => {
+    const loaded = await policies.from({
+      object: {
+        version: 1,
+        policies: {
+          tried: { mode: 'report', limits: [{ limit: 1, window: '1m' }] },
+          all: { limits: [{ limit: 3, window: '1m' }] },
+        },
+      },
+    })
+    const ask = await started(make, loaded)
+    for (let n = 0; n < 3; n++) expect((await ask('/')).status).toBe(200)
+    expect((await ask('/')).status).toBe(429)
+  })
+
+  test('whom a policy allows it does not limit, and whom it denies it refuses', async () => {
+    const object = (lists: object) => ({
+      version: 1,
+      policies: {
+        all: { limits: [{ limit: 2, window: '1m' }] },
+        listed: { ...lists, limits: [{ limit: 1, window: '1m' }] },
+      },
+    })
+    const allowed = await started(make, await policies.from({ object: object({ allow: { ip: ['127.0.0.0/8'] } }) }))
+    expect((await allowed('/')).status).toBe(200)
+    expect((await allowed('/')).status).toBe(200)
+    expect((await allowed('/')).status).toBe(429)
+    const denied = await started(make, await policies.from({ object: object({ deny: { ip: ['127.0.0.1'] } }) }))
+    expect((await denied('/')).status).toBe(403)
+  })
+
+  test('a policy for users may leave out who is none', async () => {
+    const loaded = await policies.from({
+      object: {
+        version: 1,
+        policies: { users: { key: 'user', anonymous: 'skip', limits: [{ limit: 1, window: '1m' }] } },
+      },
+      keys: { user: (_request, context) => context.header('x-user') },
+    })
+    const ask = await started(make, loaded)
+    for (let n = 0; n < 2; n++) expect((await ask('/')).status).toBe(200)
+    expect((await ask('/', { headers: { 'x-user': 'ann' } })).status).toBe(200)
+    expect((await ask('/', { headers: { 'x-user': 'ann' } })).status).toBe(429)
+    expect((await ask('/', { headers: { 'x-user': 'bob' } })).status).toBe(200)
+  })
+
+  test('an override is in force for its client', async () => {
+    const loaded = await policies.from({
+      object: {
+        version: 1,
+        policies: { all: { limits: [{ limit: 1, window: '1m' }] } },
+        overrides: [{ policy: 'all', range: '127.0.0.0/8', limits: [{ limit: 3 }] }],
+      },
+    })
+    const ask = await started(make, loaded)
+    for (let n = 0; n < 3; n++) expect((await ask('/')).status).toBe(200)
+    expect((await ask('/')).status).toBe(429)
+  })
 })

@@ -1,3 +1,4 @@
+import { createInterface } from 'node:readline/promises'
 import { run } from './run.js'
 
 /** Runs the command line of this process, and sets its exit code. What `bin/sluice.cjs` calls. */
@@ -7,5 +8,22 @@ export async function runAsProgram(version: string): Promise<void> {
     if (error.code !== 'EPIPE') throw error
   })
   const { env, stdout, stderr } = process
-  process.exitCode = await run(process.argv.slice(2), { env, stdout, stderr, version })
+  const isTerminal = process.stdin.isTTY && stderr.isTTY
+  process.exitCode = await run(process.argv.slice(2), { env, stdout, stderr, version, ...(isTerminal && { confirm }) })
+}
+
+/** Whether a person says yes. Whatever else is said, and Ctrl-C, is a no. */
+async function confirm(question: string): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  const leaving = new AbortController()
+  terminal.once('SIGINT', () => leaving.abort())
+  terminal.once('close', () => leaving.abort())
+  try {
+    const said = await terminal.question(`${question} [y/N] `, { signal: leaving.signal })
+    return /^y(es)?$/i.test(said.trim())
+  } catch {
+    return false
+  } finally {
+    terminal.close()
+  }
 }

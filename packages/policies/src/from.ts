@@ -2,11 +2,20 @@ import { SluiceError } from '@sluice/core'
 import type { Resolvers } from './compile/resolvers.js'
 import { Policies } from './policies.js'
 import { FileSource } from './sources/file.js'
+import { RedisSource } from './sources/redis.js'
 import type { PoliciesSource } from './sources/source.js'
 
 export interface PoliciesOptions extends Resolvers {
   /** The path of a file, YAML or JSON. */
   readonly file?: string
+  /** A client of ioredis or of redis: the document that `sluice apply` saves there. */
+  readonly redis?: unknown
+  /** Beside `redis`: which document it is. @default 'default' */
+  readonly name?: string
+  /** Beside `redis`: the prefix of keys, as that of `redisStore`. @default 'sluice:' */
+  readonly prefix?: string
+  /** Loads a document of any other place: its text, or an object. Asked again by `reload()`. */
+  readonly load?: () => unknown
   /** A document as an object, copied. */
   readonly object?: unknown
   /** Whether a later version may have fewer than half of the policies, limits and overrides. @default false */
@@ -26,24 +35,51 @@ export const policies = Object.freeze({ from })
  * @throws PoliciesError with all that is wrong with it; SluiceError `INVALID_POLICY` for wrong options
  */
 async function from(options: PoliciesOptions): Promise<Policies> {
-  const { file, object, allowShrink = false, keys, tiers, costs, ...unknown } = options ?? {}
-  const [other] = Object.keys(unknown)
-  if (other !== undefined)
-    wrong(other, 'none of this name (the options are file, object, allowShrink, keys, tiers, costs)')
-  if ((file === undefined) === (object === undefined)) wrong('file', 'a source: one of file and object')
+  const { keys, tiers, costs, allowShrink = false } = options ?? {}
+  for (const option of Object.keys(options ?? {})) {
+    if (!OPTIONS.includes(option)) wrong(option, `none of this name (the options are ${OPTIONS.join(', ')})`)
+  }
   for (const [option, registered] of Object.entries({ keys, tiers, costs })) {
     const all = registered === undefined ? [] : Object.values(registered)
     if (!all.every((each) => typeof each === 'function')) wrong(option, 'functions by their names')
   }
-  if (file !== undefined && (typeof file !== 'string' || file === '')) wrong('file', 'the path of a file')
-  const source = file === undefined ? objectSource(object) : new FileSource(file)
   if (typeof allowShrink !== 'boolean') wrong('allowShrink', 'true or false')
   const resolvers = { ...(keys && { keys }), ...(tiers && { tiers }), ...(costs && { costs }) }
-  return Policies.load(source, { resolvers, allowShrink })
+  return Policies.load(sourceOf(options), { resolvers, allowShrink })
 }
 
-function objectSource(object: unknown): PoliciesSource {
-  return { name: 'object', load: async () => ({ name: 'object', version: '1', object }) }
+const SOURCES = ['file', 'object', 'redis', 'load'] as const
+const OPTIONS: readonly string[] = [...SOURCES, 'name', 'prefix', 'allowShrink', 'keys', 'tiers', 'costs']
+
+function sourceOf(options: PoliciesOptions): PoliciesSource {
+  const given = SOURCES.filter((source) => options?.[source] !== undefined)
+  if (given.length !== 1)
+    wrong('file', `one of ${SOURCES.join(', ')}, got ${given.length === 0 ? 'none' : given.join(', ')}`)
+  const { file, object, redis, load, name = 'default', prefix = 'sluice:' } = options
+  if (given[0] !== 'redis' && (options.name ?? options.prefix) !== undefined) wrong('name', 'none without redis')
+  if (typeof name !== 'string' || !/^[A-Za-z0-9_-]{1,64}$/.test(name))
+    wrong('name', '1 to 64 letters, digits, "_" or "-"')
+  if (typeof prefix !== 'string') wrong('prefix', 'a text')
+  if (file !== undefined)
+    return typeof file === 'string' && file !== '' ? new FileSource(file) : wrong('file', 'the path of a file')
+  if (redis !== undefined) return new RedisSource(redis, name, prefix)
+  if (load === undefined) return { name: 'object', load: async () => ({ name: 'object', version: '1', object }) }
+  return typeof load === 'function' ? functionSource(load) : wrong('load', 'a function')
+}
+
+/** Every document that it returns is another version. */
+function functionSource(load: () => unknown): PoliciesSource {
+  let version = 0
+  const name = 'load'
+  return {
+    name,
+    async load() {
+      const document = await load()
+      version++
+      const loaded = typeof document === 'string' ? { text: document } : { object: document }
+      return { name, version: String(version), ...loaded }
+    },
+  }
 }
 
 function wrong(option: string, expected: string): never {

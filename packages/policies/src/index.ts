@@ -1,4 +1,5 @@
 export type { ResolverOf, Resolvers } from './compile/resolvers.js'
 export { type LocatedProblem, lineOf, PoliciesError } from './document/problem.js'
 export { type PoliciesOptions, policies } from './from.js'
-export { Policies, problemsIn } from './policies.js'
+export { Policies, problemsIn, type ReadDocument, readDocument } from './policies.js'
+export { type Call, RedisDocuments, type SavedDocument, VersionConflict } from './sources/redis-documents.js'

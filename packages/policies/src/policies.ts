@@ -166,3 +166,20 @@ export function problemsIn(
   if (problems.length > 0) return located(problems)
   return located(compile(value, resolvers).problems)
 }
+
+/** A document by its parts, which are plain data. */
+export interface ReadDocument {
+  readonly policies?: Readonly<Record<string, unknown>>
+  readonly overrides?: readonly { readonly policy: string }[]
+}
+
+/**
+ * The document that a text holds; its parts are not checked.
+ *
+ * @throws PoliciesError where it is no YAML or JSON
+ */
+export function readDocument(text: string): ReadDocument {
+  const { value, problems, located } = dataIn({ name: 'document', version: '', text })
+  if (problems.length > 0) throw new PoliciesError(located(problems))
+  return (value ?? {}) as ReadDocument
+}

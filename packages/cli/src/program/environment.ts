@@ -12,6 +12,8 @@ export interface Environment {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly stdout: Output
   readonly stderr: Output
+  /** Asks a person on the terminal; absent where there is none. */
+  readonly confirm?: (question: string) => Promise<boolean>
   /** Version of the package. */
   readonly version: string
 }

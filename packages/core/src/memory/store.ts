@@ -1,6 +1,6 @@
 import type { StoreBlocks } from '../store/blocks.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
-import { afterKind } from '../store/identity.js'
+import { afterKind, startOf } from '../store/identity.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import {
   type BanTerms,
@@ -26,6 +26,7 @@ import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js
 import { type Block, Blocks, keyOf } from './blocks.js'
 import { monotonicClock } from './clock.js'
 import { MemoryBlocks } from './memory-blocks.js'
+import { PersistedBlocks } from './persisted-blocks.js'
 import { StrikeRecords } from './strikes.js'
 import type { Table } from './table.js'
 import { Tables } from './tables.js'
@@ -46,6 +47,11 @@ export interface MemoryStoreOptions extends StoreListOptions {
    * At least 1,000,000. @default 268_435_456 (256 MiB)
    */
   readonly maxBytes?: number
+  /**
+   * The path of a file that blocks and bans are kept in, so that they hold in the next process: read at once, written a second
+   * after a change and on `close()`. A process needs a file of its own. @default none: they end with the process
+   */
+  readonly persist?: string
 }
 
 /** Where the states of a request are: a table per cell, and what each identity is called in it. */
@@ -102,6 +108,7 @@ class MemoryStore implements Store {
     clear: () => this.#clearBlocks(),
   })
   readonly #clock: () => number
+  readonly #persisted: PersistedBlocks | undefined
   readonly #maxKeys: number
   readonly #maxBytes: number
   readonly #graceMs: number
@@ -119,7 +126,7 @@ class MemoryStore implements Store {
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: MemoryStoreOptions) {
-    knownOptions('memoryStore', options, ['clock', 'maxKeys', 'maxBytes', 'allow', 'deny'])
+    knownOptions('memoryStore', options, ['clock', 'maxKeys', 'maxBytes', 'persist', 'allow', 'deny'])
     this.lists = storeLists('memoryStore', options)
     optionalFunction('memoryStore', 'clock', options.clock)
     this.#clock = options.clock ?? monotonicClock()
@@ -131,6 +138,19 @@ class MemoryStore implements Store {
     this.#tables = this.#makeTables()
     this.#blocks = new Blocks(new Usage(this.#usage), this.#graceMs)
     this.#strikes = new StrikeRecords(new Usage(this.#usage), this.#graceMs)
+    if (options.persist !== undefined) this.#persisted = this.#persistedIn(options.persist)
+  }
+
+  /** Takes over what the file has, as far as there is room. */
+  #persistedIn(file: string): PersistedBlocks {
+    const persisted = new PersistedBlocks(file, () => this.blocks.export())
+    const now = this.#clock()
+    const entries = persisted.read().filter(({ until }) => until > now)
+    const left = entries.filter(({ policy = EVERY_POLICY, kind, value, ...block }) => {
+      return !this.#setBlock(policy, startOf(kind) + value, block, now)
+    })
+    if (left.length > 0) persisted.warn(`maxBytes has no room for ${left.length} of ${entries.length} blocks and bans`)
+    return persisted
   }
 
   /** `now`: another instant than the clock's, at which what is known of an earlier one is charged. */
@@ -293,10 +313,12 @@ class MemoryStore implements Store {
     }
     if (this.#usage.bytes > this.#maxBytes) this.#makeRoom(now, [])
     this.#sweepLater()
+    this.#persisted?.changed()
     return true
   }
 
   unblock(policy: string, identity: string): void {
+    this.#persisted?.changed()
     this.#blocks.delete(policy, identity)
     this.#strikes.forget(keyOf(policy, identity))
   }
@@ -309,10 +331,16 @@ class MemoryStore implements Store {
   }
 
   async close(): Promise<void> {
-    this.clear()
+    await this.#persisted?.close()
+    this.#clear()
   }
 
   clear(): void {
+    this.#persisted?.changed()
+    this.#clear()
+  }
+
+  #clear(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#usage = new Usage()

@@ -73,7 +73,7 @@ export interface PolicyChoice<Subject> {
   readonly where: string
   readonly limits: readonly Limit<Subject>[]
   readonly all: readonly Policy<Subject>[]
-  /** Undefined where refusals ban nobody. */
+  /** Undefined where refusals start no bans. */
   readonly ban: Ban | undefined
   /** Undefined where requests may differ in more than their key. */
   readonly plain: Plain<Subject> | undefined

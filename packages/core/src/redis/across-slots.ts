@@ -28,7 +28,7 @@ interface Part {
  * decides its part all or none, and if one refuses, the others give back what they charged.
  *
  * Holds in every order in which slots may run and answer (`test/deep/interleavings/slots.test.ts`):
- * - At no instant more is admitted than any limit has room for: who is admitted is charged on every slot.
+ * - At no instant more is admitted than any limit has room for: an admitted request is charged on every slot.
  * - What is refused, blocked or failed is charged nowhere in the end, and is given back once. Except that a call
  *   whose answer is lost may have run: where it was a charge, or was to give back, its slot stays charged.
  * - What a slot has refused, when all have answered, is refused: whether the others hear of it or not.

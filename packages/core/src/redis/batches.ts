@@ -18,11 +18,11 @@ export interface BatchOptions {
   /** Most decisions in one script run. */
   readonly batch: number
   readonly clock: (() => number) | undefined
-  /** The key that is there while somebody is blocked; undefined in a cluster, where no key is beside all others. */
+  /** The key that exists while any identity is blocked; undefined in a cluster, where no key shares a slot with all others. */
   readonly marker: string | undefined
-  /** Whether one script may decide keys of several slots of a master, which the server is not told of beforehand. */
+  /** Whether one script may decide keys of several slots of a master without declaring them. */
   readonly undeclaredKeys: boolean
-  /** Told of every answer, in the order of decisions, before its asker; `sentAt` is by the performance clock. */
+  /** Called with every reply, in the order of decisions, before its caller gets it; `sentAt` is by the performance clock. */
   readonly onAnswer: (request: StoreRequest, result: StoreResult, slot: number, sentAt: number) => void
   /** Hears how each run went. */
   readonly breaker: Breaker
@@ -64,7 +64,7 @@ interface Batch {
 interface BatchScript {
   readonly script: LuaScript
   readonly encoded: () => Encoded
-  /** Whether it may reply that it has decided nothing, as somebody is blocked. */
+  /** Whether it may reply that it has decided nothing, because an identity is blocked. */
   readonly mayBeEmpty: boolean
 }
 

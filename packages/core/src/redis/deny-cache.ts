@@ -91,7 +91,7 @@ interface Mark {
 
 /**
  * What Redis refused a moment ago, it need not be asked again: with no other traffic a refusal holds until
- * its retry time. It is told for the same costs under the same plan, for a second at most, and no longer than
+ * its retry time. It is repeated for the same costs under the same plan, for a second at most, and no longer than
  * nothing else comes back either: so what it tells of the keys that refused is to the ms what Redis would say.
  *
  * Whatever is charged, given back, reset or blocked by this store is noticed at once. What other processes
@@ -123,7 +123,7 @@ export class DenyCache {
     return this.#isSteppedBack(now) || now >= refusal.until ? undefined : ageRefusal(refusal, now)
   }
 
-  /** To be told of every answer of one connection, in the order of decisions. */
+  /** Call it with every reply of one connection, in the order of decisions. */
   hear(request: StoreRequest, result: StoreResult, sentAt: number): void {
     if (request.op === CONSUME && !result.allowed) {
       if (!request.fresh) this.#keep(request, result, sentAt, (identity) => this.#isClearing(identity))
@@ -310,7 +310,7 @@ function copyOf({ reports }: Plan, { now, values, offset, block }: StoreResult):
   return { now, allowed: false, values: values.slice(offset, offset + reports * STRIDE), offset: 0 }
 }
 
-/** What was answered, as it is now. Counted from when the answer came: so no wait that is told is too short. */
+/** The result as it is now. Counted from when the reply came, so that no wait is too short. */
 function ageRefusal({ result, from }: Refusal, at: number): StoreResult {
   const ms = Math.floor(at - from)
   if (ms === 0) return result

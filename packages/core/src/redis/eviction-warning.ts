@@ -1,7 +1,7 @@
 import type { StoreWarning, Warnings } from '../util/warnings.js'
 
 /**
- * Warns, once per store, of a Redis that may evict: whoever makes up identities then decides which counts and blocks of
+ * Warns, once per store, of a Redis that may evict: a client that makes up identities then decides which counts and blocks of
  * others are lost. Says nothing where Redis does not tell its settings.
  */
 export class EvictionWarning {

@@ -68,7 +68,7 @@ async function findBlock(
     return ends === undefined ? [] : [{ ends: Number(ends), reason }]
   })
   if (blocks.length === 0) return undefined
-  // Whether a block has ended is told by the clock of Redis.
+  // The clock of Redis decides whether a block has ended.
   const { now } = await decideByCell({ ...request, op: PEEK }, (part) => decideCell(moving, part, leftMs()))
   const block = blocks.find(({ ends }) => ends > now)
   return (

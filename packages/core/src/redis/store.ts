@@ -43,7 +43,7 @@ import { blockScript, strikeScript } from './scripts/scripts.generated.js'
 
 export interface RedisStoreOptions extends StoreListOptions {
   /**
-   * The time in whole ms, the same for every process; for tests, and for those who keep their own.
+   * The time in whole ms, the same for every process. For tests, and for applications with a clock of their own.
    * @default Redis's own clock
    */
   readonly clock?: () => number
@@ -62,7 +62,7 @@ export interface RedisStoreOptions extends StoreListOptions {
   /** What every key starts with; one hash tag may be in it, such as `{limits}:`, and puts all keys on one slot. @default 'sluice:' */
   readonly prefix?: string
   /**
-   * Whether a refusal is told again by this process, until its retry time and for a second at most: a flood
+   * Whether this process repeats a refusal, until its retry time and for a second at most: a flood
    * of requests that are refused then costs Redis next to nothing. What this store changes counts at once;
    * room made by other processes is noticed within that second. @default true
    */
@@ -75,7 +75,7 @@ export interface RedisStoreOptions extends StoreListOptions {
   readonly undeclaredKeys?: boolean
   /**
    * Told when decisions are no longer asked of Redis (`'unavailable'`), with the error that decided it, and when
-   * they are again (`'available'`): `(state, cause, node)`. In a cluster it is told of each master, by address.
+   * they are again (`'available'`): `(state, cause, node)`. In a cluster it is called for each master, by address.
    * What it throws becomes a warning of the process.
    */
   readonly onStateChange?: StateListener
@@ -156,7 +156,7 @@ const MOST_IN_BATCH = 1000
 export class RedisStore implements Store {
   readonly lists: StoreLists | undefined
   readonly clock: (() => number) | undefined
-  /** Who is blocked or banned. */
+  /** The identities that are blocked or banned. */
   readonly blocks: StoreBlocks
   readonly #held: HeldBlocks
   readonly #connection: Connection
@@ -264,7 +264,7 @@ export class RedisStore implements Store {
     return request.plan.cells[0]?.lease ? this.#leases.decide(request) : this.#decideShared(request)
   }
 
-  /** Somebody who is blocked as far as this process knows: Redis may know better, or have lost it. */
+  /** An identity that is blocked as far as this process knows: Redis may know better, or have lost the block. */
   #decideHeld(request: StoreRequest, held: IndexEntry): StoreResult | Promise<StoreResult> {
     const known = this.#denials?.find(request)
     if (known?.block) return known
@@ -472,7 +472,7 @@ export class RedisStore implements Store {
     this.#leases.drop(policy, identity)
     await this.#changingBlock(policy, identity, async () => {
       this.#batches.flush()
-      // First of all, or somebody who knows the block might write it again.
+      // First of all, or a process that knows the block might write it again.
       await this.#held.unblock(policy, identity)
       if (this.#marker !== undefined) return
       await deleteKeys(this.#connection, this.#timeoutMs, this.#blockKeys(policy, identity))

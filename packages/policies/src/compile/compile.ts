@@ -3,6 +3,7 @@ import type { Problem } from '../document/problem.js'
 import { checkSchema } from '../schema/check.js'
 import { CompiledPolicies } from './compiled-policies.js'
 import { Keys } from './keys.js'
+import { addOverrides } from './make-overrides.js'
 import { type CompiledPolicy, compilePolicy } from './policy.js'
 import type { ANY_RESOLVER, Resolvers } from './resolvers.js'
 
@@ -17,10 +18,15 @@ export function compile(value: unknown, resolvers: Resolvers | typeof ANY_RESOLV
   const problems = checkSchema(value)
   if (problems.length > 0) return { compiled: undefined, problems }
   const { policies: data, overrides = [] } = value as PolicyDocument
-  if (overrides.length > 0)
-    problems.push({ path: ['overrides'], message: 'expected none in this version of Sluice', isField: true })
   const keys = new Keys(resolvers)
   const policies = Object.entries(data).map(([name, each]) => compilePolicy(name, each, keys, resolvers, problems))
   if (problems.length > 0) return { compiled: undefined, problems }
-  return { compiled: new CompiledPolicies(policies as CompiledPolicy[]), problems }
+  addOverrides(
+    overrides,
+    new Map((policies as CompiledPolicy[]).map((policy) => [policy.name, policy])),
+    keys,
+    problems,
+  )
+  if (problems.length > 0) return { compiled: undefined, problems }
+  return { compiled: new CompiledPolicies(policies as CompiledPolicy[], overrides.length), problems }
 }

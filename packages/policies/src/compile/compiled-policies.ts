@@ -12,15 +12,18 @@ type Matched = MatchedPolicies<any>
 /** The policies of one version of a document. */
 export class CompiledPolicies {
   readonly byName: ReadonlyMap<string, Matched>
-  /** How many policies and limits there are: a document that was cut off has fewer. */
+  /** How many policies, limits and overrides there are: a document that was cut off has fewer. */
   readonly size: number
   readonly #policies: readonly CompiledPolicy[]
   readonly #paths = new PathTree()
   readonly #combinations = new Combinations(together)
 
-  constructor(policies: readonly CompiledPolicy[]) {
+  constructor(policies: readonly CompiledPolicy[], overrides = 0) {
     this.#policies = policies
-    this.size = policies.reduce((sum, each) => sum + 1 + variantsOf(each).flatMap(({ limits }) => limits).length, 0)
+    this.size = policies.reduce(
+      (sum, each) => sum + 1 + variantsOf(each).flatMap(({ limits }) => limits).length,
+      overrides,
+    )
     policies.forEach(({ data }, i) => {
       for (const path of pathsOf(data)) this.#paths.add(path, i)
     })
@@ -35,7 +38,7 @@ export class CompiledPolicies {
     for (const index of found) {
       const policy = this.#policies[index] as CompiledPolicy
       if (policy.test?.(context)) continue
-      const variant = policy.base ?? tierOf(policy, context)
+      const variant = variantFor(policy, context)
       isLate ||= variant instanceof Promise
       variants.push(variant)
     }
@@ -53,6 +56,14 @@ function nameOf({ policy, tier }: Variant): string {
   return tier === undefined ? policy.name : `${policy.name}.${tier}`
 }
 
+function variantFor(policy: CompiledPolicy, context: Context): Variant | Promise<Variant> {
+  const variant = policy.base ?? tierOf(policy, context)
+  const { overrides } = policy
+  if (!overrides) return variant
+  if (variant instanceof Promise) return variant.then((base) => overrides.choose(base, context))
+  return overrides.choose(variant, context)
+}
+
 function tierOf(policy: CompiledPolicy, context: Context): Variant | Promise<Variant> {
   const named = policy.tierOf?.(context.request, context)
   if (typeof named === 'string') return tierNamed(policy, named)
@@ -66,13 +77,35 @@ function tierNamed({ name, tiers }: CompiledPolicy, tier: unknown): Variant {
   throw new SluiceError('INVALID_POLICY', `policy ${shown(name)}: tier: expected ${known}, got ${shown(tier)}`)
 }
 
-/** All limits as those of one limiter; beside it those of policies that are only reported on. */
+/**
+ * All limits as those of one limiter. Policies with options of their own come after them, one by one; beside them those that
+ * are only reported on.
+ */
 function together(variants: readonly Variant[]): Matched {
   const enforced = variants.filter(({ policy }) => policy.data.mode !== 'report')
-  const reported = variants.filter(({ policy }) => policy.data.mode === 'report')
-  const aside = Object.freeze({ options: { limits: limitsOf(reported), mode: 'report' as const } })
-  if (enforced.length === 0) return aside
-  return Object.freeze({ options: { limits: limitsOf(enforced) }, ...(reported.length > 0 && { reported: aside }) })
+  const plain = enforced.filter(({ policy }) => !policy.own)
+  const groups = [
+    ...(plain.length > 0 ? [plain] : []),
+    ...enforced.filter(({ policy }) => policy.own).map((each) => [each]),
+  ]
+  const reported = reportedOf(variants.filter(({ policy }) => policy.data.mode === 'report'))
+  let matched: Matched | undefined
+  for (const group of groups.reverse()) {
+    const options = { ...group[0]?.policy.own, limits: limitsOf(group) }
+    matched = Object.freeze({ options, ...(matched && { next: matched }) })
+  }
+  if (!matched) return reported as Matched
+  return reported ? Object.freeze({ ...matched, reported }) : matched
+}
+
+/** Each by itself, as nothing has to be undone. */
+function reportedOf(variants: readonly Variant[]): Matched | undefined {
+  let matched: Matched | undefined
+  for (const { policy, limits } of [...variants].reverse()) {
+    const options = { ...policy.own, limits, mode: 'report' as const }
+    matched = Object.freeze({ options, ...(matched && { next: matched }) })
+  }
+  return matched
 }
 
 function limitsOf(variants: readonly Variant[]): readonly Limit[] {

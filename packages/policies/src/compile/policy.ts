@@ -1,10 +1,12 @@
-import { byIp, type Limit } from '@sluice/core'
+import { byIp, type HttpContext, type KeyFunction, type Limit } from '@sluice/core'
 import type { PolicyData } from '../document/document.js'
 import { type Path, type Problem, shown } from '../document/problem.js'
 import { patternFault } from '../match/path-tree.js'
 import { requestTest } from '../match/request-test.js'
 import type { Keys } from './keys.js'
 import { makeLimits } from './limits.js'
+import { type OwnOptions, ownOptions } from './own-options.js'
+import { resolverOf } from './resolver-of.js'
 import { ANY_RESOLVER, type ResolverOf, type Resolvers } from './resolvers.js'
 import { makeResponder } from './responders.js'
 import { tried } from './tried.js'
@@ -27,6 +29,13 @@ export interface CompiledPolicy {
   readonly base: Variant | undefined
   readonly tiers: ReadonlyMap<string, Variant>
   readonly tierOf: ResolverOf<string> | undefined
+  // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
+  readonly key: KeyFunction<any>
+  /** What a limiter has of it beside its limits. Undefined where that is nothing: then it is one with others. */
+  readonly own: OwnOptions | undefined
+  /** Undefined where it has none. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  overrides: { choose(base: Variant, context: HttpContext<any>): Variant | Promise<Variant> } | undefined
 }
 
 const EVERY_PATH = ['/**']
@@ -61,9 +70,21 @@ export function compilePolicy(
     tried([...path, 'respond'], problems, () => makeResponder(respond))
   }
   if (!key || problems.length > before) return undefined
+  const own = ownOptions(data, resolvers, path, problems)
   const of = { policy: name, key, respond: data.respond, keys }
-  const policy = { name, data, test: requestTest(data.match ?? {}), tierOf, tiers: new Map<string, Variant>() }
-  const compiled: CompiledPolicy & { base: Variant | undefined } = Object.assign(policy, { base: undefined })
+  const policy = {
+    name,
+    data,
+    test: requestTest(data.match ?? {}),
+    tierOf,
+    key,
+    own,
+    tiers: new Map<string, Variant>(),
+  }
+  const compiled: CompiledPolicy & { base: Variant | undefined } = Object.assign(policy, {
+    base: undefined,
+    overrides: undefined,
+  })
   if (data.limits) {
     const limits = makeLimits(data.limits, { ...of, space: name }, [...path, 'limits'], problems)
     if (limits) compiled.base = { policy: compiled, limits, tier: undefined }
@@ -78,7 +99,7 @@ export function compilePolicy(
 const byAddress = byIp()
 
 /** Fields that the form has, and nothing applies so far: a limit silently absent would be worse. */
-const NOT_YET = ['anonymous', 'cost', 'count', 'enforcePercent', 'ban', 'allow', 'deny'] as const
+const NOT_YET = ['ban'] as const
 
 function checkForm(data: PolicyData, path: Path, problems: Problem[]): void {
   const { limits, tier, tiers, mode, enforcePercent } = data
@@ -96,21 +117,4 @@ function checkPaths({ match }: PolicyData, path: Path, problems: Problem[]): voi
     const fault = patternFault(pattern)
     if (fault) problems.push({ path: [...path, 'match', 'paths', i], message: `${fault}, got ${shown(pattern)}` })
   }
-}
-
-/** The function that a name stands for. Undefined, with a problem, for a name that is not registered. */
-function resolverOf<Resolver>(
-  name: string | undefined,
-  registered: Readonly<Record<string, Resolver>> | undefined | typeof ANY_RESOLVER,
-  option: 'tiers' | 'costs',
-  path: Path,
-  problems: Problem[],
-): Resolver | undefined {
-  if (name === undefined || registered === ANY_RESOLVER) return undefined
-  if (registered && Object.hasOwn(registered, name)) return registered[name]
-  const known = Object.keys(registered ?? {})
-  const expected =
-    known.length === 0 ? `a resolver, of which code registers none by \`${option}\`` : known.map(shown).join(' or ')
-  problems.push({ path, message: `expected ${expected}, got ${shown(name)}` })
-  return undefined
 }

@@ -13,6 +13,16 @@ export function checkSchema(value: unknown): Problem[] {
   return problems
 }
 
+/** The same for a limit alone. */
+export function checkLimit(limit: unknown, path: Path, problems: Problem[]): void {
+  check(SCHEMA.$defs.limit as Schema, limit, path, problems)
+}
+
+/** What limits of an algorithm may have. */
+export function fieldsOfLimit(algorithm: string): readonly string[] {
+  return Object.keys(SCHEMA.$defs[algorithm]?.properties ?? {})
+}
+
 function check(given: Schema, value: unknown, path: Path, problems: Problem[]): void {
   const schema = resolved(given)
   const fail = (expected: string) => problems.push({ path, message: `expected ${expected}${gotOf(schema, value)}` })

@@ -85,7 +85,7 @@ export class Outcomes {
   /** Whether a refusal may turn into an admission by the outcome of other requests. */
   mayChange(verdict: Verdict, isShared: boolean): boolean {
     if (verdict.allowed || verdict.reason !== 'limited') return false
-    // Who is told that too many are in flight should not be in flight himself.
+    // A request that is refused because too many are in flight must not count as in flight itself.
     if (verdict.limits.some(({ algorithm, allowed }) => !allowed && algorithm === 'concurrency')) return false
     const refusing = Verdict.refusingIdentities(verdict)
     // Where no limit refuses, it is not for room that it has to wait.
@@ -131,7 +131,7 @@ export class Outcomes {
           return verdict
         }
         if (!waiter.isWoken) {
-          // Time makes room as well. Of those who look for themselves the first does it for all.
+          // Time makes room as well. The first waiter that looks does so for all.
           const isFirst = refusing.every((identity) => this.#first(identity) === waiter)
           const ms = Math.min(leftMs, verdict.retryAfterMs as number, isPolling && isFirst ? POLL_MS : leftMs)
           await pause(Math.max(1, ms), undefined, (wake) => {
@@ -146,7 +146,7 @@ export class Outcomes {
         const asked = again()
         verdict = asked instanceof Promise ? await asked : asked
         if (verdict.allowed) {
-          // At once: the next of those who wait must not find that no request is in flight.
+          // At once: the next waiter must not find that no request is in flight.
           if (Verdict.chargeOf(verdict)) this.open(verdict)
           return verdict
         }

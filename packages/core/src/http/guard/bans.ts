@@ -63,7 +63,7 @@ export class RequestBans<Request> {
   /** Strikes for the outcome of an admitted request, once that is known, if it is one that counts. */
   countLater(context: HttpContext<Request>, verdict: Verdict): void {
     const count = this.#count
-    // Whom a list allows nothing strikes.
+    // Allowed clients get no strikes.
     if (!count || verdict.kind === 'listed' || this.#isForgeable(context)) return
     const { response } = context
     whenOver(response, () => {
@@ -74,7 +74,7 @@ export class RequestBans<Request> {
     })
   }
 
-  /** Whether any client can choose the address that would be banned: it could have others banned. Nobody is, then. */
+  /** Whether any client can choose the address that would be banned, and so have others banned. Then no address is banned. */
   #isForgeable(context: HttpContext<Request>): boolean {
     if (!this.#byAddress) return false
     const trust = context.proxyTrust

@@ -18,7 +18,7 @@ export interface EnforcementOptions {
   readonly enforcePercent?: number
   /**
    * Beside `enforcePercent`: a secret text that says which keys those are, in place of the policy's name. Without one,
-   * anybody who knows the name can pick keys that are left out. Policies of one salt are enforced for the same keys. Equal
+   * a client that knows the name can pick keys that are left out. Policies of one salt are enforced for the same keys. Equal
    * in all processes. @default none
    */
   readonly enforceSalt?: string

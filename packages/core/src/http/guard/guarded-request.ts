@@ -46,7 +46,7 @@ export class GuardedRequest<Request> {
     )
   }
 
-  /** Before anything else is asked of the request: who is on a list needs no key, and has no cost. */
+  /** Before anything else is read from the request: a client on a list needs no key, and has no cost. */
   #askLists(): Later<Outcome> {
     const { limiter, enforcement } = this.#guard
     const listed = limiter.decideByList(this.#context)

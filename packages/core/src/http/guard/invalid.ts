@@ -93,7 +93,7 @@ export class InvalidRequests<Request> {
     throw error
   }
 
-  /** A key function does not know for whom it works. */
+  /** A key function does not know which limiter calls it. */
   #named(thrown: unknown): unknown {
     if (!(thrown instanceof SluiceError) || thrown.message.startsWith(this.#where)) return thrown
     const message = `${this.#where}: ${thrown.message}`

@@ -46,7 +46,7 @@ export interface RateLimitOptions<Request>
    * the process warns, once for each fault and minute (`SluiceWarning`, code `SLUICE_INVALID_REQUEST`). @default 'reject'
    */
   readonly onInvalid?: InvalidOption
-  /** How the quota is told: one form, several whose fields differ, or `false` for none. @default 'draft-11' */
+  /** The form of the quota headers: one, several whose fields differ, or `false` for none. @default 'draft-11' */
   readonly headers?: HeadersOption
   /**
    * Told once of every request that a verdict was given for, so neither of skipped ones nor of those answered

@@ -44,7 +44,7 @@ export interface GuardParts<Request> {
   readonly charging: Charging<Request> | undefined
   /** Undefined where no limit is a `concurrency` limit. */
   readonly permits: Permits | undefined
-  /** Undefined where the policy bans nobody. */
+  /** Undefined where the policy has no `ban`. */
   readonly bans: RequestBans<Request> | undefined
 }
 

@@ -88,15 +88,46 @@ class LimitersOfPolicies<Request> {
 
   run(matched: MatchedPolicies<Request> | undefined, context: HttpContext<Request>): Later<Outcome> {
     if (!matched) return SKIPPED
-    const { reported } = matched
-    if (!reported) return new GuardedRequest(this.of(matched), context).run()
+    const { reported, next } = matched
     // Asked first, in the same turn of the event loop: a refusal of the others does not keep it from counting.
-    const aside = this.run(reported, context)
-    const outcome = new GuardedRequest(this.of(matched), context).run()
+    const aside = reported && this.run(reported, context)
+    const parts = this.of(matched)
+    const own = new GuardedRequest(parts, context).run()
+    const outcome = next ? whenKnown(own, (first) => this.#goOn(first, parts, next, context)) : own
+    if (!aside) return outcome
     return whenKnown(aside, ({ verdict }) =>
       whenKnown(outcome, (known) => (known.verdict ? known : { ...known, verdict })),
     )
   }
+
+  #goOn(
+    first: Outcome,
+    { limiter }: GuardParts<Request>,
+    next: MatchedPolicies<Request>,
+    context: HttpContext<Request>,
+  ): Later<Outcome> {
+    if (!first.proceed) return first
+    const { verdict, headers } = first
+    return whenKnown(this.run(next, withHeaders(context, headers)), (second) => {
+      const names = new Set(second.headers.map(([name]) => name.toLowerCase()))
+      const kept = headers.filter(([name]) => !names.has(name.toLowerCase()))
+      const both = { ...second, verdict: second.verdict ?? verdict, headers: [...kept, ...second.headers] }
+      if (second.proceed || !verdict) return both
+      // Where the store cannot be reached, the charge stays.
+      return whenKnown(
+        limiter.refundVerdict(verdict).catch(() => false),
+        () => both,
+      )
+    })
+  }
+}
+
+/** A request on whose response these headers are by now. */
+function withHeaders<Request>(context: HttpContext<Request>, headers: Outcome['headers']): HttpContext<Request> {
+  if (headers.length === 0) return context
+  const sent = new Map(headers.map(([name, value]) => [name.toLowerCase(), value]))
+  const getResponseHeader = (name: string) => sent.get(name.toLowerCase()) ?? context.getResponseHeader(name)
+  return Object.create(context, { getResponseHeader: { value: getResponseHeader } })
 }
 
 function limiterByHand<Request>(

@@ -22,6 +22,8 @@ export interface OptionsOfPolicies<Request>
 export interface MatchedPolicies<Request> {
   /** What the limiter has of them, beside its own options: the limits of all, each with the name of its policy. */
   readonly options: OptionsOfPolicies<Request>
+  /** What is decided next, where they admit the request; where that refuses it, what they charged is refunded. */
+  readonly next?: MatchedPolicies<Request> | undefined
   /** What is decided apart from them and acted on by nothing. */
   readonly reported?: MatchedPolicies<Request> | undefined
 }

@@ -40,7 +40,7 @@ function listWriter(timeOf: (limit: LimitReport, waitMs: number | undefined) => 
 }
 
 /**
- * `t` is the effective window, in which whoever uses no more than `r` is not refused: until all is as good as new. Where units
+ * `t` is the effective window, in which a client that uses no more than `r` is not refused: until all is as good as new. Where units
  * come back one by one more can be used in it; when the next does is not known of a log without reading it.
  */
 export const draft11 = listWriter((limit, waitMs) => {

@@ -73,7 +73,7 @@ export function legacy(reset: LegacyReset, names: LegacyNames = {}): HeaderWrite
     fields: [quotaName, remainingName, resetName].filter((name) => name !== false),
     write(verdict, present: Present, out) {
       const limit = tightest(verdict)
-      // Without the field nothing shows what was tighter: the last limiter is told.
+      // Without the field nothing shows which was tighter: the last limiter wins.
       const shown = remainingName === false ? undefined : present.getResponseHeader(remainingName.toLowerCase())
       if (!isTighter(limit, verdict.allowed, shown)) return
       if (quotaName !== false) out.push([quotaName, String(quota(limit).q)])

@@ -38,7 +38,7 @@ export interface UserOptions {
 }
 
 /**
- * Whom the application knows the client as. A request without a user is invalid (see `anonymous` and `onInvalid`): it never
+ * The user that the application knows the client as. A request without a user is invalid (see `anonymous` and `onInvalid`): it never
  * becomes one bucket for all.
  *
  * @example byUser((req) => req.user?.id)

@@ -12,7 +12,7 @@ interface Piece {
 }
 
 /**
- * Slows a response down: after the first `after` bytes, `bytesPerSecond` leave, whoever writes them
+ * Slows a response down: after the first `after` bytes, `bytesPerSecond` leave, whichever code writes them
  * and however. Writers see an ordinary response: `write` says false when they should wait, `drain`
  * says when to go on, `end` ends it once all has left. Holds what was written and has not left, no
  * copies; a writer that minds `drain` has no more than one write held.

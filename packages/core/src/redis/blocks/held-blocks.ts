@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import type { BlockReport, StoreRequest } from '../../store/store.js'
 import { blockReport } from '../scripts/decode.js'
 import { BlockIndex, type BlockIndexOptions, type Change, MOST_CHANGES, PAGE, type Written } from './block-index.js'
@@ -18,6 +19,8 @@ export interface HeldBlocksOptions extends Omit<BlockIndexOptions, 'time'> {
 const LOOK_EVERY_MS = 1000
 /** For how long an end is remembered of a block that this process does not know: others may, and write it again. */
 const END_MS = 3_600_000
+/** How many entries are looked at without a pause. */
+const LOOKED_AT_ONCE = 2000
 /** Most bans that wait to be written to the index. */
 const MOST_UNWRITTEN = 10_000
 
@@ -104,8 +107,11 @@ export class HeldBlocks {
     this.#mirror.set({ policy, identity, until, since: now, times, isEnded: false, kept }, this.#time.now())
     if (this.#unwritten.size >= MOST_UNWRITTEN) return
     const change: Change = { policy, identity, op: 'KEEP', numbers: [until, now, 0], kept, keys: undefined }
-    this.#unwritten.set(fieldOf(policy, identity), change)
-    setImmediate(() => this.#writeBans())
+    const field = fieldOf(policy, identity)
+    this.#unwritten.set(field, change)
+    const shard = this.#shards[shardOf(field)] as Shard
+    shard.isKnown = true
+    setImmediate().then(() => this.#writeBans())
   }
 
   /** Writes down what is known from before, where the index knows nothing later. Resolves to what was written. */
@@ -230,13 +236,13 @@ export class HeldBlocks {
     /** What this process knows and Redis does not. */
     let lost: Map<string, IndexEntry> | undefined
     if (!shard.isContinuedBy(page)) {
-      lost = this.#knownOf(number)
+      lost = await this.#knownOf(number)
       if (shard.version > 0) page = await this.index.page(number, 0)
-      shard.restart()
+      shard.restart(lost.size === 0 ? page.head : undefined)
     }
     for (;;) {
       const { head, entries, now } = page
-      if (head && head.epoch > shard.epoch) this.#forgetUntil(number, head.epoch, lost)
+      if (head && head.epoch > shard.epoch) await this.#forgetUntil(number, head.epoch, lost)
       for (const { field, entry } of entries) {
         const known = lost?.get(field)
         // Of an older state of Redis.
@@ -257,10 +263,14 @@ export class HeldBlocks {
     if (length > 0) this.#options.onRestored(length)
   }
 
-  #knownOf(shard: number): Map<string, IndexEntry> {
+  async #knownOf(shard: number): Promise<Map<string, IndexEntry>> {
     const known = new Map<string, IndexEntry>()
+    if (!this.#shards[shard]?.isKnown) return known
     const now = this.#time.now()
+    let looked = 0
     for (const entry of this.#mirror) {
+      // Requests come meanwhile.
+      if (++looked % LOOKED_AT_ONCE === 0) await setImmediate()
       const field = fieldOf(entry.policy, entry.identity)
       if (entry.until > now && shardOf(field) === shard) known.set(field, entry)
     }
@@ -268,8 +278,8 @@ export class HeldBlocks {
   }
 
   /** All was made void up to an instant. */
-  #forgetUntil(shard: number, epoch: number, lost: Map<string, IndexEntry> | undefined): void {
-    for (const [field, { policy, identity, since }] of this.#knownOf(shard)) {
+  async #forgetUntil(shard: number, epoch: number, lost: Map<string, IndexEntry> | undefined): Promise<void> {
+    for (const [field, { policy, identity, since }] of await this.#knownOf(shard)) {
       if (since > epoch) continue
       this.#mirror.delete(policy, identity)
       lost?.delete(field)

@@ -8,6 +8,8 @@ export class Shard {
   epoch = 0
   /** Whether Redis may have lost changes since, without a new incarnation: another server answers, which had not all of them. */
   isInDoubt = false
+  /** Whether this process may know entries of it. */
+  isKnown = false
   /** The field of the newest change that is known, and its version. */
   #tail = { field: '', version: -1 }
 
@@ -27,15 +29,22 @@ export class Shard {
     return isContinued && (!this.isInDoubt || this.tail !== '')
   }
 
-  restart(): void {
+  /** `head`: of what is read from now on, where nothing is known that it could lack. A read that fails then goes on where it was. */
+  restart(head: Head | undefined): void {
     this.version = 0
     this.#tail = { field: '', version: -1 }
+    if (!head) return
+    this.incarnation = head.incarnation
+    this.isInDoubt = false
   }
 
   /** To be told of every page once it is taken over. */
   read({ head, entries }: Page, isLast: boolean): void {
     const last = entries.at(-1)
-    if (last) this.#tail = last
+    if (last) {
+      this.#tail = last
+      this.isKnown = true
+    }
     if (isLast) {
       this.version = head?.version ?? 0
       this.incarnation = head?.incarnation ?? ''
@@ -46,6 +55,7 @@ export class Shard {
 
   /** To be told of every change that this process makes. What others have changed in between is still to be read. */
   wrote({ before, head }: Written, field: string): void {
+    this.isKnown = true
     if (head.incarnation !== this.incarnation || before !== this.version || this.isInDoubt) return
     this.version = head.version
     this.#tail = { field, version: head.version }

@@ -75,7 +75,7 @@ export function waitingRoom(isReady: () => boolean, connectTimeoutMs: number) {
       waiting = new Set()
       for (const { callback } of callbacks) callback()
     },
-    /** To be told of every attempt to connect that failed. Returns whether there is still reason to wait for the first. */
+    /** Called with every failed attempt to connect. Returns whether there is still reason to wait for the first. */
     refused(error: Error | undefined): boolean {
       if (performance.now() < startsUntil && (!error || IS_SILENCE.test(`${error.message} ${codeOf(error)}`)))
         return true
@@ -123,7 +123,7 @@ export function nextOf(client: Client, events: readonly string[]): Promise<void>
   return wait
 }
 
-/** The scripts that a client has sent since it last connected: whoever answers it now has heard them all. */
+/** The scripts that a client has sent since it last connected: the server that replies now has got them all. */
 export function scriptsSent(): (client: Client) => Set<string> {
   const byClient = new WeakMap<Client, Set<string>>()
   return (client) => {

@@ -144,7 +144,7 @@ export function ioredis(client: Client, silenceMs: number, connectTimeoutMs: num
 }
 
 /**
- * A cluster sends again what is refused, and later, however long nobody has waited for it any more. Where a command
+ * A cluster sends again what is refused, and later, however long ago its caller has stopped waiting. Where a command
  * belongs is the only reason to: at once, and not once it is late.
  */
 function sendToCluster(cluster: Client, command: Client, isLate: () => boolean): Promise<unknown> {

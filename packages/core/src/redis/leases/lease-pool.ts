@@ -38,7 +38,7 @@ export class Pool {
   /**
    * How many units to ask for: the `least` that are needed now, or what a period before took, or this one until
    * now, so that leases double while traffic keeps coming and shrink with it; of what is left for all, no more
-   * than half, so that close to the limit units go to whoever asks. A multiple of `cost`, so that nothing is left
+   * than half, so that close to the limit units go to the process that needs them. A multiple of `cost`, so that nothing is left
    * over where all ask for the same.
    */
   unitsFor(least: number, cost: number, clock: LeaseClock): number {

@@ -61,7 +61,7 @@ export class Answers {
     return this.#nextOfEquals(this.#equals, request, reports)
   }
 
-  /** Each is told what it would have been told if they had been decided one after the other. */
+  /** Each gets the result that it would have got if they had been decided one after the other. */
   #nextOfEquals(equals: Equals, request: StoreRequest, reports: readonly Report[]): StoreResult | undefined {
     const reply = this.#reply
     const isAdmitted = equals.admitted > 0
@@ -110,7 +110,7 @@ export class Answers {
     return given ? { now, allowed, values, offset, given } : { now, allowed, values, offset }
   }
 
-  /** To be called after the last, and before anybody hears of any: a reply of another length is not to be trusted. */
+  /** Call it after the last result and before any is passed on: a reply of another length cannot be trusted. */
   end(): void {
     if (this.#equals) throw unreadable('expected no more decisions than were asked for')
     this.#reply.end()

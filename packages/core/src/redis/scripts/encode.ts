@@ -37,7 +37,7 @@ export interface PlanText {
   readonly reports: ReturnType<typeof reportsOf>
 }
 
-/** `marker`: the key that is there while somebody is blocked; none in a cluster. `heeds`: whether bans of every policy are looked for. */
+/** `marker`: the key that exists while any identity is blocked; none in a cluster. `heeds`: whether bans of every policy are looked for. */
 export function planText(plan: Plan, marker?: string, heeds = false): PlanText {
   const blockSuffixes = (heeds ? [plan.policy, EVERY_POLICY] : [plan.policy]).map(blockSuffix)
   const header = [String(plan.identities * blockSuffixes.length), String(plan.cells.length)]

@@ -23,7 +23,7 @@ const LONGEST_ESCAPED = 96
  * text: plain ones hold no `%` or `#`, escaped ones at least one `%` and no `#`.
  */
 function escapeIdentity(identity: string): string {
-  // Nearly every identity: a kind has nothing to escape but `%`, so it is told from its value only where that may be.
+  // Nearly every identity: a kind has nothing to escape but `%`, so it is parsed only where there is a `%`.
   if (PLAIN.test(identity)) return identity
   const start = valueStart(identity)
   return identity.slice(0, start) + escapeValue(identity.slice(start))

@@ -148,7 +148,7 @@ class Attempt extends Timed implements Wait {
 
   constructor(terms: Terms, resolve: (reply: unknown) => void, reject: (error: SluiceError) => void) {
     const { connection, timeoutMs } = terms
-    // The first connection is waited for, once: whoever starts beside others that start is not to count alone.
+    // The first connection is waited for, once: processes that start together must not each count alone.
     super(Math.max(performance.now() + timeoutMs, connection.startsUntil()))
     this.#terms = terms
     this.#resolve = resolve

@@ -1,0 +1,56 @@
+import { type RedisDocuments, VersionConflict } from '@sluice/policies'
+import type { OptionValues } from '../../program/command.js'
+import type { Environment } from '../../program/environment.js'
+import { UsageError } from '../../program/usage-error.js'
+import { differencesOf } from './differences.js'
+
+/** Exit codes: done, or refused. */
+export const DONE = 0
+export const REFUSED = 1
+
+/** Saves a text as the next version, once a person has seen what is different, or has said --yes. */
+export async function change(
+  documents: RedisDocuments,
+  text: string,
+  values: OptionValues,
+  environment: Environment,
+): Promise<number> {
+  const { stdout, stderr } = environment
+  const newest = await documents.newest()
+  const version = newest?.version ?? 0
+  const differences = differencesOf(newest?.text, text)
+  if (newest?.text === text) {
+    tell(values, environment, { version, differences: [] }, `nothing is different from version ${version}\n`)
+    return DONE
+  }
+  if (!values.json) stdout.write(`${differences.join('\n') || 'nothing but its spelling is different'}\n`)
+  if (!values.yes && !(await agreed(environment, version))) {
+    stderr.write('sluice: nothing was changed\n')
+    return REFUSED
+  }
+  try {
+    const saved = await documents.save(text, version, authorOf(values, environment))
+    tell(values, environment, { version: saved, differences }, `version ${saved} is in force\n`)
+    return DONE
+  } catch (error) {
+    if (!(error instanceof VersionConflict)) throw error
+    const now = await documents.newest()
+    const theirs = differencesOf(newest?.text, now?.text ?? '')
+    stderr.write(`sluice: ${error.message}\n${now?.by || 'somebody'} has saved:\n${theirs.join('\n')}\n`)
+    return REFUSED
+  }
+}
+
+function tell(values: OptionValues, { stdout }: Environment, data: object, text: string): void {
+  stdout.write(values.json ? `${JSON.stringify(data, null, 2)}\n` : text)
+}
+
+async function agreed({ confirm }: Environment, version: number): Promise<boolean> {
+  if (!confirm) throw new UsageError('there is no terminal to ask on: --yes changes what is in force')
+  return confirm(`Replace version ${version}?`)
+}
+
+/** Who it is, for the history. */
+function authorOf({ by }: OptionValues, { env }: Environment): string {
+  return String(by ?? env.SLUICE_BY ?? env.USER ?? '').slice(0, 100)
+}

@@ -1,0 +1,130 @@
+import { readFileSync } from 'node:fs'
+import { lineOf, problemsIn } from '@sluice/policies'
+import type { Command, OptionSpec } from '../../program/command.js'
+import type { Environment } from '../../program/environment.js'
+import { UsageError } from '../../program/usage-error.js'
+import { change, DONE, REFUSED } from './change.js'
+import { differencesOf } from './differences.js'
+import { DOCUMENT_OPTIONS, withDocuments } from './documents.js'
+
+const CHANGE_OPTIONS: Readonly<Record<string, OptionSpec>> = {
+  ...DOCUMENT_OPTIONS,
+  yes: { type: 'boolean', short: 'y', text: 'do not ask' },
+  by: { type: 'string', placeholder: 'NAME', text: 'who it is, for the history', default: 'SLUICE_BY, else USER' },
+}
+const NOTES = 'Exit code: 0 done, 1 refused, 2 wrong usage or no Redis.'
+
+export const plan: Command = {
+  name: 'plan',
+  summary: 'show what a file of policies would change in Redis',
+  description: 'Checks a file of policies, and shows what is different from the version in force. Changes nothing.',
+  operands: { placeholder: 'FILE', least: 1, most: 1 },
+  options: DOCUMENT_OPTIONS,
+  examples: ['REDIS_URL=redis://host:6379 sluice plan policies.yaml'],
+  notes: NOTES,
+
+  async run(values, environment, [file]) {
+    const text = checkedText(file as string, environment)
+    if (text === undefined) return REFUSED
+    return withDocuments(values, environment, async (documents) => {
+      const newest = await documents.newest()
+      const differences = differencesOf(newest?.text, text)
+      const version = newest?.version ?? 0
+      environment.stdout.write(
+        values.json
+          ? `${JSON.stringify({ version, differences }, null, 2)}\n`
+          : `${differences.join('\n') || `nothing is different from version ${version}`}\n`,
+      )
+      return DONE
+    })
+  },
+}
+
+export const apply: Command = {
+  name: 'apply',
+  summary: 'put a file of policies in force, in every process that reads them from Redis',
+  description: `Checks a file of policies, shows what is different from the version in force, asks, and replaces that. Where somebody else
+has replaced it meanwhile, nothing is changed. Processes take it within a second.`,
+  operands: { placeholder: 'FILE', least: 1, most: 1 },
+  options: CHANGE_OPTIONS,
+  examples: [
+    'REDIS_URL=redis://host:6379 sluice apply policies.yaml',
+    'sluice apply policies.yaml --yes --by release-42',
+  ],
+  notes: NOTES,
+
+  async run(values, environment, [file]) {
+    const text = checkedText(file as string, environment)
+    if (text === undefined) return REFUSED
+    return withDocuments(values, environment, (documents) => change(documents, text, values, environment))
+  },
+}
+
+export const history: Command = {
+  name: 'history',
+  summary: 'list the versions of policies in Redis, with who saved them and when',
+  description: 'Lists the last twenty versions, newest first. The first is in force.',
+  options: DOCUMENT_OPTIONS,
+  examples: ['sluice history', 'sluice history --json'],
+  notes: NOTES,
+
+  async run(values, environment) {
+    const all = await withDocuments(values, environment, (documents) => documents.history())
+    const rows = all.map(({ version, at, by }, i) => ({
+      version,
+      at: new Date(at).toISOString(),
+      by,
+      changes: differencesOf(all[i + 1]?.text, all[i]?.text ?? ''),
+    }))
+    if (values.json) environment.stdout.write(`${JSON.stringify(rows, null, 2)}\n`)
+    else if (rows.length === 0) environment.stdout.write('no version was saved so far\n')
+    for (const { version, at, by, changes } of values.json ? [] : rows) {
+      environment.stdout.write(
+        `${String(version).padStart(6)}  ${at}  ${shownName(by).padEnd(20)}  ${changes.join(', ')}\n`,
+      )
+    }
+    return DONE
+  },
+}
+
+export const rollback: Command = {
+  name: 'rollback',
+  summary: 'put an earlier version of the policies in Redis in force again',
+  description:
+    'Saves an earlier version as the newest one: the last but one, or that of a number. Shows what is different, and asks.',
+  operands: { placeholder: '[VERSION]', least: 0, most: 1 },
+  options: CHANGE_OPTIONS,
+  examples: ['sluice rollback', 'sluice rollback 41 --yes'],
+  notes: NOTES,
+
+  async run(values, environment, [version]) {
+    return withDocuments(values, environment, async (documents) => {
+      const all = await documents.history()
+      const found = version === undefined ? all[1] : all.find((each) => String(each.version) === version)
+      if (!found) {
+        const known = all.map((each) => each.version).join(', ')
+        throw new UsageError(`expected a version that is kept (${known || 'there is none'}), got ${version ?? 'none'}`)
+      }
+      return change(documents, found.text, values, environment)
+    })
+  },
+}
+
+/** Undefined, with every mistake told, where it is wrong. */
+function checkedText(file: string, { stderr }: Environment): string | undefined {
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new UsageError(`${JSON.stringify(file)}: expected a file with text in UTF-8 (${code})`)
+  }
+  const problems = problemsIn(text, file, 'any')
+  for (const problem of problems) stderr.write(`${lineOf(problem)}\n`)
+  return problems.length === 0 ? text : undefined
+}
+
+/** Without what would steer a terminal. */
+function shownName(name: string): string {
+  return name.replace(/[^\x20-\x7e]/g, '?')
+}

@@ -1,0 +1,112 @@
+import { readFileSync, renameSync } from 'node:fs'
+import { open, rename } from 'node:fs/promises'
+import type { BlockEntry } from '../store/blocks.js'
+import { checkedEntry } from '../store/given-blocks.js'
+import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { emitWarning } from '../util/warnings.js'
+
+/** The first line of a file; the number goes up with every change of what follows. */
+const HEADER = '{"sluice":"blocks","version":1}'
+/** How long changes wait, in ms, so that many are written at once. */
+const WRITE_AFTER_MS = 1000
+/** Characters written at once. */
+const CHUNK = 65_536
+
+/** Keeps the blocks and bans of a memory store in a file, one per line. */
+export class PersistedBlocks {
+  readonly #file: string
+  readonly #entries: () => AsyncIterable<BlockEntry>
+  #timer: NodeJS.Timeout | undefined
+  #isChanged = false
+  #writing: Promise<void> = Promise.resolve()
+  #isWarned = false
+
+  /** @throws SluiceError `INVALID_POLICY` for what is no path */
+  constructor(file: unknown, entries: () => AsyncIterable<BlockEntry>) {
+    if (typeof file !== 'string' || file === '') invalidPolicy('memoryStore', 'persist', 'the path of a file', file)
+    this.#file = file
+    this.#entries = entries
+  }
+
+  /**
+   * What the file has: nothing where there is none. One that is damaged is put aside, and the process is warned.
+   *
+   * @throws SluiceError `INVALID_POLICY` for a file that cannot be read
+   */
+  read(): readonly BlockEntry[] {
+    let text: string
+    try {
+      text = readFileSync(this.#file, 'utf8')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+      throw new SluiceError('INVALID_POLICY', `memoryStore: persist: ${(error as Error).message}`, { cause: error })
+    }
+    try {
+      return entriesIn(text)
+    } catch (error) {
+      const aside = `${this.#file}.damaged`
+      renameSync(this.#file, aside)
+      this.warn(`${(error as Error).message}: begun anew; what it had is in ${aside}`)
+      return []
+    }
+  }
+
+  changed(): void {
+    this.#isChanged = true
+    this.#timer ??= setTimeout(() => this.#writeNow(), WRITE_AFTER_MS).unref()
+  }
+
+  /** Resolves once all changes are written, or it is known that they cannot be. */
+  async close(): Promise<void> {
+    if (this.#isChanged) this.#writeNow()
+    await this.#writing
+  }
+
+  #writeNow(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#isChanged = false
+    this.#writing = this.#writing.then(() => this.#write()).catch((error: Error) => this.warn(error.message))
+  }
+
+  /** Beside the file, which is replaced at once: a process that ends meanwhile leaves the one before. */
+  async #write(): Promise<void> {
+    const beside = `${this.#file}.${process.pid}.tmp`
+    const handle = await open(beside, 'w', 0o600)
+    try {
+      let text = `${HEADER}\n`
+      for await (const entry of this.#entries()) {
+        text += `${JSON.stringify(entry)}\n`
+        if (text.length < CHUNK) continue
+        await handle.write(text)
+        text = ''
+      }
+      await handle.write(text)
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+    await rename(beside, this.#file)
+  }
+
+  /** Once: what goes on to fail would fill a log. */
+  warn(why: string): void {
+    if (this.#isWarned) return
+    this.#isWarned = true
+    emitWarning('SLUICE_PERSIST_FAILED', `memoryStore: persist: ${this.#file}: ${why}`)
+  }
+}
+
+/** @throws for a file that holds anything else */
+function entriesIn(text: string): BlockEntry[] {
+  const [header, ...lines] = text.split('\n')
+  if (header !== HEADER) throw new Error(`line 1: expected ${HEADER}`)
+  if (lines.pop() !== '') throw new Error(`line ${lines.length + 2}: expected a whole line`)
+  return lines.map((line, i) => {
+    try {
+      return checkedEntry(i, JSON.parse(line) as BlockEntry)
+    } catch (error) {
+      throw new Error(`line ${i + 2}: ${(error as Error).message}`)
+    }
+  })
+}

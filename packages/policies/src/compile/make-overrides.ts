@@ -1,0 +1,166 @@
+import type { Limit } from '@sluice/core'
+import type { LimitData, OverrideData } from '../document/document.js'
+import { type Path, type Problem, shown } from '../document/problem.js'
+import { rangeOf } from '../match/range-map.js'
+import { checkLimit, fieldsOfLimit } from '../schema/check.js'
+import type { Keys } from './keys.js'
+import { makeLimits } from './limits.js'
+import { type Override, Overrides } from './overrides.js'
+import type { CompiledPolicy } from './policy.js'
+
+/** Adds the overrides of a document to its policies. */
+export function addOverrides(
+  data: readonly OverrideData[],
+  policies: ReadonlyMap<string, CompiledPolicy>,
+  keys: Keys,
+  problems: Problem[],
+): void {
+  const made = new Map<CompiledPolicy, Overrides>()
+  for (const [index, each] of data.entries()) {
+    const path: Path = ['overrides', index]
+    const policy = policies.get(each.policy)
+    if (!policy) {
+      const known = [...policies.keys()].slice(0, 20).map(shown).join(' or ')
+      problems.push({ path: [...path, 'policy'], message: `expected ${known}, got ${shown(each.policy)}` })
+      continue
+    }
+    const limits = changedLimits(each, policy, keys, [...path, 'limits'], problems)
+    const until = timeOf(each.until, [...path, 'until'], problems)
+    let overrides = made.get(policy)
+    if (!overrides) {
+      overrides = new Overrides()
+      made.set(policy, overrides)
+      policy.overrides = overrides
+    }
+    add(overrides, each, { index, limits, until }, keys, path, problems)
+  }
+}
+
+function add(
+  overrides: Overrides,
+  { key, prefix, range }: OverrideData,
+  override: Override,
+  keys: Keys,
+  path: Path,
+  problems: Problem[],
+): void {
+  const fail = (field: string, message: string) => problems.push({ path: [...path, field], message })
+  const given = [key, prefix, range].filter((each) => each !== undefined).length
+  if (given !== 1) {
+    problems.push({ path, message: `expected one of key, prefix and range, got ${given === 0 ? 'none' : given}` })
+    return
+  }
+  const twice = 'expected one override for each client and policy, got it twice'
+  if (range !== undefined) {
+    addRange(overrides, range, override, (message) => fail('range', message))
+    return
+  }
+  const field = key ? 'key' : 'prefix'
+  const [kind, value] = Object.entries(key ?? prefix ?? {})[0] as [string, string | number]
+  // An address is the smallest range.
+  if (key && kind === 'ip') {
+    addRange(overrides, String(value), override, (message) => fail('key', message))
+    return
+  }
+  const made = keys.make(kind, [...path, field, kind], problems)
+  if (!made) return
+  const of = overrides.ofKind(kind, made)
+  if (/^(header|cookie):/.test(kind)) {
+    const hash = /^sha256:([0-9a-f]{64})$/.exec(String(value))?.[1]
+    if (!key || hash === undefined) {
+      const remedy = 'as `printf %s VALUE | sha256sum` prints it'
+      problems.push({ path: [...path, field, kind], message: `expected sha256: and 64 hexadecimal digits, ${remedy}` })
+      return
+    }
+    // As the key counts it.
+    const counted = Buffer.from(hash, 'hex').toString('base64url')
+    if (of.exact.has(counted)) fail('key', twice)
+    of.exact.set(counted, override)
+  } else if (key) {
+    if (of.exact.has(String(value))) fail('key', twice)
+    of.exact.set(String(value), override)
+  } else if (!of.prefixes.add(String(value), override)) fail('prefix', twice)
+}
+
+function addRange(overrides: Overrides, text: string, override: Override, fail: (message: string) => void): void {
+  const range = rangeOf(text)
+  if (!range) fail(`expected an address or a range such as 192.0.2.0/24, got ${shown(text)}`)
+  else if (!overrides.ranges.add(range, override)) {
+    fail('expected one override for each client and policy, got it twice')
+  }
+}
+
+function timeOf(text: string | undefined, path: Path, problems: Problem[]): number | undefined {
+  if (text === undefined) return undefined
+  const time = Date.parse(text)
+  if (Number.isNaN(time)) problems.push({ path, message: `expected a time that there is, got ${shown(text)}` })
+  return time
+}
+
+/** The limits of a policy, or of each of its tiers that has limits of these names, with what is different. */
+function changedLimits(
+  { limits: changes }: OverrideData,
+  { name, data, key }: CompiledPolicy,
+  keys: Keys,
+  path: Path,
+  problems: Problem[],
+): ReadonlyMap<string | undefined, readonly Limit[]> {
+  const lists: [string | undefined, readonly LimitData[]][] = data.limits
+    ? [[undefined, data.limits]]
+    : Object.entries(data.tiers ?? {})
+  const made = new Map<string | undefined, readonly Limit[]>()
+  const isFound = changes.map(() => false)
+  for (const [tier, list] of lists) {
+    const merged = [...list]
+    const sources = new Map<number, number>()
+    changes.forEach((change, c) => {
+      const i = placeOf(change, list)
+      if (i === undefined) return
+      isFound[c] = true
+      merged[i] = changed(list[i] as LimitData, change)
+      sources.set(i, c)
+    })
+    if (sources.size === 0) continue
+    const before = problems.length
+    for (const [i, c] of sources) checkLimit(merged[i], [...path, c], problems)
+    if (problems.length > before) continue
+    const found: Problem[] = []
+    const space = tier === undefined ? name : `${name}.${tier}`
+    const limits = makeLimits(merged, { policy: name, space, key, respond: data.respond, keys }, [], found)
+    // What is wrong is wrong by what was changed.
+    for (const {
+      path: [i, ...rest],
+      ...problem
+    } of found) {
+      problems.push({ ...problem, path: [...path, sources.get(i as number) ?? 0, ...rest] })
+    }
+    if (limits) made.set(tier, limits)
+  }
+  isFound.forEach((found, c) => {
+    if (found) return
+    const names = [...new Set(lists.flatMap(([, list]) => list.map((limit) => limit.name)))].filter(Boolean).map(shown)
+    const expected =
+      names.length > 0 ? `the name of a limit, ${names.join(' or ')}` : 'no name, as the limits have none'
+    const { name: given } = changes[c] as LimitData
+    const got = given === undefined ? 'none, and the policy has several limits' : shown(given)
+    problems.push({
+      path: given === undefined ? [...path, c] : [...path, c, 'name'],
+      message: `expected ${expected}; got ${got}`,
+    })
+  })
+  return made
+}
+
+function placeOf({ name }: LimitData, list: readonly LimitData[]): number | undefined {
+  if (name === undefined) return list.length === 1 ? 0 : undefined
+  const i = list.findIndex((limit) => limit.name === name)
+  return i < 0 ? undefined : i
+}
+
+/** Of another algorithm, what that does not know of the limit from before is left out. */
+function changed(limit: LimitData, change: LimitData): LimitData {
+  const { algorithm = limit.algorithm ?? 'slidingLog' } = change
+  const known = fieldsOfLimit(algorithm)
+  const kept = Object.entries(limit).filter(([field]) => known.includes(field))
+  return { ...Object.fromEntries(kept), ...change, ...(algorithm !== 'slidingLog' && { algorithm }) }
+}

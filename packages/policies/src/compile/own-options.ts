@@ -1,0 +1,53 @@
+import { list, type MatchedPolicies } from '@sluice/core'
+import type { ListsData, PolicyData } from '../document/document.js'
+import type { Path, Problem } from '../document/problem.js'
+import { resolverOf } from './resolver-of.js'
+import { ANY_RESOLVER, type Resolvers } from './resolvers.js'
+import { tried } from './tried.js'
+
+// biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
+export type OwnOptions = MatchedPolicies<any>['options']
+
+/** What a policy says of a whole limiter. Undefined where it says nothing of it. */
+export function ownOptions(
+  data: PolicyData,
+  resolvers: Resolvers | typeof ANY_RESOLVER,
+  path: Path,
+  problems: Problem[],
+): OwnOptions | undefined {
+  const { anonymous, count, enforcePercent } = data
+  const cost = costOf(data, resolvers, path, problems)
+  const allow = listOf(data.allow, [...path, 'allow'], problems)
+  const deny = listOf(data.deny, [...path, 'deny'], problems)
+  const own: OwnOptions = {
+    ...(anonymous && anonymous !== 'error' && { anonymous }),
+    ...(count && { count }),
+    ...(enforcePercent !== undefined && enforcePercent < 100 && { enforcePercent }),
+    ...(cost !== undefined && cost !== 1 && { cost }),
+    ...(allow && { allow }),
+    ...(deny && { deny }),
+  }
+  return Object.keys(own).length > 0 ? Object.freeze(own) : undefined
+}
+
+function costOf(
+  { cost }: PolicyData,
+  resolvers: Resolvers | typeof ANY_RESOLVER,
+  path: Path,
+  problems: Problem[],
+): OwnOptions['cost'] {
+  if (typeof cost !== 'string') return cost
+  const costs = resolvers === ANY_RESOLVER ? resolvers : resolvers.costs
+  const resolver = resolverOf(cost, costs, 'costs', [...path, 'cost'], problems)
+  return resolver && (async (request, context) => resolver(request, context))
+}
+
+function listOf(data: ListsData | undefined, path: Path, problems: Problem[]) {
+  if (!data) return undefined
+  for (const kind of Object.keys(data)) {
+    if (!/^(header|cookie):/.test(kind)) continue
+    problems.push({ path: [...path, kind], message: 'expected no secrets in lists: give them an override' })
+    return undefined
+  }
+  return tried(path, problems, () => list(data))
+}

@@ -1,0 +1,89 @@
+/** Sends one command to Redis. */
+export type Call = (command: string, ...args: string[]) => Promise<unknown>
+
+/** A document as it was saved. */
+export interface SavedDocument {
+  /** 1 for the first, and one more each time. */
+  readonly version: number
+  /** YAML or JSON. */
+  readonly text: string
+  /** Who saved it; empty where nobody was named. */
+  readonly by: string
+  /** When, in ms since 1970, by the clock of Redis. */
+  readonly at: number
+}
+
+/** Versions that are kept. */
+const MOST_KEPT = 20
+
+/**
+ * Saves where the version is still the one that is expected: of two who change one version, the second is refused.
+ * KEYS the versions, newest first   ARGV expected version, text, by, versions kept
+ * Returns the version in force then, negative where nothing was saved.
+ */
+const SAVE = `
+local newest = redis.call('LINDEX', KEYS[1], 0)
+local version = newest and cjson.decode(newest).version or 0
+if version ~= tonumber(ARGV[1]) then return -version - 1 end
+local time = redis.call('TIME')
+local at = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('LPUSH', KEYS[1], cjson.encode({ version = version + 1, text = ARGV[2], by = ARGV[3], at = at }))
+redis.call('LTRIM', KEYS[1], 0, tonumber(ARGV[4]) - 1)
+redis.call('SET', KEYS[2], string.format('%d', version + 1))
+return version + 1
+`
+
+/** Another one has saved a version meanwhile. */
+export class VersionConflict extends Error {
+  /** The version in force. */
+  readonly version: number
+
+  constructor(expected: number, version: number) {
+    super(`expected version ${expected} to be in force, and version ${version} is: somebody has saved meanwhile`)
+    this.version = version
+  }
+}
+
+/** The versions of a document in Redis. */
+export class RedisDocuments {
+  readonly #call: Call
+  readonly #versions: string
+  readonly #newest: string
+
+  /** @param prefix that of the store, `sluice:` by default */
+  constructor(call: Call, name: string, prefix: string) {
+    this.#call = call
+    // One hash tag, so that both are on one node of a cluster.
+    this.#versions = `${prefix}policies:{${name}}:versions`
+    this.#newest = `${prefix}policies:{${name}}:newest`
+  }
+
+  /** The number of the version in force; 0 where none was saved. */
+  async version(): Promise<number> {
+    return Number((await this.#call('GET', this.#newest)) ?? 0)
+  }
+
+  /** Undefined where none was saved. */
+  async newest(): Promise<SavedDocument | undefined> {
+    const text = await this.#call('LINDEX', this.#versions, '0')
+    return text ? (JSON.parse(String(text)) as SavedDocument) : undefined
+  }
+
+  /** The last twenty, newest first. */
+  async history(): Promise<readonly SavedDocument[]> {
+    const all = (await this.#call('LRANGE', this.#versions, '0', '-1')) as readonly unknown[]
+    return all.map((text) => JSON.parse(String(text)) as SavedDocument)
+  }
+
+  /**
+   * Saves a version on top of the one that is expected to be in force, and resolves to its number.
+   *
+   * @throws VersionConflict where another one is
+   */
+  async save(text: string, expected: number, by: string): Promise<number> {
+    const args = [this.#versions, this.#newest, String(expected), text, by, String(MOST_KEPT)]
+    const version = Number(await this.#call('EVAL', SAVE, '2', ...args))
+    if (version < 0) throw new VersionConflict(expected, -version - 1)
+    return version
+  }
+}

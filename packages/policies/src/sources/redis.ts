@@ -1,0 +1,61 @@
+import { SluiceError } from '@sluice/core'
+import { type Call, RedisDocuments } from './redis-documents.js'
+import type { Loaded, PoliciesSource } from './source.js'
+
+/** How often each process looks for another version. */
+const POLL_MS = 500
+
+/** A document in Redis, as `sluice apply` saves it. */
+export class RedisSource implements PoliciesSource {
+  readonly name: string
+  readonly #documents: RedisDocuments
+  #version = 0
+  #hasFailed = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(client: unknown, name: string, prefix: string) {
+    this.name = `redis:${name}`
+    this.#documents = new RedisDocuments(callOf(client), name, prefix)
+  }
+
+  async load(): Promise<Loaded> {
+    const saved = await this.#documents.newest()
+    if (!saved) throw new Error('Redis has none so far: sluice apply saves one')
+    this.#version = saved.version
+    return { name: this.name, version: String(saved.version), text: saved.text }
+  }
+
+  watch(onChange: () => void, onFailure: (error: Error) => void): void {
+    const poll = async () => {
+      try {
+        const version = await this.#documents.version()
+        if (version !== this.#version || this.#hasFailed) onChange()
+        this.#hasFailed = false
+      } catch (error) {
+        this.#hasFailed = true
+        onFailure(error as Error)
+      }
+      if (this.#timer) this.#timer = setTimeout(() => void poll(), POLL_MS).unref()
+    }
+    this.#timer = setTimeout(() => void poll(), POLL_MS).unref()
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+}
+
+interface AnyClient {
+  readonly call?: (...args: string[]) => Promise<unknown>
+  readonly sendCommand?: (args: string[]) => Promise<unknown>
+  readonly duplicate?: unknown
+}
+
+/** Of a client of ioredis or of redis. */
+function callOf(client: unknown): Call {
+  const { call, sendCommand } = (client ?? {}) as AnyClient
+  if (typeof call === 'function') return (...args) => call.apply(client, args)
+  if (typeof sendCommand === 'function') return (...args) => sendCommand.call(client, args)
+  throw new SluiceError('INVALID_POLICY', 'policies.from: redis: expected a client of ioredis or of redis')
+}

@@ -1,0 +1,108 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { run } from '@sluice/cli'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type RedisServer, startRedis } from '../support/redis-server.js'
+
+const folder = mkdtempSync(join(tmpdir(), 'policies-'))
+let server: RedisServer
+
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(async () => {
+  rmSync(folder, { recursive: true })
+  await server.stop()
+})
+beforeEach(() => server.flush())
+
+async function sluice(args: readonly string[], confirm?: () => Promise<boolean>) {
+  let out = ''
+  let err = ''
+  const environment = {
+    env: { REDIS_URL: server.url, SLUICE_BY: 'ann' },
+    stdout: { write: (text: string) => (out += text) },
+    stderr: { write: (text: string) => (err += text) },
+    version: '0',
+    ...(confirm && { confirm }),
+  }
+  const code = await run(args, environment)
+  return { code, out, err }
+}
+
+function file(text: string): string {
+  const path = join(folder, 'policies.yaml')
+  writeFileSync(path, text)
+  return path
+}
+
+const document = (limit: number, more = '') =>
+  `version: 1\npolicies:\n  api: { limits: [{ limit: ${limit}, window: 1m }] }\n${more}`
+
+test('plan tells what apply would change, and apply changes it', async () => {
+  expect(await sluice(['plan', file(document(1))])).toEqual({ code: 0, out: '+ policy api\n', err: '' })
+  expect(await sluice(['apply', file(document(1)), '--yes'])).toEqual({
+    code: 0,
+    out: '+ policy api\nversion 1 is in force\n',
+    err: '',
+  })
+  const more = document(2, '  more: { limits: [{ limit: 1, window: 1m }] }\n')
+  expect((await sluice(['plan', file(more)])).out).toBe('~ policy api\n+ policy more\n')
+  expect((await sluice(['plan', file(document(1))])).out).toBe('nothing is different from version 1\n')
+})
+
+test('without a terminal nothing is changed but with --yes', async () => {
+  const { code, err } = await sluice(['apply', file(document(1))])
+  expect(code).toBe(2)
+  expect(err).toContain('there is no terminal to ask on: --yes')
+  expect((await sluice(['history'])).out).toBe('no version was saved so far\n')
+})
+
+test('a person who says no changes nothing', async () => {
+  const { code, err } = await sluice(['apply', file(document(1))], async () => false)
+  expect({ code, err }).toEqual({ code: 1, err: 'sluice: nothing was changed\n' })
+  expect((await sluice(['history'])).out).toBe('no version was saved so far\n')
+})
+
+test('who is overtaken while being asked is refused, with the difference', async () => {
+  await sluice(['apply', file(document(1)), '--yes'])
+  const mine = file(document(2))
+  const { code, err } = await sluice(['apply', mine], async () => {
+    const theirs = join(folder, 'theirs.yaml')
+    writeFileSync(theirs, document(3))
+    await sluice(['apply', theirs, '--yes', '--by', 'bob'])
+    return true
+  })
+  expect(code).toBe(1)
+  expect(err).toBe(
+    'sluice: expected version 1 to be in force, and version 2 is: somebody has saved meanwhile\nbob has saved:\n~ policy api\n',
+  )
+})
+
+test('history lists versions with who and what, and rollback puts one in force again', async () => {
+  await sluice(['apply', file(document(1)), '--yes'])
+  await sluice(['apply', file(document(2)), '--yes', '--by', 'bob'])
+  expect((await sluice(['rollback', '--yes'])).out).toBe('~ policy api\nversion 3 is in force\n')
+  const { out } = await sluice(['history', '--json'])
+  expect(JSON.parse(out)).toMatchObject([
+    { version: 3, by: 'ann', changes: ['~ policy api'] },
+    { version: 2, by: 'bob' },
+    { version: 1, by: 'ann', changes: ['+ policy api'] },
+  ])
+  expect((await sluice(['plan', file(document(1))])).out).toBe('nothing is different from version 3\n')
+  expect((await sluice(['rollback', '99', '--yes'])).err).toContain('expected a version that is kept (3, 2, 1), got 99')
+})
+
+test('a wrong file is not applied, and each mistake is told', async () => {
+  const { code, err } = await sluice(['apply', file(document(-1)), '--yes'])
+  expect(code).toBe(1)
+  expect(err).toMatch(/policies.yaml:3:28: policies.api.limits\[0\].limit: expected a whole number/)
+})
+
+test('no value of an override is told', async () => {
+  const overrides = 'overrides: [{ policy: api, key: { user: s3cret }, limits: [{ limit: 9 }] }]\n'
+  const { out } = await sluice(['apply', file(document(1, overrides)), '--yes'])
+  expect(out).toBe('+ policy api\n+ overrides of api (1)\nversion 1 is in force\n')
+  expect((await sluice(['history'])).out).not.toContain('s3cret')
+})

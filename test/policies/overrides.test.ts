@@ -1,0 +1,238 @@
+import { createHash } from 'node:crypto'
+import type { HttpContext, MatchedPolicies } from '@sluice/core'
+import { policies, problemsIn } from '@sluice/policies'
+import fc from 'fast-check'
+import { describe, expect, test, vi } from 'vitest'
+
+interface Client {
+  readonly user?: string
+  readonly ip?: string
+  readonly apiKey?: string
+}
+
+const KEYS = {
+  keys: { user: (request: Client) => request.user },
+  tiers: { plan: (request: Client) => (request.user?.startsWith('vip') ? 'gold' : 'free') },
+}
+
+function contextOf(client: Client): HttpContext<Client> {
+  return {
+    request: client,
+    method: 'GET',
+    path: '/',
+    target: '/',
+    ip: client.ip,
+    route: undefined,
+    response: { on() {}, removeListener() {} },
+    header: (name) => (name === 'x-api-key' ? client.apiKey : undefined),
+    signedCookie: () => undefined,
+    getResponseHeader: () => undefined,
+  }
+}
+
+async function limitsFor(overrides: unknown, policy: object = { limits: [{ limit: 1, window: '1m' }] }) {
+  const loaded = await policies.from({ object: { version: 1, policies: { api: policy }, overrides }, ...KEYS })
+  return async (client: Client) => {
+    const matched = (await loaded.match(contextOf(client))) as MatchedPolicies<Client>
+    return matched.options.limits?.map(({ limit }) => limit)
+  }
+}
+
+const to = (limit: number) => [{ limit }]
+
+describe('an override', () => {
+  test('is for its client alone', async () => {
+    const limits = await limitsFor([{ policy: 'api', key: { user: '42' }, limits: to(9) }])
+    expect(await limits({ user: '42' })).toEqual([9])
+    expect(await limits({ user: '421' })).toEqual([1])
+    expect(await limits({})).toEqual([1])
+  })
+
+  test('by a number is for the same user as by its text', async () => {
+    const limits = await limitsFor([{ policy: 'api', key: { user: 42 }, limits: to(9) }])
+    expect(await limits({ user: '42' })).toEqual([9])
+  })
+
+  test('counts exactly, then by the smallest range, then by the longest start, then by tier', async () => {
+    const tiers = { free: [{ limit: 1, window: '1m' }], gold: [{ limit: 2, window: '1m' }] }
+    const limits = await limitsFor(
+      [
+        { policy: 'api', prefix: { user: 'v' }, limits: to(3) },
+        { policy: 'api', prefix: { user: 'vip-' }, limits: to(4) },
+        { policy: 'api', range: '192.0.2.0/24', limits: to(5) },
+        { policy: 'api', range: '192.0.2.64/26', limits: to(6) },
+        { policy: 'api', key: { ip: '192.0.2.65' }, limits: to(7) },
+        { policy: 'api', key: { user: 'vip-1' }, limits: to(8) },
+      ],
+      { tier: 'plan', tiers },
+    )
+    expect(await limits({ user: 'ann' })).toEqual([1])
+    expect(await limits({ user: 'wvip' })).toEqual([1])
+    expect(await limits({ user: 'v1' })).toEqual([3])
+    expect(await limits({ user: 'vip-2' })).toEqual([4])
+    expect(await limits({ user: 'vip-2', ip: '192.0.2.1' })).toEqual([5])
+    expect(await limits({ user: 'vip-2', ip: '192.0.2.66' })).toEqual([6])
+    expect(await limits({ user: 'vip-2', ip: '::ffff:192.0.2.65' })).toEqual([7])
+    expect(await limits({ user: 'vip-1', ip: '192.0.2.65' })).toEqual([8])
+    expect(await limits({ user: 'vip2' })).toEqual([3])
+  })
+
+  test('of a range is for all of it, IPv6 as well', async () => {
+    const limits = await limitsFor([{ policy: 'api', range: '2001:db8::/33', limits: to(5) }])
+    expect(await limits({ ip: '2001:db8:7fff::1' })).toEqual([5])
+    expect(await limits({ ip: '2001:db8:8000::1' })).toEqual([1])
+    expect(await limits({ ip: '32.1.13.184' })).toEqual([1])
+  })
+
+  test('changes limits by their names, and leaves the others', async () => {
+    const limits = await limitsFor([{ policy: 'api', key: { user: 'ann' }, limits: [{ name: 'day', limit: 500 }] }], {
+      limits: [
+        { name: 'minute', limit: 10, window: '1m' },
+        { name: 'day', limit: 100, window: '1d' },
+      ],
+    })
+    expect(await limits({ user: 'ann' })).toEqual([10, 500])
+  })
+
+  test('may change the algorithm', async () => {
+    const loaded = await policies.from({
+      object: {
+        version: 1,
+        policies: { api: { limits: [{ limit: 1, window: '1m' }] } },
+        overrides: [
+          { policy: 'api', key: { user: 'ann' }, limits: [{ algorithm: 'slidingWindow', limit: 60, precision: '1s' }] },
+        ],
+      },
+      ...KEYS,
+    })
+    const matched = (await loaded.match(contextOf({ user: 'ann' }))) as MatchedPolicies<Client>
+    expect(matched.options.limits).toMatchObject([{ algorithm: 'slidingWindow', limit: 60, window: 60_000 }])
+  })
+
+  test('ends at its time', async () => {
+    const until = new Date(Date.now() + 60_000).toISOString()
+    const limits = await limitsFor([{ policy: 'api', key: { user: 'ann' }, limits: to(9), until }])
+    expect(await limits({ user: 'ann' })).toEqual([9])
+    vi.useFakeTimers({ now: Date.now() + 61_000, toFake: ['Date'] })
+    try {
+      expect(await limits({ user: 'ann' })).toEqual([1])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  test('of a secret is written as its hash', async () => {
+    const hash = createHash('sha256').update('s3cret').digest('hex')
+    const limits = await limitsFor([{ policy: 'api', key: { 'header:x-api-key': `sha256:${hash}` }, limits: to(9) }])
+    expect(await limits({ apiKey: 's3cret' })).toEqual([9])
+    expect(await limits({ apiKey: 'other' })).toEqual([1])
+  })
+
+  test('equal matches are one object, and unequal ones are not', async () => {
+    const loaded = await policies.from({
+      object: {
+        version: 1,
+        policies: { api: { limits: [{ limit: 1, window: '1m' }] }, more: { limits: [{ limit: 2, window: '1m' }] } },
+        overrides: [{ policy: 'api', prefix: { user: 'a' }, limits: to(9) }],
+      },
+      ...KEYS,
+    })
+    const matched = (user: string) => loaded.match(contextOf({ user }))
+    expect(await matched('ann')).toBe(await matched('amy'))
+    expect(await matched('ann')).not.toBe(await matched('bob'))
+  })
+})
+
+test('of users and addresses by the hundred, each gets what a search through all overrides says', async () => {
+  const user = fc.stringMatching(/^[ab]{1,4}$/)
+  const ip = fc.tuple(fc.constantFrom(10, 11), fc.nat(3), fc.nat(3), fc.nat(255)).map((parts) => parts.join('.'))
+  const override = fc.oneof(
+    user.map((value) => ({ key: { user: value } })),
+    user.map((value) => ({ prefix: { user: value } })),
+    fc.tuple(ip, fc.integer({ min: 0, max: 32 })).map(([address, bits]) => ({ range: `${address}/${bits}` })),
+  )
+  const number = (address: string) => address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
+  const masked = (address: string, bits: number) => Math.floor(number(address) / 2 ** (32 - bits))
+  const same = (a: object) => {
+    const { range } = a as { range?: string }
+    if (!range) return JSON.stringify(a)
+    const [address, bits] = range.split('/') as [string, string]
+    return `${masked(address, Number(bits))}/${bits}`
+  }
+  await fc.assert(
+    fc.asyncProperty(
+      fc.uniqueArray(override, { maxLength: 30, selector: same }),
+      user,
+      ip,
+      async (given, ann, address) => {
+        const all = given.map((each, i) => ({ policy: 'api', ...each, limits: to(i + 2) }))
+        const rank = (each: (typeof all)[number]) => {
+          const { key, prefix, range } = each as { key?: { user: string }; prefix?: { user: string }; range?: string }
+          if (key) return key.user === ann ? 1000 : -1
+          if (prefix) return ann.startsWith(prefix.user) ? prefix.user.length : -1
+          const [start, bits] = (range as string).split('/') as [string, string]
+          return masked(start, Number(bits)) === masked(address, Number(bits)) ? 100 + Number(bits) : -1
+        }
+        const best = Math.max(-1, ...all.map(rank))
+        const expected = best < 0 ? 1 : all[all.findIndex((each) => rank(each) === best)]?.limits[0]?.limit
+        const limits = await limitsFor(all)
+        expect(await limits({ user: ann, ip: address })).toEqual([expected])
+      },
+    ),
+  )
+})
+
+describe('a mistake in an override is told with its place:', () => {
+  const head = 'version: 1\npolicies:\n  api: { limits: [{ limit: 1, window: 1m }] }\noverrides:\n'
+  test.each([
+    ['of no policy', '  - { policy: apo, key: { user: a }, limits: [{ limit: 2 }] }', 'overrides[0].policy', /"api"/],
+    ['for nobody', '  - { policy: api, limits: [{ limit: 2 }] }', 'overrides[0]', /one of key, prefix and range/],
+    ['without limits', '  - { policy: api, key: { user: a } }', 'overrides[0]', /limits/],
+    [
+      'of no limit',
+      '  - { policy: api, key: { user: a }, limits: [{ name: b, limit: 2 }] }',
+      'overrides[0].limits[0].name',
+      /"b"/,
+    ],
+    [
+      'of a range that is none',
+      '  - { policy: api, range: 192.0.2.0/33, limits: [{ limit: 2 }] }',
+      'overrides[0].range',
+      /192\.0\.2\.0\/24/,
+    ],
+    [
+      'of a time without its zone',
+      '  - { policy: api, key: { user: a }, limits: [{ limit: 2 }], until: "2026-01-01T00:00:00" }',
+      'overrides[0].until',
+      /zone/,
+    ],
+    [
+      'of a time that is not',
+      '  - { policy: api, key: { user: a }, limits: [{ limit: 2 }], until: "2026-13-01T00:00:00Z" }',
+      'overrides[0].until',
+      /a time that there is/,
+    ],
+    [
+      'with a field of another algorithm',
+      '  - { policy: api, key: { user: a }, limits: [{ limit: 2, burst: 3 }] }',
+      'overrides[0].limits[0].burst',
+      /unknown field/,
+    ],
+    [
+      'twice for one client',
+      '  - { policy: api, key: { user: a }, limits: [{ limit: 2 }] }\n  - { policy: api, key: { user: a }, limits: [{ limit: 3 }] }',
+      'overrides[1].key',
+      /twice/,
+    ],
+  ])('%s', (_what, text, path, message) => {
+    const problems = problemsIn(`${head}${text}\n`, 'a.yaml', 'any')
+    expect(problems).toMatchObject([{ path, line: expect.any(Number), message: expect.stringMatching(message) }])
+  })
+
+  test('a secret that is not hashed, without showing it', () => {
+    const text = '  - { policy: api, key: { "header:x-api-key": s3cret }, limits: [{ limit: 2 }] }'
+    const [problem] = problemsIn(`${head}${text}\n`, 'a.yaml', 'any')
+    expect(problem?.message).toMatch(/expected sha256: and 64 hexadecimal digits/)
+    expect(JSON.stringify(problem)).not.toContain('s3cret')
+  })
+})

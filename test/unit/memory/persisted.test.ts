@@ -1,0 +1,82 @@
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createLimiter, memoryStore } from '@sluice/core'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+
+let folder: string
+let file: string
+let now: number
+let warned: string[]
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-persist-'))
+  file = join(folder, 'blocks.ndjson')
+  now = 1_000_000
+  warned = []
+  vi.spyOn(process, 'emitWarning').mockImplementation((message) => void warned.push(String(message)))
+})
+afterEach(() => vi.restoreAllMocks())
+
+/** A process, from its start to its end. */
+function start(maxBytes = 1_000_000) {
+  const store = memoryStore({ clock: () => now, persist: file, maxBytes })
+  const ban = { after: 1, within: '1h', for: ['1h'] } as const
+  return {
+    store,
+    limiter: createLimiter({ name: 'api', store, limit: 5, window: '1m' }),
+    banning: createLimiter({ name: 'banning', store, limit: 1, window: '1h', ban }),
+  }
+}
+
+test('blocks and bans hold in the next process, until they end', async () => {
+  const first = start()
+  await first.limiter.block('ann', { for: '1h', reason: 'spam' })
+  await first.limiter.block('bob', { for: '1h' })
+  await first.limiter.unblock('bob')
+  for (let n = 0; n < 2; n++) await first.banning.consume('eve')
+  await first.store.close()
+  now += 1000
+  const next = start()
+  expect((await next.limiter.consume('ann')).block).toEqual({ reason: 'spam', remainingMs: 3_599_000 })
+  expect((await next.limiter.consume('bob')).allowed).toBe(true)
+  expect((await next.banning.consume('eve')).ban).toMatchObject({ rung: 1, until: now - 1000 + 3_600_000 })
+  now += 3_600_000
+  expect((await next.limiter.consume('ann')).allowed).toBe(true)
+  await next.store.close()
+  expect(readdirSync(folder)).toEqual(['blocks.ndjson'])
+  expect(warned).toEqual([])
+})
+
+test.each([
+  ['of something else', 'hello\n', 'line 1: expected'],
+  ['cut off', '{"sluice":"blocks","version":1}\n{"kind":"key","val', 'line 2: expected a whole line'],
+  ['with a line that is none', '{"sluice":"blocks","version":1}\n{"kind":"key"}\n', 'line 2: '],
+])('a file %s is told of and put aside, and a new one is begun', async (_, text, message) => {
+  writeFileSync(file, text)
+  const { store, limiter } = start()
+  expect(warned).toHaveLength(1)
+  expect(warned[0]).toContain(message)
+  expect(readFileSync(`${file}.damaged`, 'utf8')).toBe(text)
+  await limiter.block('ann', { for: '1h' })
+  await store.close()
+  expect((await start().limiter.consume('ann')).reason).toBe('blocked')
+})
+
+test('more than has room is left out, and the process is not stopped by it', async () => {
+  const first = start(100_000_000)
+  for (let n = 0; n < 5000; n++) await first.store.blocks.add({ user: `u${n}` }, { for: '1h', reason: 'x'.repeat(100) })
+  await first.store.close()
+  const next = start(1_000_000)
+  expect(next.store.blocks.known).toBeGreaterThan(1000)
+  expect(next.store.blocks.known).toBeLessThan(5000)
+  await next.store.close()
+})
+
+test('a file that cannot be is an error, and one that cannot be written is told of once', async () => {
+  expect(() => memoryStore({ persist: '' })).toThrow('memoryStore: persist: expected the path of a file')
+  expect(() => memoryStore({ persist: folder })).toThrow('memoryStore: persist: EISDIR')
+  const store = memoryStore({ persist: join(folder, 'no', 'folder') })
+  await store.blocks.add({ user: 'ann' }, { for: '1h' })
+  await store.close()
+  expect(warned).toEqual([expect.stringContaining('no such file or directory')])
+})
