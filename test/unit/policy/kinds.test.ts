@@ -309,7 +309,6 @@ describe('what a client may have chosen', () => {
     '{ "account": "" }',
     '{ "ip": 7 }',
     '{ "ip": "ann" }',
-    '{ "ip": "192.0.2.0/24" }',
     '["ann"]',
     '[["account", "ann"]]',
     '"ann"',
@@ -322,6 +321,15 @@ describe('what a client may have chosen', () => {
       const error = await call(JSON.parse(json)).catch((thrown: unknown) => thrown)
       expect(error, name).toBeInstanceOf(SluiceError)
       expect(error, name).toMatchObject({ code: 'INVALID_KEY' })
+    }
+  })
+
+  test('a network can be blocked and unblocked, and is no identity beside that', async () => {
+    const network = { ip: '192.0.2.0/24' }
+    for (const [name, call] of Object.entries(methods)) {
+      const error = await call(network).catch((thrown: unknown) => thrown)
+      if (name === 'block' || name === 'unblock') expect(error, name).toBeUndefined()
+      else expect(error, name).toMatchObject({ code: 'INVALID_KEY' })
     }
   })
 
