@@ -930,11 +930,11 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
             enforcePercent,
             key: (_request: unknown, context: HttpContext) => context.header('x-user'),
           })
-          const users: number[] = []
-          for (let user = 0; user < 60; user++) {
-            if ((await ask(app, 'GET', { 'X-User': `user-${user}` })).status === 429) users.push(user)
-          }
-          return users
+          const users = Array.from({ length: 60 }, (_, user) => user)
+          const statuses = await Promise.all(
+            users.map(async (user) => (await ask(app, 'GET', { 'X-User': `user-${user}` })).status),
+          )
+          return users.filter((user) => statuses[user] === 429)
         }
         const [none, some, again, more, all] = [
           await enforced(0),

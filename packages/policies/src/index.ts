@@ -1,3 +1,4 @@
+export type { Explanation, RequestToExplain } from './compile/explain.js'
 export type { ResolverOf, Resolvers } from './compile/resolvers.js'
 export { type LocatedProblem, lineOf, PoliciesError } from './document/problem.js'
 export { type PoliciesOptions, policies } from './from.js'

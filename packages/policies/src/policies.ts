@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { HttpContext, MatchedPolicies, PolicySource } from '@sluice/core'
 import { compile } from './compile/compile.js'
 import type { CompiledPolicies } from './compile/compiled-policies.js'
+import type { Explanation, RequestToExplain } from './compile/explain.js'
 import type { ANY_RESOLVER, Resolvers } from './compile/resolvers.js'
 import { type LocatedProblem, PoliciesError } from './document/problem.js'
 import type { Loaded, PoliciesSource } from './sources/source.js'
@@ -70,6 +71,11 @@ export class Policies implements PolicySource<any> {
   // biome-ignore lint/suspicious/noExplicitAny: as above
   match(context: HttpContext<any>): ReturnType<CompiledPolicies['match']> {
     return this.#inForce.compiled.match(context)
+  }
+
+  /** What each policy says of a request: whether it applies, why not, and by which tier and override. Charges nothing. */
+  async explain(request: RequestToExplain): Promise<readonly Explanation[]> {
+    return this.#inForce.compiled.explain(request)
   }
 
   /**

@@ -324,6 +324,15 @@ describe('what a client may have chosen', () => {
     }
   })
 
+  test('a network can be blocked and unblocked, and is no identity beside that', async () => {
+    const network = { ip: '192.0.2.0/24' }
+    for (const [name, call] of Object.entries(methods)) {
+      const error = await call(network).catch((thrown: unknown) => thrown)
+      if (name === 'block' || name === 'unblock') expect(error, name).toBeUndefined()
+      else expect(error, name).toMatchObject({ code: 'INVALID_KEY' })
+    }
+  })
+
   test('gets no further than a value of the one kind, where there is one', async () => {
     const { limiter: ofAccounts } = guardOf({ limit: 3, window: '1m', key: account })
     const reset = (json: string) => ofAccounts.reset(JSON.parse(json))

@@ -3,6 +3,8 @@ import type { Environment } from './environment.js'
 export interface OptionSpec {
   readonly type: 'string' | 'boolean'
   readonly short?: string
+  /** Whether it may be given several times: its values are joined by line breaks then. @default false */
+  readonly repeats?: boolean
   /** What stands for the value in the help: `URL`. */
   readonly placeholder?: string
   /** One line of help, without the default. */

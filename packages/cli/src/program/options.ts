@@ -29,7 +29,9 @@ export function readOptions(
     if (token.kind !== 'option') continue
     const spec = Object.hasOwn(specs, token.name) ? specs[token.name] : undefined
     if (!spec) throw new UsageError(unknownOption(token.rawName, Object.keys(specs)))
-    values[token.name] = checkedValue(token.rawName, token.value, spec)
+    const value = checkedValue(token.rawName, token.value, spec)
+    const before = values[token.name]
+    values[token.name] = spec.repeats && before !== undefined ? `${before}\n${value}` : value
   }
   if (operands.length < takes.least && !values.help) throw new UsageError(`expected ${takes.placeholder}`)
   return { values, operands }

@@ -43,7 +43,13 @@ export class Blocks {
 
   /** By number, below `size`. One that is removed is replaced by the last. */
   at(index: number): BlockOf {
-    return { ...placeIn(this.#byKey.keyAt(index)), block: this.#byKey.at(index) }
+    return { ...this.#namesAt(index), block: this.#byKey.at(index) }
+  }
+
+  #namesAt(index: number): Omit<BlockOf, 'block'> {
+    const key = this.#byKey.keyAt(index)
+    const end = key.indexOf('\n')
+    return { policy: key.slice(0, end), identity: key.slice(end + 1) }
   }
 
   find(policy: string, identity: string): Block | undefined {
@@ -75,7 +81,11 @@ export class Blocks {
   delete(policy: string, identity: string): void {
     const key = keyOf(policy, identity)
     const block = this.#byKey.get(key)
-    if (!block) return
+    if (block) this.#remove(policy, identity, block)
+  }
+
+  #remove(policy: string, identity: string, block: Block): void {
+    const key = keyOf(policy, identity)
     this.#byKey.delete(key)
     this.#ranges.delete(policy, identity)
     this.#usage.add(0, -bytesOf(key, block))
@@ -89,11 +99,8 @@ export class Blocks {
       const block = this.#byKey.at(this.#next)
       if (block.until + this.#graceMs > now) this.#next++
       else {
-        const key = this.#byKey.keyAt(this.#next)
-        this.#usage.add(0, -bytesOf(key, block))
-        const { policy, identity } = placeIn(key)
-        this.#ranges.delete(policy, identity)
-        this.#byKey.deleteAt(this.#next)
+        const { policy, identity } = this.#namesAt(this.#next)
+        this.#remove(policy, identity, block)
       }
     }
     return visits
@@ -103,11 +110,6 @@ export class Blocks {
 export function keyOf(policy: string, identity: string): string {
   // No name of a policy has a line break, so nothing of it is taken for a kind.
   return `${policy}\n${identity}`
-}
-
-function placeIn(key: string): { readonly policy: string; readonly identity: string } {
-  const end = key.indexOf('\n')
-  return { policy: key.slice(0, end), identity: key.slice(end + 1) }
 }
 
 function bytesOf(key: string, { reason }: Block): number {

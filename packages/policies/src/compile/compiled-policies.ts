@@ -2,6 +2,7 @@ import { type HttpContext, type Limit, type MatchedPolicies, SluiceError } from 
 import { shown } from '../document/problem.js'
 import { PathTree } from '../match/path-tree.js'
 import { Combinations } from './combinations.js'
+import { contextFor, type Explanation, type RequestToExplain } from './explain.js'
 import { type CompiledPolicy, pathsOf, type Variant } from './policy.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
@@ -30,6 +31,13 @@ export class CompiledPolicies {
     this.byName = new Map(policies.flatMap(variantsOf).map((each) => [nameOf(each), this.#combinations.of([each])]))
   }
 
+  /** What each policy says of a request, in the order of the document. */
+  async explain(asked: RequestToExplain): Promise<Explanation[]> {
+    const context = contextFor(asked)
+    const found = this.#paths.find(context.path)
+    return Promise.all(this.#policies.map((policy, i) => explanationOf(policy, found.includes(i), context)))
+  }
+
   /** What applies to a request. A promise only where a resolver returns one. */
   match(context: Context): Matched | undefined | Promise<Matched | undefined> {
     const found = this.#paths.find(context.path)
@@ -54,6 +62,20 @@ function variantsOf({ base, tiers }: CompiledPolicy): Variant[] {
 /** As methods of a limiter call it. */
 function nameOf({ policy, tier }: Variant): string {
   return tier === undefined ? policy.name : `${policy.name}.${tier}`
+}
+
+async function explanationOf(policy: CompiledPolicy, hasPath: boolean, context: Context): Promise<Explanation> {
+  const { name } = policy
+  const none = { policy: name, applies: false, tier: undefined, override: undefined, limits: [] }
+  const why = hasPath ? policy.test?.(context) : 'path'
+  if (why) return { ...none, why }
+  try {
+    const { tier, override, limits } = await variantFor(policy, context)
+    const shown = limits.map(({ name = '', algorithm, limit, window }) => ({ name, algorithm, limit, window }))
+    return { policy: name, applies: true, why: undefined, tier, override, limits: shown }
+  } catch (error) {
+    return { ...none, why: (error as Error).message }
+  }
 }
 
 function variantFor(policy: CompiledPolicy, context: Context): Variant | Promise<Variant> {

@@ -97,7 +97,7 @@ export class Overrides {
     if (!variant) {
       // A tier without a limit of that name stays as it is.
       const limits = override.limits.get(base.tier)
-      variant = limits ? { ...base, limits } : base
+      variant = limits ? { ...base, limits, override: override.index } : base
       variants.set(base, variant)
     }
     return variant

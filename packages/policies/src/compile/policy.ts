@@ -17,6 +17,8 @@ export interface Variant {
   readonly limits: readonly Limit[]
   /** The tier that it is of. */
   readonly tier: string | undefined
+  /** Which of the document's overrides it is of, from 0. */
+  readonly override?: number
 }
 
 /** A policy of a document, ready to decide. */

@@ -8,6 +8,8 @@ export type Segments = readonly string[]
  */
 export function spellingsOf(path: string): readonly Segments[] {
   if (isPlain(path)) return [path.split('/').slice(1)]
+  // Fastify takes the first character for the slash, whatever it is.
+  if (!path.startsWith('/')) return [`/${path}`, `/${path.slice(1)}`].flatMap(spellingsOf)
   const all = withAndWithoutEmpty(decodedSegments(path))
   const given = all[0] as Segments
   if (given.some((segment) => /[/\\]/.test(segment)))

@@ -1,0 +1,48 @@
+import type { HttpContext } from '@sluice/core'
+
+/** A request to explain: what of it is not given is not there. */
+export interface RequestToExplain {
+  /** @default 'GET' */
+  readonly method?: string
+  /** The path, without the query. */
+  readonly path: string
+  /** By their names, in any case. */
+  readonly headers?: Readonly<Record<string, string>>
+  readonly ip?: string
+  /** What resolvers get as the request. */
+  readonly request?: unknown
+}
+
+/** What a policy says of a request. */
+export interface Explanation {
+  readonly policy: string
+  readonly applies: boolean
+  /** Why it does not: `path`, `method`, `host`, `header x-name`, or what a resolver did wrong. */
+  readonly why: string | undefined
+  readonly tier: string | undefined
+  /** Which of the document's overrides decides, from 0. */
+  readonly override: number | undefined
+  readonly limits: readonly {
+    readonly name: string
+    readonly algorithm: string
+    readonly limit: unknown
+    readonly window: unknown
+  }[]
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
+export function contextFor({ method = 'GET', path, headers = {}, ip, request }: RequestToExplain): HttpContext<any> {
+  const fields = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+  return {
+    request,
+    method,
+    path,
+    target: path,
+    ip,
+    route: undefined,
+    response: { on() {}, removeListener() {} },
+    header: (name) => fields.get(name),
+    signedCookie: () => undefined,
+    getResponseHeader: () => undefined,
+  }
+}
