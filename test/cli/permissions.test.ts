@@ -47,6 +47,8 @@ describe('it reads alone', () => {
     'exists',
     'get',
     'getrange',
+    'hlen',
+    'hmget',
     'info',
     'memory|usage',
     'pttl',
@@ -101,7 +103,7 @@ describe('it reads alone', () => {
         advice: 'Grant it: ACL SETUSER sluice +eval +evalsha',
       }),
     ])
-    expect(report.of('keys')[0]?.data).toMatchObject({ keys: 22, blocks: 1 })
+    expect(report.of('keys')[0]?.data).toMatchObject({ keys: 24, blocks: 1 })
   })
 
   async function contents(): Promise<unknown[]> {
@@ -120,7 +122,7 @@ describe('permissions', () => {
     expect(report.of('permissions')).toEqual([
       expect.objectContaining({
         severity: 'ok',
-        message: 'All 19 commands that Sluice needs are permitted on sluice:*.',
+        message: 'All 23 commands that Sluice needs are permitted on sluice:*.',
       }),
     ])
     expect(report.code).toBe(1)

@@ -90,7 +90,8 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
       await cluster.flush()
       expect((await limiter.consume(user)).allowed).toBe(true)
       await limiter.block(user, { for: '1h' })
-      const keys = await cluster.lifetimes()
+      // The index of blocks is apart.
+      const keys = new Map([...(await cluster.lifetimes())].filter(([key]) => !key.includes('{blocks.')))
       expect(keys.size).toBe(limits.length + 1)
       expect(new Set([...keys.keys()].map(slotOf)).size).toBe(1)
       expect([...keys.values()].every((leftMs) => leftMs > 0)).toBe(true)
@@ -251,7 +252,8 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
       expect(await left(limiter, user)).toEqual([2, 2])
       await limiter.reset(user)
       expect(await left(limiter, user)).toEqual([5, 5])
-      expect(await cluster.lifetimes()).toHaveProperty('size', 0)
+      // The index remembers for a while that a block was ended.
+      expect([...(await cluster.lifetimes()).keys()].filter((key) => !key.includes('{blocks.'))).toEqual([])
     })
 
     test('frees places on both slots', async () => {

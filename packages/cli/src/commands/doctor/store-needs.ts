@@ -27,6 +27,7 @@ export function neededCommands(key: string): readonly NeededCommand[] {
     ...always.map((words) => ({ words })),
     ...beyond('slidingLog, the default limit,', commandsNeeded(key, new Set(['log']))),
     ...beyond('concurrency', commandsNeeded(key, new Set(['concurrency']))),
-    ...beyond('block() and bans', [...commandsNeeded(key, new Set(), true), ...commandsOfBlocks(key)]),
+    ...beyond('block() and bans', commandsNeeded(key, new Set(), true)),
+    ...beyond('block() and bans', commandsOfBlocks(key)),
   ]
 }
