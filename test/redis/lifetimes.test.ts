@@ -37,8 +37,8 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     createLimiter({ name: 'life', store: where, limits: [limit(units, windowMs)], onDeny })
 
   test('every key has a life that ends, after every kind of operation', async () => {
-    // What it knows of blocks would be written again after the next test's flush.
-    const own = insist(redisStore(client, { timeoutMs: 5000 }))
+    // Under a prefix of its own: what other stores know of its blocks they would write again after the next test's flush.
+    const own = insist(redisStore(client, { prefix: 'own:', timeoutMs: 5000 }))
     const limiter = on(own, 5, HOUR_MS)
     const hammered = on(own, 5, HOUR_MS, 'charge')
     const first = await limiter.consume('k', { cost: 2 })

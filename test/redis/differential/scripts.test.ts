@@ -34,14 +34,20 @@ function nameTold(told: string): string | undefined {
   return nameOf.get(bare(text)) ?? nameOf.get(bare(text.slice(text.indexOf('\n'))))
 }
 
-/** Notes the scripts of decisions that a server is sent, but for those that the store puts together. */
+/**
+ * Notes the scripts of decisions that a server is sent, but for those that the store puts together. On the second server only
+ * until somebody is blocked: the decision on a client that is known as blocked first asks the index, and leaves others alone.
+ */
 async function scriptsSentTo(server: RedisServer) {
   const client = new Redis(server.url)
   const monitor = await client.monitor()
   const sent = new Set<string>()
+  let knowsBlocks = false
   monitor.on('monitor', (_time: string, [command, text = '']: string[], source: string) => {
     if (source === 'lua' || command?.toUpperCase() !== 'EVAL') return
     const name = nameTold(text)
+    if (name === 'index') knowsBlocks = true
+    if (server === beside && knowsBlocks) return
     if (name?.includes('-') && !name.startsWith('index')) sent.add(name)
   })
   return {
