@@ -176,7 +176,8 @@ test('keys are short, and printable, whatever the identity', async () => {
 })
 
 test('odd identities are blocked, forgotten and given back one by one', async () => {
-  const limiter = createLimiter({ name: 'keys', store, limit: 5, window: '1h' })
+  const own = insist(redisStore(client, { prefix: 'own:', timeoutMs: 5000 }))
+  const limiter = createLimiter({ name: 'keys', store: own, limit: 5, window: '1h' })
   const remaining = () => Promise.all(odd.map(async (identity) => (await limiter.peek(identity)).remaining))
   const verdicts = await Promise.all(odd.map((identity) => limiter.consume(identity, { cost: 2 })))
   const expected = new Array<number>(odd.length).fill(3)
@@ -188,6 +189,7 @@ test('odd identities are blocked, forgotten and given back one by one', async ()
     if (i % 10 === 0) expect(await remaining()).toEqual(expected)
   }
   expect(await remaining()).toEqual(expected)
+  await own.close()
 })
 
 test('several identities of one request do not run into each other', async () => {
