@@ -1,6 +1,6 @@
 import { freePort } from '../../scripts/lib/ports.js'
 import { startProxy, type Wire } from './proxy.js'
-import { HOST, type RedisServer, startRedis } from './redis-server.js'
+import { HOST, PortTaken, type RedisServer, startRedis } from './redis-server.js'
 import { SLOTS, slotOfIdentity } from './slots.js'
 import { until } from './until.js'
 
@@ -93,11 +93,18 @@ export async function startReplica(cluster: RedisCluster, master: RedisServer): 
 }
 
 async function startMaster(): Promise<RedisServer> {
-  // The bus would otherwise listen 10,000 above the port, which nobody has checked to be free.
-  const busPort = await freePort()
-  return startRedis({
-    settings: ['cluster-enabled yes', `cluster-port ${busPort}`, 'cluster-node-timeout 5000'],
-  })
+  for (let tries = 0; ; tries++) {
+    // The bus would otherwise listen 10,000 above the port, which nobody has checked to be free.
+    const busPort = await freePort()
+    try {
+      return await startRedis({
+        settings: ['cluster-enabled yes', `cluster-port ${busPort}`, 'cluster-node-timeout 5000'],
+      })
+    } catch (error) {
+      // Another server was quicker with the port of the bus.
+      if (!(error instanceof PortTaken) || tries > 5) throw error
+    }
+  }
 }
 
 async function join({ masters }: RedisCluster): Promise<void> {

@@ -132,7 +132,8 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
   }
 }
 
-class PortTaken extends Error {}
+/** Another process listens on a port that was free a moment ago. */
+export class PortTaken extends Error {}
 
 async function launch(port: number, { settings = [], sentinel = false }: RedisServerOptions): Promise<Leashed> {
   const binary = redisBinary()
