@@ -16,8 +16,11 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 
 const folder = mkdtempSync(join(tmpdir(), 'policies-'))
 const open: Server[] = []
+const sources: Policies[] = []
 
 afterEach(async () => {
+  // One that watches on would warn in other tests of this process.
+  for (const loaded of sources.splice(0)) await loaded.close()
   await Promise.all(open.splice(0).map((server) => new Promise((resolve) => server.close(resolve))))
 })
 
@@ -52,6 +55,7 @@ async function started(
   loaded: Policies,
   store = memoryStore(),
 ): Promise<(path: string, init?: RequestInit) => Promise<Response>> {
+  sources.push(loaded)
   const server = await make(loaded, store)
   open.push(server)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
