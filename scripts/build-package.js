@@ -8,7 +8,7 @@ import { createRequire } from 'node:module'
 import { join, posix } from 'node:path'
 import { build } from 'esbuild'
 import { extract } from './lib/api-extractor.js'
-import { removeUnreachable } from './lib/declarations.js'
+import { augmentationsIn, removeUnreachable, withAugmentations } from './lib/declarations.js'
 import { root } from './lib/project.js'
 import { run, whenStarted } from './lib/run.js'
 import { scriptsApart } from './lib/scripts-apart.js'
@@ -184,7 +184,9 @@ const ROLLED = 'declarations'
 function rollUp(folder, types, entries) {
   const all = join(types, 'all.d.ts')
   writeFileSync(all, entries.map((entry) => `export * from './${moduleOf(entry)}.js'\n`).join(''))
-  extract(folder, all, { dtsRollup: { enabled: true, untrimmedFilePath: join(types, `${ROLLED}.d.ts`) } })
+  const rolled = join(types, `${ROLLED}.d.ts`)
+  extract(folder, all, { dtsRollup: { enabled: true, untrimmedFilePath: rolled } })
+  writeFileSync(rolled, withAugmentations(readFileSync(rolled, 'utf8'), augmentationsIn(types)))
 }
 
 await whenStarted(import.meta.url, () => buildPackage(process.cwd()))

@@ -48,3 +48,35 @@ function specifiersIn(text) {
   const found = text.matchAll(/\b(?:from|import)\s*\(?\s*["'](\.{1,2}\/[^"']+)["']/g)
   return [...found].map(([, specifier]) => /** @type {string} */ (specifier))
 }
+
+/**
+ * The interfaces that modules of a package add to those of others, such as `respond` to a limit's: API Extractor leaves them out.
+ *
+ * @param {string} types the folder of declarations
+ * @returns {string[]} as declarations, `interface Name<Subject> { … }`
+ */
+export function augmentationsIn(types) {
+  const files = readdirSync(types, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.d.ts'))
+  return files.sort().flatMap((file) => {
+    const modules = readFileSync(join(types, file), 'utf8').matchAll(/^declare module '\.[^']*' \{\n([\s\S]*?)^\}/gm)
+    return [...modules].flatMap(([, body = '']) =>
+      [...body.matchAll(/^ {4}(interface [\s\S]*?)^ {4}\}/gm)].map(([all]) => all),
+    )
+  })
+}
+
+/**
+ * Adds interfaces to those of the same name: TypeScript merges them, if all are exported or none is.
+ *
+ * @param {string} rolled
+ * @param {readonly string[]} augmentations
+ */
+export function withAugmentations(rolled, augmentations) {
+  const added = augmentations.map((text) => {
+    const name = /interface (\w+)/.exec(text)?.[1]
+    const first = new RegExp(`^(export )?declare interface ${name}\\b`, 'm').exec(rolled)
+    if (!first) throw new Error(`there is no interface ${name} to add to`)
+    return `${first[1] ?? ''}declare ${text.replace(/^ {4}/gm, '')}\n`
+  })
+  return rolled + added.join('')
+}
