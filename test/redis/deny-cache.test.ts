@@ -19,7 +19,7 @@ import {
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Clock } from '../contract/store-under-test.js'
 import { redisForTests } from '../support/redis-for-tests.js'
-import { until } from '../support/until.js'
+import { until as eventually } from '../support/until.js'
 
 const { server, client } = await redisForTests()
 let clock: Clock
@@ -105,7 +105,7 @@ describe('a flood of requests that are refused', () => {
       expect({ reason, block }).toEqual({ reason: 'blocked', block: { reason: 'scraping', remainingMs: 4300 } })
     }
     // Once for each store, its look for new blocks reads this one, whenever that is due.
-    await until('a refusal costs nothing', async () => (await runsOf(refused)) === 0)
+    await eventually('a refusal costs nothing', async () => (await runsOf(refused)) === 0)
   })
 
   test('by costs that no limit ever admits costs nothing', async () => {
