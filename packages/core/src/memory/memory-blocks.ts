@@ -1,5 +1,5 @@
 import type { AddBlockOptions, BlockEntry, BlockPage, BlockQuery, BlockScope, StoreBlocks } from '../store/blocks.js'
-import { checkedAdd, checkedEntry, checkedQuery, checkedScope, placeOf } from '../store/given-blocks.js'
+import { checkedAdd, checkedEntry, checkedQuery, checkedScope, entriesOf, placeOf } from '../store/given-blocks.js'
 import { type IdentityByKind, startOf, textValue } from '../store/identity.js'
 import { EVERY_POLICY } from '../store/store.js'
 import { invalidPolicy } from '../util/errors.js'
@@ -71,13 +71,8 @@ export class MemoryBlocks implements StoreBlocks {
     this.#table.clear()
   }
 
-  async *export(): AsyncGenerator<BlockEntry> {
-    let cursor: string | undefined
-    do {
-      const page: BlockPage = await this.list({ most: 1000, ...(cursor !== undefined && { cursor }) })
-      yield* page.entries
-      cursor = page.cursor
-    } while (cursor !== undefined)
+  export(): AsyncGenerator<BlockEntry> {
+    return entriesOf(this, 1000)
   }
 
   async import(entries: Iterable<BlockEntry> | AsyncIterable<BlockEntry>): Promise<number> {

@@ -6,7 +6,7 @@ import { hashOf, sha256Of } from '../util/hash.js'
 import { ipAddress } from '../util/ip-address.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
 import { networkText } from './blocked-ranges.js'
-import type { AddBlockOptions, BlockEntry, BlockQuery, BlockScope } from './blocks.js'
+import type { AddBlockOptions, BlockEntry, BlockPage, BlockQuery, BlockScope, StoreBlocks } from './blocks.js'
 import { type IdentityByKind, isHash, isKind, joined, LONGEST_VALUE, startOf } from './identity.js'
 import { EVERY_POLICY } from './store.js'
 
@@ -160,4 +160,14 @@ function clientOf(where: string, text: string): string {
 
 function bounded(value: string): string {
   return value.length > LONGEST_VALUE || isHash(value) ? hashOf(value) : value
+}
+
+/** All entries of a store, asked for in pages of so many. */
+export async function* entriesOf(blocks: StoreBlocks, most: number): AsyncGenerator<BlockEntry> {
+  let cursor: string | undefined
+  do {
+    const page: BlockPage = await blocks.list({ most, ...(cursor !== undefined && { cursor }) })
+    yield* page.entries
+    cursor = page.cursor
+  } while (cursor !== undefined)
 }

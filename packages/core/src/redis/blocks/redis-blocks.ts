@@ -1,5 +1,5 @@
 import type { AddBlockOptions, BlockEntry, BlockPage, BlockQuery, BlockScope, StoreBlocks } from '../../store/blocks.js'
-import { checkedAdd, checkedEntry, checkedQuery, checkedScope, placeOf } from '../../store/given-blocks.js'
+import { checkedAdd, checkedEntry, checkedQuery, checkedScope, entriesOf, placeOf } from '../../store/given-blocks.js'
 import { type IdentityByKind, startOf } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
 import { invalidPolicy } from '../../util/errors.js'
@@ -73,13 +73,8 @@ export class RedisBlocks implements StoreBlocks {
     return this.#options.clear()
   }
 
-  async *export(): AsyncGenerator<BlockEntry> {
-    let cursor: string | undefined
-    do {
-      const page: BlockPage = await this.list({ most: PAGE, ...(cursor !== undefined && { cursor }) })
-      yield* page.entries
-      cursor = page.cursor
-    } while (cursor !== undefined)
+  export(): AsyncGenerator<BlockEntry> {
+    return entriesOf(this, PAGE)
   }
 
   async import(entries: Iterable<BlockEntry> | AsyncIterable<BlockEntry>): Promise<number> {
