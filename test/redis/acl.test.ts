@@ -86,6 +86,11 @@ test('the documented permissions, and the probe of an outage, are those that the
   expect([...new Set(probed)].sort()).toEqual([...new Set(decisions)].sort())
 })
 
+test('the page about Redis grants what the security page grants', () => {
+  const page = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8')
+  expect(/^ACL SETUSER sluice (.*)$/m.exec(page)?.[1]?.split(' ')).toEqual(BASE)
+})
+
 describe('a single server', () => {
   let server: RedisServer
   beforeAll(async () => {
