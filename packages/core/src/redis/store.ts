@@ -32,6 +32,7 @@ import { connect } from './clients/connect.js'
 import type { Connection } from './clients/connection.js'
 import { DenyCache } from './deny-cache.js'
 import { EvictionWarning } from './eviction-warning.js'
+import { IndexWarning } from './index-warning.js'
 import { HeldPermits } from './held-permits.js'
 import { Leases } from './leases/leases.js'
 import { keptReason, strikeResult } from './scripts/decode.js'
@@ -200,6 +201,7 @@ export class RedisStore implements Store {
     })
     connection.onDown((error) => this.#breaker.lost(error, probeKey(this.#prefix)))
     const eviction = new EvictionWarning(options.warnings)
+    const index = new IndexWarning(options.warnings)
     this.#held = new HeldBlocks({
       connection,
       prefix: this.#prefix,
@@ -209,6 +211,7 @@ export class RedisStore implements Store {
       keysOf: (policy, identity) => (isRange(identity) ? undefined : this.#blockKeys(policy, identity)),
       isAway: () => !connection.isCluster && this.#breaker.causeFor(0) !== undefined,
       onRestored: (count) => warnOfRestored(options.warnings, count),
+      onFailed: (error) => index.failed(error),
     })
     this.blocks = new RedisBlocks({
       held: this.#held,
