@@ -135,29 +135,32 @@ describe('a single server', () => {
     expect(await refused([server])).toEqual([])
   })
 
-  test.each(namesOf(own))('a user who may decide but not keep the index of blocks is warned of, once, over %s', async (kind) => {
-    await server.flush()
-    await grant([server], ...BASE, '-hmget')
-    const owned = own[kind]()
-    try {
-      await owned.ready
-      const warnings = await warningsDuring(async () => {
-        const store = redisStore(owned.client, { timeoutMs: 5000 })
-        const limiter = createLimiter({ name: 'denied', store, limit: 5, window: '1m' })
-        expect((await limiter.consume('a')).kind).toBe('decided')
-        const denials = async () => {
-          const log = (await server.call('ACL', 'LOG')) as unknown[][]
-          return log.reduce((sum, entry) => sum + Number(entry[1]), 0)
-        }
-        // A second look has been denied: each asks for sixteen shards.
-        await until('the index was looked at twice', async () => (await denials()) > 16)
-        await store.close()
-      })
-      expect(warnings.map((warning) => (warning as NodeJS.ErrnoException).code)).toEqual(['SLUICE_BLOCKS_DENIED'])
-    } finally {
-      owned.close()
-    }
-  })
+  test.each(namesOf(own))(
+    'a user who may decide but not keep the index of blocks is warned of, once, over %s',
+    async (kind) => {
+      await server.flush()
+      await grant([server], ...BASE, '-hmget')
+      const owned = own[kind]()
+      try {
+        await owned.ready
+        const warnings = await warningsDuring(async () => {
+          const store = redisStore(owned.client, { timeoutMs: 5000 })
+          const limiter = createLimiter({ name: 'denied', store, limit: 5, window: '1m' })
+          expect((await limiter.consume('a')).kind).toBe('decided')
+          const denials = async () => {
+            const log = (await server.call('ACL', 'LOG')) as unknown[][]
+            return log.reduce((sum, entry) => sum + Number(entry[1]), 0)
+          }
+          // A second look has been denied: each asks for sixteen shards.
+          await until('the index was looked at twice', async () => (await denials()) > 16)
+          await store.close()
+        })
+        expect(warnings.map((warning) => (warning as NodeJS.ErrnoException).code)).toEqual(['SLUICE_BLOCKS_DENIED'])
+      } finally {
+        owned.close()
+      }
+    },
+  )
 
   test.each(BASE.filter((rule) => rule.startsWith('+') && rule !== '+info'))(
     'needs %s, and leaves no key without an expiry where it is denied',
