@@ -3,7 +3,7 @@ import { open, rename } from 'node:fs/promises'
 import type { BlockEntry } from '../store/blocks.js'
 import { checkedEntry } from '../store/given-blocks.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
-import { emitWarning } from '../util/warnings.js'
+import type { StoreWarning, Warnings } from '../util/warnings.js'
 
 /** The first line of a file; the number goes up with every change of what follows. */
 const HEADER = '{"sluice":"blocks","version":1}'
@@ -16,16 +16,18 @@ const CHUNK = 65_536
 export class PersistedBlocks {
   readonly #file: string
   readonly #entries: () => AsyncIterable<BlockEntry>
+  readonly #warnings: Warnings<StoreWarning>
   #timer: NodeJS.Timeout | undefined
   #isChanged = false
   #writing: Promise<void> = Promise.resolve()
   #isWarned = false
 
   /** @throws SluiceError `INVALID_POLICY` for what is no path */
-  constructor(file: unknown, entries: () => AsyncIterable<BlockEntry>) {
+  constructor(file: unknown, entries: () => AsyncIterable<BlockEntry>, warnings: Warnings<StoreWarning>) {
     if (typeof file !== 'string' || file === '') invalidPolicy('memoryStore', 'persist', 'the path of a file', file)
     this.#file = file
     this.#entries = entries
+    this.#warnings = warnings
   }
 
   /**
@@ -93,7 +95,7 @@ export class PersistedBlocks {
   warn(why: string): void {
     if (this.#isWarned) return
     this.#isWarned = true
-    emitWarning('SLUICE_PERSIST_FAILED', `memoryStore: persist: ${this.#file}: ${why}`)
+    this.#warnings.emit('SLUICE_PERSIST_FAILED', `memoryStore: persist: ${this.#file}: ${why}`)
   }
 }
 

@@ -23,6 +23,7 @@ import {
 } from '../store/store.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
+import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings } from '../util/warnings.js'
 import { type Block, Blocks, keyOf } from './blocks.js'
 import { monotonicClock } from './clock.js'
 import { MemoryBlocks } from './memory-blocks.js'
@@ -52,6 +53,8 @@ export interface MemoryStoreOptions extends StoreListOptions {
    * after a change and on `close()`. A process needs a file of its own. @default none: they end with the process
    */
   readonly persist?: string
+  /** Silences warnings of this store, one by one: `{ SLUICE_PERSIST_FAILED: false }`. Takes the codes of every store. */
+  readonly warnings?: StoreWarningsOption
 }
 
 /** Where the states of a request are: a table per cell, and what each identity is called in it. */
@@ -126,7 +129,7 @@ class MemoryStore implements Store {
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: MemoryStoreOptions) {
-    knownOptions('memoryStore', options, ['clock', 'maxKeys', 'maxBytes', 'persist', 'allow', 'deny'])
+    knownOptions('memoryStore', options, ['clock', 'maxKeys', 'maxBytes', 'persist', 'allow', 'deny', 'warnings'])
     this.lists = storeLists('memoryStore', options)
     optionalFunction('memoryStore', 'clock', options.clock)
     this.#clock = options.clock ?? monotonicClock()
@@ -138,12 +141,13 @@ class MemoryStore implements Store {
     this.#tables = this.#makeTables()
     this.#blocks = new Blocks(new Usage(this.#usage), this.#graceMs)
     this.#strikes = new StrikeRecords(new Usage(this.#usage), this.#graceMs)
-    if (options.persist !== undefined) this.#persisted = this.#persistedIn(options.persist)
+    const warnings = new Warnings('memoryStore', STORE_WARNINGS, options.warnings)
+    if (options.persist !== undefined) this.#persisted = this.#persistedIn(options.persist, warnings)
   }
 
   /** Takes over what the file has, as far as there is room. */
-  #persistedIn(file: string): PersistedBlocks {
-    const persisted = new PersistedBlocks(file, () => this.blocks.export())
+  #persistedIn(file: string, warnings: Warnings<StoreWarning>): PersistedBlocks {
+    const persisted = new PersistedBlocks(file, () => this.blocks.export(), warnings)
     const now = this.#clock()
     const entries = persisted.read().filter(({ until }) => until > now)
     const left = entries.filter(({ policy = EVERY_POLICY, kind, value, ...block }) => {

@@ -10,7 +10,7 @@ export interface BlockEntry {
   /** As it is counted: normalised, and hashed where it is secret or long. */
   readonly value: string
   readonly reason: string
-  /** When it was blocked last, and when that ends: ms since 1970, by the store's clock. */
+  /** When it was blocked last, and when that ends: ms since 1970, by the store's clock. Without an end: 200 years later. */
   readonly since: number
   readonly until: number
   /** How often it has been blocked, as far as the store remembers; at least 1. */
@@ -46,7 +46,7 @@ export interface BlockScope {
 }
 
 export interface AddBlockOptions extends BlockScope {
-  /** How long: whole milliseconds or a duration such as `'1h'`. */
+  /** How long: whole milliseconds or a duration such as `'1h'`, up to 100 years, or `Infinity`: until it is removed. */
   readonly for: Duration
   /** Shown in verdicts of blocked requests; up to 200 characters. @default '' */
   readonly reason?: string

@@ -171,7 +171,7 @@ export function isImpossible({ plan, costs, needs }: StoreRequest): boolean {
 
 export interface BlockReport {
   readonly reason: string
-  /** Milliseconds until the block ends; exact. */
+  /** Milliseconds until the block ends; exact. In verdicts `Infinity` for one without an end, which JSON shows as `null`. */
   readonly remainingMs: number
   /** Present where strikes led to it: which rung it is of, from 1, and how many strikes there were. */
   readonly ban?: { readonly rung: number; readonly strikes: number }
