@@ -2,6 +2,7 @@ import type { StoreBlocks } from '../store/blocks.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import { checkedListName } from '../store/given-list-entries.js'
 import { afterKind, startOf } from '../store/identity.js'
+import { KeptList } from '../store/kept-list.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import {
   type BanTerms,
@@ -159,7 +160,7 @@ class MemoryStore implements Store {
     )
     const now = this.#clock()
     const { blocks, listed } = persisted.read()
-    for (const entry of listed) if (entry.until > now) this.#lists.set(entry)
+    for (const entry of listed) if (entry.until > now) this.#lists.named.set(entry)
     const entries = blocks.filter(({ until }) => until > now)
     const left = entries.filter(({ policy = EVERY_POLICY, kind, value, ...block }) => {
       return !this.#setBlock(policy, startOf(kind) + value, block, now)
@@ -351,7 +352,7 @@ class MemoryStore implements Store {
   }
 
   list(name: string): StoreList {
-    return this.#lists.of(checkedListName('memoryStore: list', name))
+    return new KeptList(checkedListName('memoryStore: list', name), this.#lists)
   }
 
   clear(): void {

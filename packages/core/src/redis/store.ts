@@ -2,6 +2,7 @@ import calculateSlot from 'cluster-key-slot'
 import { isRange } from '../store/blocked-ranges.js'
 import type { StoreBlocks } from '../store/blocks.js'
 import { checkedListName } from '../store/given-list-entries.js'
+import { KeptList } from '../store/kept-list.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import {
   type BanTerms,
@@ -483,7 +484,7 @@ export class RedisStore implements Store {
     checkedListName('redisStore: list', name)
     this.#lists ??= this.#makeLists()
     if (this.#closed) this.#lists.close()
-    return this.#lists.of(name)
+    return new KeptList(name, this.#lists)
   }
 
   async block(policy: string, identity: string, forMs: number, reason: string): Promise<void> {
