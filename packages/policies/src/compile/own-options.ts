@@ -50,7 +50,7 @@ function costOf(
 function banOf(policy: string, { respond, ...ban }: BanData, path: Path, problems: Problem[]): OwnOptions['ban'] {
   const responder =
     respond === undefined ? undefined : tried([...path, 'respond'], problems, () => makeResponder(respond))
-  return { ...ban, policy, ...(responder && { respond: responder }) } as OwnOptions['ban']
+  return { ...ban, policy, ...(responder && { respond: responder }) } as unknown as OwnOptions['ban']
 }
 
 function listOf(data: ListsData | undefined, path: Path, problems: Problem[]) {
