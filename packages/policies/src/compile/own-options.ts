@@ -1,8 +1,9 @@
 import { list, type MatchedPolicies } from '@sluice/core'
-import type { ListsData, PolicyData } from '../document/document.js'
+import type { BanData, ListsData, PolicyData } from '../document/document.js'
 import type { Path, Problem } from '../document/problem.js'
 import { resolverOf } from './resolver-of.js'
 import { ANY_RESOLVER, type Resolvers } from './resolvers.js'
+import { makeResponder } from './responders.js'
 import { tried } from './tried.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
@@ -10,6 +11,7 @@ export type OwnOptions = MatchedPolicies<any>['options']
 
 /** What a policy says of a whole limiter. Undefined where it says nothing of it. */
 export function ownOptions(
+  policy: string,
   data: PolicyData,
   resolvers: Resolvers | typeof ANY_RESOLVER,
   path: Path,
@@ -19,6 +21,7 @@ export function ownOptions(
   const cost = costOf(data, resolvers, path, problems)
   const allow = listOf(data.allow, [...path, 'allow'], problems)
   const deny = listOf(data.deny, [...path, 'deny'], problems)
+  const ban = data.ban && banOf(policy, data.ban, [...path, 'ban'], problems)
   const own: OwnOptions = {
     ...(anonymous && anonymous !== 'error' && { anonymous }),
     ...(count && { count }),
@@ -26,6 +29,7 @@ export function ownOptions(
     ...(cost !== undefined && cost !== 1 && { cost }),
     ...(allow && { allow }),
     ...(deny && { deny }),
+    ...(ban && { ban }),
   }
   return Object.keys(own).length > 0 ? Object.freeze(own) : undefined
 }
@@ -40,6 +44,13 @@ function costOf(
   const costs = resolvers === ANY_RESOLVER ? resolvers : resolvers.costs
   const resolver = resolverOf(cost, costs, 'costs', [...path, 'cost'], problems)
   return resolver && (async (request, context) => resolver(request, context))
+}
+
+/** Each policy bans for itself, though all are decided under the name of one limiter. */
+function banOf(policy: string, { respond, ...ban }: BanData, path: Path, problems: Problem[]): OwnOptions['ban'] {
+  const responder =
+    respond === undefined ? undefined : tried([...path, 'respond'], problems, () => makeResponder(respond))
+  return { ...ban, policy, ...(responder && { respond: responder }) } as unknown as OwnOptions['ban']
 }
 
 function listOf(data: ListsData | undefined, path: Path, problems: Problem[]) {

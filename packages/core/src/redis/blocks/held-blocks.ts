@@ -56,7 +56,7 @@ export class HeldBlocks {
 
   /** What refuses a request, as far as this process knows. */
   find({ plan, identities }: StoreRequest): IndexEntry | undefined {
-    return this.#mirror.size === 0 ? undefined : this.#mirror.find(plan.policy, identities, this.#now)
+    return this.#mirror.size === 0 ? undefined : this.#mirror.find(plan, identities, this.#now)
   }
 
   /** What a request is told that an entry refuses. */
