@@ -393,12 +393,15 @@ class MemoryStore implements Store {
   }
 
   #blocked(request: StoreRequest, now: number): BlockReport | undefined {
+    const { policy, banningPolicy } = request.plan
     for (const identity of request.identities) {
-      const block = this.#blocks.find(request.plan.policy, identity)
+      const block = this.#blocks.find(policy, identity)
       if (block && block.until > now) return reportOf(block, now)
+      const own = banningPolicy === undefined ? undefined : this.#blocks.find(banningPolicy, identity)
+      if (own && own.until > now) return reportOf(own, now)
       const ban = this.#bansEveryPolicy ? this.#blocks.find(EVERY_POLICY, identity) : undefined
       if (ban && ban.until > now) return reportOf(ban, now)
-      const range = this.#blocks.findRange([request.plan.policy, EVERY_POLICY], identity, now)
+      const range = this.#blocks.findRange([policy, banningPolicy ?? policy, EVERY_POLICY], identity, now)
       if (range) return reportOf(range, now)
     }
     return undefined

@@ -87,6 +87,8 @@ export interface Plan {
   readonly reports: number
   /** Present where refusals may ban. */
   readonly ban?: BanTerms | undefined
+  /** Another policy whose blocks and bans refuse it: where several are decided under one name, each may ban for itself. */
+  readonly banningPolicy?: string | undefined
 }
 
 /** Decide, and charge every cell if all have room. */

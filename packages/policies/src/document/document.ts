@@ -51,6 +51,7 @@ export type RespondData = string | Readonly<Record<string, object>>
 export interface BanData {
   readonly by?: string
   readonly count?: 'failure' | number
+  readonly respond?: RespondData
   readonly [option: string]: unknown
 }
 

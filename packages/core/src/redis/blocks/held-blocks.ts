@@ -22,7 +22,7 @@ export class HeldBlocks extends HeldEntries {
 
   /** What refuses a request. */
   find({ plan, identities }: StoreRequest): IndexEntry | undefined {
-    return this.#mirror.size === 0 ? undefined : this.#mirror.find(plan.policy, identities, this.#now)
+    return this.#mirror.size === 0 ? undefined : this.#mirror.find(plan, identities, this.#now)
   }
 
   /** What a request is told that an entry refuses. */
