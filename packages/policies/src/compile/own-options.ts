@@ -1,10 +1,5 @@
-<<<<<<< HEAD
 import { type List, list, type MatchedPolicies, storeList } from '@sluice/core'
-import type { ListsData, PolicyData } from '../document/document.js'
-=======
-import { list, type MatchedPolicies } from '@sluice/core'
 import type { BanData, ListsData, PolicyData } from '../document/document.js'
->>>>>>> main
 import type { Path, Problem } from '../document/problem.js'
 import { resolverOf } from './resolver-of.js'
 import { ANY_RESOLVER, type Resolvers } from './resolvers.js'
@@ -24,14 +19,9 @@ export function ownOptions(
 ): OwnOptions | undefined {
   const { anonymous, count, enforcePercent } = data
   const cost = costOf(data, resolvers, path, problems)
-<<<<<<< HEAD
   const allow = listsOf(data.allow, data.allowLists, [...path, 'allow'], problems)
   const deny = listsOf(data.deny, data.denyLists, [...path, 'deny'], problems)
-=======
-  const allow = listOf(data.allow, [...path, 'allow'], problems)
-  const deny = listOf(data.deny, [...path, 'deny'], problems)
   const ban = data.ban && banOf(policy, data.ban, [...path, 'ban'], problems)
->>>>>>> main
   const own: OwnOptions = {
     ...(anonymous && anonymous !== 'error' && { anonymous }),
     ...(count && { count }),
@@ -56,7 +46,13 @@ function costOf(
   return resolver && (async (request, context) => resolver(request, context))
 }
 
-<<<<<<< HEAD
+/** Each policy bans for itself, though all are decided under the name of one limiter. */
+function banOf(policy: string, { respond, ...ban }: BanData, path: Path, problems: Problem[]): OwnOptions['ban'] {
+  const responder =
+    respond === undefined ? undefined : tried([...path, 'respond'], problems, () => makeResponder(respond))
+  return { ...ban, policy, ...(responder && { respond: responder }) } as unknown as OwnOptions['ban']
+}
+
 function listsOf(
   data: ListsData | undefined,
   names: readonly string[] = [],
@@ -68,16 +64,6 @@ function listsOf(
 }
 
 function listOf(data: ListsData | undefined, path: Path, problems: Problem[]): List | undefined {
-=======
-/** Each policy bans for itself, though all are decided under the name of one limiter. */
-function banOf(policy: string, { respond, ...ban }: BanData, path: Path, problems: Problem[]): OwnOptions['ban'] {
-  const responder =
-    respond === undefined ? undefined : tried([...path, 'respond'], problems, () => makeResponder(respond))
-  return { ...ban, policy, ...(responder && { respond: responder }) } as unknown as OwnOptions['ban']
-}
-
-function listOf(data: ListsData | undefined, path: Path, problems: Problem[]) {
->>>>>>> main
   if (!data) return undefined
   for (const kind of Object.keys(data)) {
     if (!/^(header|cookie):/.test(kind)) continue
