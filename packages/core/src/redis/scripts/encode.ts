@@ -22,7 +22,7 @@ export interface PlanText {
   readonly header: readonly string[]
   /** What follows the identity in the key of each cell. */
   readonly cellSuffixes: readonly string[]
-  /** What follows it in its block keys: of the policy, and where bans of every policy are heeded, in that of those. */
+  /** What follows it in its block keys: of the policy, of the one whose bans are heeded beside, and of every policy where those are. */
   readonly blockSuffixes: readonly string[]
   /** ARGV of its ban, between those of its cells and its runs, in scripts that ban. */
   readonly ban: readonly string[]
@@ -39,7 +39,9 @@ export interface PlanText {
 
 /** `marker`: the key that exists while any identity is blocked; none in a cluster. `heeds`: whether bans of every policy are looked for. */
 export function planText(plan: Plan, marker?: string, heeds = false): PlanText {
-  const blockSuffixes = (heeds ? [plan.policy, EVERY_POLICY] : [plan.policy]).map(blockSuffix)
+  const { policy, banningPolicy } = plan
+  const policies = [policy, ...(banningPolicy === undefined ? [] : [banningPolicy]), ...(heeds ? [EVERY_POLICY] : [])]
+  const blockSuffixes = policies.map(blockSuffix)
   const header = [String(plan.identities * blockSuffixes.length), String(plan.cells.length)]
   for (const cell of plan.cells) {
     header.push(String(kindNumber(cell)), String(cell.params.length), ...cell.params.map(String))
