@@ -344,7 +344,7 @@ export class Limiter<Subject = string> {
       : listed.decide(subject, undefined as never)
   }
 
-  /** Whom a list allows waits for nobody, and whom it denies waits in vain. */
+  /** What a list allows is admitted at once; what it denies is refused at once. */
   #turnByList(subject: Subject): Promise<Verdict> | undefined {
     const listed = this.#decideByList(subject)
     if (!listed || listed.allowed) return listed && Promise.resolve(listed)

@@ -105,7 +105,7 @@ export function hasDecided(): boolean {
 
 class MemoryStore implements Store {
   readonly lists: StoreLists | undefined
-  /** Who is blocked or banned. */
+  /** The blocks and bans. */
   readonly blocks: StoreBlocks = new MemoryBlocks({
     now: () => this.#clock(),
     size: () => this.#blocks.size,

@@ -201,7 +201,7 @@ export interface StrikeResult {
 export interface Store {
   /** The clock that it was given, in ms. The fallback during an outage uses the same. */
   readonly clock?: (() => number) | undefined
-  /** Who is admitted and who refused by every policy on this store; the limiters ask them, before the store. */
+  /** The lists that allow and deny identities for every policy of this store; limiters ask them before the store. */
   readonly lists?: StoreLists | undefined
   /**
    * Decides at one instant of the store's clock. A store in this process returns no promise. One
@@ -225,7 +225,7 @@ export interface Store {
   ready?(): Promise<{ readonly state: 'available' | 'unavailable'; readonly cause: Error | undefined }>
   /** Forgets everything, blocks too: for tests. Absent where that could reach what others keep there. */
   clear?(): void | Promise<void>
-  /** Who is blocked or banned, to see and to change. Absent from stores that cannot tell. */
+  /** The blocks and bans, to see and to change. Absent from stores that cannot list them. */
   readonly blocks?: StoreBlocks
   /**
    * A list that this store keeps, by its name of 1 to 64 letters, digits and `_.:-`; one that has no entries where there
