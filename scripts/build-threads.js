@@ -1,24 +1,32 @@
-// `npm run build:list-worker`: embeds the thread that reads lists (packages/core/src/lists/files/worker.ts) as text in a module
-// of the core, so that it starts from wherever the core runs: its source, its build, and a user's own bundle.
-// With --check it only looks whether the module is up to date.
+// `npm run build:threads`: embeds what runs in threads of their own (worker.ts) as text in modules of their packages, so that a
+// thread starts from wherever the package runs: its source, its build, and a user's own bundle.
+// With --check it only looks whether the modules are up to date.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { build } from 'esbuild'
 import { root } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
 
-const folder = join(root, 'packages/core/src/lists/files')
-const target = join(folder, 'worker.generated.ts')
+/** Each has a worker.ts, and worker.generated.ts is made of it. `external`: what it needs that is installed beside its package. */
+const THREADS = [
+  { folder: 'packages/core/src/lists/files', external: [] },
+  { folder: 'packages/policies/src/document', external: ['yaml'] },
+]
 
-/** @returns {Promise<string>} */
-async function renderModule() {
+/** The text is in no folder, so it is told where to look: in its `workerData`, by the name of `from`. */
+const REQUIRE_FROM = `require=require('node:module').createRequire(require('node:worker_threads').workerData.from);`
+
+/** @param {{ folder: string, external: string[] }} thread */
+async function renderModule({ folder, external }) {
   const { outputFiles } = await build({
-    entryPoints: [join(folder, 'worker.ts')],
+    entryPoints: [join(root, folder, 'worker.ts')],
     bundle: true,
     write: false,
     format: 'cjs',
     platform: 'node',
     target: 'node20.19',
+    external,
+    ...(external.length > 0 && { banner: { js: REQUIRE_FROM } }),
     minify: true,
     // The text says what it says, wherever it is built.
     charset: 'ascii',
@@ -26,14 +34,17 @@ async function renderModule() {
     logLevel: 'warning',
   })
   const source = outputFiles[0]?.text.trim() ?? ''
-  return `// Made by scripts/build-list-worker.js from worker.ts: do not edit.\n\nexport const WORKER = ${JSON.stringify(source)}\n`
+  return `// Made by scripts/build-threads.js from worker.ts: do not edit.\n\nexport const WORKER = ${JSON.stringify(source)}\n`
 }
 
 await whenStarted(import.meta.url, async () => {
-  const module = await renderModule()
-  if (!process.argv.includes('--check')) writeFileSync(target, module)
-  else if (!existsSync(target) || readFileSync(target, 'utf8') !== module) {
-    throw new Error(`${relative(root, target)} is stale; run: npm run build:list-worker`)
+  for (const thread of THREADS) {
+    const target = join(root, thread.folder, 'worker.generated.ts')
+    const module = await renderModule(thread)
+    if (!process.argv.includes('--check')) writeFileSync(target, module)
+    else if (!existsSync(target) || readFileSync(target, 'utf8') !== module) {
+      throw new Error(`${relative(root, target)} is stale; run: npm run build:threads`)
+    }
+    console.log(`${thread.folder}: a thread of ${module.length} bytes`)
   }
-  console.log(`the thread that reads lists: ${module.length} bytes`)
 })

@@ -1,7 +1,6 @@
 import { plainCopy } from '../document/plain.js'
 import type { LocatedProblem, Problem } from '../document/problem.js'
-import { MOST_PROBLEMS, textOfPath } from '../document/problem.js'
-import { readText } from '../document/read.js'
+import { locatedBy, readText } from '../document/read.js'
 
 /** A document as a source holds it: text, or an object. */
 export interface Loaded {
@@ -39,14 +38,7 @@ export function dataIn({ name, text, object }: Loaded): {
   located: (problems: readonly Problem[]) => LocatedProblem[]
 } {
   const { value, problems, locate } = text === undefined ? fromObject(object) : readText(text)
-  const located = (all: readonly Problem[]) =>
-    all
-      .map((problem) => {
-        const { line, column } = locate(problem) ?? {}
-        return { source: name, line, column, path: textOfPath(problem.path), message: problem.message }
-      })
-      .sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0))
-      .slice(0, MOST_PROBLEMS)
+  const located = locatedBy(name, locate)
   return { value, problems, located }
 }
 
