@@ -1,4 +1,4 @@
-import { list, type MatchedPolicies } from '@sluice/core'
+import { type List, list, type MatchedPolicies, storeList } from '@sluice/core'
 import type { BanData, ListsData, PolicyData } from '../document/document.js'
 import type { Path, Problem } from '../document/problem.js'
 import { resolverOf } from './resolver-of.js'
@@ -19,8 +19,8 @@ export function ownOptions(
 ): OwnOptions | undefined {
   const { anonymous, count, enforcePercent } = data
   const cost = costOf(data, resolvers, path, problems)
-  const allow = listOf(data.allow, [...path, 'allow'], problems)
-  const deny = listOf(data.deny, [...path, 'deny'], problems)
+  const allow = listsOf(data.allow, data.allowLists, [...path, 'allow'], problems)
+  const deny = listsOf(data.deny, data.denyLists, [...path, 'deny'], problems)
   const ban = data.ban && banOf(policy, data.ban, [...path, 'ban'], problems)
   const own: OwnOptions = {
     ...(anonymous && anonymous !== 'error' && { anonymous }),
@@ -53,7 +53,17 @@ function banOf(policy: string, { respond, ...ban }: BanData, path: Path, problem
   return { ...ban, policy, ...(responder && { respond: responder }) } as unknown as OwnOptions['ban']
 }
 
-function listOf(data: ListsData | undefined, path: Path, problems: Problem[]) {
+function listsOf(
+  data: ListsData | undefined,
+  names: readonly string[] = [],
+  path: Path,
+  problems: Problem[],
+): List | List[] | undefined {
+  const own = listOf(data, path, problems)
+  return names.length === 0 ? own : [...(own ? [own] : []), ...names.map(storeList)]
+}
+
+function listOf(data: ListsData | undefined, path: Path, problems: Problem[]): List | undefined {
   if (!data) return undefined
   for (const kind of Object.keys(data)) {
     if (!/^(header|cookie):/.test(kind)) continue

@@ -21,6 +21,8 @@ export interface PolicyData {
   readonly ban?: BanData
   readonly allow?: ListsData
   readonly deny?: ListsData
+  readonly allowLists?: readonly string[]
+  readonly denyLists?: readonly string[]
 }
 
 export interface MatchData {
