@@ -23,7 +23,7 @@ export interface PoliciesOptions extends Resolvers {
    * says why; once the source has another, that is in force. @default none: `from` rejects
    */
   readonly fallback?: unknown
-  /** For how long `from` waits for the document: whole milliseconds, 1 to 600,000. @default 10_000 */
+  /** For how long `from` waits for the document: whole milliseconds, 1 to 600,000. @default 30_000 */
   readonly loadTimeoutMs?: number
   /** Whether a later version may have fewer than half of the policies, limits and overrides. @default false */
   readonly allowShrink?: boolean
@@ -43,7 +43,7 @@ export const policies = Object.freeze({ from })
  * @throws PoliciesError with all that is wrong with it; SluiceError `INVALID_POLICY` for wrong options
  */
 async function from(options: PoliciesOptions): Promise<Policies> {
-  const { keys, tiers, costs, allowShrink = false, fallback, loadTimeoutMs = 10_000 } = options ?? {}
+  const { keys, tiers, costs, allowShrink = false, fallback, loadTimeoutMs = 30_000 } = options ?? {}
   for (const option of Object.keys(options ?? {})) {
     if (!OPTIONS.includes(option)) wrong(option, `none of this name (the options are ${OPTIONS.join(', ')})`)
   }
