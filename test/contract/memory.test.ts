@@ -5,6 +5,7 @@ import { agreementContract } from './agreement.js'
 import { bansContract } from './bans.js'
 import { blocksContract } from './blocks.js'
 import { chargingContract } from './charging.js'
+import { forgettingContract } from './forgetting.js'
 import { guaranteesContract } from './guarantees.js'
 import { listsContract } from './lists.js'
 import { propertiesContract } from './properties.js'
@@ -26,4 +27,5 @@ refundsContract(memory)
 chargingContract(memory)
 bansContract(memory)
 blocksContract(memory)
+forgettingContract(memory)
 listsContract(memory)

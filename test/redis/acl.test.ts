@@ -152,6 +152,19 @@ describe('a single server', () => {
     close()
   })
 
+  test('forgets with the permission for that, and says what is missing without it', async () => {
+    await grant([server], ...BASE)
+    const { client, ready, close } = own['ioredis 6']()
+    await ready
+    const store = redisStore(client, { timeoutMs: 2000 })
+    await expect(store.forget({ key: 'k' })).rejects.toThrow('NOPERM')
+    await grant([server], ...BASE, ...rulesFor('store.forget()'))
+    await store.forget({ key: 'k' })
+    expect(await refused([server])).toEqual([])
+    await store.close()
+    close()
+  })
+
   test('needs the whole prefix: with the counts alone, without the marker of blocks, nothing is decided', async () => {
     await grant([server], ...BASE.map((rule) => (rule.startsWith('~') ? '~sluice:{*' : rule)))
     const { client, ready, close } = own['ioredis 6']()

@@ -5,6 +5,7 @@ import { agreementContract } from '../../contract/agreement.js'
 import { bansContract } from '../../contract/bans.js'
 import { blocksContract } from '../../contract/blocks.js'
 import { chargingContract } from '../../contract/charging.js'
+import { forgettingContract } from '../../contract/forgetting.js'
 import { guaranteesContract } from '../../contract/guarantees.js'
 import { listsContract } from '../../contract/lists.js'
 import { propertiesContract } from '../../contract/properties.js'
@@ -54,6 +55,7 @@ export async function contractsOnRedis(
   refundsContract(redis)
   bansContract(redis)
   blocksContract(redis)
+  forgettingContract(redis)
   listsContract(redis)
   afterAll(() => redis.close())
 }

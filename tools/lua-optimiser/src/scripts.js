@@ -102,6 +102,7 @@ export function scriptsOf(read, optimised = optimise, isIndented = false) {
     decide: optimised(withSections(decide, { settle: true, together: true })),
     ...Object.fromEntries(uniform),
     ...Object.fromEntries(ones),
+    forget: bundle('forget', read),
     index: bundle('index', read),
     'index-clear': bundle('index-clear', read),
     'index-page': bundle('index-page', read),

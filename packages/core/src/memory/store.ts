@@ -1,7 +1,9 @@
+import { setImmediate } from 'node:timers/promises'
 import type { StoreBlocks } from '../store/blocks.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
+import { identityText } from '../store/given-blocks.js'
 import { checkedListName } from '../store/given-list-entries.js'
-import { afterKind, startOf } from '../store/identity.js'
+import { afterKind, type IdentityByKind, startOf } from '../store/identity.js'
 import { KeptList } from '../store/kept-list.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import {
@@ -73,6 +75,8 @@ const BLOCKS_SHARE = 1 / 2
 const STRIKES_SHARE = 1 / 4
 /** States, or blocks, looked at for expiry with each new one, so that memory follows traffic without waiting for the timer. */
 const SWEPT_PER_INSERT = 2
+/** Keys looked at without a pause, where all are. */
+const LOOKED_AT_ONCE = 2000
 /** Blocks looked at before one more is refused. */
 const SWEPT_WHEN_FULL = 64
 /** A clock of the user's may step back; like in Redis, states then outlive their end for this long. */
@@ -89,7 +93,7 @@ const SWEEP_SOON_MS = 10
  */
 export function memoryStore(
   options: MemoryStoreOptions = {},
-): Store & { readonly blocks: StoreBlocks; list(name: string): StoreList } {
+): Store & { readonly blocks: StoreBlocks } & Required<Pick<Store, 'list' | 'forget'>> {
   return new MemoryStore(options)
 }
 
@@ -351,6 +355,24 @@ class MemoryStore implements Store {
     this.#clear()
   }
 
+  async forget(identity: IdentityByKind): Promise<void> {
+    const text = identityText('forget', identity)
+    const start = afterKind(text)
+    this.#tables.forget(text.slice(0, start), text.slice(start))
+    this.#lists.forget(text)
+    const end = `\n${text}`
+    // From the last to the first, as the last takes the place of one that is removed.
+    for (const keys of [() => this.#blocks.keys(), () => this.#strikes.keys()]) {
+      let looked = 0
+      for (const key of keys()) {
+        if (key.endsWith(end)) this.unblock(key.slice(0, -end.length), text)
+        // Requests come meanwhile.
+        if (++looked % LOOKED_AT_ONCE === 0) await setImmediate()
+      }
+    }
+    this.#persisted?.changed()
+  }
+
   list(name: string): StoreList {
     return new KeptList(checkedListName('memoryStore: list', name), this.#lists)
   }
@@ -438,7 +460,7 @@ class MemoryStore implements Store {
   #tableOf({ policy }: Plan, cell: Cell, start: string): Table {
     // Limits that are functions of the request make tables without end, with states or without.
     this.#sweepLater()
-    return this.#tables.find(`${policy}:${cell.id}:${start}`, cell)
+    return this.#tables.find(`${policy}:${cell.id}\n${start}`, cell)
   }
 
   #makeTables(): Tables {

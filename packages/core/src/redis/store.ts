@@ -1,7 +1,9 @@
 import calculateSlot from 'cluster-key-slot'
 import { isRange } from '../store/blocked-ranges.js'
 import type { StoreBlocks } from '../store/blocks.js'
+import { identityText } from '../store/given-blocks.js'
 import { checkedListName } from '../store/given-list-entries.js'
+import type { IdentityByKind } from '../store/identity.js'
 import { KeptList } from '../store/kept-list.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import {
@@ -43,8 +45,9 @@ import { keptReason, strikeResult } from './scripts/decode.js'
 import { termsText } from './scripts/encode.js'
 import { blockSuffix, cellSuffix, keyStart, prefixOf, strikesSuffix } from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
+import { unreadable } from './scripts/reply-reader.js'
 import { deleteKeys, run, whenConnected } from './scripts/run.js'
-import { blockScript, strikeScript } from './scripts/scripts.generated.js'
+import { blockScript, forgetScript, strikeScript } from './scripts/scripts.generated.js'
 
 export interface RedisStoreOptions extends StoreListOptions {
   /**
@@ -480,10 +483,36 @@ export class RedisStore implements Store {
     this.#batches.heedBansOfEveryPolicy()
   }
 
+  async forget(identity: IdentityByKind): Promise<void> {
+    const text = identityText('forget', identity)
+    // First of all, or a process that knows of a block or an entry of a list might write it again.
+    for (const policy of await this.#held.namesOf(text)) await this.unblock(policy, text)
+    this.#lists ??= this.#makeLists()
+    await this.#lists.forget(text)
+    this.#batches.flush()
+    await this.#forgetKeys(`${this.#start(text)}}:`, '')
+    this.#denials?.clear()
+  }
+
+  /** Of keys that begin like this, in a cluster on the master of such a key: all, or what they hold of a member. */
+  async #forgetKeys(start: string, member: string): Promise<void> {
+    const pattern = `${start.replace(/[\\*?[\]]/g, '\\$&')}*`
+    let cursor = '0'
+    do {
+      const reply = await run(this.#connection, this.#timeoutMs, forgetScript, () => ({
+        keys: [start],
+        args: [cursor, pattern, member],
+      }))
+      if (!(reply instanceof Uint8Array)) throw unreadable('expected a cursor')
+      cursor = reply.toString()
+    } while (cursor !== '0')
+  }
+
   list(name: string): StoreList {
     checkedListName('redisStore: list', name)
     this.#lists ??= this.#makeLists()
     if (this.#closed) this.#lists.close()
+    this.#lists.start()
     return new KeptList(name, this.#lists)
   }
 

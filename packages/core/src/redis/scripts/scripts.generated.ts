@@ -7154,6 +7154,22 @@ return reply
 `,
 }
 
+export const forgetScript: LuaScript = {
+  name: 'forget',
+  sha1: '45d46fd86f844290e839e837dfc75cee95632d0a',
+  source: `local call = redis.call
+local reply = call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', 1000)
+for _, key in ipairs(reply[2]) do
+if ARGV[3] == '' then
+call('DEL', key)
+else
+redis.pcall('ZREM', key, ARGV[3])
+end
+end
+return reply[1]
+`,
+}
+
 export const indexScript: LuaScript = {
   name: 'index',
   sha1: 'a7c55a763974f68714439ad932280b62fb87e118',
