@@ -8,6 +8,7 @@ import { chargingContract } from './charging.js'
 import { forgettingContract } from './forgetting.js'
 import { guaranteesContract } from './guarantees.js'
 import { listsContract } from './lists.js'
+import { offendersContract } from './offenders.js'
 import { propertiesContract } from './properties.js'
 import { refundsContract } from './refunds.js'
 import type { StoreUnderTest } from './store-under-test.js'
@@ -28,4 +29,5 @@ chargingContract(memory)
 bansContract(memory)
 blocksContract(memory)
 forgettingContract(memory)
+offendersContract(memory)
 listsContract(memory)

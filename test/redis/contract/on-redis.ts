@@ -8,6 +8,7 @@ import { chargingContract } from '../../contract/charging.js'
 import { forgettingContract } from '../../contract/forgetting.js'
 import { guaranteesContract } from '../../contract/guarantees.js'
 import { listsContract } from '../../contract/lists.js'
+import { offendersContract } from '../../contract/offenders.js'
 import { propertiesContract } from '../../contract/properties.js'
 import { refundsContract } from '../../contract/refunds.js'
 import type { StoreUnderTest } from '../../contract/store-under-test.js'
@@ -56,6 +57,7 @@ export async function contractsOnRedis(
   bansContract(redis)
   blocksContract(redis)
   forgettingContract(redis)
+  offendersContract(redis)
   listsContract(redis)
   afterAll(() => redis.close())
 }

@@ -107,6 +107,8 @@ export function scriptsOf(read, optimised = optimise, isIndented = false) {
     'index-clear': bundle('index-clear', read),
     'index-page': bundle('index-page', read),
     probe: bundle('probe', read),
+    refusals: bundle('refusals', read),
+    'refusals-slice': bundle('refusals-slice', read),
     strike: bundle('strike', read),
   }
   return isIndented ? scripts : Object.fromEntries(Object.entries(scripts).map(withoutIndentation))

@@ -6,6 +6,8 @@ import { checkedListName } from '../store/given-list-entries.js'
 import { afterKind, type IdentityByKind, startOf } from '../store/identity.js'
 import { KeptList } from '../store/kept-list.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
+import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
+import { RefusalLog } from '../store/refusal-log.js'
 import {
   type BanTerms,
   type BlockReport,
@@ -32,6 +34,7 @@ import { type Block, Blocks, keyOf } from './blocks.js'
 import { monotonicClock } from './clock.js'
 import { MemoryBlocks } from './memory-blocks.js'
 import { MemoryLists } from './memory-lists.js'
+import { MemoryRefusals } from './memory-refusals.js'
 import { PersistedBlocks } from './persisted-blocks.js'
 import { StrikeRecords } from './strikes.js'
 import type { Table } from './table.js'
@@ -93,7 +96,7 @@ const SWEEP_SOON_MS = 10
  */
 export function memoryStore(
   options: MemoryStoreOptions = {},
-): Store & { readonly blocks: StoreBlocks } & Required<Pick<Store, 'list' | 'forget'>> {
+): Store & { readonly blocks: StoreBlocks } & Required<Pick<Store, 'list' | 'forget' | 'offenders'>> {
   return new MemoryStore(options)
 }
 
@@ -121,6 +124,8 @@ class MemoryStore implements Store {
     () => this.#clock(),
     () => this.#persisted?.changed(),
   )
+  readonly #refusalSlices = new MemoryRefusals(() => this.#clock())
+  readonly #refusals = new RefusalLog(this.#refusalSlices)
   readonly #clock: () => number
   readonly #persisted: PersistedBlocks | undefined
   readonly #maxKeys: number
@@ -355,11 +360,21 @@ class MemoryStore implements Store {
     this.#clear()
   }
 
+  noteRefusal(policy: string, identities: readonly string[]): void {
+    this.#refusals.note(policy, identities)
+  }
+
+  offenders(query: OffendersQuery): Promise<OffendersReport> {
+    return this.#refusals.offenders(query)
+  }
+
   async forget(identity: IdentityByKind): Promise<void> {
     const text = identityText('forget', identity)
     const start = afterKind(text)
     this.#tables.forget(text.slice(0, start), text.slice(start))
     this.#lists.forget(text)
+    this.#refusals.forget(text)
+    this.#refusalSlices.forget(text)
     const end = `\n${text}`
     // From the last to the first, as the last takes the place of one that is removed.
     for (const keys of [() => this.#blocks.keys(), () => this.#strikes.keys()]) {
@@ -390,6 +405,8 @@ class MemoryStore implements Store {
     this.#blocks = new Blocks(new Usage(this.#usage), this.#graceMs)
     this.#strikes = new StrikeRecords(new Usage(this.#usage), this.#graceMs)
     this.#lists.clear()
+    this.#refusals.clear()
+    this.#refusalSlices.clear()
     this.#bansEveryPolicy = false
     this.#forgetPlans()
   }

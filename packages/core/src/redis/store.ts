@@ -6,6 +6,8 @@ import { checkedListName } from '../store/given-list-entries.js'
 import type { IdentityByKind } from '../store/identity.js'
 import { KeptList } from '../store/kept-list.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
+import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
+import { RefusalLog } from '../store/refusal-log.js'
 import {
   type BanTerms,
   type BlockReport,
@@ -41,6 +43,7 @@ import { DenyCache } from './deny-cache.js'
 import { EvictionWarning } from './eviction-warning.js'
 import { HeldPermits } from './held-permits.js'
 import { Leases } from './leases/leases.js'
+import { RedisRefusals } from './redis-refusals.js'
 import { keptReason, strikeResult } from './scripts/decode.js'
 import { termsText } from './scripts/encode.js'
 import { blockSuffix, cellSuffix, keyStart, prefixOf, strikesSuffix } from './scripts/keys.js'
@@ -170,6 +173,8 @@ export class RedisStore implements Store {
   readonly #makeLists: () => RedisLists
   /** Only once one is asked for: processes without lists read none. */
   #lists: RedisLists | undefined
+  readonly #refusalSlices: RedisRefusals
+  readonly #refusals: RefusalLog
   readonly #connection: Connection
   readonly #batches: Batches
   readonly #breaker: Breaker
@@ -222,6 +227,8 @@ export class RedisStore implements Store {
       time,
       isAway: () => !connection.isCluster && this.#breaker.causeFor(0) !== undefined,
     }
+    this.#refusalSlices = new RedisRefusals({ ...index, now: this.#now })
+    this.#refusals = new RefusalLog(this.#refusalSlices)
     this.#held = new HeldBlocks({
       ...index,
       name: 'blocks',
@@ -483,6 +490,14 @@ export class RedisStore implements Store {
     this.#batches.heedBansOfEveryPolicy()
   }
 
+  noteRefusal(policy: string, identities: readonly string[]): void {
+    this.#refusals.note(policy, identities)
+  }
+
+  offenders(query: OffendersQuery): Promise<OffendersReport> {
+    return this.#refusals.offenders(query)
+  }
+
   async forget(identity: IdentityByKind): Promise<void> {
     const text = identityText('forget', identity)
     // First of all, or a process that knows of a block or an entry of a list might write it again.
@@ -491,6 +506,8 @@ export class RedisStore implements Store {
     await this.#lists.forget(text)
     this.#batches.flush()
     await this.#forgetKeys(`${this.#start(text)}}:`, '')
+    this.#refusals.forget(text)
+    await this.#forgetKeys(this.#refusalSlices.start, text)
     this.#denials?.clear()
   }
 
@@ -593,6 +610,7 @@ export class RedisStore implements Store {
     this.#held.close()
     this.#lists?.close()
     await this.#leases.close()
+    await this.#refusals.close()
     await Promise.allSettled(this.#acrossSlots)
     await this.#batches.drain()
     await this.#freePlaces()

@@ -2,6 +2,7 @@ import type { StoreBlocks } from './blocks.js'
 import type { KernelName } from './cell-kinds.js'
 import type { IdentityByKind } from './identity.js'
 import type { StoreLists } from './list.js'
+import type { OffendersQuery, OffendersReport } from './offenders.js'
 import type { StoreList } from './store-list.js'
 
 export type { KernelName } from './cell-kinds.js'
@@ -236,6 +237,14 @@ export interface Store {
    * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`, after which a part may be gone
    */
   forget?(identity: IdentityByKind): Promise<void>
+  /** Told of every request that was refused in the end, by the identities that had no room or are blocked. */
+  noteRefusal?(policy: string, identities: readonly string[]): void
+  /**
+   * Who was refused most by a policy. Absent from stores that do not know.
+   *
+   * @throws SluiceError `INVALID_POLICY`, `STORE_UNAVAILABLE`
+   */
+  offenders?(query: OffendersQuery): Promise<OffendersReport>
   /**
    * A list that this store keeps, by its name of 1 to 64 letters, digits and `_.:-`; one that has no entries where there
    * was none. Absent from stores that keep none.
