@@ -16,7 +16,8 @@ import type { StoreUnderTest } from './store-under-test.js'
 const memory: StoreUnderTest = {
   name: 'memory',
   // Long runs leave many keys behind, and eviction has tests of its own.
-  make: (clock, options) => memoryStore({ clock, maxKeys: 10_000_000, ...(options?.deny && { deny: options.deny }) }),
+  make: (clock, options) =>
+    memoryStore({ clock, maxKeys: 10_000_000, ...(options && { deny: options.deny, offenders: options.offenders }) }),
   close: async () => {},
 }
 

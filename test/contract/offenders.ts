@@ -9,7 +9,7 @@ export function offendersContract(under: StoreUnderTest): void {
     const clock = new Clock()
     let store: Store
     beforeAll(async () => {
-      store = await under.make(clock.read)
+      store = await under.make(clock.read, { offenders: true })
     })
     afterAll(() => store.close())
     const offendersOf = (query: OffendersQuery) => store.offenders?.(query) as Promise<OffendersReport>
@@ -77,6 +77,8 @@ export function offendersContract(under: StoreUnderTest): void {
       await expect(given({})).rejects.toThrow('offenders: policy: expected')
       await expect(given({ policy: 'x', top: 1001 })).rejects.toThrow('offenders: top: expected at most 1000')
       await expect(given({ policy: 'x', in: '2h' })).rejects.toThrow('offenders: in: expected')
+      const counting = (await under.make(clock.read)).offenders?.({ policy: 'x' })
+      await expect(counting).rejects.toThrow('offenders: expected true')
     })
   })
 }

@@ -51,7 +51,7 @@ export function insist(store: Store): Store {
     ...(store.lists && { lists: store.lists }),
     ...(store.blocks && { blocks: store.blocks }),
     ...(store.offenders && {
-      noteRefusal: store.noteRefusal?.bind(store),
+      noteRefusal: store.noteRefusal,
       offenders: store.offenders.bind(store),
     }),
     ...(store.forget && { forget: store.forget.bind(store) }),

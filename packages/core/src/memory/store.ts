@@ -7,7 +7,7 @@ import { afterKind, type IdentityByKind, startOf } from '../store/identity.js'
 import { KeptList } from '../store/kept-list.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
-import { RefusalLog } from '../store/refusal-log.js'
+import { offendersOf, type RefusalLog, refusalLog } from '../store/refusal-log.js'
 import {
   type BanTerms,
   type BlockReport,
@@ -61,6 +61,11 @@ export interface MemoryStoreOptions extends StoreListOptions {
    * after a change and on `close()`. A process needs a file of its own. @default none: they end with the process
    */
   readonly persist?: string
+  /**
+   * Whether refusals are counted by identity, for `offenders()`: each process keeps up to a megabyte for each policy that
+   * refuses, and the store up to ten; beside `maxBytes`. @default false
+   */
+  readonly offenders?: boolean
 }
 
 /** Where the states of a request are: a table per cell, and what each identity is called in it. */
@@ -125,7 +130,8 @@ class MemoryStore implements Store {
     () => this.#persisted?.changed(),
   )
   readonly #refusalSlices = new MemoryRefusals(() => this.#clock())
-  readonly #refusals = new RefusalLog(this.#refusalSlices)
+  readonly #refusals: RefusalLog | undefined
+  readonly noteRefusal: Store['noteRefusal']
   readonly #clock: () => number
   readonly #persisted: PersistedBlocks | undefined
   readonly #maxKeys: number
@@ -145,10 +151,12 @@ class MemoryStore implements Store {
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: MemoryStoreOptions) {
-    knownOptions('memoryStore', options, ['clock', 'maxKeys', 'maxBytes', 'persist', 'allow', 'deny'])
+    knownOptions('memoryStore', options, ['clock', 'maxKeys', 'maxBytes', 'persist', 'offenders', 'allow', 'deny'])
     this.lists = storeLists('memoryStore', options)
     optionalFunction('memoryStore', 'clock', options.clock)
     this.#clock = options.clock ?? monotonicClock()
+    this.#refusals = refusalLog('memoryStore', options.offenders, this.#refusalSlices)
+    this.noteRefusal = this.#refusals?.note
     this.#graceMs = options.clock ? STRANGE_CLOCK_GRACE_MS : 0
     const { maxKeys = 100_000, maxBytes = 268_435_456 } = options
     this.#maxKeys = wholeNumber('memoryStore', 'maxKeys', maxKeys, 1)
@@ -360,12 +368,8 @@ class MemoryStore implements Store {
     this.#clear()
   }
 
-  noteRefusal(policy: string, identities: readonly string[]): void {
-    this.#refusals.note(policy, identities)
-  }
-
   offenders(query: OffendersQuery): Promise<OffendersReport> {
-    return this.#refusals.offenders(query)
+    return offendersOf('memoryStore', this.#refusals, query)
   }
 
   async forget(identity: IdentityByKind): Promise<void> {
@@ -373,7 +377,7 @@ class MemoryStore implements Store {
     const start = afterKind(text)
     this.#tables.forget(text.slice(0, start), text.slice(start))
     this.#lists.forget(text)
-    this.#refusals.forget(text)
+    this.#refusals?.forget(text)
     this.#refusalSlices.forget(text)
     const end = `\n${text}`
     // From the last to the first, as the last takes the place of one that is removed.
@@ -405,7 +409,7 @@ class MemoryStore implements Store {
     this.#blocks = new Blocks(new Usage(this.#usage), this.#graceMs)
     this.#strikes = new StrikeRecords(new Usage(this.#usage), this.#graceMs)
     this.#lists.clear()
-    this.#refusals.clear()
+    this.#refusals?.clear()
     this.#refusalSlices.clear()
     this.#bansEveryPolicy = false
     this.#forgetPlans()

@@ -7,7 +7,7 @@ import type { IdentityByKind } from '../store/identity.js'
 import { KeptList } from '../store/kept-list.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
-import { RefusalLog } from '../store/refusal-log.js'
+import { offendersOf, type RefusalLog, refusalLog } from '../store/refusal-log.js'
 import {
   type BanTerms,
   type BlockReport,
@@ -90,6 +90,11 @@ export interface RedisStoreOptions extends StoreListOptions {
    * What it throws becomes a warning of the process.
    */
   readonly onStateChange?: StateListener
+  /**
+   * Whether refusals are counted by identity, for `offenders()`: each process keeps up to a megabyte for each policy that
+   * refuses, and Redis up to eight. @default false
+   */
+  readonly offenders?: boolean
   /** Silences warnings of this store, one by one: `{ SLUICE_EVICTION: false }`. */
   readonly warnings?: StoreWarningsOption
 }
@@ -113,6 +118,7 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
     'denyCache',
     'undeclaredKeys',
     'onStateChange',
+    'offenders',
     'allow',
     'deny',
     'warnings',
@@ -174,7 +180,8 @@ export class RedisStore implements Store {
   /** Only once one is asked for: processes without lists read none. */
   #lists: RedisLists | undefined
   readonly #refusalSlices: RedisRefusals
-  readonly #refusals: RefusalLog
+  readonly #refusals: RefusalLog | undefined
+  readonly noteRefusal: Store['noteRefusal']
   readonly #connection: Connection
   readonly #batches: Batches
   readonly #breaker: Breaker
@@ -228,7 +235,8 @@ export class RedisStore implements Store {
       isAway: () => !connection.isCluster && this.#breaker.causeFor(0) !== undefined,
     }
     this.#refusalSlices = new RedisRefusals({ ...index, now: this.#now })
-    this.#refusals = new RefusalLog(this.#refusalSlices)
+    this.#refusals = refusalLog('redisStore', options.offenders, this.#refusalSlices)
+    this.noteRefusal = this.#refusals?.note
     this.#held = new HeldBlocks({
       ...index,
       name: 'blocks',
@@ -490,12 +498,8 @@ export class RedisStore implements Store {
     this.#batches.heedBansOfEveryPolicy()
   }
 
-  noteRefusal(policy: string, identities: readonly string[]): void {
-    this.#refusals.note(policy, identities)
-  }
-
   offenders(query: OffendersQuery): Promise<OffendersReport> {
-    return this.#refusals.offenders(query)
+    return offendersOf('redisStore', this.#refusals, query)
   }
 
   async forget(identity: IdentityByKind): Promise<void> {
@@ -506,7 +510,7 @@ export class RedisStore implements Store {
     await this.#lists.forget(text)
     this.#batches.flush()
     await this.#forgetKeys(`${this.#start(text)}}:`, '')
-    this.#refusals.forget(text)
+    this.#refusals?.forget(text)
     await this.#forgetKeys(this.#refusalSlices.start, text)
     this.#denials?.clear()
   }
@@ -610,7 +614,7 @@ export class RedisStore implements Store {
     this.#held.close()
     this.#lists?.close()
     await this.#leases.close()
-    await this.#refusals.close()
+    await this.#refusals?.close()
     await Promise.allSettled(this.#acrossSlots)
     await this.#batches.drain()
     await this.#freePlaces()

@@ -1,4 +1,4 @@
-import { invalidPolicy } from '../util/errors.js'
+import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
 import { textValue } from './identity.js'
 import type { OffendersQuery, OffendersReport, OffendersWindow } from './offenders.js'
@@ -67,7 +67,8 @@ export class RefusalLog {
     this.#slices = slices
   }
 
-  note(policy: string, identities: readonly string[]): void {
+  /** Bound, as stores hand it out. */
+  readonly note = (policy: string, identities: readonly string[]): void => {
     let counted = this.#byPolicy.get(policy)
     if (!counted) {
       if (this.#byPolicy.size >= MOST_POLICIES) return
@@ -148,6 +149,26 @@ export class RefusalLog {
       }
     }
   }
+}
+
+/**
+ * Undefined where the option of a store is not set.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function refusalLog(where: string, option: unknown, slices: RefusalSlices): RefusalLog | undefined {
+  if (option === undefined || option === false) return undefined
+  return option === true ? new RefusalLog(slices) : invalidPolicy(where, 'offenders', 'true or false', option)
+}
+
+/** @throws SluiceError `INVALID_POLICY`, `STORE_UNAVAILABLE` */
+export async function offendersOf(
+  where: string,
+  log: RefusalLog | undefined,
+  query: OffendersQuery,
+): Promise<OffendersReport> {
+  if (log) return log.offenders(query)
+  throw new SluiceError('INVALID_POLICY', `${where}: offenders: expected true, as offenders() was called`)
 }
 
 /** @throws SluiceError `INVALID_POLICY` */

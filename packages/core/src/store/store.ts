@@ -237,8 +237,11 @@ export interface Store {
    * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`, after which a part may be gone
    */
   forget?(identity: IdentityByKind): Promise<void>
-  /** Told of every request that was refused in the end, by the identities that had no room or are blocked. */
-  noteRefusal?(policy: string, identities: readonly string[]): void
+  /**
+   * Told of every request that was refused in the end, by the identities that had no room or are blocked. Absent from stores
+   * that do not count refusals. Called without `this`.
+   */
+  readonly noteRefusal?: ((policy: string, identities: readonly string[]) => void) | undefined
   /**
    * Who was refused most by a policy. Absent from stores that do not know.
    *
