@@ -15,7 +15,10 @@ export interface Stage {
 }
 
 /** Asks Redis what memory was asked; the first thing that it says or does differently, if any. */
-export async function replay(scenario: Scenario, { redis, store, elsewhere, clock }: Stage): Promise<string | undefined> {
+export async function replay(
+  scenario: Scenario,
+  { redis, store, elsewhere, clock }: Stage,
+): Promise<string | undefined> {
   const { policies, steps, answers: expected, forgets } = scenario
   const limiters = limitersOn(store, policies)
   const others = limitersOn(elsewhere, policies)

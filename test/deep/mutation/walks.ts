@@ -141,7 +141,9 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
     }
     if (what < 31) return recorder.ask((all) => at(all, limiter).reset(key))
     if (what < 32) {
-      return apart((_all, _verdict, others) => at(others, limiter).block({ key }, { for: '2s', reason: `step ${step}` }))
+      return apart((_all, _verdict, others) =>
+        at(others, limiter).block({ key }, { for: '2s', reason: `step ${step}` }),
+      )
     }
     if (what < 33) return apart((_all, _verdict, others) => at(others, limiter).unblock({ key }))
     if (what < 39) return recorder.ask((all) => at(all, limiter).peek(key, { cost, bytes, priority }))
