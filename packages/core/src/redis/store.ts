@@ -5,7 +5,6 @@ import { type StoreListOptions, type StoreLists, storeLists } from '../store/lis
 import {
   type BanTerms,
   type BlockReport,
-  type Cell,
   CHARGE,
   isImpossible,
   PEEK,
@@ -36,7 +35,7 @@ import { HeldPermits } from './held-permits.js'
 import { Leases } from './leases/leases.js'
 import { keptReason, strikeResult } from './scripts/decode.js'
 import { termsText } from './scripts/encode.js'
-import { blockSuffix, cellSuffix, keyStart, prefixOf, strikesSuffix } from './scripts/keys.js'
+import { blockSuffix, cellSuffix, firstOfKeys, keyStart, prefixOf, strikesSuffix } from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
 import { deleteKeys, run, whenConnected } from './scripts/run.js'
 import { blockScript, strikeScript } from './scripts/scripts.generated.js'
@@ -420,7 +419,7 @@ export class RedisStore implements Store {
     this.#leases.forget(plan, identities)
     await this.#clearing(plan, identities, () => {
       this.#batches.flush()
-      const keys = plan.cells.map((cell: Cell) => {
+      const keys = firstOfKeys(plan.cells).map((cell) => {
         return this.#start(identities[cell.identity] as string) + cellSuffix(plan.policy, cell)
       })
       return deleteKeys(this.#connection, this.#timeoutMs, keys)
