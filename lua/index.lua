@@ -6,10 +6,10 @@
 --        blocked, then for each change the block key and the key of strikes
 -- ARGV   1 the time in ms, or '' for Redis's own; 2 the incarnation of a shard that is not there; then for each change:
 --        the field; what to do; three numbers; the reason
---          BLOCK: for how many ms, 0, 0
+--          BLOCK: for how many ms, 0, 0; or 0, until when, 0
 --          KEEP, what is known of it from before: until when, since when, how often, 0 for once more than there.
 --            What the shard has of a later instant stays.
---          END: until when somebody may know the block and write it down again, at least; 0, 0
+--          END: until when somebody may know the block and write it down again, at least; 0, or 1 for no longer than that; 0
 -- Returns the time, the version before, the head, and for each change 1 if it was made, else 0, and the entry as it is now.
 local call, tryCall, format, match = redis.call, redis.pcall, string.format, string.match
 local now, slack
@@ -69,13 +69,13 @@ for a = 3, #ARGV, 6 do
   local knownEnds, knownSince, knownTimes, isEnded, value = read(field)
   local ends, since, times, ended, applies
   if op == 'BLOCK' then
-    ends, since, times, ended, applies = now + first, now, (knownTimes or 0) + 1, '0', true
+    ends, since, times, ended, applies = second > 0 and second or now + first, now, (knownTimes or 0) + 1, '0', true
   elseif op == 'KEEP' then
     ends, since, ended = first, second, '0'
     times = third > 0 and third or (knownTimes or 0) + 1
     applies = ends > now and since > epoch and (not knownSince or knownSince < since)
   else
-    ends, since, times, ended, applies = math.max(first, knownEnds or 0), now, knownTimes or 0, '1', true
+    ends, since, times, ended, applies = math.max(first, second > 0 and 0 or knownEnds or 0), now, knownTimes or 0, '1', true
     if ends + slack <= now then applies = false end
   end
   if applies then

@@ -6,6 +6,7 @@ import { bansContract } from './bans.js'
 import { blocksContract } from './blocks.js'
 import { chargingContract } from './charging.js'
 import { guaranteesContract } from './guarantees.js'
+import { listsContract } from './lists.js'
 import { propertiesContract } from './properties.js'
 import { refundsContract } from './refunds.js'
 import type { StoreUnderTest } from './store-under-test.js'
@@ -13,7 +14,7 @@ import type { StoreUnderTest } from './store-under-test.js'
 const memory: StoreUnderTest = {
   name: 'memory',
   // Long runs leave many keys behind, and eviction has tests of its own.
-  make: (clock) => memoryStore({ clock, maxKeys: 10_000_000 }),
+  make: (clock, options) => memoryStore({ clock, maxKeys: 10_000_000, ...(options?.deny && { deny: options.deny }) }),
   close: async () => {},
 }
 
@@ -25,3 +26,4 @@ refundsContract(memory)
 chargingContract(memory)
 bansContract(memory)
 blocksContract(memory)
+listsContract(memory)

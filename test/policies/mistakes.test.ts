@@ -50,6 +50,18 @@ const MISTAKES: readonly Mistake[] = [
     message: /expected limits, or tiers/,
   },
   {
+    what: 'a ban that does not grow',
+    text: policy(`${RIGHT}    ban: { after: 3, within: 1m, for: [1h, ▸1h] }\n`),
+    path: 'policies.api.ban.for[1]',
+    message: /longer time than the rung before/,
+  },
+  {
+    what: 'a ban by a kind that is not counted',
+    text: policy(`${RIGHT}    ban: { by: ▸user, after: 3, within: 1m, for: [1h] }\n`),
+    path: 'policies.api.ban.by',
+    message: /a kind that the policy counts: "ip"/,
+  },
+  {
     what: 'an empty array of limits',
     text: policy('    limits: ▸[]\n'),
     path: 'policies.api.limits',

@@ -206,6 +206,11 @@ describe.each(Object.keys(APPS))('policies of a file in %s', (framework) => {
     expect((await allowed('/')).status).toBe(429)
     const denied = await started(make, await policies.from({ object: object({ deny: { ip: ['127.0.0.1'] } }) }))
     expect((await denied('/')).status).toBe(403)
+    const store = memoryStore()
+    const kept = await started(make, await policies.from({ object: object({ denyLists: ['abusers'] }) }), store)
+    expect((await kept('/')).status).toBe(200)
+    await store.list('abusers').add({ ip: '127.0.0.1' })
+    expect((await kept('/')).status).toBe(403)
   })
 
   test('a policy for users may leave out who is none', async () => {

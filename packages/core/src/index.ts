@@ -62,6 +62,7 @@ export type { ListFormat } from './lists/files/list-format.js'
 export { ipRanges } from './lists/ip-ranges.js'
 export { type ListedValues, list } from './lists/list.js'
 export type { DenyOptions, ListItem, ListOptions, ListPredicate, ListsOption } from './lists/options.js'
+export { storeList } from './lists/store-list.js'
 export { type MemoryStoreOptions, memoryStore } from './memory/store.js'
 export type { BanGrowth, BanOptions } from './policy/ban.js'
 export { compose, keyed } from './policy/keyed.js'
@@ -118,6 +119,13 @@ export type {
   StoreLists,
 } from './store/list.js'
 export type { BlockReport, QuotaUnit, Store } from './store/store.js'
+export type {
+  ListEntryOptions,
+  StoreList,
+  StoreListEntry,
+  StoreListPage,
+  StoreListQuery,
+} from './store/store-list.js'
 export type { Duration } from './util/duration.js'
 export { SluiceError, type SluiceErrorCode } from './util/errors.js'
 export { type BanReport, type LimitReport, type RefusalReason, Verdict, type VerdictKind } from './verdict/verdict.js'

@@ -6,6 +6,7 @@ import { bansContract } from '../../contract/bans.js'
 import { blocksContract } from '../../contract/blocks.js'
 import { chargingContract } from '../../contract/charging.js'
 import { guaranteesContract } from '../../contract/guarantees.js'
+import { listsContract } from '../../contract/lists.js'
 import { propertiesContract } from '../../contract/properties.js'
 import { refundsContract } from '../../contract/refunds.js'
 import type { StoreUnderTest } from '../../contract/store-under-test.js'
@@ -53,5 +54,6 @@ export async function contractsOnRedis(
   refundsContract(redis)
   bansContract(redis)
   blocksContract(redis)
+  listsContract(redis)
   afterAll(() => redis.close())
 }

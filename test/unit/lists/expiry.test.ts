@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { DataMatcher } from '../../../packages/core/src/lists/data-matcher.js'
-import { ipRange } from '../../../packages/core/src/lists/ip-range.js'
 import { ListBuilder } from '../../../packages/core/src/lists/list-data.js'
+import { ipRange } from '../../../packages/core/src/util/ip-range.js'
 import { byEffort } from '../../support/effort.js'
 import { OracleRanges, randomAddress, randomRange, seeded } from './oracle-ranges.js'
 

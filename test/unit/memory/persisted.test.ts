@@ -80,3 +80,18 @@ test('a file that cannot be is an error, and one that cannot be written is told 
   await store.close()
   expect(warned).toEqual([expect.stringContaining('no such file or directory')])
 })
+test('lists hold in the next process, until their entries end', async () => {
+  const first = start()
+  await first.store.list('vip').add({ key: 'ann' }, { reason: 'staff' })
+  await first.store.list('vip').add({ key: 'bob' }, { expiresAt: now + 5000 })
+  await first.store.list('vip').add({ ip: '192.0.2.3-192.0.2.9' })
+  await first.store.close()
+  now += 5000
+  const next = start()
+  const { entries } = await next.store.list('vip').list()
+  expect(entries.map(({ value, reason }) => [value, reason]).sort()).toEqual([
+    ['192.0.2.3-192.0.2.9', ''],
+    ['ann', 'staff'],
+  ])
+  await next.store.close()
+})

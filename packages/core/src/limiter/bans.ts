@@ -78,12 +78,10 @@ export class BanKeeper<Subject> {
     if (store && plan.ban) await this.#strikeFor(this.#banOf(verdict.tier), store, plan.ban, identities)
   }
 
-  /** Ends a ban of every policy, and one of an outage. */
-  async end(identity: string): Promise<void> {
+  /** Ends a ban of an outage. */
+  end(identity: string): void {
     this.#fallback.unblock(this.#subjects.policy.name, identity)
-    if (!this.#isOfStore) return
-    this.#fallback.unblock(EVERY_POLICY, identity)
-    await this.#store.unblock(EVERY_POLICY, identity)
+    if (this.#isOfStore) this.#fallback.unblock(EVERY_POLICY, identity)
   }
 
   async #strikeFor(

@@ -304,10 +304,10 @@ export class Limiter<Subject = string> {
    */
   async unblock(identity: KeyValue | IdentityByKind): Promise<void> {
     const texts = this.#subjects.toBlock(identity)
-    await Promise.all([
-      ...texts.map((text) => this.#store.unblock(this.#policy.name, text)),
-      ...texts.map((text) => this.#bans?.end(text)),
-    ])
+    const scopes = this.#policy.all.flatMap(({ ban }) => (ban ? [ban.terms.scope] : []))
+    const policies = [...new Set([this.#policy.name, ...scopes])]
+    await Promise.all(texts.flatMap((text) => policies.map((policy) => this.#store.unblock(policy, text))))
+    for (const text of texts) this.#bans?.end(text)
     this.#queues.wake()
   }
 

@@ -61,7 +61,7 @@ export class ListedSubjects<Subject> {
     this.#reader = reader
     this.#warnings = warnings
     this.#plan = planWithoutLimits(policy.name)
-    this.#step = new ListStep(where, allow, deny, store.lists, {
+    this.#step = new ListStep(where, allow, deny, store, {
       all: reader.all,
       ipv6Prefix: reader.ipv6Prefix,
       valueOf: (kind, raw) => reader.valueOf(kind, raw),

@@ -1,8 +1,8 @@
 import type { List } from '../store/list.js'
 import { invalidPolicy } from '../util/errors.js'
+import { ipRange, RANGE_FORMS } from '../util/ip-range.js'
 import { DataMatcher } from './data-matcher.js'
 import { FixedList } from './fixed-list.js'
-import { ipRange, RANGE_FORMS } from './ip-range.js'
 import { ListBuilder } from './list-data.js'
 
 /**

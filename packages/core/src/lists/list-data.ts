@@ -1,5 +1,5 @@
+import type { IpRange } from '../util/ip-range.js'
 import { buildRangeTable } from './build-range-table.js'
-import type { IpRange } from './ip-range.js'
 import type { RangeTable } from './range-table.js'
 import { poolOf, type TextPool } from './text-pool.js'
 import { buildTextTable, type TextTable } from './text-table.js'

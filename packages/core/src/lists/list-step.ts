@@ -3,6 +3,7 @@ import {
   isList,
   type List,
   type ListedIdentity,
+  type ListKeeper,
   type ListKeys,
   type ListMatch,
   type ListReport,
@@ -77,7 +78,7 @@ export class ListStep {
     where: string,
     allow: readonly ListItem<never>[],
     deny: readonly ListItem<never>[],
-    store: StoreLists | undefined,
+    store: ListKeeper & { readonly lists?: StoreLists | undefined },
     kinds: ListedKinds,
   ) {
     this.#where = where
@@ -85,7 +86,8 @@ export class ListStep {
     checkKinds(where, 'allow', allow, kinds)
     checkKinds(where, 'deny', deny, kinds)
     const sourcesOf = (items: readonly unknown[], effect: Source['effect'], isOfStore: boolean): Source[] =>
-      items.filter(isList).map((list) => {
+      items.filter(isList).map((item) => {
+        const list = item.forStore?.(where, store) ?? item
         const isRaw = list.forKeys === undefined
         return { list: list.forKeys?.(kinds) ?? list, effect, isOfStore, isRaw }
       })
@@ -93,12 +95,12 @@ export class ListStep {
       items.filter((item): item is ListPredicate<never> => typeof item === 'function')
     this.#sources = [
       ...sourcesOf(allow, 'allow', false),
-      ...sourcesOf(store?.allow ?? [], 'allow', true),
+      ...sourcesOf(store.lists?.allow ?? [], 'allow', true),
       ...sourcesOf(deny, 'deny', false),
-      ...sourcesOf(store?.deny ?? [], 'deny', true),
+      ...sourcesOf(store.lists?.deny ?? [], 'deny', true),
     ]
-    this.#allowing = [...predicatesIn(allow), ...predicatesIn(store?.allow ?? [])]
-    this.#denying = [...predicatesIn(deny), ...predicatesIn(store?.deny ?? [])]
+    this.#allowing = [...predicatesIn(allow), ...predicatesIn(store.lists?.allow ?? [])]
+    this.#denying = [...predicatesIn(deny), ...predicatesIn(store.lists?.deny ?? [])]
     this.#versions = this.#sumOfVersions()
     this.#groups = this.#grouped()
   }
@@ -176,6 +178,7 @@ export class ListStep {
 /** A kind that nothing of a request is of would be a list that is silently absent. */
 function checkKinds(where: string, effect: string, items: readonly ListItem<never>[], kinds: ListedKinds): void {
   for (const list of items.filter(isList)) {
+    if (list.forStore) continue
     const unreadable = list.kinds.find((kind) => !kinds.canRead(kind, list.forKeys === undefined))
     if (unreadable === undefined) continue
     const known = kinds.all.map(show).join(', ')

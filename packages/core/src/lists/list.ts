@@ -1,9 +1,9 @@
 import { isKind, type KeyValue } from '../store/identity.js'
 import type { List, ListKeys } from '../store/list.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { ipRange, RANGE_FORMS } from '../util/ip-range.js'
 import { DataMatcher } from './data-matcher.js'
 import { FixedList } from './fixed-list.js'
-import { ipRange, RANGE_FORMS } from './ip-range.js'
 import { ListBuilder } from './list-data.js'
 import { standardValue } from './standard-value.js'
 

@@ -2,6 +2,8 @@ import { readFileSync, renameSync } from 'node:fs'
 import { open, rename } from 'node:fs/promises'
 import type { BlockEntry } from '../store/blocks.js'
 import { checkedEntry } from '../store/given-blocks.js'
+import { checkedNamedEntry } from '../store/given-list-entries.js'
+import type { NamedEntry } from '../store/named-lists.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { emitWarning } from '../util/warnings.js'
 
@@ -11,21 +13,30 @@ const HEADER = '{"sluice":"blocks","version":1}'
 const WRITE_AFTER_MS = 1000
 /** Characters written at once. */
 const CHUNK = 65_536
+const NOTHING: Persisted = { blocks: [], listed: [] }
 
-/** Keeps the blocks and bans of a memory store in a file, one per line. */
+/** What a file has. */
+export interface Persisted {
+  readonly blocks: readonly BlockEntry[]
+  readonly listed: readonly NamedEntry[]
+}
+
+/** Keeps the blocks, bans and lists of a memory store in a file, one entry per line. */
 export class PersistedBlocks {
   readonly #file: string
   readonly #entries: () => AsyncIterable<BlockEntry>
+  readonly #listed: () => Iterable<NamedEntry>
   #timer: NodeJS.Timeout | undefined
   #isChanged = false
   #writing: Promise<void> = Promise.resolve()
   #isWarned = false
 
   /** @throws SluiceError `INVALID_POLICY` for what is no path */
-  constructor(file: unknown, entries: () => AsyncIterable<BlockEntry>) {
+  constructor(file: unknown, entries: () => AsyncIterable<BlockEntry>, listed: () => Iterable<NamedEntry>) {
     if (typeof file !== 'string' || file === '') invalidPolicy('memoryStore', 'persist', 'the path of a file', file)
     this.#file = file
     this.#entries = entries
+    this.#listed = listed
   }
 
   /**
@@ -33,12 +44,12 @@ export class PersistedBlocks {
    *
    * @throws SluiceError `INVALID_POLICY` for a file that cannot be read
    */
-  read(): readonly BlockEntry[] {
+  read(): Persisted {
     let text: string
     try {
       text = readFileSync(this.#file, 'utf8')
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return NOTHING
       throw new SluiceError('INVALID_POLICY', `memoryStore: persist: ${(error as Error).message}`, { cause: error })
     }
     try {
@@ -47,7 +58,7 @@ export class PersistedBlocks {
       const aside = `${this.#file}.damaged`
       renameSync(this.#file, aside)
       this.warn(`${(error as Error).message}: begun anew; what it had is in ${aside}`)
-      return []
+      return NOTHING
     }
   }
 
@@ -75,7 +86,7 @@ export class PersistedBlocks {
     const handle = await open(beside, 'w', 0o600)
     try {
       let text = `${HEADER}\n`
-      for await (const entry of this.#entries()) {
+      for await (const entry of this.#all()) {
         text += `${JSON.stringify(entry)}\n`
         if (text.length < CHUNK) continue
         await handle.write(text)
@@ -89,6 +100,11 @@ export class PersistedBlocks {
     await rename(beside, this.#file)
   }
 
+  async *#all(): AsyncGenerator<BlockEntry | NamedEntry> {
+    yield* this.#entries()
+    yield* this.#listed()
+  }
+
   /** Once: what goes on to fail would fill a log. */
   warn(why: string): void {
     if (this.#isWarned) return
@@ -98,15 +114,20 @@ export class PersistedBlocks {
 }
 
 /** @throws for a file that holds anything else */
-function entriesIn(text: string): BlockEntry[] {
+function entriesIn(text: string): Persisted {
   const [header, ...lines] = text.split('\n')
   if (header !== HEADER) throw new Error(`line 1: expected ${HEADER}`)
   if (lines.pop() !== '') throw new Error(`line ${lines.length + 2}: expected a whole line`)
-  return lines.map((line, i) => {
+  const blocks: BlockEntry[] = []
+  const listed: NamedEntry[] = []
+  lines.forEach((line, i) => {
     try {
-      return checkedEntry(i, JSON.parse(line) as BlockEntry)
+      const entry = JSON.parse(line)
+      if (Object.hasOwn(entry, 'list')) listed.push(checkedNamedEntry(entry))
+      else blocks.push(checkedEntry(i, entry))
     } catch (error) {
       throw new Error(`line ${i + 2}: ${(error as Error).message}`)
     }
   })
+  return { blocks, listed }
 }

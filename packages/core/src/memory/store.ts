@@ -1,6 +1,8 @@
 import type { StoreBlocks } from '../store/blocks.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
+import { checkedListName } from '../store/given-list-entries.js'
 import { afterKind, startOf } from '../store/identity.js'
+import { KeptList } from '../store/kept-list.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import {
   type BanTerms,
@@ -21,11 +23,13 @@ import {
   type Strike,
   type StrikeResult,
 } from '../store/store.js'
+import type { StoreList } from '../store/store-list.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
 import { type Block, Blocks, keyOf } from './blocks.js'
 import { monotonicClock } from './clock.js'
 import { MemoryBlocks } from './memory-blocks.js'
+import { MemoryLists } from './memory-lists.js'
 import { PersistedBlocks } from './persisted-blocks.js'
 import { StrikeRecords } from './strikes.js'
 import type { Table } from './table.js'
@@ -48,7 +52,7 @@ export interface MemoryStoreOptions extends StoreListOptions {
    */
   readonly maxBytes?: number
   /**
-   * The path of a file that blocks and bans are kept in, so that they hold in the next process: read at once, written a second
+   * The path of a file that blocks, bans and lists are kept in, so that they hold in the next process: read at once, written a second
    * after a change and on `close()`. A process needs a file of its own. @default none: they end with the process
    */
   readonly persist?: string
@@ -83,7 +87,9 @@ const SWEEP_SOON_MS = 10
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function memoryStore(options: MemoryStoreOptions = {}): Store & { readonly blocks: StoreBlocks } {
+export function memoryStore(
+  options: MemoryStoreOptions = {},
+): Store & { readonly blocks: StoreBlocks; list(name: string): StoreList } {
   return new MemoryStore(options)
 }
 
@@ -107,6 +113,10 @@ class MemoryStore implements Store {
     keep: ({ policy, identity, block }) => this.#addBlock(policy, identity, block, this.#clock()),
     clear: () => this.#clearBlocks(),
   })
+  readonly #lists = new MemoryLists(
+    () => this.#clock(),
+    () => this.#persisted?.changed(),
+  )
   readonly #clock: () => number
   readonly #persisted: PersistedBlocks | undefined
   readonly #maxKeys: number
@@ -143,9 +153,15 @@ class MemoryStore implements Store {
 
   /** Takes over what the file has, as far as there is room. */
   #persistedIn(file: string): PersistedBlocks {
-    const persisted = new PersistedBlocks(file, () => this.blocks.export())
+    const persisted = new PersistedBlocks(
+      file,
+      () => this.blocks.export(),
+      () => this.#lists,
+    )
     const now = this.#clock()
-    const entries = persisted.read().filter(({ until }) => until > now)
+    const { blocks, listed } = persisted.read()
+    for (const entry of listed) if (entry.until > now) this.#lists.named.set(entry)
+    const entries = blocks.filter(({ until }) => until > now)
     const left = entries.filter(({ policy = EVERY_POLICY, kind, value, ...block }) => {
       return !this.#setBlock(policy, startOf(kind) + value, block, now)
     })
@@ -335,6 +351,10 @@ class MemoryStore implements Store {
     this.#clear()
   }
 
+  list(name: string): StoreList {
+    return new KeptList(checkedListName('memoryStore: list', name), this.#lists)
+  }
+
   clear(): void {
     this.#persisted?.changed()
     this.#clear()
@@ -347,6 +367,7 @@ class MemoryStore implements Store {
     this.#tables = this.#makeTables()
     this.#blocks = new Blocks(new Usage(this.#usage), this.#graceMs)
     this.#strikes = new StrikeRecords(new Usage(this.#usage), this.#graceMs)
+    this.#lists.clear()
     this.#bansEveryPolicy = false
     this.#forgetPlans()
   }
@@ -372,12 +393,15 @@ class MemoryStore implements Store {
   }
 
   #blocked(request: StoreRequest, now: number): BlockReport | undefined {
+    const { policy, banningPolicy } = request.plan
     for (const identity of request.identities) {
-      const block = this.#blocks.find(request.plan.policy, identity)
+      const block = this.#blocks.find(policy, identity)
       if (block && block.until > now) return reportOf(block, now)
+      const own = banningPolicy === undefined ? undefined : this.#blocks.find(banningPolicy, identity)
+      if (own && own.until > now) return reportOf(own, now)
       const ban = this.#bansEveryPolicy ? this.#blocks.find(EVERY_POLICY, identity) : undefined
       if (ban && ban.until > now) return reportOf(ban, now)
-      const range = this.#blocks.findRange([request.plan.policy, EVERY_POLICY], identity, now)
+      const range = this.#blocks.findRange([policy, banningPolicy ?? policy, EVERY_POLICY], identity, now)
       if (range) return reportOf(range, now)
     }
     return undefined

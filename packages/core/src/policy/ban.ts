@@ -31,6 +31,8 @@ export interface BanOptions<Subject> {
   readonly jitter?: Duration
   /** Whether a ban holds for this policy alone, or for all policies of the store that count the same kind. @default 'policy' */
   readonly scope?: 'policy' | 'store'
+  /** @internal The policy that it is of, where policies are decided under the name of one limiter. @default the limiter's */
+  readonly policy?: string
   /** Whether loopback and private addresses may be banned too: behind a proxy that is not named they are all clients. @default false */
   readonly private?: boolean
 }
@@ -44,7 +46,7 @@ export interface BanGrowth {
 }
 
 /** `http` adds to these. */
-const BAN_OPTIONS = ['by', 'after', 'within', 'for', 'forgetAfter', 'jitter', 'scope', 'private'] as const
+const BAN_OPTIONS = ['by', 'after', 'within', 'for', 'forgetAfter', 'jitter', 'scope', 'policy', 'private'] as const
 
 /** Strikes of one identity are kept one by one. */
 const MOST_STRIKES = 1000
@@ -103,7 +105,13 @@ export function banFor(policyWhere: string, policy: string, kinds: readonly stri
   return {
     by,
     jitterMs,
-    terms: { scope: scope === 'store' ? EVERY_POLICY : policy, after, withinMs, forgetAfterMs, rungs },
+    terms: {
+      scope: scope === 'store' ? EVERY_POLICY : (options.policy ?? policy),
+      after,
+      withinMs,
+      forgetAfterMs,
+      rungs,
+    },
     countsRefusals: (option as { count?: unknown }).count === undefined,
     // Where a key is missing, another kind may be counted in its place.
     covers: (identity) => identity.startsWith(start) && !(spares && isPrivateAddress(identity, start.length)),

@@ -6,6 +6,7 @@ import {
   type Cell,
   CHARGE,
   CONSUME,
+  EVERY_POLICY,
   type KernelName,
   type LeaseTerms,
   type Op,
@@ -310,6 +311,11 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     return Object.freeze({ ...this.ban.terms, identity: this.#finestOf(indices) })
   }
 
+  #banningPolicy(): string | undefined {
+    const scope = this.ban?.terms.scope
+    return scope === this.name || scope === EVERY_POLICY ? undefined : scope
+  }
+
   #plainly(): Plain<Subject> | undefined {
     const plan = this.#static
     const differ = this.tier !== undefined || this.priority !== undefined || this.keys.length > 1
@@ -352,6 +358,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       reserves: reserves.some((steps) => steps.length > 0) ? reserves : undefined,
       definitions: this.limits,
       ban: this.#banTerms(),
+      banningPolicy: this.#banningPolicy(),
     })
   }
 }

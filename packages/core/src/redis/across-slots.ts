@@ -165,6 +165,7 @@ function part(plan: Plan, identities: readonly number[], contains: (cell: Cell) 
   })
   const partial: Plan = {
     policy: plan.policy,
+    banningPolicy: plan.banningPolicy,
     cells: cells.map((i) => {
       const cell = plan.cells[i] as Plan['cells'][number]
       return { ...cell, identity: identities.indexOf(cell.identity) }

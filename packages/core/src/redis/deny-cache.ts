@@ -72,7 +72,7 @@ class Generation {
     for (const refusals of this.#byKey.values()) {
       for (const refusal of refusals) {
         const { plan, identities } = refusal.request
-        const isOfPolicy = policy === EVERY_POLICY || plan.policy === policy
+        const isOfPolicy = policy === EVERY_POLICY || plan.policy === policy || plan.banningPolicy === policy
         if (isOfPolicy && identities.includes(identity)) refusal.isOver = true
       }
     }

@@ -1,6 +1,8 @@
 import calculateSlot from 'cluster-key-slot'
 import { isRange } from '../store/blocked-ranges.js'
 import type { StoreBlocks } from '../store/blocks.js'
+import { checkedListName } from '../store/given-list-entries.js'
+import { KeptList } from '../store/kept-list.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
 import {
   type BanTerms,
@@ -17,6 +19,7 @@ import {
   type Strike,
   type StrikeResult,
 } from '../store/store.js'
+import type { StoreList } from '../store/store-list.js'
 import { durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
@@ -26,6 +29,8 @@ import { Batches, probeKey } from './batches.js'
 import type { IndexEntry } from './blocks/entry.js'
 import { HeldBlocks } from './blocks/held-blocks.js'
 import { RedisBlocks } from './blocks/redis-blocks.js'
+import { RedisLists } from './blocks/redis-lists.js'
+import { StoreTime } from './blocks/store-time.js'
 import { Breaker, type StateListener, type StoreState } from './breaker.js'
 import { connect } from './clients/connect.js'
 import type { Connection } from './clients/connection.js'
@@ -158,12 +163,16 @@ export class RedisStore implements Store {
   /** The identities that are blocked or banned. */
   readonly blocks: StoreBlocks
   readonly #held: HeldBlocks
+  readonly #makeLists: () => RedisLists
+  /** Only once one is asked for: processes without lists read none. */
+  #lists: RedisLists | undefined
   readonly #connection: Connection
   readonly #batches: Batches
   readonly #breaker: Breaker
   readonly #denials: DenyCache | undefined
   readonly #leases: Leases
   readonly #permits = new HeldPermits()
+  readonly #now: () => number
   readonly #prefix: string
   readonly #timeoutMs: number
   readonly #marker: string | undefined
@@ -199,18 +208,31 @@ export class RedisStore implements Store {
     })
     connection.onDown((error) => this.#breaker.lost(error, probeKey(this.#prefix)))
     const eviction = new EvictionWarning(options.warnings)
-    this.#held = new HeldBlocks({
+    const time = new StoreTime(options.clock)
+    this.#now = () => time.now()
+    const index = {
       connection,
       prefix: this.#prefix,
       timeoutMs: options.timeoutMs,
       clock: options.clock,
+      time,
+      isAway: () => !connection.isCluster && this.#breaker.causeFor(0) !== undefined,
+    }
+    this.#held = new HeldBlocks({
+      ...index,
+      name: 'blocks',
       marker: this.#marker,
       keysOf: (policy, identity) => (isRange(identity) ? undefined : this.#blockKeys(policy, identity)),
-      isAway: () => !connection.isCluster && this.#breaker.causeFor(0) !== undefined,
-      onRestored: (count) => warnOfRestored(options.warnings, count),
+      onRestored: (count) => warnOfRestored(options.warnings, count, 'a block or ban', 'blocks and bans'),
     })
+    this.#makeLists = () =>
+      new RedisLists({
+        ...index,
+        onRestored: (count) => warnOfRestored(options.warnings, count, 'an entry of a list', 'entries of lists'),
+      })
     this.blocks = new RedisBlocks({
       held: this.#held,
+      now: this.#now,
       block: (policy, identity, forMs, reason) => this.block(policy, identity, forMs, reason),
       unblock: (policy, identity) => this.unblock(policy, identity),
       keep: (entries) => this.#keepBlocks(entries),
@@ -221,6 +243,7 @@ export class RedisStore implements Store {
       setImmediate(() => {
         eviction.connected(node, info)
         this.#held.doubt()
+        this.#lists?.doubt()
       }),
     )
     this.#batches = new Batches(connection, {
@@ -456,6 +479,13 @@ export class RedisStore implements Store {
     this.#batches.heedBansOfEveryPolicy()
   }
 
+  list(name: string): StoreList {
+    checkedListName('redisStore: list', name)
+    this.#lists ??= this.#makeLists()
+    if (this.#closed) this.#lists.close()
+    return new KeptList(name, this.#lists)
+  }
+
   async block(policy: string, identity: string, forMs: number, reason: string): Promise<void> {
     this.#leases.drop(policy, identity)
     const kept = keptReason(reason)
@@ -463,7 +493,7 @@ export class RedisStore implements Store {
       this.#batches.flush()
       // In a cluster the index is elsewhere: decisions go by the block key.
       if (this.#marker === undefined && !isRange(identity)) await this.#setBlockKey(policy, identity, forMs, kept)
-      await this.#held.block(policy, identity, forMs, kept)
+      await this.#held.add(policy, identity, { forMs }, kept)
     })
   }
 
@@ -472,7 +502,7 @@ export class RedisStore implements Store {
     await this.#changingBlock(policy, identity, async () => {
       this.#batches.flush()
       // First of all, or a process that knows the block might write it again.
-      await this.#held.unblock(policy, identity)
+      await this.#held.end(policy, identity)
       if (this.#marker !== undefined) return
       await deleteKeys(this.#connection, this.#timeoutMs, this.#blockKeys(policy, identity))
     })
@@ -489,7 +519,7 @@ export class RedisStore implements Store {
   async #keepBlocks(entries: readonly IndexEntry[]): Promise<number> {
     const added = await this.#held.keep(entries)
     if (this.#marker === undefined) {
-      const now = this.#held.now()
+      const now = this.#now()
       const running = added.filter(({ identity, until }) => until > now && !isRange(identity))
       await Promise.all(
         running.map(({ policy, identity, until, kept: reason }) =>
@@ -531,6 +561,7 @@ export class RedisStore implements Store {
   async #close(): Promise<void> {
     this.#closed = new SluiceError('STORE_UNAVAILABLE', 'redis: the store is closed')
     this.#held.close()
+    this.#lists?.close()
     await this.#leases.close()
     await Promise.allSettled(this.#acrossSlots)
     await this.#batches.drain()
@@ -563,10 +594,10 @@ export class RedisStore implements Store {
   }
 }
 
-function warnOfRestored(warnings: Warnings<StoreWarning>, count: number): void {
+function warnOfRestored(warnings: Warnings<StoreWarning>, count: number, one: string, several: string): void {
   warnings.emit(
     'SLUICE_BLOCKS_RESTORED',
-    `Redis had lost ${count === 1 ? 'a block or ban' : `${count} blocks and bans`} that this process knew: written again. Look for ` +
+    `Redis had lost ${count === 1 ? one : `${count} ${several}`} that this process knew: written again. Look for ` +
       'a flush, an eviction, or a failover to a replica that lagged',
   )
 }

@@ -68,16 +68,24 @@ export class BlockedRanges<Value> {
     const address = plainAddress(base)
     if (!address) return undefined
     const longest = bits === undefined ? Number.POSITIVE_INFINITY : Number(bits) + OF_IPV6
-    for (const [prefix, networks] of this.#byPrefix) {
-      if (prefix >= OF_IPV6 === address.isIPv4 || prefix > longest) continue
-      const byPolicy = networks.get(keyOf(address, prefix))
-      if (!byPolicy) continue
+    for (const byPolicy of this.holding(address, longest)) {
       for (const policy of policies) {
         const value = byPolicy.get(policy)
         if (value !== undefined && holds(value)) return value
       }
     }
     return undefined
+  }
+
+  /** What is known of each network that holds an address, by policy. */
+  holding(address: IpAddress, longest = Number.POSITIVE_INFINITY): ReadonlyMap<string, Value>[] {
+    const found: ReadonlyMap<string, Value>[] = []
+    for (const [prefix, networks] of this.#byPrefix) {
+      if (prefix >= OF_IPV6 === address.isIPv4 || prefix > longest) continue
+      const byPolicy = networks.get(keyOf(address, prefix))
+      if (byPolicy) found.push(byPolicy)
+    }
+    return found
   }
 }
 

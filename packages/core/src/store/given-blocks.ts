@@ -38,29 +38,39 @@ export function checkedAdd(
 }
 
 /** What a page is asked for. */
-export interface CheckedQuery {
+export interface CheckedQuery<Entry> {
+  readonly where: string
   readonly cursor: string | undefined
   readonly most: number
-  readonly matches: (entry: BlockEntry) => boolean
+  readonly matches: (entry: Entry) => boolean
 }
 
 /** @throws SluiceError `INVALID_POLICY` */
-export function checkedQuery(query: BlockQuery = {}): CheckedQuery {
-  const where = 'blocks.list'
-  knownOptions(where, query, ['policy', 'kind', 'prefix', 'cursor', 'most'])
-  const { policy, kind, prefix = '', cursor, most = 100 } = query
+export function checkedQuery(query: BlockQuery = {}): CheckedQuery<BlockEntry> {
+  knownOptions('blocks.list', query, ['policy', 'kind', 'prefix', 'cursor', 'most'])
+  const { policy, ...rest } = query
+  if (policy !== undefined) checkedPolicy('blocks.list', policy)
+  const { matches, ...page } = checkedPage('blocks.list', rest)
+  const isOf = (entry: BlockEntry) => policy === undefined || entry.policy === undefined || entry.policy === policy
+  return { ...page, matches: (entry) => matches(entry) && isOf(entry) }
+}
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function checkedPage(
+  where: string,
+  query: Omit<BlockQuery, 'policy'> = {},
+): CheckedQuery<Pick<BlockEntry, 'kind' | 'value'>> {
+  knownOptions(where, query, ['kind', 'prefix', 'cursor', 'most'])
+  const { kind, prefix = '', cursor, most = 100 } = query
   if (kind !== undefined && !isKind(kind)) invalidPolicy(where, 'kind', 'a kind such as "ip"', kind)
   if (typeof prefix !== 'string') invalidPolicy(where, 'prefix', 'a text', prefix)
   if (cursor !== undefined && typeof cursor !== 'string') invalidPolicy(where, 'cursor', 'that of a page', cursor)
   if (wholeNumber(where, 'most', most, 1) > MOST_OF_PAGE) invalidPolicy(where, 'most', `at most ${MOST_OF_PAGE}`, most)
-  if (policy !== undefined) checkedPolicy(where, policy)
   return {
+    where,
     cursor,
     most,
-    matches: (entry) =>
-      (kind === undefined || entry.kind === kind) &&
-      (policy === undefined || entry.policy === undefined || entry.policy === policy) &&
-      entry.value.startsWith(prefix),
+    matches: (entry) => (kind === undefined || entry.kind === kind) && entry.value.startsWith(prefix),
   }
 }
 
@@ -103,13 +113,17 @@ function checkedPolicy(where: string, policy: unknown = EVERY_POLICY): string {
   return invalidPolicy(where, 'policy', 'the name of a policy', policy)
 }
 
-function checkedReason(where: string, reason: unknown = ''): string {
+export function checkedReason(where: string, reason: unknown = ''): string {
   if (typeof reason === 'string' && reason.length <= LONGEST_REASON) return reason
   return invalidPolicy(where, 'reason', `up to ${LONGEST_REASON} characters`, reason)
 }
 
-/** An identity by its kind as stores keep it: as keys count it that are given no options. */
-function identityText(where: string, identity: IdentityByKind): string {
+/**
+ * An identity by its kind as stores keep it: as keys count it that are given no options.
+ *
+ * @throws SluiceError `INVALID_KEY`
+ */
+export function identityText(where: string, identity: IdentityByKind, addressOf = clientOf): string {
   const [[kind, raw] = ['', undefined], ...others] = Object.entries(identity ?? {})
   if (others.length > 0 || !isKind(kind)) {
     throw new SluiceError(
@@ -125,16 +139,16 @@ function identityText(where: string, identity: IdentityByKind): string {
       `${where}: ${kind}: expected an array of ${kinds.length} values, got ${show(raw)}`,
     )
   }
-  const counted = kinds.map((each, i) => countedValue(where, each, values[i]))
+  const counted = kinds.map((each, i) => countedValue(where, each, values[i], addressOf))
   return startOf(kind) + bounded(kinds.length === 1 ? (counted[0] as string) : joined(counted))
 }
 
-function countedValue(where: string, kind: string, raw: unknown): string {
+function countedValue(where: string, kind: string, raw: unknown, addressOf: typeof clientOf): string {
   const text = typeof raw === 'string' || typeof raw === 'bigint' || Number.isFinite(raw) ? String(raw) : ''
   if (text === '') {
     throw new SluiceError('INVALID_KEY', `${where}: ${kind}: expected a non-empty string or a number, got ${show(raw)}`)
   }
-  if (kind === 'ip') return clientOf(where, text)
+  if (kind === 'ip') return addressOf(where, text)
   if (kind.startsWith('cookie:')) return sha256Of(text)
   if (!kind.startsWith('header:')) return text
   const isCredentials = kind === 'header:authorization' || kind === 'header:proxy-authorization'

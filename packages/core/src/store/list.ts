@@ -52,6 +52,16 @@ export interface List {
   close(): Promise<void>
   /** @internal The same list, with its values made by the keys of a policy. Absent where they do not depend on them. */
   forKeys?(keys: ListKeys): List
+  /**
+   * @internal The list that it stands for on a store. Absent where that does not depend on the store. Kinds of such a list
+   * come and go, so that none of them is an error.
+   */
+  forStore?(where: string, store: ListKeeper): List
+}
+
+/** A store that keeps lists by their names. */
+export interface ListKeeper {
+  list?(name: string): List
 }
 
 /** Lists of a store: every policy on it asks them. */

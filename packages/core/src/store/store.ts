@@ -1,6 +1,7 @@
 import type { StoreBlocks } from './blocks.js'
 import type { KernelName } from './cell-kinds.js'
 import type { StoreLists } from './list.js'
+import type { StoreList } from './store-list.js'
 
 export type { KernelName } from './cell-kinds.js'
 
@@ -91,6 +92,8 @@ export interface Plan {
   readonly reports: number
   /** Present where refusals may ban. */
   readonly ban?: BanTerms | undefined
+  /** Another policy whose blocks and bans refuse it: where several are decided under one name, each may ban for itself. */
+  readonly banningPolicy?: string | undefined
 }
 
 /** Decide, and charge every cell if all have room. */
@@ -229,6 +232,13 @@ export interface Store {
   clear?(): void | Promise<void>
   /** Who is blocked or banned, to see and to change. Absent from stores that cannot tell. */
   readonly blocks?: StoreBlocks
+  /**
+   * A list that this store keeps, by its name of 1 to 64 letters, digits and `_.:-`; one that has no entries where there
+   * was none. Absent from stores that keep none.
+   *
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  list?(name: string): StoreList
   /** Waits for what is in flight and closes what the store itself opened. */
   close(): Promise<void>
 }

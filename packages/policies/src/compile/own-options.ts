@@ -1,8 +1,9 @@
-import { list, type MatchedPolicies } from '@sluice/core'
-import type { ListsData, PolicyData } from '../document/document.js'
+import { type List, list, type MatchedPolicies, storeList } from '@sluice/core'
+import type { BanData, ListsData, PolicyData } from '../document/document.js'
 import type { Path, Problem } from '../document/problem.js'
 import { resolverOf } from './resolver-of.js'
 import { ANY_RESOLVER, type Resolvers } from './resolvers.js'
+import { makeResponder } from './responders.js'
 import { tried } from './tried.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
@@ -10,6 +11,7 @@ export type OwnOptions = MatchedPolicies<any>['options']
 
 /** What a policy says of a whole limiter. Undefined where it says nothing of it. */
 export function ownOptions(
+  policy: string,
   data: PolicyData,
   resolvers: Resolvers | typeof ANY_RESOLVER,
   path: Path,
@@ -17,8 +19,9 @@ export function ownOptions(
 ): OwnOptions | undefined {
   const { anonymous, count, enforcePercent } = data
   const cost = costOf(data, resolvers, path, problems)
-  const allow = listOf(data.allow, [...path, 'allow'], problems)
-  const deny = listOf(data.deny, [...path, 'deny'], problems)
+  const allow = listsOf(data.allow, data.allowLists, [...path, 'allow'], problems)
+  const deny = listsOf(data.deny, data.denyLists, [...path, 'deny'], problems)
+  const ban = data.ban && banOf(policy, data.ban, [...path, 'ban'], problems)
   const own: OwnOptions = {
     ...(anonymous && anonymous !== 'error' && { anonymous }),
     ...(count && { count }),
@@ -26,6 +29,7 @@ export function ownOptions(
     ...(cost !== undefined && cost !== 1 && { cost }),
     ...(allow && { allow }),
     ...(deny && { deny }),
+    ...(ban && { ban }),
   }
   return Object.keys(own).length > 0 ? Object.freeze(own) : undefined
 }
@@ -42,7 +46,24 @@ function costOf(
   return resolver && (async (request, context) => resolver(request, context))
 }
 
-function listOf(data: ListsData | undefined, path: Path, problems: Problem[]) {
+/** Each policy bans for itself, though all are decided under the name of one limiter. */
+function banOf(policy: string, { respond, ...ban }: BanData, path: Path, problems: Problem[]): OwnOptions['ban'] {
+  const responder =
+    respond === undefined ? undefined : tried([...path, 'respond'], problems, () => makeResponder(respond))
+  return { ...ban, policy, ...(responder && { respond: responder }) } as unknown as OwnOptions['ban']
+}
+
+function listsOf(
+  data: ListsData | undefined,
+  names: readonly string[] = [],
+  path: Path,
+  problems: Problem[],
+): List | List[] | undefined {
+  const own = listOf(data, path, problems)
+  return names.length === 0 ? own : [...(own ? [own] : []), ...names.map(storeList)]
+}
+
+function listOf(data: ListsData | undefined, path: Path, problems: Problem[]): List | undefined {
   if (!data) return undefined
   for (const kind of Object.keys(data)) {
     if (!/^(header|cookie):/.test(kind)) continue

@@ -1,5 +1,13 @@
-import { byIp, type HttpContext, type KeyFunction, type Limit } from '@sluice/core'
-import type { PolicyData } from '../document/document.js'
+import {
+  type BanOptions,
+  byIp,
+  createLimiter,
+  type HttpContext,
+  type KeyFunction,
+  type Limit,
+  memoryStore,
+} from '@sluice/core'
+import type { BanData, PolicyData } from '../document/document.js'
 import { type Path, type Problem, shown } from '../document/problem.js'
 import { patternFault } from '../match/path-tree.js'
 import { requestTest } from '../match/request-test.js'
@@ -72,7 +80,7 @@ export function compilePolicy(
     tried([...path, 'respond'], problems, () => makeResponder(respond))
   }
   if (!key || problems.length > before) return undefined
-  const own = ownOptions(data, resolvers, path, problems)
+  const own = ownOptions(name, data, resolvers, path, problems)
   const of = { policy: name, key, respond: data.respond, keys }
   const policy = {
     name,
@@ -95,13 +103,28 @@ export function compilePolicy(
     const limits = makeLimits(each, { ...of, space: `${name}.${tier}` }, [...path, 'tiers', tier], problems)
     if (limits) policy.tiers.set(tier, { policy: compiled, limits, tier })
   }
+  if (data.ban) checkBan(compiled, data.ban, path, problems)
   return problems.length > before ? undefined : compiled
 }
 
-const byAddress = byIp()
+/** No limiter of it ever decides. */
+const CHECKING = memoryStore()
 
-/** Fields that the form has, and nothing applies so far: a limit silently absent would be worse. */
-const NOT_YET = ['ban'] as const
+/** What is wrong with a ban depends on the kinds that the limits count. */
+function checkBan(
+  { name, key, base, tiers }: CompiledPolicy,
+  { count: _count, respond: _respond, ...ban }: BanData,
+  path: Path,
+  problems: Problem[],
+): void {
+  for (const { limits } of base ? [base] : tiers.values()) {
+    tried(path, problems, () =>
+      createLimiter({ name, store: CHECKING, key, limits: [...limits], ban: ban as unknown as BanOptions<unknown> }),
+    )
+  }
+}
+
+const byAddress = byIp()
 
 function checkForm(data: PolicyData, path: Path, problems: Problem[]): void {
   const { limits, tier, tiers, mode, enforcePercent } = data
@@ -111,7 +134,6 @@ function checkForm(data: PolicyData, path: Path, problems: Problem[]): void {
   if (tiers && tier === undefined) fail('tiers', 'expected tier beside it, the name of a resolver')
   if (tier !== undefined && !tiers) fail('tier', 'expected tiers beside it')
   if (mode === 'report' && enforcePercent !== undefined) fail('enforcePercent', 'expected none beside mode: report')
-  for (const field of NOT_YET) if (data[field] !== undefined) fail(field, 'expected none in this version of Sluice')
 }
 
 function checkPaths({ match }: PolicyData, path: Path, problems: Problem[]): void {

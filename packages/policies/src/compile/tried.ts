@@ -1,19 +1,27 @@
 import { SluiceError } from '@sluice/core'
 import type { Path, Problem } from '../document/problem.js'
 
+const FIELD = /^([A-Za-z]+)(?:\[(\d+)\])?: (.+)$/s
+
 /**
  * What a constructor makes; undefined, with a problem, where it refuses. Its messages are of the form
- * `slidingLog: limit: expected …`: the field is part of the path then.
+ * `slidingLog: limit: expected …` or `ban: for[1]: expected …`: fields are part of the path then.
  */
 export function tried<Made>(path: Path, problems: Problem[], make: () => Made): Made | undefined {
   try {
     return make()
   } catch (error) {
     if (!(error instanceof SluiceError)) throw error
-    const [, field, message = error.message] = /^[^:]+: ([A-Za-z]+): (.+)$/s.exec(error.message) ?? []
+    const [, text = error.message] = /^[^:]+: (.+)$/s.exec(error.message) ?? []
+    const within = [...path]
+    let message = text
+    for (let part = FIELD.exec(message); part; part = FIELD.exec(message)) {
+      const [, field = '', index, rest = ''] = part
+      within.push(field, ...(index === undefined ? [] : [Number(index)]))
+      message = rest
+    }
     // What is wrong with it is that it is there.
-    const isField = message.startsWith('expected none')
-    problems.push({ path: field === undefined ? path : [...path, field], message, isField })
+    problems.push({ path: within, message, isField: message.startsWith('expected none') })
     return undefined
   }
 }

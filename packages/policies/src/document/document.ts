@@ -21,6 +21,8 @@ export interface PolicyData {
   readonly ban?: BanData
   readonly allow?: ListsData
   readonly deny?: ListsData
+  readonly allowLists?: readonly string[]
+  readonly denyLists?: readonly string[]
 }
 
 export interface MatchData {
@@ -49,6 +51,7 @@ export type RespondData = string | Readonly<Record<string, object>>
 export interface BanData {
   readonly by?: string
   readonly count?: 'failure' | number
+  readonly respond?: RespondData
   readonly [option: string]: unknown
 }
 

@@ -46,8 +46,8 @@ export class PoliciesByHand<Request> implements PolicyChoice<Request> {
     if (byName !== this.#of) {
       this.#byName = new Map(
         [...byName].map(([name, { options }]) => {
-          const { limits, key = byIp<Request>() } = options
-          return [name, new Policy<Request>({ name: this.name, key, ...(limits && { limits }) })]
+          const { limits, ban, key = byIp<Request>() } = options
+          return [name, new Policy<Request>({ name: this.name, key, ...(limits && { limits }), ...(ban && { ban }) })]
         }),
       )
       this.#of = byName

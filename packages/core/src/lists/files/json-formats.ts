@@ -1,5 +1,5 @@
 import { isKind } from '../../store/identity.js'
-import { ipRange, RANGE_FORMS } from '../ip-range.js'
+import { ipRange, RANGE_FORMS } from '../../util/ip-range.js'
 import type { EntryDetails, ListBuilder } from '../list-data.js'
 import { standardValue } from '../standard-value.js'
 import { FileFault, lineAt } from './lines.js'

@@ -1,4 +1,4 @@
-import { ipRange, RANGE_FORMS } from '../ip-range.js'
+import { ipRange, RANGE_FORMS } from '../../util/ip-range.js'
 import type { EntryDetails, ListBuilder } from '../list-data.js'
 import { FileFault, linesOf } from './lines.js'
 import { cutReason, shown } from './values.js'

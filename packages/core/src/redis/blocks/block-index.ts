@@ -51,6 +51,8 @@ export interface Written {
 export interface BlockIndexOptions {
   readonly connection: Connection
   readonly prefix: string
+  /** What the index is of. */
+  readonly name: 'blocks' | 'lists'
   readonly timeoutMs: number
   readonly clock: (() => number) | undefined
   readonly marker: string | undefined
@@ -61,7 +63,7 @@ export interface BlockIndexOptions {
 export const PAGE = 500
 export const MOST_CHANGES = 100
 
-/** The index of blocks in Redis: reads and writes shards, and knows nothing of what is in them. */
+/** The index of blocks in Redis, or that of lists: reads and writes shards, and knows nothing of what is in them. */
 export class BlockIndex {
   readonly #options: BlockIndexOptions
 
@@ -136,7 +138,8 @@ export class BlockIndex {
   }
 
   #keys(shard: number): string[] {
-    const start = `${this.#options.prefix}{blocks.${shard}}:.store:`
+    const { prefix, name } = this.#options
+    const start = `${prefix}{${name}.${shard}}:.store:`
     return [`${start}index`, `${start}changes`]
   }
 

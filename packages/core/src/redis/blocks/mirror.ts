@@ -1,5 +1,5 @@
 import { BlockedRanges } from '../../store/blocked-ranges.js'
-import { EVERY_POLICY } from '../../store/store.js'
+import { EVERY_POLICY, type Plan } from '../../store/store.js'
 import type { IndexEntry } from './entry.js'
 
 /** Most blocks and bans that a process knows in full. */
@@ -20,14 +20,15 @@ export class Mirror {
     return this.#size
   }
 
-  /** What refuses one of these identities under a policy at an instant. */
-  find(policy: string, identities: readonly string[], now: () => number): IndexEntry | undefined {
+  /** What refuses one of these identities under a plan at an instant. */
+  find({ policy, banningPolicy }: Plan, identities: readonly string[], now: () => number): IndexEntry | undefined {
+    const policies = [policy, banningPolicy ?? policy, EVERY_POLICY]
     for (const identity of identities) {
       for (const entry of this.#byIdentity.get(identity) ?? []) {
-        if ((entry.policy === policy || entry.policy === EVERY_POLICY) && entry.until > now()) return entry
+        if (policies.includes(entry.policy) && entry.until > now()) return entry
       }
       if (this.#ranges.size === 0) continue
-      const range = this.#ranges.find([policy, EVERY_POLICY], identity, ({ until }) => until > now())
+      const range = this.#ranges.find(policies, identity, ({ until }) => until > now())
       if (range) return range
     }
     return undefined

@@ -2,22 +2,20 @@ import type { AddBlockOptions, BlockEntry, BlockPage, BlockQuery, BlockScope, St
 import { checkedAdd, checkedEntry, checkedQuery, checkedScope, entriesOf, placeOf } from '../../store/given-blocks.js'
 import { type IdentityByKind, startOf } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
-import { invalidPolicy } from '../../util/errors.js'
 import { MOST_CHANGES, PAGE } from './block-index.js'
-import { blockEntry, type IndexEntry, keptOf, SHARDS } from './entry.js'
+import { blockEntry, type IndexEntry, keptOf } from './entry.js'
 import type { HeldBlocks } from './held-blocks.js'
+import { pageOf } from './index-pages.js'
 
 export interface RedisBlocksOptions {
   readonly held: HeldBlocks
+  readonly now: () => number
   readonly block: (policy: string, identity: string, forMs: number, reason: string) => Promise<void>
   readonly unblock: (policy: string, identity: string) => Promise<void>
   /** Resolves to how many were added. */
   readonly keep: (entries: readonly IndexEntry[]) => Promise<number>
   readonly clear: () => Promise<void>
 }
-
-/** So many pages of the index are read for one page at most. */
-const MOST_PAGES = 64
 
 /** `store.blocks` on Redis: reads the index itself, not what this process knows of it. */
 export class RedisBlocks implements StoreBlocks {
@@ -32,30 +30,13 @@ export class RedisBlocks implements StoreBlocks {
   }
 
   async list(query?: BlockQuery): Promise<BlockPage> {
-    const { cursor, most, matches } = checkedQuery(query)
-    const { index } = this.#options.held
-    let [shard, version] = positionOf(cursor)
-    const entries: BlockEntry[] = []
-    for (let n = 0; shard < SHARDS && entries.length < most && n < MOST_PAGES; n++) {
-      const wanted = Math.min(PAGE, most - entries.length)
-      const page = await index.page(shard, version, '', wanted)
-      for (const { entry } of page.entries) {
-        if (!entry || entry.isEnded || entry.until <= page.now) continue
-        const shown = blockEntry(entry)
-        if (matches(shown)) entries.push(shown)
-      }
-      if (page.entries.length < wanted) {
-        shard++
-        version = 0
-      } else version = page.entries.at(-1)?.version as number
-    }
-    return shard < SHARDS ? { entries, cursor: `${shard}.${version}` } : { entries }
+    return pageOf(this.#options.held.index, checkedQuery(query), blockEntry)
   }
 
   async get(identity: IdentityByKind, scope?: BlockScope): Promise<BlockEntry | undefined> {
     const place = placeOf('blocks.get', identity, checkedScope('blocks.get', scope))
     const entry = await this.#options.held.index.get(place.policy, place.identity)
-    return entry && !entry.isEnded && entry.until > this.#options.held.now() ? blockEntry(entry) : undefined
+    return entry && !entry.isEnded && entry.until > this.#options.now() ? blockEntry(entry) : undefined
   }
 
   async add(identity: IdentityByKind, options: AddBlockOptions): Promise<void> {
@@ -94,12 +75,4 @@ export class RedisBlocks implements StoreBlocks {
 function indexEntry(entry: BlockEntry): IndexEntry {
   const { policy = EVERY_POLICY, kind, value, since, until, times } = entry
   return { policy, identity: startOf(kind) + value, since, until, times, isEnded: false, kept: keptOf(entry) }
-}
-
-/** @throws SluiceError `INVALID_POLICY` */
-function positionOf(cursor: string | undefined): [shard: number, version: number] {
-  if (cursor === undefined) return [0, 0]
-  const [, shard, version] = /^(\d{1,2})\.(\d{1,15})$/.exec(cursor) ?? []
-  if (version === undefined) return invalidPolicy('blocks.list', 'cursor', 'that of a page', cursor)
-  return [Number(shard), Number(version)]
 }

@@ -20,7 +20,7 @@ export class Shard {
 
   isAt(head: Head | undefined): boolean {
     if (this.isInDoubt) return false
-    return head ? head.incarnation === this.incarnation && head.version === this.version : this.incarnation === ''
+    return head ? head.incarnation === this.incarnation && head.version === this.version : !this.isKnown
   }
 
   /** Whether what Redis has is what is known, and what came after. */
@@ -36,6 +36,12 @@ export class Shard {
     if (!head) return
     this.incarnation = head.incarnation
     this.isInDoubt = false
+  }
+
+  /** What this process knows of it may not be in Redis: the next read compares all. */
+  startAnew(): void {
+    this.restart(undefined)
+    this.incarnation = ''
   }
 
   /** To be told of every page once it is taken over. */

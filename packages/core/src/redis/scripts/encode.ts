@@ -24,7 +24,7 @@ export interface PlanText {
   /** Of each key of cells: which identity it is on, and what follows that there. */
   readonly keyIdentities: readonly number[]
   readonly cellSuffixes: readonly string[]
-  /** What follows it in its block keys: of the policy, and where bans of every policy are heeded, in that of those. */
+  /** What follows it in its block keys: of the policy, of the one whose bans are heeded beside, and of every policy where those are. */
   readonly blockSuffixes: readonly string[]
   /** ARGV of its ban, between those of its cells and its runs, in scripts that ban. */
   readonly ban: readonly string[]
@@ -41,13 +41,15 @@ export interface PlanText {
 
 /** `marker`: the key that exists while any identity is blocked; none in a cluster. `heeds`: whether bans of every policy are looked for. */
 export function planText(plan: Plan, marker?: string, heeds = false): PlanText {
-  const blockSuffixes = (heeds ? [plan.policy, EVERY_POLICY] : [plan.policy]).map(blockSuffix)
+  const { policy, banningPolicy } = plan
+  const policies = [policy, ...(banningPolicy === undefined ? [] : [banningPolicy]), ...(heeds ? [EVERY_POLICY] : [])]
+  const blockSuffixes = policies.map(blockSuffix)
   const keys = firstOfKeys(plan.cells)
   return {
     header: headerOf(plan, blockSuffixes.length, false),
     jointHeader: headerOf(plan, blockSuffixes.length, true),
     keyIdentities: keys.map(({ identity }) => identity),
-    cellSuffixes: keys.map((cell) => cellSuffix(plan.policy, cell)),
+    cellSuffixes: keys.map((cell) => cellSuffix(policy, cell)),
     blockSuffixes,
     ban: banText(plan, marker),
     strikeSuffixes:

@@ -8416,7 +8416,7 @@ return reply
 
 export const indexScript: LuaScript = {
   name: 'index',
-  sha1: '1361927038fd70328dcd2703bc1e40ed9c9c354d',
+  sha1: 'a7c55a763974f68714439ad932280b62fb87e118',
   source: `local call, tryCall, format, match = redis.call, redis.pcall, string.format, string.match
 local now, slack
 if ARGV[1] ~= '' then
@@ -8465,13 +8465,13 @@ local first, second, third, reason = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]
 local knownEnds, knownSince, knownTimes, isEnded, value = read(field)
 local ends, since, times, ended, applies
 if op == 'BLOCK' then
-ends, since, times, ended, applies = now + first, now, (knownTimes or 0) + 1, '0', true
+ends, since, times, ended, applies = second > 0 and second or now + first, now, (knownTimes or 0) + 1, '0', true
 elseif op == 'KEEP' then
 ends, since, ended = first, second, '0'
 times = third > 0 and third or (knownTimes or 0) + 1
 applies = ends > now and since > epoch and (not knownSince or knownSince < since)
 else
-ends, since, times, ended, applies = math.max(first, knownEnds or 0), now, knownTimes or 0, '1', true
+ends, since, times, ended, applies = math.max(first, second > 0 and 0 or knownEnds or 0), now, knownTimes or 0, '1', true
 if ends + slack <= now then applies = false end
 end
 if applies then

@@ -1,0 +1,35 @@
+import { checkedListName } from '../store/given-list-entries.js'
+import type { List, ListKeeper } from '../store/list.js'
+import { invalidPolicy } from '../util/errors.js'
+
+/**
+ * The list that a limiter's store keeps under a name: changed at any time by `store.list(name)`, in any process. An entry is
+ * in force at once in the process that adds it, and within a second in others; it holds while Redis is away.
+ *
+ * Until the store has read its lists for the first time, this one matches nothing: await `ready()`, once there is a limiter
+ * that has it. It resolves for the stores of all of these.
+ *
+ * @example rateLimit({ store, limit: 100, window: '1m', deny: storeList('abusers') })
+ * @throws SluiceError `INVALID_POLICY`; also where a limiter is made, if its store keeps no lists
+ */
+export function storeList(name: string): List {
+  checkedListName('storeList', name)
+  const lists = new Set<List>()
+  return {
+    name,
+    kinds: [],
+    version: 1,
+    match: () => undefined,
+    async ready() {
+      await Promise.all([...lists].map((list) => list.ready()))
+    },
+    async close() {},
+    forStore(where: string, store: ListKeeper): List {
+      const list =
+        store.list?.(name) ??
+        invalidPolicy(where, 'store', `one that keeps lists, as storeList("${name}") is used`, store)
+      lists.add(list)
+      return list
+    },
+  }
+}

@@ -1,0 +1,62 @@
+import type { CheckedQuery } from '../store/given-blocks.js'
+import type { ListRow, ListsKeeper } from '../store/kept-list.js'
+import { type NamedEntry, NamedLists } from '../store/named-lists.js'
+import { invalidPolicy } from '../util/errors.js'
+
+/** Most entries looked at for one page. */
+const MOST_VISITS = 10_000
+
+/** The lists of a memory store. */
+export class MemoryLists implements ListsKeeper {
+  readonly named: NamedLists
+  readonly now: () => number
+  readonly #changed: () => void
+
+  constructor(now: () => number, changed: () => void) {
+    this.named = new NamedLists(now)
+    this.now = now
+    this.#changed = changed
+  }
+
+  async loaded(): Promise<void> {}
+
+  async add(list: string, row: ListRow): Promise<void> {
+    this.named.set({ list, ...row })
+    this.#changed()
+  }
+
+  async remove(list: string, identities: readonly string[]): Promise<void> {
+    for (const identity of identities) this.named.delete(list, identity)
+    this.#changed()
+  }
+
+  async get(list: string, identity: string): Promise<ListRow | undefined> {
+    return this.named.get(list, identity)
+  }
+
+  /** A page ends by the number of its last entry: entries that change get a new one, so none is left out. */
+  async page(
+    list: string,
+    { where, cursor, most, matches }: CheckedQuery<ListRow>,
+  ): Promise<{ readonly entries: readonly ListRow[]; readonly cursor?: string }> {
+    if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) invalidPolicy(where, 'cursor', 'that of a page', cursor)
+    const entries: ListRow[] = []
+    let visits = 0
+    let last = Number(cursor ?? 0)
+    for (const [number, row] of this.named.of(list).from(last)) {
+      if (entries.length === most || visits++ === MOST_VISITS) return { entries, cursor: String(last) }
+      last = number
+      if (row.until > this.now() && matches(row)) entries.push(row)
+    }
+    return { entries }
+  }
+
+  clear(): void {
+    for (const { list, identity } of [...this.named]) this.named.delete(list, identity)
+  }
+
+  /** All entries that hold. */
+  *[Symbol.iterator](): Generator<NamedEntry> {
+    for (const entry of this.named) if (entry.until > this.now()) yield entry
+  }
+}

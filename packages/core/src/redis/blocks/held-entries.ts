@@ -1,0 +1,328 @@
+import { setImmediate } from 'node:timers/promises'
+import type { BlockReport } from '../../store/store.js'
+import { BlockIndex, type BlockIndexOptions, type Change, MOST_CHANGES, PAGE, type Written } from './block-index.js'
+import { fieldOf, type IndexEntry, SHARDS, shardOf } from './entry.js'
+import { Shard } from './shards.js'
+import type { StoreTime } from './store-time.js'
+
+/** What this process knows of the index. */
+export interface EntryMirror extends Iterable<IndexEntry> {
+  readonly size: number
+  get(policy: string, identity: string): IndexEntry | undefined
+  /** Takes over what the index says of an identity: also that something has ended. */
+  set(entry: IndexEntry, now: number): void
+  delete(policy: string, identity: string): void
+}
+
+export interface HeldEntriesOptions extends BlockIndexOptions {
+  readonly mirror: EntryMirror
+  /** The block key of an identity, and that of its strikes; undefined of what only mirrors know. */
+  readonly keysOf: (policy: string, identity: string) => readonly [string, string] | undefined
+  readonly isAway: () => boolean
+  /** Told when Redis had lost entries that this process knew, and has them again. */
+  readonly onRestored: (count: number) => void
+}
+
+/** Between two looks for what others have changed, give or take a tenth. */
+const LOOK_EVERY_MS = 1000
+/** For how long an end is remembered of a block that this process does not know: others may, and write it again. */
+const END_MS = 3_600_000
+/** How many entries are looked at without a pause. */
+const LOOKED_AT_ONCE = 2000
+/** Most bans that wait to be written to the index. */
+const MOST_UNWRITTEN = 10_000
+
+/**
+ * Keeps entries of an index, whatever becomes of Redis, as long as a process lives that knew them. The truth is the index in
+ * Redis. This process mirrors it, goes by the mirror while Redis is away, and writes to Redis again what it has lost.
+ */
+export class HeldEntries {
+  readonly index: BlockIndex
+  readonly #options: HeldEntriesOptions
+  readonly #time: StoreTime
+  readonly #mirror: EntryMirror
+  readonly #shards = Array.from({ length: SHARDS }, () => new Shard())
+  /** Reads of shards that have not begun, and those that have. */
+  readonly #waiting = new Map<number, Promise<void>>()
+  readonly #reading = new Map<number, Promise<void>>()
+  /** Bans that are not in the index yet, by field. */
+  readonly #unwritten = new Map<string, Change>()
+  #isFlushing = false
+  #timer: NodeJS.Timeout | undefined
+  #isLooking = false
+  /** The shard that is read though its head shows no change. */
+  #turn = 0
+  #isLoaded = false
+  #isClosed = false
+
+  constructor(options: HeldEntriesOptions) {
+    this.#options = options
+    this.#mirror = options.mirror
+    this.#time = options.time
+    this.index = new BlockIndex(options)
+  }
+
+  /** Resolves once this process knows of an entry what Redis knows, and Redis what this process knew. */
+  confirm(entry: IndexEntry): Promise<void> {
+    return this.#read(shardOf(fieldOf(entry.policy, entry.identity)))
+  }
+
+  /**
+   * Resolves once this process has known all of the index.
+   *
+   * @throws SluiceError `STORE_UNAVAILABLE`
+   */
+  async loaded(): Promise<void> {
+    if (!this.#isLoaded) await this.#readChanged()
+  }
+
+  /** Begins to look for what others change. */
+  start(): void {
+    if (this.#timer || this.#isClosed) return
+    this.#timer = setTimeout(() => this.#look(), LOOK_EVERY_MS * (0.9 + 0.2 * Math.random())).unref()
+  }
+
+  /** Another server answers, or the same one after a while: it may have lost what was written last. */
+  doubt(): void {
+    for (const shard of this.#shards) shard.isInDoubt = shard.incarnation !== ''
+    if (!this.#isClosed) this.#lookNow()
+  }
+
+  /** Until so many ms from now, or until an instant. */
+  async add(policy: string, identity: string, end: { forMs: number } | { until: number }, kept: string): Promise<void> {
+    const numbers: Change['numbers'] = 'until' in end ? [0, end.until, 0] : [end.forMs, 0, 0]
+    await this.#write([this.#change(policy, identity, 'BLOCK', numbers, kept)])
+  }
+
+  /** Notes that something has ended until nobody can know of it any more. */
+  async end(policy: string, identity: string): Promise<void> {
+    const until = this.#mirror.get(policy, identity)?.until ?? this.#time.now() + END_MS
+    this.#unwritten.delete(fieldOf(policy, identity))
+    await this.#write([this.#change(policy, identity, 'END', [until, 0, 0], '')])
+  }
+
+  /** Notes for so many ms that entries have ended, whenever they would have. */
+  async endAll(
+    entries: readonly { readonly policy: string; readonly identity: string }[],
+    forMs: number,
+  ): Promise<void> {
+    const until = this.#time.now() + forMs
+    await this.#write(entries.map(({ policy, identity }) => this.#change(policy, identity, 'END', [until, 1, 0], '')))
+  }
+
+  /** A ban that began just now, which Redis has under its block key alone. */
+  began(policy: string, identity: string, now: number, { remainingMs, reason, ban }: BlockReport): void {
+    const until = now + remainingMs
+    const kept = ban ? `\0${ban.rung} ${ban.strikes} ${reason}` : reason
+    const known = this.#mirror.get(policy, identity)
+    if (known && known.until >= until) return
+    const times = (known?.times ?? 0) + 1
+    this.#mirror.set({ policy, identity, until, since: now, times, isEnded: false, kept }, this.#time.now())
+    if (this.#unwritten.size >= MOST_UNWRITTEN) return
+    const change: Change = { policy, identity, op: 'KEEP', numbers: [until, now, 0], kept, keys: undefined }
+    const field = fieldOf(policy, identity)
+    this.#unwritten.set(field, change)
+    const shard = this.#shards[shardOf(field)] as Shard
+    shard.isKnown = true
+    setImmediate().then(() => this.#writeBans())
+  }
+
+  /** Writes down what is known from before, where the index knows nothing later. Resolves to what was written. */
+  async keep(entries: readonly IndexEntry[]): Promise<readonly IndexEntry[]> {
+    return this.#write(
+      entries.map(({ policy, identity, until, since, times, kept }) =>
+        this.#change(policy, identity, 'KEEP', [until, since, times], kept),
+      ),
+    )
+  }
+
+  /** Takes all out of the index, and resolves to whose block keys are left. */
+  async *clear(): AsyncGenerator<readonly { readonly policy: string; readonly identity: string }[]> {
+    this.#unwritten.clear()
+    for (let shard = 0; shard < SHARDS; shard++) {
+      for (let fields = await this.index.clear(shard); ; fields = await this.index.clear(shard)) {
+        yield fields.map((field) => {
+          const [policy, identity] = JSON.parse(field) as [string, string]
+          return { policy, identity }
+        })
+        if (fields.length < PAGE) break
+      }
+      await this.#read(shard)
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+  }
+
+  #change(policy: string, identity: string, op: Change['op'], numbers: Change['numbers'], kept: string): Change {
+    return { policy, identity, op, numbers, kept, keys: this.#options.keysOf(policy, identity) }
+  }
+
+  /** Resolves to the entries of the changes that were made. */
+  async #write(changes: readonly Change[]): Promise<IndexEntry[]> {
+    const made: IndexEntry[] = []
+    for (const { shard, all } of groupsOf(changes)) {
+      for (let i = 0; i < all.length; i += MOST_CHANGES) {
+        const some = all.slice(i, i + MOST_CHANGES)
+        const written = await this.index.write(shard, some)
+        const last = some.at(-1) as Change
+        this.#shards[shard]?.wrote(written, fieldOf(last.policy, last.identity))
+        some.forEach((change, n) => {
+          const { isMade, entry } = written.entries[n] as Written['entries'][number]
+          if (isMade && entry) made.push(entry)
+          if (entry) this.#mirror.set(entry, written.now)
+          else this.#mirror.delete(change.policy, change.identity)
+        })
+      }
+    }
+    return made
+  }
+
+  /** What cannot be written now is tried again with the next look. */
+  async #writeBans(): Promise<void> {
+    if (this.#isFlushing || this.#isClosed || this.#unwritten.size === 0) return
+    this.#isFlushing = true
+    try {
+      while (this.#unwritten.size > 0) {
+        const some = [...this.#unwritten].slice(0, MOST_CHANGES)
+        await this.#write(some.map(([, change]) => change))
+        for (const [field, change] of some) {
+          if (this.#unwritten.get(field) === change) this.#unwritten.delete(field)
+        }
+      }
+    } catch {
+      // Redis is away. The mirror has them.
+    } finally {
+      this.#isFlushing = false
+    }
+  }
+
+  #lookNow(): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#look(), 0).unref()
+  }
+
+  async #look(): Promise<void> {
+    this.#timer = undefined
+    if (this.#isLooking) return
+    this.#isLooking = true
+    try {
+      if (!this.#options.isAway()) {
+        await this.#readChanged()
+        await this.#writeBans()
+      }
+    } catch {
+      // Redis is away, or does not permit it: decisions go on to tell that.
+    }
+    this.#isLooking = false
+    this.start()
+  }
+
+  async #readChanged(): Promise<void> {
+    const heads = await this.index.heads()
+    this.#turn = (this.#turn + 1) % SHARDS
+    for (const [n, head] of heads.entries()) {
+      const shard = this.#shards[n] as Shard
+      // A head does not show that the other key of its shard was evicted.
+      const isInTurn = n === this.#turn && shard.isKnown
+      if (!this.#isClosed && (isInTurn || !shard.isAt(head))) await this.#read(n)
+    }
+    this.#isLoaded = true
+  }
+
+  /** Reads what has changed in a shard. Whoever asks while one is being read gets the next read, which knows of all before. */
+  #read(shard: number): Promise<void> {
+    let read = this.#waiting.get(shard)
+    if (!read) {
+      read = (this.#reading.get(shard) ?? Promise.resolve()).then(() => {
+        this.#waiting.delete(shard)
+        const reading = this.#readAll(shard)
+        this.#reading.set(
+          shard,
+          reading.catch(() => {}),
+        )
+        return reading
+      })
+      this.#waiting.set(shard, read)
+    }
+    return read
+  }
+
+  async #readAll(number: number): Promise<void> {
+    const shard = this.#shards[number] as Shard
+    let page = await this.index.page(number, shard.version, shard.tail)
+    /** What this process knows and Redis does not. */
+    let lost: Map<string, IndexEntry> | undefined
+    if (!shard.isContinuedBy(page)) {
+      lost = await this.#knownOf(number)
+      if (shard.version > 0) page = await this.index.page(number, 0)
+      shard.restart(lost.size === 0 ? page.head : undefined)
+      if (lost.size === 0 && !page.head) shard.isKnown = false
+    }
+    for (;;) {
+      const { head, entries, now } = page
+      if (head && head.epoch > shard.epoch) await this.#forgetUntil(number, head.epoch, lost)
+      for (const { field, entry } of entries) {
+        const known = lost?.get(field)
+        // Of an older state of Redis.
+        if (!entry || (known && known.since > entry.since)) continue
+        lost?.delete(field)
+        this.#mirror.set(entry, now)
+      }
+      const isLast = entries.length < PAGE
+      shard.read(page, isLast)
+      if (isLast) break
+      page = await this.index.page(number, shard.version)
+    }
+    if (!lost || lost.size === 0) return
+    try {
+      await this.#restore([...lost.values()])
+    } catch (error) {
+      shard.startAnew()
+      throw error
+    }
+  }
+
+  async #restore(lost: readonly IndexEntry[]): Promise<void> {
+    const { length } = await this.keep(lost)
+    if (length > 0) this.#options.onRestored(length)
+  }
+
+  async #knownOf(shard: number): Promise<Map<string, IndexEntry>> {
+    const known = new Map<string, IndexEntry>()
+    if (!this.#shards[shard]?.isKnown) return known
+    const now = this.#time.now()
+    let looked = 0
+    for (const entry of this.#mirror) {
+      // Requests come meanwhile.
+      if (++looked % LOOKED_AT_ONCE === 0) await setImmediate()
+      const field = fieldOf(entry.policy, entry.identity)
+      if (entry.until > now && shardOf(field) === shard) known.set(field, entry)
+    }
+    return known
+  }
+
+  /** All was made void up to an instant. */
+  async #forgetUntil(shard: number, epoch: number, lost: Map<string, IndexEntry> | undefined): Promise<void> {
+    for (const [field, { policy, identity, since }] of await this.#knownOf(shard)) {
+      if (since > epoch) continue
+      this.#mirror.delete(policy, identity)
+      lost?.delete(field)
+    }
+  }
+}
+
+/** Changes that one script may make: of one shard, and with block keys or without. */
+function groupsOf(changes: readonly Change[]): Iterable<{ readonly shard: number; readonly all: Change[] }> {
+  const groups = new Map<string, { readonly shard: number; readonly all: Change[] }>()
+  for (const change of changes) {
+    const shard = shardOf(fieldOf(change.policy, change.identity))
+    const name = `${shard} ${change.keys !== undefined}`
+    const group = groups.get(name)
+    if (group) group.all.push(change)
+    else groups.set(name, { shard, all: [change] })
+  }
+  return groups.values()
+}

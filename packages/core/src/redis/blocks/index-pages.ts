@@ -1,0 +1,39 @@
+import type { CheckedQuery } from '../../store/given-blocks.js'
+import { invalidPolicy } from '../../util/errors.js'
+import { type BlockIndex, PAGE } from './block-index.js'
+import { type IndexEntry, SHARDS } from './entry.js'
+
+/** So many pages of the index are read for one page at most. */
+const MOST_PAGES = 64
+
+/** A page of what an index has. `shown`: an entry as users see it; undefined for what is no part of this. */
+export async function pageOf<Entry>(
+  index: BlockIndex,
+  { where, cursor, most, matches }: CheckedQuery<Entry>,
+  shown: (entry: IndexEntry) => Entry | undefined,
+): Promise<{ readonly entries: readonly Entry[]; readonly cursor?: string }> {
+  let [shard, version] = positionOf(where, cursor)
+  const entries: Entry[] = []
+  for (let n = 0; shard < SHARDS && entries.length < most && n < MOST_PAGES; n++) {
+    const wanted = Math.min(PAGE, most - entries.length)
+    const page = await index.page(shard, version, '', wanted)
+    for (const { entry } of page.entries) {
+      if (!entry || entry.isEnded || entry.until <= page.now) continue
+      const found = shown(entry)
+      if (found && matches(found)) entries.push(found)
+    }
+    if (page.entries.length < wanted) {
+      shard++
+      version = 0
+    } else version = page.entries.at(-1)?.version as number
+  }
+  return shard < SHARDS ? { entries, cursor: `${shard}.${version}` } : { entries }
+}
+
+/** @throws SluiceError `INVALID_POLICY` */
+function positionOf(where: string, cursor: string | undefined): [shard: number, version: number] {
+  if (cursor === undefined) return [0, 0]
+  const [, shard, version] = /^(\d{1,2})\.(\d{1,15})$/.exec(cursor) ?? []
+  if (version === undefined) return invalidPolicy(where, 'cursor', 'that of a page', cursor)
+  return [Number(shard), Number(version)]
+}

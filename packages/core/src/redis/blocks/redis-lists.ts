@@ -1,0 +1,101 @@
+import type { CheckedQuery } from '../../store/given-blocks.js'
+import type { ListRow, ListsKeeper } from '../../store/kept-list.js'
+import { type NamedEntry, NamedLists } from '../../store/named-lists.js'
+import { blockEntry, type IndexEntry, keptOf } from './entry.js'
+import { type EntryMirror, HeldEntries, type HeldEntriesOptions } from './held-entries.js'
+import { pageOf } from './index-pages.js'
+
+/** For how long it is remembered that an entry was removed: a process that is cut off for longer writes it again. */
+const END_MS = 30 * 86_400_000
+
+/** The lists of a store on Redis: an index like that of blocks, where the name of a list is in the place of a policy's. */
+export class RedisLists implements ListsKeeper {
+  readonly named: NamedLists
+  readonly now: () => number
+  readonly #held: HeldEntries
+
+  constructor(options: Omit<HeldEntriesOptions, 'mirror' | 'name' | 'keysOf' | 'marker'>) {
+    this.now = () => options.time.now()
+    this.named = new NamedLists(this.now)
+    this.#held = new HeldEntries({
+      ...options,
+      name: 'lists',
+      mirror: new ListMirror(this.named),
+      keysOf: () => undefined,
+      marker: undefined,
+    })
+    this.doubt()
+  }
+
+  loaded(): Promise<void> {
+    return this.#held.loaded()
+  }
+
+  doubt(): void {
+    this.#held.doubt()
+  }
+
+  close(): void {
+    this.#held.close()
+  }
+
+  add(list: string, { identity, until, reason }: ListRow): Promise<void> {
+    return this.#held.add(list, identity, { until }, keptOf({ reason }))
+  }
+
+  remove(policy: string, identities: readonly string[]): Promise<void> {
+    return this.#held.endAll(
+      identities.map((identity) => ({ policy, identity })),
+      END_MS,
+    )
+  }
+
+  async get(list: string, identity: string): Promise<ListRow | undefined> {
+    const entry = await this.#held.index.get(list, identity)
+    return entry && !entry.isEnded ? namedEntry(entry) : undefined
+  }
+
+  page(list: string, query: CheckedQuery<ListRow>) {
+    return pageOf(this.#held.index, query, (entry) => (entry.policy === list ? namedEntry(entry) : undefined))
+  }
+}
+
+/** The lists of this process, as what holds the index sees them. */
+class ListMirror implements EntryMirror {
+  readonly #named: NamedLists
+
+  constructor(named: NamedLists) {
+    this.#named = named
+  }
+
+  get size(): number {
+    return this.#named.size
+  }
+
+  get(policy: string, identity: string): IndexEntry | undefined {
+    const entry = this.#named.get(policy, identity)
+    return entry && indexEntry(entry)
+  }
+
+  set(entry: IndexEntry, now: number): void {
+    if (entry.isEnded || entry.until <= now) this.delete(entry.policy, entry.identity)
+    else this.#named.set(namedEntry(entry))
+  }
+
+  delete(policy: string, identity: string): void {
+    this.#named.delete(policy, identity)
+  }
+
+  *[Symbol.iterator](): Generator<IndexEntry> {
+    for (const entry of this.#named) yield indexEntry(entry)
+  }
+}
+
+function namedEntry(entry: IndexEntry): NamedEntry {
+  const { policy: list, identity, since, until } = entry
+  return { list, identity, reason: blockEntry(entry).reason, since, until }
+}
+
+function indexEntry({ list, identity, reason, since, until }: NamedEntry): IndexEntry {
+  return { policy: list, identity, until, since, times: 1, isEnded: false, kept: keptOf({ reason }) }
+}

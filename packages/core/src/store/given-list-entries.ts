@@ -1,0 +1,84 @@
+import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { ipRange, RANGE_FORMS, rangeText } from '../util/ip-range.js'
+import { knownOptions, wholeNumber } from '../util/validate.js'
+import { checkedReason, identityText } from './given-blocks.js'
+import { type IdentityByKind, textValue, valueStart } from './identity.js'
+import { FOREVER, MOST_LISTED, type NamedEntry } from './named-lists.js'
+import type { ListEntryOptions, StoreListEntry } from './store-list.js'
+
+const NAME = /^[A-Za-z0-9_.:-]{1,64}$/
+/** Leading bits of an IPv6 address without a prefix, as `byIp()` groups them. */
+const CLIENT_BITS = 64
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function checkedListName(where: string, name: unknown): string {
+  if (typeof name === 'string' && NAME.test(name)) return name
+  return invalidPolicy(where, 'name', '1 to 64 letters, digits, and any of "_.:-"', name)
+}
+
+/**
+ * An identity as lists of stores keep it.
+ *
+ * @throws SluiceError `INVALID_KEY`
+ */
+export function listedText(where: string, identity: IdentityByKind): string {
+  const text = identityText(where, identity, rangeOf)
+  if (!textValue(text).kind.includes('+')) return text
+  throw new SluiceError(
+    'INVALID_KEY',
+    `${where}: expected an identity of a kind that is not composed, got ${show(identity)}`,
+  )
+}
+
+function rangeOf(where: string, text: string): string {
+  const range = ipRange(text.trim(), CLIENT_BITS)
+  if (range) return rangeText(range)
+  throw new SluiceError('INVALID_KEY', `${where}: ip: expected ${RANGE_FORMS}, got ${show(text)}`)
+}
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function checkedDetails(
+  where: string,
+  options: ListEntryOptions = {},
+  now: number,
+): Pick<NamedEntry, 'reason' | 'until'> {
+  knownOptions(where, options, ['reason', 'expiresAt'])
+  const { expiresAt } = options
+  const reason = checkedReason(where, options.reason)
+  if (expiresAt === undefined) return { reason, until: FOREVER }
+  const until = wholeNumber(where, 'expiresAt', expiresAt instanceof Date ? expiresAt.getTime() : expiresAt, 0)
+  if (until <= now || until > FOREVER) invalidPolicy(where, 'expiresAt', `an instant in the future`, expiresAt)
+  return { reason, until }
+}
+
+/**
+ * An entry that was written down earlier.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function checkedNamedEntry(entry: NamedEntry): NamedEntry {
+  const where = 'list'
+  knownOptions(where, entry, ['list', 'identity', 'reason', 'since', 'until'])
+  const { list, identity, reason, since, until } = entry
+  checkedListName(where, list)
+  if (typeof identity !== 'string' || valueStart(identity) === 0)
+    invalidPolicy(where, 'identity', 'an identity', identity)
+  checkedReason(where, reason)
+  wholeNumber(where, 'since', since, 0)
+  if (wholeNumber(where, 'until', until, 0) > FOREVER) invalidPolicy(where, 'until', `at most ${FOREVER}`, until)
+  return entry
+}
+
+/** @throws SluiceError `STORE_FULL` */
+export function checkRoom(where: string, size: number): void {
+  if (size < MOST_LISTED) return
+  throw new SluiceError(
+    'STORE_FULL',
+    `${where}: the lists of this store have ${MOST_LISTED} entries: keep long ones in files`,
+  )
+}
+
+/** As users see it. */
+export function listEntry({ identity, reason, since, until }: Omit<NamedEntry, 'list'>): StoreListEntry {
+  return { ...textValue(identity), reason, since, ...(until !== FOREVER && { expiresAt: until }) }
+}

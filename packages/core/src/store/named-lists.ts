@@ -1,0 +1,175 @@
+import { ipAddress } from '../util/ip-address.js'
+import { ipRange, networksOf, sizeOfRange } from '../util/ip-range.js'
+import { BlockedRanges } from './blocked-ranges.js'
+import { startOf, textValue } from './identity.js'
+import type { ListedIdentity, ListMatch } from './list.js'
+
+/** An entry of one of a store's lists. */
+export interface NamedEntry {
+  readonly list: string
+  /** As text, `kind=value`; of `ip` a range as `rangeText` writes it. */
+  readonly identity: string
+  readonly reason: string
+  readonly since: number
+  /** By the store's clock; `FOREVER` for one that does not end. */
+  readonly until: number
+}
+
+/** In place of the end of an entry that has none: what six bytes hold. */
+export const FOREVER = 2 ** 48 - 1
+/** Most entries that the lists of a store have. */
+export const MOST_LISTED = 100_000
+/** Looked at for their end with each that is added. */
+const SWEPT_PER_ENTRY = 2
+
+/** The lists of a store as one process knows them. */
+export class NamedLists {
+  readonly #byName = new Map<string, NamedList>()
+  readonly #now: () => number
+  #size = 0
+  /** Where the walk for ended ones stands. */
+  #walk: Iterator<NamedEntry> = this[Symbol.iterator]()
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** One list, which may be empty. */
+  of(name: string): NamedList {
+    let list = this.#byName.get(name)
+    if (!list) {
+      list = new NamedList(this.#now)
+      this.#byName.set(name, list)
+    }
+    return list
+  }
+
+  get(name: string, identity: string): NamedEntry | undefined {
+    return this.#byName.get(name)?.get(identity)
+  }
+
+  set(entry: NamedEntry): void {
+    if (this.of(entry.list).set(entry)) this.#size++
+    this.#sweep(SWEPT_PER_ENTRY)
+  }
+
+  delete(name: string, identity: string): void {
+    if (this.#byName.get(name)?.delete(identity)) this.#size--
+  }
+
+  *[Symbol.iterator](): Generator<NamedEntry> {
+    for (const list of this.#byName.values()) yield* list
+  }
+
+  /** A walk in a circle, a few at a time. */
+  #sweep(most: number): void {
+    for (let n = 0; n < most; n++) {
+      const { value, done } = this.#walk.next()
+      if (done) {
+        this.#walk = this[Symbol.iterator]()
+        return
+      }
+      if (value.until <= this.#now()) this.delete(value.list, value.identity)
+    }
+  }
+}
+
+interface Sized {
+  readonly entry: NamedEntry
+  readonly size: number | bigint
+}
+
+/** One list of a store: finds the smallest entry that holds an identity, without a rebuild at every change. */
+export class NamedList {
+  /** Raised with every change. */
+  version = 1
+  kinds: readonly string[] = []
+  /** Each with the number of its last change: they stand in the order of these. */
+  readonly #entries = new Map<string, readonly [number: number, entry: NamedEntry]>()
+  /** By the identity of the entry; of a range that is no network, several networks. */
+  readonly #ranges = new BlockedRanges<Sized>()
+  readonly #counts = new Map<string, number>()
+  readonly #now: () => number
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  get(identity: string): NamedEntry | undefined {
+    return this.#entries.get(identity)?.[1]
+  }
+
+  *[Symbol.iterator](): Generator<NamedEntry> {
+    for (const [, entry] of this.#entries.values()) yield entry
+  }
+
+  /** What has changed after a number, with the number of its change. */
+  *from(after: number): Generator<readonly [number: number, entry: NamedEntry]> {
+    for (const numbered of this.#entries.values()) if (numbered[0] > after) yield numbered
+  }
+
+  match({
+    kind,
+    value,
+    address = kind === 'ip' ? ipAddress(value) : undefined,
+  }: ListedIdentity): ListMatch | undefined {
+    let found: Sized | undefined
+    if (kind !== 'ip') {
+      const entry = this.get(startOf(kind) + value)
+      found = entry && entry.until > this.#now() ? { entry, size: 1 } : undefined
+    } else if (address && this.#ranges.size > 0) {
+      for (const byIdentity of this.#ranges.holding(address)) {
+        for (const sized of byIdentity.values()) {
+          if ((!found || sized.size < found.size) && sized.entry.until > this.#now()) found = sized
+        }
+      }
+    }
+    if (!found) return undefined
+    const { reason, until } = found.entry
+    return { reason, expiresAt: until === FOREVER ? undefined : until, size: found.size }
+  }
+
+  /** Whether it is a new one. The one that it replaces moves to the end. */
+  set(entry: NamedEntry): boolean {
+    const isNew = !this.#entries.delete(entry.identity)
+    this.version++
+    this.#entries.set(entry.identity, [this.version, entry])
+    for (const { text, size } of networksIn(entry.identity)) this.#ranges.set(entry.identity, text, { entry, size })
+    if (isNew) this.#count(entry.identity, 1)
+    return isNew
+  }
+
+  /** Whether there was one. */
+  delete(identity: string): boolean {
+    if (!this.#entries.delete(identity)) return false
+    for (const { text } of networksIn(identity)) this.#ranges.delete(identity, text)
+    this.version++
+    this.#count(identity, -1)
+    return true
+  }
+
+  #count(identity: string, more: number): void {
+    const { kind } = textValue(identity)
+    const count = (this.#counts.get(kind) ?? 0) + more
+    if (count > 0) this.#counts.set(kind, count)
+    else this.#counts.delete(kind)
+    if (this.#counts.size !== this.kinds.length) this.kinds = [...this.#counts.keys()]
+  }
+}
+
+/** The networks that the range of an entry is made of; none for other kinds. */
+function networksIn(identity: string): { readonly text: string; readonly size: number | bigint }[] {
+  const { kind, value } = textValue(identity)
+  const range = kind === 'ip' ? ipRange(value) : undefined
+  if (!range) return []
+  const size = sizeOfRange(range)
+  return networksOf(range).map((text) => ({ text: startOf(kind) + text, size }))
+}

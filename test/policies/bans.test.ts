@@ -1,0 +1,104 @@
+import { randomUUID } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { memoryStore, redisStore, type Store } from '@sluice/core'
+import { rateLimit } from '@sluice/express'
+import { policies } from '@sluice/policies'
+import express from 'express'
+import { Redis } from 'ioredis'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { type RedisServer, startRedis } from '../support/redis-server.js'
+
+let redis: RedisServer
+beforeAll(async () => {
+  redis = await startRedis()
+  return () => redis.stop()
+})
+
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close()
+})
+
+const STORES: Readonly<Record<string, () => Store>> = {
+  memory: () => memoryStore(),
+  Redis: () => {
+    const client = new Redis(redis.port)
+    const store = redisStore(client, { prefix: randomUUID() })
+    open.push(
+      () => client.quit(),
+      () => store.close(),
+    )
+    return store
+  },
+}
+
+const BAN = { after: 2, within: '1m', for: ['1h', '1d'], private: true }
+const LIMITS = [{ limit: 1, window: '10m' }]
+
+describe.each(Object.keys(STORES))('bans of a document on %s', (name) => {
+  async function started(login: object, search: object = {}) {
+    const loaded = await policies.from({
+      object: {
+        version: 1,
+        policies: {
+          all: { limits: [{ limit: 100, window: '1m' }] },
+          login: { match: { paths: ['/login'] }, limits: LIMITS, ...login },
+          search: { match: { paths: ['/search'] }, limits: LIMITS, ...search },
+        },
+      },
+    })
+    const middleware = rateLimit({ policies: loaded, store: (STORES[name] as () => Store)() })
+    const app = express()
+    app.use(middleware)
+    app.use((_req, res) => void res.send('ok'))
+    const server = createServer(app)
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    open.push(() => new Promise((resolve) => server.close(resolve)))
+    const { port } = server.address() as AddressInfo
+    const ask = async (path: string) => {
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } })
+      const body = await response.text()
+      return response.status === 200 ? body : (JSON.parse(body) as { type: string }).type.replace(/.*#/, '')
+    }
+    return { ask, limiter: middleware.limiter }
+  }
+
+  test('hold for their own policy, and end with all that is blocked by hand', async () => {
+    const { ask, limiter } = await started({ ban: BAN }, { ban: BAN })
+    expect(await ask('/login')).toBe('ok')
+    expect(await ask('/login')).toBe('quota-exceeded')
+    expect(await ask('/login')).toBe('abnormal-usage-detected')
+    expect(await ask('/login')).toBe('abnormal-usage-detected')
+    expect(await ask('/')).toBe('ok')
+    expect(await ask('/search')).toBe('ok')
+
+    await limiter.unblock({ ip: '127.0.0.1' })
+    // Its strikes and its rung are forgotten as well.
+    expect(await ask('/login')).toBe('quota-exceeded')
+    expect(await ask('/login')).toBe('abnormal-usage-detected')
+  })
+
+  test('of the store hold for every policy', async () => {
+    const { ask, limiter } = await started({ ban: { ...BAN, scope: 'store' } })
+    for (let n = 0; n < 3; n++) await ask('/login')
+    expect(await ask('/login')).toBe('abnormal-usage-detected')
+    expect(await ask('/')).toBe('abnormal-usage-detected')
+    await limiter.unblock({ ip: '127.0.0.1' })
+    expect(await ask('/')).toBe('ok')
+  })
+
+  test('who is blocked by hand is refused by policies that ban as well', async () => {
+    const { ask, limiter } = await started({ ban: BAN })
+    await limiter.block({ ip: '127.0.0.1' }, { for: '1h' })
+    expect(await ask('/')).toBe('abnormal-usage-detected')
+    expect(await ask('/login')).toBe('abnormal-usage-detected')
+  })
+
+  test('outcomes may be strikes instead of refusals', async () => {
+    const { ask } = await started({ limits: [{ limit: 50, window: '1m' }], ban: { ...BAN, count: 200 } })
+    for (let n = 0; n < 2; n++) expect(await ask('/login')).toBe('ok')
+    await expect.poll(() => ask('/login')).toBe('abnormal-usage-detected')
+    expect(await ask('/')).toBe('ok')
+  })
+})

@@ -1,0 +1,104 @@
+import { createLimiter, type RedisStore, redisStore, storeList } from '@sluice/core'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { singleClients } from '../support/clients.js'
+import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { until } from '../support/until.js'
+
+let server: RedisServer
+let warned: string[]
+const leaving: (() => Promise<void>)[] = []
+beforeEach(async () => {
+  server = await startRedis()
+  warned = []
+  // A server that is killed is not news here.
+  vi.spyOn(process, 'emitWarning').mockImplementation((message) => void warned.push(String(message)))
+})
+afterEach(async () => {
+  vi.restoreAllMocks()
+  for (const leave of leaving.splice(0)) await leave()
+  await server.stop()
+})
+
+/** A process that shares the server: a client, a store, and a limiter that denies what the list has. */
+async function member() {
+  const { client, ready, close } = singleClients['ioredis 6'](server.port)
+  await ready
+  const store: RedisStore = redisStore(client, { timeoutMs: 2000, denyCache: false, prefix: 'lasting-lists:' })
+  const abusers = storeList('abusers')
+  const limiter = createLimiter({ name: 'api', store, limit: 1000, window: '1m', deny: abusers })
+  const leave = async () => {
+    await store.close()
+    close()
+  }
+  leaving.push(leave)
+  await abusers.ready()
+  const isDenied = async (key: string) => (await limiter.consume(key)).reason === 'denied'
+  return { list: store.list('abusers'), limiter, isDenied, leave }
+}
+
+test('what one process changes is in force there at once, and soon elsewhere', async () => {
+  const [here, there] = [await member(), await member()]
+  await here.list.add({ key: 'eve' }, { reason: 'fraud' })
+  expect(await here.isDenied('eve')).toBe(true)
+  await until('the other process knows', () => there.isDenied('eve'))
+  // A process that starts later has all of it once its list is ready.
+  const later = await member()
+  expect(await later.isDenied('eve')).toBe(true)
+  await there.list.remove({ key: 'eve' })
+  expect(await there.isDenied('eve')).toBe(false)
+  await until('the one process knows', async () => !(await here.isDenied('eve')))
+})
+
+test('a list holds while Redis is killed, and is written again when it comes back with nothing', async () => {
+  const [here, there] = [await member(), await member()]
+  await here.list.add({ key: 'eve' }, { reason: 'fraud' })
+  await here.list.add({ key: 'mallory' })
+  await here.list.remove({ key: 'mallory' })
+  await until('the other process knows', () => there.list.size === 1)
+  server.kill('SIGKILL')
+  expect(await here.isDenied('eve')).toBe(true)
+  expect(await there.isDenied('eve')).toBe(true)
+  await expect(here.list.add({ key: 'oscar' })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  await server.restart()
+  await until(
+    'the list is in Redis again',
+    async () => (await here.list.list().catch(() => undefined))?.entries.length === 1,
+  )
+  expect(await here.list.get({ key: 'eve' })).toMatchObject({ value: 'eve', reason: 'fraud' })
+  expect(await there.isDenied('eve')).toBe(true)
+  expect(await there.isDenied('mallory')).toBe(false)
+  expect(warned.filter((message) => message.includes('an entry of a list'))).not.toEqual([])
+})
+
+test('a flush ends no entry, and one that was removed stays so, whoever knew of it', async () => {
+  const [here, there] = [await member(), await member()]
+  await here.list.add({ key: 'eve' })
+  await here.list.add({ key: 'mallory' })
+  await until('the other process knows', () => there.list.size === 2)
+  await here.leave()
+  leaving.shift()
+  await server.flush()
+  await there.list.remove({ key: 'mallory' })
+  const later = await member()
+  await until('the new process knows', () => later.isDenied('eve'))
+  expect(await later.isDenied('mallory')).toBe(false)
+  expect(await there.isDenied('eve')).toBe(true)
+})
+
+test('keys that are evicted beside made-up identities end no entry', async () => {
+  const here = await member()
+  await here.list.add({ key: 'eve' })
+  const used = Number((await server.fields('INFO', 'memory')).used_memory)
+  await server.call('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
+  await server.call('CONFIG', 'SET', 'maxmemory', used + 300_000)
+  for (let n = 0; n < 40; n++) {
+    await Promise.all(Array.from({ length: 200 }, (_, i) => here.limiter.consume(`made-up ${n}.${i}`)))
+    expect(await here.isDenied('eve')).toBe(true)
+  }
+  expect(Number((await server.fields('INFO', 'stats')).evicted_keys)).toBeGreaterThan(1000)
+  await server.call('CONFIG', 'SET', 'maxmemory', 0)
+  // The key that nothing but a change or a page reads goes first.
+  const keys = (await server.call('KEYS', '*:changes')) as string[]
+  for (const key of keys) await server.call('DEL', key)
+  await until('Redis has it', async () => (await here.list.list()).entries.length === 1)
+})
