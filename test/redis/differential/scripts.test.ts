@@ -167,7 +167,8 @@ for (const [name, limits] of one) {
       for (const { stop } of watches) stop()
       const [sentAlone, sentBeside] = watches.map(({ sent }) => [...sent].sort())
       // A refusal that is charged is no plain charge, and several cells are not one.
-      const ones = onDeny === 'charge' || /(buckets|counters)$/.test(expected) ? [] : [expected.replace('decide', 'one')]
+      const ones =
+        onDeny === 'charge' || /(buckets|counters)$/.test(expected) ? [] : [expected.replace('decide', 'one')]
       expect(sentAlone).toEqual([expected, ...ones])
       expect(sentBeside).toEqual([])
     })

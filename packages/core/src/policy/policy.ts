@@ -38,7 +38,10 @@ export interface PolicyOptions<Subject> {
   readonly limit?: OrFunction<number, Subject>
   /** Whole milliseconds or a duration such as `'1m'`; beside `limit`. */
   readonly window?: OrFunction<Duration, Subject>
-  /** Several limits, decided together, all or none; instead of `limit` and `window`. */
+  /**
+   * Several limits, decided together, all or none; instead of `limit` and `window`. Those of one identity mostly share their
+   * state's key: where the numbers of one change, all of them begin anew. See docs/redis.md.
+   */
   readonly limits?: readonly Limit<Subject>[]
   /** What is counted, for limits that name no key of their own. */
   readonly key?: KeyFunction<Subject>
@@ -458,10 +461,13 @@ function cellsFor(
   // A reserve is of one limit alone, and what tiers share is one limit, so neither joins a log.
   const joinsLog = (i: number) =>
     resolutions[i]?.kernel === 'log' && definitions[i]?.reserve === undefined && !isShared(i)
-  // Leases are taken of one limit at a time, and tiers share some limits and not others.
+  // What is joint begins anew where one of them has other numbers. So those whose numbers are a request's to choose are not, nor
+  // those by tier; and leases are taken of one limit at a time.
   const joins = (i: number) => {
     const { kernel, lease } = resolutions[i] as Resolution
-    return JOINT_KERNELS.has(kernel) && !lease && !tier
+    const { limit, window } = definitions[i] as Limit
+    const isFixed = typeof limit !== 'function' && typeof window !== 'function'
+    return JOINT_KERNELS.has(kernel) && isFixed && !lease && !tier
   }
   const groupOf = (i: number) => `${keyOf[i]} ${prefix(i)}`
   const cellOf = (i: number): Cell => {
