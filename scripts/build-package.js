@@ -97,6 +97,8 @@ async function buildProgram(folder, dist, manifest, entries) {
     // Lines stay short enough to be shown in stack traces.
     ...(isLarge(entries) ? {} : { minifyWhitespace: true, lineLimit: 160 }),
     logLevel: 'warning',
+    // Where a file is one knows by `__filename`; `import.meta` is asked in the source alone.
+    logOverride: { 'empty-import-meta': 'silent' },
   })
   if (isLarge(entries)) writeFileSync(outfile, await shortenNames(readFileSync(outfile, 'utf8')))
 }

@@ -5,8 +5,10 @@ import { agreementContract } from './agreement.js'
 import { bansContract } from './bans.js'
 import { blocksContract } from './blocks.js'
 import { chargingContract } from './charging.js'
+import { forgettingContract } from './forgetting.js'
 import { guaranteesContract } from './guarantees.js'
 import { listsContract } from './lists.js'
+import { offendersContract } from './offenders.js'
 import { propertiesContract } from './properties.js'
 import { refundsContract } from './refunds.js'
 import type { StoreUnderTest } from './store-under-test.js'
@@ -14,7 +16,8 @@ import type { StoreUnderTest } from './store-under-test.js'
 const memory: StoreUnderTest = {
   name: 'memory',
   // Long runs leave many keys behind, and eviction has tests of its own.
-  make: (clock, options) => memoryStore({ clock, maxKeys: 10_000_000, ...(options?.deny && { deny: options.deny }) }),
+  make: (clock, options) =>
+    memoryStore({ clock, maxKeys: 10_000_000, ...(options && { deny: options.deny, offenders: options.offenders }) }),
   close: async () => {},
 }
 
@@ -26,4 +29,6 @@ refundsContract(memory)
 chargingContract(memory)
 bansContract(memory)
 blocksContract(memory)
+forgettingContract(memory)
+offendersContract(memory)
 listsContract(memory)

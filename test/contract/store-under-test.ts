@@ -4,7 +4,10 @@ import type { RedisStoreOptions, Store } from '@sluice/core'
 export interface StoreUnderTest {
   readonly name: string
   /** A store that reads this clock, with no state of earlier tests under the keys of a new one. */
-  make(clock: () => number, options?: Pick<RedisStoreOptions, 'denyCache' | 'deny'>): Promise<Store> | Store
+  make(
+    clock: () => number,
+    options?: Pick<RedisStoreOptions, 'denyCache' | 'deny' | 'offenders'>,
+  ): Promise<Store> | Store
   /** Ends what the stores were made on; the test file calls it once, after all its suites. */
   close(): Promise<void>
   /** Share of the random runs to spend on this store. @default 1 */

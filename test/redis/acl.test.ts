@@ -77,7 +77,7 @@ test('the documented permissions, and the probe of an outage, are those that the
     .map((file) => `lua/cells/${file}`)
     .concat('lua/decide.lua', 'lua/one.lua', 'lua/shared/now.lua', 'lua/strikes.lua')
     .flatMap((file) => commandsIn(file, /\b(?:call|tryCall)\('([A-Z]+)'/g))
-  const blocks = ['block', 'index', 'index-clear', 'index-page'].flatMap((name) =>
+  const blocks = ['block', 'index', 'index-clear', 'index-page', 'refusals', 'refusals-slice'].flatMap((name) =>
     commandsIn(`lua/${name}.lua`, /\b(?:call|tryCall|pcall)\('([A-Z]+)'/g),
   )
   const documented = BASE.filter((rule) => rule.startsWith('+'))
@@ -149,6 +149,19 @@ describe('a single server', () => {
     await ready
     await (client as Redis).get('sluice:')
     expect(await refused([server])).toContain(rule.slice(1))
+    close()
+  })
+
+  test('forgets with the permission for that, and says what is missing without it', async () => {
+    await grant([server], ...BASE)
+    const { client, ready, close } = own['ioredis 6']()
+    await ready
+    const store = redisStore(client, { timeoutMs: 2000 })
+    await expect(store.forget({ key: 'k' })).rejects.toThrow(/NOPERM|can't run this command/)
+    await grant([server], ...BASE, ...rulesFor('store.forget()'))
+    await store.forget({ key: 'k' })
+    expect(await refused([server])).toEqual([])
+    await store.close()
     close()
   })
 

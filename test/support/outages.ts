@@ -50,6 +50,11 @@ export function insist(store: Store): Store {
     unblock: (policy, identity) => store.unblock(policy, identity),
     ...(store.lists && { lists: store.lists }),
     ...(store.blocks && { blocks: store.blocks }),
+    ...(store.offenders && {
+      noteRefusal: store.noteRefusal,
+      offenders: store.offenders.bind(store),
+    }),
+    ...(store.forget && { forget: store.forget.bind(store) }),
     ...(store.list && { list: store.list.bind(store) }),
     ...(store.strike && { strike: store.strike.bind(store) }),
     heedBansOfEveryPolicy: () => store.heedBansOfEveryPolicy?.(),

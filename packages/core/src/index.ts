@@ -118,6 +118,7 @@ export type {
   StoreListOptions,
   StoreLists,
 } from './store/list.js'
+export type { Offender, OffendersQuery, OffendersReport, OffendersWindow } from './store/offenders.js'
 export type { BlockReport, QuotaUnit, Store } from './store/store.js'
 export type {
   ListEntryOptions,

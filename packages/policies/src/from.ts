@@ -18,6 +18,13 @@ export interface PoliciesOptions extends Resolvers {
   readonly load?: () => unknown
   /** A document as an object, copied. */
   readonly object?: unknown
+  /**
+   * The document that is in force where that of the source is wrong or cannot be read at first: its text, or an object. A warning
+   * says why; once the source has another, that is in force. @default none: `from` rejects
+   */
+  readonly fallback?: unknown
+  /** For how long `from` waits for the document: whole milliseconds, 1 to 600,000. @default 30_000 */
+  readonly loadTimeoutMs?: number
   /** Whether a later version may have fewer than half of the policies, limits and overrides. @default false */
   readonly allowShrink?: boolean
 }
@@ -30,12 +37,13 @@ export interface PoliciesOptions extends Resolvers {
 export const policies = Object.freeze({ from })
 
 /**
- * Loads a document, and resolves once its policies are in force.
+ * Loads a document, and resolves once its policies are in force: before requests are served. Where the document is wrong, cannot be
+ * read, or does not come in time, it rejects, unless there is a `fallback`.
  *
  * @throws PoliciesError with all that is wrong with it; SluiceError `INVALID_POLICY` for wrong options
  */
 async function from(options: PoliciesOptions): Promise<Policies> {
-  const { keys, tiers, costs, allowShrink = false } = options ?? {}
+  const { keys, tiers, costs, allowShrink = false, fallback, loadTimeoutMs = 30_000 } = options ?? {}
   for (const option of Object.keys(options ?? {})) {
     if (!OPTIONS.includes(option)) wrong(option, `none of this name (the options are ${OPTIONS.join(', ')})`)
   }
@@ -44,12 +52,25 @@ async function from(options: PoliciesOptions): Promise<Policies> {
     if (!all.every((each) => typeof each === 'function')) wrong(option, 'functions by their names')
   }
   if (typeof allowShrink !== 'boolean') wrong('allowShrink', 'true or false')
+  if (!Number.isInteger(loadTimeoutMs) || loadTimeoutMs < 1 || loadTimeoutMs > 600_000) {
+    wrong('loadTimeoutMs', 'whole milliseconds, 1 to 600,000')
+  }
   const resolvers = { ...(keys && { keys }), ...(tiers && { tiers }), ...(costs && { costs }) }
-  return Policies.load(sourceOf(options), { resolvers, allowShrink })
+  return Policies.load(sourceOf(options), { resolvers, allowShrink, fallback, loadTimeoutMs })
 }
 
 const SOURCES = ['file', 'object', 'redis', 'load'] as const
-const OPTIONS: readonly string[] = [...SOURCES, 'name', 'prefix', 'allowShrink', 'keys', 'tiers', 'costs']
+const OPTIONS: readonly string[] = [
+  ...SOURCES,
+  'name',
+  'prefix',
+  'fallback',
+  'loadTimeoutMs',
+  'allowShrink',
+  'keys',
+  'tiers',
+  'costs',
+]
 
 function sourceOf(options: PoliciesOptions): PoliciesSource {
   const given = SOURCES.filter((source) => options?.[source] !== undefined)

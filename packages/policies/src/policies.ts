@@ -1,18 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { HttpContext, MatchedPolicies, PolicySource } from '@sluice/core'
-import { compile } from './compile/compile.js'
+import { compile, compileBetween } from './compile/compile.js'
 import type { CompiledPolicies } from './compile/compiled-policies.js'
 import type { Explanation, RequestToExplain } from './compile/explain.js'
 import type { ANY_RESOLVER, Resolvers } from './compile/resolvers.js'
-import { type LocatedProblem, PoliciesError } from './document/problem.js'
+import { checkText } from './document/check-text.js'
+import type { PolicyDocument } from './document/document.js'
+import { PoliciesError } from './document/policies-error.js'
+import type { LocatedProblem } from './document/problem.js'
+import { locatedBy, readText } from './document/read.js'
 import type { Loaded, PoliciesSource } from './sources/source.js'
-import { dataIn } from './sources/source.js'
+import { checkDocument } from './sources/source.js'
 
 /** How policies are loaded, beside where from. */
 export interface LoadOptions {
   readonly resolvers: Resolvers
   /** Whether a document may have fewer than half of the policies, limits and overrides that it had. */
   readonly allowShrink: boolean
+  /** A document for as long as the source has none; undefined for none. */
+  readonly fallback: unknown
+  readonly loadTimeoutMs: number
 }
 
 /** What is in force. */
@@ -32,6 +39,8 @@ export class Policies implements PolicySource<any> {
   readonly #options: LoadOptions
   #inForce: InForce
   #error: PoliciesError | undefined
+  /** One after the other, so that an earlier version never follows a later one. */
+  #lastReload: Promise<void> = Promise.resolve()
   /** The reload that is under way; it looks for what has come meanwhile. */
   #reloading: Promise<void> | undefined
   #isClosed = false
@@ -48,7 +57,20 @@ export class Policies implements PolicySource<any> {
 
   /** @internal Use `policies.from()`. */
   static async load(source: PoliciesSource, options: LoadOptions): Promise<Policies> {
-    return new Policies(source, options, made(await loaded(source), options))
+    const first = loaded(source).then((document) => made(document, options))
+    try {
+      return new Policies(source, options, await inTime(first, source, options.loadTimeoutMs))
+    } catch (error) {
+      if (options.fallback === undefined) throw error
+      const policies = new Policies(source, options, await made(fallbackOf(options.fallback), options))
+      policies.#fail(error instanceof PoliciesError ? error : unreadable(source, error))
+      // It may come late.
+      first.then(
+        () => policies.#changed(),
+        () => {},
+      )
+      return policies
+    }
   }
 
   /** Of the document in force: another text for another document. */
@@ -83,13 +105,19 @@ export class Policies implements PolicySource<any> {
    *
    * @throws PoliciesError with all that is wrong; the document from before stays in force
    */
-  async reload(): Promise<void> {
+  reload(): Promise<void> {
+    const reloaded = this.#lastReload.then(() => this.#reload())
+    this.#lastReload = reloaded.catch(() => {})
+    return reloaded
+  }
+
+  async #reload(): Promise<void> {
     const document = await loaded(this.#source)
     if (document.version === this.version) {
       this.#error = undefined
       return
     }
-    const next = made(document, this.#options)
+    const next = await made(document, this.#options)
     if (!this.#options.allowShrink) refuseShrunk(this.#source.name, this.#inForce.compiled.size, next.compiled.size)
     this.#inForce = next
     this.#error = undefined
@@ -133,6 +161,27 @@ async function loaded(source: PoliciesSource): Promise<Loaded> {
   throw unreadable(source, new Error('it is written again and again'))
 }
 
+function fallbackOf(document: unknown): Loaded {
+  return {
+    name: 'fallback',
+    version: 'fallback',
+    ...(typeof document === 'string' ? { text: document } : { object: document }),
+  }
+}
+
+/** Once the time is over, what comes of it is for others to look at. */
+async function inTime<Value>(value: Promise<Value>, source: PoliciesSource, timeoutMs: number): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(unreadable(source, new Error(`none came within ${timeoutMs} ms`))), timeoutMs)
+  })
+  try {
+    return await Promise.race([value, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 function unreadable({ name }: PoliciesSource, error: unknown): PoliciesError {
   return faultOf(name, `expected a document that can be read: ${(error as Error).message}`)
 }
@@ -141,11 +190,11 @@ function faultOf(source: string, message: string): PoliciesError {
   return new PoliciesError([{ source, line: undefined, column: undefined, path: '', message }])
 }
 
-function made(document: Loaded, { resolvers }: LoadOptions): InForce {
-  const { value, problems, located } = dataIn(document)
-  if (problems.length > 0) throw new PoliciesError(located(problems))
-  const { compiled, problems: wrong } = compile(value, resolvers)
-  if (!compiled) throw new PoliciesError(located(wrong))
+async function made(document: Loaded, { resolvers }: LoadOptions): Promise<InForce> {
+  const { value, problems, located } = await checkDocument(document)
+  if (problems.length > 0) throw new PoliciesError(problems)
+  const { compiled, problems: wrong } = await compileBetween(value as PolicyDocument, resolvers)
+  if (!compiled) throw new PoliciesError(await located(wrong))
   return { compiled, version: document.version }
 }
 
@@ -168,9 +217,10 @@ export function problemsIn(
   name: string,
   resolvers: Resolvers | typeof ANY_RESOLVER = {},
 ): readonly LocatedProblem[] {
-  const { value, problems, located } = dataIn({ name, version: '', text })
-  if (problems.length > 0) return located(problems)
-  return located(compile(value, resolvers).problems)
+  const { value, problems } = checkText({ name, text })
+  if (problems.length > 0) return problems
+  const { problems: wrong } = compile(value as PolicyDocument, resolvers)
+  return wrong.length > 0 ? checkText({ name, text, toLocate: wrong }).problems : []
 }
 
 /** A document by its parts, which are plain data. */
@@ -185,7 +235,7 @@ export interface ReadDocument {
  * @throws PoliciesError where it is no YAML or JSON
  */
 export function readDocument(text: string): ReadDocument {
-  const { value, problems, located } = dataIn({ name: 'document', version: '', text })
-  if (problems.length > 0) throw new PoliciesError(located(problems))
+  const { value, problems, locate } = readText(text)
+  if (problems.length > 0) throw new PoliciesError(locatedBy('document', locate)(problems))
   return (value ?? {}) as ReadDocument
 }

@@ -21,20 +21,20 @@ const TIMEOUT_MS = 1000
 /** A Redis, and the checks to try mutants on it with, one after the other. */
 export class Lane {
   readonly #server: RedisServer
-  #venue: Venue
+  #redis: MutatedRedis
   #checks: readonly { readonly check: Check; readonly scripts: ReadonlySet<string> }[] = []
 
-  private constructor(server: RedisServer, venue: Venue) {
+  private constructor(server: RedisServer) {
     this.#server = server
-    this.#venue = venue
+    this.#redis = new MutatedRedis(server.url)
   }
 
   /** Starts a Redis, and runs all checks on the scripts as they are, to see that they hold and what they run. */
   static async open(): Promise<Lane> {
     const server = await startRedis()
-    const lane = new Lane(server, makeVenue(server))
+    const lane = new Lane(server)
     try {
-      lane.#checks = await sound(await allChecks(), lane.#venue)
+      lane.#checks = await sound(await allChecks(), lane.#redis)
     } catch (error) {
       await lane.close()
       throw error
@@ -44,19 +44,19 @@ export class Lane {
 
   async tryOn(mutant: Mutant): Promise<Outcome> {
     const started = performance.now()
-    this.#venue.redis.load(mutant)
+    this.#redis.load(mutant)
     const { by, told } = await this.#firstFailure(mutant)
     return { mutant, by, told, tookMs: Math.round(performance.now() - started) }
   }
 
   async close(): Promise<void> {
-    await closeVenue(this.#venue)
+    this.#redis.close()
     await this.#server.stop()
   }
 
   async #firstFailure(mutant: Mutant): Promise<{ by: string | undefined; told: string }> {
     for (const { check, scripts } of this.#checks) {
-      if (![...scripts].some((script) => this.#venue.redis.isChanged(script))) continue
+      if (![...scripts].some((script) => this.#redis.isChanged(script))) continue
       const told = await this.#run(check, mutant)
       if (told === undefined) continue
       if (mayBeChance(check, told) && (await this.#run(check, mutant)) === undefined) continue
@@ -66,14 +66,13 @@ export class Lane {
   }
 
   async #run(check: Check, mutant: Mutant): Promise<string | undefined> {
-    const told = await failureOf(check, this.#venue)
+    const told = await failureOf(check, this.#redis)
     if (told === undefined || !/not available|no answer within|closed|ready/i.test(told)) return told
-    // A store that replies made give up would refuse what the next mutant is asked, too.
-    await closeVenue(this.#venue)
+    this.#redis.close()
     // After a script that does not end there is no talking to that server any more.
     if (/no answer within|closed|ready/i.test(told)) await this.#server.restart()
-    this.#venue = makeVenue(this.#server)
-    this.#venue.redis.load(mutant)
+    this.#redis = new MutatedRedis(this.#server.url)
+    this.#redis.load(mutant)
     return told
   }
 }
@@ -87,42 +86,47 @@ function mayBeChance({ name }: Check, told: string): boolean {
 }
 
 /** The checks with the scripts that each of them runs. */
-async function sound(checks: readonly Check[], venue: Venue) {
+async function sound(checks: readonly Check[], redis: MutatedRedis) {
   const all = []
   for (const check of checks) {
-    venue.redis.ran.clear()
-    let told = await failureOf(check, venue)
-    if (told !== undefined && mayBeChance(check, told)) told = await failureOf(check, venue)
+    redis.ran.clear()
+    let told = await failureOf(check, redis)
+    if (told !== undefined && mayBeChance(check, told)) told = await failureOf(check, redis)
     if (told !== undefined) throw new Error(`nothing was changed, and yet it fails: ${check.name}: ${told}`)
-    all.push({ check, scripts: new Set(venue.redis.ran) })
+    all.push({ check, scripts: new Set(redis.ran) })
   }
   return all
 }
 
-async function failureOf(check: Check, venue: Venue): Promise<string | undefined> {
+async function failureOf(check: Check, redis: MutatedRedis): Promise<string | undefined> {
+  const clock = new Clock()
+  // Stores remember blocks, and write them again after a flush: so each check has stores of its own.
+  let stores: Awaited<ReturnType<typeof storesOn>> | undefined
   try {
-    return await check.run(venue)
+    await redis.call('FLUSHALL')
+    stores = await storesOn(redis, clock)
+    return await check.run({ redis, clock, ...stores })
   } catch (error) {
     if (!(error instanceof Error)) return String(error)
     // Why the store was not available says whether its server can be talked to any more.
     return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message
+  } finally {
+    await Promise.all(Object.values(stores ?? {}).map((store) => store.close()))
   }
 }
 
-function makeVenue(server: RedisServer): Venue {
-  const redis = new MutatedRedis(server.url)
-  const clock = new Clock()
+/** Ready, as the first decisions of a store may come after others of the same batch. */
+async function storesOn(redis: MutatedRedis, clock: Clock): Promise<Pick<Venue, 'store' | 'elsewhere' | 'timed'>> {
   // It is the scripts that have to answer, and what they know is deleted past the store.
   const options = { timeoutMs: TIMEOUT_MS, denyCache: false }
-  return {
-    redis,
-    clock,
-    store: insist(redisStore(redis.client(), { ...options, clock: clock.read })),
-    timed: insist(redisStore(redis.client(), options)),
+  const make = async (own: object) => {
+    const store = redisStore(redis.client(), { ...options, ...own })
+    await store.ready()
+    return insist(store)
   }
-}
-
-async function closeVenue({ redis, store, timed }: Venue): Promise<void> {
-  redis.close()
-  await Promise.all([store.close(), timed.close()])
+  return {
+    store: await make({ clock: clock.read }),
+    elsewhere: await make({ clock: clock.read }),
+    timed: await make({}),
+  }
 }

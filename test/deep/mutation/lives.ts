@@ -12,6 +12,8 @@ const UNTOUCHED = '4102444800000'
 /** How long, by the clock at `now`, the state under a key can have to live at most. */
 function longestLife(key: string, now: number): number {
   if (key === 'sluice:v1:blocked') return 2000
+  // A shard of the index of blocks in which nothing has changed yet.
+  if (key.includes('}:.store:')) return 86_400_000
   const [kernel = '', ...numbers] = (key.split('}:')[1]?.split(':')[1] ?? '').split('.')
   const [limit = 0, windowMs = 0, third = 0] = numbers.map(Number)
   switch (kernel) {

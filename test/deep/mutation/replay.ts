@@ -9,13 +9,19 @@ export interface Stage {
   readonly redis: MutatedRedis
   /** On `redis`, by `clock`. */
   readonly store: Store
+  /** As that of another process. What it blocks, `store` knows of by the scripts alone. */
+  readonly elsewhere: Store
   readonly clock: Clock
 }
 
 /** Asks Redis what memory was asked; the first thing that it says or does differently, if any. */
-export async function replay(scenario: Scenario, { redis, store, clock }: Stage): Promise<string | undefined> {
+export async function replay(
+  scenario: Scenario,
+  { redis, store, elsewhere, clock }: Stage,
+): Promise<string | undefined> {
   const { policies, steps, answers: expected, forgets } = scenario
   const limiters = limitersOn(store, policies)
+  const others = limitersOn(elsewhere, policies)
   const lives = forgets ? new Lives(redis, clock.read) : undefined
   const answers: Promise<unknown>[] = []
   let different: string | undefined
@@ -30,7 +36,7 @@ export async function replay(scenario: Scenario, { redis, store, clock }: Stage)
       const check = (text: string) => {
         if (text !== expected[n]) different ??= `at ${at}: ${text} instead of ${expected[n]}`
       }
-      const answer = ask(limiters, verdicts[i] as Verdict | undefined)
+      const answer = ask(limiters, verdicts[i] as Verdict | undefined, others)
       answer.then(
         (said_) => check(said(said_)),
         (error: Error) => check(error.message),

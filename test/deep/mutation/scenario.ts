@@ -3,8 +3,12 @@ import { Clock } from '../../contract/store-under-test.js'
 
 export type Policy = Omit<LimiterOptions<string>, 'store'>
 
-/** Something asked of one of the limiters; `of`, a verdict it is about. */
-export type Ask = (limiters: readonly Limiter[], verdict: Verdict | undefined) => Promise<unknown>
+/** Something asked of one of the limiters, or of one of another process; `of`, a verdict it is about. */
+export type Ask = (
+  limiters: readonly Limiter[],
+  verdict: Verdict | undefined,
+  elsewhere: readonly Limiter[],
+) => Promise<unknown>
 
 export interface Asked {
   readonly ask: Ask
@@ -58,7 +62,8 @@ export class Recorder {
 
   async ask(ask: Ask, of?: number): Promise<unknown> {
     this.#steps.at(-1)?.asks.push({ ask, of })
-    const answer = await ask(this.#limiters, of === undefined ? undefined : (this.#answers[of] as Verdict))
+    const verdict = of === undefined ? undefined : (this.#answers[of] as Verdict)
+    const answer = await ask(this.#limiters, verdict, this.#limiters)
     this.#answers.push(answer)
     this.#texts.push(said(answer))
     return answer

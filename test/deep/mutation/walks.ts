@@ -16,7 +16,7 @@ import fc from 'fast-check'
 import { limitOf } from '../../contract/limit-of.js'
 import { POLICIES, randomFrom, waysToDeny } from '../../contract/policies.js'
 import { ALGORITHMS, anySpec, play, specAndTrace, traceFor } from '../../contract/traces.js'
-import { type Policy, Recorder, type Scenario } from './scenario.js'
+import { type Ask, type Policy, Recorder, type Scenario } from './scenario.js'
 
 const SEED = 20_260_701
 
@@ -109,6 +109,14 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
         return random(shortest)
     }
   }
+  /** What another process does, in no batch. A look tells the store that there are blocks: that batch is sent twice. */
+  const apart = async (ask: Ask) => {
+    recorder.step()
+    await recorder.ask(ask)
+    recorder.step()
+    await recorder.ask((all) => at(all, 0).peek('carl'))
+    recorder.step()
+  }
   const ask = async (step: number) => {
     const limiter = random(policies.length)
     const key = keys[random(keys.length)] as string
@@ -132,8 +140,12 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
       return recorder.ask((all, verdict) => at(all, limiter).settleBytes(verdict as Verdict, received), one.of)
     }
     if (what < 31) return recorder.ask((all) => at(all, limiter).reset(key))
-    if (what < 32) return recorder.ask((all) => at(all, limiter).block({ key }, { for: '2s', reason: `step ${step}` }))
-    if (what < 33) return recorder.ask((all) => at(all, limiter).unblock({ key }))
+    if (what < 32) {
+      return apart((_all, _verdict, others) =>
+        at(others, limiter).block({ key }, { for: '2s', reason: `step ${step}` }),
+      )
+    }
+    if (what < 33) return apart((_all, _verdict, others) => at(others, limiter).unblock({ key }))
     if (what < 39) return recorder.ask((all) => at(all, limiter).peek(key, { cost, bytes, priority }))
     for (let n = equals === 1 ? 1 : 1 + random(equals); n > 0; n--) {
       last = (await recorder.ask((all) => at(all, limiter).consume(key, { cost, bytes, priority }))) as Verdict

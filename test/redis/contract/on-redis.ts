@@ -5,8 +5,10 @@ import { agreementContract } from '../../contract/agreement.js'
 import { bansContract } from '../../contract/bans.js'
 import { blocksContract } from '../../contract/blocks.js'
 import { chargingContract } from '../../contract/charging.js'
+import { forgettingContract } from '../../contract/forgetting.js'
 import { guaranteesContract } from '../../contract/guarantees.js'
 import { listsContract } from '../../contract/lists.js'
+import { offendersContract } from '../../contract/offenders.js'
 import { propertiesContract } from '../../contract/properties.js'
 import { refundsContract } from '../../contract/refunds.js'
 import type { StoreUnderTest } from '../../contract/store-under-test.js'
@@ -54,6 +56,8 @@ export async function contractsOnRedis(
   refundsContract(redis)
   bansContract(redis)
   blocksContract(redis)
+  forgettingContract(redis)
+  offendersContract(redis)
   listsContract(redis)
   afterAll(() => redis.close())
 }

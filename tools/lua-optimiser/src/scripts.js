@@ -111,10 +111,13 @@ export function scriptsOf(read, optimised = optimise, isIndented = false) {
     decide: optimised(withSections(decide, { settle: true, together: true })),
     ...Object.fromEntries(uniform),
     ...Object.fromEntries(ones),
+    forget: bundle('forget', read),
     index: bundle('index', read),
     'index-clear': bundle('index-clear', read),
     'index-page': bundle('index-page', read),
     probe: bundle('probe', read),
+    refusals: bundle('refusals', read),
+    'refusals-slice': bundle('refusals-slice', read),
     strike: bundle('strike', read),
   }
   return isIndented ? scripts : Object.fromEntries(Object.entries(scripts).map(withoutIndentation))

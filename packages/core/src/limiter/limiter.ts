@@ -245,7 +245,11 @@ export class Limiter<Subject = string> {
     const resolver = listed ? undefined : this.#subjects.resolver(subject)
     const resolve = resolver instanceof Promise ? await resolver : resolver
     const turn = listed ?? this.waitTurnOf(resolve as Resolver<Subject>, { ...wait, cost, waitsForStore: true })
-    const verdict = await (this.#tell ? this.#told(subject, turn.catch(refusalOf)) : turn)
+    const noted = turn.catch((error) => {
+      if (error instanceof WaitExceeded && error.refusal) this.noteRefusal(error.refusal)
+      throw error
+    })
+    const verdict = await (this.#tell ? this.#told(subject, noted.catch(refusalOf)) : noted)
     if (verdict.delayMs > 0) {
       try {
         await pause(verdict.delayMs, wait.signal)
@@ -334,6 +338,20 @@ export class Limiter<Subject = string> {
   /** @internal Strikes for the outcome of a request that was admitted. */
   async strikeOutcome(verdict: Verdict): Promise<void> {
     await this.#bans?.strikeOutcome(verdict)
+  }
+
+  /** @internal Whether a refusal of this is the last word. What waits is not refused yet. */
+  protected isFinal({ op, fresh }: StoreRequest): boolean {
+    return op !== PEEK && fresh !== true
+  }
+
+  /** @internal Counts a refusal that is final, by whom it refused. */
+  noteRefusal(verdict: Verdict): void {
+    if (verdict.kind !== 'decided') return
+    const refusing = Verdict.refusingIdentities(verdict)
+    // Of blocks it is not known which of the identities it is that is blocked.
+    const { identities } = Verdict.decisionOf(verdict)
+    this.#store.noteRefusal?.(this.#policy.name, refusing.length > 0 ? refusing : identities)
   }
 
   #decideByList(subject: Subject): Verdict | undefined {
@@ -471,7 +489,10 @@ export class Limiter<Subject = string> {
   #ask(request: StoreRequest, from: DecidedBy): Verdict | Promise<Verdict> {
     try {
       const result = this.#store.decide(request)
-      return result instanceof Promise ? this.#verdictLater(request, result, from) : Verdict.of(request, result, from)
+      if (result instanceof Promise) return this.#verdictLater(request, result, from)
+      const verdict = Verdict.of(request, result, from)
+      if (!result.allowed && this.isFinal(request)) this.noteRefusal(verdict)
+      return verdict
     } catch (error) {
       return this.#decideWithout(request, from, error)
     }
@@ -483,7 +504,9 @@ export class Limiter<Subject = string> {
     return result.then(
       (late) => {
         this.#fallback.hear(request, late)
-        return Verdict.of(request, late, from)
+        const verdict = Verdict.of(request, late, from)
+        if (!late.allowed && this.isFinal(request)) this.noteRefusal(verdict)
+        return verdict
       },
       (error) => this.#decideWithout(request, from, error),
     )

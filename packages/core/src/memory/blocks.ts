@@ -41,6 +41,11 @@ export class Blocks {
     return this.#byKey.size
   }
 
+  /** See `keyOf`. */
+  keys(): Generator<string> {
+    return this.#byKey.keys()
+  }
+
   /** By number, below `size`. One that is removed is replaced by the last. */
   at(index: number): BlockOf {
     return { ...this.#namesAt(index), block: this.#byKey.at(index) }

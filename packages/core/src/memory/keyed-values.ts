@@ -43,6 +43,11 @@ export class KeyedValues<Value> {
     return this.#rows.keyOf(row << SHELF_BITS)
   }
 
+  /** From the last to the first: one that is removed meanwhile leaves none out. */
+  *keys(): Generator<string> {
+    for (let row = this.size - 1; row >= 0; row--) if (row < this.size) yield this.keyAt(row)
+  }
+
   deleteAt(row: number): void {
     const last = this.size - 1
     const chunk = this.#chunks[last >>> CHUNK_BITS] as Value[]

@@ -30,6 +30,11 @@ export class MemoryLists implements ListsKeeper {
     this.#changed()
   }
 
+  /** Removes an identity from every list. */
+  forget(identity: string): void {
+    for (const entry of [...this.named]) if (entry.identity === identity) this.named.delete(entry.list, identity)
+  }
+
   async get(list: string, identity: string): Promise<ListRow | undefined> {
     return this.named.get(list, identity)
   }

@@ -1,9 +1,13 @@
+import { setImmediate } from 'node:timers/promises'
 import type { StoreBlocks } from '../store/blocks.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
+import { identityText } from '../store/given-blocks.js'
 import { checkedListName } from '../store/given-list-entries.js'
-import { afterKind, startOf } from '../store/identity.js'
+import { afterKind, type IdentityByKind, startOf } from '../store/identity.js'
 import { KeptList } from '../store/kept-list.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
+import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
+import { offendersOf, type RefusalLog, refusalLog } from '../store/refusal-log.js'
 import {
   type BanTerms,
   type BlockReport,
@@ -30,6 +34,7 @@ import { type Block, Blocks, keyOf } from './blocks.js'
 import { monotonicClock } from './clock.js'
 import { MemoryBlocks } from './memory-blocks.js'
 import { MemoryLists } from './memory-lists.js'
+import { MemoryRefusals } from './memory-refusals.js'
 import { PersistedBlocks } from './persisted-blocks.js'
 import { StrikeRecords } from './strikes.js'
 import type { Table } from './table.js'
@@ -56,6 +61,11 @@ export interface MemoryStoreOptions extends StoreListOptions {
    * after a change and on `close()`. A process needs a file of its own. @default none: they end with the process
    */
   readonly persist?: string
+  /**
+   * Whether refusals are counted by identity, for `offenders()`: each process keeps up to a megabyte for each policy that
+   * refuses, and the store up to ten; beside `maxBytes`. @default false
+   */
+  readonly offenders?: boolean
 }
 
 /** Where the states of a request are: a table per cell, and what each identity is called in it. */
@@ -73,6 +83,8 @@ const BLOCKS_SHARE = 1 / 2
 const STRIKES_SHARE = 1 / 4
 /** States, or blocks, looked at for expiry with each new one, so that memory follows traffic without waiting for the timer. */
 const SWEPT_PER_INSERT = 2
+/** Keys looked at without a pause, where all are. */
+const LOOKED_AT_ONCE = 2000
 /** Blocks looked at before one more is refused. */
 const SWEPT_WHEN_FULL = 64
 /** A clock of the user's may step back; like in Redis, states then outlive their end for this long. */
@@ -89,7 +101,7 @@ const SWEEP_SOON_MS = 10
  */
 export function memoryStore(
   options: MemoryStoreOptions = {},
-): Store & { readonly blocks: StoreBlocks; list(name: string): StoreList } {
+): Store & { readonly blocks: StoreBlocks } & Required<Pick<Store, 'list' | 'forget' | 'offenders'>> {
   return new MemoryStore(options)
 }
 
@@ -117,6 +129,9 @@ class MemoryStore implements Store {
     () => this.#clock(),
     () => this.#persisted?.changed(),
   )
+  readonly #refusalSlices = new MemoryRefusals(() => this.#clock())
+  readonly #refusals: RefusalLog | undefined
+  readonly noteRefusal: Store['noteRefusal']
   readonly #clock: () => number
   readonly #persisted: PersistedBlocks | undefined
   readonly #maxKeys: number
@@ -136,10 +151,12 @@ class MemoryStore implements Store {
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: MemoryStoreOptions) {
-    knownOptions('memoryStore', options, ['clock', 'maxKeys', 'maxBytes', 'persist', 'allow', 'deny'])
+    knownOptions('memoryStore', options, ['clock', 'maxKeys', 'maxBytes', 'persist', 'offenders', 'allow', 'deny'])
     this.lists = storeLists('memoryStore', options)
     optionalFunction('memoryStore', 'clock', options.clock)
     this.#clock = options.clock ?? monotonicClock()
+    this.#refusals = refusalLog('memoryStore', options.offenders, this.#refusalSlices)
+    this.noteRefusal = this.#refusals?.note
     this.#graceMs = options.clock ? STRANGE_CLOCK_GRACE_MS : 0
     const { maxKeys = 100_000, maxBytes = 268_435_456 } = options
     this.#maxKeys = wholeNumber('memoryStore', 'maxKeys', maxKeys, 1)
@@ -351,6 +368,30 @@ class MemoryStore implements Store {
     this.#clear()
   }
 
+  offenders(query: OffendersQuery): Promise<OffendersReport> {
+    return offendersOf('memoryStore', this.#refusals, query)
+  }
+
+  async forget(identity: IdentityByKind): Promise<void> {
+    const text = identityText('forget', identity)
+    const start = afterKind(text)
+    this.#tables.forget(text.slice(0, start), text.slice(start))
+    this.#lists.forget(text)
+    this.#refusals?.forget(text)
+    this.#refusalSlices.forget(text)
+    const end = `\n${text}`
+    // From the last to the first, as the last takes the place of one that is removed.
+    for (const keys of [() => this.#blocks.keys(), () => this.#strikes.keys()]) {
+      let looked = 0
+      for (const key of keys()) {
+        if (key.endsWith(end)) this.unblock(key.slice(0, -end.length), text)
+        // Requests come meanwhile.
+        if (++looked % LOOKED_AT_ONCE === 0) await setImmediate()
+      }
+    }
+    this.#persisted?.changed()
+  }
+
   list(name: string): StoreList {
     return new KeptList(checkedListName('memoryStore: list', name), this.#lists)
   }
@@ -368,6 +409,8 @@ class MemoryStore implements Store {
     this.#blocks = new Blocks(new Usage(this.#usage), this.#graceMs)
     this.#strikes = new StrikeRecords(new Usage(this.#usage), this.#graceMs)
     this.#lists.clear()
+    this.#refusals?.clear()
+    this.#refusalSlices.clear()
     this.#bansEveryPolicy = false
     this.#forgetPlans()
   }
@@ -438,7 +481,7 @@ class MemoryStore implements Store {
   #tableOf({ policy }: Plan, cell: Cell, start: string): Table {
     // Limits that are functions of the request make tables without end, with states or without.
     this.#sweepLater()
-    return this.#tables.find(`${policy}:${cell.id}:${start}`, cell)
+    return this.#tables.find(`${policy}:${cell.id}\n${start}`, cell)
   }
 
   #makeTables(): Tables {

@@ -30,6 +30,11 @@ export class StrikeRecords {
     return this.#byKey.size
   }
 
+  /** See `keyOf`. */
+  keys(): Generator<string> {
+    return this.#byKey.keys()
+  }
+
   /** Notes a strike, and returns the ban that it starts, if it does. Beyond `maxBytes` others are forgotten. */
   strike(
     key: string,

@@ -58,6 +58,14 @@ export class Tables {
     return table
   }
 
+  /** Forgets a value in every table of a kind. */
+  forget(start: string, value: string): void {
+    for (let n = 0; n < this.size; n++) {
+      const table = this.#byId.at(n)
+      if (table.id.endsWith(`\n${start}`)) table.forget(value)
+    }
+  }
+
   /**
    * Evicts until there is room, as far as that takes a bounded number of steps. A decision that has added more than so
    * many small states free pays with the like of what it added, so that no sequence of decisions outgrows the bound.

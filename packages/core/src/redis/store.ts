@@ -1,9 +1,13 @@
 import calculateSlot from 'cluster-key-slot'
 import { isRange } from '../store/blocked-ranges.js'
 import type { StoreBlocks } from '../store/blocks.js'
+import { identityText } from '../store/given-blocks.js'
 import { checkedListName } from '../store/given-list-entries.js'
+import type { IdentityByKind } from '../store/identity.js'
 import { KeptList } from '../store/kept-list.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
+import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
+import { offendersOf, type RefusalLog, refusalLog } from '../store/refusal-log.js'
 import {
   type BanTerms,
   type BlockReport,
@@ -38,12 +42,14 @@ import { DenyCache } from './deny-cache.js'
 import { EvictionWarning } from './eviction-warning.js'
 import { HeldPermits } from './held-permits.js'
 import { Leases } from './leases/leases.js'
+import { RedisRefusals } from './redis-refusals.js'
 import { keptReason, strikeResult } from './scripts/decode.js'
 import { termsText } from './scripts/encode.js'
 import { blockSuffix, cellSuffix, firstOfKeys, keyStart, prefixOf, strikesSuffix } from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
+import { unreadable } from './scripts/reply-reader.js'
 import { deleteKeys, run, whenConnected } from './scripts/run.js'
-import { blockScript, strikeScript } from './scripts/scripts.generated.js'
+import { blockScript, forgetScript, strikeScript } from './scripts/scripts.generated.js'
 
 export interface RedisStoreOptions extends StoreListOptions {
   /**
@@ -83,6 +89,11 @@ export interface RedisStoreOptions extends StoreListOptions {
    * What it throws becomes a warning of the process.
    */
   readonly onStateChange?: StateListener
+  /**
+   * Whether refusals are counted by identity, for `offenders()`: each process keeps up to a megabyte for each policy that
+   * refuses, and Redis up to eight. @default false
+   */
+  readonly offenders?: boolean
   /** Silences warnings of this store, one by one: `{ SLUICE_EVICTION: false }`. */
   readonly warnings?: StoreWarningsOption
 }
@@ -106,6 +117,7 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
     'denyCache',
     'undeclaredKeys',
     'onStateChange',
+    'offenders',
     'allow',
     'deny',
     'warnings',
@@ -166,6 +178,9 @@ export class RedisStore implements Store {
   readonly #makeLists: () => RedisLists
   /** Only once one is asked for: processes without lists read none. */
   #lists: RedisLists | undefined
+  readonly #refusalSlices: RedisRefusals
+  readonly #refusals: RefusalLog | undefined
+  readonly noteRefusal: Store['noteRefusal']
   readonly #connection: Connection
   readonly #batches: Batches
   readonly #breaker: Breaker
@@ -218,6 +233,9 @@ export class RedisStore implements Store {
       time,
       isAway: () => !connection.isCluster && this.#breaker.causeFor(0) !== undefined,
     }
+    this.#refusalSlices = new RedisRefusals({ ...index, now: this.#now })
+    this.#refusals = refusalLog('redisStore', options.offenders, this.#refusalSlices)
+    this.noteRefusal = this.#refusals?.note
     this.#held = new HeldBlocks({
       ...index,
       name: 'blocks',
@@ -479,10 +497,42 @@ export class RedisStore implements Store {
     this.#batches.heedBansOfEveryPolicy()
   }
 
+  offenders(query: OffendersQuery): Promise<OffendersReport> {
+    return offendersOf('redisStore', this.#refusals, query)
+  }
+
+  async forget(identity: IdentityByKind): Promise<void> {
+    const text = identityText('forget', identity)
+    // First of all, or a process that knows of a block or an entry of a list might write it again.
+    for (const policy of await this.#held.namesOf(text)) await this.unblock(policy, text)
+    this.#lists ??= this.#makeLists()
+    await this.#lists.forget(text)
+    this.#batches.flush()
+    await this.#forgetKeys(`${this.#start(text)}}:`, '')
+    this.#refusals?.forget(text)
+    await this.#forgetKeys(this.#refusalSlices.start, text)
+    this.#denials?.clear()
+  }
+
+  /** Of keys that begin like this, in a cluster on the master of such a key: all, or what they hold of a member. */
+  async #forgetKeys(start: string, member: string): Promise<void> {
+    const pattern = `${start.replace(/[\\*?[\]]/g, '\\$&')}*`
+    let cursor = '0'
+    do {
+      const reply = await run(this.#connection, this.#timeoutMs, forgetScript, () => ({
+        keys: [start],
+        args: [cursor, pattern, member],
+      }))
+      if (!(reply instanceof Uint8Array)) throw unreadable('expected a cursor')
+      cursor = reply.toString()
+    } while (cursor !== '0')
+  }
+
   list(name: string): StoreList {
     checkedListName('redisStore: list', name)
     this.#lists ??= this.#makeLists()
     if (this.#closed) this.#lists.close()
+    this.#lists.start()
     return new KeptList(name, this.#lists)
   }
 
@@ -563,6 +613,7 @@ export class RedisStore implements Store {
     this.#held.close()
     this.#lists?.close()
     await this.#leases.close()
+    await this.#refusals?.close()
     await Promise.allSettled(this.#acrossSlots)
     await this.#batches.drain()
     await this.#freePlaces()

@@ -1,5 +1,6 @@
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
-import { ipRange, RANGE_FORMS, rangeText } from '../util/ip-range.js'
+import { ipRange, RANGE_FORMS } from '../util/ip-range.js'
+import { rangeText } from '../util/range-text.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
 import { checkedReason, identityText } from './given-blocks.js'
 import { type IdentityByKind, textValue, valueStart } from './identity.js'

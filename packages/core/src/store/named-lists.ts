@@ -1,5 +1,6 @@
 import { ipAddress } from '../util/ip-address.js'
-import { ipRange, networksOf, sizeOfRange } from '../util/ip-range.js'
+import { ipRange } from '../util/ip-range.js'
+import { networksOf, sizeOfRange } from '../util/range-text.js'
 import { BlockedRanges } from './blocked-ranges.js'
 import { startOf, textValue } from './identity.js'
 import type { ListedIdentity, ListMatch } from './list.js'

@@ -1,6 +1,8 @@
 import type { StoreBlocks } from './blocks.js'
 import type { KernelName } from './cell-kinds.js'
+import type { IdentityByKind } from './identity.js'
 import type { StoreLists } from './list.js'
+import type { OffendersQuery, OffendersReport } from './offenders.js'
 import type { StoreList } from './store-list.js'
 
 export type { KernelName } from './cell-kinds.js'
@@ -232,6 +234,25 @@ export interface Store {
   clear?(): void | Promise<void>
   /** Who is blocked or banned, to see and to change. Absent from stores that cannot tell. */
   readonly blocks?: StoreBlocks
+  /**
+   * Erases what is kept of an identity: what limits have counted, strikes, rungs, blocks, bans, entries of lists by that
+   * identity, and how often it was refused. Identities are read as `blocks` reads them. Resolves once it is gone;
+   * see docs/blocks.md for what this cannot find. Absent from stores that cannot.
+   *
+   * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`, after which a part may be gone
+   */
+  forget?(identity: IdentityByKind): Promise<void>
+  /**
+   * Told of every request that was refused in the end, by the identities that had no room or are blocked. Absent from stores
+   * that do not count refusals. Called without `this`.
+   */
+  readonly noteRefusal?: ((policy: string, identities: readonly string[]) => void) | undefined
+  /**
+   * Who was refused most by a policy. Absent from stores that do not know.
+   *
+   * @throws SluiceError `INVALID_POLICY`, `STORE_UNAVAILABLE`
+   */
+  offenders?(query: OffendersQuery): Promise<OffendersReport>
   /**
    * A list that this store keeps, by its name of 1 to 64 letters, digits and `_.:-`; one that has no entries where there
    * was none. Absent from stores that keep none.

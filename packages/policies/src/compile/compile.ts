@@ -1,6 +1,6 @@
+import { setImmediate } from 'node:timers/promises'
 import type { PolicyDocument } from '../document/document.js'
 import type { Problem } from '../document/problem.js'
-import { checkSchema } from '../schema/check.js'
 import { CompiledPolicies } from './compiled-policies.js'
 import { Keys } from './keys.js'
 import { addOverrides } from './make-overrides.js'
@@ -13,20 +13,45 @@ export interface Compilation {
   readonly problems: readonly Problem[]
 }
 
-/** Makes policies of the value of a document, or says everything that is wrong with it. */
-export function compile(value: unknown, resolvers: Resolvers | typeof ANY_RESOLVER): Compilation {
-  const problems = checkSchema(value)
-  if (problems.length > 0) return { compiled: undefined, problems }
-  const { policies: data, overrides = [] } = value as PolicyDocument
+/** Makes policies of a document that is right by the schema, or says everything that is wrong with it. */
+export function compile(document: PolicyDocument, resolvers: Resolvers | typeof ANY_RESOLVER): Compilation {
+  const steps = compiling(document, resolvers)
+  for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value
+}
+
+/** As `compile`, between requests: a large document takes seconds. */
+export async function compileBetween(
+  document: PolicyDocument,
+  resolvers: Resolvers | typeof ANY_RESOLVER,
+): Promise<Compilation> {
+  const steps = compiling(document, resolvers)
+  for (let until = performance.now() + MOST_AT_ONCE_MS; ; ) {
+    const step = steps.next()
+    if (step.done) return step.value
+    if (performance.now() < until) continue
+    await setImmediate()
+    until = performance.now() + MOST_AT_ONCE_MS
+  }
+}
+
+/** For how long requests wait at most, but for the last step. */
+const MOST_AT_ONCE_MS = 2
+
+function* compiling(
+  { policies: data, overrides = [] }: PolicyDocument,
+  resolvers: Resolvers | typeof ANY_RESOLVER,
+): Generator<void, Compilation> {
+  const problems: Problem[] = []
+  const failed = { compiled: undefined, problems }
   const keys = new Keys(resolvers)
-  const policies = Object.entries(data).map(([name, each]) => compilePolicy(name, each, keys, resolvers, problems))
-  if (problems.length > 0) return { compiled: undefined, problems }
-  addOverrides(
-    overrides,
-    new Map((policies as CompiledPolicy[]).map((policy) => [policy.name, policy])),
-    keys,
-    problems,
-  )
-  if (problems.length > 0) return { compiled: undefined, problems }
-  return { compiled: new CompiledPolicies(policies as CompiledPolicy[], overrides.length), problems }
+  const policies = new Map<string, CompiledPolicy>()
+  for (const [name, each] of Object.entries(data)) {
+    yield
+    const policy = compilePolicy(name, each, keys, resolvers, problems)
+    if (policy) policies.set(name, policy)
+  }
+  if (problems.length > 0) return failed
+  yield* addOverrides(overrides, policies, keys, problems)
+  if (problems.length > 0) return failed
+  return { compiled: new CompiledPolicies([...policies.values()], overrides.length), problems }
 }

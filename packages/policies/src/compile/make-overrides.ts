@@ -8,15 +8,16 @@ import { makeLimits } from './limits.js'
 import { type Override, Overrides } from './overrides.js'
 import type { CompiledPolicy } from './policy.js'
 
-/** Adds the overrides of a document to its policies. */
-export function addOverrides(
+/** Adds the overrides of a document to its policies, one by one. */
+export function* addOverrides(
   data: readonly OverrideData[],
   policies: ReadonlyMap<string, CompiledPolicy>,
   keys: Keys,
   problems: Problem[],
-): void {
+): Generator<void, void> {
   const made = new Map<CompiledPolicy, Overrides>()
   for (const [index, each] of data.entries()) {
+    yield
     const path: Path = ['overrides', index]
     const policy = policies.get(each.policy)
     if (!policy) {

@@ -1,5 +1,3 @@
-import { SluiceError } from '@sluice/core'
-
 /** The way to a value in a document: `['policies', 'api', 'limits', 0]`. */
 export type Path = readonly (string | number)[]
 
@@ -26,16 +24,6 @@ export interface LocatedProblem {
 
 /** Most problems that are told of one document. */
 export const MOST_PROBLEMS = 100
-
-/** A document that is not in use: all that is wrong with it, at once. */
-export class PoliciesError extends SluiceError {
-  readonly problems: readonly LocatedProblem[]
-
-  constructor(problems: readonly LocatedProblem[]) {
-    super('INVALID_POLICY', problems.map(lineOf).join('\n'))
-    this.problems = problems
-  }
-}
 
 /** A problem as one line: `policies.yaml:12:9: policies.api.limits[0].window: expected …`. */
 export function lineOf({ source, line, column, path, message }: LocatedProblem): string {

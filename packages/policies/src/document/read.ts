@@ -13,7 +13,7 @@ import {
 } from 'yaml'
 import { tooDeepAt } from './depth.js'
 import { MOST_DEPTH, MOST_VALUES, Unusable } from './plain.js'
-import type { Path, Problem } from './problem.js'
+import { type LocatedProblem, MOST_PROBLEMS, type Path, type Problem, textOfPath } from './problem.js'
 
 /** Longest document, in characters: 100,000 overrides have some 10 million. */
 const MOST_TEXT = 16_777_216
@@ -72,6 +72,21 @@ export function readText(text: string): ReadText {
     if (!(error instanceof Unusable)) throw error
     return { value: undefined, problems: [...problems, error.problem], locate }
   }
+}
+
+/** Says of problems where they are, in the order of their places. */
+export function locatedBy(
+  source: string,
+  locate: (problem: Problem) => { line: number; column: number } | undefined,
+): (problems: readonly Problem[]) => LocatedProblem[] {
+  return (problems) =>
+    problems
+      .map((problem) => {
+        const { line, column } = locate(problem) ?? {}
+        return { source, line, column, path: textOfPath(problem.path), message: problem.message }
+      })
+      .sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0))
+      .slice(0, MOST_PROBLEMS)
 }
 
 /** Makes plain values of nodes. */

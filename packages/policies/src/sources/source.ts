@@ -1,7 +1,8 @@
+import { checkApart } from '../document/check-apart.js'
 import { plainCopy } from '../document/plain.js'
 import type { LocatedProblem, Problem } from '../document/problem.js'
-import { MOST_PROBLEMS, textOfPath } from '../document/problem.js'
-import { readText } from '../document/read.js'
+import { locatedBy } from '../document/read.js'
+import { checkSchema } from '../schema/check.js'
 
 /** A document as a source holds it: text, or an object. */
 export interface Loaded {
@@ -32,26 +33,23 @@ export interface PoliciesSource {
   close?(): void | Promise<void>
 }
 
-/** What a source holds, as plain data, and where in it problems are. */
-export function dataIn({ name, text, object }: Loaded): {
-  value: unknown
-  problems: readonly Problem[]
-  located: (problems: readonly Problem[]) => LocatedProblem[]
-} {
-  const { value, problems, locate } = text === undefined ? fromObject(object) : readText(text)
-  const located = (all: readonly Problem[]) =>
-    all
-      .map((problem) => {
-        const { line, column } = locate(problem) ?? {}
-        return { source: name, line, column, path: textOfPath(problem.path), message: problem.message }
-      })
-      .sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0))
-      .slice(0, MOST_PROBLEMS)
-  return { value, problems, located }
+/** A document of a source, read and checked by its form. */
+export interface CheckedDocument {
+  readonly value: unknown
+  readonly problems: readonly LocatedProblem[]
+  /** Says where in it problems are. */
+  readonly located: (problems: readonly Problem[]) => LocatedProblem[] | Promise<readonly LocatedProblem[]>
 }
 
-function fromObject(object: unknown) {
+/** Long texts are read in a thread of their own. */
+export async function checkDocument({ name, text, object }: Loaded): Promise<CheckedDocument> {
+  if (text === undefined) return checkObject(name, object)
+  const { value, problems } = await checkApart({ name, text })
+  return { value, problems, located: async (toLocate) => (await checkApart({ name, text, toLocate })).problems }
+}
+
+function checkObject(name: string, object: unknown): CheckedDocument {
   const { value, problem } = plainCopy(object)
-  const locate = (_problem: Problem): { line: number; column: number } | undefined => undefined
-  return { value, problems: problem ? [problem] : [], locate }
+  const located = locatedBy(name, () => undefined)
+  return { value, problems: located(problem ? [problem] : checkSchema(value)), located }
 }

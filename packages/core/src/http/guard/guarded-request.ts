@@ -192,6 +192,7 @@ export class GuardedRequest<Request> {
     const { where, warn, onVerdict, enforcement, responders, writers } = this.#guard
     const context = this.#context
     if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
+    if (!verdict.allowed && ending !== 'proceed') this.#guard.limiter.noteRefusal(verdict)
     if (onVerdict) warnOnRejection(`${where}: onVerdict`, onVerdict(context.request, verdict, context), warn)
     if (ending === 'gone') return this.#end(verdict)
     // A limiter, this one or another, has replied 413 meanwhile.

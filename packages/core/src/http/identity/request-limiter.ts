@@ -45,6 +45,11 @@ export class RequestLimiter<Request> extends Limiter<Request> {
     this.#anonymousStart = startOf(kindOf(key))
   }
 
+  /** What becomes of a refusal is known by the guard. */
+  protected override isFinal(): boolean {
+    return false
+  }
+
   /** The verdict of a list that the request is on; undefined where it is on none. Asked before `decideRequest`. */
   decideByList(context: HttpContext<Request>): Verdict | undefined {
     return this.#listed?.decide(context.request, context)

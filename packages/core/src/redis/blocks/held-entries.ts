@@ -136,6 +136,21 @@ export class HeldEntries {
     )
   }
 
+  /** Under which names an identity has entries: all that the index has or this process knows. */
+  async namesOf(identity: string): Promise<ReadonlySet<string>> {
+    const names = new Set<string>()
+    for (const entry of this.#mirror) if (entry.identity === identity) names.add(entry.policy)
+    for (let shard = 0; shard < SHARDS; shard++) {
+      for (let after = 0; ; ) {
+        const { entries } = await this.index.page(shard, after)
+        for (const { entry } of entries) if (entry?.identity === identity && !entry.isEnded) names.add(entry.policy)
+        if (entries.length < PAGE) break
+        after = entries.at(-1)?.version as number
+      }
+    }
+    return names
+  }
+
   /** Takes all out of the index, and resolves to whose block keys are left. */
   async *clear(): AsyncGenerator<readonly { readonly policy: string; readonly identity: string }[]> {
     this.#unwritten.clear()

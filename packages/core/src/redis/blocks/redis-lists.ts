@@ -13,6 +13,7 @@ export class RedisLists implements ListsKeeper {
   readonly named: NamedLists
   readonly now: () => number
   readonly #held: HeldEntries
+  #isStarted = false
 
   constructor(options: Omit<HeldEntriesOptions, 'mirror' | 'name' | 'keysOf' | 'marker'>) {
     this.now = () => options.time.now()
@@ -24,15 +25,21 @@ export class RedisLists implements ListsKeeper {
       keysOf: () => undefined,
       marker: undefined,
     })
-    this.doubt()
   }
 
   loaded(): Promise<void> {
     return this.#held.loaded()
   }
 
-  doubt(): void {
+  /** Begins to read the lists, once. */
+  start(): void {
+    if (this.#isStarted) return
+    this.#isStarted = true
     this.#held.doubt()
+  }
+
+  doubt(): void {
+    if (this.#isStarted) this.#held.doubt()
   }
 
   close(): void {
@@ -48,6 +55,11 @@ export class RedisLists implements ListsKeeper {
       identities.map((identity) => ({ policy, identity })),
       END_MS,
     )
+  }
+
+  /** Removes an identity from every list. */
+  async forget(identity: string): Promise<void> {
+    for (const name of await this.#held.namesOf(identity)) await this.remove(name, [identity])
   }
 
   async get(list: string, identity: string): Promise<ListRow | undefined> {

@@ -8414,6 +8414,22 @@ return reply
 `,
 }
 
+export const forgetScript: LuaScript = {
+  name: 'forget',
+  sha1: '45d46fd86f844290e839e837dfc75cee95632d0a',
+  source: `local call = redis.call
+local reply = call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', 1000)
+for _, key in ipairs(reply[2]) do
+if ARGV[3] == '' then
+call('DEL', key)
+else
+redis.pcall('ZREM', key, ARGV[3])
+end
+end
+return reply[1]
+`,
+}
+
 export const indexScript: LuaScript = {
   name: 'index',
   sha1: 'a7c55a763974f68714439ad932280b62fb87e118',
@@ -8560,6 +8576,45 @@ export const probeScript: LuaScript = {
   name: 'probe',
   sha1: 'bcddce2aa234d84a76e27e04454aa0142516aff5',
   source: `for _, command in ipairs(ARGV) do redis.call(unpack(cjson.decode(command))) end
+`,
+}
+
+export const refusalsScript: LuaScript = {
+  name: 'refusals',
+  sha1: 'ef5268f29935d3e3b01707eebc1c6982d72c91b7',
+  source: `local call = redis.call
+local kept = tonumber(ARGV[1])
+local slices = #KEYS / 2
+for slice = 1, slices do
+local counts, sums, life = KEYS[2 * slice - 1], KEYS[2 * slice], ARGV[3 + slice]
+call('PEXPIRE', counts, life)
+for a = 4 + slices, #ARGV, 2 do
+call('ZADD', counts, 'INCR', ARGV[a + 1], ARGV[a])
+end
+local size, lost = call('ZCARD', counts), 0
+if size > 2 * kept then
+lost = tonumber(call('ZRANGE', counts, size - kept - 1, size - kept - 1, 'WITHSCORES')[2])
+call('ZREMRANGEBYSCORE', counts, '-inf', lost)
+for _, identity in ipairs(call('ZRANGE', counts, 0, -1)) do
+call('ZADD', counts, 'INCR', -lost, identity)
+end
+end
+local sum = call('HMGET', sums, 'refusals', 'error')
+call('HSET', sums, 'refusals', (tonumber(sum[1]) or 0) + ARGV[2], 'error', (tonumber(sum[2]) or 0) + ARGV[3] + lost)
+call('PEXPIRE', counts, life)
+call('PEXPIRE', sums, life)
+end
+`,
+}
+
+export const refusalsSliceScript: LuaScript = {
+  name: 'refusals-slice',
+  sha1: '13092f8c07a44908d6cc3e65e69e6a08e189427a',
+  source: `local reply = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
+local sum = redis.call('HMGET', KEYS[2], 'refusals', 'error')
+table.insert(reply, 1, sum[2] or '0')
+table.insert(reply, 1, sum[1] or '0')
+return reply
 `,
 }
 

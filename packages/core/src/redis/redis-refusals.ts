@@ -1,0 +1,68 @@
+import type { OffendersWindow } from '../store/offenders.js'
+import {
+  KEPT,
+  type RefusalCounts,
+  type RefusalSlice,
+  type RefusalSlices,
+  SLICES,
+  WINDOWS,
+} from '../store/refusal-log.js'
+import type { Connection } from './clients/connection.js'
+import { unreadable } from './scripts/reply-reader.js'
+import { run } from './scripts/run.js'
+import { refusalsScript, refusalsSliceScript } from './scripts/scripts.generated.js'
+
+export interface RedisRefusalsOptions {
+  readonly connection: Connection
+  readonly prefix: string
+  readonly timeoutMs: number
+  readonly now: () => number
+}
+
+/** How often identities were refused, by all processes. */
+export class RedisRefusals implements RefusalSlices {
+  /** What all keys begin with: in a cluster they are on one master. */
+  readonly start: string
+  readonly now: () => number
+  readonly #connection: Connection
+  readonly #timeoutMs: number
+
+  constructor({ connection, prefix, timeoutMs, now }: RedisRefusalsOptions) {
+    this.start = `${prefix}{refusals}:`
+    this.now = now
+    this.#connection = connection
+    this.#timeoutMs = timeoutMs
+  }
+
+  async add({ policy, counts, refusals, error }: RefusalCounts): Promise<void> {
+    const now = this.now()
+    const windows = Object.entries(WINDOWS) as [OffendersWindow, number][]
+    await run(this.#connection, this.#timeoutMs, refusalsScript, () => ({
+      keys: windows.flatMap(([window, ms]) => this.#keys(policy, window, Math.floor((now * SLICES) / ms))),
+      args: [
+        String(KEPT),
+        String(refusals),
+        String(error),
+        ...windows.map(([, ms]) => String(Math.ceil((ms * (SLICES + 2)) / SLICES))),
+        ...counts.flatMap(([identity, count]) => [identity, String(count)]),
+      ],
+    }))
+  }
+
+  async read(policy: string, window: OffendersWindow, slice: number): Promise<RefusalSlice> {
+    const reply = await run(this.#connection, this.#timeoutMs, refusalsSliceScript, () => ({
+      keys: this.#keys(policy, window, slice),
+      args: [],
+    }))
+    if (!Array.isArray(reply)) throw unreadable('expected refusals')
+    const [refusals, error, ...texts] = reply.map(String)
+    const counts: [string, number][] = []
+    for (let i = 0; i + 1 < texts.length; i += 2) counts.push([texts[i] as string, Number(texts[i + 1])])
+    return { counts, refusals: Number(refusals), error: Number(error) }
+  }
+
+  #keys(policy: string, window: string, slice: number): [string, string] {
+    const key = `${this.start}${policy}:${window}:${slice}`
+    return [key, `${key}:sums`]
+  }
+}

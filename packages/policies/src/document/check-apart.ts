@@ -1,0 +1,27 @@
+import { Worker } from 'node:worker_threads'
+import { type CheckedText, checkText, type TextToCheck } from './check-text.js'
+import { WORKER } from './worker.generated.js'
+
+/** Characters that are read where they are: to start a thread takes longer. */
+const MOST_HERE = 16_384
+
+/** Where what is installed beside this package is found: the build is CommonJS, the source is not. */
+declare const __filename: string | undefined
+const HERE = typeof __filename === 'string' ? __filename : import.meta.url
+
+/** As `checkText`; long documents are read in a thread of their own. */
+export async function checkApart(document: TextToCheck): Promise<CheckedText> {
+  if (document.text.length <= MOST_HERE) return checkText(document)
+  // Without the process's own flags, which may load whole programs.
+  const worker = new Worker(WORKER, {
+    eval: true,
+    workerData: { ...document, from: HERE },
+    execArgv: [],
+    name: 'sluice policies',
+  })
+  return new Promise((resolve, reject) => {
+    worker.once('message', resolve)
+    worker.once('error', reject)
+    worker.once('exit', () => reject(new Error('the thread that read it has ended')))
+  })
+}

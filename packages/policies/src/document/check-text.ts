@@ -1,0 +1,26 @@
+import { checkSchema } from '../schema/check.js'
+import type { LocatedProblem, Problem } from './problem.js'
+import { locatedBy, readText } from './read.js'
+
+/** A document to read. Plain data, so that a thread can be told it. */
+export interface TextToCheck {
+  /** How problems call it. */
+  readonly name: string
+  readonly text: string
+  /** What is known to be wrong with it, of which only the place is asked for. */
+  readonly toLocate?: readonly Problem[]
+}
+
+export interface CheckedText {
+  readonly value: unknown
+  /** What is wrong with it by its form; or where `toLocate` is. */
+  readonly problems: readonly LocatedProblem[]
+}
+
+/** Reads a document, and checks its form. */
+export function checkText({ name, text, toLocate }: TextToCheck): CheckedText {
+  const { value, problems, locate } = readText(text)
+  const located = locatedBy(name, locate)
+  if (toLocate) return { value: undefined, problems: located(toLocate) }
+  return { value, problems: located(problems.length > 0 ? problems : checkSchema(value)) }
+}

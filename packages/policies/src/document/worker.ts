@@ -1,0 +1,6 @@
+// Runs in a thread of its own, as the text in worker.generated.ts: `npm run build:threads` after a change of this file or of what
+// it imports.
+import { parentPort, workerData } from 'node:worker_threads'
+import { checkText, type TextToCheck } from './check-text.js'
+
+parentPort?.postMessage(checkText(workerData as TextToCheck))

@@ -1,0 +1,76 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PoliciesError, policies } from '@sluice/policies'
+import { afterAll, expect, test } from 'vitest'
+
+const folder = mkdtempSync(join(tmpdir(), 'policies-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+/** So long that it is read in a thread of its own. */
+const COUNT = 400
+
+/** Each policy has an override. `last`: another override, in the last line. */
+function document(limit: number, last = ''): string {
+  const all = Array.from({ length: COUNT }, (_, i) => i)
+  return [
+    'version: 1',
+    'policies:',
+    ...all.map((i) => `  p${i}: { key: user, match: { paths: [/p${i}] }, limits: [{ limit: ${limit}, window: 1m }] }`),
+    '  __proto__: { match: { paths: [/proto] }, limits: [{ limit: 7, window: 1m }] }',
+    'overrides:',
+    ...all.map((i) => `  - { policy: p${i}, key: { user: "u${i}" }, limits: [{ limit: ${2 * limit} }] }`),
+    last,
+  ].join('\n')
+}
+
+const keys = { user: () => 'ann' }
+
+function saved(text: string): string {
+  const file = join(folder, 'policies.yaml')
+  writeFileSync(file, text)
+  return file
+}
+
+test('a long document is in force as a short one is, and meanwhile others have their turn', async () => {
+  let turns = 0
+  let isLoaded = false
+  const count = () => {
+    turns++
+    if (!isLoaded) setImmediate(count)
+  }
+  setImmediate(count)
+  const loaded = await policies.from({ file: saved(document(3)), keys })
+  isLoaded = true
+  expect(turns).toBeGreaterThan(20)
+  expect(loaded.byName.size).toBe(COUNT + 1)
+  expect(loaded.byName.get('__proto__')?.options.limits?.[0]?.limit).toBe(7)
+  expect(await loaded.explain({ method: 'GET', path: '/p399' })).toContainEqual(
+    expect.objectContaining({ policy: 'p399', applies: true }),
+  )
+  await loaded.close()
+})
+
+test.each([
+  ['of its form', '  - { policy: p1, key: { user: ann }, limits: [{ limit: ten }] }', 57],
+  ['of what it names', '  - { policy: p0, key: { user: u0 }, limits: [{ limit: 1 }] }', 24],
+])('mistakes %s are told with their line and column', async (_, last, column) => {
+  const error = await policies.from({ file: saved(document(3, last)), keys }).then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  expect(error).toBeInstanceOf(PoliciesError)
+  const line = 2 + COUNT + 1 + 1 + COUNT + 1
+  expect((error as PoliciesError).problems).toEqual([expect.objectContaining({ line, column })])
+})
+
+test('of two reloads the later one is in force in the end', async () => {
+  const file = saved(document(3))
+  const loaded = await policies.from({ file, keys })
+  writeFileSync(file, document(4))
+  const first = loaded.reload()
+  writeFileSync(file, document(5))
+  await Promise.all([first, loaded.reload()])
+  expect(loaded.byName.get('p0')?.options.limits?.[0]?.limit).toBe(5)
+  await loaded.close()
+})
