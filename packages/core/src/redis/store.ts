@@ -41,6 +41,7 @@ import type { Connection } from './clients/connection.js'
 import { DenyCache } from './deny-cache.js'
 import { EvictionWarning } from './eviction-warning.js'
 import { HeldPermits } from './held-permits.js'
+import { IndexWarning } from './index-warning.js'
 import { Leases } from './leases/leases.js'
 import { RedisRefusals } from './redis-refusals.js'
 import { keptReason, strikeResult } from './scripts/decode.js'
@@ -223,6 +224,7 @@ export class RedisStore implements Store {
     })
     connection.onDown((error) => this.#breaker.lost(error, probeKey(this.#prefix)))
     const eviction = new EvictionWarning(options.warnings)
+    const denied = new IndexWarning(options.warnings)
     const time = new StoreTime(options.clock)
     this.#now = () => time.now()
     const index = {
@@ -232,6 +234,7 @@ export class RedisStore implements Store {
       clock: options.clock,
       time,
       isAway: () => !connection.isCluster && this.#breaker.causeFor(0) !== undefined,
+      onFailed: (error: Error) => denied.failed(error),
     }
     this.#refusalSlices = new RedisRefusals({ ...index, now: this.#now })
     this.#refusals = refusalLog('redisStore', options.offenders, this.#refusalSlices)
