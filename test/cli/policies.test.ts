@@ -76,7 +76,7 @@ test('who is overtaken while being asked is refused, with the difference', async
   })
   expect(code).toBe(1)
   expect(err).toBe(
-    'sluice: expected version 1 to be in force, and version 2 is: somebody has saved meanwhile\nbob has saved:\n~ policy api\n',
+    'sluice: expected version 1 to be in force, and version 2 is: another version was saved meanwhile\nbob has saved:\n~ policy api\n',
   )
 })
 

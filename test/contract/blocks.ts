@@ -4,6 +4,7 @@ import { until } from '../support/until.js'
 import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
 
 const HOUR = 3_600_000
+const YEAR = 365 * 24 * HOUR
 
 /** What `store.blocks` shows and changes is what decisions go by. */
 export function blocksContract(under: StoreUnderTest): void {
@@ -42,6 +43,31 @@ export function blocksContract(under: StoreUnderTest): void {
       expect({ reason, block }).toEqual({ reason: 'blocked', block: { reason: 'by hand', remainingMs: HOUR } })
       await blocks.remove({ key: 'bob' }, { policy })
       expect((await limiter.consume('bob')).remaining).toBe(9)
+    })
+
+    test('a block for ever holds until it is removed, and tells nobody when to come back', async () => {
+      const policy = freshKey()
+      const limiter = limiterOf(policy)
+      await limiter.block('ann', { for: Infinity, reason: 'fraud' })
+      await blocks.add({ key: 'bob' }, { policy, for: Infinity })
+      for (const years of [0, 99]) {
+        clock.now += years * YEAR
+        for (const key of ['ann', 'bob']) {
+          const { allowed, reason, retryAfterMs, block } = await limiter.consume(key)
+          expect({ allowed, reason, retryAfterMs }).toEqual({
+            allowed: false,
+            reason: 'blocked',
+            retryAfterMs: undefined,
+          })
+          expect(block).toEqual({ reason: key === 'ann' ? 'fraud' : '', remainingMs: Infinity })
+        }
+      }
+      const listed = await all(blocks, policy)
+      expect(listed.map(({ since, until }) => until - since)).toEqual([200 * YEAR, 200 * YEAR])
+      await expect(limiter.acquire('ann')).rejects.toThrow('acquire: it is blocked for ever')
+      await blocks.remove({ key: 'ann' }, { policy })
+      await limiter.unblock('bob')
+      for (const key of ['ann', 'bob']) expect((await limiter.consume(key)).allowed).toBe(true)
     })
 
     test('a block from every policy holds in each, and ends in each', async () => {

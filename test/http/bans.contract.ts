@@ -70,6 +70,18 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
       expect((await app.ask()).status).toBe(200)
     })
 
+    test('a block for ever tells nobody when to come back', async () => {
+      const app = await start({})
+      await app.limiter.block('a', { for: Infinity })
+      const blocked = await app.ask()
+      expect(blocked.status).toBe(429)
+      expect(await blocked.json()).toMatchObject({ type: ABNORMAL, status: 429 })
+      expect(blocked.headers.get('retry-after')).toBeNull()
+      expect(await (await app.ask('a', 'text/plain')).text()).toBe('Blocked\n')
+      await app.limiter.unblock('a')
+      expect((await app.ask()).status).toBe(200)
+    })
+
     test('outcomes are strikes where count names them, and refusals are none', async () => {
       const app = await start({ limit: 4, ban: { ...BAN, count: 401 } }, () => ({ status: 401 }))
       expect(await app.statuses(2)).toEqual([401, 401])

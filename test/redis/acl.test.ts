@@ -6,10 +6,12 @@ import { createClient, createCluster } from 'redis'
 import { createClient as createClient5, createCluster as createCluster5 } from 'redis5'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { namesOf, type Owned, ownedIoredis, ownedNodeRedis } from '../support/clients.js'
+import { warningsDuring } from '../support/process-events.js'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
 import { type RedisSentinels, startSentinels } from '../support/redis-sentinel.js'
 import { HOST, type RedisServer, startRedis } from '../support/redis-server.js'
 import { useEveryFeature } from '../support/store-features.js'
+import { until } from '../support/until.js'
 
 /** The lines of SECURITY.md to paste, by the comment that says where; the first has none. */
 const LINES = new Map(
@@ -86,6 +88,11 @@ test('the documented permissions, and the probe of an outage, are those that the
   expect([...new Set(probed)].sort()).toEqual([...new Set(decisions)].sort())
 })
 
+test('the page about Redis grants what the security page grants', () => {
+  const page = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8')
+  expect(/^ACL SETUSER sluice (.*)$/m.exec(page)?.[1]?.split(' ')).toEqual(BASE)
+})
+
 describe('a single server', () => {
   let server: RedisServer
   beforeAll(async () => {
@@ -127,6 +134,33 @@ describe('a single server', () => {
     await useAll(own[kind]({ db: 1, connectionName: 'limits' }), [server], ['a'])
     expect(await refused([server])).toEqual([])
   })
+
+  test.each(namesOf(own))(
+    'a user who may decide but not keep the index of blocks is warned of, once, over %s',
+    async (kind) => {
+      await server.flush()
+      await grant([server], ...BASE, '-hmget')
+      const owned = own[kind]()
+      try {
+        await owned.ready
+        const warnings = await warningsDuring(async () => {
+          const store = redisStore(owned.client, { timeoutMs: 5000 })
+          const limiter = createLimiter({ name: 'denied', store, limit: 5, window: '1m' })
+          expect((await limiter.consume('a')).kind).toBe('decided')
+          const denials = async () => {
+            const log = (await server.call('ACL', 'LOG')) as unknown[][]
+            return log.reduce((sum, entry) => sum + Number(entry[1]), 0)
+          }
+          // A second look has been denied: each asks for sixteen shards.
+          await until('the index was looked at twice', async () => (await denials()) > 16)
+          await store.close()
+        })
+        expect(warnings.map((warning) => (warning as NodeJS.ErrnoException).code)).toEqual(['SLUICE_BLOCKS_DENIED'])
+      } finally {
+        owned.close()
+      }
+    },
+  )
 
   test.each(BASE.filter((rule) => rule.startsWith('+') && rule !== '+info'))(
     'needs %s, and leaves no key without an expiry where it is denied',

@@ -47,6 +47,25 @@ test('blocks and bans hold in the next process, until they end', async () => {
   expect(warned).toEqual([])
 })
 
+test('a block for ever is one in the next process, too', async () => {
+  const first = start()
+  await first.limiter.block('ann', { for: Infinity })
+  await first.store.close()
+  now += 99 * 365 * 86_400_000
+  expect((await start().limiter.consume('ann')).block).toEqual({ reason: '', remainingMs: Infinity })
+  expect(warned).toEqual([])
+})
+
+test('the warning of a damaged file can be silenced, and other codes of stores as well; those of limiters cannot', () => {
+  writeFileSync(file, 'hello')
+  const warnings = { SLUICE_PERSIST_FAILED: false, SLUICE_EVICTION: false }
+  memoryStore({ persist: file, warnings })
+  expect(warned).toEqual([])
+  expect(() => memoryStore({ warnings: { SLUICE_ONE_CLIENT: false } as never })).toThrow(
+    'memoryStore: warnings: "SLUICE_ONE_CLIENT": unknown code: it is emitted elsewhere',
+  )
+})
+
 test.each([
   ['of something else', 'hello\n', 'line 1: expected'],
   ['cut off', '{"sluice":"blocks","version":1}\n{"kind":"key","val', 'line 2: expected a whole line'],

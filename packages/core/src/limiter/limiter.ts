@@ -12,7 +12,7 @@ import { Subjects } from '../policy/subjects.js'
 import { choosePolicy } from '../policy/tiers.js'
 import type { IdentityByKind, KeyValue } from '../store/identity.js'
 import { type Cell, type Op, PEEK, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
-import { durationMs } from '../util/duration.js'
+import { durationOrForEver } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
 import { isThenable } from '../util/thenable.js'
@@ -293,7 +293,7 @@ export class Limiter<Subject = string> {
   async block(identity: KeyValue | IdentityByKind, options: BlockOptions): Promise<void> {
     knownOptions(`${this.#policy.where}: block`, options, ['for', 'reason'])
     const reason = checkReason(this.#policy.where, options.reason === undefined ? '' : options.reason)
-    const forMs = durationMs(this.#policy.where, 'for', options.for)
+    const forMs = durationOrForEver(this.#policy.where, 'for', options.for)
     const texts = this.#subjects.toBlock(identity)
     // One address of it may be allowed: lists say of ranges themselves which wins.
     if (this.#subjects.rangeIn(identity) === undefined) this.#listed?.adviseOnBlock(this.#subjects.given(identity))
@@ -367,7 +367,7 @@ export class Limiter<Subject = string> {
       : listed.decide(subject, undefined as never)
   }
 
-  /** Whom a list allows waits for nobody, and whom it denies waits in vain. */
+  /** What a list allows is admitted at once; what it denies is refused at once. */
   #turnByList(subject: Subject): Promise<Verdict> | undefined {
     const listed = this.#decideByList(subject)
     if (!listed || listed.allowed) return listed && Promise.resolve(listed)

@@ -41,7 +41,7 @@ export interface DecisionOptions extends Omit<CostOptions, 'cost'> {
 }
 
 export interface BlockOptions {
-  /** How long: whole milliseconds or a duration such as `'1h'`. */
+  /** How long: whole milliseconds or a duration such as `'1h'`, up to 100 years, or `Infinity`: until it is removed. */
   readonly for: Duration
   /** Shown in verdicts of blocked requests; up to 200 characters. @default '' */
   readonly reason?: string

@@ -120,9 +120,9 @@ export class WaitQueues {
     const left = () => deadline - performance.now()
     const tooLong = (refusal: Verdict | undefined, waitMs?: number) =>
       new WaitExceeded(`${where}: acquire: ${whyTooLong(refusal, maxWaitMs)}`, waitMs, refusal)
-    // An impossible cost exceeds even an infinite `maxWait`.
-    const isHopeless = ({ reason }: Verdict) =>
-      reason === 'impossible' || (reason === 'unavailable' && !options.waitsForStore)
+    // What never ends exceeds even an infinite `maxWait`: an impossible cost, a block for ever.
+    const isHopeless = ({ reason, retryAfterMs }: Verdict) =>
+      retryAfterMs === undefined || (reason === 'unavailable' && !options.waitsForStore)
     signal?.throwIfAborted()
 
     let { refusal } = options
@@ -281,5 +281,6 @@ async function expectedWait(waiter: Waiter, { limits }: Verdict, queue: string, 
 
 function whyTooLong(verdict: Verdict | undefined, maxWaitMs: number): string {
   if (verdict?.reason === 'impossible') return 'the cost is larger than a limit ever admits'
+  if (verdict?.reason === 'blocked' && verdict.retryAfterMs === undefined) return 'it is blocked for ever'
   return `the wait would exceed ${maxWaitMs} ms`
 }

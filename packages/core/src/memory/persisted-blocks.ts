@@ -5,7 +5,7 @@ import { checkedEntry } from '../store/given-blocks.js'
 import { checkedNamedEntry } from '../store/given-list-entries.js'
 import type { NamedEntry } from '../store/named-lists.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
-import { emitWarning } from '../util/warnings.js'
+import type { StoreWarning, Warnings } from '../util/warnings.js'
 
 /** The first line of a file; the number goes up with every change of what follows. */
 const HEADER = '{"sluice":"blocks","version":1}'
@@ -26,17 +26,24 @@ export class PersistedBlocks {
   readonly #file: string
   readonly #entries: () => AsyncIterable<BlockEntry>
   readonly #listed: () => Iterable<NamedEntry>
+  readonly #warnings: Warnings<StoreWarning>
   #timer: NodeJS.Timeout | undefined
   #isChanged = false
   #writing: Promise<void> = Promise.resolve()
   #isWarned = false
 
   /** @throws SluiceError `INVALID_POLICY` for what is no path */
-  constructor(file: unknown, entries: () => AsyncIterable<BlockEntry>, listed: () => Iterable<NamedEntry>) {
+  constructor(
+    file: unknown,
+    entries: () => AsyncIterable<BlockEntry>,
+    listed: () => Iterable<NamedEntry>,
+    warnings: Warnings<StoreWarning>,
+  ) {
     if (typeof file !== 'string' || file === '') invalidPolicy('memoryStore', 'persist', 'the path of a file', file)
     this.#file = file
     this.#entries = entries
     this.#listed = listed
+    this.#warnings = warnings
   }
 
   /**
@@ -109,7 +116,7 @@ export class PersistedBlocks {
   warn(why: string): void {
     if (this.#isWarned) return
     this.#isWarned = true
-    emitWarning('SLUICE_PERSIST_FAILED', `memoryStore: persist: ${this.#file}: ${why}`)
+    this.#warnings.emit('SLUICE_PERSIST_FAILED', `memoryStore: persist: ${this.#file}: ${why}`)
   }
 }
 

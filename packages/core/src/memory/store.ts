@@ -30,6 +30,7 @@ import {
 import type { StoreList } from '../store/store-list.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
+import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings } from '../util/warnings.js'
 import { type Block, Blocks, keyOf } from './blocks.js'
 import { monotonicClock } from './clock.js'
 import { MemoryBlocks } from './memory-blocks.js'
@@ -66,6 +67,8 @@ export interface MemoryStoreOptions extends StoreListOptions {
    * refuses, and the store up to ten; beside `maxBytes`. @default false
    */
   readonly offenders?: boolean
+  /** Silences warnings of this store, one by one: `{ SLUICE_PERSIST_FAILED: false }`. Takes the codes of every store. */
+  readonly warnings?: StoreWarningsOption
 }
 
 /** Where the states of a request are: a table per cell, and what each identity is called in it. */
@@ -114,7 +117,7 @@ export function hasDecided(): boolean {
 
 class MemoryStore implements Store {
   readonly lists: StoreLists | undefined
-  /** Who is blocked or banned. */
+  /** The blocks and bans. */
   readonly blocks: StoreBlocks = new MemoryBlocks({
     now: () => this.#clock(),
     size: () => this.#blocks.size,
@@ -151,7 +154,16 @@ class MemoryStore implements Store {
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: MemoryStoreOptions) {
-    knownOptions('memoryStore', options, ['clock', 'maxKeys', 'maxBytes', 'persist', 'offenders', 'allow', 'deny'])
+    knownOptions('memoryStore', options, [
+      'clock',
+      'maxKeys',
+      'maxBytes',
+      'persist',
+      'offenders',
+      'allow',
+      'deny',
+      'warnings',
+    ])
     this.lists = storeLists('memoryStore', options)
     optionalFunction('memoryStore', 'clock', options.clock)
     this.#clock = options.clock ?? monotonicClock()
@@ -165,15 +177,17 @@ class MemoryStore implements Store {
     this.#tables = this.#makeTables()
     this.#blocks = new Blocks(new Usage(this.#usage), this.#graceMs)
     this.#strikes = new StrikeRecords(new Usage(this.#usage), this.#graceMs)
-    if (options.persist !== undefined) this.#persisted = this.#persistedIn(options.persist)
+    const warnings = new Warnings('memoryStore', STORE_WARNINGS, options.warnings)
+    if (options.persist !== undefined) this.#persisted = this.#persistedIn(options.persist, warnings)
   }
 
   /** Takes over what the file has, as far as there is room. */
-  #persistedIn(file: string): PersistedBlocks {
+  #persistedIn(file: string, warnings: Warnings<StoreWarning>): PersistedBlocks {
     const persisted = new PersistedBlocks(
       file,
       () => this.blocks.export(),
       () => this.#lists,
+      warnings,
     )
     const now = this.#clock()
     const { blocks, listed } = persisted.read()

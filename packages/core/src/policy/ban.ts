@@ -25,7 +25,7 @@ export interface BanOptions<Subject> {
    */
   readonly forgetAfter?: Duration
   /**
-   * Makes each ban longer by a random time of up to this, so that nobody knows to the second when it ends. At most as long
+   * Makes each ban longer by a random time of up to this, so that no client knows to the second when it ends. At most as long
    * as the last rung. @default none
    */
   readonly jitter?: Duration

@@ -11,7 +11,6 @@ import { offendersOf, type RefusalLog, refusalLog } from '../store/refusal-log.j
 import {
   type BanTerms,
   type BlockReport,
-  type Cell,
   CHARGE,
   isImpossible,
   PEEK,
@@ -42,11 +41,12 @@ import type { Connection } from './clients/connection.js'
 import { DenyCache } from './deny-cache.js'
 import { EvictionWarning } from './eviction-warning.js'
 import { HeldPermits } from './held-permits.js'
+import { IndexWarning } from './index-warning.js'
 import { Leases } from './leases/leases.js'
 import { RedisRefusals } from './redis-refusals.js'
 import { keptReason, strikeResult } from './scripts/decode.js'
 import { termsText } from './scripts/encode.js'
-import { blockSuffix, cellSuffix, keyStart, prefixOf, strikesSuffix } from './scripts/keys.js'
+import { blockSuffix, cellSuffix, firstOfKeys, keyStart, prefixOf, strikesSuffix } from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
 import { unreadable } from './scripts/reply-reader.js'
 import { deleteKeys, run, whenConnected } from './scripts/run.js'
@@ -224,6 +224,7 @@ export class RedisStore implements Store {
     })
     connection.onDown((error) => this.#breaker.lost(error, probeKey(this.#prefix)))
     const eviction = new EvictionWarning(options.warnings)
+    const denied = new IndexWarning(options.warnings)
     const time = new StoreTime(options.clock)
     this.#now = () => time.now()
     const index = {
@@ -233,6 +234,7 @@ export class RedisStore implements Store {
       clock: options.clock,
       time,
       isAway: () => !connection.isCluster && this.#breaker.causeFor(0) !== undefined,
+      onFailed: (error: Error) => denied.failed(error),
     }
     this.#refusalSlices = new RedisRefusals({ ...index, now: this.#now })
     this.#refusals = refusalLog('redisStore', options.offenders, this.#refusalSlices)
@@ -461,7 +463,7 @@ export class RedisStore implements Store {
     this.#leases.forget(plan, identities)
     await this.#clearing(plan, identities, () => {
       this.#batches.flush()
-      const keys = plan.cells.map((cell: Cell) => {
+      const keys = firstOfKeys(plan.cells).map((cell) => {
         return this.#start(identities[cell.identity] as string) + cellSuffix(plan.policy, cell)
       })
       return deleteKeys(this.#connection, this.#timeoutMs, keys)

@@ -1,7 +1,7 @@
 import type { Duration } from '../util/duration.js'
 import type { IdentityByKind } from './identity.js'
 
-/** Somebody who is blocked or banned. Plain data, as JSON holds it. */
+/** A block or ban. Plain data, as JSON holds it. */
 export interface BlockEntry {
   /** The name of the policy that refuses it; absent where every policy of the store does. */
   readonly policy?: string
@@ -10,7 +10,7 @@ export interface BlockEntry {
   /** As it is counted: normalised, and hashed where it is secret or long. */
   readonly value: string
   readonly reason: string
-  /** When it was blocked last, and when that ends: ms since 1970, by the store's clock. */
+  /** When it was blocked last, and when that ends: ms since 1970, by the store's clock. Without an end: 200 years later. */
   readonly since: number
   readonly until: number
   /** How often it has been blocked, as far as the store remembers; at least 1. */
@@ -39,27 +39,27 @@ export interface BlockPage {
   readonly cursor?: string
 }
 
-/** Whose block it is. */
+/** Which policy a block belongs to. */
 export interface BlockScope {
   /** The name of a policy. @default every policy of the store */
   readonly policy?: string
 }
 
 export interface AddBlockOptions extends BlockScope {
-  /** How long: whole milliseconds or a duration such as `'1h'`. */
+  /** How long: whole milliseconds or a duration such as `'1h'`, up to 100 years, or `Infinity`: until it is removed. */
   readonly for: Duration
   /** Shown in verdicts of blocked requests; up to 200 characters. @default '' */
   readonly reason?: string
 }
 
 /**
- * Who is blocked or banned on a store. Identities are given by their kind, as `limiter.block` takes them, and are read as
+ * The blocks and bans of a store. Identities are given by their kind, as `limiter.block` takes them, and are read as
  * `byIp`, `byHeader`, `byCookie` and `keyed` count them by default: `{ ip: '192.0.2.7' }`, `{ user: 'ann' }`.
  *
  * All methods reject with `STORE_UNAVAILABLE` where the store is away.
  */
 export interface StoreBlocks {
-  /** How many blocks and bans this process knows: whom it refuses whatever becomes of the store. */
+  /** How many blocks and bans this process knows: identities that it refuses whatever becomes of the store. */
   readonly known: number
   /** A page of all blocks and bans that hold, in no order. One that changes meanwhile may be on two pages. */
   list(query?: BlockQuery): Promise<BlockPage>

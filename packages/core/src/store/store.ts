@@ -48,6 +48,11 @@ export interface Cell {
    * instead of misreading old state.
    */
   readonly id: string
+  /**
+   * Present where other cells of the plan have the same: they are on one identity, next to each other, and whatever plan has one
+   * of them has all, in this order. So a store may keep their states as one, under this id.
+   */
+  readonly joint?: string
   /** The kernel's parameters, in the order the kernel names them. */
   readonly params: readonly number[]
   /** Which of the identities of an `StoreRequest` this cell is charged on. */
@@ -176,7 +181,7 @@ export function isImpossible({ plan, costs, needs }: StoreRequest): boolean {
 
 export interface BlockReport {
   readonly reason: string
-  /** Milliseconds until the block ends; exact. */
+  /** Milliseconds until the block ends; exact. In verdicts `Infinity` for one without an end, which JSON shows as `null`. */
   readonly remainingMs: number
   /** Present where strikes led to it: which rung it is of, from 1, and how many strikes there were. */
   readonly ban?: { readonly rung: number; readonly strikes: number }
@@ -203,7 +208,7 @@ export interface StrikeResult {
 export interface Store {
   /** The clock that it was given, in ms. The fallback during an outage uses the same. */
   readonly clock?: (() => number) | undefined
-  /** Who is admitted and who refused by every policy on this store; the limiters ask them, before the store. */
+  /** The lists that allow and deny identities for every policy of this store; limiters ask them before the store. */
   readonly lists?: StoreLists | undefined
   /**
    * Decides at one instant of the store's clock. A store in this process returns no promise. One
@@ -227,7 +232,7 @@ export interface Store {
   ready?(): Promise<{ readonly state: 'available' | 'unavailable'; readonly cause: Error | undefined }>
   /** Forgets everything, blocks too: for tests. Absent where that could reach what others keep there. */
   clear?(): void | Promise<void>
-  /** Who is blocked or banned, to see and to change. Absent from stores that cannot tell. */
+  /** The blocks and bans, to see and to change. Absent from stores that cannot list them. */
   readonly blocks?: StoreBlocks
   /**
    * Erases what is kept of an identity: what limits have counted, strikes, rungs, blocks, bans, entries of lists by that

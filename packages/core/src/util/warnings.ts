@@ -23,9 +23,11 @@ export const LIMITER_WARNINGS = [
 
 /** Warnings about one store, which its option `warnings` silences. */
 export const STORE_WARNINGS = [
+  'SLUICE_BLOCKS_DENIED',
   'SLUICE_BLOCKS_RESTORED',
   'SLUICE_EVICTION',
   'SLUICE_LISTENER_FAILED',
+  'SLUICE_PERSIST_FAILED',
   'SLUICE_STORE_UNAVAILABLE',
 ] as const
 
@@ -34,7 +36,6 @@ const OTHER_WARNINGS = [
   'SLUICE_AMBIGUOUS_ROUTE',
   'SLUICE_LIST_FAILED',
   'SLUICE_POLICIES_FAILED',
-  'SLUICE_PERSIST_FAILED',
   'SLUICE_SHORT_WINDOW',
 ] as const
 

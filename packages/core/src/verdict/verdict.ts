@@ -14,6 +14,7 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../store/store.js'
+import { isForEver } from '../util/duration.js'
 import { SluiceError, show } from '../util/errors.js'
 
 /**
@@ -142,7 +143,7 @@ export class Verdict {
   readonly remaining: number
   /**
    * Milliseconds until this same cost would be admitted, with no other traffic; 0 when allowed;
-   * undefined when it never will be (`impossible`), or nothing says when (`denied`). Exact, not a hint, unless the reason
+   * undefined when it never will be (`impossible`, or blocked for ever), or nothing says when (`denied`). Exact, not a hint, unless the reason
    * is `unavailable`.
    */
   readonly retryAfterMs: number | undefined
@@ -195,7 +196,7 @@ export class Verdict {
     this.resetAfterMs = resetMs
     this.delayMs = delayMs
     const { block } = result
-    this.block = block?.ban ? undefined : block
+    this.block = block?.ban ? undefined : block && shownBlock(block)
     this.ban = block?.ban && banReport(result.now, block)
     this.list = from.list
     this.cost = charged ? from.cost : 0
@@ -427,6 +428,10 @@ export function banReport(now: number, { ban, reason, remainingMs }: BlockReport
   return ban && { rung: ban.rung, strikes: ban.strikes, until: now + remainingMs, reason }
 }
 
+function shownBlock(block: BlockReport): BlockReport {
+  return isForEver(block.remainingMs) ? { ...block, remainingMs: Number.POSITIVE_INFINITY } : block
+}
+
 /** @internal Whether a client is refused whatever its limits say: nothing lets such a request through. */
 export function isBarred({ reason }: Verdict): boolean {
   return reason === 'blocked' || reason === 'banned' || reason === 'denied'
@@ -448,7 +453,8 @@ function aggregateVerdict(
   const allowed = result.allowed && marks.waitMs === undefined
   const waitMs = marks.waitMs ?? 0
   if (untilMs !== undefined) {
-    return new Verdict(request, result, from, charged, allowed, 0, Math.max(untilMs, waitMs), 0, 0, marks)
+    const againMs = isForEver(untilMs) ? -1 : Math.max(untilMs, waitMs)
+    return new Verdict(request, result, from, charged, allowed, 0, againMs, 0, 0, marks)
   }
 
   const { resolved, positions, cellOf } = request.plan as ReadablePlan

@@ -39,7 +39,7 @@ export class VersionConflict extends Error {
   readonly version: number
 
   constructor(expected: number, version: number) {
-    super(`expected version ${expected} to be in force, and version ${version} is: somebody has saved meanwhile`)
+    super(`expected version ${expected} to be in force, and version ${version} is: another version was saved meanwhile`)
     this.version = version
   }
 }

@@ -36,7 +36,7 @@ export async function change(
     if (!(error instanceof VersionConflict)) throw error
     const now = await documents.newest()
     const theirs = differencesOf(newest?.text, now?.text ?? '')
-    stderr.write(`sluice: ${error.message}\n${now?.by || 'somebody'} has saved:\n${theirs.join('\n')}\n`)
+    stderr.write(`sluice: ${error.message}\n${now?.by || 'another user'} has saved:\n${theirs.join('\n')}\n`)
     return REFUSED
   }
 }

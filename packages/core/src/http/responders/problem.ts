@@ -48,5 +48,6 @@ export function plainProblem(verdict: Verdict, status: SentStatus): string {
     : status === 503
       ? 'At reduced capacity'
       : 'Too many requests'
-  return `${what}: try again in ${retryAfterSeconds(verdict.retryAfterMs ?? 0)} s.\n`
+  const { retryAfterMs } = verdict
+  return retryAfterMs === undefined ? `${what}\n` : `${what}: try again in ${retryAfterSeconds(retryAfterMs)} s.\n`
 }

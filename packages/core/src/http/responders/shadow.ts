@@ -23,12 +23,12 @@ export interface ShadowOptions<Request> {
   /** Beside those of the sample, or in their place: what the handler sets for each response anew. */
   readonly headers?: Fields | ((request: Request) => Fields | Promise<Fields>)
   /**
-   * Whether to look on at answers that are for everybody, and to answer the same URL with the last of them, as a shared
+   * Whether to look on at answers that are for every client, and to answer the same URL with the last of them, as a shared
    * cache would. Learns from 200 to GET of up to 64 KiB, at most one in 10 s per URL, 1,000 URLs and 8 MiB in all; never
    * from requests with `Cookie`, `Authorization`, `Proxy-Authorization`, a TLS client certificate or a body, nor from
    * answers with `Set-Cookie`, `Cache-Control: private` or `no-store`, or `Vary: *`. `true` learns from requests that have
    * ordinary headers only, so not from one with `X-Api-Key`; a function of the request says instead whether its answer is
-   * for everybody (true or false, at once). What an answer depends on beyond that and its URL, `Vary` has to name.
+   * for every client (true or false, at once). What an answer depends on beyond that and its URL, `Vary` has to name.
    * @default false
    */
   readonly learn?: boolean | IsForEveryone<Request>

@@ -21,6 +21,8 @@ export interface HeldEntriesOptions extends BlockIndexOptions {
   readonly isAway: () => boolean
   /** Told when Redis had lost entries that this process knew, and has them again. */
   readonly onRestored: (count: number) => void
+  /** Told when the index could not be read, or bans not be written to it. */
+  readonly onFailed: (error: Error) => void
 }
 
 /** Between two looks for what others have changed, give or take a tenth. */
@@ -207,8 +209,9 @@ export class HeldEntries {
           if (this.#unwritten.get(field) === change) this.#unwritten.delete(field)
         }
       }
-    } catch {
+    } catch (error) {
       // Redis is away. The mirror has them.
+      this.#options.onFailed(error as Error)
     } finally {
       this.#isFlushing = false
     }
@@ -228,8 +231,9 @@ export class HeldEntries {
         await this.#readChanged()
         await this.#writeBans()
       }
-    } catch {
-      // Redis is away, or does not permit it: decisions go on to tell that.
+    } catch (error) {
+      // Redis is away, which decisions tell, or does not permit it.
+      this.#options.onFailed(error as Error)
     }
     this.#isLooking = false
     this.start()

@@ -119,7 +119,7 @@ function withoutExpiry(found: Tally, { prefix }: DoctorOptions): CheckResult[] {
   const where = policies.length > 0 ? ` (${policies.map((name) => JSON.stringify(name)).join(', ')})` : ''
   return [
     warning(
-      `${isWhole ? '' : 'About '}${counted(keys, 'key')} of Sluice ${keys === 1 ? 'has' : 'have'} no expiry${where}: somebody else made them permanent, and they stay until their identity is counted again.`,
+      `${isWhole ? '' : 'About '}${counted(keys, 'key')} of Sluice ${keys === 1 ? 'has' : 'have'} no expiry${where}: another program made them permanent, and they stay until their identity is counted again.`,
       `Find out what runs PERSIST, or restores keys without their TTL, on ${prefix}*; deleting such keys forgets what they count.`,
       { keys, isEstimated: !isWhole, policies },
     ),

@@ -1,0 +1,173 @@
+import type { BlockEntry, Duration, RedisStore } from '@sluice/core'
+import type { Command, OptionSpec, OptionValues } from '../../program/command.js'
+import { UsageError } from '../../program/usage-error.js'
+import { REDIS_OPTIONS } from '../../redis/given-target.js'
+import { withStore } from '../../redis/store.js'
+import { identityOf } from './identity.js'
+import { tableOf } from './table.js'
+
+const DONE = 0
+const REFUSED = 1
+const MOST = 100
+
+const LIST_OPTIONS: Readonly<Record<string, OptionSpec>> = {
+  policy: {
+    type: 'string',
+    placeholder: 'NAME',
+    text: 'those of this policy, and those of every policy',
+    default: 'all',
+  },
+  kind: { type: 'string', placeholder: 'KIND', text: 'those of this kind of identity, such as ip', default: 'all' },
+  starts: { type: 'string', placeholder: 'TEXT', text: 'those whose value starts like this', default: 'all' },
+  most: { type: 'string', placeholder: 'NUMBER', text: 'most that are listed', default: String(MOST) },
+  ...REDIS_OPTIONS,
+}
+const POLICY: Readonly<Record<string, OptionSpec>> = {
+  policy: { type: 'string', placeholder: 'NAME', text: 'the policy that refuses it', default: 'every policy' },
+}
+const NOTES = 'Exit code: 0 done, 1 refused, 2 wrong usage or no Redis.'
+
+export const blocks: Command = {
+  name: 'blocks',
+  summary: 'list who is blocked or banned',
+  description: 'Lists blocks and bans that hold, in no order. Secrets and long values show as their hashes.',
+  options: LIST_OPTIONS,
+  examples: ['REDIS_URL=redis://host:6379 sluice blocks', 'sluice blocks --kind ip --starts 192.0.2. --json'],
+  notes: NOTES,
+  run: (values, environment) => listed(values, environment, () => true, 'nobody is blocked'),
+}
+
+export const bans: Command = {
+  name: 'bans',
+  summary: 'list who is banned, and on which rung',
+  description: 'Lists bans that hold, in no order, without blocks that were made by hand.',
+  options: LIST_OPTIONS,
+  examples: ['sluice bans', 'sluice bans --policy login --json'],
+  notes: NOTES,
+  run: (values, environment) => listed(values, environment, ({ ban }) => ban !== undefined, 'nobody is banned'),
+}
+
+export const block: Command = {
+  name: 'block',
+  summary: 'block an identity',
+  description:
+    'Refuses an identity, or a network of addresses, from now on: by one policy, or by all. Replaces the block that it has.',
+  operands: { placeholder: 'KIND=VALUE', least: 1, most: 1 },
+  options: {
+    for: { type: 'string', placeholder: 'DURATION', text: 'how long, such as 30m, 12h or 7d; needed' },
+    reason: { type: 'string', placeholder: 'TEXT', text: 'shown in verdicts', default: 'none' },
+    ...POLICY,
+    ...REDIS_OPTIONS,
+  },
+  examples: [
+    'sluice block ip=192.0.2.0/24 --for 1d --reason scraping',
+    'sluice block user=mallory --for 30d --policy mail',
+  ],
+  notes: NOTES,
+
+  async run({ policy, for: duration, reason, ...values }, environment, [operand]) {
+    const identity = identityOf(operand as string)
+    if (typeof duration !== 'string') throw new UsageError('--for: expected a duration such as 1d')
+    return withStore(values, environment, async (store) => {
+      const scope = scopeOf(policy)
+      await usable(() =>
+        store.blocks.add(identity, {
+          ...scope,
+          for: duration as Duration,
+          ...(reason !== undefined && { reason: String(reason) }),
+        }),
+      )
+      const entry = await store.blocks.get(identity, scope)
+      environment.stdout.write(
+        values.json ? `${JSON.stringify(entry ?? null, null, 2)}\n` : tableOf(entry ? [entry] : []),
+      )
+      return DONE
+    })
+  },
+}
+
+export const unblock: Command = {
+  name: 'unblock',
+  summary: 'end a block or ban',
+  description:
+    'Ends the block or ban of an identity, and forgets the strikes and the rung that led to it. Asks before it does.',
+  operands: { placeholder: 'KIND=VALUE', least: 1, most: 1 },
+  options: { ...POLICY, yes: { type: 'boolean', short: 'y', text: 'do not ask' }, ...REDIS_OPTIONS },
+  examples: ['sluice unblock ip=192.0.2.7', 'sluice unblock user=ann --policy login --yes'],
+  notes: NOTES,
+
+  async run({ policy, yes, ...values }, environment, [operand]) {
+    const identity = identityOf(operand as string)
+    const { stdout, stderr, confirm } = environment
+    return withStore(values, environment, async (store) => {
+      const scope = scopeOf(policy)
+      const entry = await usable(() => store.blocks.get(identity, scope))
+      if (!entry) {
+        stderr.write(`sluice: ${operand} is not blocked by ${policy ?? 'every policy'}\n`)
+        return REFUSED
+      }
+      if (!values.json) stdout.write(tableOf([entry]))
+      if (!yes && !confirm) throw new UsageError('there is no terminal to ask on: --yes ends it')
+      if (!yes && !(await confirm?.('End it?'))) {
+        stderr.write('sluice: nothing was changed\n')
+        return REFUSED
+      }
+      await store.blocks.remove(identity, scope)
+      stdout.write(values.json ? `${JSON.stringify(entry, null, 2)}\n` : 'it is ended\n')
+      return DONE
+    })
+  },
+}
+
+async function listed(
+  { policy, kind, starts, most = String(MOST), ...values }: OptionValues,
+  environment: Parameters<Command['run']>[1],
+  fits: (entry: BlockEntry) => boolean,
+  none: string,
+): Promise<number> {
+  if (!/^[1-9]\d{0,6}$/.test(String(most))) throw new UsageError('--most: expected a whole number from 1 to 9999999')
+  const query = { ...scopeOf(policy), ...text('kind', kind), ...text('prefix', starts) }
+  const { entries, isAll } = await withStore(values, environment, (store) => taken(store, query, Number(most), fits))
+  const { stdout, stderr } = environment
+  if (values.json) stdout.write(`${JSON.stringify(entries, null, 2)}\n`)
+  else stdout.write(entries.length === 0 ? `${none}\n` : tableOf(entries))
+  if (!isAll) stderr.write(`sluice: there may be more than these ${entries.length}: --most lists them\n`)
+  return DONE
+}
+
+/** So many that fit, from as many pages as it takes. */
+async function taken(
+  store: RedisStore,
+  query: object,
+  most: number,
+  fits: (entry: BlockEntry) => boolean,
+): Promise<{ entries: BlockEntry[]; isAll: boolean }> {
+  const entries: BlockEntry[] = []
+  let cursor: string | undefined
+  do {
+    const page = await usable(() =>
+      store.blocks.list({ ...query, most: 1000, ...(cursor !== undefined && { cursor }) }),
+    )
+    entries.push(...page.entries.filter(fits))
+    cursor = page.cursor
+  } while (cursor !== undefined && entries.length <= most)
+  return { entries: entries.slice(0, most), isAll: entries.length <= most }
+}
+
+function scopeOf(policy: string | true | undefined): { policy?: string } {
+  return text('policy', policy)
+}
+
+function text(name: string, value: string | true | undefined): { [name: string]: string } {
+  return typeof value === 'string' ? { [name]: value } : {}
+}
+
+/** What is wrong with an argument is the command line's fault. */
+async function usable<Result>(ask: () => Promise<Result>): Promise<Result> {
+  try {
+    return await ask()
+  } catch (error) {
+    const { code, message } = error as { code?: string; message: string }
+    throw code === 'INVALID_KEY' || code === 'INVALID_POLICY' ? new UsageError(message) : error
+  }
+}

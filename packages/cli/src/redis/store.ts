@@ -1,0 +1,64 @@
+import { type RedisStore, redisStore } from '@sluice/core'
+import { Cluster, Redis } from 'ioredis'
+import type { OptionValues } from '../program/command.js'
+import type { Environment } from '../program/environment.js'
+import { Deadline } from './deadline.js'
+import { givenTarget } from './given-target.js'
+import { Server } from './server.js'
+import { addressOf, type Target } from './target.js'
+
+const TIMEOUT_MS = 10_000
+
+/**
+ * Does something with the store on the Redis that the environment, or a file, names; of a cluster, any node will do.
+ *
+ * @throws UsageError, Unreachable; SluiceError `STORE_UNAVAILABLE`
+ */
+export async function withStore<Result>(
+  values: OptionValues,
+  environment: Environment,
+  then: (store: RedisStore) => Promise<Result>,
+): Promise<Result> {
+  const target = givenTarget(values, environment)
+  const client = clientFor(target, await isCluster(target))
+  // The store says what is wrong.
+  client.on('error', () => {})
+  const store = redisStore(client, {
+    prefix: String(values.prefix ?? 'sluice:'),
+    timeoutMs: TIMEOUT_MS,
+    warnings: { SLUICE_STORE_UNAVAILABLE: false },
+  })
+  try {
+    const { state, cause } = await store.ready()
+    if (state === 'unavailable') throw new Error(`Redis at ${addressOf(target)} cannot be used: ${cause?.message}`)
+    return await then(store)
+  } finally {
+    await store.close()
+    client.disconnect()
+  }
+}
+
+async function isCluster(target: Target): Promise<boolean> {
+  // Its errors tell what to do where there is no connection.
+  const server = await Server.connect(target, new Deadline(TIMEOUT_MS))
+  try {
+    return (await server.info()).cluster_enabled === '1'
+  } finally {
+    server.close()
+  }
+}
+
+function clientFor({ host, port, path, tls, username, password, db }: Target, isCluster: boolean): Redis | Cluster {
+  const credentials = {
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
+    ...(tls && { tls }),
+  }
+  if (isCluster) return new Cluster([{ host, port }], { redisOptions: credentials, clusterRetryStrategy: () => null })
+  return new Redis({
+    ...(path === undefined ? { host, port } : { path }),
+    db,
+    ...credentials,
+    retryStrategy: () => null,
+  })
+}

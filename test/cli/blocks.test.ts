@@ -1,0 +1,96 @@
+import { createLimiter, redisStore } from '@sluice/core'
+import { Cluster, Redis } from 'ioredis'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
+import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { sluice } from './support.js'
+
+let server: RedisServer
+let cluster: RedisCluster
+beforeAll(async () => {
+  server = await startRedis()
+  cluster = await startCluster()
+  return () => Promise.all([server.stop(), cluster.stop()])
+})
+
+describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
+  const port = () => (kind === 'one Redis' ? server : (cluster.masters[0] as RedisServer)).port
+  const url = () => `redis://127.0.0.1:${port()}`
+  let prefix: string
+  let run = 0
+  beforeEach(() => {
+    prefix = `t${++run}:`
+  })
+  const command = (...args: string[]) => sluice([...args, '--prefix', prefix], { REDIS_URL: url() })
+
+  test('an identity that is blocked is refused, listed, and admitted again once it is unblocked', async () => {
+    const client = kind === 'one Redis' ? new Redis(url()) : new Cluster([{ host: '127.0.0.1', port: port() }])
+    const store = redisStore(client, { prefix, timeoutMs: 10_000 })
+    const limiter = createLimiter({ name: 'mail', store, limit: 10, window: '1h' })
+    try {
+      const blocked = await command('block', 'key=ann', '--for', '1d', '--policy', 'mail', '--reason', 'spam')
+      expect(blocked).toMatchObject({ code: 0, stderr: '' })
+      expect(blocked.stdout).toMatch(
+        /^identity +policy +until +times +rung +reason\nkey=ann +mail +20.*Z +1 +– +spam\n$/,
+      )
+      expect(await limiter.consume('ann')).toMatchObject({ allowed: false, reason: 'blocked' })
+
+      const { stdout } = await command('blocks', '--json')
+      expect(JSON.parse(stdout)).toEqual([
+        expect.objectContaining({ policy: 'mail', kind: 'key', value: 'ann', reason: 'spam', times: 1 }),
+      ])
+      expect((await command('bans')).stdout).toBe('nobody is banned\n')
+
+      const asked = await command('unblock', 'key=ann', '--policy', 'mail')
+      expect(asked.code).toBe(2)
+      expect(asked.stderr).toContain('there is no terminal to ask on: --yes ends it')
+      expect(await command('unblock', 'key=ann', '--policy', 'mail', '--yes')).toMatchObject({ code: 0, stderr: '' })
+      // The deny cache repeats the refusal for up to a second.
+      await expect.poll(() => limiter.consume('ann')).toMatchObject({ allowed: true })
+    } finally {
+      await store.close()
+      client.disconnect()
+    }
+  })
+})
+
+const command = (...args: string[]) => sluice([...args, '--prefix', 'here:'], { REDIS_URL: server.url })
+
+test('networks are blocked, and listed by what they start with', async () => {
+  await command('block', 'ip=192.0.2.0/24', '--for', '1h')
+  await command('block', 'ip=198.51.100.7', '--for', '1h')
+  const { stdout } = await command('blocks', '--kind', 'ip', '--starts', '192.')
+  expect(stdout).toContain('ip=192.0.2.0/24  all')
+  expect(stdout).not.toContain('198')
+  const few = await command('blocks', '--most', '1')
+  expect(few.stdout.split('\n')).toHaveLength(3)
+  expect(few.stderr).toContain('there may be more than these 1')
+})
+
+test('what is not blocked cannot be unblocked', async () => {
+  expect(await command('unblock', 'user=carl', '--yes')).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'sluice: user=carl is not blocked by every policy\n',
+  })
+})
+
+test.each([
+  [['block', 'ann', '--for', '1h'], /expected KIND=VALUE/],
+  [['block', 'ip=nonsense', '--for', '1h'], /expected an address/],
+  [['block', 'ip=192.0.2.7'], /--for: expected a duration/],
+  [['block', 'ip=192.0.2.7', '--for', 'soon'], /for: expected/],
+  [['block', 'header:x-api-key=s3cret', '--for', '1h'], /process lists/],
+  [['blocks', '--most', '0'], /--most: expected/],
+])('%j is refused in a sentence', async (args, message) => {
+  const { code, stdout, stderr } = await command(...args)
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toMatch(message)
+  expect(stderr).not.toContain('s3cret')
+})
+
+test('without Redis it says where it looked', async () => {
+  const { code, stderr } = await sluice(['blocks'], { REDIS_URL: 'redis://127.0.0.1:1' })
+  expect(code).toBe(2)
+  expect(stderr).toContain('127.0.0.1:1')
+})

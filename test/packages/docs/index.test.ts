@@ -1,0 +1,19 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { PAGES, SIDEBAR } from '../../../docs/.vitepress/pages.js'
+
+const INDEX = readFileSync(new URL('../../../docs/index.md', import.meta.url), 'utf8')
+
+/** Where the source of a page of the site is, seen from the index. */
+function sourceOf(link: string): string {
+  const name = `${link.slice(1)}.md`
+  const [source] = Object.entries(PAGES).find(([, page]) => page === name) ?? []
+  return source ? `../${source}` : name
+}
+
+test.each(SIDEBAR.flatMap(({ items }) => items).filter(({ link }) => link !== '/api/'))(
+  'the index names the page "$text"',
+  ({ link }) => {
+    expect(INDEX).toContain(`](${sourceOf(link)})`)
+  },
+)
