@@ -6,7 +6,9 @@
 -- ARGV   1 the time in ms, or '' for Redis's own
 --        2 how many KEYS are block keys; -1 where the marker stands for them
 --        3 how many plans follow; for each plan:
---          how many identities, how many cells; for each cell: kernel, number of params, params;
+--          how many identities, how many cells; for each cell: kernel, in scripts with the part `joint` 0 where it is alone under
+--          its key, 1 where it is the first of several under one key, 2 where it is under the key of the cell before it;
+--          number of params, params;
 --          in scripts with the part `bans`: how many terms of a ban follow, 0 for none; these are the cell whose identity is
 --          banned, how many bytes its key has from the end of the hash tag on, what its keys of the ban have there, the
 --          marker that blocks set ('' in a cluster), and what strikes.lua lists;
@@ -21,7 +23,7 @@
 --            before (such a run is one decision).
 --        Where KEYS is empty: all keys, and last of all the index of the first; only what decides, no refunds or releases.
 -- A part between `@when` and `@end` is left out of scripts that do not need it, by kernel, where no plan has several
--- cells (`several`), where no plan has a ban (`bans`), where nothing is given back or renewed (`settle`), and where nothing
+-- cells (`several`), where none shares a key (`joint`), where no plan has a ban (`bans`), where nothing is given back or renewed (`settle`), and where nothing
 -- of one key is decided at once (`together`): Redis makes every function and table anew on every run. And of batches whose plans have one cell each, all of one kind, the build makes scripts that run straight on.
 -- Returns one string: the time in ms (6 bytes), then for each decision and each of its cells whether the decision
 -- was admitted (1 byte: 0 or 1) and what the cell says, as its `report` writes it. Mostly that is its state: what
@@ -62,6 +64,10 @@ end
 
 -- The plan at hand: the kind of cell c; its params are in ARGV, from first[c] to last[c], as numbers.
 local kernel, first, last = {}, {}, {}
+--- @when joint
+-- Of cell c: which of the decision's keys it is under; the first of the cells that share that key, 0 where none does.
+local place, head = {}, {}
+--- @end
 -- The run at hand: what cell c is charged, and what must have room in it.
 local costs, needs = {}, {}
 
@@ -90,16 +96,37 @@ for _ = 1, number(3) do
   local identities, cells = number(a), number(a + 1)
   a = a + 2
   local takesPlaces = false
+--- @when joint
+  local keys = 0
+--- @end
   for c = 1, cells do
-    local kind, params = number(a), number(a + 1)
+    local kind = number(a)
+--- @when joint
+    a = a + 1
+    local sharing = number(a)
+    if sharing < 2 then
+      keys = keys + 1
+      head[c] = sharing * c
+    else
+      head[c] = head[c - 1]
+    end
+    place[c] = keys
+--- @end
+    local params = number(a + 1)
     kernel[c], first[c], last[c] = kind, a + 2, a + 1 + params
     a = a + 2 + params
     for p = first[c], last[c] do ARGV[p] = number(p) end
     if prepare[kind] then prepare[kind](c) end
+--- @when joint
+    if head[c] > 0 then joint_prepare(c, head[c], size[kind](c)) end
+--- @end
     if cells == 1 then open[kind](c) end
     if kind == CONCURRENCY then takesPlaces = true end
   end
 
+--- @when joint
+  head[cells + 1] = 0
+--- @end
 --- @when bans
   local terms = number(a)
   local ban = a + 1
@@ -166,6 +193,11 @@ for _ = 1, number(3) do
         end
         for c = 1, cells do
           local key, kind = KEYS[cell + c], kernel[c]
+--- @when joint
+          key, joint, mine = KEYS[cell + place[c]], head[c], c
+          if joint == c then joint_read(key) end
+          if joint > 0 then joint_begin() end
+--- @end
           open[kind](c)
           look[kind](key, 0)
           if op == REFUND then
@@ -179,6 +211,9 @@ for _ = 1, number(3) do
             end
           end
           report[kind](key, 0, ADMITTED)
+--- @when joint
+          if joint > 0 and head[c + 1] ~= joint then joint_write(key) end
+--- @end
         end
       end
 --- @end
@@ -197,7 +232,12 @@ for _ = 1, number(3) do
 --- @when several
           if cells > 1 then open[kind](c) end
 --- @end
-          local wait = look[kind](KEYS[cell + c], needs[c])
+          local key = KEYS[cell + c]
+--- @when joint
+          key, joint, mine = KEYS[cell + place[c]], head[c], c
+          if joint == c then joint_read(key) end
+--- @end
+          local wait = look[kind](key, needs[c])
           if wait ~= 0 or elsewhere then allowed = false end
           if wait < 0 then possible = false end
 --- @when together
@@ -231,6 +271,10 @@ for _ = 1, number(3) do
           local charged = op ~= PEEK and (allowed or (op == CHARGE and possible))
           for c = 1, cells do
             local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
+--- @when joint
+            key, joint, mine = KEYS[cell + place[c]], head[c], c
+            if joint > 0 then joint_begin() end
+--- @end
 --- @when together
             cost = cost * admitted
 --- @end
@@ -246,6 +290,9 @@ for _ = 1, number(3) do
             elseif op == CONSUME then
               heal[kind](key)
             end
+--- @when joint
+            if joint > 0 and head[c + 1] ~= joint then joint_write(key) end
+--- @end
             local outcome = allowed and ADMITTED or REFUSED
 --- @when bans
             if banEnds == 0 then
@@ -267,6 +314,9 @@ for _ = 1, number(3) do
         end
       end
       block = block + identities
+--- @when joint
+      cell = cell + keys - cells
+--- @end
       cell = cell + cells
     end
   end

@@ -13,6 +13,13 @@ prepare[BUCKET] = function(c)
   N[c] = nil
 end
 
+--- @when joint
+--- Debt (7 bytes), the instant it was written at (6); none where the debt is 0, and nothing was given back.
+size[BUCKET] = function()
+  return 13
+end
+--- @end
+
 open[BUCKET] = function(c)
   local p = first[c]
   own = c
@@ -64,7 +71,44 @@ local function bucket_write(key)
   call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
 end
 
+--- Writes the state of a key that had one, or of a cell that shares its key.
+local function bucket_rewrite(key)
+--- @when joint
+  if joint > 0 then
+    joint_put(packBytes('>I7I6', debt, instant), refunds, bucket_wait(capacity))
+  else
+--- @end
+  bucket_write(key)
+--- @when joint
+  end
+--- @end
+end
+
+--- Brings what is stored to the present.
+local function bucket_bring()
+  instant = clock_instant(since, now, windowMs)
+  debt = bucket_drain(debt, min(since, instant), instant, limit, stepMs)
+end
+
+--- @when joint
+local function bucket_takeOut()
+  local stored = storedOf[joint]
+  debt, refunds = 0, joint_refunds(mine)
+  if stored then debt, since = unpackBytes('>I7I6', stored, after[mine] + 1) end
+  if debt > 0 or refunds ~= '' then
+    bucket_bring()
+  else
+    instant, since = now, nil
+  end
+end
+--- @end
+
 look[BUCKET] = function(key, cost)
+--- @when joint
+  if joint > 0 then
+    bucket_takeOut()
+  else
+--- @end
   local stored = tryCall('GET', key)
   local bytes = stored and #stored
   if bytes == 19 or bytes == 32 then
@@ -74,12 +118,14 @@ look[BUCKET] = function(key, cost)
     else
       debt, since, expires, refunds = unpackBytes('>I7I6I6c13', stored)
     end
-    instant = clock_instant(since, now, windowMs)
-    debt = bucket_drain(debt, min(since, instant), instant, limit, stepMs)
+    bucket_bring()
   else
     requireRead(stored)
     debt, instant, since, expires, refunds = 0, now, nil, nil, ''
   end
+--- @when joint
+  end
+--- @end
   return bucket_waitFor(debt, instant, cost, limit, windowMs, capacity, stepMs)
 end
 
@@ -91,7 +137,15 @@ end
 
 take[BUCKET] = function(key, cost)
   debt = bucket_charge(debt, cost, windowMs, capacity)
+--- @when joint
+  if joint > 0 then
+    joint_put(packBytes('>I7I6', debt, instant), refunds, bucket_wait(capacity))
+  else
+--- @end
   if since then bucket_write(key) else bucket_writeFirst(key) end
+--- @when joint
+  end
+--- @end
 end
 
 giveBack[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
@@ -103,11 +157,11 @@ giveBack[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
     debt, given, from, instant, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs
   )
   if newGiven ~= given or newFrom ~= from then refunds = packBytes('>I7I6', newGiven, newFrom) end
-  bucket_write(key)
+  bucket_rewrite(key)
 end
 
 heal[BUCKET] = function(key)
-  if since and clock_isAhead(since, now, windowMs) then bucket_write(key) end
+  if since and clock_isAhead(since, now, windowMs) then bucket_rewrite(key) end
 end
 
 --- Debt (7 bytes), the decision's instant (6); what is stored of refunds.

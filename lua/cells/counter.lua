@@ -28,7 +28,19 @@ recall[COUNTER] = function(c)
 end
 --- @end
 
+--- @when joint
+--- Count and start, as under a key of its own; none where the count is 0.
+size[COUNTER] = function()
+  return 13
+end
+--- @end
+
 local function counter_write(key)
+--- @when joint
+  if joint > 0 then
+    joint_put(packBytes('>I7I6', count, start), '', count > 0 and start + windowMs - now or 0)
+  else
+--- @end
   if count == 0 then
     call('DEL', key)
   elseif since == start then
@@ -42,18 +54,33 @@ local function counter_write(key)
   else
     call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
   end
+--- @when joint
+  end
+--- @end
 end
 
 look[COUNTER] = function(key, cost)
-  local stored = tryCall('GET', key)
   local instant, isOver = now, true
+  since = nil
+--- @when joint
+  if joint > 0 then
+    count = 0
+    if storedOf[joint] then count, since = unpackBytes('>I7I6', storedOf[joint], after[mine] + 1) end
+    if count == 0 then since = nil end
+  else
+--- @end
+  local stored = tryCall('GET', key)
   if stored and #stored == 13 then
     count, since = unpackBytes('>I7I6', stored)
-    instant = clock_instant(since, now, windowMs)
-    isOver = instant >= since + windowMs
   else
     requireRead(stored)
-    since = nil
+  end
+--- @when joint
+  end
+--- @end
+  if since then
+    instant = clock_instant(since, now, windowMs)
+    isOver = instant >= since + windowMs
   end
   if isOver then count = 0 end
   if not isOver and since <= instant then start = since else start = counter_startOf(instant, windowMs, byClock) end

@@ -45,14 +45,38 @@ local function segments_reset()
   return 0
 end
 
+--- @when joint
+--- As under a key of its own; none where nothing counts.
+size[SEGMENTS] = function(c)
+  return 6 + (ARGV[first[c] + 2] + 2) * W[c]
+end
+--- @end
+
+--- The longest that a unit in the newest segment can count for: written once a segment, whatever follows in it.
+local function segments_life()
+  return windowMs + segmentMs - offset + instant - now
+end
+
+local function segments_state()
+  return packBytes('>I6', segment) .. packBytes(counter, total) .. counts
+end
+
 local function segments_write(key)
-  if segments_reset() == 0 then
-    if newest then call('DEL', key) end
-    return
+--- @when joint
+  if joint > 0 then
+    local state, life = segments_state(), segments_life()
+    if segments_reset() == 0 then state, life = rep('\0', bytes[mine]), 0 end
+    joint_put(state, '', life)
+  else
+--- @end
+  if segments_reset() > 0 then
+    call('SET', key, segments_state(), 'PX', segments_life() + slack)
+  elseif newest then
+    call('DEL', key)
   end
-  -- The longest that a unit in the newest segment can count for: written once a segment, whatever follows in it.
-  local life = windowMs + segmentMs - offset + instant - now
-  call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
+--- @when joint
+  end
+--- @end
 end
 
 --- Adds `units` (or takes, if negative) to the `k`-th counter.
@@ -76,14 +100,23 @@ local function segments_bringBack()
 end
 
 look[SEGMENTS] = function(key, cost)
-  local stored = tryCall('GET', key)
+  local stored, at = false, 1
+--- @when joint
+  if joint > 0 then
+    stored, at = storedOf[joint], after[mine] + 1
+  else
+--- @end
+  stored = tryCall('GET', key)
   if stored and #stored ~= 6 + (segments + 2) * width then
     requireRead(stored)
     stored = false
   end
+--- @when joint
+  end
+--- @end
   newest, instant = nil, now
   if stored then
-    newest = unpackBytes('>I6', stored)
+    newest = unpackBytes('>I6', stored, at)
     instant = clock_instant(newest * segmentMs, now, windowMs)
   end
   segment = floor(instant / segmentMs)
@@ -92,7 +125,7 @@ look[SEGMENTS] = function(key, cost)
   if by > segments then
     total, counts = 0, rep('\0', (segments + 1) * width)
   else
-    total, counts = unpackBytes(counter, stored, 7), sub(stored, 7 + width)
+    total, counts = unpackBytes(counter, stored, at + 6), sub(stored, at + 6 + width, at + 5 + (segments + 2) * width)
     if by > 0 then
       total = total - window_leaving(counts, by, segments, width, counter)
       counts = rep('\0', by * width) .. sub(counts, 1, (segments + 1 - by) * width)
@@ -104,7 +137,11 @@ end
 
 take[SEGMENTS] = function(key, cost)
   segments_add(0, min(cost, segments_room()))
-  if newest == segment then
+  local isNewest = newest == segment
+--- @when joint
+  isNewest = isNewest and joint == 0
+--- @end
+  if isNewest then
     call('SETRANGE', key, '6', packBytes(counter, total) .. sub(counts, 1, width))
   else
     segments_write(key)

@@ -12,6 +12,9 @@ local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 --- @end
 
 --- @include "kernels/clock"
+--- @when joint
+--- @include "shared/joint"
+--- @end
 
 -- Each in a block of its own: a function of Lua may have 200 locals.
 --- @when bucket

@@ -25,6 +25,29 @@ export const POLICIES: Record<string, readonly Limit<string>[]> = {
   gcra: [gcra({ limit: 7, window: '10s', burst: 5 })],
   interval: [tokenBucket({ capacity: 9, refill: 4, every: '3s', style: 'interval' })],
   queue: [leakyBucket({ leak: 3, every: '1s', capacity: 5, queue: true })],
+  buckets: [
+    gcra({ limit: 3, window: '1s' }),
+    tokenBucket({ capacity: 9, refill: 4, every: '3s', style: 'interval' }),
+    gcra({ limit: 20, window: '1m', burst: 12 }),
+    leakyBucket({ leak: 3, every: '1s', capacity: 8, queue: true }),
+  ],
+  counters: [
+    fixedWindow({ limit: 20, window: '1m' }),
+    fixedWindow({ limit: 3, window: '1s' }),
+    fixedWindow({ limit: 7, window: '10s', anchor: 'first-request' }),
+  ],
+  windows: [
+    slidingWindow({ limit: 300, window: '1m' }),
+    slidingWindow({ limit: 7, window: '10s', segments: 2, rounding: 'up' }),
+    slidingWindow({ limit: 9, window: '10s', segments: 5, edge: 'strict' }),
+    slidingWindow({ limit: 4, window: '2s', segments: 4, edge: 'dropped' }),
+  ],
+  joint: [
+    slidingWindow({ limit: 12, window: '10s', reserve: 2 }),
+    gcra({ limit: 30, window: '10s', unit: 'content-bytes' }),
+    fixedWindow({ limit: 5, window: '2s' }),
+    gcra({ limit: 7, window: '5s', reserve: { 1: 2, 2: 1 } }),
+  ],
   places: [concurrency({ limit: 4, ttl: '3s' })],
   mixed: [
     perSecond(3),

@@ -3,10 +3,12 @@ import {
   concurrency,
   createLimiter,
   everyone,
+  fixedWindow,
   gcra,
   type Limit,
   type Limiter,
   slidingLog,
+  slidingWindow,
   type Verdict,
 } from '@sluice/core'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -46,6 +48,15 @@ const policies: Record<string, { limits: Limit<string>[]; most: number }> = {
       slidingLog({ limit: 40, window: '1h' }),
       gcra({ limit: 30, window: '1d' }),
       concurrency({ limit: 50, ttl: '1h' }),
+    ],
+    most: 30,
+  },
+  'limits that share a key': {
+    limits: [
+      gcra({ limit: 30, window: '1d' }),
+      fixedWindow({ limit: 400, window: '365d' }),
+      slidingWindow({ limit: 500, window: '30d' }),
+      slidingLog({ limit: 40, window: '1h' }),
     ],
     most: 30,
   },

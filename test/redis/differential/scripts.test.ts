@@ -87,6 +87,8 @@ const EXPECTED: Record<string, string> = {
   gcra: 'decide-bucket',
   interval: 'decide-bucket',
   queue: 'decide-bucket',
+  buckets: 'decide-buckets',
+  counters: 'decide-counters',
   places: 'decide-concurrency',
   room: 'decide-bucket',
 }
@@ -95,7 +97,7 @@ const one = Object.entries({ ...POLICIES, room }).filter(([name]) => EXPECTED[na
 
 for (const [name, limits] of one) {
   const expected = EXPECTED[name] as string
-  const isBucket = expected === 'decide-bucket'
+  const isBucket = expected.startsWith('decide-bucket')
   for (const onDeny of waysToDeny(limits)) {
     test(`${name}: alone and beside others, the same is decided and written, refusals charged: ${onDeny}`, async () => {
       const clock = new Clock()
@@ -164,8 +166,9 @@ for (const [name, limits] of one) {
       for (const { close } of places) await close()
       for (const { stop } of watches) stop()
       const [sentAlone, sentBeside] = watches.map(({ sent }) => [...sent].sort())
-      // A refusal that is charged is no plain charge.
-      const ones = onDeny === 'charge' ? [] : [expected.replace('decide', 'one')]
+      // A refusal that is charged is no plain charge, and several cells are not one.
+      const ones =
+        onDeny === 'charge' || /(buckets|counters)$/.test(expected) ? [] : [expected.replace('decide', 'one')]
       expect(sentAlone).toEqual([expected, ...ones])
       expect(sentBeside).toEqual([])
     })

@@ -8,15 +8,17 @@ import { withSections } from './source/sections.js'
 /** @import { ReadSource } from './source/bundle.js' */
 
 /**
- * Scripts for batches of plans of one cell each, all of one kind, without refunds: which kind, whether several limits
- * share a cell, and what is known of such batches.
+ * Scripts for batches of plans whose cells are all of one kind, without refunds: which kind; whether several limits share a cell,
+ * or several cells a key; and what is known of such batches. Without that each plan has one cell.
  *
  * @type {Readonly<Record<string, { kind: string, isShared?: boolean, known?: import('./optimise.js').Known }>>}
  */
 export const UNIFORM = {
   'decide-bucket': { kind: 'bucket', known: { own: 1 } },
+  'decide-buckets': { kind: 'bucket', isShared: true },
   'decide-concurrency': { kind: 'concurrency' },
   'decide-counter': { kind: 'counter', known: { own: 1 } },
+  'decide-counters': { kind: 'counter', isShared: true },
   'decide-log': { kind: 'log', known: { own: 1, limitsAt: 0, limits: 1 } },
   'decide-logs': { kind: 'log', isShared: true, known: { own: 1, limitsAt: 0 } },
   'decide-segments': { kind: 'segments' },
@@ -90,7 +92,14 @@ export function scriptsOf(read, optimised = optimise, isIndented = false) {
     uniformScript(decide, numbers, choice, false, optimised),
   ])
   const ones = Object.entries(ONE).map(([name, { kind, isShared = false, known }]) => {
-    const sections = { several: false, together: false, shared: isShared, single: !isShared, ...onlyKind(kind) }
+    const sections = {
+      several: false,
+      joint: false,
+      together: false,
+      shared: isShared,
+      single: !isShared,
+      ...onlyKind(kind),
+    }
     /** @type {Record<string, number>} */
     const params = isShared ? {} : { paramCount: PARAMS[kind] }
     return [name, optimised(withSections(one, sections), { kind: numberOf(kind), ...params, ...known })]
@@ -124,8 +133,10 @@ export function scriptsOf(read, optimised = optimise, isIndented = false) {
 export function banningScriptsOf(read, optimised = optimise) {
   const decide = bundle('decide', read)
   const numbers = sharedConstants(read).kinds
+  // Bans of plans whose limits share a key are as rare as they are small beside these limits.
+  const banning = Object.entries(UNIFORM).filter(([, choice]) => !isJoint(choice))
   return Object.fromEntries(
-    Object.entries(UNIFORM).map(([name, choice]) => {
+    banning.map(([name, choice]) => {
       const [without, source] = [false, true].map((bans) => {
         const [, text] = withoutIndentation([name, uniformScript(decide, numbers, choice, bans, optimised)])
         return text
@@ -138,6 +149,11 @@ export function banningScriptsOf(read, optimised = optimise) {
   )
 }
 
+/** Whether it is for several cells under one key: limits on one log are one cell. @param {(typeof UNIFORM)[string]} choice */
+function isJoint({ kind, isShared = false }) {
+  return isShared && kind !== 'log'
+}
+
 /**
  * @param {string} decide
  * @param {import('./source/constants.js').Constants} numbers
@@ -145,16 +161,19 @@ export function banningScriptsOf(read, optimised = optimise) {
  * @param {boolean} bans
  * @param {typeof optimise} optimised
  */
-function uniformScript(decide, numbers, { kind, known }, bans, optimised) {
+function uniformScript(decide, numbers, choice, bans, optimised) {
+  const { kind, known } = choice
+  const several = isJoint(choice)
   const sections = {
-    several: false,
+    several,
+    joint: several,
     settle: false,
     bans,
     together: TOGETHER.includes(kind),
     ...Object.fromEntries(Object.keys(numbers).map((name) => [kindName(name), kindName(name) === kind])),
   }
   const number = /** @type {number} */ (numbers[kind.toUpperCase()])
-  return optimised(withSections(decide, sections), { cells: 1, kind: number, ...known })
+  return optimised(withSections(decide, sections), { ...(several ? {} : { cells: 1 }), kind: number, ...known })
 }
 
 /** No string goes on over the end of a line. @param {[name: string, text: string]} script @returns {[string, string]} */

@@ -73,6 +73,13 @@ export class BanKeeper<Subject> {
     return result?.block ? Verdict.barred(verdict, result.now, result.block) : verdict
   }
 
+  async strikeCaught(verdict: Verdict, strike: StrikeOptions): Promise<Verdict> {
+    const { store, plan, identities } = Verdict.decisionOf(verdict)
+    if (!store || !plan.ban) return verdict
+    const result = await this.#strikeFor(this.#banOf(verdict.tier), store, plan.ban, identities, strike)
+    return result?.block ? Verdict.barred(verdict, result.now, result.block) : verdict
+  }
+
   async strikeOutcome(verdict: Verdict): Promise<void> {
     const { store, plan, identities } = Verdict.decisionOf(verdict)
     if (store && plan.ban) await this.#strikeFor(this.#banOf(verdict.tier), store, plan.ban, identities)
@@ -89,10 +96,11 @@ export class BanKeeper<Subject> {
     store: Store,
     terms: BanTerms,
     identities: readonly string[],
+    { weight = 1, reason = '' }: StrikeOptions = {},
   ): Promise<StrikeResult | undefined> {
     const identity = identities[terms.identity] as string
     if (!ban.covers(identity)) return undefined
-    return this.#send(store, terms, identity, { weight: 1, jitterMs: drawJitter(ban), reason: '' })
+    return this.#send(store, terms, identity, { weight, jitterMs: drawJitter(ban), reason })
   }
 
   /** A strike whose reply is lost may count or not: it is not sent again. */

@@ -335,6 +335,11 @@ export class Limiter<Subject = string> {
     return this.#bans ? this.#bans.strikeRefusal(verdict) : verdict
   }
 
+  /** @internal Strikes for a request that a trap caught. Resolves to the verdict: the same, or that of the ban that holds now. */
+  async strikeCaught(verdict: Verdict, strike: StrikeOptions): Promise<Verdict> {
+    return this.#bans ? this.#bans.strikeCaught(verdict, strike) : verdict
+  }
+
   /** @internal Strikes for the outcome of a request that was admitted. */
   async strikeOutcome(verdict: Verdict): Promise<void> {
     await this.#bans?.strikeOutcome(verdict)

@@ -121,7 +121,7 @@ export function banFor(policyWhere: string, policy: string, kinds: readonly stri
 const THIRTY_DAYS_MS = 30 * 86_400_000
 
 /** Options that HTTP limiters have beside, which `http` checks. */
-export const ADDED_BAN_OPTIONS = ['count', 'respond'] as const
+export const ADDED_BAN_OPTIONS = ['count', 'respond', 'trap'] as const
 
 function kindFor(where: string, kinds: readonly string[], by: unknown): string {
   const known = kinds.map(show).join(' or ')

@@ -7,12 +7,14 @@ import {
   CHARGE,
   CONSUME,
   EVERY_POLICY,
+  type KernelName,
   type LeaseTerms,
   type Op,
   type ResolvedLimit,
 } from '../store/store.js'
 import { type Duration, durationMs, durationText } from '../util/duration.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { hashOf } from '../util/hash.js'
 import { isThenable } from '../util/thenable.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
 import { ignorePromises, whenAllKnown } from '../util/when-known.js'
@@ -36,7 +38,10 @@ export interface PolicyOptions<Subject> {
   readonly limit?: OrFunction<number, Subject>
   /** Whole milliseconds or a duration such as `'1m'`; beside `limit`. */
   readonly window?: OrFunction<Duration, Subject>
-  /** Several limits, decided together, all or none; instead of `limit` and `window`. */
+  /**
+   * Several limits, decided together, all or none; instead of `limit` and `window`. Those of one identity mostly share their
+   * state's key: where the numbers of one change, all of them begin anew. See docs/redis.md.
+   */
   readonly limits?: readonly Limit<Subject>[]
   /** What is counted, for limits that name no key of their own. */
   readonly key?: KeyFunction<Subject>
@@ -418,7 +423,10 @@ function namesFor(policy: string, limits: readonly Limit[], resolutions: readonl
   })
 }
 
-/** One cell per limit, but one log for all log limits on the same key that nothing sets apart. */
+/**
+ * One cell per limit, but one log for all log limits on the same key that nothing sets apart; likewise the cells of limits that
+ * take little room are joint.
+ */
 function cellsFor(
   definitions: readonly Limit[],
   resolutions: readonly Resolution[],
@@ -435,6 +443,15 @@ function cellsFor(
     ids.add(id)
     cells.push(Object.freeze({ ...cell, id }))
   }
+  const addJoint = (members: readonly Cell[]) => {
+    // In an order of their own: how limits are written makes no difference to the key.
+    const sorted = [...members].sort((a, b) => (a.id < b.id ? -1 : 1))
+    const joint = jointId(sorted)
+    let own = joint
+    for (let n = 2; ids.has(own); n++) own = `${joint}.${n}`
+    ids.add(own)
+    for (const cell of sorted) add({ ...cell, id: `${own}/${cell.id}`, joint: own })
+  }
   // Tiers keep state of their own, except for limits that they share; so do policies that are decided as one.
   const prefix = (i: number) => {
     const of = definitions[i]?.policy
@@ -444,10 +461,31 @@ function cellsFor(
   // A reserve is of one limit alone, and what tiers share is one limit, so neither joins a log.
   const joinsLog = (i: number) =>
     resolutions[i]?.kernel === 'log' && definitions[i]?.reserve === undefined && !isShared(i)
+  // What is joint begins anew where one of them has other numbers. So those whose numbers are a request's to choose are not, nor
+  // those by tier; and leases are taken of one limit at a time.
+  const joins = (i: number) => {
+    const { kernel, lease } = resolutions[i] as Resolution
+    const { limit, window } = definitions[i] as Limit
+    const isFixed = typeof limit !== 'function' && typeof window !== 'function'
+    return JOINT_KERNELS.has(kernel) && isFixed && !lease && !tier
+  }
+  const groupOf = (i: number) => `${keyOf[i]} ${prefix(i)}`
+  const cellOf = (i: number): Cell => {
+    const { kernel, id, params } = resolutions[i] as Resolution
+    return { kernel, id: prefix(i) + id, params, identity: keyOf[i] as number, limits: [resolved[i] as ResolvedLimit] }
+  }
+  const joined = new Set<string>()
   const logged = new Set<string>()
   resolutions.forEach(({ kernel, id, params, lease }, i) => {
     const leasing = lease && { lease }
     const identity = keyOf[i] as number
+    if (joins(i)) {
+      const members = resolutions.flatMap((_, j) => (joins(j) && groupOf(j) === groupOf(i) ? [j] : []))
+      if (members.length === 1) return add(cellOf(i))
+      if (!joined.has(groupOf(i))) addJoint(members.map(cellOf))
+      joined.add(groupOf(i))
+      return
+    }
     if (!joinsLog(i)) {
       const start = isShared(i) ? `~${tier?.shared.get(definitions[i] as Limit)}.` : prefix(i)
       return add({ kernel, id: start + id, params, identity, limits: [resolved[i] as ResolvedLimit], ...leasing })
@@ -463,6 +501,17 @@ function cellsFor(
     add({ ...log, id: prefix(i) + log.id, ...leasing })
   })
   return Object.freeze(cells)
+}
+
+/** Kinds of cells whose states are small enough to be read and written together. */
+const JOINT_KERNELS: ReadonlySet<KernelName> = new Set(['bucket', 'counter', 'segments'])
+
+/** A key has its own text for each identity, so a long one is not worth its room. */
+const LONGEST_JOINT_ID = 40
+
+function jointId(cells: readonly Cell[]): string {
+  const ids = cells.map(({ id }) => id).join('+')
+  return ids.length > LONGEST_JOINT_ID ? `joint.${hashOf(ids).slice(1)}` : ids
 }
 
 /** Sorted, so that the order in which limits are written makes no difference to the key. */

@@ -12,6 +12,7 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../store/store.js'
+import { firstOfKeys } from './scripts/keys.js'
 
 type Decide = (part: StoreRequest, slot: number) => Promise<StoreResult>
 
@@ -44,13 +45,13 @@ export function decideAcrossSlots(given: StoreRequest, slots: readonly number[],
 
 /**
  * The same for keys of one slot while that moves to another node: some are here and some there, so no script may touch
- * two of them. `decide` is asked each cell alone, blocks aside.
+ * two of them. `decide` is asked each key alone, blocks aside.
  */
-export function decideByCell(
+export function decideByKey(
   given: StoreRequest,
   decide: (part: StoreRequest) => Promise<StoreResult>,
 ): Promise<StoreResult> {
-  return decideInParts(given, cellsOf(given.plan), decide)
+  return decideInParts(given, keysOf(given.plan), decide)
 }
 
 async function decideInParts(
@@ -148,8 +149,9 @@ function partsOf(plan: Plan, slots: readonly number[]): readonly Part[] {
   )
 }
 
-function cellsOf(plan: Plan): readonly Part[] {
-  return knownParts(plan, 'cells', () => plan.cells.map((own) => part(plan, [own.identity], (cell) => cell === own)))
+function keysOf(plan: Plan): readonly Part[] {
+  const isOn = (own: Cell) => (cell: Cell) => cell === own || (cell.joint !== undefined && cell.joint === own.joint)
+  return knownParts(plan, 'keys', () => firstOfKeys(plan.cells).map((own) => part(plan, [own.identity], isOn(own))))
 }
 
 function part(plan: Plan, identities: readonly number[], contains: (cell: Cell) => boolean): Part {

@@ -31,6 +31,9 @@ export interface BatchOptions {
 /** How long after a block was seen batches bring their block keys without asking first. */
 const ASSUME_BLOCKED_MS = 1000
 
+/** How long after a refusal that strikes decisions go to a script that can do that, without one that cannot before. */
+const ASSUME_STRIKES_MS = 1000
+
 /** So many decisions may wait for a connection. More would be answered too late to be of use, and all at once. */
 const MOST_UNSENT = 10_000
 
@@ -66,6 +69,8 @@ interface BatchScript {
   readonly encoded: () => Encoded
   /** Whether it may reply that it has decided nothing, because an identity is blocked. */
   readonly mayBeEmpty: boolean
+  /** Whether a refusal, which has charged nothing, is to be decided again by a script that strikes. */
+  readonly strikesApart: boolean
 }
 
 /**
@@ -109,6 +114,7 @@ export class Batches {
   #drained: (() => void)[] = []
   /** By the performance clock. */
   #blockedUntil = 0
+  #strikingUntil = 0
 
   constructor(connection: Connection, options: BatchOptions) {
     this.#connection = connection
@@ -222,7 +228,8 @@ export class Batches {
   /**
    * Sends a batch without block keys where a marker says that no identity is blocked; a decision alone asks for its own
    * block key in the same way, where there is no marker. If one is blocked, nothing was decided, and it goes again with
-   * block keys; and so do the batches of the next moment.
+   * block keys; and so do the batches of the next moment. Likewise what may ban: the script for one decision alone cannot
+   * strike. What it refuses is charged nowhere, and is decided again, as a later decision, by one that can.
    *
    * Holds in every order in which commands of several stores reach Redis and replies come back
    * (`test/deep/interleavings/blocks.test.ts`): while a block holds in Redis, no decision that reaches it is let
@@ -230,10 +237,10 @@ export class Batches {
    */
   #run(batch: Batch, withinMs: number, bringsBlockKeys: boolean): void {
     const { node, slot } = batch
-    const { script, encoded, mayBeEmpty } = this.#scriptFor(batch, bringsBlockKeys)
-    const how = { node, pulse: this.#pulseOf(node ?? this.#connection.nodeOf(slot)), onSent: () => this.#sent(batch) }
-    run(this.#connection, withinMs, script, encoded, how).then(
-      (reply) => this.#heard(batch, reply, mayBeEmpty),
+    const how = this.#scriptFor(batch, bringsBlockKeys)
+    const pulse = this.#pulseOf(node ?? this.#connection.nodeOf(slot))
+    run(this.#connection, withinMs, how.script, how.encoded, { node, pulse, onSent: () => this.#sent(batch) }).then(
+      (reply) => this.#heard(batch, reply, how),
       (error) => this.#failed(batch, error),
     )
   }
@@ -245,7 +252,7 @@ export class Batches {
     if (one) {
       const { request } = only
       const encoded = () => encodeOne(request, this.#textOf(request.plan), prefix, clock?.(), marker)
-      return { script: one, encoded, mayBeEmpty: true }
+      return { script: one, encoded, mayBeEmpty: true, strikesApart: request.strike !== undefined }
     }
     const { groups, node } = batch
     let parts = 0
@@ -256,14 +263,16 @@ export class Batches {
     const byMarker = bringsBlockKeys ? undefined : marker
     const keys = node === undefined ? 'declared' : 'undeclared'
     const encoded = () => encode(groups, this.#textOf, prefix, clock?.(), byMarker, keys, parts)
-    return { script: decideScriptFor(parts), encoded, mayBeEmpty: byMarker !== undefined }
+    return { script: decideScriptFor(parts), encoded, mayBeEmpty: byMarker !== undefined, strikesApart: false }
   }
 
   /** The script for this decision alone, if it is a plain charge of one cell, and that script one of those that are made. */
   #oneFor({ node }: Batch, { request }: Pending): LuaScript | undefined {
-    const { op, costs, needs, plan } = request
-    // What bans, and where bans of every policy are looked for, takes more than a script for one charge knows.
-    if (plan.ban || this.#heeds) return undefined
+    const { op, costs, needs, plan, strike } = request
+    // It knows one block key.
+    if (this.#heeds || (this.#options.marker === undefined && this.#textOf(plan).blockSuffixes.length > 1))
+      return undefined
+    if (strike !== undefined && performance.now() < this.#strikingUntil) return undefined
     const isPlain = op === CONSUME && !needs && plan.cells.length === 1 && plan.identities === 1 && costs[0] !== 0
     if (node !== undefined || !isPlain) return undefined
     const [cell] = plan.cells as [Cell]
@@ -298,13 +307,18 @@ export class Batches {
     this.#unsent -= batch.line.length
   }
 
-  #heard(batch: Batch, reply: unknown, mayBeEmpty: boolean): void {
+  #heard(batch: Batch, reply: unknown, { mayBeEmpty, strikesApart }: BatchScript): void {
     try {
       const results = new Answers(reply)
       if (mayBeEmpty && results.isSomebodyBlocked) {
         const now = performance.now()
         this.#blockedUntil = now + ASSUME_BLOCKED_MS
         this.#run(batch, this.#leftMs(batch.sentAt), true)
+        return
+      }
+      if (strikesApart && results.isNextRefused()) {
+        this.#strikingUntil = performance.now() + ASSUME_STRIKES_MS
+        this.#run(batch, this.#leftMs(batch.sentAt), false)
         return
       }
       this.#settle(batch, results)

@@ -1,5 +1,5 @@
 import { CHARGE, PEEK, type Plan, type StoreRequest, type StoreResult } from '../store/store.js'
-import { decideByCell } from './across-slots.js'
+import { decideByKey } from './across-slots.js'
 import type { Connection } from './clients/connection.js'
 import { Answers, blockReport } from './scripts/decode.js'
 import { encode, type PlanText } from './scripts/encode.js'
@@ -18,25 +18,25 @@ interface Moving {
 /**
  * Decides on a slot that moves from one master to another. Some of a decision's keys are here, some there, and those of a
  * new client in neither place: the cluster lets no script have two of them, but redirects each alone. So blocks are read
- * first, then each cell is charged by itself, and given back if another refuses.
+ * first, then each key is charged by itself, and given back if another refuses.
  */
 export async function decideOnMovingSlot(
   moving: Moving,
   request: StoreRequest,
   leftMs: () => number,
 ): Promise<StoreResult> {
-  const decide = (part: StoreRequest) => decideCell(moving, part, leftMs())
+  const decide = (part: StoreRequest) => decideKey(moving, part, leftMs())
   if (request.op <= CHARGE) {
     const block = await findBlock(moving, request, leftMs)
     if (block) return block
   }
   // A strike would touch other keys: it is lost here, as one may be that is a second step.
   const { strike: _, ...unstruck } = request
-  return request.plan.cells.length === 1 ? decide(unstruck) : decideByCell(unstruck, decide)
+  return request.plan.cells.length === 1 ? decide(unstruck) : decideByKey(unstruck, decide)
 }
 
 /** Keys without their block keys, so mostly one. */
-async function decideCell(
+async function decideKey(
   { connection, prefix, clock, textOf }: Moving,
   request: StoreRequest,
   withinMs: number,
@@ -69,7 +69,7 @@ async function findBlock(
   })
   if (blocks.length === 0) return undefined
   // The clock of Redis decides whether a block has ended.
-  const { now } = await decideByCell({ ...request, op: PEEK }, (part) => decideCell(moving, part, leftMs()))
+  const { now } = await decideByKey({ ...request, op: PEEK }, (part) => decideKey(moving, part, leftMs()))
   const block = blocks.find(({ ends }) => ends > now)
   return (
     block && {

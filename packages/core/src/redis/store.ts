@@ -11,7 +11,6 @@ import { offendersOf, type RefusalLog, refusalLog } from '../store/refusal-log.j
 import {
   type BanTerms,
   type BlockReport,
-  type Cell,
   CHARGE,
   isImpossible,
   PEEK,
@@ -47,7 +46,7 @@ import { Leases } from './leases/leases.js'
 import { RedisRefusals } from './redis-refusals.js'
 import { keptReason, strikeResult } from './scripts/decode.js'
 import { termsText } from './scripts/encode.js'
-import { blockSuffix, cellSuffix, keyStart, prefixOf, strikesSuffix } from './scripts/keys.js'
+import { blockSuffix, cellSuffix, firstOfKeys, keyStart, prefixOf, strikesSuffix } from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
 import { unreadable } from './scripts/reply-reader.js'
 import { deleteKeys, run, whenConnected } from './scripts/run.js'
@@ -464,7 +463,7 @@ export class RedisStore implements Store {
     this.#leases.forget(plan, identities)
     await this.#clearing(plan, identities, () => {
       this.#batches.flush()
-      const keys = plan.cells.map((cell: Cell) => {
+      const keys = firstOfKeys(plan.cells).map((cell) => {
         return this.#start(identities[cell.identity] as string) + cellSuffix(plan.policy, cell)
       })
       return deleteKeys(this.#connection, this.#timeoutMs, keys)

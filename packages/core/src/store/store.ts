@@ -48,6 +48,11 @@ export interface Cell {
    * instead of misreading old state.
    */
   readonly id: string
+  /**
+   * Present where other cells of the plan have the same: they are on one identity, next to each other, and whatever plan has one
+   * of them has all, in this order. So a store may keep their states as one, under this id.
+   */
+  readonly joint?: string
   /** The kernel's parameters, in the order the kernel names them. */
   readonly params: readonly number[]
   /** Which of the identities of an `StoreRequest` this cell is charged on. */

@@ -3,10 +3,11 @@ import type { PolicyChoice, PolicyOptions } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy, show } from '../../util/errors.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
-import type { Verdict } from '../../verdict/verdict.js'
+import { isBarred, type Verdict } from '../../verdict/verdict.js'
 import type { CountFunction } from '../charging/counting.js'
 import { isDisabled } from '../response/disabled-response.js'
 import { whenOver } from '../response/when-over.js'
+import type { Trap } from './trap.js'
 
 /** Which outcomes are strikes: a status, `'failure'` (4xx but 429), or a function. */
 export type BanCountOption = number | 'failure' | CountFunction
@@ -19,6 +20,8 @@ declare module '../../policy/ban.js' {
      * client leaves before the response is none. @default refusals are strikes
      */
     readonly count?: BanCountOption
+    /** Paths that only probes ask for: `trap(['/wp-login.php', '/.env'])`. Whoever asks for one is struck. @default none */
+    readonly trap?: Trap
   }
 }
 
@@ -29,6 +32,7 @@ export class RequestBans<Request> {
   readonly #atOnce: boolean
   readonly #byAddress: boolean
   readonly #count: CountFunction | undefined
+  readonly #trap: Trap | undefined
   readonly #warnings: Warnings<LimiterWarning>
   /** Apps whose setting was warned of. */
   readonly #openApps = new WeakSet<object>()
@@ -39,6 +43,7 @@ export class RequestBans<Request> {
     atOnce: boolean,
     byAddress: boolean,
     count: CountFunction | undefined,
+    trap: Trap | undefined,
     warnings: Warnings<LimiterWarning>,
   ) {
     this.#where = where
@@ -46,6 +51,7 @@ export class RequestBans<Request> {
     this.#atOnce = atOnce
     this.#byAddress = byAddress
     this.#count = count
+    this.#trap = trap
     this.#warnings = warnings
   }
 
@@ -58,6 +64,20 @@ export class RequestBans<Request> {
   strike(context: HttpContext<Request>, refusal: Verdict): Promise<Verdict> | undefined {
     if (this.#atOnce || this.#count || refusal.reason !== 'limited' || this.#isForgeable(context)) return undefined
     return this.#limiter.strikeRefusal(refusal)
+  }
+
+  /** Strikes for a request that a trap catches. Undefined for others; else the verdict, which is that of a ban where one holds. */
+  spring(context: HttpContext<Request>, verdict: Verdict): Promise<Verdict> | undefined {
+    const trap = this.#trap
+    if (!trap?.catches(context) || isBarred(verdict) || this.#isForgeable(context)) return undefined
+    return this.#strikeCaught(verdict, trap)
+  }
+
+  async #strikeCaught(verdict: Verdict, trap: Trap): Promise<Verdict> {
+    const last = await this.#limiter.strikeCaught(verdict, trap)
+    // It is refused by the ban now: what it was charged before is refunded, and permits are released.
+    if (last !== verdict && verdict.allowed) await this.#limiter.refundVerdict(verdict)
+    return last
   }
 
   /** Strikes for the outcome of an admitted request, once that is known, if it is one that counts. */
@@ -102,8 +122,10 @@ export function bansFor<Request>(
 ): RequestBans<Request> | undefined {
   if (!policy.ban) return undefined
   const count = banCount(where, options.ban?.count, warnings)
+  const trap = options.ban?.trap
+  if (trap !== undefined && typeof trap?.catches !== 'function') invalidPolicy(where, 'ban: trap', 'trap([…])', trap)
   const byAddress = policy.all.some(({ ban }) => ban?.by.split('+').includes('ip'))
-  return new RequestBans(where, limiter, atOnce && !count, byAddress, count, warnings)
+  return new RequestBans(where, limiter, atOnce && !count, byAddress, count, trap, warnings)
 }
 
 /** A function that never throws: an outcome that is not known is no strike. */

@@ -117,8 +117,14 @@ export class GuardedRequest<Request> {
   }
 
   #respond(verdict: Verdict): Later<Outcome> {
-    const { enforcement, responders } = this.#guard
+    const { enforcement } = this.#guard
     if (!enforcement.covers(verdict)) return this.#report(verdict)
+    const sprung = this.#guard.bans?.spring(this.#context, verdict)
+    return sprung ? sprung.then((last) => this.#enforce(last)) : this.#enforce(verdict)
+  }
+
+  #enforce(verdict: Verdict): Later<Outcome> {
+    const { responders } = this.#guard
     if (verdict.allowed) return this.#admit(verdict, responders.slowness(verdict))
     // One that waits may be admitted yet.
     return responders.for(verdict).queues ? this.#refuse(verdict) : this.#strike(verdict)

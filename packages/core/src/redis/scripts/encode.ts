@@ -12,15 +12,17 @@ import {
 } from '../../store/store.js'
 import { areEqual } from '../../util/are-equal.js'
 import { reportsOf } from './decode.js'
-import { blockSuffix, cellSuffix, keyStart, strikesSuffix } from './keys.js'
-import { BANS, type Kind, kindNumber, kindOf, partsFor } from './script.js'
+import { blockSuffix, cellSuffix, firstOfKeys, keyStart, sharesKeyWithPrevious, strikesSuffix } from './keys.js'
+import { BANS, JOINT, type Kind, kindNumber, kindOf, partsFor } from './script.js'
 import { RESERVING, STRIKING, TOGETHER, TOGETHER_KINDS } from './scripts.generated.js'
 
 /** What the store says of a plan to `decide.lua`, worked out once per plan. */
 export interface PlanText {
-  /** ARGV of the plan, up to its runs. */
+  /** ARGV of the plan, up to its runs; and the same in scripts for cells that share a key. */
   readonly header: readonly string[]
-  /** What follows the identity in the key of each cell. */
+  readonly jointHeader: readonly string[]
+  /** Of each key of cells: which identity it is on, and what follows that there. */
+  readonly keyIdentities: readonly number[]
   readonly cellSuffixes: readonly string[]
   /** What follows it in its block keys: of the policy, of the one whose bans are heeded beside, and of every policy where those are. */
   readonly blockSuffixes: readonly string[]
@@ -42,13 +44,12 @@ export function planText(plan: Plan, marker?: string, heeds = false): PlanText {
   const { policy, banningPolicy } = plan
   const policies = [policy, ...(banningPolicy === undefined ? [] : [banningPolicy]), ...(heeds ? [EVERY_POLICY] : [])]
   const blockSuffixes = policies.map(blockSuffix)
-  const header = [String(plan.identities * blockSuffixes.length), String(plan.cells.length)]
-  for (const cell of plan.cells) {
-    header.push(String(kindNumber(cell)), String(cell.params.length), ...cell.params.map(String))
-  }
+  const keys = firstOfKeys(plan.cells)
   return {
-    header,
-    cellSuffixes: plan.cells.map((cell) => cellSuffix(plan.policy, cell)),
+    header: headerOf(plan, blockSuffixes.length, false),
+    jointHeader: headerOf(plan, blockSuffixes.length, true),
+    keyIdentities: keys.map(({ identity }) => identity),
+    cellSuffixes: keys.map((cell) => cellSuffix(policy, cell)),
     blockSuffixes,
     ban: banText(plan, marker),
     strikeSuffixes:
@@ -63,12 +64,23 @@ export function planText(plan: Plan, marker?: string, heeds = false): PlanText {
   }
 }
 
+function headerOf({ identities, cells }: Plan, blockKeys: number, isJoint: boolean): string[] {
+  const header = [String(identities * blockKeys), String(cells.length)]
+  for (const [c, cell] of cells.entries()) {
+    header.push(String(kindNumber(cell)))
+    if (isJoint) header.push(sharesKeyWithPrevious(cells, c) ? '2' : cell.joint === undefined ? '0' : '1')
+    header.push(String(cell.params.length), ...cell.params.map(String))
+  }
+  return header
+}
+
 /** What decide.lua has to know of a plan's ban. */
 function banText({ policy, cells, ban }: Plan, marker = ''): string[] {
   if (!ban) return ['0']
   const { identity, scope } = ban
-  const index = cells.findIndex((cell) => cell.identity === identity)
-  const cell = cells[index] as Cell
+  const keys = firstOfKeys(cells)
+  const index = keys.findIndex((cell) => cell.identity === identity)
+  const cell = keys[index] as Cell
   const texts = [String(index + 1), String(cellSuffix(policy, cell).length), `}:${scope}:`, marker, ...termsText(ban)]
   return [String(texts.length), ...texts]
 }
@@ -112,7 +124,7 @@ export function encode(
   const args = [now === undefined ? '' : String(now), '', String(groups.size)]
   for (const [plan, group] of groups) {
     const text = textOf(plan)
-    args.push(...text.header)
+    args.push(...((parts & JOINT) === 0 ? text.header : text.jointHeader))
     if ((parts & BANS) !== 0) args.push(...text.ban)
     const runs = args.push('') - 1
     let runCount = 0
@@ -212,7 +224,7 @@ function pushReceipts(args: string[], { plan, charge }: StoreRequest): void {
 }
 
 function pushKeys(keys: string[], cellKeys: string[], request: StoreRequest, text: PlanText, prefix: string): void {
-  const { plan, identities } = request
+  const { identities } = request
   if (identities.length === 1) {
     const start = keyStart(prefix, identities[0] as string)
     if (keys !== cellKeys) for (const suffix of text.blockSuffixes) keys.push(start + suffix)
@@ -221,8 +233,9 @@ function pushKeys(keys: string[], cellKeys: string[], request: StoreRequest, tex
   }
   const starts = identities.map((identity) => keyStart(prefix, identity))
   if (keys !== cellKeys) for (const start of starts) for (const suffix of text.blockSuffixes) keys.push(start + suffix)
-  for (let i = 0; i < plan.cells.length; i++) {
-    cellKeys.push((starts[(plan.cells[i] as Cell).identity] as string) + text.cellSuffixes[i])
+  const { cellSuffixes, keyIdentities } = text
+  for (let i = 0; i < cellSuffixes.length; i++) {
+    cellKeys.push((starts[keyIdentities[i] as number] as string) + cellSuffixes[i])
   }
 }
 

@@ -44,9 +44,20 @@ export function keyStart(prefix: string, identity: string): string {
   return `${prefix}{${escapeIdentity(identity)}`
 }
 
-/** What follows the identity in the key of a cell. */
-export function cellSuffix(policy: string, cell: Cell): string {
-  return `}:${policy}:${cell.id}`
+/** What follows the identity in the key of a cell, which joint cells have in common. */
+export function cellSuffix(policy: string, { id, joint = id }: Cell): string {
+  return `}:${policy}:${joint}`
+}
+
+/** Whether a cell is under the key of the one before it in its plan. */
+export function sharesKeyWithPrevious(cells: readonly Cell[], c: number): boolean {
+  const { joint } = cells[c] as Cell
+  return joint !== undefined && cells[c - 1]?.joint === joint
+}
+
+/** The first cell of each key of a plan, in order. */
+export function firstOfKeys(cells: readonly Cell[]): Cell[] {
+  return cells.filter((_, c) => !sharesKeyWithPrevious(cells, c))
 }
 
 /** What follows the identity in the key of a block. */

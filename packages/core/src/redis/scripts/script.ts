@@ -34,10 +34,13 @@ export const SETTLES = 1 << (KINDS.length + 2)
 /** Where a plan has a ban. */
 export const BANS = 1 << (KINDS.length + 3)
 
+/** Where cells share a key. */
+export const JOINT = 1 << (KINDS.length + 4)
+
 const bitsOf = (sections: readonly Section[]) =>
   sections.reduce((bits, section) => bits | (SECTIONS[section] ?? bitOf(section as Kind)), 0)
 
-const SECTIONS: Partial<Record<Section, number>> = { several: SEVERAL, bans: BANS }
+const SECTIONS: Partial<Record<Section, number>> = { several: SEVERAL, bans: BANS, joint: JOINT }
 
 function isSharedLog({ kernel, limits }: Cell): boolean {
   return kernel === 'log' && limits.length > 1
@@ -49,18 +52,23 @@ export function partsFor({ cells, ban }: Plan): number {
   for (const cell of cells) {
     parts |= bitOf(kindOf(cell))
     if (isSharedLog(cell)) parts |= SHARED
+    if (cell.joint !== undefined) parts |= JOINT
   }
   return parts
 }
 
-/** By what a batch needs: the scripts that the build makes for plans of one cell each, all of one kind. */
-const uniform = new Map(
-  UNIFORM_SCRIPTS.map(({ kind, isShared, script }) => [bitOf(kind) | (isShared ? SHARED : 0), script]),
-)
+/** Of a batch for which there is a script of one kind: with logs that several limits share, or with other cells that share a key. */
+function uniformParts(kind: Kind, isShared: boolean): number {
+  const shared = kind === 'log' ? SHARED : SEVERAL | JOINT
+  return bitOf(kind) | (isShared ? shared : 0)
+}
+
+/** By what a batch needs: the scripts that the build makes for plans of cells of one kind. */
+const uniform = new Map(UNIFORM_SCRIPTS.map(({ kind, isShared, script }) => [uniformParts(kind, isShared), script]))
 
 /** The same for plans that ban, by what makes them of these. */
 const banning = new Map(
-  BAN_CHANGES.map(({ kind, isShared, changes }) => [bitOf(kind) | (isShared ? SHARED : 0) | BANS, changes]),
+  BAN_CHANGES.map(({ kind, isShared, changes }) => [uniformParts(kind, isShared) | BANS, changes]),
 )
 
 /** decide.lua, with what a batch must need for a piece to be needed. */

@@ -40,7 +40,7 @@ export interface KindScript {
 }
 
 /** A part of decide.lua that some batches do not need. */
-export type Section = 'bans' | 'bucket' | 'concurrency' | 'counter' | 'log' | 'segments' | 'several'
+export type Section = 'bans' | 'bucket' | 'concurrency' | 'counter' | 'joint' | 'log' | 'segments' | 'several'
 
 /** decide.lua in the order of its lines. A piece is left out where one of the sections that it stands in is not needed. */
 export const DECIDE_PIECES: readonly { readonly sections: readonly Section[]; readonly source: string }[] = [
@@ -61,11 +61,21 @@ now = time[1] * 1000 + floor(time[2] / 1000)
 end
 local reply, more, pieces = packBytes('>I6', now), nil, 0
 local kernel, first, last = {}, {}, {}
-local costs, needs = {}, {}
+` },
+  { sections: ['joint'], source: `local place, head = {}, {}
+` },
+  { sections: [], source: `local costs, needs = {}, {}
 local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 local room = {}
 ` },
   { sections: ['several'], source: `local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+` },
+  { sections: ['joint'], source: `local joint, mine
+local NO_REFUNDS = rep('\\0', 13)
+local size = {}
+local after, bytes = {}, {}
+local cellsOf, endOf, storedOf = {}, {}, {}
+local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil
 ` },
   { sections: ['bucket'], source: `do
 local own, limit, windowMs, capacity, stepMs
@@ -74,7 +84,12 @@ local debt, instant, since, expires, refunds
 prepare[1] = function(c)
 N[c] = nil
 end
-open[1] = function(c)
+` },
+  { sections: ['bucket', 'joint'], source: `size[1] = function()
+return 13
+end
+` },
+  { sections: ['bucket'], source: `open[1] = function(c)
 local p = first[c]
 own = c
 limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
@@ -88,10 +103,48 @@ debt, instant, since, expires, refunds = A[c], B[c], C[c], D[c], E[c]
 end
 ` },
   { sections: ['bucket'], source: `look[1] = function(key, cost)
-local stored = tryCall('GET', key)
-local bytes = stored and #stored
-if bytes == 19 or bytes == 32 then
-if bytes == 19 then
+` },
+  { sections: ['bucket', 'joint'], source: `if joint > 0 then
+local stored = storedOf[joint]
+local joint_refunds_result
+local stored_2, at = storedOf[joint], endOf[joint] + 13 * (mine - joint)
+if not stored_2 or #stored_2 <= at then
+joint_refunds_result = ''
+else
+local refunds_2 = sub(stored_2, at + 1, at + 13)
+if refunds_2 == NO_REFUNDS then
+joint_refunds_result = ''
+else
+joint_refunds_result = refunds_2
+end
+end
+debt, refunds = 0, joint_refunds_result
+if stored then
+debt, since = unpackBytes('>I7I6', stored, after[mine] + 1)
+end
+if debt > 0 or refunds ~= '' then
+if since > now and since <= now + windowMs then
+instant = since
+else
+instant = now
+end
+local since_2 = since < instant and since or instant
+local elapsed
+if stepMs == 1 then
+elapsed = instant - since_2
+else
+elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
+end
+debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
+else
+instant, since = now, nil
+end
+else
+` },
+  { sections: ['bucket'], source: `local stored = tryCall('GET', key)
+local bytes_2 = stored and #stored
+if bytes_2 == 19 or bytes_2 == 32 then
+if bytes_2 == 19 then
 debt, since, expires = unpackBytes('>I7I6I6', stored)
 refunds = ''
 else
@@ -119,7 +172,10 @@ elsewhere = true
 end
 debt, instant, since, expires, refunds = 0, now, nil, nil, ''
 end
-if cost > capacity then
+` },
+  { sections: ['bucket', 'joint'], source: `end
+` },
+  { sections: ['bucket'], source: `if cost > capacity then
 return -1
 end
 local excess = debt + cost * windowMs - capacity * windowMs
@@ -134,7 +190,31 @@ return floor((capacity * windowMs - debt) / windowMs)
 end
 take[1] = function(key, cost)
 debt = capacity * windowMs < debt + cost * windowMs and capacity * windowMs or debt + cost * windowMs
-if since then
+` },
+  { sections: ['bucket', 'joint'], source: `if joint > 0 then
+local bucket_wait_result
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+bucket_wait_result = wait + instant - now
+else
+bucket_wait_result = wait
+end
+local state, life = packBytes('>I7I6', debt, instant), bucket_wait_result
+put[mine], putRefunds[mine] = state, refunds
+puts, putLife = puts + 1, putLife > life and putLife or life
+if refunds ~= '' then
+tells = true
+end
+else
+` },
+  { sections: ['bucket'], source: `if since then
 local life
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
@@ -184,7 +264,10 @@ N[own], F[own], X[own] = debt, packBytes('>I7I6I6', debt, now, now + life), form
 end
 call('SET', key, F[own], 'PX', X[own])
 end
-end
+` },
+  { sections: ['bucket', 'joint'], source: `end
+` },
+  { sections: ['bucket'], source: `end
 giveBack[1] = function(key, cost, receipt, chargedAt, _, before)
 if not since then
 return
@@ -228,7 +311,31 @@ end
 if newGiven ~= given or newFrom ~= from then
 refunds = packBytes('>I7I6', newGiven, newFrom)
 end
-local life
+` },
+  { sections: ['bucket', 'joint'], source: `if joint > 0 then
+local bucket_wait_result
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+bucket_wait_result = wait + instant - now
+else
+bucket_wait_result = wait
+end
+local state, life = packBytes('>I7I6', debt, instant), bucket_wait_result
+put[mine], putRefunds[mine] = state, refunds
+puts, putLife = puts + 1, putLife > life and putLife or life
+if refunds ~= '' then
+tells = true
+end
+else
+` },
+  { sections: ['bucket'], source: `local life
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
 if excess <= 0 then
@@ -257,10 +364,37 @@ ends = ends + min(10000, ceil(capacity * windowMs / limit))
 call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
 end
 end
-end
+` },
+  { sections: ['bucket', 'joint'], source: `end
+` },
+  { sections: ['bucket'], source: `end
 heal[1] = function(key)
 if since and since > now + windowMs then
-local life
+` },
+  { sections: ['bucket', 'joint'], source: `if joint > 0 then
+local bucket_wait_result
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+bucket_wait_result = wait + instant - now
+else
+bucket_wait_result = wait
+end
+local state, life = packBytes('>I7I6', debt, instant), bucket_wait_result
+put[mine], putRefunds[mine] = state, refunds
+puts, putLife = puts + 1, putLife > life and putLife or life
+if refunds ~= '' then
+tells = true
+end
+else
+` },
+  { sections: ['bucket'], source: `local life
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
 if excess <= 0 then
@@ -289,7 +423,10 @@ ends = ends + min(10000, ceil(capacity * windowMs / limit))
 call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
 end
 end
-end
+` },
+  { sections: ['bucket', 'joint'], source: `end
+` },
+  { sections: ['bucket'], source: `end
 end
 report[1] = function(key, cost, outcome)
 local said = outcome
@@ -380,8 +517,8 @@ known_2 = sub(header, at + 1, at + Z[limitsAt + l] * width)
 K[limitsAt + l] = known_2
 end
 known = known_2
-local head = H[limitsAt + l] - oldest
-H[limitsAt + l], K[limitsAt + l], moved = head, known, moved > l and moved or l
+local head_2 = H[limitsAt + l] - oldest
+H[limitsAt + l], K[limitsAt + l], moved = head_2, known, moved > l and moved or l
 end
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
@@ -442,7 +579,7 @@ end
 log_known_result = known
 chunk, chunkFrom = log_known_result, H[limitsAt + l]
 end
-local head = total
+local head_2 = total
 if total > oldest and newest > at - ARGV[params + 2 * l + 1] then
 local log_firstLive_result
 local total_2, windowMs = total, ARGV[params + 2 * l + 1]
@@ -485,11 +622,11 @@ low, step = probe + 1, step * 2
 end
 end
 log_firstLive_result = low
-head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+head_2 = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
 end
-local skip = (head - chunkFrom) * width
+local skip = (head_2 - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
-H[limitsAt + l], K[limitsAt + l], moved = head, known, moved > l and moved or l
+H[limitsAt + l], K[limitsAt + l], moved = head_2, known, moved > l and moved or l
 end
 end
 look[2] = function(key, cost)
@@ -525,10 +662,10 @@ end
 oldest = total
 local at = fixed + 1
 for l = 1, limits do
-local head, known, low = unpackBytes(limitFormat, header, at)
-H[limitsAt + l], K[limitsAt + l], Z[limitsAt + l] = head, nil, known
+local head_2, known, low = unpackBytes(limitFormat, header, at)
+H[limitsAt + l], K[limitsAt + l], Z[limitsAt + l] = head_2, nil, known
 at = at + stride
-oldest = oldest < head and oldest or head
+oldest = oldest < head_2 and oldest or head_2
 if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
 source = key
 if whole then
@@ -544,11 +681,11 @@ end
 log_known_result = known_2
 chunk, chunkFrom = log_known_result, H[limitsAt + l]
 end
-local head_2 = total
+local head_3 = total
 if total > oldest and newest > instant - ARGV[params + 2 * l + 1] then
 local log_firstLive_result
 local total_2, windowMs = total, ARGV[params + 2 * l + 1]
-local low_2, high, step = head, total_2, 1
+local low_2, high, step = head_2, total_2, 1
 while low_2 < high do
 local probe = low_2 + step - 1
 if step == 0 or probe >= high then
@@ -587,11 +724,11 @@ low_2, step = probe + 1, step * 2
 end
 end
 log_firstLive_result = low_2
-head_2 = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+head_3 = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
 end
-local skip = (head_2 - chunkFrom) * width
+local skip = (head_3 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
-H[limitsAt + l], K[limitsAt + l], moved = head_2, known_2, moved > l and moved or l
+H[limitsAt + l], K[limitsAt + l], moved = head_3, known_2, moved > l and moved or l
 end
 end
 if newest > now + longestMs then
@@ -649,11 +786,11 @@ end
 local kept = total
 for l = 1, limits do
 local was, known = H[limitsAt + l], K[limitsAt + l] and #K[limitsAt + l] / width or Z[limitsAt + l]
-local head = total + cost - ARGV[params + 2 * l]
-if head < was then
-head = was
+local head_2 = total + cost - ARGV[params + 2 * l]
+if head_2 < was then
+head_2 = was
 end
-if head > was or known < 4 then
+if head_2 > was or known < 4 then
 local log_known_result
 local known_2 = K[limitsAt + l]
 if not known_2 then
@@ -662,13 +799,13 @@ known_2 = sub(header, at + 1, at + Z[limitsAt + l] * width)
 K[limitsAt + l] = known_2
 end
 log_known_result = known_2
-local ahead = sub(log_known_result, (head - was) * width + 1)
-if head + #ahead / width == total then
+local ahead = sub(log_known_result, (head_2 - was) * width + 1)
+if head_2 + #ahead / width == total then
 ahead = sub(ahead .. added, 1, near)
 end
-H[limitsAt + l], K[limitsAt + l], moved = head, ahead, moved > l and moved or l
+H[limitsAt + l], K[limitsAt + l], moved = head_2, ahead, moved > l and moved or l
 end
-kept = kept < head and kept or head
+kept = kept < head_2 and kept or head_2
 end
 if kept > oldest then
 local lapsed = kept - (total - #tail / width)
@@ -751,18 +888,18 @@ log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, first
 end
 giveBack[2] = function(key, cost, receipt)
 local entries = whole or log_read(key, oldest, total)
-local after = #entries / width
-while after > 0 and newest - (newest - unpackBytes(entry, entries, (after - 1) * width + 1)) % modulus > receipt do
-after = after - 1
+local after_2 = #entries / width
+while after_2 > 0 and newest - (newest - unpackBytes(entry, entries, (after_2 - 1) * width + 1)) % modulus > receipt do
+after_2 = after_2 - 1
 end
-local from = after
-while from > 0 and after - from < cost and newest - (newest - unpackBytes(entry, entries, (from - 1) * width + 1)) % modulus == receipt do
+local from = after_2
+while from > 0 and after_2 - from < cost and newest - (newest - unpackBytes(entry, entries, (from - 1) * width + 1)) % modulus == receipt do
 from = from - 1
 end
-if from == after then
+if from == after_2 then
 return
 end
-local entries_2 = sub(entries, 1, from * width) .. sub(entries, after * width + 1)
+local entries_2 = sub(entries, 1, from * width) .. sub(entries, after_2 * width + 1)
 whole, oldest, total = entries_2, 0, #entries_2 / width
 newest = total > 0 and newest - (newest - unpackBytes(entry, entries_2, (total - 1) * width + 1)) % modulus or nil
 log_advanceAll(key, instant)
@@ -923,12 +1060,12 @@ local limit, windowMs, segments, edge, segmentMs, width, counter
 local W, F = {}, {}
 local counts, total, segment, offset, instant, newest
 prepare[3] = function(c)
-local bytes, top = 1, 256
+local bytes_2, top = 1, 256
 while top <= ARGV[first[c]] do
-bytes = bytes + 1
+bytes_2 = bytes_2 + 1
 top = top * 256
 end
-W[c], F[c] = bytes, '>I' .. bytes
+W[c], F[c] = bytes_2, '>I' .. bytes_2
 end
 open[3] = function(c)
 local p = first[c]
@@ -943,8 +1080,101 @@ recall[3] = function(c)
 counts, total, segment, offset, instant, newest = A[c], B[c], C[c], D[c], E[c], G[c]
 end
 ` },
-  { sections: ['segments'], source: `look[3] = function(key, cost)
-local stored = tryCall('GET', key)
+  { sections: ['segments', 'joint'], source: `size[3] = function(c)
+return 6 + (ARGV[first[c] + 2] + 2) * W[c]
+end
+` },
+  { sections: ['segments'], source: `local function segments_write(key)
+` },
+  { sections: ['segments', 'joint'], source: `if joint > 0 then
+local state, life = packBytes('>I6', segment) .. packBytes(counter, total) .. counts, windowMs + segmentMs - offset + instant - now
+local segments_reset_result
+local reset
+local reset_2 = 0
+for k = 0, segments do
+local count = (unpackBytes(counter, counts, k * width + 1))
+if count > 0 then
+local window_offsetFor_result
+if edge == 1 or count <= 0 then
+window_offsetFor_result = 0
+else
+if edge == 0 then
+window_offsetFor_result = segmentMs
+else
+if edge == 2 then
+window_offsetFor_result = floor(segmentMs * (count - 1) / count) + 1
+else
+window_offsetFor_result = ceil(segmentMs * (count - 0) / count)
+end
+end
+end
+reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+break
+end
+end
+reset = reset_2
+if reset > 0 then
+segments_reset_result = reset + instant - now
+else
+segments_reset_result = 0
+end
+if segments_reset_result == 0 then
+state, life = rep('\\0', bytes[mine]), 0
+end
+put[mine], putRefunds[mine] = state, ''
+puts, putLife = puts + 1, putLife > life and putLife or life
+if '' ~= '' then
+tells = true
+end
+else
+` },
+  { sections: ['segments'], source: `local segments_reset_result
+local reset
+local reset_2 = 0
+for k = 0, segments do
+local count = (unpackBytes(counter, counts, k * width + 1))
+if count > 0 then
+local window_offsetFor_result
+if edge == 1 or count <= 0 then
+window_offsetFor_result = 0
+else
+if edge == 0 then
+window_offsetFor_result = segmentMs
+else
+if edge == 2 then
+window_offsetFor_result = floor(segmentMs * (count - 1) / count) + 1
+else
+window_offsetFor_result = ceil(segmentMs * (count - 0) / count)
+end
+end
+end
+reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
+break
+end
+end
+reset = reset_2
+if reset > 0 then
+segments_reset_result = reset + instant - now
+else
+segments_reset_result = 0
+end
+if segments_reset_result > 0 then
+call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', windowMs + segmentMs - offset + instant - now + slack)
+elseif newest then
+call('DEL', key)
+end
+` },
+  { sections: ['segments', 'joint'], source: `end
+` },
+  { sections: ['segments'], source: `end
+look[3] = function(key, cost)
+local stored, at = false, 1
+` },
+  { sections: ['segments', 'joint'], source: `if joint > 0 then
+stored, at = storedOf[joint], after[mine] + 1
+else
+` },
+  { sections: ['segments'], source: `stored = tryCall('GET', key)
 if stored and #stored ~= 6 + (segments + 2) * width then
 if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
 if not string.match(stored.err, 'non local key') then
@@ -954,12 +1184,15 @@ elsewhere = true
 end
 stored = false
 end
-newest, instant = nil, now
+` },
+  { sections: ['segments', 'joint'], source: `end
+` },
+  { sections: ['segments'], source: `newest, instant = nil, now
 if stored then
-newest = unpackBytes('>I6', stored)
-local at = newest * segmentMs
-if at > now and at <= now + windowMs then
-instant = at
+newest = unpackBytes('>I6', stored, at)
+local at_2 = newest * segmentMs
+if at_2 > now and at_2 <= now + windowMs then
+instant = at_2
 else
 instant = now
 end
@@ -970,7 +1203,7 @@ local by = stored and (0 > segment - newest and 0 or segment - newest) or segmen
 if by > segments then
 total, counts = 0, rep('\\0', (segments + 1) * width)
 else
-total, counts = unpackBytes(counter, stored, 7), sub(stored, 7 + width)
+total, counts = unpackBytes(counter, stored, at + 6), sub(stored, at + 6 + width, at + 5 + (segments + 2) * width)
 if by > 0 then
 local window_leaving_result
 local units = 0
@@ -1057,47 +1290,14 @@ counts = sub(counts, 1, 0 * width) .. count_2 .. sub(counts, 1 * width + 1)
 if 0 < segments then
 total = total + units
 end
-if newest == segment then
+local isNewest = newest == segment
+` },
+  { sections: ['segments', 'joint'], source: `isNewest = isNewest and joint == 0
+` },
+  { sections: ['segments'], source: `if isNewest then
 call('SETRANGE', key, '6', packBytes(counter, total) .. sub(counts, 1, width))
 else
-local segments_reset_result
-local reset
-local reset_2 = 0
-for k = 0, segments do
-local count_3 = (unpackBytes(counter, counts, k * width + 1))
-if count_3 > 0 then
-local window_offsetFor_result
-if edge == 1 or count_3 <= 0 then
-window_offsetFor_result = 0
-else
-if edge == 0 then
-window_offsetFor_result = segmentMs
-else
-if edge == 2 then
-window_offsetFor_result = floor(segmentMs * (count_3 - 1) / count_3) + 1
-else
-window_offsetFor_result = ceil(segmentMs * (count_3 - 0) / count_3)
-end
-end
-end
-reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
-break
-end
-end
-reset = reset_2
-if reset > 0 then
-segments_reset_result = reset + instant - now
-else
-segments_reset_result = 0
-end
-if segments_reset_result == 0 then
-if newest then
-call('DEL', key)
-end
-else
-local life = windowMs + segmentMs - offset + instant - now
-call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
-end
+segments_write(key)
 end
 end
 giveBack[3] = function(key, cost, receipt)
@@ -1111,85 +1311,11 @@ counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
 if k < segments then
 total = total + units
 end
-local segments_reset_result
-local reset
-local reset_2 = 0
-for k_2 = 0, segments do
-local count_2 = (unpackBytes(counter, counts, k_2 * width + 1))
-if count_2 > 0 then
-local window_offsetFor_result
-if edge == 1 or count_2 <= 0 then
-window_offsetFor_result = 0
-else
-if edge == 0 then
-window_offsetFor_result = segmentMs
-else
-if edge == 2 then
-window_offsetFor_result = floor(segmentMs * (count_2 - 1) / count_2) + 1
-else
-window_offsetFor_result = ceil(segmentMs * (count_2 - 0) / count_2)
-end
-end
-end
-reset_2 = 0 > (segments - k_2) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k_2) * segmentMs + window_offsetFor_result - offset
-break
-end
-end
-reset = reset_2
-if reset > 0 then
-segments_reset_result = reset + instant - now
-else
-segments_reset_result = 0
-end
-if segments_reset_result == 0 then
-if newest then
-call('DEL', key)
-end
-else
-local life = windowMs + segmentMs - offset + instant - now
-call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
-end
+segments_write(key)
 end
 heal[3] = function(key)
 if newest and newest * segmentMs > now + windowMs then
-local segments_reset_result
-local reset
-local reset_2 = 0
-for k = 0, segments do
-local count = (unpackBytes(counter, counts, k * width + 1))
-if count > 0 then
-local window_offsetFor_result
-if edge == 1 or count <= 0 then
-window_offsetFor_result = 0
-else
-if edge == 0 then
-window_offsetFor_result = segmentMs
-else
-if edge == 2 then
-window_offsetFor_result = floor(segmentMs * (count - 1) / count) + 1
-else
-window_offsetFor_result = ceil(segmentMs * (count - 0) / count)
-end
-end
-end
-reset_2 = 0 > (segments - k) * segmentMs + window_offsetFor_result - offset and 0 or (segments - k) * segmentMs + window_offsetFor_result - offset
-break
-end
-end
-reset = reset_2
-if reset > 0 then
-segments_reset_result = reset + instant - now
-else
-segments_reset_result = 0
-end
-if segments_reset_result == 0 then
-if newest then
-call('DEL', key)
-end
-else
-local life = windowMs + segmentMs - offset + instant - now
-call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
-end
+segments_write(key)
 end
 end
 report[3] = function(key, cost, outcome)
@@ -1362,17 +1488,27 @@ recall[4] = function(c)
 count, start, since = A[c], B[c], C[c]
 end
 ` },
+  { sections: ['counter', 'joint'], source: `size[4] = function()
+return 13
+end
+` },
   { sections: ['counter'], source: `look[4] = function(key, cost)
-local stored = tryCall('GET', key)
 local instant, isOver = now, true
+since = nil
+` },
+  { sections: ['counter', 'joint'], source: `if joint > 0 then
+count = 0
+if storedOf[joint] then
+count, since = unpackBytes('>I7I6', storedOf[joint], after[mine] + 1)
+end
+if count == 0 then
+since = nil
+end
+else
+` },
+  { sections: ['counter'], source: `local stored = tryCall('GET', key)
 if stored and #stored == 13 then
 count, since = unpackBytes('>I7I6', stored)
-if since > now and since <= now + windowMs then
-instant = since
-else
-instant = now
-end
-isOver = instant >= since + windowMs
 else
 if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
 if not string.match(stored.err, 'non local key') then
@@ -1380,7 +1516,17 @@ error(stored.err)
 end
 elsewhere = true
 end
-since = nil
+end
+` },
+  { sections: ['counter', 'joint'], source: `end
+` },
+  { sections: ['counter'], source: `if since then
+if since > now and since <= now + windowMs then
+instant = since
+else
+instant = now
+end
+isOver = instant >= since + windowMs
 end
 if isOver then
 count = 0
@@ -1408,7 +1554,17 @@ return limit - count
 end
 take[4] = function(key, cost)
 count = limit < count + cost and limit or count + cost
-if count == 0 then
+` },
+  { sections: ['counter', 'joint'], source: `if joint > 0 then
+local state, life = packBytes('>I7I6', count, start), count > 0 and start + windowMs - now or 0
+put[mine], putRefunds[mine] = state, ''
+puts, putLife = puts + 1, putLife > life and putLife or life
+if '' ~= '' then
+tells = true
+end
+else
+` },
+  { sections: ['counter'], source: `if count == 0 then
 call('DEL', key)
 elseif since == start then
 call('SETRANGE', key, '0', packBytes('>I7', count))
@@ -1421,13 +1577,26 @@ call('SET', key, F[own], 'PX', X[own])
 else
 call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
 end
-end
+` },
+  { sections: ['counter', 'joint'], source: `end
+` },
+  { sections: ['counter'], source: `end
 giveBack[4] = function(key, cost, receipt)
 if not since or start ~= receipt then
 return
 end
 count = 0 > count - cost and 0 or count - cost
-if count == 0 then
+` },
+  { sections: ['counter', 'joint'], source: `if joint > 0 then
+local state, life = packBytes('>I7I6', count, start), count > 0 and start + windowMs - now or 0
+put[mine], putRefunds[mine] = state, ''
+puts, putLife = puts + 1, putLife > life and putLife or life
+if '' ~= '' then
+tells = true
+end
+else
+` },
+  { sections: ['counter'], source: `if count == 0 then
 call('DEL', key)
 elseif since == start then
 call('SETRANGE', key, '0', packBytes('>I7', count))
@@ -1440,10 +1609,23 @@ call('SET', key, F[own], 'PX', X[own])
 else
 call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
 end
-end
+` },
+  { sections: ['counter', 'joint'], source: `end
+` },
+  { sections: ['counter'], source: `end
 heal[4] = function(key)
 if since and since > now + windowMs then
-if count == 0 then
+` },
+  { sections: ['counter', 'joint'], source: `if joint > 0 then
+local state, life = packBytes('>I7I6', count, start), count > 0 and start + windowMs - now or 0
+put[mine], putRefunds[mine] = state, ''
+puts, putLife = puts + 1, putLife > life and putLife or life
+if '' ~= '' then
+tells = true
+end
+else
+` },
+  { sections: ['counter'], source: `if count == 0 then
 call('DEL', key)
 elseif since == start then
 call('SETRANGE', key, '0', packBytes('>I7', count))
@@ -1456,7 +1638,10 @@ call('SET', key, F[own], 'PX', X[own])
 else
 call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
 end
-end
+` },
+  { sections: ['counter', 'joint'], source: `end
+` },
+  { sections: ['counter'], source: `end
 end
 report[4] = function(key, cost, outcome)
 local piece = packBytes('>BI7I6', outcome, count, start)
@@ -1513,13 +1698,13 @@ take[5] = function(key, cost, lease)
 if isForeign then
 call('DEL', key)
 end
-for place = 0, cost - 1 do
-call('ZADD', key, now + ttlMs, lease .. '.' .. place)
+for place_2 = 0, cost - 1 do
+call('ZADD', key, now + ttlMs, lease .. '.' .. place_2)
 end
 local expiry = tryCall('PEXPIRE', key, ttlMs + slack)
 if type(expiry) == 'table' then
-for place = 0, cost - 1 do
-call('ZREM', key, lease .. '.' .. place)
+for place_2 = 0, cost - 1 do
+call('ZREM', key, lease .. '.' .. place_2)
 end
 error(expiry.err)
 end
@@ -1532,8 +1717,8 @@ giveBack[5] = function(key, cost, receipt, chargedAt, lease)
 if isForeign then
 return
 end
-for place = 0, cost - 1 do
-call('ZREM', key, lease .. '.' .. place)
+for place_2 = 0, cost - 1 do
+call('ZREM', key, lease .. '.' .. place_2)
 end
 local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
 if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
@@ -1550,8 +1735,8 @@ if isForeign then
 return
 end
 local latest = now + ttlMs
-for place = 0, cost - 1 do
-local name = lease .. '.' .. place
+for place_2 = 0, cost - 1 do
+local name = lease .. '.' .. place_2
 local ends = call('ZSCORE', key, name)
 if ends and tonumber(ends) > now then
 call('ZADD', key, latest, name)
@@ -1649,8 +1834,23 @@ for _ = 1, ARGV[3] + 0 do
 local identities, cells = ARGV[a] + 0, ARGV[a + 1] + 0
 a = a + 2
 local takesPlaces = false
-for c = 1, cells do
-local kind, params = ARGV[a] + 0, ARGV[a + 1] + 0
+` },
+  { sections: ['joint'], source: `local keys = 0
+` },
+  { sections: [], source: `for c = 1, cells do
+local kind = ARGV[a] + 0
+` },
+  { sections: ['joint'], source: `a = a + 1
+local sharing = ARGV[a] + 0
+if sharing < 2 then
+keys = keys + 1
+head[c] = sharing * c
+else
+head[c] = head[c - 1]
+end
+place[c] = keys
+` },
+  { sections: [], source: `local params = ARGV[a + 1] + 0
 kernel[c], first[c], last[c] = kind, a + 2, a + 1 + params
 a = a + 2 + params
 for p = first[c], last[c] do
@@ -1659,13 +1859,25 @@ end
 if prepare[kind] then
 prepare[kind](c)
 end
-if cells == 1 then
+` },
+  { sections: ['joint'], source: `if head[c] > 0 then
+local first_2, length = head[c], size[kind](c)
+if first_2 == c then
+cellsOf[c], endOf[c] = 0, 6
+end
+after[c], bytes[c] = endOf[first_2], length
+cellsOf[first_2], endOf[first_2] = cellsOf[first_2] + 1, endOf[first_2] + length
+end
+` },
+  { sections: [], source: `if cells == 1 then
 open[kind](c)
 end
 if kind == 5 then
 takesPlaces = true
 end
 end
+` },
+  { sections: ['joint'], source: `head[cells + 1] = 0
 ` },
   { sections: ['bans'], source: `local terms = ARGV[a] + 0
 local ban = a + 1
@@ -1744,7 +1956,31 @@ a = a + 1
 end
 for c = 1, cells do
 local key, kind = KEYS[cell + c], kernel[c]
-open[kind](c)
+` },
+  { sections: ['joint'], source: `key, joint, mine = KEYS[cell + place[c]], head[c], c
+if joint == c then
+local stored = tryCall('GET', key)
+local length = stored and #stored
+if length ~= endOf[joint] and length ~= endOf[joint] + 13 * cellsOf[joint] then
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+stored = false
+end
+storedOf[joint] = stored
+end
+if joint > 0 then
+if mine == joint then
+puts, putLife = 0, 0
+tells = storedOf[joint] and #storedOf[joint] > endOf[joint]
+end
+put[mine] = false
+end
+` },
+  { sections: [], source: `open[kind](c)
 look[kind](key, 0)
 if op == 3 then
 giveBack[kind](key, costs[c], ARGV[a] + 0, chargedAt, lease, ARGV[a + 1] + 0)
@@ -1757,7 +1993,51 @@ renew[kind](key, costs[c], lease)
 end
 end
 report[kind](key, 0, 1)
+` },
+  { sections: ['joint'], source: `if joint > 0 and head[c + 1] ~= joint then
+local stored = storedOf[joint]
+if puts > 0 and (stored or putLife > 0) then
+if puts < cellsOf[joint] then
+for c_2 = joint, mine do
+if not put[c_2] then
+put[c_2] = stored and sub(stored, after[c_2] + 1, after[c_2] + bytes[c_2]) or rep('\\0', bytes[c_2])
+local joint_refunds_result
+local stored_2, at = storedOf[joint], endOf[joint] + 13 * (c_2 - joint)
+if not stored_2 or #stored_2 <= at then
+joint_refunds_result = ''
+else
+local refunds = sub(stored_2, at + 1, at + 13)
+if refunds == NO_REFUNDS then
+joint_refunds_result = ''
+else
+joint_refunds_result = refunds
 end
+end
+putRefunds[c_2] = joint_refunds_result
+end
+end
+end
+local value = concat(put, '', joint, mine)
+if tells then
+for c_2 = joint, mine do
+value = value .. (putRefunds[c_2] == '' and NO_REFUNDS or putRefunds[c_2])
+end
+end
+local ends_2, expires = now + (1 > putLife and 1 or putLife), stored and unpackBytes('>I6', stored) or 0
+if putLife <= 0 and puts == cellsOf[joint] and not tells then
+call('DEL', key)
+elseif ends_2 <= expires then
+call('SETRANGE', key, '6', value)
+else
+if stored then
+ends_2 = ends_2 + (10000 < putLife and 10000 or putLife)
+end
+call('SET', key, packBytes('>I6', ends_2) .. value, 'PX', ends_2 - now + slack)
+end
+end
+end
+` },
+  { sections: [], source: `end
 end
 if ends then
 if equals > 1 then
@@ -1788,7 +2068,25 @@ local kind = kernel[c]
 open[kind](c)
 end
 ` },
-  { sections: [], source: `local wait = look[kind](KEYS[cell + c], needs[c])
+  { sections: [], source: `local key = KEYS[cell + c]
+` },
+  { sections: ['joint'], source: `key, joint, mine = KEYS[cell + place[c]], head[c], c
+if joint == c then
+local stored = tryCall('GET', key)
+local length = stored and #stored
+if length ~= endOf[joint] and length ~= endOf[joint] + 13 * cellsOf[joint] then
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+stored = false
+end
+storedOf[joint] = stored
+end
+` },
+  { sections: [], source: `local wait = look[kind](key, needs[c])
 if wait ~= 0 or elsewhere then
 allowed = false
 end
@@ -1833,7 +2131,7 @@ local base
 local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
 base = sub(key, 1, #key - cut) .. names
 local marker, jitter_2, p, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
-local after, withinMs, forgetAfterMs = ARGV[p] + 0, ARGV[p + 1] + 0, ARGV[p + 2] + 0
+local after_2, withinMs, forgetAfterMs = ARGV[p] + 0, ARGV[p + 1] + 0, ARGV[p + 2] + 0
 local key_2 = base .. 'strikes'
 local stored = tryCall('GET', key_2)
 local rung, since, strikes = 0, now, ''
@@ -1886,7 +2184,7 @@ end
 live, count = sub(strikes, from), units
 count = count + 1
 local ends_2, reason_2 = 0, ''
-if count < after then
+if count < after_2 then
 if rung > 0 then
 since = at > since and at or since
 else
@@ -1955,7 +2253,17 @@ end
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
-cost = cost * admitted
+` },
+  { sections: ['joint'], source: `key, joint, mine = KEYS[cell + place[c]], head[c], c
+if joint > 0 then
+if mine == joint then
+puts, putLife = 0, 0
+tells = storedOf[joint] and #storedOf[joint] > endOf[joint]
+end
+put[mine] = false
+end
+` },
+  { sections: [], source: `cost = cost * admitted
 ` },
   { sections: ['several'], source: `if cells > 1 then
 open[kind](c)
@@ -1969,7 +2277,51 @@ end
 elseif op == 0 then
 heal[kind](key)
 end
-local outcome = allowed and 1 or 0
+` },
+  { sections: ['joint'], source: `if joint > 0 and head[c + 1] ~= joint then
+local stored = storedOf[joint]
+if puts > 0 and (stored or putLife > 0) then
+if puts < cellsOf[joint] then
+for c_2 = joint, mine do
+if not put[c_2] then
+put[c_2] = stored and sub(stored, after[c_2] + 1, after[c_2] + bytes[c_2]) or rep('\\0', bytes[c_2])
+local joint_refunds_result
+local stored_2, at = storedOf[joint], endOf[joint] + 13 * (c_2 - joint)
+if not stored_2 or #stored_2 <= at then
+joint_refunds_result = ''
+else
+local refunds = sub(stored_2, at + 1, at + 13)
+if refunds == NO_REFUNDS then
+joint_refunds_result = ''
+else
+joint_refunds_result = refunds
+end
+end
+putRefunds[c_2] = joint_refunds_result
+end
+end
+end
+local value = concat(put, '', joint, mine)
+if tells then
+for c_2 = joint, mine do
+value = value .. (putRefunds[c_2] == '' and NO_REFUNDS or putRefunds[c_2])
+end
+end
+local ends_2, expires = now + (1 > putLife and 1 or putLife), stored and unpackBytes('>I6', stored) or 0
+if putLife <= 0 and puts == cellsOf[joint] and not tells then
+call('DEL', key)
+elseif ends_2 <= expires then
+call('SETRANGE', key, '6', value)
+else
+if stored then
+ends_2 = ends_2 + (10000 < putLife and 10000 or putLife)
+end
+call('SET', key, packBytes('>I6', ends_2) .. value, 'PX', ends_2 - now + slack)
+end
+end
+end
+` },
+  { sections: [], source: `local outcome = allowed and 1 or 0
 ` },
   { sections: ['bans'], source: `if banEnds == 0 then
 ` },
@@ -1995,7 +2347,10 @@ end
   { sections: [], source: `end
 end
 block = block + identities
-cell = cell + cells
+` },
+  { sections: ['joint'], source: `cell = cell + keys - cells
+` },
+  { sections: [], source: `cell = cell + cells
 end
 end
 end
@@ -2040,7 +2395,7 @@ return 1
 
 const decideBucketScript: LuaScript = {
   name: 'decide-bucket',
-  sha1: '0752fb528469ab4732ee0506f29e6be33c89606f',
+  sha1: 'e62e169cc3c87501799ab0b2aa143ffbfbb83d5f',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
@@ -2148,8 +2503,9 @@ pieces = pieces + 1
 elseif op < 3 then
 local allowed, possible = true, true
 local admitted = 1
+local key = KEYS[cell + 1]
 local wait
-local key, cost = KEYS[cell + 1], needs
+local cost = needs
 local stored = tryCall('GET', key)
 local bytes = stored and #stored
 if bytes == 19 or bytes == 32 then
@@ -2342,9 +2698,517 @@ return reply
 `,
 }
 
+const decideBucketsScript: LuaScript = {
+  name: 'decide-buckets',
+  sha1: '489d388b4731d599702e15f19fcafc45755641dd',
+  source: `local ARGV, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
+local packBytes, unpackBytes = struct.pack, struct.unpack
+local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
+local elsewhere
+local clock = ARGV[1]
+local now
+local slack = 0
+if clock ~= '' then
+now, slack = clock + 0, 3600000
+else
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
+end
+local reply, more, pieces = packBytes('>I6', now), nil, 0
+local first = {}
+local last = {}
+local place, head = {}, {}
+local costs, needs = {}, {}
+local A = {}
+local B = {}
+local C = {}
+local D = {}
+local E = {}
+local joint, mine
+local NO_REFUNDS = rep('\\0', 13)
+local after, bytes = {}, {}
+local cellsOf, endOf, storedOf = {}, {}, {}
+local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil
+local own, limit, windowMs, capacity, stepMs
+local N, F, X = {}, {}, {}
+local debt, instant, since, expires, refunds
+local blockKeys = ARGV[2] + 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+if blockKeys < 0 then
+if tryCall('GET', KEYS[1]) then
+return ''
+end
+end
+local anyBlocked = blockKeys > 0
+if #KEYS == 0 then
+KEYS, block = ARGV, ARGV[#ARGV] + 0
+cell = block - 1 + blockKeys
+elseif anyBlocked then
+anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+end
+for _ = 1, ARGV[3] + 0 do
+local identities, cells = ARGV[a] + 0, ARGV[a + 1] + 0
+a = a + 2
+local keys = 0
+for c = 1, cells do
+a = a + 1
+local sharing = ARGV[a] + 0
+if sharing < 2 then
+keys = keys + 1
+head[c] = sharing * c
+else
+head[c] = head[c - 1]
+end
+place[c] = keys
+local params = ARGV[a + 1] + 0
+first[c], last[c] = a + 2, a + 1 + params
+a = a + 2 + params
+for p = first[c], last[c] do
+ARGV[p] = ARGV[p] + 0
+end
+N[c] = nil
+if head[c] > 0 then
+local first_2 = head[c]
+if first_2 == c then
+cellsOf[c], endOf[c] = 0, 6
+end
+after[c], bytes[c] = endOf[first_2], 13
+cellsOf[first_2], endOf[first_2] = cellsOf[first_2] + 1, endOf[first_2] + 13
+end
+if cells == 1 then
+local p = first[c]
+own = c
+limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
+end
+end
+head[cells + 1] = 0
+local runs = ARGV[a] + 0
+a = a + 1
+for __2 = 1, runs do
+local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+local equals = 1
+if op >= 16 then
+op, equals, decisions = op - 16, decisions, 1
+end
+for c = 1, cells do
+costs[c] = ARGV[a + 1 + c] + 0
+needs[c] = costs[c]
+end
+a = a + 2 + cells
+if op >= 8 then
+op = op - 8
+for c = 1, cells do
+needs[c] = ARGV[a - 1 + c] + 0
+end
+a = a + cells
+end
+for __3 = 1, decisions do
+local ends, reason
+elsewhere = false
+if anyBlocked and op <= 2 then
+for b = block, block + identities - 1 do
+local value = tryCall('GET', KEYS[b])
+if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+if not string.match(value.err, 'non local key') then
+error(value.err)
+end
+elsewhere = true
+end
+if type(value) == 'string' and not ends then
+ends, reason = string.match(value, '^(%d+) (.*)$')
+end
+ends = ends and tonumber(ends) > now and ends
+end
+end
+if ends then
+if equals > 1 then
+local piece = packBytes('>BI2I2', 8, equals, 0)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+elseif op < 3 then
+local allowed, possible = true, true
+local admitted = 1
+for c = 1, cells do
+if cells > 1 then
+local p = first[c]
+own = c
+limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
+end
+local key = KEYS[cell + c]
+key, joint, mine = KEYS[cell + place[c]], head[c], c
+if joint == c then
+local stored = tryCall('GET', key)
+local length = stored and #stored
+if length ~= endOf[joint] and length ~= endOf[joint] + 13 * cellsOf[joint] then
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+stored = false
+end
+storedOf[joint] = stored
+end
+local wait
+local cost = needs[c]
+if joint > 0 then
+local stored = storedOf[joint]
+local joint_refunds_result
+local stored_2, at = storedOf[joint], endOf[joint] + 13 * (mine - joint)
+if not stored_2 or #stored_2 <= at then
+joint_refunds_result = ''
+else
+local refunds_2 = sub(stored_2, at + 1, at + 13)
+if refunds_2 == NO_REFUNDS then
+joint_refunds_result = ''
+else
+joint_refunds_result = refunds_2
+end
+end
+debt, refunds = 0, joint_refunds_result
+if stored then
+debt, since = unpackBytes('>I7I6', stored, after[mine] + 1)
+end
+if debt > 0 or refunds ~= '' then
+if since > now and since <= now + windowMs then
+instant = since
+else
+instant = now
+end
+local since_2 = since < instant and since or instant
+local elapsed
+if stepMs == 1 then
+elapsed = instant - since_2
+else
+elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
+end
+debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
+else
+instant, since = now, nil
+end
+else
+local stored = tryCall('GET', key)
+local bytes_2 = stored and #stored
+if bytes_2 == 19 or bytes_2 == 32 then
+if bytes_2 == 19 then
+debt, since, expires = unpackBytes('>I7I6I6', stored)
+refunds = ''
+else
+debt, since, expires, refunds = unpackBytes('>I7I6I6c13', stored)
+end
+if since > now and since <= now + windowMs then
+instant = since
+else
+instant = now
+end
+local since_2 = since < instant and since or instant
+local elapsed
+if stepMs == 1 then
+elapsed = instant - since_2
+else
+elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
+end
+debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
+else
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+debt, instant, since, expires, refunds = 0, now, nil, nil, ''
+end
+end
+if cost > capacity then
+wait = -1
+else
+local excess = debt + cost * windowMs - capacity * windowMs
+if excess <= 0 then
+wait = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+end
+if wait ~= 0 or elsewhere then
+allowed = false
+end
+if wait < 0 then
+possible = false
+end
+if equals > 1 then
+admitted = allowed and equals or 0
+if allowed and costs[c] > 0 then
+local units = floor((capacity * windowMs - debt) / windowMs)
+admitted = min(equals, floor((units - needs[c]) / costs[c]) + 1)
+end
+local piece = packBytes('>BI2I2', 8, equals, admitted)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+if cells > 1 then
+A[c], B[c], C[c], D[c], E[c] = debt, instant, since, expires, refunds
+end
+end
+if elsewhere then
+local piece = packBytes('B', 3)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+else
+local charged = op ~= 1 and (allowed or op == 2 and possible)
+for c = 1, cells do
+local key, cost = KEYS[cell + c], costs[c]
+key, joint, mine = KEYS[cell + place[c]], head[c], c
+if joint > 0 then
+if mine == joint then
+puts, putLife = 0, 0
+tells = storedOf[joint] and #storedOf[joint] > endOf[joint]
+end
+put[mine] = false
+end
+cost = cost * admitted
+if cells > 1 then
+local p = first[c]
+own = c
+limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
+debt, instant, since, expires, refunds = A[c], B[c], C[c], D[c], E[c]
+end
+if charged then
+if cost > 0 then
+debt = capacity * windowMs < debt + cost * windowMs and capacity * windowMs or debt + cost * windowMs
+if joint > 0 then
+local bucket_wait_result
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+bucket_wait_result = wait + instant - now
+else
+bucket_wait_result = wait
+end
+local state, life = packBytes('>I7I6', debt, instant), bucket_wait_result
+put[mine], putRefunds[mine] = state, refunds
+puts, putLife = puts + 1, putLife > life and putLife or life
+if refunds ~= '' then
+tells = true
+end
+else
+if since then
+local life
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+life = wait + instant - now
+else
+life = wait
+end
+if life <= 0 and refunds == '' then
+call('DEL', key)
+else
+local ends_2 = now + life
+if ends_2 <= expires then
+local state = packBytes('>I7I6', debt, instant)
+if refunds ~= '' then
+state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+end
+call('SETRANGE', key, '0', state)
+else
+ends_2 = ends_2 + min(10000, ceil(capacity * windowMs / limit))
+call('SET', key, packBytes('>I7I6I6', debt, instant, ends_2) .. refunds, 'PX', ends_2 - now + slack)
+end
+end
+else
+if N[own] ~= debt then
+local life
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+life = wait + instant - now
+else
+life = wait
+end
+N[own], F[own], X[own] = debt, packBytes('>I7I6I6', debt, now, now + life), format('%d', life + slack)
+end
+call('SET', key, F[own], 'PX', X[own])
+end
+end
+end
+elseif op == 0 then
+if since and since > now + windowMs then
+if joint > 0 then
+local bucket_wait_result
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+bucket_wait_result = wait + instant - now
+else
+bucket_wait_result = wait
+end
+local state, life = packBytes('>I7I6', debt, instant), bucket_wait_result
+put[mine], putRefunds[mine] = state, refunds
+puts, putLife = puts + 1, putLife > life and putLife or life
+if refunds ~= '' then
+tells = true
+end
+else
+local life
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 then
+wait = 0
+else
+local steps = ceil(excess / (limit * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+life = wait + instant - now
+else
+life = wait
+end
+if life <= 0 and refunds == '' then
+call('DEL', key)
+else
+local ends_2 = now + life
+if ends_2 <= expires then
+local state = packBytes('>I7I6', debt, instant)
+if refunds ~= '' then
+state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+end
+call('SETRANGE', key, '0', state)
+else
+ends_2 = ends_2 + min(10000, ceil(capacity * windowMs / limit))
+call('SET', key, packBytes('>I7I6I6', debt, instant, ends_2) .. refunds, 'PX', ends_2 - now + slack)
+end
+end
+end
+end
+end
+if joint > 0 and head[c + 1] ~= joint then
+local stored = storedOf[joint]
+if puts > 0 and (stored or putLife > 0) then
+if puts < cellsOf[joint] then
+for c_2 = joint, mine do
+if not put[c_2] then
+put[c_2] = stored and sub(stored, after[c_2] + 1, after[c_2] + bytes[c_2]) or rep('\\0', bytes[c_2])
+local joint_refunds_result
+local stored_2, at = storedOf[joint], endOf[joint] + 13 * (c_2 - joint)
+if not stored_2 or #stored_2 <= at then
+joint_refunds_result = ''
+else
+local refunds_2 = sub(stored_2, at + 1, at + 13)
+if refunds_2 == NO_REFUNDS then
+joint_refunds_result = ''
+else
+joint_refunds_result = refunds_2
+end
+end
+putRefunds[c_2] = joint_refunds_result
+end
+end
+end
+local value = concat(put, '', joint, mine)
+if tells then
+for c_2 = joint, mine do
+value = value .. (putRefunds[c_2] == '' and NO_REFUNDS or putRefunds[c_2])
+end
+end
+local ends_2, expires_2 = now + (1 > putLife and 1 or putLife), stored and unpackBytes('>I6', stored) or 0
+if putLife <= 0 and puts == cellsOf[joint] and not tells then
+call('DEL', key)
+elseif ends_2 <= expires_2 then
+call('SETRANGE', key, '6', value)
+else
+if stored then
+ends_2 = ends_2 + (10000 < putLife and 10000 or putLife)
+end
+call('SET', key, packBytes('>I6', ends_2) .. value, 'PX', ends_2 - now + slack)
+end
+end
+end
+local outcome = allowed and 1 or 0
+for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+local said = outcome_2
+if refunds ~= '' then
+said = outcome_2 + 4
+end
+local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+end
+end
+end
+block = block + identities
+cell = cell + keys - cells
+cell = cell + cells
+end
+end
+end
+if more then
+return reply .. concat(more)
+end
+return reply
+`,
+}
+
 const decideConcurrencyScript: LuaScript = {
   name: 'decide-concurrency',
-  sha1: '56e866f4c6b92bba43215b11c5eb4b705473d1cb',
+  sha1: '1c80916326a1f79d091291e8a87ef9e3b8018736',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
@@ -2441,8 +3305,9 @@ end
 pieces = pieces + 1
 elseif op < 3 then
 local allowed, possible = true, true
+local key = KEYS[cell + 1]
 local wait
-local key, cost = KEYS[cell + 1], needs
+local cost = needs
 local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
 if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
 if not string.match(count.err, 'non local key') then
@@ -2588,7 +3453,7 @@ return reply
 
 const decideCounterScript: LuaScript = {
   name: 'decide-counter',
-  sha1: '2cc896ad080854402696149be61257b4055ae3dc',
+  sha1: 'c58d1db6157b60f9470e7bcb617cc58b1d7cdf9a',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
@@ -2696,18 +3561,14 @@ pieces = pieces + 1
 elseif op < 3 then
 local allowed, possible = true, true
 local admitted = 1
+local key = KEYS[cell + 1]
 local wait
-local key, cost = KEYS[cell + 1], needs
-local stored = tryCall('GET', key)
+local cost = needs
 local instant, isOver = now, true
+since = nil
+local stored = tryCall('GET', key)
 if stored and #stored == 13 then
 count, since = unpackBytes('>I7I6', stored)
-if since > now and since <= now + windowMs then
-instant = since
-else
-instant = now
-end
-isOver = instant >= since + windowMs
 else
 if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
 if not string.match(stored.err, 'non local key') then
@@ -2715,7 +3576,14 @@ error(stored.err)
 end
 elsewhere = true
 end
-since = nil
+end
+if since then
+if since > now and since <= now + windowMs then
+instant = since
+else
+instant = now
+end
+isOver = instant >= since + windowMs
 end
 if isOver then
 count = 0
@@ -2832,9 +3700,404 @@ return reply
 `,
 }
 
+const decideCountersScript: LuaScript = {
+  name: 'decide-counters',
+  sha1: '42daad74ad5586710719aa6549dd160923fe27f9',
+  source: `local ARGV, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor, min = redis.call, math.floor, math.min
+local packBytes, unpackBytes = struct.pack, struct.unpack
+local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
+local elsewhere
+local clock = ARGV[1]
+local now
+local slack = 0
+if clock ~= '' then
+now, slack = clock + 0, 3600000
+else
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
+end
+local reply, more, pieces = packBytes('>I6', now), nil, 0
+local first = {}
+local last = {}
+local place, head = {}, {}
+local costs, needs = {}, {}
+local A = {}
+local B = {}
+local C = {}
+local joint, mine
+local NO_REFUNDS = rep('\\0', 13)
+local after, bytes = {}, {}
+local cellsOf, endOf, storedOf = {}, {}, {}
+local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil
+local own, limit, windowMs, byClock
+local N, F, X = {}, {}, {}
+local count, start, since
+local blockKeys = ARGV[2] + 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+if blockKeys < 0 then
+if tryCall('GET', KEYS[1]) then
+return ''
+end
+end
+local anyBlocked = blockKeys > 0
+if #KEYS == 0 then
+KEYS, block = ARGV, ARGV[#ARGV] + 0
+cell = block - 1 + blockKeys
+elseif anyBlocked then
+anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+end
+for _ = 1, ARGV[3] + 0 do
+local identities, cells = ARGV[a] + 0, ARGV[a + 1] + 0
+a = a + 2
+local keys = 0
+for c = 1, cells do
+a = a + 1
+local sharing = ARGV[a] + 0
+if sharing < 2 then
+keys = keys + 1
+head[c] = sharing * c
+else
+head[c] = head[c - 1]
+end
+place[c] = keys
+local params = ARGV[a + 1] + 0
+first[c], last[c] = a + 2, a + 1 + params
+a = a + 2 + params
+for p = first[c], last[c] do
+ARGV[p] = ARGV[p] + 0
+end
+N[c] = nil
+if head[c] > 0 then
+local first_2 = head[c]
+if first_2 == c then
+cellsOf[c], endOf[c] = 0, 6
+end
+after[c], bytes[c] = endOf[first_2], 13
+cellsOf[first_2], endOf[first_2] = cellsOf[first_2] + 1, endOf[first_2] + 13
+end
+if cells == 1 then
+local p = first[c]
+own = c
+limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
+end
+end
+head[cells + 1] = 0
+local runs = ARGV[a] + 0
+a = a + 1
+for __2 = 1, runs do
+local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
+local equals = 1
+if op >= 16 then
+op, equals, decisions = op - 16, decisions, 1
+end
+for c = 1, cells do
+costs[c] = ARGV[a + 1 + c] + 0
+needs[c] = costs[c]
+end
+a = a + 2 + cells
+if op >= 8 then
+op = op - 8
+for c = 1, cells do
+needs[c] = ARGV[a - 1 + c] + 0
+end
+a = a + cells
+end
+for __3 = 1, decisions do
+local ends, reason
+elsewhere = false
+if anyBlocked and op <= 2 then
+for b = block, block + identities - 1 do
+local value = tryCall('GET', KEYS[b])
+if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+if not string.match(value.err, 'non local key') then
+error(value.err)
+end
+elsewhere = true
+end
+if type(value) == 'string' and not ends then
+ends, reason = string.match(value, '^(%d+) (.*)$')
+end
+ends = ends and tonumber(ends) > now and ends
+end
+end
+if ends then
+if equals > 1 then
+local piece = packBytes('>BI2I2', 8, equals, 0)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+elseif op < 3 then
+local allowed, possible = true, true
+local admitted = 1
+for c = 1, cells do
+if cells > 1 then
+local p = first[c]
+own = c
+limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
+end
+local key = KEYS[cell + c]
+key, joint, mine = KEYS[cell + place[c]], head[c], c
+if joint == c then
+local stored = tryCall('GET', key)
+local length = stored and #stored
+if length ~= endOf[joint] and length ~= endOf[joint] + 13 * cellsOf[joint] then
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+stored = false
+end
+storedOf[joint] = stored
+end
+local wait
+local cost = needs[c]
+local instant, isOver = now, true
+since = nil
+if joint > 0 then
+count = 0
+if storedOf[joint] then
+count, since = unpackBytes('>I7I6', storedOf[joint], after[mine] + 1)
+end
+if count == 0 then
+since = nil
+end
+else
+local stored = tryCall('GET', key)
+if stored and #stored == 13 then
+count, since = unpackBytes('>I7I6', stored)
+else
+if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
+if not string.match(stored.err, 'non local key') then
+error(stored.err)
+end
+elsewhere = true
+end
+end
+end
+if since then
+if since > now and since <= now + windowMs then
+instant = since
+else
+instant = now
+end
+isOver = instant >= since + windowMs
+end
+if isOver then
+count = 0
+end
+if not isOver and since <= instant then
+start = since
+else
+if byClock then
+start = floor(instant / windowMs) * windowMs
+else
+start = instant
+end
+end
+local endsIn = start + windowMs - now
+if cost > limit then
+wait = -1
+else
+if count + cost <= limit then
+wait = 0
+else
+wait = endsIn
+end
+end
+if wait ~= 0 or elsewhere then
+allowed = false
+end
+if wait < 0 then
+possible = false
+end
+if equals > 1 then
+admitted = allowed and equals or 0
+if allowed and costs[c] > 0 then
+local units = limit - count
+admitted = min(equals, floor((units - needs[c]) / costs[c]) + 1)
+end
+local piece = packBytes('>BI2I2', 8, equals, admitted)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+if cells > 1 then
+A[c], B[c], C[c] = count, start, since
+end
+end
+if elsewhere then
+local piece = packBytes('B', 3)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+else
+local charged = op ~= 1 and (allowed or op == 2 and possible)
+for c = 1, cells do
+local key, cost = KEYS[cell + c], costs[c]
+key, joint, mine = KEYS[cell + place[c]], head[c], c
+if joint > 0 then
+if mine == joint then
+puts, putLife = 0, 0
+tells = storedOf[joint] and #storedOf[joint] > endOf[joint]
+end
+put[mine] = false
+end
+cost = cost * admitted
+if cells > 1 then
+local p = first[c]
+own = c
+limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
+count, start, since = A[c], B[c], C[c]
+end
+if charged then
+if cost > 0 then
+count = limit < count + cost and limit or count + cost
+if joint > 0 then
+local state, life = packBytes('>I7I6', count, start), count > 0 and start + windowMs - now or 0
+put[mine], putRefunds[mine] = state, ''
+puts, putLife = puts + 1, putLife > life and putLife or life
+if '' ~= '' then
+tells = true
+end
+else
+if count == 0 then
+call('DEL', key)
+elseif since == start then
+call('SETRANGE', key, '0', packBytes('>I7', count))
+elseif not since then
+if N[own] ~= count then
+N[own], F[own] = count, packBytes('>I7I6', count, start)
+X[own] = format('%d', start + windowMs - now + slack)
+end
+call('SET', key, F[own], 'PX', X[own])
+else
+call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+end
+end
+end
+elseif op == 0 then
+if since and since > now + windowMs then
+if joint > 0 then
+local state, life = packBytes('>I7I6', count, start), count > 0 and start + windowMs - now or 0
+put[mine], putRefunds[mine] = state, ''
+puts, putLife = puts + 1, putLife > life and putLife or life
+if '' ~= '' then
+tells = true
+end
+else
+if count == 0 then
+call('DEL', key)
+elseif since == start then
+call('SETRANGE', key, '0', packBytes('>I7', count))
+elseif not since then
+if N[own] ~= count then
+N[own], F[own] = count, packBytes('>I7I6', count, start)
+X[own] = format('%d', start + windowMs - now + slack)
+end
+call('SET', key, F[own], 'PX', X[own])
+else
+call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+end
+end
+end
+end
+if joint > 0 and head[c + 1] ~= joint then
+local stored = storedOf[joint]
+if puts > 0 and (stored or putLife > 0) then
+if puts < cellsOf[joint] then
+for c_2 = joint, mine do
+if not put[c_2] then
+put[c_2] = stored and sub(stored, after[c_2] + 1, after[c_2] + bytes[c_2]) or rep('\\0', bytes[c_2])
+local joint_refunds_result
+local stored_2, at = storedOf[joint], endOf[joint] + 13 * (c_2 - joint)
+if not stored_2 or #stored_2 <= at then
+joint_refunds_result = ''
+else
+local refunds = sub(stored_2, at + 1, at + 13)
+if refunds == NO_REFUNDS then
+joint_refunds_result = ''
+else
+joint_refunds_result = refunds
+end
+end
+putRefunds[c_2] = joint_refunds_result
+end
+end
+end
+local value = concat(put, '', joint, mine)
+if tells then
+for c_2 = joint, mine do
+value = value .. (putRefunds[c_2] == '' and NO_REFUNDS or putRefunds[c_2])
+end
+end
+local ends_2, expires = now + (1 > putLife and 1 or putLife), stored and unpackBytes('>I6', stored) or 0
+if putLife <= 0 and puts == cellsOf[joint] and not tells then
+call('DEL', key)
+elseif ends_2 <= expires then
+call('SETRANGE', key, '6', value)
+else
+if stored then
+ends_2 = ends_2 + (10000 < putLife and 10000 or putLife)
+end
+call('SET', key, packBytes('>I6', ends_2) .. value, 'PX', ends_2 - now + slack)
+end
+end
+end
+local outcome = allowed and 1 or 0
+for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+local piece = packBytes('>BI7I6', outcome_2, count, start)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+end
+end
+end
+block = block + identities
+cell = cell + keys - cells
+cell = cell + cells
+end
+end
+end
+if more then
+return reply .. concat(more)
+end
+return reply
+`,
+}
+
 const decideLogScript: LuaScript = {
   name: 'decide-log',
-  sha1: '5bbf9ff7a17048aee54aa7c351d9bb1fa71c37d2',
+  sha1: 'c41e2ba1b798eae6a6856ed2d54007ed21803263',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -2970,8 +4233,9 @@ pieces = pieces + 1
 elseif op < 3 then
 local allowed, possible = true, true
 local admitted = 1
+local key = KEYS[cell + 1]
 local wait
-local key, cost = KEYS[cell + 1], needs
+local cost = needs
 header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
 local unwritten
 if #header < base then
@@ -3634,7 +4898,7 @@ return reply
 
 const decideLogsScript: LuaScript = {
   name: 'decide-logs',
-  sha1: '6836154f87a3539d3bcc2678fee2d049dfb7fde0',
+  sha1: '323c6525c08f29cb567cbcc292233f12cc7cf66d',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -3768,8 +5032,9 @@ pieces = pieces + 1
 elseif op < 3 then
 local allowed, possible = true, true
 local admitted = 1
+local key = KEYS[cell + 1]
 local wait
-local key, cost = KEYS[cell + 1], needs
+local cost = needs
 header, whole, moved = tryCall('GETRANGE', key, '0', headerEnd), nil, 0
 local unwritten
 if #header < base then
@@ -4519,7 +5784,7 @@ return reply
 
 const decideSegmentsScript: LuaScript = {
   name: 'decide-segments',
-  sha1: '9406b83fc9006d74f08908c3d7c201e371d83407',
+  sha1: '346b65958b04f6e6df56d18f8624c04ac40f4f0c',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
@@ -4617,9 +5882,11 @@ end
 pieces = pieces + 1
 elseif op < 3 then
 local allowed, possible = true, true
+local key = KEYS[cell + 1]
 local wait
-local key, cost = KEYS[cell + 1], needs
-local stored = tryCall('GET', key)
+local cost = needs
+local stored = false
+stored = tryCall('GET', key)
 if stored and #stored ~= 6 + (segments + 2) * width then
 if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
 if not string.match(stored.err, 'non local key') then
@@ -4631,7 +5898,7 @@ stored = false
 end
 newest, instant = nil, now
 if stored then
-newest = unpackBytes('>I6', stored)
+newest = unpackBytes('>I6', stored, 1)
 local at = newest * segmentMs
 if at > now and at <= now + windowMs then
 instant = at
@@ -4645,7 +5912,7 @@ local by = stored and (0 > segment - newest and 0 or segment - newest) or segmen
 if by > segments then
 total, counts = 0, rep('\\0', (segments + 1) * width)
 else
-total, counts = unpackBytes(counter, stored, 7), sub(stored, 7 + width)
+total, counts = unpackBytes(counter, stored, 7), sub(stored, 7 + width, 6 + (segments + 2) * width)
 if by > 0 then
 local window_leaving_result
 local units = 0
@@ -4751,7 +6018,8 @@ counts = sub(counts, 1, 0 * width) .. count_2 .. sub(counts, 1 * width + 1)
 if 0 < segments then
 total = total + units
 end
-if newest == segment then
+local isNewest = newest == segment
+if isNewest then
 call('SETRANGE', key_2, '6', packBytes(counter, total) .. sub(counts, 1, width))
 else
 local segments_reset_result
@@ -4784,13 +6052,10 @@ segments_reset_result = reset + instant - now
 else
 segments_reset_result = 0
 end
-if segments_reset_result == 0 then
-if newest then
+if segments_reset_result > 0 then
+call('SET', key_2, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', windowMs + segmentMs - offset + instant - now + slack)
+elseif newest then
 call('DEL', key_2)
-end
-else
-local life = windowMs + segmentMs - offset + instant - now
-call('SET', key_2, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
 end
 end
 end
@@ -4826,13 +6091,10 @@ segments_reset_result = reset + instant - now
 else
 segments_reset_result = 0
 end
-if segments_reset_result == 0 then
-if newest then
+if segments_reset_result > 0 then
+call('SET', key_2, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', windowMs + segmentMs - offset + instant - now + slack)
+elseif newest then
 call('DEL', key_2)
-end
-else
-local life = windowMs + segmentMs - offset + instant - now
-call('SET', key_2, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
 end
 end
 end
@@ -5298,7 +6560,7 @@ return reply
 
 const oneCounterScript: LuaScript = {
   name: 'one-counter',
-  sha1: '67b711d693af51f28a26ee7f0a6495a0d36f8e04',
+  sha1: 'bdd88b0385beb0bd1335aa7a2e9930986d700a87',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor = redis.call, math.floor
@@ -5328,23 +6590,25 @@ N = nil
 limit, windowMs, byClock = ARGV1, ARGV2, ARGV4 == 1
 local outcome = 0
 local look_result
-local stored = tryCall('GET', key)
 local instant, isOver = now, true
+since = nil
+local stored = tryCall('GET', key)
 if stored and #stored == 13 then
 count, since = unpackBytes('>I7I6', stored)
-if since > now and since <= now + windowMs then
-instant = since
-else
-instant = now
-end
-isOver = instant >= since + windowMs
 else
 if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
 if not string.match(stored.err, 'non local key') then
 error(stored.err)
 end
 end
-since = nil
+end
+if since then
+if since > now and since <= now + windowMs then
+instant = since
+else
+instant = now
+end
+isOver = instant >= since + windowMs
 end
 if isOver then
 count = 0
@@ -6784,7 +8048,7 @@ return reply
 
 const oneSegmentsScript: LuaScript = {
   name: 'one-segments',
-  sha1: '38c3e297be642b0b4a1dd825467d96811c94b4e3',
+  sha1: 'a3a55dbee19380ba0937a61a62f2524ca52107b2',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
@@ -6819,7 +8083,8 @@ limit, windowMs, segments, edge = ARGV1, ARGV2, ARGV3, ARGV4
 segmentMs, width, counter = windowMs / segments, W, F
 local outcome = 0
 local look_result
-local stored = tryCall('GET', key)
+local stored = false
+stored = tryCall('GET', key)
 if stored and #stored ~= 6 + (segments + 2) * width then
 if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
 if not string.match(stored.err, 'non local key') then
@@ -6830,7 +8095,7 @@ stored = false
 end
 newest, instant = nil, now
 if stored then
-newest = unpackBytes('>I6', stored)
+newest = unpackBytes('>I6', stored, 1)
 local at = newest * segmentMs
 if at > now and at <= now + windowMs then
 instant = at
@@ -6844,7 +8109,7 @@ local by = stored and (0 > segment - newest and 0 or segment - newest) or segmen
 if by > segments then
 total, counts = 0, rep('\\0', (segments + 1) * width)
 else
-total, counts = unpackBytes(counter, stored, 7), sub(stored, 7 + width)
+total, counts = unpackBytes(counter, stored, 7), sub(stored, 7 + width, 6 + (segments + 2) * width)
 if by > 0 then
 local window_leaving_result
 local units = 0
@@ -6932,7 +8197,8 @@ counts = sub(counts, 1, 0 * width) .. count_2 .. sub(counts, 1 * width + 1)
 if 0 < segments then
 total = total + units
 end
-if newest == segment then
+local isNewest = newest == segment
+if isNewest then
 call('SETRANGE', key, '6', packBytes(counter, total) .. sub(counts, 1, width))
 else
 local segments_reset_result
@@ -6965,13 +8231,10 @@ segments_reset_result = reset + instant - now
 else
 segments_reset_result = 0
 end
-if segments_reset_result == 0 then
-if newest then
+if segments_reset_result > 0 then
+call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', windowMs + segmentMs - offset + instant - now + slack)
+elseif newest then
 call('DEL', key)
-end
-else
-local life = windowMs + segmentMs - offset + instant - now
-call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
 end
 end
 else
@@ -7006,13 +8269,10 @@ segments_reset_result = reset + instant - now
 else
 segments_reset_result = 0
 end
-if segments_reset_result == 0 then
-if newest then
+if segments_reset_result > 0 then
+call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', windowMs + segmentMs - offset + instant - now + slack)
+elseif newest then
 call('DEL', key)
-end
-else
-local life = windowMs + segmentMs - offset + instant - now
-call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', life + slack)
 end
 end
 end
@@ -7484,8 +8744,10 @@ return { format('%.0f', now), format('%.0f', ends), reason }
 /** Scripts for batches whose plans have one cell each, all of one kind, and which give nothing back. */
 export const UNIFORM_SCRIPTS: readonly KindScript[] = [
   { kind: 'bucket', isShared: false, script: decideBucketScript },
+  { kind: 'bucket', isShared: true, script: decideBucketsScript },
   { kind: 'concurrency', isShared: false, script: decideConcurrencyScript },
   { kind: 'counter', isShared: false, script: decideCounterScript },
+  { kind: 'counter', isShared: true, script: decideCountersScript },
   { kind: 'log', isShared: false, script: decideLogScript },
   { kind: 'log', isShared: true, script: decideLogsScript },
   { kind: 'segments', isShared: false, script: decideSegmentsScript },
@@ -7499,19 +8761,19 @@ export const BAN_CHANGES: readonly (Omit<KindScript, 'script'> & {
   readonly changes: readonly (readonly [line: number, removed: number, added: string])[]
 })[] = [
   { kind: 'bucket', isShared: false, changes: [
-    [289, 0, `pieces = pieces + 1
+    [290, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [288, 0, `if banEnds > 0 then
+    [289, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [273, 0, `if banEnds == 0 then`],
-    [182, 0, `local banEnds, banReason = 0, ''
+    [274, 0, `if banEnds == 0 then`],
+    [183, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
@@ -7658,19 +8920,19 @@ a = ban + terms`],
     [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
   ] },
   { kind: 'concurrency', isShared: false, changes: [
-    [229, 0, `pieces = pieces + 1
+    [230, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [228, 0, `if banEnds > 0 then
+    [229, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [169, 0, `if banEnds == 0 then`],
-    [137, 0, `local banEnds, banReason = 0, ''
+    [170, 0, `if banEnds == 0 then`],
+    [138, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
@@ -7818,19 +9080,19 @@ a = ban + terms`],
 local sub, format, concat = string.sub, string.format, table.concat`],
   ] },
   { kind: 'counter', isShared: false, changes: [
-    [231, 0, `pieces = pieces + 1
+    [234, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [230, 0, `if banEnds > 0 then
+    [233, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [219, 0, `if banEnds == 0 then`],
-    [181, 0, `local banEnds, banReason = 0, ''
+    [222, 0, `if banEnds == 0 then`],
+    [184, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
@@ -7977,19 +9239,19 @@ a = ban + terms`],
     [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
   ] },
   { kind: 'log', isShared: false, changes: [
-    [785, 0, `pieces = pieces + 1
+    [786, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [784, 0, `if banEnds > 0 then
+    [785, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [666, 0, `if banEnds == 0 then`],
-    [349, 0, `local banEnds, banReason = 0, ''
+    [667, 0, `if banEnds == 0 then`],
+    [350, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base_2
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
@@ -8135,19 +9397,19 @@ a = ban + terms`],
     [35, 0, `local begun`],
   ] },
   { kind: 'log', isShared: true, changes: [
-    [870, 0, `pieces = pieces + 1
+    [871, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [869, 0, `if banEnds > 0 then
+    [870, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [736, 0, `if banEnds == 0 then`],
-    [357, 0, `local banEnds, banReason = 0, ''
+    [737, 0, `if banEnds == 0 then`],
+    [358, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base_2
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
@@ -8293,19 +9555,19 @@ a = ban + terms`],
     [33, 0, `local begun`],
   ] },
   { kind: 'segments', isShared: false, changes: [
-    [466, 0, `pieces = pieces + 1
+    [463, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [465, 0, `if banEnds > 0 then
+    [462, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [317, 0, `if banEnds == 0 then`],
-    [205, 0, `local banEnds, banReason = 0, ''
+    [314, 0, `if banEnds == 0 then`],
+    [207, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]

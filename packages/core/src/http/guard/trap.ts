@@ -1,0 +1,66 @@
+import { checkReason, MOST_WEIGHT } from '../../limiter/options.js'
+import type { HttpContext } from '../../request/context.js'
+import { invalidPolicy } from '../../util/errors.js'
+import { knownOptions, wholeNumber } from '../../util/validate.js'
+import { foldedPath } from '../identity/folded-path.js'
+
+export interface TrapOptions {
+  /** How many strikes a request counts for, 1 to 1,000,000: with that of `after`, the first one starts a ban. @default 1 */
+  readonly weight?: number
+  /** In verdicts of the ban that it starts; up to 200 characters. @default 'trap' */
+  readonly reason?: string
+}
+
+/** What requests for some paths are struck with. */
+export interface Trap {
+  readonly weight: number
+  readonly reason: string
+  /** Whether a request is one that nobody makes without meaning it. */
+  readonly catches: (context: HttpContext<unknown>) => boolean
+}
+
+/**
+ * Strikes whoever asks for paths that only probes ask for, for `ban: { trap }`. Case, doubled slashes and needless
+ * percent-encoding do not matter; `/.git/*` is all that is below `/.git`.
+ *
+ * Not struck is what another page made a browser ask for, by `Sec-Fetch-Site`, or `Referer` where that is missing, and what
+ * it fetched ahead: an image that points at a trap would ban whoever sees it.
+ *
+ * @example ban: { by: 'ip', after: 10, within: '1h', for: ['1h', '1d'], trap: trap(['/wp-login.php', '/.env'], { weight: 5 }) }
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function trap(paths: readonly string[], options: TrapOptions = {}): Trap {
+  knownOptions('trap', options, ['weight', 'reason'])
+  const { weight = 1, reason = 'trap' } = options
+  wholeNumber('trap', 'weight', weight, 1)
+  if (weight > MOST_WEIGHT) invalidPolicy('trap', 'weight', `at most ${MOST_WEIGHT}`, weight)
+  checkReason('trap', reason)
+  if (!Array.isArray(paths) || paths.length === 0) invalidPolicy('trap', 'paths', 'an array of paths', paths)
+  const exact = new Set<string>()
+  const below: string[] = []
+  paths.forEach((path: unknown, i) => {
+    if (typeof path !== 'string' || !/^\/[^*]+(\/\*)?$/.test(path)) {
+      return invalidPolicy('trap', `paths[${i}]`, 'a path such as "/.env" or "/.git/*"', path)
+    }
+    if (path.endsWith('/*')) below.push(`${foldedPath(path.slice(0, -2))}/`)
+    else exact.add(foldedPath(path))
+  })
+  return {
+    weight,
+    reason,
+    catches(context) {
+      const path = foldedPath(context.path)
+      return (exact.has(path) || below.some((start) => path.startsWith(start))) && isMeant(context)
+    },
+  }
+}
+
+/** Whether a person or a program asked for it, rather than another page, or a browser ahead of time. */
+function isMeant(context: HttpContext<unknown>): boolean {
+  for (const name of ['sec-purpose', 'purpose', 'x-moz'])
+    if (/prefetch|preview/i.test(context.header(name) ?? '')) return false
+  const site = context.header('sec-fetch-site')
+  // A page of the same site may show what its users wrote.
+  if (site !== undefined) return site === 'none'
+  return context.header('referer') === undefined
+}

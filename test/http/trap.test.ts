@@ -1,0 +1,13 @@
+import { trap } from '@sluice/core'
+import { expect, test } from 'vitest'
+import { FRAMEWORKS } from './support/frameworks.js'
+import { trapContract } from './trap.contract.js'
+
+for (const [name, factory] of Object.entries(FRAMEWORKS)) trapContract(name, factory)
+
+test('what is no trap is an error that names it', () => {
+  expect(() => trap([])).toThrow('trap: paths: expected an array of paths')
+  expect(() => trap(['/a', 'b'])).toThrow('trap: paths[1]: expected a path such as')
+  expect(() => trap(['/*'])).toThrow('trap: paths[0]: expected a path such as')
+  expect(() => trap(['/a'], { weight: 0 })).toThrow('trap: weight: expected')
+})

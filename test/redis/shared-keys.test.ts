@@ -1,0 +1,159 @@
+import {
+  createLimiter,
+  fixedWindow,
+  gcra,
+  keyed,
+  type Limit,
+  type Limiter,
+  leakyBucket,
+  perMinute,
+  redisStore,
+  slidingLog,
+  slidingWindow,
+  tokenBucket,
+} from '@sluice/core'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { insist } from '../support/outages.js'
+import { redisForTests } from '../support/redis-for-tests.js'
+
+const HOUR_MS = 3_600_000
+
+const { server, client } = await redisForTests()
+/** By its clock, which stands still; keys live an hour longer than they would by that of Redis. */
+let now = 0
+const store = insist(redisStore(client, { timeoutMs: 5000, clock: () => now, denyCache: false }))
+beforeEach(async () => {
+  now = 500 * HOUR_MS
+  await server.flush()
+})
+afterAll(() => store.close())
+
+const keys = async () => [...(await server.lifetimes()).keys()].sort()
+
+const sharing: Record<string, readonly Limit<string>[]> = {
+  buckets: [
+    gcra({ limit: 3, window: '1m' }),
+    tokenBucket({ capacity: 9, refill: 9, every: '1h' }),
+    leakyBucket({ leak: 20, every: '1h', capacity: 20 }),
+  ],
+  counters: [fixedWindow({ limit: 3, window: '1m' }), fixedWindow({ limit: 20, window: '1h' })],
+  segments: [slidingWindow({ limit: 3, window: '1m', edge: 'strict' }), slidingWindow({ limit: 20, window: '1h' })],
+  'all of these': [
+    slidingWindow({ limit: 20, window: '1h' }),
+    gcra({ limit: 3, window: '1m' }),
+    fixedWindow({ limit: 90, window: '1d' }),
+    gcra({ limit: 500, window: '1h', unit: 'content-bytes' }),
+  ],
+}
+
+describe.each(Object.entries(sharing))('%s of one identity', (_, limits) => {
+  test('are one key, read and written once, in whatever order they are written', async () => {
+    const limiter = createLimiter({ name: 'same', store, limits })
+    const turned = createLimiter({ name: 'same', store, limits: [...limits].reverse() })
+    await limiter.consume('k', { bytes: 5 })
+    await turned.consume('k', { bytes: 5 })
+    expect((await limiter.peek('k', { bytes: 5 })).remaining).toBe(1)
+    expect(await keys()).toHaveLength(1)
+
+    await server.call('CONFIG', 'RESETSTAT')
+    await limiter.consume('k', { bytes: 5 })
+    const stats = String(await server.call('INFO', 'commandstats'))
+    const calls = (command: string) => Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0)
+    // Beside the marker of blocks.
+    expect({ reads: calls('get'), writes: calls('set') + calls('setrange') }).toEqual({ reads: 2, writes: 1 })
+  })
+
+  test('begin anew where one of them changes', async () => {
+    await createLimiter({ name: 'same', store, limits }).consume('k', { cost: 2, bytes: 5 })
+    const changed = createLimiter({ name: 'same', store, limits: [...limits, gcra({ limit: 77, window: '1h' })] })
+    expect((await changed.peek('k', { bytes: 5 })).limits.map(({ remaining, limit }) => limit - remaining)).toEqual(
+      changed.limits.map(() => 0),
+    )
+  })
+
+  test('are forgotten together, and leave no key once all was given back', async () => {
+    const limiter = createLimiter({ name: 'same', store, limits })
+    await limiter.consume('k', { cost: 3, bytes: 5 })
+    expect((await limiter.consume('k', { bytes: 5 })).allowed).toBe(false)
+    await limiter.reset('k')
+    expect(await keys()).toEqual([])
+
+    const first = await limiter.consume('k', { cost: 2, bytes: 5 })
+    expect(await limiter.refund('k', first)).toBe(true)
+    const { limits: left } = await limiter.peek('k', { bytes: 5 })
+    expect(left.every(({ remaining, limit }) => remaining === limit || remaining >= 9)).toBe(true)
+    now += 25 * HOUR_MS
+    await limiter.consume('k', { bytes: 5 })
+    expect(await keys()).toHaveLength(1)
+  })
+
+  test('live as long as the longest of them', async () => {
+    const limiter = createLimiter({ name: 'same', store, limits })
+    for (const stepMs of [0, 1, 61_000, 61_000]) {
+      now += stepMs
+      const { limits: told } = await limiter.consume('k', { bytes: 5 })
+      const longest = Math.max(...told.map(({ resetAfterMs }) => resetAfterMs))
+      const [leftMs] = [...(await server.lifetimes()).values()] as [number]
+      expect(leftMs).toBeGreaterThan(longest)
+    }
+  })
+
+  test('take what is not theirs for no state', async () => {
+    const limiter = createLimiter({ name: 'same', store, limits })
+    await limiter.consume('k', { cost: 2, bytes: 5 })
+    const [key] = (await keys()) as [string]
+    for (const put of [
+      ['SET', key, 'not ours'],
+      ['RPUSH', key, 'a'],
+    ]) {
+      await server.call('DEL', key)
+      await server.call(put[0] as string, ...put.slice(1))
+      const [before, here] = await Promise.all([
+        limiter.consume(`before-${put[0]}`, { bytes: 5 }),
+        limiter.consume('k', { bytes: 5 }),
+      ])
+      expect([before.allowed, here.allowed, here.remaining]).toEqual([true, true, 2])
+    }
+  })
+})
+
+test('a long name of a shared key is a hash, a short one says what is in it', async () => {
+  const short = [fixedWindow({ limit: 3, window: '1m' }), fixedWindow({ limit: 20, window: '1h' })]
+  await createLimiter({ name: 'short', store, limits: short }).consume('k')
+  await createLimiter({ name: 'long', store, limits: [...short, gcra({ limit: 9, window: '1m' })] }).consume('k')
+  expect(await keys()).toEqual([
+    expect.stringMatching(/^sluice:v1:\{key=k\}:long:joint\.[\w-]{22}$/),
+    'sluice:v1:{key=k}:short:fixed.20.3600000+fixed.3.60000',
+  ])
+})
+
+test('limits on other identities, logs, and limits by tier, with leases or by functions keep keys of their own', async () => {
+  const limits = [gcra({ limit: 9, window: '1m' }), fixedWindow({ limit: 9, window: '1h' })]
+  const other = keyed<string>('other', () => 'o')
+  const lease = { size: 5, ttl: '1s' } as const
+  const leased = [gcra({ limit: 90, window: '1m', lease }), fixedWindow({ limit: 90, window: '1h', lease })]
+  const made: readonly Limiter[] = [
+    createLimiter({
+      name: 'two',
+      store,
+      limits: [gcra({ limit: 9, window: '1m' }), gcra({ limit: 9, window: '1m', key: other })],
+    }),
+    createLimiter({
+      name: 'logs',
+      store,
+      limits: [perMinute(9), slidingLog({ limit: 9, window: '1h' }), gcra({ limit: 9, window: '1m' })],
+    }),
+    createLimiter({ name: 'tier', store, tier: () => 'free', tiers: { free: limits } }),
+    createLimiter({ name: 'leases', store, limits: leased }),
+    createLimiter<string>({
+      name: 'functions',
+      store,
+      limits: [gcra({ limit: () => 9, window: '1m' }), gcra({ limit: 9, window: '1m' })],
+    }),
+  ]
+  for (const limiter of made) {
+    await server.flush()
+    await limiter.consume('k')
+    expect({ name: limiter.name, keys: (await keys()).length }).toEqual({ name: limiter.name, keys: 2 })
+  }
+})
