@@ -71,6 +71,10 @@ for (const path of paths) {
     await page.setViewportSize({ width, height: 800 })
     const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
     if (over > 0) problem(`${over} px too wide at ${width} px`)
+    const broken = await page.evaluate(
+      () => [...document.querySelectorAll('.vp-doc p')].filter((p) => /^\|.*\|/s.test(p.textContent.trim())).length,
+    )
+    if (broken > 0) problem(`${broken} rows of tables shown as text`)
     if (pictures && !path.startsWith('/api/')) {
       await page.screenshot({ path: join(pictures, `${path.replaceAll('/', '_')}-${width}.png`), fullPage: true })
     }
