@@ -1,5 +1,6 @@
 import { checkVector } from '../../../packages/testing/src/vectors/check.js'
 import { VECTORS } from '../../../packages/testing/src/vectors/vector.js'
+import { blockIndexChecks } from './block-index.js'
 import type { Check } from './check.js'
 import { effortChecks } from './effort.js'
 import { elsewhereChecks, elsewhereInPartChecks } from './elsewhere.js'
@@ -14,6 +15,7 @@ import { scenarios } from './walks.js'
 /** Everything that is tried on a mutant, what is told best first. */
 export async function allChecks(): Promise<Check[]> {
   return [
+    ...blockIndexChecks,
     ...Object.entries(VECTORS).flatMap(([file, vectors]) =>
       vectors.map(
         (vector): Check => ({
