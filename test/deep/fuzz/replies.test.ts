@@ -27,7 +27,9 @@ import { bulk, bytes, resp } from './support/resp.js'
 /** What no reply may become: an admission by numbers that are none. */
 function expectCounted(verdict: Verdict): void {
   const { remaining, resetAfterMs, delayMs, cost, retryAfterMs = 0 } = verdict
-  const numbers = [remaining, resetAfterMs, delayMs, cost, retryAfterMs, verdict.block?.remainingMs ?? 0]
+  const { remainingMs = 0 } = verdict.block ?? {}
+  const isForEver = remainingMs === Number.POSITIVE_INFINITY && verdict.retryAfterMs === undefined
+  const numbers = [remaining, resetAfterMs, delayMs, cost, retryAfterMs, isForEver ? 0 : remainingMs]
   for (const limit of verdict.limits) numbers.push(limit.remaining, limit.resetAfterMs, limit.retryAfterMs ?? 0)
   for (const number of numbers) must(Number.isSafeInteger(number) && number >= 0, 'whole numbers', verdict)
   must(!verdict.allowed || verdict.retryAfterMs === 0, 'no wait for who is admitted', verdict)
