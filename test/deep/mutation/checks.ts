@@ -5,6 +5,7 @@ import type { Check } from './check.js'
 import { effortChecks } from './effort.js'
 import { elsewhereChecks, elsewhereInPartChecks } from './elsewhere.js'
 import { markerChecks } from './markers.js'
+import { ownClockChecks } from './own-clock.js'
 import { refusalChecks } from './refusals.js'
 import { replay } from './replay.js'
 import { roomChecks } from './room.js'
@@ -16,6 +17,7 @@ import { scenarios } from './walks.js'
 export async function allChecks(): Promise<Check[]> {
   return [
     ...blockIndexChecks,
+    ...ownClockChecks,
     ...Object.entries(VECTORS).flatMap(([file, vectors]) =>
       vectors.map(
         (vector): Check => ({

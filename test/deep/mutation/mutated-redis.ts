@@ -119,7 +119,7 @@ export class MutatedRedis {
   /** Runs a script by its name, past every store. Resolves to its reply, with every value as text. */
   async runNamed(name: Name, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
     const reply = await this.#run(sha1(scriptOf(originals, name)), [String(keys.length), ...keys, ...args.map(String)])
-    return (reply as unknown[]).map(String)
+    return Array.isArray(reply) ? reply.map(String) : [String(reply)]
   }
 
   #run(sha: string, [count = '', ...rest]: string[]): Promise<unknown> {
