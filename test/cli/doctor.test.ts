@@ -246,6 +246,8 @@ describe('a Redis that cannot be asked is an error with its cause, never a stack
 
   test('a script keeps it busy', async () => {
     const redis = await server('busy-reply-threshold 1')
+    // Once it is busy, no new connection gets ready.
+    await redis.call('PING')
     const client = new Redis(redis.port, HOST, { maxRetriesPerRequest: 0, retryStrategy: () => null })
     client.on('error', () => {})
     open.push(() => client.disconnect())
