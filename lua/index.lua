@@ -25,11 +25,11 @@ local function text(number)
   return format('%.0f', number)
 end
 
---- Until when, since when, how often, whether it has ended; nothing of what is not there.
+--- Until when, since when, how often, and the entry; nothing of what is not there.
 local function read(field)
   local value = call('HMGET', entries, field)[1]
-  local ends, since, times, ended = match(value or '', '^(%d+) (%d+) (%d+) ([01]) ')
-  return tonumber(ends), tonumber(since), tonumber(times), ended == '1', value
+  local ends, since, times = match(value or '', '^(%d+) (%d+) (%d+) [01] ')
+  return tonumber(ends), tonumber(since), tonumber(times), value
 end
 
 local life = 1000
@@ -66,7 +66,7 @@ end
 for a = 3, #ARGV, 6 do
   local field, op = ARGV[a], ARGV[a + 1]
   local first, second, third, reason = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4]), ARGV[a + 5]
-  local knownEnds, knownSince, knownTimes, isEnded, value = read(field)
+  local knownEnds, knownSince, knownTimes, value = read(field)
   local ends, since, times, ended, applies
   if op == 'BLOCK' then
     ends, since, times, ended, applies = second > 0 and second or now + first, now, (knownTimes or 0) + 1, '0', true

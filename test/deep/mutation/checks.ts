@@ -1,9 +1,11 @@
 import { checkVector } from '../../../packages/testing/src/vectors/check.js'
 import { VECTORS } from '../../../packages/testing/src/vectors/vector.js'
+import { blockIndexChecks } from './block-index.js'
 import type { Check } from './check.js'
 import { effortChecks } from './effort.js'
 import { elsewhereChecks, elsewhereInPartChecks } from './elsewhere.js'
 import { markerChecks } from './markers.js'
+import { ownClockChecks } from './own-clock.js'
 import { refusalChecks } from './refusals.js'
 import { replay } from './replay.js'
 import { roomChecks } from './room.js'
@@ -14,6 +16,8 @@ import { scenarios } from './walks.js'
 /** Everything that is tried on a mutant, what is told best first. */
 export async function allChecks(): Promise<Check[]> {
   return [
+    ...blockIndexChecks,
+    ...ownClockChecks,
     ...Object.entries(VECTORS).flatMap(([file, vectors]) =>
       vectors.map(
         (vector): Check => ({

@@ -1,4 +1,6 @@
+import type { Limit } from '@sluice/core'
 import type { MutatedRedis } from './mutated-redis.js'
+import type { Policy } from './scenario.js'
 
 /** How much longer than by its own clock a store lets states live when it is given another. */
 const SLACK_MS = 3_600_000
@@ -10,11 +12,25 @@ const PASSED_MS = 30
 const UNTOUCHED = '4102444800000'
 
 /** How long, by the clock at `now`, the state under a key can have to live at most. */
-function longestLife(key: string, now: number): number {
+function longestLife(key: string, now: number, policies: readonly Policy[]): number {
   if (key === 'sluice:v1:blocked') return 2000
   // A shard of the index of blocks in which nothing has changed yet.
   if (key.includes('}:.store:')) return 86_400_000
-  const [kernel = '', ...numbers] = (key.split('}:')[1]?.split(':')[1] ?? '').split('.')
+  const [policy, id = ''] = key.split('}:')[1]?.split(':') ?? []
+  const ids = policies.find(({ name }) => name === policy)?.limits?.map(idOf) ?? []
+  // Limits that share a key live as long as the longest of them, and linger. A log of several says so itself.
+  if (!ids.includes(id) && /^(bucket|sliding|fixed|opened|joint)\b/.test(id)) {
+    return LINGER_MS + Math.max(...ids.map((own) => lifeOf(own, key, now)))
+  }
+  return lifeOf(id, key, now)
+}
+
+function idOf({ resolve, limit, window }: Limit): string {
+  return resolve('', limit as number, window as number).id
+}
+
+function lifeOf(id: string, key: string, now: number): number {
+  const [kernel = '', ...numbers] = id.split('.')
   const [limit = 0, windowMs = 0, third = 0] = numbers.map(Number)
   switch (kernel) {
     case 'bucket': {
@@ -46,10 +62,12 @@ export class Lives {
   readonly #redis: MutatedRedis
   readonly #now: () => number
   readonly #ends = new Map<string, number>()
+  readonly #policies: readonly Policy[]
   #looks: Promise<void>[] = []
   #wrong: string | undefined
 
-  constructor(redis: MutatedRedis, now: () => number) {
+  constructor(redis: MutatedRedis, now: () => number, policies: readonly Policy[]) {
+    this.#policies = policies
     this.#redis = redis
     this.#now = now
     redis.onRun = (keys) => {
@@ -86,8 +104,9 @@ export class Lives {
     if (left === -2) this.#ends.delete(key)
     if (left === -2 || String(expires) === UNTOUCHED) return
     const life = Number(left) - SLACK_MS
+    const longest = longestLife(key, now, this.#policies)
     if (left === -1) this.#wrong ??= `${key} would stay for ever`
-    else if (life > longestLife(key, now)) this.#wrong ??= `${key} stays ${life} ms, ${longestLife(key, now)} would do`
+    else if (life > longest) this.#wrong ??= `${key} stays ${life} ms, ${longest} would do`
     this.#ends.set(key, now + life + PASSED_MS)
   }
 }

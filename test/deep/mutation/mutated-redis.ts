@@ -116,6 +116,12 @@ export class MutatedRedis {
     return this.#scriptFor(sha).source
   }
 
+  /** Runs a script by its name, past every store. Resolves to its reply, with every value as text. */
+  async runNamed(name: Name, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
+    const reply = await this.#run(sha1(scriptOf(originals, name)), [String(keys.length), ...keys, ...args.map(String)])
+    return Array.isArray(reply) ? reply.map(String) : [String(reply)]
+  }
+
   #run(sha: string, [count = '', ...rest]: string[]): Promise<unknown> {
     const script = this.#scriptFor(sha)
     // Never by way of NOSCRIPT: what is sent meanwhile would overtake.

@@ -22,7 +22,7 @@ export async function replay(
   const { policies, steps, answers: expected, forgets } = scenario
   const limiters = limitersOn(store, policies)
   const others = limitersOn(elsewhere, policies)
-  const lives = forgets ? new Lives(redis, clock.read) : undefined
+  const lives = forgets ? new Lives(redis, clock.read, policies) : undefined
   const answers: Promise<unknown>[] = []
   let different: string | undefined
   await redis.call('FLUSHALL')

@@ -8432,7 +8432,7 @@ return reply[1]
 
 export const indexScript: LuaScript = {
   name: 'index',
-  sha1: 'a7c55a763974f68714439ad932280b62fb87e118',
+  sha1: 'f5c3063423158d5f8f1d548a3a724be5d8453a91',
   source: `local call, tryCall, format, match = redis.call, redis.pcall, string.format, string.match
 local now, slack
 if ARGV[1] ~= '' then
@@ -8447,8 +8447,8 @@ return format('%.0f', number)
 end
 local function read(field)
 local value = call('HMGET', entries, field)[1]
-local ends, since, times, ended = match(value or '', '^(%d+) (%d+) (%d+) ([01]) ')
-return tonumber(ends), tonumber(since), tonumber(times), ended == '1', value
+local ends, since, times = match(value or '', '^(%d+) (%d+) (%d+) [01] ')
+return tonumber(ends), tonumber(since), tonumber(times), value
 end
 local life = 1000
 for _, key in ipairs({ entries, changes }) do
@@ -8478,7 +8478,7 @@ end
 for a = 3, #ARGV, 6 do
 local field, op = ARGV[a], ARGV[a + 1]
 local first, second, third, reason = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4]), ARGV[a + 5]
-local knownEnds, knownSince, knownTimes, isEnded, value = read(field)
+local knownEnds, knownSince, knownTimes, value = read(field)
 local ends, since, times, ended, applies
 if op == 'BLOCK' then
 ends, since, times, ended, applies = second > 0 and second or now + first, now, (knownTimes or 0) + 1, '0', true
