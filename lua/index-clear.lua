@@ -1,4 +1,4 @@
---- Takes entries out of a shard of the index of blocks, and makes void all that anybody knows from before. See index.lua.
+--- Takes entries out of a shard of the index of blocks, and makes void all that processes know from before. See index.lua.
 -- KEYS   1 the hash; 2 the sorted set
 -- ARGV   1 the time in ms, or '' for Redis's own; 2 the incarnation of a shard that is not there; 3 how many at most
 -- Returns the fields.

@@ -2,14 +2,14 @@
 -- An entry is a field of a hash, `until since times ended reason`, and stands in a sorted set by the version of its last
 -- change, so that who knows a version finds what has changed since. The field '' is the shard's head: its version, its
 -- incarnation, drawn when it was made, and its epoch. Entries that are not of a later instant than that are void.
--- KEYS   1 the hash; 2 the sorted set; where block keys are on the same server: 3 the marker that says that somebody is
---        blocked, then for each change the block key and the key of strikes
+-- KEYS   1 the hash; 2 the sorted set; where block keys are on the same server: 3 the marker that exists while any identity
+--        is blocked, then for each change the block key and the key of strikes
 -- ARGV   1 the time in ms, or '' for Redis's own; 2 the incarnation of a shard that is not there; then for each change:
 --        the field; what to do; three numbers; the reason
 --          BLOCK: for how many ms, 0, 0; or 0, until when, 0
 --          KEEP, what is known of it from before: until when, since when, how often, 0 for once more than there.
 --            What the shard has of a later instant stays.
---          END: until when somebody may know the block and write it down again, at least; 0, or 1 for no longer than that; 0
+--          END: until when a process may know the block and write it again, at least; 0, or 1 for no longer than that; 0
 -- Returns the time, the version before, the head, and for each change 1 if it was made, else 0, and the entry as it is now.
 local call, tryCall, format, match = redis.call, redis.pcall, string.format, string.match
 local now, slack
@@ -42,7 +42,7 @@ end
 local version, incarnation, epoch = match(tryCall('HMGET', entries, '')[1] or '', '^(%d+) (%S+) (%d+)$')
 local size = tryCall('ZCARD', changes)
 if not version or type(size) == 'table' or call('HLEN', entries) ~= size + 1 then
-  -- An eviction took one of both keys. What is left is of no use, and is written again by whoever knows it.
+  -- An eviction took one of both keys. What is left is of no use, and is written again by processes that know it.
   call('DEL', entries, changes)
   version, incarnation = 0, ARGV[2]
 end

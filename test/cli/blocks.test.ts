@@ -39,7 +39,7 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
       expect(JSON.parse(stdout)).toEqual([
         expect.objectContaining({ policy: 'mail', kind: 'key', value: 'ann', reason: 'spam', times: 1 }),
       ])
-      expect((await command('bans')).stdout).toBe('nobody is banned\n')
+      expect((await command('bans')).stdout).toBe('no identity is banned\n')
 
       const asked = await command('unblock', 'key=ann', '--policy', 'mail')
       expect(asked.code).toBe(2)

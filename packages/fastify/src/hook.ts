@@ -57,6 +57,6 @@ function send(outcome: Outcome, { reply }: FastifyContext): void {
   const { proceed, headers, reply: answer } = outcome
   for (const [name, value] of headers) reply.header(name, value)
   if (answer) reply.code(answer.status).send(answer.body)
-  // Nobody is there to be answered; the handler must not run either.
+  // The client has gone; the handler must not run either.
   else if (!proceed && !outcome.error && !outcome.handler) reply.hijack()
 }

@@ -107,7 +107,7 @@ export class Limiter<Subject = string> {
   /** Told of verdicts before they are returned. */
   readonly #tell: ((subject: Subject, verdict: Verdict) => void) | undefined
   readonly #charges: ChargeLedger
-  /** Undefined where the policy bans nobody. */
+  /** Undefined where the policy has no `ban`. */
   readonly #bans: BanKeeper<Subject> | undefined
   #storeAnswersLater = false
   /** What nearly all verdicts have in common. */
@@ -350,7 +350,7 @@ export class Limiter<Subject = string> {
     return op !== PEEK && fresh !== true
   }
 
-  /** @internal Counts a refusal that is final, by whom it refused. */
+  /** @internal Counts a refusal that is final, for `store.offenders`. */
   noteRefusal(verdict: Verdict): void {
     if (verdict.kind !== 'decided') return
     const refusing = Verdict.refusingIdentities(verdict)

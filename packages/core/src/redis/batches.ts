@@ -310,7 +310,7 @@ export class Batches {
   #heard(batch: Batch, reply: unknown, { mayBeEmpty, strikesApart }: BatchScript): void {
     try {
       const results = new Answers(reply)
-      if (mayBeEmpty && results.isSomebodyBlocked) {
+      if (mayBeEmpty && results.needsBlockKeys) {
         const now = performance.now()
         this.#blockedUntil = now + ASSUME_BLOCKED_MS
         this.#run(batch, this.#leftMs(batch.sentAt), true)

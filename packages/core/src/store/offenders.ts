@@ -10,7 +10,7 @@ export interface OffendersQuery {
   readonly in?: OffendersWindow
 }
 
-/** Somebody who is refused. */
+/** An identity that is refused. */
 export interface Offender {
   /** Such as `ip`. */
   readonly kind: string

@@ -60,7 +60,7 @@ export class SpaceSaving {
     return taken
   }
 
-  /** Takes what there is of a name, and hands it to nobody. */
+  /** Drops what is counted of a name so far. */
   forget(name: string): void {
     const slot = this.#slots.get(name)
     if (slot !== undefined) this.#taken[slot] = (this.#taken[slot] as number) + this.#open(slot)

@@ -63,7 +63,7 @@ export interface Cell {
   readonly lease?: LeaseTerms
 }
 
-/** Whom refusals ban, from when on, and for how long. */
+/** Which identity refusals ban, after how many, and for how long. */
 export interface BanTerms {
   /** Which of the identities of a `StoreRequest` is banned. */
   readonly identity: number

@@ -7,7 +7,7 @@ export interface SavedDocument {
   readonly version: number
   /** YAML or JSON. */
   readonly text: string
-  /** Who saved it; empty where nobody was named. */
+  /** The name of the author; empty where none was given. */
   readonly by: string
   /** When, in ms since 1970, by the clock of Redis. */
   readonly at: number

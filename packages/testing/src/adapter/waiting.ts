@@ -48,7 +48,7 @@ export function waitingTests(on: RegisterTest): void {
         },
       },
     })
-    // Somebody is there already, so that there is a line.
+    // One waits already, so that there is a queue.
     await limiterOf(app).consume('everyone')
     const leave = await sendAndLeave(app.url)
     await until(() => asked, 1)

@@ -34,7 +34,7 @@ export const blocks: Command = {
   options: LIST_OPTIONS,
   examples: ['REDIS_URL=redis://host:6379 sluice blocks', 'sluice blocks --kind ip --starts 192.0.2. --json'],
   notes: NOTES,
-  run: (values, environment) => listed(values, environment, () => true, 'nobody is blocked'),
+  run: (values, environment) => listed(values, environment, () => true, 'no identity is blocked'),
 }
 
 export const bans: Command = {
@@ -44,7 +44,7 @@ export const bans: Command = {
   options: LIST_OPTIONS,
   examples: ['sluice bans', 'sluice bans --policy login --json'],
   notes: NOTES,
-  run: (values, environment) => listed(values, environment, ({ ban }) => ban !== undefined, 'nobody is banned'),
+  run: (values, environment) => listed(values, environment, ({ ban }) => ban !== undefined, 'no identity is banned'),
 }
 
 export const block: Command = {

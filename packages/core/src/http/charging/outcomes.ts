@@ -29,8 +29,8 @@ const MOST_USED_UP = 10_000
  * end. A request that finds no room because of them waits, in this process, until they end: then there is
  * room, or they have become charges and it is refused for good.
  *
- * Limiters of one name on one store object share this. Of reservations that other processes hold nobody
- * tells; where the store is shared, a refused request looks again for a second before it believes that
+ * Limiters of one name on one store object share this. Reservations of other processes are not
+ * known here: where the store is shared, a refused request looks again for a second before it believes that
  * the limit is used up, and later ones believe it from then on.
  */
 export class Outcomes {

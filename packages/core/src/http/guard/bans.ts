@@ -20,7 +20,7 @@ declare module '../../policy/ban.js' {
      * client leaves before the response is none. @default refusals are strikes
      */
     readonly count?: BanCountOption
-    /** Paths that only probes ask for: `trap(['/wp-login.php', '/.env'])`. Whoever asks for one is struck. @default none */
+    /** Paths that only probes ask for: `trap(['/wp-login.php', '/.env'])`. A request for one is a strike. @default none */
     readonly trap?: Trap
   }
 }

@@ -15,16 +15,16 @@ export interface TrapOptions {
 export interface Trap {
   readonly weight: number
   readonly reason: string
-  /** Whether a request is one that nobody makes without meaning it. */
+  /** Whether a request is one that clients make on purpose only. */
   readonly catches: (context: HttpContext<unknown>) => boolean
 }
 
 /**
- * Strikes whoever asks for paths that only probes ask for, for `ban: { trap }`. Case, doubled slashes and needless
+ * Strikes clients for paths that only probes ask for, for `ban: { trap }`. Case, doubled slashes and needless
  * percent-encoding do not matter; `/.git/*` is all that is below `/.git`.
  *
  * Not struck is what another page made a browser ask for, by `Sec-Fetch-Site`, or `Referer` where that is missing, and what
- * it fetched ahead: an image that points at a trap would ban whoever sees it.
+ * it fetched ahead: an image that points at a trap would ban its viewers.
  *
  * @example ban: { by: 'ip', after: 10, within: '1h', for: ['1h', '1d'], trap: trap(['/wp-login.php', '/.env'], { weight: 5 }) }
  * @throws SluiceError `INVALID_POLICY`

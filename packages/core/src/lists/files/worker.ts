@@ -14,7 +14,7 @@ function load({ path, format }: LoadRequest): LoadResult {
     const before = fstatSync(file, { bigint: true })
     const text = readFileSync(file, 'utf8')
     const stamp = stampOf(before)
-    // Whoever writes it has not finished: what was read may be half of it.
+    // It is still being written: what was read may be half of it.
     if (stampOf(fstatSync(file, { bigint: true })) !== stamp) return { kind: 'changing' }
     try {
       const builder = new ListBuilder()

@@ -96,7 +96,7 @@ export class HeldEntries {
     await this.#write([this.#change(policy, identity, 'BLOCK', numbers, kept)])
   }
 
-  /** Notes that something has ended until nobody can know of it any more. */
+  /** Notes that something has ended, for as long as a process can still know it. */
   async end(policy: string, identity: string): Promise<void> {
     const until = this.#mirror.get(policy, identity)?.until ?? this.#time.now() + END_MS
     this.#unwritten.delete(fieldOf(policy, identity))
@@ -251,7 +251,7 @@ export class HeldEntries {
     this.#isLoaded = true
   }
 
-  /** Reads what has changed in a shard. Whoever asks while one is being read gets the next read, which knows of all before. */
+  /** Reads what has changed in a shard. Calls during a read get the next read, which knows of all changes before them. */
   #read(shard: number): Promise<void> {
     let read = this.#waiting.get(shard)
     if (!read) {

@@ -7,7 +7,7 @@ const MOST = 100_000
 /** Looked at for their end with each that is added. */
 const SWEPT_PER_ENTRY = 2
 
-/** What this process knows of who is blocked or banned. It refuses whom Redis refuses, or would if it had lost nothing. */
+/** The blocks and bans that this process knows. It refuses what Redis refuses, or would refuse if it had lost nothing. */
 export class Mirror {
   /** By identity: mostly one, of several policies several. */
   readonly #byIdentity = new Map<string, readonly IndexEntry[]>()

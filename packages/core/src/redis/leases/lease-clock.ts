@@ -23,7 +23,7 @@ const KNOWN_FOR_MS = 0.01
  * The monotonic clock is read each time. What the wall adds to it is how far it has come ahead since: nothing, but for
  * a sleep or a step. That is read again once the other has moved on by 10 µs, so that of many decisions in a row one
  * pays for it. What a decision then does not see happened less than that before it, as what comes between its reading
- * any clock and anybody's acting on it is not seen either.
+ * any clock and any action on it is not seen either.
  */
 export class LeaseClock {
   readonly #own: (() => number) | undefined

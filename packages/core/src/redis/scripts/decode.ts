@@ -32,7 +32,7 @@ type Report = (
 /** Reads the reply to a batch, one answer after the other, in the order in which its asks were encoded. */
 export class Answers {
   /** Nothing was decided: the marker is there, and block keys are needed. */
-  readonly isSomebodyBlocked: boolean
+  readonly needsBlockKeys: boolean
   readonly #reply: ReplyReader
   readonly #now: number
   /** Of all answers: one array per batch. */
@@ -41,7 +41,7 @@ export class Answers {
 
   constructor(reply: unknown) {
     this.#reply = new ReplyReader(reply)
-    this.isSomebodyBlocked = this.#reply.length === 0
+    this.needsBlockKeys = this.#reply.length === 0
     this.#now = this.#reply.uint48()
   }
 

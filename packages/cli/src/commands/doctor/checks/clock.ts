@@ -3,7 +3,7 @@ import { type CheckResult, ok, warning } from '../finding.js'
 import { roundTrips } from '../round-trips.js'
 import { ms } from '../words.js'
 
-/** From which difference on somebody should look. */
+/** The smallest difference that is worth a look. */
 const MOST_MS = 1000
 
 /** How far the clocks of Redis and of this machine are apart. Decisions go by that of Redis alone. */
