@@ -72,7 +72,7 @@ for (const path of paths) {
     const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
     if (over > 0) problem(`${over} px too wide at ${width} px`)
     const broken = await page.evaluate(
-      () => [...document.querySelectorAll('.vp-doc p')].filter((p) => /^\|.*\|/s.test(p.textContent.trim())).length,
+      () => [...document.querySelectorAll('.vp-doc p')].filter((p) => /^\|.*\|$/s.test(p.textContent.trim())).length,
     )
     if (broken > 0) problem(`${broken} rows of tables shown as text`)
     if (pictures && !path.startsWith('/api/')) {
