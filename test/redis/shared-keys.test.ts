@@ -6,8 +6,10 @@ import {
   type Limit,
   type Limiter,
   leakyBucket,
+  memoryStore,
   perMinute,
   redisStore,
+  type Store,
   slidingLog,
   slidingWindow,
   tokenBucket,
@@ -45,6 +47,26 @@ const sharing: Record<string, readonly Limit<string>[]> = {
     gcra({ limit: 500, window: '1h', unit: 'content-bytes' }),
   ],
 }
+
+test('a bucket tells refunds from each other, whatever is charged between them: no unit is given back twice', async () => {
+  // A unit each second. Of the two charges at the start 2 units have gone when the first is refunded, and another at the end.
+  const limits = [gcra({ limit: 10, window: '10s' }), gcra({ limit: 100, window: '100s' })]
+  const walked = async (own: Store) => {
+    const limiter = createLimiter({ name: 'refunds', store: own, limits })
+    const first = await limiter.consume('k', { cost: 5 })
+    const second = await limiter.consume('k', { cost: 4 })
+    now += 2000
+    await limiter.refund('k', first)
+    now += 1000
+    await limiter.consume('k', { cost: 4 })
+    await limiter.refund('k', second)
+    return (await limiter.peek('k')).limits.map(({ remaining }) => remaining)
+  }
+  const start = now
+  expect(await walked(store)).toEqual([6, 96])
+  now = start
+  expect(await walked(memoryStore({ clock: () => now }))).toEqual([6, 96])
+})
 
 describe.each(Object.entries(sharing))('%s of one identity', (_, limits) => {
   test('are one key, read and written once, in whatever order they are written', async () => {
