@@ -3,7 +3,7 @@ import type { Resolvers } from './compile/resolvers.js'
 import { Policies } from './policies.js'
 import { FileSource } from './sources/file.js'
 import { RedisSource } from './sources/redis.js'
-import type { PoliciesSource } from './sources/source.js'
+import { contentsOf, type PoliciesSource } from './sources/source.js'
 
 export interface PoliciesOptions extends Resolvers {
   /** The path of a file, YAML or JSON. */
@@ -97,8 +97,7 @@ function functionSource(load: () => unknown): PoliciesSource {
     async load() {
       const document = await load()
       version++
-      const loaded = typeof document === 'string' ? { text: document } : { object: document }
-      return { name, version: String(version), ...loaded }
+      return { name, version: String(version), ...contentsOf(document) }
     },
   }
 }

@@ -10,7 +10,7 @@ import { PoliciesError } from './document/policies-error.js'
 import type { LocatedProblem } from './document/problem.js'
 import { locatedBy, readText } from './document/read.js'
 import type { Loaded, PoliciesSource } from './sources/source.js'
-import { checkDocument } from './sources/source.js'
+import { checkDocument, contentsOf } from './sources/source.js'
 
 /** How policies are loaded, beside where from. */
 export interface LoadOptions {
@@ -162,11 +162,7 @@ async function loaded(source: PoliciesSource): Promise<Loaded> {
 }
 
 function fallbackOf(document: unknown): Loaded {
-  return {
-    name: 'fallback',
-    version: 'fallback',
-    ...(typeof document === 'string' ? { text: document } : { object: document }),
-  }
+  return { name: 'fallback', version: 'fallback', ...contentsOf(document) }
 }
 
 /** Once the time is over, what comes of it is for others to look at. */

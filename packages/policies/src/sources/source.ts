@@ -33,6 +33,11 @@ export interface PoliciesSource {
   close?(): void | Promise<void>
 }
 
+/** A document that code gives: its text, or an object. */
+export function contentsOf(document: unknown): Pick<Loaded, 'text' | 'object'> {
+  return typeof document === 'string' ? { text: document } : { object: document }
+}
+
 /** A document of a source, read and checked by its form. */
 export interface CheckedDocument {
   readonly value: unknown

@@ -1,13 +1,13 @@
 import type { BlockEntry, Duration, RedisStore } from '@sluice/core'
+import { agreed } from '../../program/agreed.js'
 import type { Command, OptionSpec, OptionValues } from '../../program/command.js'
+import { DONE, EXIT_CODES, REFUSED } from '../../program/exit-codes.js'
 import { UsageError } from '../../program/usage-error.js'
 import { REDIS_OPTIONS } from '../../redis/given-target.js'
 import { withStore } from '../../redis/store.js'
 import { identityOf } from './identity.js'
 import { tableOf } from './table.js'
 
-const DONE = 0
-const REFUSED = 1
 const MOST = 100
 
 const LIST_OPTIONS: Readonly<Record<string, OptionSpec>> = {
@@ -25,7 +25,6 @@ const LIST_OPTIONS: Readonly<Record<string, OptionSpec>> = {
 const POLICY: Readonly<Record<string, OptionSpec>> = {
   policy: { type: 'string', placeholder: 'NAME', text: 'the policy that refuses it', default: 'every policy' },
 }
-const NOTES = 'Exit code: 0 done, 1 refused, 2 wrong usage or no Redis.'
 
 export const blocks: Command = {
   name: 'blocks',
@@ -33,7 +32,7 @@ export const blocks: Command = {
   description: 'Lists blocks and bans that hold, in no order. Secrets and long values show as their hashes.',
   options: LIST_OPTIONS,
   examples: ['REDIS_URL=redis://host:6379 sluice blocks', 'sluice blocks --kind ip --starts 192.0.2. --json'],
-  notes: NOTES,
+  notes: EXIT_CODES,
   run: (values, environment) => listed(values, environment, () => true, 'no identity is blocked'),
 }
 
@@ -43,7 +42,7 @@ export const bans: Command = {
   description: 'Lists bans that hold, in no order, without blocks that were made by hand.',
   options: LIST_OPTIONS,
   examples: ['sluice bans', 'sluice bans --policy login --json'],
-  notes: NOTES,
+  notes: EXIT_CODES,
   run: (values, environment) => listed(values, environment, ({ ban }) => ban !== undefined, 'no identity is banned'),
 }
 
@@ -63,7 +62,7 @@ export const block: Command = {
     'sluice block ip=192.0.2.0/24 --for 1d --reason scraping',
     'sluice block user=mallory --for 30d --policy mail',
   ],
-  notes: NOTES,
+  notes: EXIT_CODES,
 
   async run({ policy, for: duration, reason, ...values }, environment, [operand]) {
     const identity = identityOf(operand as string)
@@ -94,11 +93,11 @@ export const unblock: Command = {
   operands: { placeholder: 'KIND=VALUE', least: 1, most: 1 },
   options: { ...POLICY, yes: { type: 'boolean', short: 'y', text: 'do not ask' }, ...REDIS_OPTIONS },
   examples: ['sluice unblock ip=192.0.2.7', 'sluice unblock user=ann --policy login --yes'],
-  notes: NOTES,
+  notes: EXIT_CODES,
 
   async run({ policy, yes, ...values }, environment, [operand]) {
     const identity = identityOf(operand as string)
-    const { stdout, stderr, confirm } = environment
+    const { stdout, stderr } = environment
     return withStore(values, environment, async (store) => {
       const scope = scopeOf(policy)
       const entry = await usable(() => store.blocks.get(identity, scope))
@@ -107,8 +106,7 @@ export const unblock: Command = {
         return REFUSED
       }
       if (!values.json) stdout.write(tableOf([entry]))
-      if (!yes && !confirm) throw new UsageError('there is no terminal to ask on: --yes ends it')
-      if (!yes && !(await confirm?.('End it?'))) {
+      if (!yes && !(await agreed(environment, 'End it?', 'ends it'))) {
         stderr.write('sluice: nothing was changed\n')
         return REFUSED
       }

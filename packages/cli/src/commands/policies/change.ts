@@ -1,12 +1,9 @@
 import { type RedisDocuments, VersionConflict } from '@sluice/policies'
+import { agreed } from '../../program/agreed.js'
 import type { OptionValues } from '../../program/command.js'
 import type { Environment } from '../../program/environment.js'
-import { UsageError } from '../../program/usage-error.js'
+import { DONE, REFUSED } from '../../program/exit-codes.js'
 import { differencesOf } from './differences.js'
-
-/** Exit codes: done, or refused. */
-export const DONE = 0
-export const REFUSED = 1
 
 /** Saves a text as the next version, once a person has seen what is different, or has said --yes. */
 export async function change(
@@ -24,7 +21,7 @@ export async function change(
     return DONE
   }
   if (!values.json) stdout.write(`${differences.join('\n') || 'nothing but its spelling is different'}\n`)
-  if (!values.yes && !(await agreed(environment, version))) {
+  if (!values.yes && !(await agreed(environment, `Replace version ${version}?`, 'changes what is in force'))) {
     stderr.write('sluice: nothing was changed\n')
     return REFUSED
   }
@@ -43,11 +40,6 @@ export async function change(
 
 function tell(values: OptionValues, { stdout }: Environment, data: object, text: string): void {
   stdout.write(values.json ? `${JSON.stringify(data, null, 2)}\n` : text)
-}
-
-async function agreed({ confirm }: Environment, version: number): Promise<boolean> {
-  if (!confirm) throw new UsageError('there is no terminal to ask on: --yes changes what is in force')
-  return confirm(`Replace version ${version}?`)
 }
 
 /** Who it is, for the history. */

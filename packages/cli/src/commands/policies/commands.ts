@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import { lineOf, problemsIn } from '@sluice/policies'
 import type { Command, OptionSpec } from '../../program/command.js'
 import type { Environment } from '../../program/environment.js'
+import { DONE, EXIT_CODES, REFUSED } from '../../program/exit-codes.js'
 import { UsageError } from '../../program/usage-error.js'
-import { change, DONE, REFUSED } from './change.js'
+import { change } from './change.js'
 import { differencesOf } from './differences.js'
 import { DOCUMENT_OPTIONS, withDocuments } from './documents.js'
 
@@ -12,7 +13,6 @@ const CHANGE_OPTIONS: Readonly<Record<string, OptionSpec>> = {
   yes: { type: 'boolean', short: 'y', text: 'do not ask' },
   by: { type: 'string', placeholder: 'NAME', text: 'who it is, for the history', default: 'SLUICE_BY, else USER' },
 }
-const NOTES = 'Exit code: 0 done, 1 refused, 2 wrong usage or no Redis.'
 
 export const plan: Command = {
   name: 'plan',
@@ -21,7 +21,7 @@ export const plan: Command = {
   operands: { placeholder: 'FILE', least: 1, most: 1 },
   options: DOCUMENT_OPTIONS,
   examples: ['REDIS_URL=redis://host:6379 sluice plan policies.yaml'],
-  notes: NOTES,
+  notes: EXIT_CODES,
 
   async run(values, environment, [file]) {
     const text = checkedText(file as string, environment)
@@ -51,7 +51,7 @@ is in force meanwhile, nothing is changed. Processes take it within a second.`,
     'REDIS_URL=redis://host:6379 sluice apply policies.yaml',
     'sluice apply policies.yaml --yes --by release-42',
   ],
-  notes: NOTES,
+  notes: EXIT_CODES,
 
   async run(values, environment, [file]) {
     const text = checkedText(file as string, environment)
@@ -66,7 +66,7 @@ export const history: Command = {
   description: 'Lists the last twenty versions, newest first. The first is in force.',
   options: DOCUMENT_OPTIONS,
   examples: ['sluice history', 'sluice history --json'],
-  notes: NOTES,
+  notes: EXIT_CODES,
 
   async run(values, environment) {
     const all = await withDocuments(values, environment, (documents) => documents.history())
@@ -95,7 +95,7 @@ export const rollback: Command = {
   operands: { placeholder: '[VERSION]', least: 0, most: 1 },
   options: CHANGE_OPTIONS,
   examples: ['sluice rollback', 'sluice rollback 41 --yes'],
-  notes: NOTES,
+  notes: EXIT_CODES,
 
   async run(values, environment, [version]) {
     return withDocuments(values, environment, async (documents) => {
