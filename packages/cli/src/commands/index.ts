@@ -3,6 +3,7 @@ import { bans, block, blocks, unblock } from './blocks/commands.js'
 import { doctor } from './doctor/command.js'
 import { explain } from './explain/command.js'
 import { apply, history, plan, rollback } from './policies/commands.js'
+import { top } from './top/command.js'
 import { validate } from './validate/command.js'
 
 /** Every command, in the order of the help. */
@@ -17,5 +18,6 @@ export const COMMANDS: readonly Command[] = [
   bans,
   block,
   unblock,
+  top,
   doctor,
 ]
