@@ -1,0 +1,20 @@
+/**
+ * `@sluice/core/metrics`: what limiters and stores of this process do, counted in plain numbers. Exporters such as
+ * `@sluice/prometheus` read them when they are asked.
+ */
+
+export type { Histogram, StoreStats } from '../store/health.js'
+export { type Counting, startCounting } from './counting.js'
+export { MEASURED_EVERY } from './counts.js'
+export type {
+  AbuseCounts,
+  DecisionCount,
+  DurationCounts,
+  PermitCounts,
+  QueueCounts,
+  ReportedCounts,
+  Snapshot,
+  StoreCounts,
+  UseCounts,
+  WarningCount,
+} from './snapshot.js'
