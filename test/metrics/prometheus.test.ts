@@ -3,7 +3,7 @@ import { type SluiceMetrics, sluiceMetrics } from '@sluice/prometheus'
 import { AggregatorRegistry, Counter, Registry } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { promtool } from '../support/prometheus.js'
-import { seriesOf, sumOf } from './exposition.js'
+import { seriesIn, seriesOf, sumOf } from './exposition.js'
 
 let register: Registry
 let metrics: SluiceMetrics
@@ -160,7 +160,7 @@ describe('registries:', () => {
     }
     for (const value of available.values) value.value = 0
     const all = AggregatorRegistry.aggregate([one, two])
-    const series = await seriesOf(all)
+    const series = seriesIn(await all.metrics())
     expect(sumOf(series, 'sluice_requests_total', { policy: name })).toBe(10)
     expect(sumOf(series, 'sluice_limit_needed_ratio_count', { policy: name })).toBe(10)
     expect(sumOf(series, 'sluice_store_available')).toBe(0)

@@ -127,13 +127,18 @@ const STAGED: readonly {
     },
   },
   {
-    what: 'an outage in which a policy refuses all, and another admits all',
+    what: 'an outage in which a policy refuses all, and another one would',
     series: {
       'sluice_requests_total{job="shop", policy="login", source="local", outcome="unavailable", reported="false"}': '0x4 0+60x10 600x20',
       'sluice_requests_total{job="shop", policy="login", source="store", outcome="admitted", reported="false"}': '0+60x4 240x30',
       'sluice_requests_total{job="shop", policy="trial", source="local", outcome="unavailable", reported="true"}': '0+60x30',
     },
-    fires: { '4m': [], '8m': ['SluiceRefusingWithoutStore'], '25m': [] },
+    // The one that only reports goes on alone.
+    fires: {
+      '4m': [],
+      '8m': ['SluiceDecidingAlone', 'SluiceRefusingWithoutStore'],
+      '25m': ['SluiceDecidingAlone'],
+    },
   },
   {
     what: 'a flood: nine of ten requests of one policy are refused, of another that reports only all would be',

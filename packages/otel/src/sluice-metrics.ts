@@ -1,5 +1,5 @@
 import { type BatchObservableResult, createNoopMeter, type MeterProvider, metrics } from '@opentelemetry/api'
-import { startCounting } from '@sluice/core/metrics'
+import { startCounting, warnOfNoMeterProvider } from '@sluice/core/metrics'
 import { instrumentsOf } from './instruments.js'
 import { providerOf, type SluiceMetricsOptions } from './options.js'
 
@@ -29,7 +29,12 @@ const shared = globalThis as { [STARTED]?: WeakMap<MeterProvider, () => void> }
 export function sluiceMetrics(options: SluiceMetricsOptions = {}): SluiceMetrics {
   const provider = providerOf(options, () => metrics.getMeterProvider())
   const meter = provider.getMeter('@sluice/otel')
-  if (meter === createNoopMeter()) warnOfNoProvider()
+  if (meter === createNoopMeter()) {
+    warnOfNoMeterProvider(
+      'sluiceMetrics: no MeterProvider is registered: start the OpenTelemetry SDK before this call, or pass meterProvider',
+    )
+    return { stop() {} }
+  }
   shared[STARTED] ??= new WeakMap()
   // A record by each of two calls would count every value of a histogram twice.
   shared[STARTED].get(provider)?.()
@@ -48,11 +53,4 @@ export function sluiceMetrics(options: SluiceMetricsOptions = {}): SluiceMetrics
   }
   shared[STARTED].set(provider, stop)
   return { stop }
-}
-
-function warnOfNoProvider(): void {
-  process.emitWarning('sluiceMetrics: no MeterProvider is registered: start the OpenTelemetry SDK before this call', {
-    type: 'SluiceWarning',
-    code: 'SLUICE_NO_METER_PROVIDER',
-  })
 }

@@ -4,8 +4,19 @@
  */
 
 export type { Histogram, StoreStats } from '../store/health.js'
+export { METRICS } from './catalogue.js'
 export { type Counting, startCounting } from './counting.js'
 export { MEASURED_EVERY } from './counts.js'
+export { warnOfNoMeterProvider } from './exporter-warning.js'
+export type {
+  HistogramMetric,
+  HistogramPoint,
+  Labels,
+  Metric,
+  MetricDescription,
+  NumberMetric,
+  NumberPoint,
+} from './described.js'
 export type {
   AbuseCounts,
   DecisionCount,
