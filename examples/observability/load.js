@@ -1,10 +1,11 @@
 // @ts-check
 // Load for the demo: some clients within their limits, some beyond, some that wait. Ends with Ctrl-C.
 //
-//   node load.js http://localhost:3000
+//   node load.js                # the demo on port 3000
+//   PORT=8080 node load.js
 import { setTimeout as sleep } from 'node:timers/promises'
 
-const url = process.argv[2] ?? 'http://localhost:3000'
+const url = `http://localhost:${process.env.PORT ?? 3000}`
 
 /** Paths of the demo, and how often each is asked for, in ms. */
 const CLIENTS = [

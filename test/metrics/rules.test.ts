@@ -34,6 +34,8 @@ const queries = panels.flatMap(({ title, targets = [] }) =>
   })),
 )
 
+const PAGE = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8')
+
 const dir = mkdtempSync(join(tmpdir(), 'sluice-rules-'))
 afterAll(() => rmSync(dir, { recursive: true }))
 
@@ -42,7 +44,11 @@ const exported = new Map<string, ReadonlySet<string>>()
 {
   const register = new Registry()
   const metrics = sluiceMetrics({ register })
-  for (const metric of register.getMetricsAsArray() as unknown as { name: string; type: string; labelNames: string[] }[]) {
+  for (const metric of register.getMetricsAsArray() as unknown as {
+    name: string
+    type: string
+    labelNames: string[]
+  }[]) {
     if (metric.type !== 'histogram') exported.set(metric.name, new Set(metric.labelNames))
     else {
       exported.set(`${metric.name}_bucket`, new Set([...metric.labelNames, 'le']))
@@ -65,16 +71,33 @@ describe.each([...alerts.map(({ alert, expr }) => ({ title: alert, expr })), ...
     expect(names.length).toBeGreaterThan(0)
     for (const name of names) expect([...exported.keys()]).toContain(name)
     const known = new Set([...names.flatMap((name) => [...(exported.get(name) ?? [])]), ...OF_SCRAPES])
-    const inBraces = [...expr.matchAll(/\{([^}]*)\}/g)].flatMap(([, inside = '']) => [...inside.matchAll(/(\w+)\s*[=!]/g)])
+    const inBraces = [...expr.matchAll(/\{([^}]*)\}/g)].flatMap(([, inside = '']) => [
+      ...inside.matchAll(/(\w+)\s*[=!]/g),
+    ])
     const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, inside = '']) => [...inside.matchAll(/(\w+)/g)])
     for (const [, label] of [...inBraces, ...grouped]) expect([...known]).toContain(label)
   })
 })
 
-test('every metric but those of what is rarely looked at is on the dashboard', () => {
+test('every metric is on the dashboard', () => {
   const shown = queries.map(({ expr }) => expr).join('\n')
   const missing = METRICS.map(({ name }) => name.replaceAll('.', '_')).filter((name) => !shown.includes(name))
   expect(missing).toEqual([])
+})
+
+test('the page about metrics has each of them with its type and labels, and each alert', () => {
+  const rows = [...PAGE.matchAll(/^\| `(\w+)` \| (\w+) \|[^|]*\|([^|]*)\|/gm)].map(([, name, type, labels = '']) => [
+    name,
+    type,
+    [...labels.matchAll(/`(\w+)`/g)].map(([, label]) => label),
+  ])
+  const register = new Registry()
+  const metrics = sluiceMetrics({ register })
+  const registered = register.getMetricsAsArray() as unknown as { name: string; type: string; labelNames: string[] }[]
+  expect(rows).toEqual(registered.map(({ name, type, labelNames }) => [name, type, labelNames]))
+  metrics.stop()
+  const explained = [...PAGE.matchAll(/^\| `(Sluice\w+)` \|/gm)].map(([, name]) => name)
+  expect(explained).toEqual(alerts.map(({ alert }) => alert))
 })
 
 test('promtool finds no fault with the alerts, nor with the queries of the dashboard', async () => {
@@ -90,7 +113,12 @@ test('panels have numbers of their own, say what they show, and do not overlap',
   expect(dashboard).toMatchObject({ title: 'Sluice', schemaVersion: expect.any(Number), templating: expect.anything() })
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
   const taken = new Map<string, string>()
-  for (const { title, type, description, gridPos: { x, y, w, h } } of panels) {
+  for (const {
+    title,
+    type,
+    description,
+    gridPos: { x, y, w, h },
+  } of panels) {
     if (type !== 'row') expect(description, title).toBeTruthy()
     expect(x + w, title).toBeLessThanOrEqual(24)
     for (let column = x; column < x + w; column++) {
@@ -116,8 +144,10 @@ const STAGED: readonly {
     series: {
       'sluice_store_available{job="shop", instance="a", store="redis"}': '1x4 0x9 1x30',
       'sluice_store_available{job="shop", instance="b", store="redis"}': '1x44',
-      'sluice_requests_total{job="shop", policy="api", source="store", outcome="admitted", reported="false"}': '0+600x4 2400x9 2400+600x30',
-      'sluice_requests_total{job="shop", policy="api", source="local", outcome="admitted", reported="false"}': '0x4 0+600x10 6000x30',
+      'sluice_requests_total{job="shop", policy="api", source="store", outcome="admitted", reported="false"}':
+        '0+600x4 2400x9 2400+600x30',
+      'sluice_requests_total{job="shop", policy="api", source="local", outcome="admitted", reported="false"}':
+        '0x4 0+600x10 6000x30',
     },
     fires: {
       '4m': [],
@@ -129,9 +159,12 @@ const STAGED: readonly {
   {
     what: 'an outage in which a policy refuses all, and another one would',
     series: {
-      'sluice_requests_total{job="shop", policy="login", source="local", outcome="unavailable", reported="false"}': '0x4 0+60x10 600x20',
-      'sluice_requests_total{job="shop", policy="login", source="store", outcome="admitted", reported="false"}': '0+60x4 240x30',
-      'sluice_requests_total{job="shop", policy="trial", source="local", outcome="unavailable", reported="true"}': '0+60x30',
+      'sluice_requests_total{job="shop", policy="login", source="local", outcome="unavailable", reported="false"}':
+        '0x4 0+60x10 600x20',
+      'sluice_requests_total{job="shop", policy="login", source="store", outcome="admitted", reported="false"}':
+        '0+60x4 240x30',
+      'sluice_requests_total{job="shop", policy="trial", source="local", outcome="unavailable", reported="true"}':
+        '0+60x30',
     },
     // The one that only reports goes on alone.
     fires: {
@@ -143,10 +176,14 @@ const STAGED: readonly {
   {
     what: 'a flood: nine of ten requests of one policy are refused, of another that reports only all would be',
     series: {
-      'sluice_requests_total{job="shop", policy="api", source="store", outcome="admitted", reported="false"}': '0+60x40',
-      'sluice_requests_total{job="shop", policy="api", source="deny-cache", outcome="limited", reported="false"}': '0+540x40',
-      'sluice_requests_total{job="shop", policy="trial", source="store", outcome="limited", reported="true"}': '0+600x40',
-      'sluice_requests_total{job="shop", policy="quiet", source="store", outcome="limited", reported="false"}': '0+6x40',
+      'sluice_requests_total{job="shop", policy="api", source="store", outcome="admitted", reported="false"}':
+        '0+60x40',
+      'sluice_requests_total{job="shop", policy="api", source="deny-cache", outcome="limited", reported="false"}':
+        '0+540x40',
+      'sluice_requests_total{job="shop", policy="trial", source="store", outcome="limited", reported="true"}':
+        '0+600x40',
+      'sluice_requests_total{job="shop", policy="quiet", source="store", outcome="limited", reported="false"}':
+        '0+6x40',
     },
     fires: { '5m': [], '35m': ['SluiceRefusingMuch'] },
   },
@@ -178,7 +215,8 @@ const STAGED: readonly {
       'sluice_store_max_keys{job="shop", instance="a", store="memory"}': '100000x60',
       'sluice_store_size_bytes{job="shop", instance="b", store="memory"}': '10x60',
       'sluice_store_max_size_bytes{job="shop", instance="b", store="memory"}': '100x60',
-      'sluice_requests_total{job="shop", policy="other", source="store", outcome="admitted", reported="false"}': '0+1x60',
+      'sluice_requests_total{job="shop", policy="other", source="store", outcome="admitted", reported="false"}':
+        '0+1x60',
     },
     fires: { '5m': [], '50m': ['SluiceMemoryStoreFull', 'SluiceMetricsCapped', 'SluicePermitsLapsing'] },
   },

@@ -7,7 +7,6 @@ export type { Histogram, StoreStats } from '../store/health.js'
 export { METRICS } from './catalogue.js'
 export { type Counting, startCounting } from './counting.js'
 export { MEASURED_EVERY } from './counts.js'
-export { warnOfNoMeterProvider } from './exporter-warning.js'
 export type {
   HistogramMetric,
   HistogramPoint,
@@ -17,6 +16,7 @@ export type {
   NumberMetric,
   NumberPoint,
 } from './described.js'
+export { warnOfNoMeterProvider } from './exporter-warning.js'
 export type {
   AbuseCounts,
   DecisionCount,

@@ -1,5 +1,5 @@
-import { type HistogramPoint, histogramMetric, type Labels, type Metric, numberMetric } from './described.js'
 import type { Histogram } from '../store/health.js'
+import { type HistogramPoint, histogramMetric, type Labels, type Metric, numberMetric } from './described.js'
 import { DURATION_BOUNDS, WAIT_BOUNDS } from './policy-counts.js'
 import type { AbuseCounts, UseCounts } from './snapshot.js'
 
@@ -69,7 +69,8 @@ export const POLICY_METRICS: readonly Metric[] = [
       help: 'Requests whose wait in a queue ended, by how: admitted, refused, or the client left.',
       labels: ['policy', 'outcome'],
     },
-    ({ queues }) => queues.flatMap(({ policy, admitted, refused, left }) => byOutcome(policy, { admitted, refused, left })),
+    ({ queues }) =>
+      queues.flatMap(({ policy, admitted, refused, left }) => byOutcome(policy, { admitted, refused, left })),
   ),
   numberMetric(
     'sluice.active_permits',

@@ -1,5 +1,5 @@
-import { histogramMetric, type Metric, type NumberMetric, numberMetric, type Shape } from './described.js'
 import { BATCH_BOUNDS } from '../store/health.js'
+import { histogramMetric, type Metric, type NumberMetric, numberMetric, type Shape } from './described.js'
 import type { StoreCounts } from './snapshot.js'
 
 const STORE = ['store']
@@ -76,11 +76,11 @@ function storeMetric(
   name: string,
   type: NumberMetric['type'],
   shape: Shape,
-  valueOf: (counts: StoreCounts) => number | undefined,
+  numberOf: (counts: StoreCounts) => number | undefined,
 ): NumberMetric {
   return numberMetric(name, type, { ...shape, labels: STORE }, ({ stores }) =>
     stores.flatMap((counts) => {
-      const value = valueOf(counts)
+      const value = numberOf(counts)
       return value === undefined ? [] : [{ labels: { store: counts.store }, value }]
     }),
   )

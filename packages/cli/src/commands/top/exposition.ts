@@ -24,8 +24,8 @@ export function samplesOf(text: string, start: string): Sample[] {
 function labelsOf(text: string): Record<string, string> {
   // Names come from a server: `__proto__` is one of them at most.
   const labels: Record<string, string> = Object.create(null)
-  for (const [, name = '', value = ''] of text.matchAll(LABEL)) {
-    labels[name] = value.replace(/\\[n"\\]/g, (escape) => ESCAPES[escape] as string)
+  for (const [, label = '', value = ''] of text.matchAll(LABEL)) {
+    labels[label] = value.replace(/\\[n"\\]/g, (pair) => ESCAPES[pair] as string)
   }
   return labels
 }

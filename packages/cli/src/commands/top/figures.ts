@@ -102,16 +102,16 @@ function policyFigures(policy: string, growth: readonly Growth[], waiting: reado
 }
 
 function storesOf(samples: readonly Sample[]): StoreFigures[] {
-  const valueOf = (name: string, store: string) =>
+  const numberOf = (name: string, store: string) =>
     samples.find((sample) => sample.name === name && sample.labels.store === store)?.value
   return samples
     .filter(({ name }) => name === 'sluice_store_available')
     .map(({ labels: { store = '' }, value }) => ({
       store,
       isAvailable: value === 1,
-      pending: valueOf('sluice_store_pending', store) ?? 0,
-      keys: valueOf('sluice_store_keys', store),
-      blocked: valueOf('sluice_store_blocked', store),
+      pending: numberOf('sluice_store_pending', store) ?? 0,
+      keys: numberOf('sluice_store_keys', store),
+      blocked: numberOf('sluice_store_blocked', store),
     }))
 }
 
