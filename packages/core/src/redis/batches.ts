@@ -1,4 +1,4 @@
-import type { Histogram } from '../store/health.js'
+import { BATCH_BOUNDS, type Histogram } from '../store/health.js'
 import { type Cell, CONSUME, type Plan, REFUND, type StoreRequest, type StoreResult } from '../store/store.js'
 import { BoundedCounts } from '../util/bounded-counts.js'
 import { SluiceError } from '../util/errors.js'
@@ -39,9 +39,6 @@ const ASSUME_STRIKES_MS = 1000
 
 /** So many decisions may wait for a connection. More would be answered too late to be of use, and all at once. */
 const MOST_UNSENT = 10_000
-
-/** By which sizes of batches are counted. */
-const SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 
 /** Scripts of one plan alone, per store: newer servers keep some hundreds of scripts, and forget the others. */
 const MOST_ONES = 64
@@ -218,7 +215,7 @@ export class Batches {
   }
 
   get #sized(): BoundedCounts {
-    this.#sizes ??= new BoundedCounts(SIZES)
+    this.#sizes ??= new BoundedCounts(BATCH_BOUNDS)
     return this.#sizes
   }
 
