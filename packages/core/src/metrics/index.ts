@@ -3,10 +3,11 @@
  * `@sluice/prometheus` read them when they are asked.
  */
 
-export type { Histogram, StoreStats } from '../store/health.js'
+export { BATCH_BOUNDS, type Histogram, type StoreStats } from '../store/health.js'
 export { METRICS } from './catalogue.js'
 export { type Counting, startCounting } from './counting.js'
 export { MEASURED_EVERY } from './counts.js'
+export { DURATION_BOUNDS, WAIT_BOUNDS } from './policy-counts.js'
 export type {
   HistogramMetric,
   HistogramPoint,

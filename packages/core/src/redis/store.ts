@@ -205,6 +205,7 @@ export class RedisStore implements Store {
   #closing: Promise<void> | undefined
   /** What decisions fail with from `close` on. One error for all: a stack for each would cost more than the decision. */
   #closed: SluiceError | undefined
+  #closedAt = 0
 
   /** @internal Use `redisStore`. */
   constructor(
@@ -521,8 +522,10 @@ export class RedisStore implements Store {
    * How the store is now, for a `/ready` route: see docs/redis.md. Never rejects; asks Redis at most once a second, however often
    * it is called, and waits for `timeoutMs` at most.
    */
-  health(): Promise<StoreHealth> {
-    return this.#health.read()
+  async health(): Promise<StoreHealth> {
+    const cause = this.#closed
+    if (!cause) return this.#health.read()
+    return { state: 'unavailable', since: this.#closedAt, roundTripMs: undefined, pending: this.#batches.pending, cause }
   }
 
   stats(): StoreStats | undefined {
@@ -649,6 +652,7 @@ export class RedisStore implements Store {
 
   async #close(): Promise<void> {
     this.#closed = new SluiceError('STORE_UNAVAILABLE', 'redis: the store is closed')
+    this.#closedAt = Date.now()
     this.#held.close()
     this.#lists?.close()
     await this.#leases.close()

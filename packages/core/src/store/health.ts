@@ -24,7 +24,7 @@ export interface Histogram {
   readonly count: number
 }
 
-/** By which decisions per script execution are counted. */
+/** The bounds of `StoreStats.batches`, in decisions. */
 export const BATCH_BOUNDS: readonly number[] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 
 /** What a store can say of itself at once, in plain numbers: for those who export them. */
