@@ -52,7 +52,11 @@ export function eventsContract(under: StoreUnderTest): void {
       const limiter = createLimiter({ name: freshKey(), store, limit: 10, window: '1m' })
       const seen: string[] = []
       const stopThird = () => stops[2]?.()
-      stops.push(limiter.on('decision', () => void seen.push('first') || stopThird()))
+      const first = () => {
+        seen.push('first')
+        stopThird()
+      }
+      stops.push(limiter.on('decision', first))
       stops.push(limiter.on('decision', () => void seen.push('second')))
       stops.push(limiter.on('decision', () => void seen.push('third')))
       await limiter.consume('ann')

@@ -133,6 +133,15 @@ export function eventsContract(name: string, factory: AppFactory): void {
       expect(JSON.stringify(snapshot)).not.toContain('8.8.8')
     })
 
+    test('in report mode the share that would have been refused is counted', async () => {
+      const policy = freshPolicy()
+      const counting = startCounting()
+      stops.push(counting.stop)
+      expect(await get({ name: policy, limits, mode: 'report' }, [ip, ip, ip])).toEqual([200, 200, 200])
+      const rows = counting.read().reported.filter((row) => row.policy === policy)
+      expect(rows).toEqual([{ policy, decisions: 3, refused: 2 }])
+    })
+
     test('permits are active while handlers run', async () => {
       const policy = freshPolicy()
       const counting = startCounting()

@@ -100,7 +100,7 @@ test('an outage is told of, and so is what this process decides alone meanwhile'
   const store = await storeOn(server)
   const [name, banning] = [freshName(), freshName()]
   const limiter = createLimiter({ name, store, limit: 2, window: '1h' })
-  const ban = { after: 2, within: '1h', for: ['1h'] }
+  const ban = { after: 2, within: '1h', for: ['1h'] } as const
   const strict = createLimiter({ name: banning, store, limit: 1, window: '1h', ban })
   const states: StoreEvent[] = []
   const struck: unknown[] = []
