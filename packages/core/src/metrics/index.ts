@@ -7,7 +7,6 @@ export { BATCH_BOUNDS, type Histogram, type StoreStats } from '../store/health.j
 export { METRICS } from './catalogue.js'
 export { type Counting, startCounting } from './counting.js'
 export { MEASURED_EVERY } from './counts.js'
-export { DURATION_BOUNDS, WAIT_BOUNDS } from './policy-counts.js'
 export type {
   HistogramMetric,
   HistogramPoint,
@@ -18,6 +17,7 @@ export type {
   NumberPoint,
 } from './described.js'
 export { warnOfNoMeterProvider } from './exporter-warning.js'
+export { DURATION_BOUNDS, WAIT_BOUNDS } from './policy-counts.js'
 export type {
   AbuseCounts,
   DecisionCount,
