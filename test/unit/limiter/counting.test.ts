@@ -50,7 +50,14 @@ test('how much of a limit was needed says what a smaller limit would have refuse
   await limiter.consume('bob', { cost: 3 })
   await limiter.peek('bob')
   const [used] = counting.read().used.filter(({ policy }) => policy === name)
-  expect(used).toMatchObject({ policy: name, limit: name, decisions: 13, beyond: 2, p50: 0.6, p90: Number.POSITIVE_INFINITY })
+  expect(used).toMatchObject({
+    policy: name,
+    limit: name,
+    decisions: 13,
+    beyond: 2,
+    p50: 0.6,
+    p90: Number.POSITIVE_INFINITY,
+  })
   // Each tenth by ann, and three tenths by bob: half of the limit would have refused at most 7 of 13.
   expect(used?.counts.slice(0, 50).reduce((sum, count) => sum + count, 0)).toBe(6)
   expect(used?.counts).toHaveLength(101)

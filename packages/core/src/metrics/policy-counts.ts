@@ -20,7 +20,9 @@ const ROWS = OUTCOMES.length * SOURCES.length * 2
 /** In ms. A decision in memory takes less than the first, one on Redis in the same data centre less than the fifth. */
 export const DURATION_BOUNDS: readonly number[] = [0.005, 0.05, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 1000]
 /** In ms. */
-export const WAIT_BOUNDS: readonly number[] = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000]
+export const WAIT_BOUNDS: readonly number[] = [
+  1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000,
+]
 
 /** Limits of one policy beyond are counted as one, of this name. */
 export const MOST_LIMITS = 50

@@ -525,7 +525,13 @@ export class RedisStore implements Store {
   async health(): Promise<StoreHealth> {
     const cause = this.#closed
     if (!cause) return this.#health.read()
-    return { state: 'unavailable', since: this.#closedAt, roundTripMs: undefined, pending: this.#batches.pending, cause }
+    return {
+      state: 'unavailable',
+      since: this.#closedAt,
+      roundTripMs: undefined,
+      pending: this.#batches.pending,
+      cause,
+    }
   }
 
   stats(): StoreStats | undefined {
