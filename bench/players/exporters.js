@@ -1,8 +1,9 @@
 // A limiter in memory, with an exporter or without.
+
+import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics'
 import { createLimiter, memoryStore } from '@sluice/core'
 import { sluiceMetrics as forOpenTelemetry } from '@sluice/otel'
 import { sluiceMetrics as forPrometheus } from '@sluice/prometheus'
-import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics'
 import { register } from 'prom-client'
 import { answer } from '../lib/child.js'
 
