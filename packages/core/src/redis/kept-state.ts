@@ -18,6 +18,7 @@ export interface KeptState {
   readonly lists: readonly string[]
 }
 
+/** Strikes of an identity, by the policy that bans for them. */
 export interface KeptStrikes {
   /** The policy that bans for them; absent where the ban is of the store. */
   readonly policy?: string
