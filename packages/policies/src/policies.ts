@@ -26,6 +26,8 @@ export interface LoadOptions {
 interface InForce {
   readonly compiled: CompiledPolicies
   readonly version: string
+  /** Another one for other contents. */
+  readonly mark: string
 }
 
 /** How often a file is read that is being written. */
@@ -113,7 +115,7 @@ export class Policies implements PolicySource<any> {
 
   async #reload(): Promise<void> {
     const document = await loaded(this.#source)
-    if (document.version === this.version) {
+    if (markOf(document) === this.#inForce.mark) {
       this.#error = undefined
       return
     }
@@ -191,7 +193,11 @@ async function made(document: Loaded, { resolvers }: LoadOptions): Promise<InFor
   if (problems.length > 0) throw new PoliciesError(problems)
   const { compiled, problems: wrong } = await compileBetween(value as PolicyDocument, resolvers)
   if (!compiled) throw new PoliciesError(await located(wrong))
-  return { compiled, version: document.version }
+  return { compiled, version: document.version, mark: markOf(document) }
+}
+
+function markOf({ version, mark = version }: Loaded): string {
+  return mark
 }
 
 /** A document that was cut off, or that a job which failed has written. */

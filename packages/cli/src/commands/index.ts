@@ -2,7 +2,11 @@ import type { Command } from '../program/command.js'
 import { bans, block, blocks, unblock } from './blocks/commands.js'
 import { doctor } from './doctor/command.js'
 import { explain } from './explain/command.js'
+import { forget } from './forget/command.js'
+import { inspect } from './inspect/command.js'
+import { offenders } from './offenders/command.js'
 import { apply, history, plan, rollback } from './policies/commands.js'
+import { reset } from './reset/command.js'
 import { validate } from './validate/command.js'
 
 /** Every command, in the order of the help. */
@@ -13,9 +17,13 @@ export const COMMANDS: readonly Command[] = [
   apply,
   history,
   rollback,
+  inspect,
+  reset,
   blocks,
   bans,
   block,
   unblock,
+  offenders,
+  forget,
   doctor,
 ]

@@ -1,5 +1,5 @@
 import { invalidPolicy, SluiceError, show } from './errors.js'
-import { nearestOf } from './option-hints.js'
+import { nearestOf } from './nearest.js'
 
 /** Where each code is explained. One constant: a page of the documentation once that has an address. */
 const EXPLAINED_IN = 'dist/ERRORS.md'

@@ -8430,6 +8430,13 @@ return reply[1]
 `,
 }
 
+export const keptScript: LuaScript = {
+  name: 'kept',
+  sha1: '286ec3cf0269f6b2154020973f881de3333da28b',
+  source: `return redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', 1000)
+`,
+}
+
 export const indexScript: LuaScript = {
   name: 'index',
   sha1: 'f5c3063423158d5f8f1d548a3a724be5d8453a91',
