@@ -1,6 +1,6 @@
 --- A fixed window: one counter, in a window that starts at a clock multiple or with a key's first unit. Pure.
 -- state { count, start (ms) }   params { limit, windowMs }
--- Invariant: count <= limit.
+-- Invariant: count <= limit, or the ceiling where refusals count.
 
 --- When the window starts that `at` falls into, for a key without one.
 local function counter_startOf(at, windowMs, byClock)

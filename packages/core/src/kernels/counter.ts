@@ -1,7 +1,7 @@
 /**
  * A fixed window: one counter, in a window that starts at a clock multiple or with a key's first unit.
  *
- * State: `count`, and the `start` of its window in ms. Invariant: count <= limit.
+ * State: `count`, and the `start` of its window in ms. Invariant: count <= limit, or the ceiling where refusals count.
  */
 
 /** When the window starts that `at` falls into, for a key without one. */
