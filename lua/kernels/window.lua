@@ -40,6 +40,8 @@ end
 --- Milliseconds from `offset` ms into the current segment until `cost` units have room: 0 now, -1 never.
 local function window_waitFor(counts, total, offset, cost, limit, segments, segmentMs, edge, width, format)
   if cost > limit then return -1 end
+  -- Also where refusals have gone beyond the limit.
+  if cost == 0 then return 0 end
   local inside, wait = total, (segments + 1) * segmentMs - offset
   for by = 0, segments do
     if by > 0 then inside = inside - window_nth(counts, segments - by, width, format) end

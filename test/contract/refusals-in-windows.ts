@@ -71,6 +71,14 @@ export function refusalsInWindows(under: StoreUnderTest, clock: Clock, storeOf: 
       expect(await limiter.peek(key)).toMatchObject({ allowed: true, remaining: 5 })
     })
 
+    test(`what costs nothing is admitted however many refusals count: ${title}`, async () => {
+      const limiter = createLimiter({ store: storeOf(), limits: [limitOf(2, 10_000)], onDeny: 'charge' })
+      const key = freshKey()
+      clock.now = MIDNIGHT
+      for (let n = 0; n < 5; n++) await limiter.consume(key)
+      expect(await limiter.consume(key, { cost: 0 })).toMatchObject({ allowed: true, remaining: 0 })
+    })
+
     test(`what can never fit is not counted: ${title}`, async () => {
       const limiter = createLimiter({ store: storeOf(), limits: [limitOf(3, 10_000)], onDeny: 'charge' })
       const key = freshKey()

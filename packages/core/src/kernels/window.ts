@@ -55,6 +55,8 @@ export function waitFor(
   edge: number,
 ): number {
   if (cost > limit) return -1
+  // Also where refusals have gone beyond the limit.
+  if (cost === 0) return 0
   let inside = total
   for (let by = 0; by <= segments; by++) {
     if (by > 0) inside -= counts[segments - by] as number

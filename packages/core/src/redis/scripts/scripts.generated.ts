@@ -1241,6 +1241,9 @@ local wait
 if cost > limit then
 wait = -1
 else
+if cost == 0 then
+wait = 0
+else
 local inside, wait_2 = total, (segments + 1) * segmentMs - offset
 for by_2 = 0, segments do
 if by_2 > 0 then
@@ -1270,6 +1273,7 @@ end
 end
 end
 wait = wait_2
+end
 end
 if wait > 0 then
 return wait + instant - now
@@ -1393,6 +1397,9 @@ local wait
 if cost > limit then
 wait = -1
 else
+if cost == 0 then
+wait = 0
+else
 local inside, wait_2 = total, (segments + 1) * segmentMs - offset
 for by = 0, segments do
 if by > 0 then
@@ -1423,6 +1430,7 @@ end
 end
 wait = wait_2
 end
+end
 if wait > 0 then
 segments_wait_result = wait + instant - now
 else
@@ -1433,6 +1441,9 @@ local cost_2 = room_2 + 1
 local wait_2
 if cost_2 > limit then
 wait_2 = -1
+else
+if cost_2 == 0 then
+wait_2 = 0
 else
 local inside, wait_3 = total, (segments + 1) * segmentMs - offset
 for by = 0, segments do
@@ -1463,6 +1474,7 @@ end
 end
 end
 wait_2 = wait_3
+end
 end
 if wait_2 > 0 then
 segments_wait_result_2 = wait_2 + instant - now
@@ -1562,7 +1574,7 @@ local endsIn = start + windowMs - now
 if cost > limit then
 return -1
 end
-if count + cost <= limit then
+if count + cost <= limit or cost == 0 then
 return 0
 end
 return endsIn
@@ -3471,7 +3483,7 @@ return reply
 
 const decideCounterScript: LuaScript = {
   name: 'decide-counter',
-  sha1: '5567adb5e9e9c0a602a1f2a3905031815108374d',
+  sha1: 'd133595a3367d5e38696053e4a18870f1543c93e',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
@@ -3624,7 +3636,7 @@ local endsIn = start + windowMs - now
 if cost > limit then
 wait = -1
 else
-if count + cost <= limit then
+if count + cost <= limit or cost == 0 then
 wait = 0
 else
 wait = endsIn
@@ -3725,7 +3737,7 @@ return reply
 
 const decideCountersScript: LuaScript = {
   name: 'decide-counters',
-  sha1: '258d8ec16630fb3cbc8f731f514ce3dd8c653576',
+  sha1: '62018613c6643361fa89e61fd0453d796c27d257',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
@@ -3947,7 +3959,7 @@ local endsIn = start + windowMs - now
 if cost > limit then
 wait = -1
 else
-if count + cost <= limit then
+if count + cost <= limit or cost == 0 then
 wait = 0
 else
 wait = endsIn
@@ -5820,7 +5832,7 @@ return reply
 
 const decideSegmentsScript: LuaScript = {
   name: 'decide-segments',
-  sha1: '8639f844a9f65c4c81fab535831231ff6db4a548',
+  sha1: '39e3d4bcec5aca64960a3456e5f5df3ce089aa78',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -5987,6 +5999,9 @@ local wait_2
 if cost > limit then
 wait_2 = -1
 else
+if cost == 0 then
+wait_2 = 0
+else
 local inside, wait_3 = total, (segments + 1) * segmentMs - offset
 for by_2 = 0, segments do
 if by_2 > 0 then
@@ -6016,6 +6031,7 @@ end
 end
 end
 wait_2 = wait_3
+end
 end
 if wait_2 > 0 then
 wait = wait_2 + instant - now
@@ -6211,6 +6227,9 @@ local wait_3
 if cost_3 > limit then
 wait_3 = -1
 else
+if cost_3 == 0 then
+wait_3 = 0
+else
 local inside, wait_4 = total, (segments + 1) * segmentMs - offset
 for by_2 = 0, segments do
 if by_2 > 0 then
@@ -6241,6 +6260,7 @@ end
 end
 wait_3 = wait_4
 end
+end
 if wait_3 > 0 then
 segments_wait_result = wait_3 + instant - now
 else
@@ -6251,6 +6271,9 @@ local cost_4 = room + 1
 local wait_4
 if cost_4 > limit then
 wait_4 = -1
+else
+if cost_4 == 0 then
+wait_4 = 0
 else
 local inside, wait_5 = total, (segments + 1) * segmentMs - offset
 for by_2 = 0, segments do
@@ -6281,6 +6304,7 @@ end
 end
 end
 wait_4 = wait_5
+end
 end
 if wait_4 > 0 then
 segments_wait_result_2 = wait_4 + instant - now
@@ -6610,7 +6634,7 @@ return reply
 
 const oneCounterScript: LuaScript = {
   name: 'one-counter',
-  sha1: '35f36797f394ae4a4bfa6130a9fd456f2989104f',
+  sha1: '4df7e0af50838bbc34b7062b23ba73d0693c5b90',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
@@ -6681,7 +6705,7 @@ local endsIn = start + windowMs - now
 if cost > limit then
 look_result = -1
 else
-if count + cost <= limit then
+if count + cost <= limit or cost == 0 then
 look_result = 0
 else
 look_result = endsIn
@@ -8103,7 +8127,7 @@ return reply
 
 const oneSegmentsScript: LuaScript = {
   name: 'one-segments',
-  sha1: '5cadc2bf867654207f3dabc8b6c1ef27b56feba0',
+  sha1: 'c51cd1931c6052cf1966d2aeeb53efed95e825d1',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -8202,6 +8226,9 @@ local wait
 if cost > limit then
 wait = -1
 else
+if cost == 0 then
+wait = 0
+else
 local inside, wait_2 = total, (segments + 1) * segmentMs - offset
 for by_2 = 0, segments do
 if by_2 > 0 then
@@ -8231,6 +8258,7 @@ end
 end
 end
 wait = wait_2
+end
 end
 if wait > 0 then
 look_result = wait + instant - now
@@ -8399,6 +8427,9 @@ local wait_2
 if cost > limit then
 wait_2 = -1
 else
+if cost == 0 then
+wait_2 = 0
+else
 local inside, wait_3 = total, (segments + 1) * segmentMs - offset
 for by_2 = 0, segments do
 if by_2 > 0 then
@@ -8429,6 +8460,7 @@ end
 end
 wait_2 = wait_3
 end
+end
 if wait_2 > 0 then
 segments_wait_result = wait_2 + instant - now
 else
@@ -8439,6 +8471,9 @@ local cost_2 = room + 1
 local wait_3
 if cost_2 > limit then
 wait_3 = -1
+else
+if cost_2 == 0 then
+wait_3 = 0
 else
 local inside, wait_4 = total, (segments + 1) * segmentMs - offset
 for by_2 = 0, segments do
@@ -8469,6 +8504,7 @@ end
 end
 end
 wait_3 = wait_4
+end
 end
 if wait_3 > 0 then
 segments_wait_result_2 = wait_3 + instant - now
@@ -9623,19 +9659,19 @@ a = ban + terms`],
     [33, 0, `local begun`],
   ] },
   { kind: 'segments', isShared: false, changes: [
-    [477, 0, `pieces = pieces + 1
+    [489, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [476, 0, `if banEnds > 0 then
+    [488, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [328, 0, `if banEnds == 0 then`],
-    [217, 0, `local banEnds, banReason = 0, ''
+    [332, 0, `if banEnds == 0 then`],
+    [221, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
