@@ -93,6 +93,7 @@ export type {
 export type { Reserve } from './policy/limits/reserve.js'
 export { perDay, perHour, perMinute, perSecond, slidingLog } from './policy/limits/sliding-log.js'
 export { type SlidingWindowOptions, slidingWindow } from './policy/limits/sliding-window.js'
+export type { SpreadOptions } from './policy/limits/spread.js'
 export type { PolicyOptions } from './policy/policy.js'
 export type { PriorityOption } from './policy/priority.js'
 export { commandsOfBlocks } from './redis/blocks/commands.js'
