@@ -65,6 +65,7 @@ export const SIDEBAR = [
       page('Leases', '/leases'),
       page('When Redis fails', '/when-redis-fails'),
       page('Operations', '/operations'),
+      page('Events', '/events'),
       page('Testing your app', '/testing'),
       page('Security', '/security'),
     ],

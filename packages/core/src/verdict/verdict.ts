@@ -24,6 +24,12 @@ import { shareOf } from '../util/hash.js'
  */
 export type RefusalReason = 'limited' | 'impossible' | 'denied' | 'blocked' | 'banned' | 'unavailable'
 
+/**
+ * What decided: the store's state; a refusal of a moment ago that this process repeats; units that it had taken ahead; this
+ * process alone, while the store was away (`local`), or what it knows of blocks meanwhile (`mirror`); a list.
+ */
+export type DecisionSource = 'store' | 'deny-cache' | 'lease' | 'local' | 'mirror' | 'list'
+
 /** The ban that refuses a request. */
 export interface BanReport {
   /** Which step of the ladder it is, from 1. */
@@ -343,6 +349,56 @@ export class Verdict {
     return aggregateVerdict(verdict.#request, result, verdict.#from, false, NO_MARKS)
   }
 
+  /** @internal What decided. */
+  static sourceOf(verdict: Verdict): DecisionSource {
+    const { kind } = verdict
+    if (kind === 'decided') return verdict.#result.source ?? 'store'
+    return kind === 'listed' ? 'list' : 'local'
+  }
+
+  /** @internal Milliseconds that the decision took; undefined where they were not measured, as for lists. */
+  static tookOf(verdict: Verdict): number | undefined {
+    return verdict.#from.took?.ms
+  }
+
+  /** @internal Whether a ban began with the decision. */
+  static hasBegunBan(verdict: Verdict): boolean {
+    return verdict.#result.block?.hasBegun === true
+  }
+
+  /** @internal The request to the store; undefined where no limit was asked. */
+  static limitedRequestOf(verdict: Verdict): StoreRequest | undefined {
+    const { list, tryAgainMs } = verdict.#from
+    return list || tryAgainMs !== undefined || verdict.#result.block ? undefined : verdict.#request
+  }
+
+  /** @internal How much of a limit, by its number, is in use after the decision: 0 to 1. */
+  static useOf(verdict: Verdict, i: number): number {
+    return useWithout(verdict.#request, verdict.#result, i, 0)
+  }
+
+  /** @internal How much of it was in use before the charge. */
+  static useBefore(verdict: Verdict, i: number): number {
+    return useWithout(verdict.#request, verdict.#result, i, unitsOf(verdict.#request.costs, verdict.#request, i))
+  }
+
+  /** @internal How much of it there had to be for the request to be admitted: above 1 where it was not. */
+  static needOf(verdict: Verdict, i: number): number {
+    const request = verdict.#request
+    const missing = verdict.#isCharged ? 0 : unitsOf(request.needs ?? request.costs, request, i)
+    return useWithout(request, verdict.#result, i, -missing)
+  }
+
+  /** @internal Whether the decision charged. It may have been refunded since. */
+  static isCharged(verdict: Verdict): boolean {
+    return verdict.#isCharged
+  }
+
+  /** @internal Whether what it charged has not been refunded. */
+  static isHeld(verdict: Verdict): boolean {
+    return verdict.#isCharged && verdict.#charge?.refunded !== true
+  }
+
   /** @internal The identities on which a limit had no room, each once. */
   static refusingIdentities(verdict: Verdict): readonly string[] {
     const { plan, identities } = verdict.#request
@@ -373,6 +429,8 @@ export interface DecidedBy {
   readonly resets: number
   /** The list that decided; undefined where none did. */
   readonly list: ListReport | undefined
+  /** How long it took, where that is measured. */
+  readonly took?: { ms: number }
 }
 
 const BY_LIST: Omit<DecidedBy, 'charges' | 'list'> = {
@@ -503,6 +561,19 @@ function spreadFor({ spreadMs }: ResolvedLimit, { plan, identities }: StoreReque
 /** A time to wait; 0 is now, and negative never. */
 function later(ms: number, spread: number): number {
   return ms > 0 ? ms + spread : ms
+}
+
+/** How much of a limit is in use, but for so many units. The same quotient for the same units, however it comes about. */
+function useWithout({ plan }: StoreRequest, { values, offset }: StoreResult, i: number, units: number): number {
+  const { resolved, positions } = plan as ReadablePlan
+  const { capacity } = resolved[i] as ResolvedLimit
+  const used = capacity - (values[offset + (positions[i] as number) * STRIDE] as number) - units
+  if (capacity > 0) return used / capacity
+  return units < 0 ? Number.POSITIVE_INFINITY : 1
+}
+
+function unitsOf(units: readonly number[], { plan }: StoreRequest, i: number): number {
+  return units[(plan as ReadablePlan).cellOf[i] as number] as number
 }
 
 function reportsOf(

@@ -208,9 +208,11 @@ export function keptReason(reason: string): string {
 
 /** The reply of strike.lua. */
 export function strikeResult(reply: unknown): StrikeResult {
-  const [now, ends, reason] = Array.isArray(reply) ? reply.map((text) => String(text)) : []
+  const [now, ends, reason, begun] = Array.isArray(reply) ? reply.map((text) => String(text)) : []
   if (reason === undefined || !(Number(now) >= 0) || !(Number(ends) >= 0))
     throw unreadable('expected a time and a block')
   const remainingMs = Number(ends) - Number(now)
-  return { now: Number(now), block: remainingMs > 0 ? blockReport(reason, remainingMs) : undefined }
+  if (remainingMs <= 0) return { now: Number(now), block: undefined }
+  const block = blockReport(reason, remainingMs)
+  return { now: Number(now), block: begun === '1' ? { ...block, hasBegun: true } : block }
 }

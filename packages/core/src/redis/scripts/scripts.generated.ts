@@ -8731,7 +8731,7 @@ return reply
 
 export const strikeScript: LuaScript = {
   name: 'strike',
-  sha1: '1a55c38652645d556583081dd1cb03f7b4ee903d',
+  sha1: '37458fcdea0665c4b95dc696a3b8d95c94742cac',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
@@ -8830,7 +8830,7 @@ if marker ~= '' and call('PTTL', marker) <= life + slack then call('SET', marker
 end
 return ends, reason
 end
-local weight, ends, reason = number(2), 0, ''
+local weight, ends, reason, begun = number(2), 0, '', '0'
 local block = tryCall('GET', KEYS[2])
 requireRead(block)
 if type(block) == 'string' then
@@ -8847,8 +8847,9 @@ end
 elseif ends == 0 then
 local base = strikes_base(KEYS[1], #'strikes', '')
 ends, reason = strikes_strike(base, KEYS[3] or '', weight, number(3), ARGV[4], 5, #ARGV)
+if ends > 0 then begun = '1' end
 end
-return { format('%.0f', now), format('%.0f', ends), reason }
+return { format('%.0f', now), format('%.0f', ends), reason, begun }
 `,
 }
 
