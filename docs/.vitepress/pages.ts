@@ -64,6 +64,7 @@ export const SIDEBAR = [
       page('Looking over Redis', '/doctor'),
       page('Leases', '/leases'),
       page('When Redis fails', '/when-redis-fails'),
+      page('Metrics', '/metrics'),
       page('Operations', '/operations'),
       page('Events', '/events'),
       page('Testing your app', '/testing'),

@@ -7,6 +7,7 @@ import { inspect } from './inspect/command.js'
 import { offenders } from './offenders/command.js'
 import { apply, history, plan, rollback } from './policies/commands.js'
 import { reset } from './reset/command.js'
+import { top } from './top/command.js'
 import { validate } from './validate/command.js'
 
 /** Every command, in the order of the help. */
@@ -25,5 +26,6 @@ export const COMMANDS: readonly Command[] = [
   unblock,
   offenders,
   forget,
+  top,
   doctor,
 ]
