@@ -3,12 +3,14 @@ import { bans, block, blocks, unblock } from './blocks/commands.js'
 import { doctor } from './doctor/command.js'
 import { explain } from './explain/command.js'
 import { apply, history, plan, rollback } from './policies/commands.js'
+import { serve } from './serve/command.js'
 import { validate } from './validate/command.js'
 
 /** Every command, in the order of the help. */
 export const COMMANDS: readonly Command[] = [
   validate,
   explain,
+  serve,
   plan,
   apply,
   history,
