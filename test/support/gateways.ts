@@ -24,7 +24,10 @@ export function startCaddy(settings: string, port: number): Promise<Gateway> {
 export function startHaproxy(settings: string, port: number): Promise<Gateway> {
   return startGateway('haproxy', haproxy, port, (dir) => {
     writeFileSync(join(dir, 'haproxy.cfg'), settings)
-    copyFileSync(fileURLToPath(new URL('../../examples/gateways/haproxy/sluice.lua', import.meta.url)), join(dir, 'sluice.lua'))
+    copyFileSync(
+      fileURLToPath(new URL('../../examples/gateways/haproxy/sluice.lua', import.meta.url)),
+      join(dir, 'sluice.lua'),
+    )
     return ['-C', dir, '-f', join(dir, 'haproxy.cfg'), '-db']
   })
 }

@@ -10,8 +10,13 @@ const NAMES = {
   'forward-auth': ['X-Forwarded-Method', 'X-Forwarded-Uri', 'X-Forwarded-Host', 'X-Forwarded-For'],
 } as const
 
-const told = (dialect: keyof typeof NAMES, method = 'GET', uri = '/', host = 'example.com', client = '192.0.2.7'): Pairs =>
-  [method, uri, host, client].map((value, i) => [NAMES[dialect][i] as string, value])
+const told = (
+  dialect: keyof typeof NAMES,
+  method = 'GET',
+  uri = '/',
+  host = 'example.com',
+  client = '192.0.2.7',
+): Pairs => [method, uri, host, client].map((value, i) => [NAMES[dialect][i] as string, value])
 
 describe.each(Object.keys(NAMES) as (keyof typeof NAMES)[])('%s', (dialect) => {
   const refusal = dialect === 'nginx' ? 403 : 429
@@ -38,17 +43,26 @@ describe.each(Object.keys(NAMES) as (keyof typeof NAMES)[])('%s', (dialect) => {
     expect((await ask(decider, { headers: told(dialect, 'GET', '/', 'example.com', '192.0.2.8') })).status).toBe(204)
   })
 
-  test('method, host, path and headers of the document are the client\'s', async () => {
+  test("method, host, path and headers of the document are the client's", async () => {
     const text = documentOf(`
 login: { match: { methods: [POST], paths: [/login], hosts: [example.com] }, limits: [{ limit: 1, window: 1m }] }
 keyed: { match: { headers: { x-api-key: true } }, key: "header:x-api-key", limits: [{ limit: 1, window: 1m }] }`)
     const decider = await serving(gateway(dialect, text))
-    const by = async (...args: Parameters<typeof told>) => (await ask(decider, { headers: told(...args) })).headers['x-sluice-decided-by']
+    const by = async (...args: Parameters<typeof told>) =>
+      (await ask(decider, { headers: told(...args) })).headers['x-sluice-decided-by']
     expect(await by(dialect, 'GET', '/login')).toBe('none')
     expect(await by(dialect, 'POST', '/login', 'other.example')).toBe('none')
     expect(await by(dialect, 'POST', '/login?a=b')).toBe('store')
     // However a router reads it.
-    for (const uri of ['/login', '/Login/', '/%6cogin', '/x/%2e%2e/login', '/x/../login', 'http://example.com/login', '/login;a']) {
+    for (const uri of [
+      '/login',
+      '/Login/',
+      '/%6cogin',
+      '/x/%2e%2e/login',
+      '/x/../login',
+      'http://example.com/login',
+      '/login;a',
+    ]) {
       const { status, headers } = await ask(decider, { headers: told(dialect, 'POST', uri) })
       expect([uri, status, headers['x-sluice-status']]).toEqual([uri, refusal, '429'])
     }
@@ -60,7 +74,8 @@ keyed: { match: { headers: { x-api-key: true } }, key: "header:x-api-key", limit
 
   test('the client is the last that no trusted gateway is, in spite of all that stands before it', async () => {
     const decider = await serving(gateway(dialect, THREE, '--trust-proxy', '10.0.0.0/8'))
-    const from = async (client: string) => (await ask(decider, { headers: told(dialect, 'GET', '/', 'example.com', client) })).status
+    const from = async (client: string) =>
+      (await ask(decider, { headers: told(dialect, 'GET', '/', 'example.com', client) })).status
     expect(await from('192.0.2.7')).toBe(204)
     expect(await from('198.51.100.1, 192.0.2.7')).toBe(204)
     expect(await from('x, 127.0.0.1, 192.0.2.7 , 10.1.2.3,127.0.0.1')).toBe(204)
@@ -72,7 +87,7 @@ keyed: { match: { headers: { x-api-key: true } }, key: "header:x-api-key", limit
     expect(await from('nonsense, 10.0.0.1')).toBe(204)
   })
 
-  test('lines of the list count as one list: the last line is the gateway\'s', async () => {
+  test("lines of the list count as one list: the last line is the gateway's", async () => {
     const decider = await serving(gateway(dialect, THREE))
     const headers = (forged: string): Pairs => [[NAMES[dialect][3], forged], ...told(dialect)]
     const statuses: number[] = []
@@ -80,7 +95,7 @@ keyed: { match: { headers: { x-api-key: true } }, key: "header:x-api-key", limit
     expect(statuses).toEqual([204, 204, 204, refusal])
   })
 
-  test.each([0, 1, 2])('header %i twice is refused: one of them may be the client\'s', async (i) => {
+  test.each([0, 1, 2])("header %i twice is refused: one of them may be the client's", async (i) => {
     const decider = await serving(gateway(dialect, THREE))
     const pairs = told(dialect)
     for (const headers of [
@@ -134,7 +149,14 @@ keyed: { match: { headers: { x-api-key: true } }, key: "header:x-api-key", limit
   test('with a token only those who show it are answered', async () => {
     const token = 'a-token-of-the-test'
     const decider = await serving(gateway(dialect, THREE), { SLUICE_TOKEN: token })
-    const shown: Pairs[] = [[], [['X-Sluice-Token', 'another-token-here']], [['X-Sluice-Token', token], ['X-Sluice-Token', token]]]
+    const shown: Pairs[] = [
+      [],
+      [['X-Sluice-Token', 'another-token-here']],
+      [
+        ['X-Sluice-Token', token],
+        ['X-Sluice-Token', token],
+      ],
+    ]
     for (const more of shown) expect((await ask(decider, { headers: [...told(dialect), ...more] })).status).toBe(400)
     expect((await ask(decider, { headers: [...told(dialect), ['X-Sluice-Token', token]] })).status).toBe(204)
     expect(decider.stderr).not.toContain(token)

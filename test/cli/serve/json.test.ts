@@ -5,7 +5,9 @@ const ANN = { path: '/', ip: '192.0.2.7' }
 
 test('a client over its limit is refused, with all that its response needs, and another is not', async () => {
   const decider = await serving(json(THREE))
-  expect(decider.stdout).toMatch(/^sluice decides for json on http:\/\/127\.0\.0\.1:\d+, by version [0-9a-f]+ of the document, in the memory of this process\n$/)
+  expect(decider.stdout).toMatch(
+    /^sluice decides for json on http:\/\/127\.0\.0\.1:\d+, by version [0-9a-f]+ of the document, in the memory of this process\n$/,
+  )
   const first = await decide(decider, ANN)
   expect(first.status).toBe(200)
   expect(first.json).toMatchObject({
@@ -36,7 +38,9 @@ test('a batch is decided in its order, each by itself', async () => {
 })
 
 test('a request that no policy is for is admitted, and says so', async () => {
-  const decider = await serving(json(documentOf('api: { match: { paths: [/api/**] }, limits: [{ limit: 1, window: 1m }] }')))
+  const decider = await serving(
+    json(documentOf('api: { match: { paths: [/api/**] }, limits: [{ limit: 1, window: 1m }] }')),
+  )
   expect((await decide(decider, ANN)).json).toEqual({ allowed: true, status: 200, decidedBy: 'none', headers: {} })
 })
 
@@ -55,14 +59,20 @@ api:
   const unknown = await asked('ann', 'gold')
   expect(unknown).toMatchObject({ allowed: false, status: 400, decidedBy: 'none' })
   expect(JSON.parse(unknown.body).detail).toContain('expected "free" or "paid", got "gold"')
-  expect((await decide(decider, { path: '/', tiers: { plan: 'free' } })).json).toMatchObject({ allowed: false, status: 400 })
+  expect((await decide(decider, { path: '/', tiers: { plan: 'free' } })).json).toMatchObject({
+    allowed: false,
+    status: 400,
+  })
   expect((await decide(decider, { path: '/', keys: { toString: 'x' }, tiers: { plan: 'free' } })).json.status).toBe(400)
 })
 
 test('a request may cost more than one, and nothing', async () => {
   const decider = await serving(json(THREE))
   expect((await decide(decider, { ...ANN, cost: 3 })).json.allowed).toBe(true)
-  expect((await decide(decider, { ...ANN, cost: 0 })).json).toMatchObject({ allowed: true, headers: { RateLimit: expect.stringContaining('r=0') } })
+  expect((await decide(decider, { ...ANN, cost: 0 })).json).toMatchObject({
+    allowed: true,
+    headers: { RateLimit: expect.stringContaining('r=0') },
+  })
   expect((await decide(decider, { ...ANN, cost: 1 })).json.allowed).toBe(false)
   expect((await decide(decider, { ...ANN, cost: 4 })).json.reason).toBe('impossible')
 })
@@ -74,7 +84,9 @@ test('a policy that only reports refuses nothing, and tells what it would', asyn
 })
 
 test('hosts and headers of the document are those that callers tell', async () => {
-  const text = documentOf('api: { match: { hosts: [api.example.com], headers: { x-beta: "1" } }, limits: [{ limit: 1, window: 1m }] }')
+  const text = documentOf(
+    'api: { match: { hosts: [api.example.com], headers: { x-beta: "1" } }, limits: [{ limit: 1, window: 1m }] }',
+  )
   const decider = await serving(json(text))
   const asked = async (headers: object) => (await decide(decider, { ...ANN, headers })).json.decidedBy
   expect(await asked({ Host: 'api.example.com', 'X-Beta': '1' })).toBe('store')
@@ -96,7 +108,11 @@ test.each<[string, unknown, string]>([
   ['a wrong address', { ...ANN, ip: '192.0.2.7:80' }, 'ip: expected an address'],
   ['an address of another type', { ...ANN, ip: 7 }, 'ip: expected an address'],
   ['a method with a space', { ...ANN, method: 'G T' }, 'method: expected a method such as GET'],
-  ['a header twice', { ...ANN, headers: { a: '1', A: '2' } }, 'headers: expected each name once, whatever its case: "a"'],
+  [
+    'a header twice',
+    { ...ANN, headers: { a: '1', A: '2' } },
+    'headers: expected each name once, whatever its case: "a"',
+  ],
   ['a header that is no text', { ...ANN, headers: { a: 1 } }, 'headers: expected texts by their names'],
   ['an empty key', { ...ANN, keys: { user: '' } }, 'keys: expected texts or whole numbers by their names'],
   ['an object as a key', { ...ANN, keys: { user: {} } }, 'keys: expected texts or whole numbers by their names'],
@@ -123,9 +139,35 @@ test.each<[string, Parameters<typeof ask>[1], number]>([
   ['an encoded path', { path: '/v1/x/%2e%2e/decide', method: 'POST' }, 404],
   ['another method', { method: 'GET' }, 405],
   ['a form', { method: 'POST', headers: [['Content-Type', 'text/plain']], body: JSON.stringify(ANN) }, 415],
-  ['a compressed body', { method: 'POST', headers: [['Content-Type', 'application/json'], ['Content-Encoding', 'gzip']], body: 'x' }, 415],
-  ['a page in a browser', { method: 'POST', headers: [['Content-Type', 'application/json'], ['Origin', 'http://127.0.0.1']], body: JSON.stringify(ANN) }, 403],
-  ['no UTF-8', { method: 'POST', headers: [['Content-Type', 'application/json']], body: new Uint8Array([0x22, 0xff, 0x22]) }, 400],
+  [
+    'a compressed body',
+    {
+      method: 'POST',
+      headers: [
+        ['Content-Type', 'application/json'],
+        ['Content-Encoding', 'gzip'],
+      ],
+      body: 'x',
+    },
+    415,
+  ],
+  [
+    'a page in a browser',
+    {
+      method: 'POST',
+      headers: [
+        ['Content-Type', 'application/json'],
+        ['Origin', 'http://127.0.0.1'],
+      ],
+      body: JSON.stringify(ANN),
+    },
+    403,
+  ],
+  [
+    'no UTF-8',
+    { method: 'POST', headers: [['Content-Type', 'application/json']], body: new Uint8Array([0x22, 0xff, 0x22]) },
+    400,
+  ],
 ])('%s is answered %i', async (_, question, status) => {
   const decider = await serving(json(THREE))
   const answer = await ask(decider, question)
@@ -141,6 +183,13 @@ test('a document that is wrong is not served: file, line and column are told', a
 
 test('an address that is taken is told', async () => {
   const { port } = await serving(json(THREE))
-  const { code, stderr } = await refused(['--document', fileOf(THREE), '--dialect', 'json', '--listen', `127.0.0.1:${port}`])
+  const { code, stderr } = await refused([
+    '--document',
+    fileOf(THREE),
+    '--dialect',
+    'json',
+    '--listen',
+    `127.0.0.1:${port}`,
+  ])
   expect([code, stderr]).toEqual([1, expect.stringContaining('EADDRINUSE')])
 })

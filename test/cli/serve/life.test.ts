@@ -33,7 +33,11 @@ test('probes need no token, and tell no more than health', async () => {
     const { status, json: health } = await ask(decider, { path })
     expect([status, health]).toEqual([
       200,
-      { ready: true, store: 'available', document: { version: expect.stringMatching(/^[0-9a-f]{12}$/), current: true } },
+      {
+        ready: true,
+        store: 'available',
+        document: { version: expect.stringMatching(/^[0-9a-f]{12}$/), current: true },
+      },
     ])
   }
   expect((await decide(decider, ANN)).status).toBe(401)
@@ -50,11 +54,18 @@ test('asked to end, it answers what is under way, takes nothing more, and ends w
     text += chunk
   })
   const closed = new Promise((resolve) => socket.once('close', resolve))
-  socket.write(`POST /v1/decide HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n{`)
+  socket.write(
+    `POST /v1/decide HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n{`,
+  )
   // A request that is answered has been accepted after that one.
   await decide(decider, { ...ANN, cost: 0 })
   const code = decider.stop()
-  await until('it takes no more', () => ask(decider, { path: '/healthz' }).then(() => false, () => true))
+  await until('it takes no more', () =>
+    ask(decider, { path: '/healthz' }).then(
+      () => false,
+      () => true,
+    ),
+  )
   socket.write(body.slice(1))
   await closed
   expect(text).toMatch(/^HTTP\/1\.1 200 /)
@@ -82,7 +93,12 @@ test('on Redis two deciders count together; while it is away each decides alone,
       const { status, decidedBy } = (await decide(decider, ANN)).json
       statuses.push([status, decidedBy])
     }
-    expect(statuses).toEqual([[200, 'store'], [200, 'store'], [200, 'store'], [429, 'store']])
+    expect(statuses).toEqual([
+      [200, 'store'],
+      [200, 'store'],
+      [200, 'store'],
+      [429, 'store'],
+    ])
     await server.stop()
     const bob = { path: '/', ip: '192.0.2.8' }
     await until('it decides alone', async () => (await decide(one, { ...bob, cost: 0 })).json.decidedBy === 'process')
@@ -105,7 +121,12 @@ test('without Redis at the start it serves all the same, and refuses where it is
   const decider = await serving(json(THREE, '--on-unavailable', 'deny'), { REDIS_URL: server.url })
   try {
     expect(decider.stderr).toContain('nothing listens there (ECONNREFUSED)')
-    expect((await decide(decider, ANN)).json).toMatchObject({ allowed: false, status: 503, reason: 'unavailable', decidedBy: 'process' })
+    expect((await decide(decider, ANN)).json).toMatchObject({
+      allowed: false,
+      status: 503,
+      reason: 'unavailable',
+      decidedBy: 'process',
+    })
     await server.restart()
     await until('it asks Redis', async () => (await decide(decider, ANN)).json.decidedBy === 'store')
   } finally {
@@ -118,10 +139,17 @@ test('a document that was applied to Redis is served, and its successor, too', a
   const { run } = await import('@sluice/cli')
   const output = { write: () => {} }
   const apply = (text: string) =>
-    run(['apply', fileOf(text), '--yes'], { env: { REDIS_URL: server.url }, stdout: output, stderr: output, version: '0' })
+    run(['apply', fileOf(text), '--yes'], {
+      env: { REDIS_URL: server.url },
+      stdout: output,
+      stderr: output,
+      version: '0',
+    })
   try {
     expect(await apply(documentOf('all: { limits: [{ limit: 1, window: 1m }] }'))).toBe(0)
-    const decider = await serving(['--document', 'redis:', '--dialect', 'json', '--listen', '127.0.0.1:0'], { REDIS_URL: server.url })
+    const decider = await serving(['--document', 'redis:', '--dialect', 'json', '--listen', '127.0.0.1:0'], {
+      REDIS_URL: server.url,
+    })
     const limit = async () => (await decide(decider, { ...ANN, cost: 0 })).json.limits[0].limit
     expect(await limit()).toBe(1)
     expect(await apply(documentOf('all: { limits: [{ limit: 5, window: 1m }] }'))).toBe(0)

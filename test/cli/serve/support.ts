@@ -40,10 +40,14 @@ export interface Decider {
 /** Runs a command line that does not come to serve, or that does: then it ends with the test. */
 export async function serving(args: readonly string[], env: Record<string, string> = {}): Promise<Decider> {
   const started = start(args, env)
-  const line = await until('it serves', () => {
-    if (started.hasEnded()) throw new Ended(`ended: ${started.texts.stderr}`)
-    return /on (https?):\/\/\S+:(\d+),/.exec(started.texts.stdout)
-  }, { giveUpOn: Ended })
+  const line = await until(
+    'it serves',
+    () => {
+      if (started.hasEnded()) throw new Ended(`ended: ${started.texts.stderr}`)
+      return /on (https?):\/\/\S+:(\d+),/.exec(started.texts.stdout)
+    },
+    { giveUpOn: Ended },
+  )
   const decider: Decider = {
     port: Number(line[2]),
     url: `${line[1]}://127.0.0.1:${line[2]}`,
@@ -118,7 +122,12 @@ export interface Answer {
 /** One request over a connection of its own. Headers as pairs may come twice. */
 export function ask(
   { port }: Pick<Decider, 'port'>,
-  { method = 'GET', path = '/v1/decide', headers = [], body }: {
+  {
+    method = 'GET',
+    path = '/v1/decide',
+    headers = [],
+    body,
+  }: {
     method?: string
     path?: string
     headers?: readonly (readonly [string, string])[]
@@ -149,7 +158,11 @@ export function ask(
 }
 
 /** One question to a decider for JSON. */
-export function decide(decider: Pick<Decider, 'port'>, question: unknown, headers: [string, string][] = []): Promise<Answer> {
+export function decide(
+  decider: Pick<Decider, 'port'>,
+  question: unknown,
+  headers: [string, string][] = [],
+): Promise<Answer> {
   const body = typeof question === 'string' ? question : JSON.stringify(question)
   const length: [string, string] = ['Content-Length', String(Buffer.byteLength(body))]
   return ask(decider, { method: 'POST', headers: [['Content-Type', 'application/json'], length, ...headers], body })

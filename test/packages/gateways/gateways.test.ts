@@ -138,7 +138,13 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
     for (const headers of forged(1)) statuses.push((await send(front, 'POST /login', headers, 'a')).status)
     expect(statuses.filter((status) => status === 200)).toHaveLength(2)
     expect(statuses.every((status) => status === 200 || status === 429 || status === 400)).toBe(true)
-    for (const line of ['POST /login?x=1', 'POST /x/%2e%2e/login', 'POST //login', 'POST http://other.example/login', 'POST /Login/']) {
+    for (const line of [
+      'POST /login?x=1',
+      'POST /x/%2e%2e/login',
+      'POST //login',
+      'POST http://other.example/login',
+      'POST /Login/',
+    ]) {
       const { status } = await send(front, line, [], 'a')
       expect([line, status]).toEqual([line, 429])
     }
@@ -149,7 +155,9 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
     await decides(decider)
     const front = await fronts('closed', decider)
     const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n'
-    await send(front, 'POST /', ['Transfer-Encoding: chunked', 'Content-Length: 4'], `0\r\n\r\n${smuggled}`).catch(() => {})
+    await send(front, 'POST /', ['Transfer-Encoding: chunked', 'Content-Length: 4'], `0\r\n\r\n${smuggled}`).catch(
+      () => {},
+    )
     await send(front, 'POST /', ['Transfer-Encoding : chunked'], `0\r\n\r\n${smuggled}`).catch(() => {})
     expect(app.seen.filter(({ url }) => url === '/smuggled')).toEqual([])
   })

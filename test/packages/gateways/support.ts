@@ -36,10 +36,16 @@ process.once('exit', () => {
 })
 
 /** The program as users install it, serving on a port of 127.0.0.1. */
-export async function startDecider(port: number, args: readonly string[], env: Record<string, string> = {}): Promise<RunningDecider> {
+export async function startDecider(
+  port: number,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<RunningDecider> {
   ensureBuilt('core', 'policies', 'cli')
   const { PATH = '' } = process.env
-  const child = spawn(process.execPath, [BIN, 'serve', '--listen', `127.0.0.1:${port}`, ...args], { env: { PATH, ...env } })
+  const child = spawn(process.execPath, [BIN, 'serve', '--listen', `127.0.0.1:${port}`, ...args], {
+    env: { PATH, ...env },
+  })
   running.add(child)
   let errors = ''
   let hasClosed = false
@@ -55,10 +61,14 @@ export async function startDecider(port: number, args: readonly string[], env: R
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     output += text
   })
-  await until('it serves', () => {
-    if (hasClosed) throw new Ended(`ended: ${errors}`)
-    return output.includes('sluice decides for')
-  }, { giveUpOn: Ended })
+  await until(
+    'it serves',
+    () => {
+      if (hasClosed) throw new Ended(`ended: ${errors}`)
+      return output.includes('sluice decides for')
+    },
+    { giveUpOn: Ended },
+  )
   return {
     url: `http://127.0.0.1:${port}`,
     end(signal = 'SIGTERM') {
@@ -112,7 +122,9 @@ export function send(port: number, line: string, headers: readonly string[] = []
     let text = ''
     const socket = connect(port, '127.0.0.1', () => {
       const length = body === '' ? [] : [`Content-Length: ${body.length}`]
-      socket.write([`${line} HTTP/1.1`, 'Host: shop.example', 'Connection: close', ...length, ...headers, '', body].join('\r\n'))
+      socket.write(
+        [`${line} HTTP/1.1`, 'Host: shop.example', 'Connection: close', ...length, ...headers, '', body].join('\r\n'),
+      )
     })
     socket.setEncoding('latin1').on('data', (chunk: string) => {
       text += chunk

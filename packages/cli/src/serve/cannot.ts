@@ -15,7 +15,8 @@ const BUILT_IN = /^(ip|path|method|everyone|header:.+|cookie:.+)$/
 /** What a document asks for that a decider cannot do: it answers at once, and sees neither bodies nor responses. */
 export function cannotIn({ policies = {}, overrides = [] }: ReadDocument, named: Named): readonly Problem[] {
   const problems: Problem[] = []
-  for (const [name, policy] of Object.entries(policies)) checkPolicy(policy as Fields, ['policies', name], named, problems)
+  for (const [name, policy] of Object.entries(policies))
+    checkPolicy(policy as Fields, ['policies', name], named, problems)
   for (const [i, override] of overrides.entries()) {
     const { limits } = override as unknown as { limits?: unknown }
     checkLimits(limits, ['overrides', i, 'limits'], named, problems)
@@ -28,7 +29,10 @@ function checkPolicy(policy: Fields, path: Path, named: Named, problems: Problem
   if (count !== undefined) problems.push({ path: [...path, 'count'], message: OUTCOME, isField: true })
   if (typeof cost === 'string') problems.push({ path: [...path, 'cost'], message: CODE })
   if (typeof tier === 'string' && !named.tiers.includes(tier)) {
-    problems.push({ path: [...path, 'tier'], message: `${CODE}; with --dialect json, --tier ${tier} takes it from callers` })
+    problems.push({
+      path: [...path, 'tier'],
+      message: `${CODE}; with --dialect json, --tier ${tier} takes it from callers`,
+    })
   }
   checkKey(key, [...path, 'key'], named, problems)
   checkRespond(respond, [...path, 'respond'], problems)

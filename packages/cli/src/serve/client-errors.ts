@@ -1,4 +1,4 @@
-import { type Server, STATUS_CODES, type ServerResponse } from 'node:http'
+import { type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 
 const STATUS: Readonly<Record<string, number>> = {

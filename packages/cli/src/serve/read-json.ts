@@ -8,7 +8,11 @@ import { MOST_BODY_BYTES } from './bounds.js'
  * @throws BadInput where it is larger than a decider reads, or no JSON
  */
 export async function readJson(request: IncomingMessage): Promise<unknown> {
-  const { 'content-type': type = '', 'content-encoding': encoding = 'identity', 'content-length': length } = request.headers
+  const {
+    'content-type': type = '',
+    'content-encoding': encoding = 'identity',
+    'content-length': length,
+  } = request.headers
   if (!/^application\/json *(;|$)/i.test(type)) {
     throw new BadInput(415, 'Content-Type: expected application/json', { ends: true })
   }

@@ -32,9 +32,11 @@ const PATH = '/v1/decide'
 /** @throws what Node does where it cannot listen */
 export async function startServer(settings: ServerSettings): Promise<RunningServer> {
   let isReady = true
+  const open = new Set<ServerResponse>()
   const healthNow = () => ({ isReady, ...settings.health() })
   const server = serverFor(settings, (request, response) => {
-    // What is on the way of this connection is answered; then the gateway is to open another, elsewhere.
+    open.add(response)
+    response.once('close', () => open.delete(response))
     if (!isReady) response.setHeader('Connection', 'close')
     if (!answerProbe(request.url ?? '', response, healthNow)) answer(request, response, settings)
   })
@@ -43,6 +45,8 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
     port: (server.address() as AddressInfo).port,
     async close(withinMs) {
       isReady = false
+      // What is under way is answered; then its gateway is to open another connection, elsewhere.
+      for (const response of open) if (!response.headersSent) response.setHeader('Connection', 'close')
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       server.closeIdleConnections()
       const timer = setTimeout(() => server.closeAllConnections(), withinMs)
@@ -103,7 +107,10 @@ function refuse(error: unknown, response: ServerResponse, { onTrouble }: ServerS
   const isTheirs = error instanceof BadInput
   const status = isTheirs ? error.status : 500
   const detail = isTheirs ? error.message : 'the decider failed'
-  onTrouble(status, isTheirs ? `a request to the decider was refused: ${detail}` : String((error as Error)?.stack ?? error))
+  onTrouble(
+    status,
+    isTheirs ? `a request to the decider was refused: ${detail}` : String((error as Error)?.stack ?? error),
+  )
   const body = JSON.stringify({ type: 'about:blank', title: TITLES[status] ?? 'Bad Request', status, detail })
   response.statusCode = status
   response.setHeader('Content-Type', 'application/problem+json; charset=utf-8')

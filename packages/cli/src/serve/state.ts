@@ -28,7 +28,12 @@ export function memoryState(): State {
 }
 
 /** In Redis, which may be away now and later: decisions are then made by this process alone. */
-export async function redisState(target: Target, prefix: string, knownCluster: boolean, stderr: Output): Promise<State> {
+export async function redisState(
+  target: Target,
+  prefix: string,
+  knownCluster: boolean,
+  stderr: Output,
+): Promise<State> {
   const client = clientFor(target, knownCluster || (await isClusterOr(target, stderr)), true)
   // The store says what is wrong.
   client.on('error', () => {})

@@ -15,11 +15,19 @@ const WRONG = 1
 export const serve: Command = {
   name: 'serve',
   summary: 'decide for gateways, and for servers in any language',
-  description: `Runs a server that decides on requests by a document of policies, for nginx, Caddy, Traefik, HAProxy, or anything that speaks
-JSON. It answers at once, changes nothing but counts, and takes a changed document while it runs.`,
+  description: `Runs a server that decides on requests by a document of policies, for nginx, Caddy, Traefik, HAProxy, or anything that
+speaks JSON. It answers at once, changes nothing but counts, and takes a changed document while it runs.`,
   options: {
-    document: { type: 'string', placeholder: 'FILE', text: 'policies, YAML or JSON; redis:NAME for what apply saved; needed' },
-    dialect: { type: 'string', placeholder: 'NAME', text: 'json, nginx, forward-auth (Caddy, Traefik) or haproxy; needed' },
+    document: {
+      type: 'string',
+      placeholder: 'FILE',
+      text: 'policies, YAML or JSON; redis:NAME for what apply saved; needed',
+    },
+    dialect: {
+      type: 'string',
+      placeholder: 'NAME',
+      text: 'json, nginx, forward-auth (Caddy, Traefik) or haproxy; needed',
+    },
     listen: { type: 'string', placeholder: 'ADDRESS:PORT', text: 'where it listens', default: '127.0.0.1:9190' },
     'trust-proxy': {
       type: 'string',
@@ -36,8 +44,18 @@ JSON. It answers at once, changes nothing but counts, and takes a changed docume
     'tls-cert': { type: 'string', placeholder: 'FILE', text: 'certificate of this server, PEM' },
     'tls-key': { type: 'string', placeholder: 'FILE', text: 'its private key, PEM' },
     'tls-client-ca': { type: 'string', placeholder: 'FILE', text: 'callers show a certificate of this authority' },
-    key: { type: 'string', placeholder: 'NAME', text: 'json: a key that callers name, such as user; again for more', repeats: true },
-    tier: { type: 'string', placeholder: 'NAME', text: 'json: a tier that callers name; again for more', repeats: true },
+    key: {
+      type: 'string',
+      placeholder: 'NAME',
+      text: 'json: a key that callers name, such as user; again for more',
+      repeats: true,
+    },
+    tier: {
+      type: 'string',
+      placeholder: 'NAME',
+      text: 'json: a tier that callers name; again for more',
+      repeats: true,
+    },
     'on-unavailable': {
       type: 'string',
       placeholder: 'MODE',
@@ -45,8 +63,18 @@ JSON. It answers at once, changes nothing but counts, and takes a changed docume
       default: 'local',
     },
     workers: { type: 'string', placeholder: 'N', text: 'processes; more than one needs Redis', default: '1' },
-    'max-connections': { type: 'string', placeholder: 'N', text: 'connections at a time, of each process', default: '10000' },
-    drain: { type: 'string', placeholder: 'TIME', text: 'longest wait for requests under way, at the end', default: '10s' },
+    'max-connections': {
+      type: 'string',
+      placeholder: 'N',
+      text: 'connections at a time, of each process',
+      default: '10000',
+    },
+    drain: {
+      type: 'string',
+      placeholder: 'TIME',
+      text: 'longest wait for requests under way, at the end',
+      default: '10s',
+    },
     cluster: { type: 'boolean', text: 'Redis is a cluster; else it is asked, at the start' },
     ...OF_REDIS,
   },

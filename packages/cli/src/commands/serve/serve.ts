@@ -38,7 +38,9 @@ export async function serve(settings: ServeSettings, environment: Environment): 
 /** @throws PoliciesError with all that is wrong with the document, and with what a decider cannot do */
 function load({ document, named, redis }: ServeSettings, { client }: State): Promise<Policies> {
   const source =
-    'file' in document ? { file: document.file } : { redis: client, name: document.inRedis, prefix: redis?.prefix ?? '' }
+    'file' in document
+      ? { file: document.file }
+      : { redis: client, name: document.inRedis, prefix: redis?.prefix ?? '' }
   return policies.from({ ...source, ...resolversOf(named), check: (each) => cannotIn(each, named) })
 }
 

@@ -53,7 +53,9 @@ export function serveSettings(values: OptionValues, environment: Environment): S
     : undefined
   const workers = wholeNumberOption(values, 'workers', { least: 1, most: 256, otherwise: 1 })
   if (workers > 1 && !redis) {
-    throw new UsageError('--workers: expected 1 without Redis: each process counts in its own memory, so that limits multiply')
+    throw new UsageError(
+      '--workers: expected 1 without Redis: each process counts in its own memory, so that limits multiply',
+    )
   }
   const token = tokenOf(values, environment)
   const tls = tlsOf(values)
@@ -92,7 +94,9 @@ function addressOf({ listen = '127.0.0.1:9190' }: OptionValues, isGuarded: boole
   const host = given === '' || given === 'localhost' ? '127.0.0.1' : given.replace(/^\[(.*)\]$/, '$1')
   const port = Number(digits)
   if (digits === '' || port > 65_535 || isIP(host) === 0) {
-    throw new UsageError(`--listen: expected an address and a port such as 127.0.0.1:9190, got ${quoted(String(listen))}`)
+    throw new UsageError(
+      `--listen: expected an address and a port such as 127.0.0.1:9190, got ${quoted(String(listen))}`,
+    )
   }
   const isLoopback = host === '::1' || host.startsWith('127.')
   if (!isLoopback && !isGuarded) {
@@ -105,11 +109,14 @@ function addressOf({ listen = '127.0.0.1:9190' }: OptionValues, isGuarded: boole
 }
 
 function tokenOf({ 'token-file': file }: OptionValues, { env }: Environment): Token | undefined {
-  const [source, text] = typeof file === 'string' ? ['--token-file', read('token-file', file).trim()] : ['SLUICE_TOKEN', env.SLUICE_TOKEN]
+  const [source, text] =
+    typeof file === 'string' ? ['--token-file', read('token-file', file).trim()] : ['SLUICE_TOKEN', env.SLUICE_TOKEN]
   if (text === undefined) return undefined
   // Never shown.
   if (!/^[!-~]+$/.test(text) || text.length < SHORTEST_TOKEN) {
-    throw new UsageError(`${source}: expected ${SHORTEST_TOKEN} or more printable characters without spaces: openssl rand -hex 32`)
+    throw new UsageError(
+      `${source}: expected ${SHORTEST_TOKEN} or more printable characters without spaces: openssl rand -hex 32`,
+    )
   }
   return new Token(text)
 }
@@ -117,7 +124,8 @@ function tokenOf({ 'token-file': file }: OptionValues, { env }: Environment): To
 function tlsOf(values: OptionValues): ServerSettings['tls'] {
   const { 'tls-cert': cert, 'tls-key': key, 'tls-client-ca': ca } = values
   if (cert === undefined && key === undefined && ca === undefined) return undefined
-  if (typeof cert !== 'string' || typeof key !== 'string') throw new UsageError('--tls-cert: expected it and --tls-key together')
+  if (typeof cert !== 'string' || typeof key !== 'string')
+    throw new UsageError('--tls-cert: expected it and --tls-key together')
   return {
     cert: read('tls-cert', cert),
     key: read('tls-key', key),
@@ -127,11 +135,14 @@ function tlsOf(values: OptionValues): ServerSettings['tls'] {
 
 function trustedOf({ 'trust-proxy': networks }: OptionValues, { readsHeaders }: Dialect): TrustedProxies | undefined {
   if (!readsHeaders) {
-    if (networks !== undefined) throw new UsageError('--trust-proxy: expected none with this dialect, which reads no headers of proxies')
+    if (networks !== undefined)
+      throw new UsageError('--trust-proxy: expected none with this dialect, which reads no headers of proxies')
     return undefined
   }
   if (typeof networks !== 'string') {
-    throw new UsageError('--trust-proxy: expected the addresses of your gateways, such as loopback or 10.0.0.5: only they are believed')
+    throw new UsageError(
+      '--trust-proxy: expected the addresses of your gateways, such as loopback or 10.0.0.5: only they are believed',
+    )
   }
   try {
     return new TrustedProxies(networks.split(/[\n,]/).map((each) => each.trim()))
@@ -148,7 +159,9 @@ function namedOf(values: OptionValues, { namesKeys }: Dialect): Named {
     const names = String(given).split(/[\n,]/)
     const wrong = names.find((name) => !/^[A-Za-z0-9_-]{1,64}$/.test(name) || RESERVED.includes(name))
     if (wrong === undefined) return names
-    throw new UsageError(`--${option}: expected 1 to 64 letters, digits, "_" or "-", and no kind that there is, got ${quoted(wrong)}`)
+    throw new UsageError(
+      `--${option}: expected 1 to 64 letters, digits, "_" or "-", and no kind that there is, got ${quoted(wrong)}`,
+    )
   }
   return { keys: namesIn('key'), tiers: namesIn('tier') }
 }
@@ -160,7 +173,9 @@ function oneOf<Name extends string>(values: OptionValues, option: string, names:
   const given = values[option]
   const found = names.find((name) => name === given)
   if (found !== undefined) return found
-  throw new UsageError(`--${option}: expected ${names.join(', ')}, got ${given === undefined ? 'none' : quoted(String(given))}`)
+  throw new UsageError(
+    `--${option}: expected ${names.join(', ')}, got ${given === undefined ? 'none' : quoted(String(given))}`,
+  )
 }
 
 function read(option: string, file: string): string {

@@ -20,7 +20,10 @@ export function describedIn(body: unknown): { requests: readonly DescribedReques
   if (!Array.isArray(requests) || requests.length === 0 || requests.length > MOST_IN_BATCH) {
     throw wrong('requests', `an array of 1 to ${MOST_IN_BATCH} requests`)
   }
-  return { requests: requests.map((each, i) => described(objectOf(each, `requests[${i}]`), `requests[${i}].`)), isBatch: true }
+  return {
+    requests: requests.map((each, i) => described(objectOf(each, `requests[${i}]`), `requests[${i}].`)),
+    isBatch: true,
+  }
 }
 
 function described(fields: Record<string, unknown>, at: string): DescribedRequest {

@@ -22,7 +22,8 @@ export const jsonDialect: Dialect = {
 function checkCaller({ method, headers }: IncomingMessage, token: Asked['token']): void {
   if (method !== 'POST') throw new BadInput(405, 'expected POST', { ends: true })
   // A page in a browser on this machine could ask otherwise.
-  if (headers.origin !== undefined) throw new BadInput(403, 'expected no Origin: browsers are not served', { ends: true })
+  if (headers.origin !== undefined)
+    throw new BadInput(403, 'expected no Origin: browsers are not served', { ends: true })
   const [, given] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? []
   if (token && !token.is(given)) {
     throw new BadInput(401, 'expected the token of this decider: Authorization: Bearer …', { ends: true })
