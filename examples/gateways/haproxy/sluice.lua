@@ -16,6 +16,10 @@ local LEFT_OUT = {
   ["x-original-method"] = true, ["x-original-uri"] = true, ["x-original-host"] = true, ["x-original-for"] = true,
 }
 
+-- A decider that is away is asked by one request at a time, this often, in seconds: HAProxy tries to connect for some seconds.
+local ASK_AGAIN_AFTER = 1
+local is_away, ask_again_at = false, 0
+
 -- Of the decider's answer, for the client.
 local TOLD = { "ratelimit", "ratelimit-policy", "retry-after", "cache-control", "content-type" }
 
@@ -49,24 +53,37 @@ local function first(response, name)
   return values and values[0]
 end
 
-core.register_action("sluice", { "http-req" }, function(txn, url, mode)
+-- The decider's answer; nil while it is away.
+local function asked(txn, url)
+  local now = core.now().sec
+  if is_away and now < ask_again_at then return nil end
+  ask_again_at = now + TIMEOUT_MS / 1000 + ASK_AGAIN_AFTER
   local response = core.httpclient():get({ url = url, headers = described(txn), timeout = TIMEOUT_MS })
   local status = response and response.status or 0
-  -- HAProxy's client answers for a server that it cannot reach, or that takes too long: with 503 or 504, and without this header.
-  local has_decided = response and first(response, "x-sluice-decided-by") ~= nil
-  if has_decided and status >= 200 and status < 300 then
+  -- HAProxy answers by itself for a server that it cannot reach, or that takes too long.
+  is_away = status == 0 or ((status == 502 or status == 503 or status == 504) and first(response, "x-sluice-decided-by") == nil)
+  if not is_away then return response end
+  ask_again_at = core.now().sec + ASK_AGAIN_AFTER
+  return nil
+end
+
+core.register_action("sluice", { "http-req" }, function(txn, url, mode)
+  local response = asked(txn, url)
+  if not response and mode == "open" then return end
+  -- What is no decision, such as an answer that the configuration is wrong, refuses in both modes.
+  if not response or first(response, "x-sluice-decided-by") == nil then
+    local body = '{"type":"about:blank","title":"Service Unavailable","status":503}'
+    local headers = { ["content-type"] = "application/problem+json", ["cache-control"] = "no-store", ["retry-after"] = "1" }
+    return refuse(txn, 503, headers, body)
+  end
+  if response.status >= 200 and response.status < 300 then
     for _, name in ipairs({ "ratelimit", "ratelimit-policy" }) do
       local value = first(response, name)
       if value then txn:set_var("txn.sluice_" .. name:gsub("-", "_"), value) end
     end
     return
   end
-  if has_decided then
-    local headers = {}
-    for _, name in ipairs(TOLD) do headers[name] = first(response, name) end
-    return refuse(txn, status, headers, response.body or "")
-  end
-  if mode == "open" and (status == 0 or status == 502 or status == 503 or status == 504) then return end
-  local body = '{"type":"about:blank","title":"Service Unavailable","status":503}'
-  refuse(txn, 503, { ["content-type"] = "application/problem+json", ["cache-control"] = "no-store", ["retry-after"] = "1" }, body)
+  local headers = {}
+  for _, name in ipairs(TOLD) do headers[name] = first(response, name) end
+  refuse(txn, response.status, headers, response.body or "")
 end, 2)

@@ -134,7 +134,7 @@ test.each<[string, unknown, string]>([
 
 test.each<[string, Parameters<typeof ask>[1], number]>([
   ['another path', { path: '/' }, 404],
-  ['a path with a query', { path: '/v1/decide?x', method: 'POST' }, 404],
+  ['a path below', { path: '/v1/decide/', method: 'POST' }, 404],
   ['an absolute form', { path: 'http://127.0.0.1/v1/decide', method: 'POST' }, 404],
   ['an encoded path', { path: '/v1/x/%2e%2e/decide', method: 'POST' }, 404],
   ['another method', { method: 'GET' }, 405],

@@ -117,7 +117,11 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
     expect(posted.field('ratelimit')).toContain('"login";r=1')
     const forbidden = await send(front, 'GET /forbidden')
     expect([forbidden.status, forbidden.field('x-app')]).toEqual([403, 'yes'])
-    expect(app.seen.map(({ method, url }) => `${method} ${url}`)).toEqual(['POST /login', 'GET /forbidden'])
+    // No policy is for it.
+    const unlimited = await send(front, 'OPTIONS /a%2Fb?c')
+    expect([unlimited.status, unlimited.field('x-app'), unlimited.field('ratelimit')]).toEqual([200, 'yes', undefined])
+    const seen = app.seen.map(({ method, url }) => `${method} ${url}`)
+    expect(seen).toEqual(['POST /login', 'GET /forbidden', 'OPTIONS /a%2Fb?c'])
   })
 
   test('a client forges nothing: neither address, path, method nor host', async () => {
@@ -142,7 +146,7 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
       'POST /login?x=1',
       'POST /x/%2e%2e/login',
       'POST //login',
-      'POST http://other.example/login',
+      'POST http://shop.example/login',
       'POST /Login/',
     ]) {
       const { status } = await send(front, line, [], 'a')

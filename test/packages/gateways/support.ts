@@ -17,8 +17,8 @@ export const example = (path: string) => fileURLToPath(new URL(`../../../example
 export function withPorts(path: string, ports: Readonly<Record<number, number>>): string {
   let settings = readFileSync(example(path), 'utf8')
   for (const [from, to] of Object.entries(ports)) {
-    if (!settings.includes(`127.0.0.1:${from}`)) throw new Error(`${path} has no 127.0.0.1:${from}`)
-    settings = settings.replaceAll(`127.0.0.1:${from}`, `127.0.0.1:${to}`)
+    if (!settings.includes(`:${from}`)) throw new Error(`${path} has no port ${from}`)
+    settings = settings.replaceAll(`:${from}`, `:${to}`)
   }
   return settings
 }

@@ -38,7 +38,7 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
     open.add(response)
     response.once('close', () => open.delete(response))
     if (!isReady) response.setHeader('Connection', 'close')
-    if (!answerProbe(request.url ?? '', response, healthNow)) answer(request, response, settings)
+    if (!answerProbe(pathIn(request.url), response, healthNow)) answer(request, response, settings)
   })
   await listening(server, settings)
   return {
@@ -95,10 +95,17 @@ function answer(request: IncomingMessage, response: ServerResponse, settings: Se
 
 /** @throws BadInput */
 function check({ url, rawHeaders }: IncomingMessage): void {
-  if (url !== PATH) throw new BadInput(404, `expected ${PATH}, /healthz or /readyz`, { ends: true })
+  // Caddy adds the client's query.
+  if (pathIn(url) !== PATH) throw new BadInput(404, `expected ${PATH}, /healthz or /readyz`, { ends: true })
   if (rawHeaders.length > 2 * bounds.MOST_HEADERS) {
     throw new BadInput(431, `expected at most ${bounds.MOST_HEADERS} headers`, { ends: true })
   }
+}
+
+/** As it was sent: nothing is decoded, and no other form stands for it. */
+function pathIn(url = ''): string {
+  const query = url.indexOf('?')
+  return query < 0 ? url : url.slice(0, query)
 }
 
 function refuse(error: unknown, response: ServerResponse, { onTrouble }: ServerSettings): void {
