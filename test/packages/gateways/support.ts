@@ -1,10 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { ensureBuilt } from '../../support/built-core.js'
 import { until } from '../../support/until.js'
 
@@ -27,6 +28,8 @@ export interface RunningDecider {
   readonly url: string
   /** Sends a signal, and resolves to the exit code; null where the signal killed it. */
   end(signal?: NodeJS.Signals): Promise<number | null>
+  /** The processes that it has started. */
+  workers(): Promise<number[]>
 }
 
 const running = new Set<ChildProcess>()
@@ -74,6 +77,14 @@ export async function startDecider(
     end(signal = 'SIGTERM') {
       child.kill(signal)
       return closed
+    },
+    async workers() {
+      const { stdout } = await promisify(execFile)('ps', ['-A', '-o', 'pid=,ppid='])
+      const all = stdout
+        .trim()
+        .split('\n')
+        .map((line) => line.trim().split(/\s+/).map(Number))
+      return all.flatMap(([pid = 0, parent]) => (parent === child.pid ? [pid] : []))
     },
   }
 }

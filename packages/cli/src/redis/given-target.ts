@@ -10,7 +10,7 @@ export const REDIS_OPTIONS: Readonly<Record<string, OptionSpec>> = {
   'redis-file': {
     type: 'string',
     placeholder: 'FILE',
-    text: 'a file that holds the URL of Redis, which is no argument, as those show in process lists',
+    text: 'a file with the URL of Redis, as arguments show in process lists',
     default: 'REDIS_URL',
   },
   json: { type: 'boolean', text: 'print JSON' },
