@@ -1,7 +1,9 @@
 import { connect, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { until } from '../../support/until.js'
-import { ask, type Decider, decide, gateway, json, raw, serving, THREE } from './support.js'
+import { ask, type Decider, decide, endWithTests, gateway, json, raw, serving, THREE } from './support.js'
+
+endWithTests()
 
 const ANN = { path: '/', ip: '192.0.2.7' }
 const HEAD = 'POST /v1/decide HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n'

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { ask, documentOf, gateway, serving, THREE } from './support.js'
+import { ask, documentOf, endWithTests, gateway, serving, THREE } from './support.js'
+
+endWithTests()
 
 type Pairs = [string, string][]
 

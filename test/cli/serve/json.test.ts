@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { ask, decide, documentOf, fileOf, json, refused, serving, THREE } from './support.js'
+import { ask, decide, documentOf, endWithTests, fileOf, json, refused, serving, THREE } from './support.js'
+
+endWithTests()
 
 const ANN = { path: '/', ip: '192.0.2.7' }
 
@@ -192,4 +195,17 @@ test('an address that is taken is told', async () => {
     `127.0.0.1:${port}`,
   ])
   expect([code, stderr]).toEqual([1, expect.stringContaining('EADDRINUSE')])
+})
+
+test('the questions of the documentation are answered as it shows', async () => {
+  const page = readFileSync(new URL('../../../docs/gateways.md', import.meta.url), 'utf8')
+  const questions = [...page.matchAll(/-d '(.*)'\n# (.*)/g)]
+  expect(questions).toHaveLength(2)
+  for (const [, question = '', shown = ''] of questions) {
+    const decider = await serving(json(THREE))
+    const { text } = await decide(decider, question)
+    // What is left out there may be anything here.
+    const parts = shown.split('…').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+    expect(text).toMatch(new RegExp(`^${parts.join('.*')}$`))
+  }
 })

@@ -3,7 +3,9 @@ import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { startRedis } from '../../support/redis-server.js'
 import { until } from '../../support/until.js'
-import { ask, decide, documentOf, fileOf, json, serving, THREE } from './support.js'
+import { ask, decide, documentOf, endWithTests, fileOf, json, serving, THREE } from './support.js'
+
+endWithTests()
 
 const ANN = { path: '/', ip: '192.0.2.7' }
 

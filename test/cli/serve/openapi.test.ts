@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, test } from 'vitest'
-import { ask, decide, documentOf, json, serving } from './support.js'
+import { ask, decide, documentOf, endWithTests, json, serving } from './support.js'
+
+endWithTests()
 
 const DOCUMENT = JSON.parse(readFileSync(new URL('../../../packages/cli/openapi.json', import.meta.url), 'utf8'))
 

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { documentOf, fileOf, gateway, json, refused, serving, THREE } from './support.js'
+import { documentOf, endWithTests, fileOf, gateway, json, refused, serving, THREE } from './support.js'
+
+endWithTests()
 
 const FILE = fileOf(THREE)
 const TOKEN = 'a-token-of-the-test'

@@ -7,14 +7,19 @@ import { run } from '@sluice/cli'
 import { afterAll, afterEach } from 'vitest'
 import { until } from '../../support/until.js'
 
-const folder = mkdtempSync(join(tmpdir(), 'sluice-serve-'))
-const running = new Set<Decider>()
-afterEach(async () => {
-  for (const decider of running) await decider.stop()
-})
-afterAll(() => rmSync(folder, { recursive: true }))
-
+let folder = ''
 let files = 0
+const running = new Set<Decider>()
+
+/** For each file of tests: deciders end with the test that has started them, and documents with the file. */
+export function endWithTests(): void {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-serve-'))
+  const own = folder
+  afterEach(async () => {
+    for (const decider of running) await decider.stop()
+  })
+  afterAll(() => rmSync(own, { recursive: true }))
+}
 
 /** A file with this text, which ends with the tests of the file. */
 export function fileOf(text: string, ending = 'yaml'): string {

@@ -1,7 +1,9 @@
 import { request } from 'node:https'
 import { expect, test } from 'vitest'
 import { CERTIFICATE, PRIVATE_KEY } from '../../http/support/certificate.js'
-import { fileOf, raw, serving, THREE } from './support.js'
+import { endWithTests, fileOf, raw, serving, THREE } from './support.js'
+
+endWithTests()
 
 /** The status of a question over TLS; the code of the error where there is no connection. */
 function statusOver(port: number, options: object): Promise<number | string> {
