@@ -8,7 +8,7 @@ import type { ANY_RESOLVER, Resolvers } from './compile/resolvers.js'
 import { checkText } from './document/check-text.js'
 import type { PolicyDocument } from './document/document.js'
 import { PoliciesError } from './document/policies-error.js'
-import type { LocatedProblem } from './document/problem.js'
+import type { LocatedProblem, Problem } from './document/problem.js'
 import { locatedBy, readText } from './document/read.js'
 import type { Loaded, PoliciesSource } from './sources/source.js'
 import { checkDocument, contentsOf } from './sources/source.js'
@@ -21,6 +21,8 @@ export interface LoadOptions {
   /** A document for as long as the source has none; undefined for none. */
   readonly fallback: unknown
   readonly loadTimeoutMs: number
+  /** What is wrong with a document that is right by its form. */
+  readonly check: ((document: ReadDocument) => readonly Problem[]) | undefined
 }
 
 /** What is in force. */
@@ -210,9 +212,11 @@ function faultOf(source: string, message: string): PoliciesError {
   return new PoliciesError([{ source, line: undefined, column: undefined, path: '', message }])
 }
 
-async function made(document: Loaded, { resolvers }: LoadOptions): Promise<InForce> {
+async function made(document: Loaded, { resolvers, check }: LoadOptions): Promise<InForce> {
   const { value, problems, located } = await checkDocument(document)
   if (problems.length > 0) throw new PoliciesError(problems)
+  const more = check?.(value as ReadDocument) ?? []
+  if (more.length > 0) throw new PoliciesError(await located(more))
   const { compiled, problems: wrong } = await compileBetween(value as PolicyDocument, resolvers)
   if (!compiled) throw new PoliciesError(await located(wrong))
   return { compiled, version: document.version, mark: markOf(document) }
