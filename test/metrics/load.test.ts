@@ -20,8 +20,8 @@ class Told {
   readonly byOutcome = new Map<string, number>()
   readonly alone = new Map<string, number>()
 
-  add({ policy, reason = 'admitted', kind }: Verdict): void {
-    const outcome = `${policy} ${reason}`
+  add({ policy, reason, kind }: Verdict): void {
+    const outcome = `${policy} ${reason ?? 'admitted'}`
     this.byOutcome.set(outcome, (this.byOutcome.get(outcome) ?? 0) + 1)
     if (kind === 'unavailable') this.alone.set(policy, (this.alone.get(policy) ?? 0) + 1)
   }

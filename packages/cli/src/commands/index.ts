@@ -7,8 +7,8 @@ import { inspect } from './inspect/command.js'
 import { offenders } from './offenders/command.js'
 import { apply, history, plan, rollback } from './policies/commands.js'
 import { reset } from './reset/command.js'
-import { top } from './top/command.js'
 import { serve } from './serve/command.js'
+import { top } from './top/command.js'
 import { validate } from './validate/command.js'
 
 /** Every command, in the order of the help. */
