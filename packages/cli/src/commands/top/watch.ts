@@ -17,7 +17,7 @@ export interface Period extends Figures {
 }
 
 /** Servers are named without what may be a secret: credentials and parameters. */
-export function nameOf({ host, pathname }: URL): string {
+function nameOf({ host, pathname }: URL): string {
   return host + pathname
 }
 
