@@ -18,10 +18,10 @@ beforeEach(async () => {
 afterEach(() => vi.restoreAllMocks())
 
 /** A process that shares the server: a client, a store and a limiter of its own. */
-async function member() {
+async function member(clock?: () => number) {
   const { client, ready, close } = singleClients['ioredis 6'](server.port)
   await ready
-  const store = redisStore(client, { timeoutMs: 2000, denyCache: false })
+  const store = redisStore(client, { timeoutMs: 2000, denyCache: false, ...(clock && { clock }) })
   const limiter = createLimiter({ name: 'api', store, limit: 1000, window: '1m' })
   const banning = createLimiter({
     name: 'banning',
@@ -44,8 +44,8 @@ async function member() {
 
 type Member = Awaited<ReturnType<typeof member>>
 
-async function members(count: number): Promise<Member[]> {
-  const all = await Promise.all(Array.from({ length: count }, member))
+async function members(count: number, clock?: () => number): Promise<Member[]> {
+  const all = await Promise.all(Array.from({ length: count }, () => member(clock)))
   leaving.push(...all.map(({ leave }) => leave))
   return all
 }
@@ -113,6 +113,27 @@ describe.each(Array.from({ length: RUNS }, (_, run) => run + 1))('run %i', () =>
     await server.flush()
     expect(await admitted(there.limiter, 'spammer')).toBe(0)
     expect(await admitted(there.banning, 'guesser')).toBe(0)
+  })
+
+  test('a ban that is written again keeps its rung: the next one is longer, also in a process that was only told', async () => {
+    let now = Date.now()
+    const [here, there] = (await members(2, () => now)) as [Member, Member]
+    await ban(here, 'guesser')
+    await untilListed(here.store, 1)
+    await until('the other process has looked', () => there.store.blocks.known === 1)
+    await leaving.shift()?.()
+    await server.flush()
+    await untilListed(there.store, 1)
+    now += 3_600_000
+    await ban(there, 'guesser')
+    expect((await there.banning.peek('guesser')).ban?.rung).toBe(2)
+    // Who is unblocked meanwhile begins with the first again, whatever was lost.
+    await untilListed(there.store, 1)
+    await there.banning.unblock('guesser')
+    await server.flush()
+    now += 3_600_000
+    await ban(there, 'guesser')
+    expect((await there.banning.peek('guesser')).ban?.rung).toBe(1)
   })
 
   test('keys that are evicted beside made-up identities end no block', async () => {

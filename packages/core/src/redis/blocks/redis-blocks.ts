@@ -2,8 +2,9 @@ import type { AddBlockOptions, BlockEntry, BlockPage, BlockQuery, BlockScope, St
 import { checkedAdd, checkedEntry, checkedQuery, checkedScope, entriesOf, placeOf } from '../../store/given-blocks.js'
 import { type IdentityByKind, startOf } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
+import { keptText } from '../scripts/decode.js'
 import { MOST_CHANGES, PAGE } from './block-index.js'
-import { blockEntry, type IndexEntry, keptOf } from './entry.js'
+import { blockEntry, type IndexEntry } from './entry.js'
 import type { HeldBlocks } from './held-blocks.js'
 import { pageOf } from './index-pages.js'
 
@@ -74,5 +75,5 @@ export class RedisBlocks implements StoreBlocks {
 
 function indexEntry(entry: BlockEntry): IndexEntry {
   const { policy = EVERY_POLICY, kind, value, since, until, times } = entry
-  return { policy, identity: startOf(kind) + value, since, until, times, isEnded: false, kept: keptOf(entry) }
+  return { policy, identity: startOf(kind) + value, since, until, times, isEnded: false, kept: keptText(entry) }
 }
