@@ -1,8 +1,8 @@
-import { BlockedRanges } from '../../store/blocked-ranges.js'
+import { BlockedRanges, isRange } from '../../store/blocked-ranges.js'
 import { EVERY_POLICY, type Plan } from '../../store/store.js'
 import type { IndexEntry } from './entry.js'
 
-/** Most blocks and bans that a process knows in full. */
+/** Most blocks and bans that a process knows, and most networks beside them. */
 const MOST = 100_000
 /** Looked at for their end with each that is added. */
 const SWEPT_PER_ENTRY = 2
@@ -49,7 +49,8 @@ export class Mirror {
     const others = before?.filter((other) => other.policy !== policy) ?? []
     const isNew = others.length === (before?.length ?? 0)
     if (isNew && this.#size >= MOST) this.#sweep(now, 64)
-    if (isNew && this.#size >= MOST) return
+    // Redis decides of the others. Of a network that is blocked only processes know.
+    if (isNew && this.#size >= MOST && !(isRange(identity) && this.#ranges.size < MOST)) return
     this.#byIdentity.set(identity, [...others, entry])
     this.#ranges.set(policy, identity, entry)
     if (isNew) this.#size++
