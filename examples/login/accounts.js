@@ -16,14 +16,14 @@ const accounts = new Map([
   ['ann', await stored('correct horse')],
   ['bob', await stored('battery staple')],
 ])
-const nobody = await stored(randomBytes(16).toString('hex'))
+const unknown = await stored(randomBytes(16).toString('hex'))
 
 /** Takes as long for accounts that do not exist, so that nothing tells which do.
  *
  * @param {string} account @param {string} password
  */
 export async function isPassword(account, password) {
-  const known = accounts.get(account) ?? nobody
+  const known = accounts.get(account) ?? unknown
   return timingSafeEqual(await hash(password, known.salt, 32), known.hash)
 }
 

@@ -85,7 +85,7 @@ describe.each(Array.from({ length: RUNS }, (_, run) => run + 1))('run %i', () =>
     expect(warned.filter((message) => message.includes('an entry of a list'))).not.toEqual([])
   })
 
-  test('a flush ends no entry, and one that was removed stays so, whoever knew of it', async () => {
+  test('a flush ends no entry, and one that was removed stays removed, whichever process knew of it', async () => {
     const [here, there] = [await member(), await member()]
     await here.list.add({ key: 'eve' })
     await here.list.add({ key: 'mallory' })

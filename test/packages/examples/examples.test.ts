@@ -66,7 +66,7 @@ describe.each(['express', 'koa', 'fastify'])('login/%s.js', (framework) => {
   }
   const times = (count: number, status: number) => Array(count).fill(status)
 
-  test('refuses an account after 5 wrong passwords, however it is written, and nobody for right ones', async () => {
+  test('refuses an account after 5 wrong passwords, however it is written, and none for right ones', async () => {
     const { url } = await open()
     for (let n = 0; n < 7; n++) expect(await login(url, 'bob', 'battery staple')).toBe(200)
     const guesses: number[] = []
