@@ -52,6 +52,9 @@ export class HeldEntries {
   readonly #reading = new Map<number, Promise<void>>()
   /** Bans that are not in the index yet, by field. */
   readonly #unwritten = new Map<string, Change>()
+  /** Instants of what this process changed while it reads, by field: a page may be of before that. */
+  readonly #changedMeanwhile = new Map<string, number>()
+  #reads = 0
   #isFlushing = false
   #timer: NodeJS.Timeout | undefined
   #isLooking = false
@@ -206,6 +209,9 @@ export class HeldEntries {
         this.#shards[shard]?.wrote(written, fieldOf(last.policy, last.identity))
         some.forEach((change, n) => {
           const { isMade, entry } = written.entries[n] as Written['entries'][number]
+          if (this.#reads > 0) {
+            this.#changedMeanwhile.set(fieldOf(change.policy, change.identity), entry?.since ?? written.now)
+          }
           if (isMade && entry) made.push(entry)
           if (entry) this.#mirror.set(entry, written.now)
           else this.#mirror.delete(change.policy, change.identity)
@@ -275,7 +281,7 @@ export class HeldEntries {
     if (!read) {
       read = (this.#reading.get(shard) ?? Promise.resolve()).then(() => {
         this.#waiting.delete(shard)
-        const reading = this.#readAll(shard)
+        const reading = this.#readCounted(shard)
         this.#reading.set(
           shard,
           reading.catch(() => {}),
@@ -285,6 +291,16 @@ export class HeldEntries {
       this.#waiting.set(shard, read)
     }
     return read
+  }
+
+  async #readCounted(shard: number): Promise<void> {
+    this.#reads++
+    try {
+      await this.#readAll(shard)
+    } finally {
+      this.#reads--
+      if (this.#reads === 0) this.#changedMeanwhile.clear()
+    }
   }
 
   async #readAll(number: number): Promise<void> {
@@ -306,6 +322,7 @@ export class HeldEntries {
         // Of an older state of Redis.
         if (!entry || (known && known.since > entry.since)) continue
         lost?.delete(field)
+        if ((this.#changedMeanwhile.get(field) ?? 0) >= entry.since) continue
         this.#mirror.set(entry, now)
       }
       const isLast = entries.length < PAGE
@@ -315,7 +332,8 @@ export class HeldEntries {
     }
     if (!lost || lost.size === 0) return
     try {
-      await this.#restore([...lost.values()])
+      // What was ended meanwhile is not known any more.
+      await this.#restore([...lost.values()].filter(({ policy, identity }) => this.#mirror.get(policy, identity)))
     } catch (error) {
       shard.startAnew()
       throw error
