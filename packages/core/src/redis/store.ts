@@ -33,6 +33,7 @@ import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js
 import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings } from '../util/warnings.js'
 import { decideAcrossSlots, partsOfWhole } from './across-slots.js'
 import { Batches, probeKey } from './batches.js'
+import { MOST_CHANGES } from './blocks/block-index.js'
 import type { IndexEntry } from './blocks/entry.js'
 import { HeldBlocks } from './blocks/held-blocks.js'
 import { RedisBlocks } from './blocks/redis-blocks.js'
@@ -262,12 +263,16 @@ export class RedisStore implements Store {
       name: 'blocks',
       marker: this.#marker,
       keysOf: (policy, identity) => (isRange(identity) ? undefined : this.#blockKeys(policy, identity)),
-      onRestored: (count) => warnOfRestored(options.warnings, count, 'a block or ban', 'blocks and bans'),
+      onRestored: (entries) => {
+        warnOfRestored(options.warnings, entries.length, 'a block or ban', 'blocks and bans')
+        // What cannot be written now, this process refuses all the same.
+        this.#writeBlockKeys(entries).catch(() => {})
+      },
     })
     this.#makeLists = () =>
       new RedisLists({
         ...index,
-        onRestored: (count) => warnOfRestored(options.warnings, count, 'an entry of a list', 'entries of lists'),
+        onRestored: ({ length }) => warnOfRestored(options.warnings, length, 'an entry of a list', 'entries of lists'),
       })
     this.blocks = new RedisBlocks({
       held: this.#held,
@@ -370,7 +375,7 @@ export class RedisStore implements Store {
   /** A ban that a decision has just begun. */
   #hearOfBlock({ plan, identities }: StoreRequest, { now }: StoreResult, block: BlockReport): void {
     const { ban } = plan
-    if (ban && block.hasBegun) this.#held.began(ban.scope, identities[ban.identity] as string, now, block)
+    if (ban && block.hasBegun) this.#held.began(ban, identities[ban.identity] as string, now, block)
   }
 
   #decideShared(request: StoreRequest): StoreResult | Promise<StoreResult> {
@@ -509,7 +514,7 @@ export class RedisStore implements Store {
       ],
     }))
     const result = strikeResult(reply)
-    if (result.block?.ban) this.#held.began(terms.scope, identity, result.now, result.block)
+    if (result.block?.ban) this.#held.began(terms, identity, result.now, result.block)
     // What was refused before this is not told again.
     if (result.block) await this.#changingBlock(terms.scope, identity, async () => {})
     return result
@@ -632,7 +637,7 @@ export class RedisStore implements Store {
     await this.#changingBlock(policy, identity, async () => {
       this.#batches.flush()
       // In a cluster the index is elsewhere: decisions go by the block key.
-      if (this.#marker === undefined && !isRange(identity)) await this.#setBlockKey(policy, identity, forMs, kept)
+      if (this.#marker === undefined && !isRange(identity)) await this.#setBlockKey(policy, identity, { forMs }, kept)
       await this.#held.add(policy, identity, { forMs }, kept)
     })
   }
@@ -648,30 +653,46 @@ export class RedisStore implements Store {
     })
   }
 
-  #setBlockKey(policy: string, identity: string, forMs: number, kept: string): Promise<unknown> {
+  /** For so many ms; or of what is kept from before, until an instant, with the rung that it is of. */
+  #setBlockKey(policy: string, identity: string, end: { forMs: number } | { until: number }, kept: string) {
+    const [block, strikes] = this.#blockKeys(policy, identity)
+    const isKept = 'until' in end
     return run(this.#connection, this.#timeoutMs, blockScript, () => ({
-      keys: [this.#start(identity) + blockSuffix(policy)],
-      args: [this.clock ? String(this.clock()) : '', String(forMs), kept],
+      keys: isKept ? [block, strikes] : [block],
+      args: [
+        this.clock ? String(this.clock()) : '',
+        ...(isKept ? ['0', kept, String(end.until)] : [String(end.forMs), kept]),
+      ],
     }))
   }
 
   /** Adds what was exported. */
   async #keepBlocks(entries: readonly IndexEntry[]): Promise<number> {
     const added = await this.#held.keep(entries)
-    if (this.#marker === undefined) {
-      const now = this.#now()
-      const running = added.filter(({ identity, until }) => until > now && !isRange(identity))
-      await Promise.all(
-        running.map(({ policy, identity, until, kept: reason }) =>
-          this.#setBlockKey(policy, identity, until - now, reason),
-        ),
-      )
-    }
+    await this.#writeBlockKeys(added)
     for (const { policy, identity } of added) {
       this.#leases.drop(policy, identity)
       await this.#changingBlock(policy, identity, async () => {})
     }
     return added.length
+  }
+
+  /** In a cluster, where the index is elsewhere: decisions go by block keys. */
+  async #writeBlockKeys(entries: readonly IndexEntry[]): Promise<void> {
+    if (this.#marker !== undefined) return
+    const single = entries.filter(({ identity }) => !isRange(identity))
+    for (let i = 0; i < single.length; i += MOST_CHANGES) {
+      await Promise.all(single.slice(i, i + MOST_CHANGES).map((entry) => this.#writeBlockKey(entry)))
+    }
+  }
+
+  async #writeBlockKey({ policy, identity, until, kept }: IndexEntry): Promise<void> {
+    await this.#setBlockKey(policy, identity, { until }, kept)
+    // Who unblocks notes it in the index and then deletes the keys, which may have been just before.
+    const known = await this.#held.index.get(policy, identity)
+    if (!known || known.isEnded) {
+      await deleteKeys(this.#connection, this.#timeoutMs, this.#blockKeys(policy, identity))
+    }
   }
 
   async #clearBlocks(): Promise<void> {

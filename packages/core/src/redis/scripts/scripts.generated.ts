@@ -2393,7 +2393,7 @@ return reply
 
 export const blockScript: LuaScript = {
   name: 'block',
-  sha1: '00b0d91e5418bc2a9a7e1a6b359a13e0121a61bf',
+  sha1: 'ab0661778ac332c9217ebdfc60d64a649681875c',
   source: `local now, slack = tonumber(ARGV[1]), 0
 if now then
 slack = 3600000
@@ -2401,9 +2401,18 @@ else
 local time = redis.call('TIME')
 now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-local ends, life = now + tonumber(ARGV[2]), tonumber(ARGV[2]) + slack
-redis.call('SET', KEYS[1], string.format('%.0f', ends) .. ' ' .. ARGV[3], 'PX', life)
-if KEYS[2] and redis.call('PTTL', KEYS[2]) <= life then redis.call('SET', KEYS[2], '1', 'PX', life) end
+local function rung_keep(key, ends, reason)
+local rung, forgetAfterMs = string.match(reason, '^%z(%d+)/(%d+) ')
+if not rung then return end
+local stored = redis.pcall('GET', key)
+if type(stored) == 'string' and #stored >= 7 and string.byte(stored) >= tonumber(rung) then return end
+redis.call('SET', key, struct.pack('>BI6', rung, ends), 'PX', ends - now + forgetAfterMs + slack)
+end
+local ends = tonumber(ARGV[4] or now + ARGV[2])
+if ends > now then
+redis.call('SET', KEYS[1], string.format('%.0f', ends) .. ' ' .. ARGV[3], 'PX', ends - now + slack)
+if KEYS[2] then rung_keep(KEYS[2], ends, ARGV[3]) end
+end
 return ends
 `,
 }
@@ -8543,7 +8552,7 @@ export const keptScript: LuaScript = {
 
 export const indexScript: LuaScript = {
   name: 'index',
-  sha1: 'f5c3063423158d5f8f1d548a3a724be5d8453a91',
+  sha1: '52b52027d70553f65577442c4ad3d7dabe35a854',
   source: `local call, tryCall, format, match = redis.call, redis.pcall, string.format, string.match
 local now, slack
 if ARGV[1] ~= '' then
@@ -8553,6 +8562,13 @@ local time = call('TIME')
 now, slack = time[1] * 1000 + math.floor(time[2] / 1000), 0
 end
 local entries, changes, marker = KEYS[1], KEYS[2], KEYS[3]
+local function rung_keep(key, ends, reason)
+local rung, forgetAfterMs = string.match(reason, '^%z(%d+)/(%d+) ')
+if not rung then return end
+local stored = redis.pcall('GET', key)
+if type(stored) == 'string' and #stored >= 7 and string.byte(stored) >= tonumber(rung) then return end
+redis.call('SET', key, struct.pack('>BI6', rung, ends), 'PX', ends - now + forgetAfterMs + slack)
+end
 local function text(number)
 return format('%.0f', number)
 end
@@ -8617,6 +8633,7 @@ elseif applies then
 local ms = ends - now + slack
 call('SET', block, text(ends) .. ' ' .. reason, 'PX', ms)
 if call('PTTL', marker) <= ms then call('SET', marker, '1', 'PX', ms) end
+rung_keep(strikes, ends, reason)
 end
 end
 reply[#reply + 1] = (applies and 1 or 0) .. (value or '')
