@@ -26,6 +26,7 @@ const installed = join(workspace, 'node_modules')
 const FILES = ['package.json', 'LICENSE', 'README.md', 'dist/types/package.json', 'dist/program.cjs']
 /** What some hold beside that. */
 const PARTS = /** @type {Record<string, string[]>} */ ({
+  cli: ['openapi.json'],
   core: ['dist/scripts.cjs'],
   express: ['dist/ERRORS.md'],
   fastify: ['dist/ERRORS.md'],

@@ -4,7 +4,16 @@ import { defineConfig, type TestProjectConfiguration } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** What users meet: `npm test` tries it on what is built, as they install it. */
-const OF_USERS = ['contract', 'http', 'metrics', 'packages', 'redis/contract', 'redis/http', 'redis/processes']
+const OF_USERS = [
+  'contract',
+  'http',
+  'metrics',
+  'packages',
+  'policies',
+  'redis/contract',
+  'redis/http',
+  'redis/processes',
+]
 /** What needs nothing but Node. */
 const QUICK = ['unit', 'contract', 'http']
 /**

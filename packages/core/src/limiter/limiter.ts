@@ -253,6 +253,8 @@ export class Limiter<Subject = string> {
   async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
     const wait = acquireOptions(this.#policy.where, options)
     const cost = checkCost(this.#policy.where, 'cost', wait.cost)
+    const pending = this.#listed?.pending
+    if (pending) await pending
     const listed = this.#turnByList(subject)
     const resolver = listed ? undefined : this.#subjects.resolver(subject)
     const resolve = resolver instanceof Promise ? await resolver : resolver
@@ -436,6 +438,8 @@ export class Limiter<Subject = string> {
     const { cost = 1, tier, priority } = options
     if (this.#listed) {
       checkCost(this.#policy.where, 'cost', cost)
+      const { pending } = this.#listed
+      if (pending) return pending.then(() => this.#decide(subject, options, op))
       const listed = this.#decideByList(subject)
       if (listed) return listed
     }

@@ -130,7 +130,10 @@ class MemoryStore implements Store {
     find: (policy, identity) => this.#blocks.find(policy, identity),
     block: (policy, identity, forMs, reason) => this.block(policy, identity, forMs, reason),
     unblock: (policy, identity) => this.unblock(policy, identity),
-    keep: ({ policy, identity, block }) => this.#addBlock(policy, identity, block, this.#clock()),
+    keep: ({ policy, identity, block }) => {
+      this.#addBlock(policy, identity, block, this.#clock())
+      this.#keepRung(policy, identity, block)
+    },
     clear: () => this.#clearBlocks(),
     listeners: this.#listeners,
   })
@@ -200,6 +203,7 @@ class MemoryStore implements Store {
     for (const entry of listed) if (entry.until > now) this.#lists.named.set(entry)
     const entries = blocks.filter(({ until }) => until > now)
     const left = entries.filter(({ policy = EVERY_POLICY, kind, value, ...block }) => {
+      this.#keepRung(policy, startOf(kind) + value, block)
       return !this.#setBlock(policy, startOf(kind) + value, block, now)
     })
     if (left.length > 0) persisted.warn(`maxBytes has no room for ${left.length} of ${entries.length} blocks and bans`)
@@ -248,11 +252,21 @@ class MemoryStore implements Store {
     if (this.#usage.bytes > this.#maxBytes) this.#makeRoom(now, [])
     if (!start) return undefined
     const { rung, strikes, forMs } = start
-    const ban = this.#blockOf(scope, identity, now, { forMs, reason, ban: { rung, strikes } })
+    const { forgetAfterMs } = terms
+    const ban = this.#blockOf(scope, identity, now, { forMs, reason, ban: { rung, strikes, forgetAfterMs } })
     const other = this.#blocks.find(scope, identity)
     // One made by hand that is longer stays.
     if (other && other.until >= ban.until) return reportOf(other, now)
     return this.#setBlock(scope, identity, ban, now) ? { ...reportOf(ban, now), hasBegun: true } : undefined
+  }
+
+  /** Of a ban that comes from elsewhere: the next one is of the next rung. */
+  #keepRung(policy: string, identity: string, { until, ban }: Block): void {
+    if (ban?.forgetAfterMs === undefined) return
+    const { rung, forgetAfterMs } = ban
+    const most = this.#maxBytes * STRIKES_SHARE
+    this.#strikes.keepRung(keyOf(policy, identity), { rung, until, forgetAfterMs }, this.#clock(), most)
+    this.#sweepLater()
   }
 
   strike(terms: BanTerms, identity: string, strike: Strike): StrikeResult {
@@ -593,7 +607,7 @@ function isRefusedForNow({ reports }: Plan, { values }: StoreResult): boolean {
 
 function reportOf({ until, reason, ban }: Block, now: number): BlockReport {
   const remainingMs = until - now
-  return ban ? { reason, remainingMs, ban } : { reason, remainingMs }
+  return ban ? { reason, remainingMs, ban: { rung: ban.rung, strikes: ban.strikes } } : { reason, remainingMs }
 }
 
 /**

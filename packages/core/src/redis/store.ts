@@ -33,6 +33,7 @@ import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js
 import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings } from '../util/warnings.js'
 import { decideAcrossSlots, partsOfWhole } from './across-slots.js'
 import { Batches, probeKey } from './batches.js'
+import { MOST_CHANGES } from './blocks/block-index.js'
 import type { IndexEntry } from './blocks/entry.js'
 import { HeldBlocks } from './blocks/held-blocks.js'
 import { RedisBlocks } from './blocks/redis-blocks.js'
@@ -46,6 +47,7 @@ import { EvictionWarning } from './eviction-warning.js'
 import { HealthCheck } from './health-check.js'
 import { HeldPermits } from './held-permits.js'
 import { IndexWarning } from './index-warning.js'
+import { blocksFor, type KeptState, namesIn, strikesIn } from './kept-state.js'
 import { Leases } from './leases/leases.js'
 import { RedisRefusals } from './redis-refusals.js'
 import { keptReason, strikeResult } from './scripts/decode.js'
@@ -53,8 +55,8 @@ import { termsText } from './scripts/encode.js'
 import { blockSuffix, cellSuffix, firstOfKeys, keyStart, prefixOf, strikesSuffix } from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
 import { unreadable } from './scripts/reply-reader.js'
-import { deleteKeys, run, whenConnected } from './scripts/run.js'
-import { blockScript, forgetScript, strikeScript } from './scripts/scripts.generated.js'
+import { deleteKeys, readKeys, run, whenConnected } from './scripts/run.js'
+import { blockScript, forgetScript, keptScript, strikeScript } from './scripts/scripts.generated.js'
 
 export interface RedisStoreOptions extends StoreListOptions {
   /**
@@ -261,12 +263,16 @@ export class RedisStore implements Store {
       name: 'blocks',
       marker: this.#marker,
       keysOf: (policy, identity) => (isRange(identity) ? undefined : this.#blockKeys(policy, identity)),
-      onRestored: (count) => warnOfRestored(options.warnings, count, 'a block or ban', 'blocks and bans'),
+      onRestored: (entries) => {
+        warnOfRestored(options.warnings, entries.length, 'a block or ban', 'blocks and bans')
+        // What cannot be written now, this process refuses all the same.
+        this.#writeBlockKeys(entries).catch(() => {})
+      },
     })
     this.#makeLists = () =>
       new RedisLists({
         ...index,
-        onRestored: (count) => warnOfRestored(options.warnings, count, 'an entry of a list', 'entries of lists'),
+        onRestored: ({ length }) => warnOfRestored(options.warnings, length, 'an entry of a list', 'entries of lists'),
       })
     this.blocks = new RedisBlocks({
       held: this.#held,
@@ -369,7 +375,7 @@ export class RedisStore implements Store {
   /** A ban that a decision has just begun. */
   #hearOfBlock({ plan, identities }: StoreRequest, { now }: StoreResult, block: BlockReport): void {
     const { ban } = plan
-    if (ban && block.hasBegun) this.#held.began(ban.scope, identities[ban.identity] as string, now, block)
+    if (ban && block.hasBegun) this.#held.began(ban, identities[ban.identity] as string, now, block)
   }
 
   #decideShared(request: StoreRequest): StoreResult | Promise<StoreResult> {
@@ -508,7 +514,7 @@ export class RedisStore implements Store {
       ],
     }))
     const result = strikeResult(reply)
-    if (result.block?.ban) this.#held.began(terms.scope, identity, result.now, result.block)
+    if (result.block?.ban) this.#held.began(terms, identity, result.now, result.block)
     // What was refused before this is not told again.
     if (result.block) await this.#changingBlock(terms.scope, identity, async () => {})
     return result
@@ -556,15 +562,56 @@ export class RedisStore implements Store {
     this.#lists ??= this.#makeLists()
     await this.#lists.forget(text)
     this.#batches.flush()
-    await this.#forgetKeys(`${this.#start(text)}}:`, '')
+    await this.#forgetKeys(this.#startOfKeys(text), '')
     this.#refusals?.forget(text)
     await this.#forgetKeys(this.#refusalSlices.start, text)
     this.#denials?.clear()
   }
 
+  /**
+   * What Redis keeps of an identity: which counts there are, strikes, blocks and bans, and lists that it is on. Identities are
+   * read as `blocks` reads them. Looks through all keys of the server, as `forget` does, and needs the same permission.
+   *
+   * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
+   */
+  async kept(identity: IdentityByKind): Promise<KeptState> {
+    const text = identityText('kept', identity)
+    this.#lists ??= this.#makeLists()
+    const start = this.#startOfKeys(text)
+    const rests: string[] = []
+    let cursor = '0'
+    do {
+      const reply = await run(this.#connection, this.#timeoutMs, keptScript, () => ({
+        keys: [start],
+        args: [cursor, patternOf(start)],
+      }))
+      if (!Array.isArray(reply) || !Array.isArray(reply[1])) throw unreadable('expected a cursor and keys')
+      for (const key of reply[1]) rests.push(String(key).slice(start.length))
+      cursor = String(reply[0])
+    } while (cursor !== '0')
+    const { counts, strikes } = namesIn(rests)
+    const records = await readKeys(
+      this.#connection,
+      this.#timeoutMs,
+      strikes.map((policy) => this.#start(text) + strikesSuffix(policy)),
+    )
+    return {
+      identity: text,
+      counts,
+      strikes: strikes.flatMap((policy, i) => strikesIn(policy, records[i]) ?? []),
+      blocks: await blocksFor(text, this.#now(), this.#held.all()),
+      lists: await this.#lists.namesFor(text),
+    }
+  }
+
+  /** What all keys of an identity begin with. */
+  #startOfKeys(identity: string): string {
+    return `${this.#start(identity)}}:`
+  }
+
   /** Of keys that begin like this, in a cluster on the master of such a key: all, or what they hold of a member. */
   async #forgetKeys(start: string, member: string): Promise<void> {
-    const pattern = `${start.replace(/[\\*?[\]]/g, '\\$&')}*`
+    const pattern = patternOf(start)
     let cursor = '0'
     do {
       const reply = await run(this.#connection, this.#timeoutMs, forgetScript, () => ({
@@ -590,7 +637,7 @@ export class RedisStore implements Store {
     await this.#changingBlock(policy, identity, async () => {
       this.#batches.flush()
       // In a cluster the index is elsewhere: decisions go by the block key.
-      if (this.#marker === undefined && !isRange(identity)) await this.#setBlockKey(policy, identity, forMs, kept)
+      if (this.#marker === undefined && !isRange(identity)) await this.#setBlockKey(policy, identity, { forMs }, kept)
       await this.#held.add(policy, identity, { forMs }, kept)
     })
   }
@@ -606,30 +653,46 @@ export class RedisStore implements Store {
     })
   }
 
-  #setBlockKey(policy: string, identity: string, forMs: number, kept: string): Promise<unknown> {
+  /** For so many ms; or of what is kept from before, until an instant, with the rung that it is of. */
+  #setBlockKey(policy: string, identity: string, end: { forMs: number } | { until: number }, kept: string) {
+    const [block, strikes] = this.#blockKeys(policy, identity)
+    const isKept = 'until' in end
     return run(this.#connection, this.#timeoutMs, blockScript, () => ({
-      keys: [this.#start(identity) + blockSuffix(policy)],
-      args: [this.clock ? String(this.clock()) : '', String(forMs), kept],
+      keys: isKept ? [block, strikes] : [block],
+      args: [
+        this.clock ? String(this.clock()) : '',
+        ...(isKept ? ['0', kept, String(end.until)] : [String(end.forMs), kept]),
+      ],
     }))
   }
 
   /** Adds what was exported. */
   async #keepBlocks(entries: readonly IndexEntry[]): Promise<number> {
     const added = await this.#held.keep(entries)
-    if (this.#marker === undefined) {
-      const now = this.#now()
-      const running = added.filter(({ identity, until }) => until > now && !isRange(identity))
-      await Promise.all(
-        running.map(({ policy, identity, until, kept: reason }) =>
-          this.#setBlockKey(policy, identity, until - now, reason),
-        ),
-      )
-    }
+    await this.#writeBlockKeys(added)
     for (const { policy, identity } of added) {
       this.#leases.drop(policy, identity)
       await this.#changingBlock(policy, identity, async () => {})
     }
     return added.length
+  }
+
+  /** In a cluster, where the index is elsewhere: decisions go by block keys. */
+  async #writeBlockKeys(entries: readonly IndexEntry[]): Promise<void> {
+    if (this.#marker !== undefined) return
+    const single = entries.filter(({ identity }) => !isRange(identity))
+    for (let i = 0; i < single.length; i += MOST_CHANGES) {
+      await Promise.all(single.slice(i, i + MOST_CHANGES).map((entry) => this.#writeBlockKey(entry)))
+    }
+  }
+
+  async #writeBlockKey({ policy, identity, until, kept }: IndexEntry): Promise<void> {
+    await this.#setBlockKey(policy, identity, { until }, kept)
+    // Who unblocks notes it in the index and then deletes the keys, which may have been just before.
+    const known = await this.#held.index.get(policy, identity)
+    if (!known || known.isEnded) {
+      await deleteKeys(this.#connection, this.#timeoutMs, this.#blockKeys(policy, identity))
+    }
   }
 
   async #clearBlocks(): Promise<void> {
@@ -692,6 +755,11 @@ export class RedisStore implements Store {
   #start(identity: string): string {
     return keyStart(this.#prefix, identity)
   }
+}
+
+/** Of all keys that begin like this. */
+function patternOf(start: string): string {
+  return `${start.replace(/[\\*?[\]]/g, '\\$&')}*`
 }
 
 function warnOfRestored(warnings: Warnings<StoreWarning>, count: number, one: string, several: string): void {

@@ -1,6 +1,6 @@
 import { invalidPolicy, SluiceError, show } from './errors.js'
 import { type Audience, everywhere, Listeners } from './listeners.js'
-import { nearestOf } from './option-hints.js'
+import { nearestOf } from './nearest.js'
 import { processWarning } from './process-warning.js'
 
 /** What the process was warned of. */

@@ -49,6 +49,8 @@ export class GuardedRequest<Request> {
   /** Before anything else is read from the request: a client on a list needs no key, and has no cost. */
   #askLists(): Later<Outcome> {
     const { limiter, enforcement } = this.#guard
+    const pending = limiter.listsPending
+    if (pending) return pending.then(() => this.#askLists())
     const listed = limiter.decideByList(this.#context)
     if (!listed) return this.#receive()
     const isEnforced = enforcement.covers(listed)

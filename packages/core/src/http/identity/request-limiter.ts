@@ -52,6 +52,11 @@ export class RequestLimiter<Request> extends Limiter<Request> {
     return false
   }
 
+  /** While lists are read for the first time: what `decideByList` has to wait for. */
+  get listsPending(): Promise<unknown> | undefined {
+    return this.#listed?.pending
+  }
+
   /** The verdict of a list that the request is on; undefined where it is on none. Asked before `decideRequest`. */
   decideByList(context: HttpContext<Request>): Verdict | undefined {
     return this.#listed?.decide(context.request, context)

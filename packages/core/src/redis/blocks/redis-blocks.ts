@@ -5,8 +5,9 @@ import { type IdentityByKind, startOf } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
 import { tellOfBlock, tellOfUnblock } from '../../store/told-blocks.js'
 import type { Audience } from '../../util/listeners.js'
+import { keptText } from '../scripts/decode.js'
 import { MOST_CHANGES, PAGE } from './block-index.js'
-import { blockEntry, type IndexEntry, keptOf } from './entry.js'
+import { blockEntry, type IndexEntry } from './entry.js'
 import type { HeldBlocks } from './held-blocks.js'
 import { pageOf } from './index-pages.js'
 
@@ -80,5 +81,5 @@ export class RedisBlocks implements StoreBlocks {
 
 function indexEntry(entry: BlockEntry): IndexEntry {
   const { policy = EVERY_POLICY, kind, value, since, until, times } = entry
-  return { policy, identity: startOf(kind) + value, since, until, times, isEnded: false, kept: keptOf(entry) }
+  return { policy, identity: startOf(kind) + value, since, until, times, isEnded: false, kept: keptText(entry) }
 }
