@@ -67,6 +67,7 @@ export const SIDEBAR = [
       page('When Redis fails', '/when-redis-fails'),
       page('Metrics', '/metrics'),
       page('Operations', '/operations'),
+      page('Logging', '/logging'),
       page('Events', '/events'),
       page('Testing your app', '/testing'),
       page('Security', '/security'),

@@ -1,7 +1,7 @@
 import type { ReadablePlan } from '../policy/plan.js'
 import { identityIn } from '../store/identity.js'
 import type { ResolvedLimit, StoreRequest, StrikeResult } from '../store/store.js'
-import { Listeners } from '../util/listeners.js'
+import { hearsOfDecisions, Listeners } from '../util/listeners.js'
 import { longestRefusal, Verdict } from '../verdict/verdict.js'
 import { type DecisionEvent, LIMITER_EVENTS, type LimiterEvents, type WaitedEvent } from './events.js'
 import type { LimitUse } from './near-limit.js'
@@ -19,7 +19,8 @@ export class LimiterTelling {
   /** Whether to measure the decision that comes. */
   get isMeasured(): boolean {
     const { listeners } = this
-    return activeCounter()?.measuresNext() === true || listeners.hears('decision') || listeners.hears('refused')
+    if (activeCounter()?.measuresNext()) return true
+    return hearsOfDecisions() && (listeners.hears('decision') || listeners.hears('refused'))
   }
 
   /** Whether strikes are told of. */
@@ -30,6 +31,7 @@ export class LimiterTelling {
   /** Of a verdict that is final. `isRefused`: whether the request does not go on. Call it where decisions are watched. */
   decided(verdict: Verdict, isRefused: boolean): void {
     activeCounter()?.decided(verdict)
+    if (!hearsOfDecisions()) return
     const { listeners } = this
     if (verdict.allowed && listeners.hears('near-limit')) {
       for (const use of usesOf(verdict)) listeners.send('near-limit', use as never)

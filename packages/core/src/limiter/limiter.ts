@@ -161,6 +161,7 @@ export class Limiter<Subject = string> {
       kept: undefined,
       resets: 0,
       list: undefined,
+      took: undefined,
     }
     noteStoreInUse(store)
   }

@@ -2,10 +2,11 @@ import type { WaitedEvent } from '../limiter/events.js'
 import { refusingLimit } from '../limiter/limiter-telling.js'
 import type { DecisionCounter } from '../limiter/watching.js'
 import type { ReadablePlan } from '../policy/plan.js'
-import type { ResolvedLimit, StoreRequest } from '../store/store.js'
+import type { StoreRequest } from '../store/store.js'
 import { Verdict } from '../verdict/verdict.js'
 import { Permits } from './permit-counts.js'
 import { OTHER, PolicyCounts } from './policy-counts.js'
+import type { LimitUseCounts } from './use-counts.js'
 
 /** One in so many decisions is measured: two looks at the clock would be most of what a count costs. */
 export const MEASURED_EVERY = 16
@@ -53,10 +54,8 @@ export class Counts implements DecisionCounter {
   }
 
   #countUse(counts: PolicyCounts, verdict: Verdict, { plan }: StoreRequest): void {
-    const { resolved } = plan as ReadablePlan
-    for (let i = 0; i < resolved.length; i++) {
-      counts.needed((resolved[i] as ResolvedLimit).name, Verdict.needOf(verdict, i))
-    }
+    const uses = counts.usesOf(plan as ReadablePlan)
+    for (let i = 0; i < uses.length; i++) (uses[i] as LimitUseCounts).add(Verdict.needOf(verdict, i))
   }
 
   changedPermits(request: StoreRequest): void {

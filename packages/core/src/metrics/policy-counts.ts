@@ -1,4 +1,5 @@
 import type { DecisionOutcome, WaitedEvent } from '../limiter/events.js'
+import type { ReadablePlan } from '../policy/plan.js'
 import { BoundedCounts } from '../util/bounded-counts.js'
 import type { DecisionSource } from '../verdict/verdict.js'
 import type { AbuseCounts, DecisionCount, DurationCounts, QueueCounts, ReportedCounts } from './snapshot.js'
@@ -32,8 +33,13 @@ export const OTHER = 'other'
 export class PolicyCounts {
   readonly policy: string
   readonly abuse = { strikes: 0, bans: 0, blocks: 0, unblocks: 0 }
-  readonly #byLimit = new Map<string, Float64Array>()
+  /** Where no limit refuses. */
+  readonly #unlimited = new Float64Array(ROWS)
+  readonly #byLimit = new Map<string, Float64Array>([['', this.#unlimited]])
   readonly #uses = new Map<string, LimitUseCounts>()
+  /** Of the last decision. */
+  #plan: ReadablePlan | undefined
+  #usesOfPlan: readonly LimitUseCounts[] = []
   readonly #durations = new Map<DecisionSource, BoundedCounts>()
   #waits: BoundedCounts | undefined
   readonly #waited = { waiting: 0, admitted: 0, refused: 0, left: 0 }
@@ -45,7 +51,7 @@ export class PolicyCounts {
   /** `limit`: the one that refuses; '' for none. */
   decided(limit: string, outcome: DecisionOutcome, source: DecisionSource, reported: boolean): void {
     const at = (OUTCOMES.indexOf(outcome) * SOURCES.length + SOURCES.indexOf(source)) * 2 + (reported ? 1 : 0)
-    const rows = this.#byLimit.get(limit) ?? this.#rowsOf(limit)
+    const rows = limit === '' ? this.#unlimited : (this.#byLimit.get(limit) ?? this.#rowsOf(limit))
     ;(rows[at] as number)++
   }
 
@@ -58,14 +64,21 @@ export class PolicyCounts {
     durations.add(ms)
   }
 
-  needed(limit: string, need: number): void {
-    let uses = this.#uses.get(limit)
-    if (!uses) {
-      const name = this.#uses.size < MOST_LIMITS ? limit : OTHER
-      uses = this.#uses.get(name) ?? new LimitUseCounts()
-      this.#uses.set(name, uses)
+  /** How much of each limit of a plan is needed, in its order. */
+  usesOf(plan: ReadablePlan): readonly LimitUseCounts[] {
+    // Nearly always that of the decision before.
+    if (plan !== this.#plan) {
+      this.#plan = plan
+      this.#usesOfPlan = plan.resolved.map(({ name }) => this.#useOf(name))
     }
-    uses.add(need)
+    return this.#usesOfPlan
+  }
+
+  #useOf(limit: string): LimitUseCounts {
+    const name = this.#uses.has(limit) || this.#uses.size < MOST_LIMITS ? limit : OTHER
+    const uses = this.#uses.get(name) ?? new LimitUseCounts()
+    this.#uses.set(name, uses)
+    return uses
   }
 
   waits(): (outcome: WaitedEvent['outcome'], waitedMs: number) => void {
@@ -128,7 +141,7 @@ export class PolicyCounts {
 
   #rowsOf(limit: string): Float64Array {
     // One beside the limits, for what no limit refuses.
-    const name = limit === '' || this.#byLimit.size <= MOST_LIMITS ? limit : OTHER
+    const name = this.#byLimit.size <= MOST_LIMITS ? limit : OTHER
     const rows = this.#byLimit.get(name) ?? new Float64Array(ROWS)
     this.#byLimit.set(name, rows)
     return rows

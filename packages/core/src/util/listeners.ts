@@ -5,9 +5,9 @@ import { isThenable } from './thenable.js'
 
 /**
  * How many look on in this process: listeners of any event, and counters. While nobody does, a decision costs a comparison.
- * `isCounting`: whether counters are among them.
+ * `isCounting`: whether counters are among them. `ofDecisions`: how many listen for what there is with each decision.
  */
-export const watchers = { total: 0, isCounting: false }
+export const watchers = { total: 0, isCounting: false, ofDecisions: 0 }
 
 /** The events that tools get by `node:diagnostics_channel`, each on a channel `sluice:<name>`. */
 const ON_CHANNELS = [
@@ -31,6 +31,14 @@ const refusals = channels.get('refused') as Channel
 /** Whether decisions have to be told of at all. Asked with each of them. */
 export function isWatched(): boolean {
   return watchers.total !== 0 || decisions.hasSubscribers || refusals.hasSubscribers
+}
+
+/** What there may be with each decision. */
+const OF_DECISIONS: readonly string[] = ['decision', 'refused', 'near-limit']
+
+/** Whether anybody listens for decisions: counters alone do not. */
+export function hearsOfDecisions(): boolean {
+  return watchers.ofDecisions !== 0 || decisions.hasSubscribers || refusals.hasSubscribers
 }
 
 /** Between two warnings of one listener that fails: it may do so with each decision. */
@@ -88,11 +96,14 @@ export class Listeners<Events extends object> implements Audience<Events> {
     this.#byName ??= new Map()
     const byName = this.#byName
     byName.set(name, [...(byName.get(name) ?? NONE), entry])
+    const ofDecisions = OF_DECISIONS.includes(name) ? 1 : 0
     watchers.total++
+    watchers.ofDecisions += ofDecisions
     return () => {
       if (!entry.isOn) return
       entry.isOn = false
       watchers.total--
+      watchers.ofDecisions -= ofDecisions
       const others = (byName.get(name) ?? NONE).filter((other) => other !== entry)
       if (others.length > 0) byName.set(name, others)
       else byName.delete(name)

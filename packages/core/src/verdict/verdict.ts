@@ -430,7 +430,7 @@ export interface DecidedBy {
   /** The list that decided; undefined where none did. */
   readonly list: ListReport | undefined
   /** How long it took, where that is measured. */
-  readonly took?: { ms: number }
+  readonly took: { ms: number } | undefined
 }
 
 const BY_LIST: Omit<DecidedBy, 'charges' | 'list'> = {
@@ -441,6 +441,7 @@ const BY_LIST: Omit<DecidedBy, 'charges' | 'list'> = {
   priority: 0,
   kept: undefined,
   resets: 0,
+  took: undefined,
 }
 
 /** @internal What happened to a request after its decision. */

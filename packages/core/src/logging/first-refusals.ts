@@ -1,0 +1,44 @@
+import type { DecisionEvent } from '../limiter/events.js'
+import type { Identity } from '../store/identity.js'
+import { plainText } from './key-text.js'
+
+/** Refusals remembered. Of more, the oldest are forgotten, and may be written again. */
+const MOST = 10_000
+/** For how long refusals by no limit and no block are one, in ms. */
+const OTHERWISE_MS = 60_000
+/** Longest that a refusal is remembered: a client that is blocked for ever is written of once a day. */
+const LONGEST_MS = 86_400_000
+
+/** Knows which refusals are the first of a client in a window. */
+export class FirstRefusals {
+  /** By policy, limit, outcome and client: until when others are no news, by the performance clock. In the order of their being written. */
+  readonly #until = new Map<string, number>()
+
+  /** The keys of a refusal, and whether it is news. Call `written` once it has been written. */
+  look(event: DecisionEvent): { readonly keys: readonly Identity[]; readonly id: string; readonly isNew: boolean } {
+    const keys = keysOf(event)
+    const id = [event.policy, event.limit, event.outcome, ...keys.map(plainText)].join('\n')
+    const until = this.#until.get(id)
+    return { keys, id, isNew: until === undefined || until <= performance.now() }
+  }
+
+  written(id: string, event: DecisionEvent): void {
+    // To the end of the order.
+    this.#until.delete(id)
+    if (this.#until.size >= MOST) this.#until.delete(this.#until.keys().next().value as string)
+    this.#until.set(id, performance.now() + windowOf(event))
+  }
+}
+
+/** Those that the limit which refuses is charged on; of a block all, as it is not known which one is blocked. */
+function keysOf({ limit, verdict }: DecisionEvent): readonly Identity[] {
+  const report = limit === undefined ? undefined : verdict.limits.find(({ name }) => name === limit)
+  return report ? [report.key] : verdict.keys
+}
+
+function windowOf({ limit, outcome, verdict }: DecisionEvent): number {
+  const { retryAfterMs = LONGEST_MS } = verdict
+  if (outcome === 'blocked' || outcome === 'banned') return Math.min(retryAfterMs, LONGEST_MS)
+  const report = limit === undefined ? undefined : verdict.limits.find(({ name }) => name === limit)
+  return report ? Math.min(report.windowMs, LONGEST_MS) : OTHERWISE_MS
+}

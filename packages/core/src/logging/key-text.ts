@@ -1,0 +1,53 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import type { Identity } from '../store/identity.js'
+import { SluiceError } from '../util/errors.js'
+import { oneOf } from '../util/validate.js'
+
+export interface KeyOptions {
+  /**
+   * How keys of clients are written: `hmac`, by which lines about one client are found while nobody can read who it is; `plain`;
+   * `none`, the kind alone. @default 'hmac'
+   */
+  readonly keys?: 'hmac' | 'plain' | 'none'
+  /**
+   * For `hmac`: a secret text of 16 characters or more. With the same one, processes write the same for a client, also after a
+   * restart. @default a random one of this process
+   */
+  readonly secret?: string
+}
+
+const SHORTEST_SECRET = 16
+/** Of 6 bits each: beyond what two clients meet on by chance. */
+const HMAC_LENGTH = 16
+
+/**
+ * How the key of a client is written to a log. A plain hash would be no secret: there are only so many addresses to try.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function keyTexts(where: string, options: KeyOptions): (identity: Identity) => string {
+  const keys = oneOf(where, 'keys', options.keys ?? 'hmac', ['hmac', 'plain', 'none'])
+  const { secret } = options
+  if (secret !== undefined && keys !== 'hmac') {
+    throw new SluiceError('INVALID_POLICY', `${where}: secret: expected none beside keys "${keys}"`)
+  }
+  if (secret !== undefined && (typeof secret !== 'string' || secret.length < SHORTEST_SECRET)) {
+    // Not shown: it is a secret.
+    throw new SluiceError(
+      'INVALID_POLICY',
+      `${where}: secret: expected a text of ${SHORTEST_SECRET} characters or more`,
+    )
+  }
+  if (keys === 'none') return ({ kind }) => kind
+  if (keys === 'plain') return plainText
+  const hmacKey = secret ?? randomBytes(32)
+  return (identity) => {
+    const digest = createHmac('sha256', hmacKey).update(plainText(identity)).digest('base64url')
+    return `${identity.kind}:${digest.slice(0, HMAC_LENGTH)}`
+  }
+}
+
+/** Of a composed kind as JSON: different keys are different texts. */
+export function plainText({ kind, value }: Identity): string {
+  return `${kind}:${typeof value === 'string' ? value : JSON.stringify(value)}`
+}

@@ -1,0 +1,121 @@
+import { events } from '../limiter/all-events.js'
+import type { SluiceEvents } from '../limiter/events.js'
+import { invalidPolicy } from '../util/errors.js'
+import { Listeners } from '../util/listeners.js'
+import { knownOptions, wholeNumber } from '../util/validate.js'
+import { FirstRefusals } from './first-refusals.js'
+import { type KeyOptions, keyTexts } from './key-text.js'
+import { LineBudget } from './line-budget.js'
+
+/** What lines are written by: pino's interface. `console` will do. */
+export interface Logger {
+  info(fields: object, message: string): unknown
+  warn(fields: object, message: string): unknown
+}
+
+export interface LoggingOptions extends KeyOptions {
+  /** Such as `pino()` or `console`. What it throws becomes a warning of the process (`SLUICE_LISTENER_FAILED`). */
+  readonly logger: Logger
+  /** Most lines a second of each event, 1 to 1,000; how many more there were is one line. @default 10 */
+  readonly linesPerSecond?: number
+}
+
+const MOST_LINES = 1000
+/** Longest text of a cause. */
+const LONGEST_CAUSE = 200
+
+interface Line {
+  readonly level: keyof Logger
+  readonly fields: object
+  readonly message: string
+}
+
+/**
+ * Writes a line for the first refusal of a client in a window, for each ban, block, change of a store, reload of policies and warning
+ * in this process, a bounded number a second. See docs/logging.md. Returns what ends it.
+ *
+ * @example startLogging({ logger: pino() })
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function startLogging(options: LoggingOptions): () => void {
+  const where = 'startLogging'
+  knownOptions(where, options, ['logger', 'keys', 'secret', 'linesPerSecond'])
+  const { logger, linesPerSecond = 10 } = options
+  if (typeof logger?.info !== 'function' || typeof logger.warn !== 'function') {
+    invalidPolicy(where, 'logger', 'an object with info() and warn(), such as pino() or console', logger)
+  }
+  wholeNumber(where, 'linesPerSecond', linesPerSecond, 1)
+  if (linesPerSecond > MOST_LINES) invalidPolicy(where, 'linesPerSecond', `at most ${MOST_LINES}`, linesPerSecond)
+  const keyOf = keyTexts(where, options)
+
+  // A logger that fails is a listener that fails, also where a timer writes.
+  const lines = new Listeners<{ line: Line }>(where, ['line'], null)
+  const ends = [lines.on('line', ({ level, fields, message }) => logger[level](fields, `sluice: ${message}`))]
+
+  /** `toLine` gives undefined for what is no news; `written` is called with what has been written. */
+  function log<Name extends keyof SluiceEvents>(
+    name: Name,
+    toLine: (event: SluiceEvents[Name]) => (Line & { written?: () => void }) | undefined,
+  ): void {
+    const budget = new LineBudget(linesPerSecond, (count) => {
+      const fields = { event: 'lines-left-out', of: name, lines: count }
+      lines.send('line', { level: 'warn', fields, message: `${count} lines of ${name} left out` })
+    })
+    const stop = events.on(name, (event) => {
+      const line = toLine(event)
+      if (!line || !budget.take()) return
+      const { level, fields, message, written } = line
+      lines.send('line', { level, fields: { event: name, ...fields }, message })
+      written?.()
+    })
+    ends.unshift(() => {
+      stop()
+      budget.end()
+    })
+  }
+
+  const refusals = new FirstRefusals()
+  log('refused', (event) => {
+    const { policy, outcome, limit, source, verdict } = event
+    const { keys, id, isNew } = refusals.look(event)
+    if (!isNew) return undefined
+    const { retryAfterMs } = verdict
+    const by = limit === undefined ? '' : ` by ${limit}`
+    return {
+      level: 'info',
+      fields: { policy, outcome, limit, source, keys: keys.map(keyOf), retryAfterMs },
+      message: `${policy} refuses: ${outcome}${by}`,
+      written: () => refusals.written(id, event),
+    }
+  })
+  log('ban', ({ identity, ...ban }) => ({
+    level: 'warn',
+    fields: { ...ban, key: keyOf(identity) },
+    message: `${ban.policy} bans: rung ${ban.rung}, ${ban.forMs} ms`,
+  }))
+  log('block', ({ identity, ...block }) => ({
+    level: 'info',
+    fields: { ...block, key: keyOf(identity) },
+    message: `${block.policy ?? 'every policy'} blocks`,
+  }))
+  log('unblock', ({ policy, identity }) => ({
+    level: 'info',
+    fields: { policy, key: keyOf(identity) },
+    message: `${policy ?? 'every policy'} ends a block`,
+  }))
+  log('store', ({ state, cause, node }) => ({
+    level: state === 'available' ? 'info' : 'warn',
+    fields: { state, node, cause: cause && causeText(cause) },
+    message: `the store is ${state}`,
+  }))
+  log('policies-reloaded', (fields) => ({ level: 'info', fields, message: 'other policies are in force' }))
+  log('warning', (fields) => ({ level: 'warn', fields, message: fields.code }))
+  return () => {
+    for (const end of ends.splice(0)) end()
+  }
+}
+
+/** What stands in quotes may be a key or a name. */
+function causeText({ message }: Error): string {
+  return (message.split(/["'`]/, 1)[0] as string).slice(0, LONGEST_CAUSE)
+}
