@@ -34,6 +34,18 @@ describe('help', () => {
   })
 })
 
+test('the help of every command fits a terminal, and names its exit codes', async () => {
+  const { stdout: all } = await sluice(['--help'])
+  const names = [...all.matchAll(/^ {2}([a-z]+) {2}/gm)].map(([, name]) => name as string)
+  expect(names).toContain('inspect')
+  for (const name of names) {
+    const { code, stdout } = await sluice([name, '--help'])
+    expect([name, code]).toEqual([name, 0])
+    expect(stdout).toMatch(/^Usage: sluice \w+ .*\n[\s\S]*Examples:[\s\S]*Exit code: 0 /)
+    expect([name, stdout.split('\n').filter((line) => line.length > 120)]).toEqual([name, []])
+  }
+})
+
 test('--version prints the version alone', async () => {
   expect(await sluice(['--version'])).toEqual({ code: 0, stdout: '1.2.3\n', stderr: '' })
 })
