@@ -1,6 +1,6 @@
---- Blocks an identity.
--- KEYS   1 the block key; 2 the marker that exists while any identity is blocked, where all keys are on one server
--- ARGV   1 the time in ms, or '' for Redis's own; 2 for how many ms; 3 the reason
+--- Blocks an identity of a cluster, whose block key is on another server than the index.
+-- KEYS   1 the block key; 2 of what is written again, that of strikes
+-- ARGV   1 the time in ms, or '' for Redis's own; 2 for how many ms; 3 the reason; 4 of what is written again, until when
 -- Returns the instant at which the block ends.
 local now, slack = tonumber(ARGV[1]), 0
 if now then
@@ -9,7 +9,12 @@ else
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-local ends, life = now + tonumber(ARGV[2]), tonumber(ARGV[2]) + slack
-redis.call('SET', KEYS[1], string.format('%.0f', ends) .. ' ' .. ARGV[3], 'PX', life)
-if KEYS[2] and redis.call('PTTL', KEYS[2]) <= life then redis.call('SET', KEYS[2], '1', 'PX', life) end
+
+--- @include "shared/rung"
+
+local ends = tonumber(ARGV[4] or now + ARGV[2])
+if ends > now then
+  redis.call('SET', KEYS[1], string.format('%.0f', ends) .. ' ' .. ARGV[3], 'PX', ends - now + slack)
+  if KEYS[2] then rung_keep(KEYS[2], ends, ARGV[3]) end
+end
 return ends

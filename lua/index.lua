@@ -21,6 +21,8 @@ else
 end
 local entries, changes, marker = KEYS[1], KEYS[2], KEYS[3]
 
+--- @include "shared/rung"
+
 local function text(number)
   return format('%.0f', number)
 end
@@ -94,6 +96,7 @@ for a = 3, #ARGV, 6 do
       local ms = ends - now + slack
       call('SET', block, text(ends) .. ' ' .. reason, 'PX', ms)
       if call('PTTL', marker) <= ms then call('SET', marker, '1', 'PX', ms) end
+      rung_keep(strikes, ends, reason)
     end
   end
   reply[#reply + 1] = (applies and 1 or 0) .. (value or '')

@@ -154,6 +154,34 @@ export function blocksContract(under: StoreUnderTest): void {
       )
     })
 
+    test('a ban that is imported takes its rung along: the next one is of the rung after that, until it is forgotten', async () => {
+      const name = freshKey()
+      const ban = { after: 1, within: '1m', for: ['1m', '1h', '2h', '1d'], forgetAfter: '3h' } as const
+      const limiter = createLimiter({ name, store, limit: 1, window: '365d', ban })
+      await limiter.consume('guesser')
+      expect((await limiter.consume('guesser')).ban?.rung).toBe(1)
+      clock.now += 60_000
+      expect((await limiter.consume('guesser')).ban?.rung).toBe(2)
+      const exported = await until('the second ban is listed', async () =>
+        (await exportOf(blocks, name)).find((entry) => entry.ban?.rung === 2),
+      )
+      expect(exported.ban).toEqual({ rung: 2, strikes: 1, forgetAfterMs: 3 * HOUR })
+      await blocks.remove({ key: 'guesser' }, { policy: name })
+      clock.now += 1
+      expect(await blocks.import(JSON.parse(JSON.stringify([{ ...exported, since: clock.now }])))).toBe(1)
+      const held = await limiter.consume('guesser')
+      expect([held.reason, held.ban?.rung, held.ban?.until]).toEqual(['banned', 2, exported.until])
+      // Once more, of a lower rung: what is known is higher, and stays.
+      const lower = { ...exported, since: clock.now + 1, ban: { rung: 1, strikes: 1, forgetAfterMs: HOUR } }
+      clock.now += 1
+      expect(await blocks.import([lower])).toBe(1)
+      clock.now = exported.until
+      const third = await limiter.consume('guesser')
+      expect(third.ban?.rung).toBe(3)
+      clock.now = (third.ban?.until ?? 0) + 3 * HOUR
+      expect((await limiter.consume('guesser')).ban?.rung).toBe(1)
+    })
+
     test('what cannot be is an error that names it', async () => {
       const given = blocks as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>
       await expect(given.add?.({ ip: 'nobody' }, { for: '1h' })).rejects.toThrow('blocks.add: ip: expected an address')
@@ -162,6 +190,15 @@ export function blocksContract(under: StoreUnderTest): void {
       await expect(given.list?.({ cursor: 'x' })).rejects.toThrow('blocks.list: cursor: expected that of a page')
       await expect(given.list?.({ most: 1001 })).rejects.toThrow('blocks.list: most: expected at most 1000')
       await expect(given.import?.([{ kind: 'ip' }])).rejects.toThrow('blocks.import: [0]: value: expected')
+      const entry = { kind: 'key', value: 'ann', reason: '', since: 1, until: 2, times: 1 }
+      const bans = {
+        'rung: expected at most 32, got 33': { rung: 33 },
+        'forgetAfterMs: expected a whole': { forgetAfterMs: -1 },
+      }
+      for (const [message, wrong] of Object.entries(bans)) {
+        const ban = { rung: 1, strikes: 1, ...wrong }
+        await expect(given.import?.([{ ...entry, ban }])).rejects.toThrow(`blocks.import: [0]: ban: ${message}`)
+      }
     })
 
     test('removeAll ends all, and a block that comes after holds', async () => {

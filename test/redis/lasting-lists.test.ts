@@ -1,8 +1,11 @@
 import { createLimiter, type RedisStore, redisStore, storeList } from '@sluice/core'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { singleClients } from '../support/clients.js'
+import { byEffort } from '../support/effort.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
+
+const RUNS = Number(process.env.SLUICE_RUNS ?? 1)
 
 let server: RedisServer
 let warned: string[]
@@ -18,6 +21,17 @@ afterEach(async () => {
   for (const leave of leaving.splice(0)) await leave()
   await server.stop()
 })
+
+/** A process that has just started: nothing has been awaited. */
+function newcomer(connectTimeoutMs = 20_000) {
+  const { client, close } = singleClients['ioredis 6'](server.port)
+  const store = redisStore(client, { timeoutMs: 2000, connectTimeoutMs, prefix: 'lasting-lists:' })
+  leaving.push(async () => {
+    await store.close()
+    close()
+  })
+  return createLimiter({ name: 'api', store, limit: 1000, window: '1m', deny: storeList('abusers') })
+}
 
 /** A process that shares the server: a client, a store, and a limiter that denies what the list has. */
 async function member() {
@@ -49,56 +63,88 @@ test('what one process changes is in force there at once, and soon elsewhere', a
   await until('the one process knows', async () => !(await here.isDenied('eve')))
 })
 
-test('a list holds while Redis is killed, and is written again when it comes back with nothing', async () => {
-  const [here, there] = [await member(), await member()]
-  await here.list.add({ key: 'eve' }, { reason: 'fraud' })
-  await here.list.add({ key: 'mallory' })
-  await here.list.remove({ key: 'mallory' })
-  await until('the other process knows', () => there.list.size === 1)
-  server.kill('SIGKILL')
-  expect(await here.isDenied('eve')).toBe(true)
-  expect(await there.isDenied('eve')).toBe(true)
-  await expect(here.list.add({ key: 'oscar' })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
-  await server.restart()
-  await until(
-    'the list is in Redis again',
-    async () => (await here.list.list().catch(() => undefined))?.entries.length === 1,
-  )
-  expect(await here.list.get({ key: 'eve' })).toMatchObject({ value: 'eve', reason: 'fraud' })
-  expect(await there.isDenied('eve')).toBe(true)
-  expect(await there.isDenied('mallory')).toBe(false)
-  expect(warned.filter((message) => message.includes('an entry of a list'))).not.toEqual([])
+describe.each(Array.from({ length: RUNS }, (_, run) => run + 1))('run %i', () => {
+  test('a list holds while Redis is killed, and is written again when it comes back with nothing', async () => {
+    const [here, there] = [await member(), await member()]
+    await here.list.add({ key: 'eve' }, { reason: 'fraud' })
+    await here.list.add({ key: 'mallory' })
+    await here.list.remove({ key: 'mallory' })
+    await until('the other process knows', () => there.list.size === 1)
+    server.kill('SIGKILL')
+    expect(await here.isDenied('eve')).toBe(true)
+    expect(await there.isDenied('eve')).toBe(true)
+    await expect(here.list.add({ key: 'oscar' })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await server.restart()
+    await until(
+      'the list is in Redis again',
+      async () => (await here.list.list().catch(() => undefined))?.entries.length === 1,
+    )
+    expect(await here.list.get({ key: 'eve' })).toMatchObject({ value: 'eve', reason: 'fraud' })
+    expect(await there.isDenied('eve')).toBe(true)
+    expect(await there.isDenied('mallory')).toBe(false)
+    expect(warned.filter((message) => message.includes('an entry of a list'))).not.toEqual([])
+  })
+
+  test('a flush ends no entry, and one that was removed stays removed, whichever process knew of it', async () => {
+    const [here, there] = [await member(), await member()]
+    await here.list.add({ key: 'eve' })
+    await here.list.add({ key: 'mallory' })
+    await until('the other process knows', () => there.list.size === 2)
+    await here.leave()
+    leaving.shift()
+    await server.flush()
+    await there.list.remove({ key: 'mallory' })
+    const later = await member()
+    await until('the new process knows', () => later.isDenied('eve'))
+    expect(await later.isDenied('mallory')).toBe(false)
+    expect(await there.isDenied('eve')).toBe(true)
+  })
+
+  test('keys that are evicted beside made-up identities end no entry', async () => {
+    const here = await member()
+    await here.list.add({ key: 'eve' })
+    const used = Number((await server.fields('INFO', 'memory')).used_memory)
+    await server.call('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
+    await server.call('CONFIG', 'SET', 'maxmemory', used + 300_000)
+    for (let n = 0; n < 40; n++) {
+      await Promise.all(Array.from({ length: 200 }, (_, i) => here.limiter.consume(`made-up ${n}.${i}`)))
+      expect(await here.isDenied('eve')).toBe(true)
+    }
+    expect(Number((await server.fields('INFO', 'stats')).evicted_keys)).toBeGreaterThan(1000)
+    await server.call('CONFIG', 'SET', 'maxmemory', 0)
+    // The key that nothing but a change or a page reads goes first.
+    const keys = (await server.call('KEYS', '*:changes')) as string[]
+    for (const key of keys) await server.call('DEL', key)
+    await until('Redis has it', async () => (await here.list.list()).entries.length === 1)
+  })
 })
 
-test('a flush ends no entry, and one that was removed stays removed, whichever process knew of it', async () => {
-  const [here, there] = [await member(), await member()]
-  await here.list.add({ key: 'eve' })
-  await here.list.add({ key: 'mallory' })
-  await until('the other process knows', () => there.list.size === 2)
-  await here.leave()
-  leaving.shift()
-  await server.flush()
-  await there.list.remove({ key: 'mallory' })
-  const later = await member()
-  await until('the new process knows', () => later.isDenied('eve'))
-  expect(await later.isDenied('mallory')).toBe(false)
-  expect(await there.isDenied('eve')).toBe(true)
-})
+test('a process decides by all of a long list from its first request on', async () => {
+  const entries = byEffort({ quick: 1000, usual: 3000, full: 100_000 })
+  const here = await member()
+  const keys = Array.from({ length: entries }, (_, n) => `abuser ${n}`)
+  for (let n = 0; n < entries; n += 500) {
+    await Promise.all(keys.slice(n, n + 500).map((key) => here.list.add({ key })))
+  }
+  const [first, last] = [keys[0], keys.at(-1)] as [string, string]
+  const limiter = newcomer()
+  const refused = (error: { refusal?: { reason?: string } }) => error.refusal
+  const verdicts = await Promise.all([
+    limiter.consume(first),
+    limiter.peek(last),
+    limiter.acquire(last).catch(refused),
+    ...keys.filter((_, n) => n % 100 === 0).map((key) => limiter.consume(key)),
+  ])
+  expect(new Set(verdicts.map((verdict) => verdict?.reason))).toEqual(new Set(['denied']))
+  expect((await limiter.consume('friend')).allowed).toBe(true)
+}, 240_000)
 
-test('keys that are evicted beside made-up identities end no entry', async () => {
+test('a process that starts while Redis is away decides without the list, and by it once Redis is there', async () => {
   const here = await member()
   await here.list.add({ key: 'eve' })
-  const used = Number((await server.fields('INFO', 'memory')).used_memory)
-  await server.call('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
-  await server.call('CONFIG', 'SET', 'maxmemory', used + 300_000)
-  for (let n = 0; n < 40; n++) {
-    await Promise.all(Array.from({ length: 200 }, (_, i) => here.limiter.consume(`made-up ${n}.${i}`)))
-    expect(await here.isDenied('eve')).toBe(true)
-  }
-  expect(Number((await server.fields('INFO', 'stats')).evicted_keys)).toBeGreaterThan(1000)
-  await server.call('CONFIG', 'SET', 'maxmemory', 0)
-  // The key that nothing but a change or a page reads goes first.
-  const keys = (await server.call('KEYS', '*:changes')) as string[]
-  for (const key of keys) await server.call('DEL', key)
-  await until('Redis has it', async () => (await here.list.list()).entries.length === 1)
+  server.kill('SIGKILL')
+  const limiter = newcomer(200)
+  expect(await limiter.consume('eve')).toMatchObject({ allowed: true, kind: 'unavailable' })
+  await server.restart()
+  await until('the list is known', async () => (await limiter.consume('eve')).reason === 'denied')
 })

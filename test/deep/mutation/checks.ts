@@ -9,6 +9,7 @@ import { ownClockChecks } from './own-clock.js'
 import { refusalChecks } from './refusals.js'
 import { replay } from './replay.js'
 import { roomChecks } from './room.js'
+import { rungChecks } from './rungs.js'
 import { serverTimeChecks } from './server-time.js'
 import { strangerChecks } from './strangers.js'
 import { scenarios } from './walks.js'
@@ -17,6 +18,7 @@ import { scenarios } from './walks.js'
 export async function allChecks(): Promise<Check[]> {
   return [
     ...blockIndexChecks,
+    ...rungChecks,
     ...ownClockChecks,
     ...Object.entries(VECTORS).flatMap(([file, vectors]) =>
       vectors.map(

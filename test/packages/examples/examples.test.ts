@@ -55,30 +55,76 @@ describe('one per framework, as their comments say:', () => {
   })
 })
 
-describe('login.js', () => {
-  const login = (url: string, account: string, password: string) =>
-    statusOf(`${url}/login`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ account, password }),
-    })
+describe.each(['express', 'koa', 'fastify'])('login/%s.js', (framework) => {
+  const open = (env: Record<string, string> = {}) => start(`login/${framework}.js`, env)
+  const post = (url: string, body: string, headers: Record<string, string> = {}) =>
+    statusOf(`${url}/login`, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body })
+  const login = (url: string, account: unknown, password: unknown) => post(url, JSON.stringify({ account, password }))
+  const guess = async (url: string, guesses: number) => {
+    const accounts = Array.from({ length: guesses }, (_, i) => `account ${i}`)
+    return (await Promise.all(accounts.map((account) => login(url, account, 'guess')))).sort()
+  }
+  const times = (count: number, status: number) => Array(count).fill(status)
 
-  test('refuses an account after 3 wrong passwords, however it is written, and none for right ones', async () => {
-    const { url } = await start('login.js')
-    for (let n = 0; n < 5; n++) expect(await login(url, 'bob', 'battery staple')).toBe(200)
+  test('refuses an account after 5 wrong passwords, however it is written, and none for right ones', async () => {
+    const { url } = await open()
+    for (let n = 0; n < 7; n++) expect(await login(url, 'bob', 'battery staple')).toBe(200)
     const guesses: number[] = []
-    for (const account of ['ann', 'Ann', 'ANN', 'ann']) guesses.push(await login(url, account, 'guess'))
-    expect(guesses).toEqual([401, 401, 401, 429])
+    for (const account of ['ann', 'Ann', 'ANN ', 'ann', ' ann', 'ann']) guesses.push(await login(url, account, 'guess'))
+    expect(guesses).toEqual([...times(5, 401), 429])
     expect(await login(url, 'ann', 'correct horse')).toBe(429)
     expect(await login(url, 'bob', 'battery staple')).toBe(200)
   })
 
-  test('refuses an address after 6 wrong passwords, whatever the accounts, all tried at once', async () => {
-    const { url } = await start('login.js')
-    const accounts = Array.from({ length: 20 }, (_, i) => `account ${i}`)
-    const statuses = await Promise.all(accounts.map((account) => login(url, account, 'guess')))
-    expect(statuses.sort()).toEqual([...Array(6).fill(401), ...Array(14).fill(429)])
+  test('refuses an address after 20 wrong passwords, whatever the accounts, all tried at once', async () => {
+    const { url } = await open()
+    expect(await guess(url, 25)).toEqual([...times(20, 401), ...times(5, 429)])
     expect(await login(url, 'bob', 'battery staple')).toBe(429)
+    expect(await statusOf(url)).toBe(200)
+  })
+
+  test('answers what is no login 4xx, without internals', async () => {
+    const { url } = await open()
+    for (const account of [['ann'], {}, 7, null, ' ']) expect(await login(url, account, 'guess')).toBe(400)
+    expect(await login(url, 'ann', 7)).toBe(400)
+    expect(await post(url, '{')).toBe(400)
+    expect(await post(url, `"${'x'.repeat(2000)}"`)).toBe(413)
+    const response = await fetch(`${url}/login`, {
+      method: 'POST',
+      body: '{',
+      headers: { 'content-type': 'application/json' },
+    })
+    expect(await response.text()).not.toMatch(/node_modules|examples|at /)
+  })
+
+  test('bans an address that asks for what only probes ask for, from site and login', async () => {
+    const { url } = await open({ BAN_PRIVATE: '1' })
+    const image = { headers: { 'sec-fetch-site': 'cross-site' } }
+    for (let n = 0; n < 3; n++) expect(await statusOf(`${url}/.env`, image)).toBe(404)
+    expect(await statusOf(`${url}/.env`)).toBe(404)
+    expect(await login(url, 'bob', 'battery staple')).toBe(200)
+    const caught = await fetch(`${url}/.git/config`)
+    expect([caught.status, ((await caught.json()) as { type: string }).type]).toEqual([
+      429,
+      expect.stringContaining('abnormal-usage-detected'),
+    ])
+    expect(Number(caught.headers.get('retry-after'))).toBeGreaterThan(500)
+    expect([await statusOf(url), await login(url, 'bob', 'battery staple')]).toEqual([429, 429])
+  })
+
+  test('counts refusals of logins and probes on one ladder', async () => {
+    const { url } = await open({ BAN_PRIVATE: '1' })
+    expect(await statusOf(`${url}/.env`)).toBe(404)
+    expect(await guess(url, 24)).toEqual([...times(20, 401), ...times(4, 429)])
+    expect(await statusOf(url)).toBe(200)
+    expect(await login(url, 'bob', 'battery staple')).toBe(429)
+    expect(await statusOf(url)).toBe(429)
+  })
+
+  test('bans no private address, unless it is told to', async () => {
+    const { url } = await open()
+    for (let n = 0; n < 5; n++) expect(await statusOf(`${url}/.env`)).toBe(404)
+    expect(await statusOf(url)).toBe(200)
   })
 })
 

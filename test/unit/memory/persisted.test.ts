@@ -47,6 +47,22 @@ test('blocks and bans hold in the next process, until they end', async () => {
   expect(warned).toEqual([])
 })
 
+test('a ban keeps its rung in the next process: the one after it is longer', async () => {
+  const start = () => {
+    const store = memoryStore({ clock: () => now, persist: file })
+    const ban = { after: 1, within: '1m', for: ['1m', '1h', '1d'], forgetAfter: '2d' } as const
+    return { store, banning: createLimiter({ name: 'api', store, limit: 1, window: '365d', ban }) }
+  }
+  const first = start()
+  for (let n = 0; n < 2; n++) await first.banning.consume('eve')
+  await first.store.close()
+  const next = start()
+  now += 60_000
+  await next.banning.consume('eve')
+  expect((await next.banning.consume('eve')).ban?.rung).toBe(2)
+  await next.store.close()
+})
+
 test('a block for ever is one in the next process, too', async () => {
   const first = start()
   await first.limiter.block('ann', { for: Infinity })

@@ -7,12 +7,15 @@ import { inspect } from './inspect/command.js'
 import { offenders } from './offenders/command.js'
 import { apply, history, plan, rollback } from './policies/commands.js'
 import { reset } from './reset/command.js'
+import { serve } from './serve/command.js'
+import { top } from './top/command.js'
 import { validate } from './validate/command.js'
 
 /** Every command, in the order of the help. */
 export const COMMANDS: readonly Command[] = [
   validate,
   explain,
+  serve,
   plan,
   apply,
   history,
@@ -25,5 +28,6 @@ export const COMMANDS: readonly Command[] = [
   unblock,
   offenders,
   forget,
+  top,
   doctor,
 ]

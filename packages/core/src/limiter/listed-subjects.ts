@@ -70,6 +70,11 @@ export class ListedSubjects<Subject> {
     })
   }
 
+  /** See `ListStep`. */
+  get pending(): Promise<unknown> | undefined {
+    return this.#step.pending
+  }
+
   /** Undefined where no list has the subject. */
   decide(subject: Subject, context: HttpContext<Subject>): Verdict | undefined {
     return this.#verdict({

@@ -72,6 +72,8 @@ export class ListStep {
   /** The sum of all versions: none goes down. */
   #versions: number
   readonly #unreadable = new Set<string>()
+  /** Those that are still read for the first time. */
+  #pending: readonly List[]
 
   /** @throws SluiceError `INVALID_POLICY`, also for a kind that a list of the policy has and no key of it */
   constructor(
@@ -103,6 +105,14 @@ export class ListStep {
     this.#denying = [...predicatesIn(deny), ...predicatesIn(store.lists?.deny ?? [])]
     this.#versions = this.#sumOfVersions()
     this.#groups = this.#grouped()
+    this.#pending = this.#sources.map(({ list }) => list).filter(({ pending }) => pending)
+  }
+
+  /** While a list cannot be asked yet: resolves when all can be. Decisions wait for it. */
+  get pending(): Promise<unknown> | undefined {
+    if (this.#pending.length === 0) return undefined
+    this.#pending = this.#pending.filter(({ pending }) => pending)
+    return this.#pending.length === 0 ? undefined : Promise.all(this.#pending.map(({ pending }) => pending))
   }
 
   /** Undefined where no list has it. */

@@ -6,8 +6,8 @@ import { invalidPolicy } from '../util/errors.js'
  * The list that a limiter's store keeps under a name: changed at any time by `store.list(name)`, in any process. An entry is
  * in force at once in the process that adds it, and within a second in others; it holds while Redis is away.
  *
- * Until the store has read its lists for the first time, this one matches nothing: await `ready()`, once there is a limiter
- * that has it. It resolves for the stores of all of these.
+ * Decisions wait until the store has read its lists for the first time. Where Redis is away by then, the list matches nothing
+ * until it is there. `ready()` resolves once the stores of all limiters that have the list have read it.
  *
  * @example rateLimit({ store, limit: 100, window: '1m', deny: storeList('abusers') })
  * @throws SluiceError `INVALID_POLICY`; also where a limiter is made, if its store keeps no lists

@@ -1,4 +1,5 @@
 import { BlockedRanges } from '../store/blocked-ranges.js'
+import type { BlockEntry } from '../store/blocks.js'
 import { KeyedValues } from './keyed-values.js'
 import { rowBytes, textBytes, type Usage } from './usage.js'
 
@@ -9,7 +10,7 @@ export interface Block {
   readonly times: number
   readonly reason: string
   /** Present where strikes led to it. */
-  readonly ban?: { readonly rung: number; readonly strikes: number }
+  readonly ban?: NonNullable<BlockEntry['ban']>
 }
 
 export interface BlockOf {

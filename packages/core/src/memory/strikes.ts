@@ -7,6 +7,13 @@ interface Kept {
   readonly rules: BanRules
 }
 
+/** A ban that ends at `until`, and how long after that its rung is remembered. */
+export interface KeptRung {
+  readonly rung: number
+  readonly until: number
+  readonly forgetAfterMs: number
+}
+
 /** Bytes of a record beside its row and its strikes: two objects, an array, and the pointers to them. */
 const RECORD_BYTES = 136
 /** How many records are looked at to make room for one. */
@@ -49,6 +56,17 @@ export class StrikeRecords {
     this.#set(key, before, { record, rules })
     while (this.#usage.bytes > maxBytes && this.size > 1) this.#evict(now)
     return ban
+  }
+
+  /** Notes the rung of a ban that comes from elsewhere, where no higher one is known. */
+  keepRung(key: string, { rung, until, forgetAfterMs }: KeptRung, now: number, maxBytes: number): void {
+    const before = this.#byKey.get(key)
+    if (before && before.record.rung >= rung) return
+    const record = { rung, since: until, strikes: [] }
+    // All that is looked at of a record without strikes; the next strike brings the rules.
+    const rules = { after: 1, withinMs: 1, forgetAfterMs, rungs: [] }
+    this.#set(key, before, { record, rules })
+    while (this.#usage.bytes > maxBytes && this.size > 1) this.#evict(now)
   }
 
   /** Forgets the strikes; the rung stays. */

@@ -1,8 +1,10 @@
 import calculateSlot from 'cluster-key-slot'
 import { isRange } from '../store/blocked-ranges.js'
 import type { StoreBlocks } from '../store/blocks.js'
+import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
 import { identityText } from '../store/given-blocks.js'
 import { checkedListName } from '../store/given-list-entries.js'
+import type { StoreHealth, StoreStats } from '../store/health.js'
 import type { IdentityByKind } from '../store/identity.js'
 import { KeptList } from '../store/kept-list.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
@@ -26,10 +28,12 @@ import {
 import type { StoreList } from '../store/store-list.js'
 import { durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { Listeners } from '../util/listeners.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
 import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings } from '../util/warnings.js'
 import { decideAcrossSlots, partsOfWhole } from './across-slots.js'
 import { Batches, probeKey } from './batches.js'
+import { MOST_CHANGES } from './blocks/block-index.js'
 import type { IndexEntry } from './blocks/entry.js'
 import { HeldBlocks } from './blocks/held-blocks.js'
 import { RedisBlocks } from './blocks/redis-blocks.js'
@@ -40,6 +44,7 @@ import { connect } from './clients/connect.js'
 import type { Connection } from './clients/connection.js'
 import { DenyCache } from './deny-cache.js'
 import { EvictionWarning } from './eviction-warning.js'
+import { HealthCheck } from './health-check.js'
 import { HeldPermits } from './held-permits.js'
 import { IndexWarning } from './index-warning.js'
 import { blocksFor, type KeptState, namesIn, strikesIn } from './kept-state.js'
@@ -140,7 +145,8 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
     invalidPolicy('redisStore', 'undeclaredKeys', 'true or false', undeclaredKeys)
   }
   const lists = storeLists('redisStore', options)
-  const warnings = new Warnings('redisStore', STORE_WARNINGS, options.warnings)
+  const listeners = new Listeners<StoreEvents>('redisStore', STORE_EVENTS)
+  const warnings = new Warnings('redisStore', STORE_WARNINGS, options.warnings, listeners)
   return new RedisStore(connect(client, timeoutMs, connectTimeoutMs), {
     ...options,
     lists,
@@ -150,6 +156,7 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
     denyCache,
     undeclaredKeys,
     warnings,
+    listeners,
   })
 }
 
@@ -183,6 +190,8 @@ export class RedisStore implements Store {
   readonly #refusalSlices: RedisRefusals
   readonly #refusals: RefusalLog | undefined
   readonly noteRefusal: Store['noteRefusal']
+  readonly #listeners: Listeners<StoreEvents>
+  readonly #health: HealthCheck
   readonly #connection: Connection
   readonly #batches: Batches
   readonly #breaker: Breaker
@@ -198,6 +207,7 @@ export class RedisStore implements Store {
   #closing: Promise<void> | undefined
   /** What decisions fail with from `close` on. One error for all: a stack for each would cost more than the decision. */
   #closed: SluiceError | undefined
+  #closedAt = 0
 
   /** @internal Use `redisStore`. */
   constructor(
@@ -207,10 +217,12 @@ export class RedisStore implements Store {
       timeoutMs: number
       batch: number
       warnings: Warnings<StoreWarning>
+      listeners: Listeners<StoreEvents>
       lists: StoreLists | undefined
     },
   ) {
     this.#connection = connection
+    this.#listeners = options.listeners
     this.#prefix = prefixOf(connection.keyPrefix, options.prefix)
     this.#timeoutMs = options.timeoutMs
     this.clock = options.clock
@@ -221,7 +233,13 @@ export class RedisStore implements Store {
       probe: (key) => this.#probe(key),
       whenReady: connection.whenReady,
       onStateChange: options.onStateChange,
+      listeners: options.listeners,
       warn: options.warnings.emit,
+    })
+    this.#health = new HealthCheck({
+      breaker: this.#breaker,
+      pending: () => this.#batches.pending,
+      probe: () => Promise.all(this.#keysOfMasters().map((key) => this.#probe(key))),
     })
     connection.onDown((error) => this.#breaker.lost(error, probeKey(this.#prefix)))
     const eviction = new EvictionWarning(options.warnings)
@@ -245,12 +263,16 @@ export class RedisStore implements Store {
       name: 'blocks',
       marker: this.#marker,
       keysOf: (policy, identity) => (isRange(identity) ? undefined : this.#blockKeys(policy, identity)),
-      onRestored: (count) => warnOfRestored(options.warnings, count, 'a block or ban', 'blocks and bans'),
+      onRestored: (entries) => {
+        warnOfRestored(options.warnings, entries.length, 'a block or ban', 'blocks and bans')
+        // What cannot be written now, this process refuses all the same.
+        this.#writeBlockKeys(entries).catch(() => {})
+      },
     })
     this.#makeLists = () =>
       new RedisLists({
         ...index,
-        onRestored: (count) => warnOfRestored(options.warnings, count, 'an entry of a list', 'entries of lists'),
+        onRestored: ({ length }) => warnOfRestored(options.warnings, length, 'an entry of a list', 'entries of lists'),
       })
     this.blocks = new RedisBlocks({
       held: this.#held,
@@ -259,6 +281,7 @@ export class RedisStore implements Store {
       unblock: (policy, identity) => this.unblock(policy, identity),
       keep: (entries) => this.#keepBlocks(entries),
       clear: () => this.#clearBlocks(),
+      listeners: options.listeners,
     })
     // After the decisions that waited for the connection.
     connection.onMaster((node, info) =>
@@ -313,7 +336,7 @@ export class RedisStore implements Store {
     const known = this.#denials?.find(request)
     if (known?.block) return known
     const slots = this.#connection.isCluster ? this.#slots(request.identities) : [0]
-    if (slots.some((slot) => this.#breaker.causeFor(slot))) return this.#refused(held)
+    if (slots.some((slot) => this.#breaker.causeFor(slot))) return this.#refused(held, 'mirror')
     return this.#confirmed(request, held)
   }
 
@@ -322,9 +345,9 @@ export class RedisStore implements Store {
     const confirmed = new Set<string>()
     for (let held: IndexEntry | undefined = first; held; held = this.#held.find(request)) {
       const { policy } = held
-      const isKnown = confirmed.has(policy) || !(await this.#isAsked(held))
-      if (isKnown) {
-        const result = this.#refused(held)
+      const isConfirmed = confirmed.has(policy)
+      if (isConfirmed || !(await this.#isAsked(held))) {
+        const result = isConfirmed ? this.#refused(held) : this.#refused(held, 'mirror')
         this.#denials?.hear(request, result, sentAt)
         return result
       }
@@ -345,14 +368,14 @@ export class RedisStore implements Store {
     }
   }
 
-  #refused(held: IndexEntry): StoreResult {
-    return { allowed: false, values: [], offset: 0, ...this.#held.report(held) }
+  #refused(held: IndexEntry, source?: 'mirror'): StoreResult {
+    return { allowed: false, values: [], offset: 0, ...this.#held.report(held), ...(source && { source }) }
   }
 
   /** A ban that a decision has just begun. */
   #hearOfBlock({ plan, identities }: StoreRequest, { now }: StoreResult, block: BlockReport): void {
     const { ban } = plan
-    if (ban && block.hasBegun) this.#held.began(ban.scope, identities[ban.identity] as string, now, block)
+    if (ban && block.hasBegun) this.#held.began(ban, identities[ban.identity] as string, now, block)
   }
 
   #decideShared(request: StoreRequest): StoreResult | Promise<StoreResult> {
@@ -491,10 +514,37 @@ export class RedisStore implements Store {
       ],
     }))
     const result = strikeResult(reply)
-    if (result.block?.ban) this.#held.began(terms.scope, identity, result.now, result.block)
+    if (result.block?.ban) this.#held.began(terms, identity, result.now, result.block)
     // What was refused before this is not told again.
     if (result.block) await this.#changingBlock(terms.scope, identity, async () => {})
     return result
+  }
+
+  on<Name extends keyof StoreEvents>(event: Name, listener: (event: StoreEvents[Name]) => unknown): () => void {
+    return this.#listeners.on(event, listener)
+  }
+
+  /**
+   * How the store is now, for a `/ready` route: see docs/redis.md. Never rejects; asks Redis at most once a second, however often
+   * it is called, and waits for `timeoutMs` at most.
+   */
+  async health(): Promise<StoreHealth> {
+    const cause = this.#closed
+    if (!cause) return this.#health.read()
+    return {
+      state: 'unavailable',
+      since: this.#closedAt,
+      roundTripMs: undefined,
+      pending: this.#batches.pending,
+      cause,
+    }
+  }
+
+  stats(): StoreStats | undefined {
+    if (this.#closed) return undefined
+    const { state, since } = this.#breaker
+    const { pending, sizes } = this.#batches
+    return { kind: 'redis', state, since, pending, blocked: this.#held.size, batches: sizes }
   }
 
   heedBansOfEveryPolicy(): void {
@@ -587,7 +637,7 @@ export class RedisStore implements Store {
     await this.#changingBlock(policy, identity, async () => {
       this.#batches.flush()
       // In a cluster the index is elsewhere: decisions go by the block key.
-      if (this.#marker === undefined && !isRange(identity)) await this.#setBlockKey(policy, identity, forMs, kept)
+      if (this.#marker === undefined && !isRange(identity)) await this.#setBlockKey(policy, identity, { forMs }, kept)
       await this.#held.add(policy, identity, { forMs }, kept)
     })
   }
@@ -603,30 +653,46 @@ export class RedisStore implements Store {
     })
   }
 
-  #setBlockKey(policy: string, identity: string, forMs: number, kept: string): Promise<unknown> {
+  /** For so many ms; or of what is kept from before, until an instant, with the rung that it is of. */
+  #setBlockKey(policy: string, identity: string, end: { forMs: number } | { until: number }, kept: string) {
+    const [block, strikes] = this.#blockKeys(policy, identity)
+    const isKept = 'until' in end
     return run(this.#connection, this.#timeoutMs, blockScript, () => ({
-      keys: [this.#start(identity) + blockSuffix(policy)],
-      args: [this.clock ? String(this.clock()) : '', String(forMs), kept],
+      keys: isKept ? [block, strikes] : [block],
+      args: [
+        this.clock ? String(this.clock()) : '',
+        ...(isKept ? ['0', kept, String(end.until)] : [String(end.forMs), kept]),
+      ],
     }))
   }
 
   /** Adds what was exported. */
   async #keepBlocks(entries: readonly IndexEntry[]): Promise<number> {
     const added = await this.#held.keep(entries)
-    if (this.#marker === undefined) {
-      const now = this.#now()
-      const running = added.filter(({ identity, until }) => until > now && !isRange(identity))
-      await Promise.all(
-        running.map(({ policy, identity, until, kept: reason }) =>
-          this.#setBlockKey(policy, identity, until - now, reason),
-        ),
-      )
-    }
+    await this.#writeBlockKeys(added)
     for (const { policy, identity } of added) {
       this.#leases.drop(policy, identity)
       await this.#changingBlock(policy, identity, async () => {})
     }
     return added.length
+  }
+
+  /** In a cluster, where the index is elsewhere: decisions go by block keys. */
+  async #writeBlockKeys(entries: readonly IndexEntry[]): Promise<void> {
+    if (this.#marker !== undefined) return
+    const single = entries.filter(({ identity }) => !isRange(identity))
+    for (let i = 0; i < single.length; i += MOST_CHANGES) {
+      await Promise.all(single.slice(i, i + MOST_CHANGES).map((entry) => this.#writeBlockKey(entry)))
+    }
+  }
+
+  async #writeBlockKey({ policy, identity, until, kept }: IndexEntry): Promise<void> {
+    await this.#setBlockKey(policy, identity, { until }, kept)
+    // Who unblocks notes it in the index and then deletes the keys, which may have been just before.
+    const known = await this.#held.index.get(policy, identity)
+    if (!known || known.isEnded) {
+      await deleteKeys(this.#connection, this.#timeoutMs, this.#blockKeys(policy, identity))
+    }
   }
 
   async #clearBlocks(): Promise<void> {
@@ -655,6 +721,7 @@ export class RedisStore implements Store {
 
   async #close(): Promise<void> {
     this.#closed = new SluiceError('STORE_UNAVAILABLE', 'redis: the store is closed')
+    this.#closedAt = Date.now()
     this.#held.close()
     this.#lists?.close()
     await this.#leases.close()

@@ -15,8 +15,11 @@ export interface BlockEntry {
   readonly until: number
   /** How often it has been blocked, as far as the store remembers; at least 1. */
   readonly times: number
-  /** Present where strikes led to it: which rung it is of, from 1, and how many strikes there were. */
-  readonly ban?: { readonly rung: number; readonly strikes: number }
+  /**
+   * Present where strikes led to it: which rung it is of, from 1; how many strikes there were; and for how many ms after its end
+   * the next ban is of the next rung, so that `import` takes the rung along.
+   */
+  readonly ban?: { readonly rung: number; readonly strikes: number; readonly forgetAfterMs?: number }
 }
 
 /** What part of the blocks to list. */

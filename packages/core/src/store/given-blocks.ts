@@ -97,13 +97,21 @@ export function checkedEntry(index: number, entry: BlockEntry): BlockEntry {
     invalidPolicy(where, 'until', `at most ${LAST_INSTANT}`, until)
   wholeNumber(where, 'times', times, 1)
   if (ban !== undefined) {
-    knownOptions(`${where}: ban`, ban, ['rung', 'strikes'])
-    wholeNumber(`${where}: ban`, 'rung', ban.rung, 1)
-    wholeNumber(`${where}: ban`, 'strikes', ban.strikes, 1)
+    knownOptions(`${where}: ban`, ban, ['rung', 'strikes', 'forgetAfterMs'])
+    const { rung, strikes, forgetAfterMs } = ban
+    if (wholeNumber(`${where}: ban`, 'rung', rung, 1) > MOST_RUNGS) {
+      invalidPolicy(`${where}: ban`, 'rung', `at most ${MOST_RUNGS}`, rung)
+    }
+    wholeNumber(`${where}: ban`, 'strikes', strikes, 1)
+    if (forgetAfterMs !== undefined && wholeNumber(`${where}: ban`, 'forgetAfterMs', forgetAfterMs, 1) > LAST_INSTANT) {
+      invalidPolicy(`${where}: ban`, 'forgetAfterMs', `at most ${LAST_INSTANT}`, forgetAfterMs)
+    }
   }
   return entry
 }
 
+/** As many as a ladder has at most. */
+const MOST_RUNGS = 32
 /** What six bytes hold. */
 const LAST_INSTANT = 2 ** 48 - 1
 

@@ -13,6 +13,8 @@ export interface ListsKeeper {
   /** What this process knows of them, which is what is matched. */
   readonly named: NamedLists
   now(): number
+  /** While they are read for the first time: resolves when that is over, or the store is away. Undefined from then on. */
+  readonly pending?: Promise<void> | undefined
   /** Resolves once this process knows all of them. */
   loaded(): Promise<void>
   add(list: string, row: ListRow): Promise<void>
@@ -46,6 +48,10 @@ export class KeptList implements StoreList {
 
   get size(): number {
     return this.#list.size
+  }
+
+  get pending(): Promise<void> | undefined {
+    return this.#keeper.pending
   }
 
   match(identity: ListedIdentity): ListMatch | undefined {

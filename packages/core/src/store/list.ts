@@ -50,6 +50,8 @@ export interface List {
   ready(): Promise<void>
   /** Ends what keeps the list up to date. What it holds by then, it goes on to match. */
   close(): Promise<void>
+  /** @internal Resolves when decisions may go by the list, which wait for it; undefined from then on. Never rejects. */
+  readonly pending?: Promise<void> | undefined
   /** @internal The same list, with its values made by the keys of a policy. Absent where they do not depend on them. */
   forKeys?(keys: ListKeys): List
   /**

@@ -1,7 +1,7 @@
 import type { BlockEntry } from '../../store/blocks.js'
 import { textValue } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
-import { blockReport } from '../scripts/decode.js'
+import { readKept } from '../scripts/decode.js'
 
 /** A block or ban, or the end of one, as the index has it. */
 export interface IndexEntry {
@@ -15,7 +15,7 @@ export interface IndexEntry {
   readonly times: number
   /** Ended by hand before its time. */
   readonly isEnded: boolean
-  /** The reason as it is kept, see `keptReason`. */
+  /** The reason as it is kept, see `keptText`. */
   readonly kept: string
 }
 
@@ -57,7 +57,7 @@ export function parsedEntry(field: string, value: string): IndexEntry | undefine
 /** As users see it. */
 export function blockEntry({ policy, identity, until, since, times, kept }: IndexEntry): BlockEntry {
   const { kind, value } = textValue(identity)
-  const { reason, ban } = blockReport(kept, 0)
+  const { reason, ban } = readKept(kept)
   return {
     ...(policy !== EVERY_POLICY && { policy }),
     kind,
@@ -68,10 +68,4 @@ export function blockEntry({ policy, identity, until, since, times, kept }: Inde
     times,
     ...(ban && { ban }),
   }
-}
-
-/** The reason of an entry as it is kept. */
-export function keptOf({ reason, ban }: Pick<BlockEntry, 'reason' | 'ban'>): string {
-  if (ban) return `\0${ban.rung} ${ban.strikes} ${reason}`
-  return reason.startsWith('\0') ? `\0${reason}` : reason
 }

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
-import type { BlockReport } from '../../store/store.js'
+import type { BanTerms, BlockReport } from '../../store/store.js'
+import { keptText } from '../scripts/decode.js'
 import { BlockIndex, type BlockIndexOptions, type Change, MOST_CHANGES, PAGE, type Written } from './block-index.js'
 import { fieldOf, type IndexEntry, SHARDS, shardOf } from './entry.js'
 import { Shard } from './shards.js'
@@ -20,13 +21,15 @@ export interface HeldEntriesOptions extends BlockIndexOptions {
   readonly keysOf: (policy: string, identity: string) => readonly [string, string] | undefined
   readonly isAway: () => boolean
   /** Told when Redis had lost entries that this process knew, and has them again. */
-  readonly onRestored: (count: number) => void
+  readonly onRestored: (entries: readonly IndexEntry[]) => void
   /** Told when the index could not be read, or bans not be written to it. */
   readonly onFailed: (error: Error) => void
 }
 
 /** Between two looks for what others have changed, give or take a tenth. */
 const LOOK_EVERY_MS = 1000
+/** So often the first read may fail at the same place. */
+const FIRST_TRIES = 3
 /** For how long an end is remembered of a block that this process does not know: others may, and write it again. */
 const END_MS = 3_600_000
 /** How many entries are looked at without a pause. */
@@ -49,6 +52,9 @@ export class HeldEntries {
   readonly #reading = new Map<number, Promise<void>>()
   /** Bans that are not in the index yet, by field. */
   readonly #unwritten = new Map<string, Change>()
+  /** Instants of what this process changed while it reads, by field: a page may be of before that. */
+  readonly #changedMeanwhile = new Map<string, number>()
+  #reads = 0
   #isFlushing = false
   #timer: NodeJS.Timeout | undefined
   #isLooking = false
@@ -76,6 +82,20 @@ export class HeldEntries {
    */
   async loaded(): Promise<void> {
     if (!this.#isLoaded) await this.#readChanged()
+  }
+
+  /** As `loaded`, again where that fails while Redis is there: from a busy server a page may come too late. Never rejects. */
+  async loadFirst(): Promise<void> {
+    for (let tries = 1, known = 0; ; tries++) {
+      try {
+        return await this.loaded()
+      } catch {
+        if (tries === FIRST_TRIES || this.#isClosed || this.#options.isAway()) return
+        // What was read so far is not read again.
+        if (this.#mirror.size > known) tries = 0
+        known = this.#mirror.size
+      }
+    }
   }
 
   /** Begins to look for what others change. */
@@ -113,9 +133,10 @@ export class HeldEntries {
   }
 
   /** A ban that began just now, which Redis has under its block key alone. */
-  began(policy: string, identity: string, now: number, { remainingMs, reason, ban }: BlockReport): void {
+  began({ scope: policy, forgetAfterMs }: BanTerms, identity: string, now: number, block: BlockReport): void {
+    const { remainingMs, reason, ban } = block
     const until = now + remainingMs
-    const kept = ban ? `\0${ban.rung} ${ban.strikes} ${reason}` : reason
+    const kept = keptText(ban ? { reason, ban: { ...ban, forgetAfterMs } } : { reason })
     const known = this.#mirror.get(policy, identity)
     if (known && known.until >= until) return
     const times = (known?.times ?? 0) + 1
@@ -193,6 +214,9 @@ export class HeldEntries {
         this.#shards[shard]?.wrote(written, fieldOf(last.policy, last.identity))
         some.forEach((change, n) => {
           const { isMade, entry } = written.entries[n] as Written['entries'][number]
+          if (this.#reads > 0) {
+            this.#changedMeanwhile.set(fieldOf(change.policy, change.identity), entry?.since ?? written.now)
+          }
           if (isMade && entry) made.push(entry)
           if (entry) this.#mirror.set(entry, written.now)
           else this.#mirror.delete(change.policy, change.identity)
@@ -262,7 +286,7 @@ export class HeldEntries {
     if (!read) {
       read = (this.#reading.get(shard) ?? Promise.resolve()).then(() => {
         this.#waiting.delete(shard)
-        const reading = this.#readAll(shard)
+        const reading = this.#readCounted(shard)
         this.#reading.set(
           shard,
           reading.catch(() => {}),
@@ -272,6 +296,16 @@ export class HeldEntries {
       this.#waiting.set(shard, read)
     }
     return read
+  }
+
+  async #readCounted(shard: number): Promise<void> {
+    this.#reads++
+    try {
+      await this.#readAll(shard)
+    } finally {
+      this.#reads--
+      if (this.#reads === 0) this.#changedMeanwhile.clear()
+    }
   }
 
   async #readAll(number: number): Promise<void> {
@@ -293,6 +327,7 @@ export class HeldEntries {
         // Of an older state of Redis.
         if (!entry || (known && known.since > entry.since)) continue
         lost?.delete(field)
+        if ((this.#changedMeanwhile.get(field) ?? 0) >= entry.since) continue
         this.#mirror.set(entry, now)
       }
       const isLast = entries.length < PAGE
@@ -302,7 +337,8 @@ export class HeldEntries {
     }
     if (!lost || lost.size === 0) return
     try {
-      await this.#restore([...lost.values()])
+      // What was ended meanwhile is not known any more.
+      await this.#restore([...lost.values()].filter(({ policy, identity }) => this.#mirror.get(policy, identity)))
     } catch (error) {
       shard.startAnew()
       throw error
@@ -310,8 +346,8 @@ export class HeldEntries {
   }
 
   async #restore(lost: readonly IndexEntry[]): Promise<void> {
-    const { length } = await this.keep(lost)
-    if (length > 0) this.#options.onRestored(length)
+    const restored = await this.keep(lost)
+    if (restored.length > 0) this.#options.onRestored(restored)
   }
 
   async #knownOf(shard: number): Promise<Map<string, IndexEntry>> {

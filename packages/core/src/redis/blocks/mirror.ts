@@ -4,6 +4,10 @@ import type { IndexEntry } from './entry.js'
 
 /** Most blocks and bans that a process knows in full. */
 const MOST = 100_000
+/** Most of all where networks are among them: Redis decides of the others, but of networks only processes know. */
+const MOST_WITH_NETWORKS = 2 * MOST
+/** Of IPv4, or a shorter prefix than that of any one client of IPv6. */
+const NETWORK = /^ip=(?:[\d.]+\/\d+|.+\/(?:[1-5]?\d|6[0-3]))$/
 /** Looked at for their end with each that is added. */
 const SWEPT_PER_ENTRY = 2
 
@@ -48,8 +52,10 @@ export class Mirror {
     const before = this.#byIdentity.get(identity)
     const others = before?.filter((other) => other.policy !== policy) ?? []
     const isNew = others.length === (before?.length ?? 0)
-    if (isNew && this.#size >= MOST) this.#sweep(now, 64)
-    if (isNew && this.#size >= MOST) return
+    if (isNew && this.#size >= MOST) {
+      this.#sweep(now, 64)
+      if (this.#size >= (NETWORK.test(identity) ? MOST_WITH_NETWORKS : MOST)) return
+    }
     this.#byIdentity.set(identity, [...others, entry])
     this.#ranges.set(policy, identity, entry)
     if (isNew) this.#size++

@@ -2,7 +2,8 @@ import type { CheckedQuery } from '../../store/given-blocks.js'
 import { startOf, textValue } from '../../store/identity.js'
 import type { ListRow, ListsKeeper } from '../../store/kept-list.js'
 import { type NamedEntry, NamedLists } from '../../store/named-lists.js'
-import { blockEntry, type IndexEntry, keptOf } from './entry.js'
+import { keptReason } from '../scripts/decode.js'
+import { blockEntry, type IndexEntry } from './entry.js'
 import { type EntryMirror, HeldEntries, type HeldEntriesOptions } from './held-entries.js'
 import { pageOf } from './index-pages.js'
 
@@ -15,6 +16,7 @@ export class RedisLists implements ListsKeeper {
   readonly now: () => number
   readonly #held: HeldEntries
   #isStarted = false
+  #pending: Promise<void> | undefined
 
   constructor(options: Omit<HeldEntriesOptions, 'mirror' | 'name' | 'keysOf' | 'marker'>) {
     this.now = () => options.time.now()
@@ -32,11 +34,18 @@ export class RedisLists implements ListsKeeper {
     return this.#held.loaded()
   }
 
+  get pending(): Promise<void> | undefined {
+    return this.#pending
+  }
+
   /** Begins to read the lists, once. */
   start(): void {
     if (this.#isStarted) return
     this.#isStarted = true
-    this.#held.doubt()
+    this.#pending = this.#held.loadFirst().then(() => {
+      this.#pending = undefined
+    })
+    this.#held.start()
   }
 
   doubt(): void {
@@ -48,7 +57,7 @@ export class RedisLists implements ListsKeeper {
   }
 
   add(list: string, { identity, until, reason }: ListRow): Promise<void> {
-    return this.#held.add(list, identity, { until }, keptOf({ reason }))
+    return this.#held.add(list, identity, { until }, keptReason(reason))
   }
 
   remove(policy: string, identities: readonly string[]): Promise<void> {
@@ -125,5 +134,5 @@ function namedEntry(entry: IndexEntry): NamedEntry {
 }
 
 function indexEntry({ list, identity, reason, since, until }: NamedEntry): IndexEntry {
-  return { policy: list, identity, until, since, times: 1, isEnded: false, kept: keptOf({ reason }) }
+  return { policy: list, identity, until, since, times: 1, isEnded: false, kept: keptReason(reason) }
 }

@@ -1,5 +1,6 @@
 import * as bucket from '../../kernels/bucket.js'
 import * as counter from '../../kernels/counter.js'
+import type { BlockEntry } from '../../store/blocks.js'
 import type { BlockReport, Cell, StoreRequest, StoreResult, StrikeResult } from '../../store/store.js'
 import { ReplyReader, unreadable } from './reply-reader.js'
 import { type Kind, kindOf } from './script.js'
@@ -124,11 +125,30 @@ export class Answers {
   }
 }
 
-/** A block as it is kept: of a ban its reason begins with a byte 0, the rung and how many strikes there were. See `keptReason`. */
+/** A block as it is kept, see `keptText`. */
 export function blockReport(kept: string, remainingMs: number): BlockReport {
-  const [, rung, strikes, reason = ''] = /^\0(\d+) (\d+) (.*)$/s.exec(kept) ?? []
-  if (rung === undefined) return { reason: kept.startsWith('\0') ? kept.slice(1) : kept, remainingMs }
-  return { reason, remainingMs, ban: { rung: Number(rung), strikes: Number(strikes) } }
+  const { reason, ban } = readKept(kept)
+  return ban ? { reason, remainingMs, ban: { rung: ban.rung, strikes: ban.strikes } } : { reason, remainingMs }
+}
+
+/** What is kept of a block: its reason, and of a ban, which rung it is of and how many strikes there were. */
+export type Kept = Pick<BlockEntry, 'reason' | 'ban'>
+
+/**
+ * The reason of a block as it is kept: of a ban it begins with a byte 0, the rung and how many strikes there were. In the index of
+ * blocks, for how many ms the rung is remembered stands behind it: so it can be written again. See shared/rung.lua.
+ */
+export function keptText({ reason, ban }: Kept): string {
+  if (!ban) return keptReason(reason)
+  const { rung, strikes, forgetAfterMs } = ban
+  return `\0${rung}${forgetAfterMs === undefined ? '' : `/${forgetAfterMs}`} ${strikes} ${reason}`
+}
+
+export function readKept(kept: string): Kept {
+  const [, rung, forgetAfterMs, strikes, reason = ''] = /^\0(\d+)(?:\/(\d+))? (\d+) (.*)$/s.exec(kept) ?? []
+  if (rung === undefined) return { reason: kept.startsWith('\0') ? kept.slice(1) : kept }
+  const ban = { rung: Number(rung), strikes: Number(strikes) }
+  return { reason, ban: forgetAfterMs === undefined ? ban : { ...ban, forgetAfterMs: Number(forgetAfterMs) } }
 }
 
 /** How the cells of a plan report. */
@@ -153,12 +173,12 @@ const REPORTS: Readonly<Record<Kind, Report>> = {
   },
 
   counter(reply, values, { params }, now, need, later) {
-    const [limit, windowMs] = params as [number, number]
+    const [limit, windowMs, withRefusals] = params as [number, number, number]
     const count = atLeastNone(reply.uint56() - later)
     const start = reply.uint48()
     const endsIn = start + windowMs - now
     if (endsIn <= 0) throw unreadable('expected a window that has not ended')
-    const remaining = atLeastNone(limit - count)
+    const remaining = withRefusals === 1 ? Math.max(0, limit - count) : atLeastNone(limit - count)
     const reset = count === 0 ? 0 : endsIn
     const wait = (cost: number) => counter.waitFor(count, endsIn, cost, limit)
     if (need === undefined) values.push(remaining, 0, reset, start)
@@ -208,9 +228,11 @@ export function keptReason(reason: string): string {
 
 /** The reply of strike.lua. */
 export function strikeResult(reply: unknown): StrikeResult {
-  const [now, ends, reason] = Array.isArray(reply) ? reply.map((text) => String(text)) : []
+  const [now, ends, reason, begun] = Array.isArray(reply) ? reply.map((text) => String(text)) : []
   if (reason === undefined || !(Number(now) >= 0) || !(Number(ends) >= 0))
     throw unreadable('expected a time and a block')
   const remainingMs = Number(ends) - Number(now)
-  return { now: Number(now), block: remainingMs > 0 ? blockReport(reason, remainingMs) : undefined }
+  if (remainingMs <= 0) return { now: Number(now), block: undefined }
+  const block = blockReport(reason, remainingMs)
+  return { now: Number(now), block: begun === '1' ? { ...block, hasBegun: true } : block }
 }
