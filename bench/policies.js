@@ -1,20 +1,30 @@
 // @ts-check
-// What it takes to find the policies of a request: node bench/policies.js
+// What it takes to find the policies of a request, and to decide by them: node bench/policies.js
+import { memoryStore } from '@sluice/core'
+import { createGuard } from '@sluice/core/http'
 import { policies } from '@sluice/policies'
 
 const POLICIES = 1000
 const OVERRIDES = 10_000
 const ROUNDS = 400_000
 
-const limits = [{ limit: 100, window: '1m' }]
+const limits = [{ algorithm: 'gcra', limit: 100_000_000, window: '1m' }]
 /** @type {Record<string, object>} */
 const all = {}
-for (let i = 0; i < POLICIES; i++) all[`p${i}`] = { match: { paths: [`/api/v${i % 10}/things${i}/:id`] }, limits }
-const overrides = Array.from({ length: OVERRIDES }, (_, i) => ({
+for (let i = 0; i < POLICIES; i++)
+  all[`p${i}`] = { key: 'user', match: { paths: [`/api/v${i % 10}/things${i}/:id`] }, limits }
+const own = Array.from({ length: OVERRIDES }, (_, i) => ({
   policy: `p${i % POLICIES}`,
   key: { user: `u${i}` },
-  limits: [{ limit: 101 + i }],
+  limits: [{ limit: 200_000_000 + i }],
 }))
+// One for all clients of a policy whose names start like this.
+const shared = Object.keys(all).map((policy) => ({
+  policy,
+  prefix: { user: 'start-' },
+  limits: [{ limit: 300_000_000 }],
+}))
+const overrides = [...own, ...shared]
 
 const before = performance.now()
 const loaded = await policies.from({
@@ -23,9 +33,12 @@ const loaded = await policies.from({
 })
 console.log(`loaded in ${(performance.now() - before).toFixed(0)} ms`)
 
-/** @param {number} i */
-const requestOf = (i) => ({
-  request: { user: `u${i}` },
+/**
+ * @param {number} i
+ * @param {string} user
+ */
+const requestOf = (i, user) => ({
+  request: { user },
   method: 'GET',
   path: `/api/v${(i % POLICIES) % 10}/things${i % POLICIES}/${i}`,
   target: '',
@@ -36,18 +49,30 @@ const requestOf = (i) => ({
   signedCookie: () => undefined,
   getResponseHeader: () => undefined,
 })
-measure('one client without an override', () => requestOf(OVERRIDES))
-measure('10,000 clients, each with an override of its own', (i) => requestOf(i % OVERRIDES))
+/** @typedef {import('@sluice/core').HttpContext<any>} Context */
+/** @param {Context} context */
+const match = (context) => loaded.match(context)
+// Fresh responses: a limiter that decides twice on one is warned of.
+const guard = createGuard({ policies: loaded, store: memoryStore(), headers: false })
+/** @param {Context} context */
+const decide = (context) => guard({ ...context, response: { ...context.response } })
+
+measure('matching, one client without an override', match, () => requestOf(OVERRIDES, `u${OVERRIDES}`))
+measure('matching, 10,000 clients, each with an override of its own', match, (i) => requestOf(i, `u${i}`))
+measure('a decision in memory, 10,000 clients without an override', decide, (i) => requestOf(i, `x${i}`))
+measure('a decision in memory, 10,000 clients under 1,000 overrides', decide, (i) => requestOf(i, `start-${i}`))
+measure('a decision in memory, 10,000 clients, each with an override of its own', decide, (i) => requestOf(i, `u${i}`))
 
 /**
  * @param {string} what
- * @param {(i: number) => ReturnType<typeof requestOf>} make
+ * @param {(context: Context) => unknown} work
+ * @param {(i: number) => object} make
  */
-function measure(what, make) {
-  const requests = Array.from({ length: OVERRIDES }, (_, i) => make(i))
+function measure(what, work, make) {
+  const requests = Array.from({ length: OVERRIDES }, (_, i) => /** @type {Context} */ (make(i)))
   for (let round = 0; round < 3; round++) {
     const start = process.cpuUsage()
-    for (let i = 0; i < ROUNDS; i++) loaded.match(/** @type {any} */ (requests[i % OVERRIDES]))
+    for (let i = 0; i < ROUNDS; i++) work(/** @type {Context} */ (requests[i % OVERRIDES]))
     const { user, system } = process.cpuUsage(start)
     if (round === 2) console.log(`${what}: ${((user + system) / ROUNDS).toFixed(2)} µs of CPU per request`)
   }

@@ -34,6 +34,17 @@ describe('help', () => {
   })
 })
 
+test('the help of commands about policies and identities fits a terminal, and names exit codes', async () => {
+  const ofPolicies = ['validate', 'explain', 'plan', 'apply', 'history', 'rollback']
+  const ofIdentities = ['inspect', 'reset', 'blocks', 'bans', 'block', 'unblock', 'offenders', 'forget']
+  for (const name of [...ofPolicies, ...ofIdentities]) {
+    const { code, stdout } = await sluice([name, '--help'])
+    expect([name, code]).toEqual([name, 0])
+    expect(stdout).toMatch(/^Usage: sluice \w+ .*\n[\s\S]*Examples:[\s\S]*Exit code: 0 /)
+    expect([name, stdout.split('\n').filter((line) => line.length > 120)]).toEqual([name, []])
+  }
+})
+
 test('--version prints the version alone', async () => {
   expect(await sluice(['--version'])).toEqual({ code: 0, stdout: '1.2.3\n', stderr: '' })
 })

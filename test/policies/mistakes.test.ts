@@ -316,10 +316,34 @@ describe('a hostile document is refused, and ends nothing:', () => {
       `a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]\n${Array.from({ length: 20 }, (_, i) => `a${i + 1}: &a${i + 1} [${`*a${i}, `.repeat(9)}]`).join('\n')}`,
     ],
     ['an alias of itself', 'a: &a [*a]'],
+    ['more aliases than values that they may stand for', `a: &a x\nb: [${'*a,'.repeat(60_000)}]`],
     ['a number without end', `version: ${'9'.repeat(100_000)}`],
     ['a text that is too long', `version: 1 #${'x'.repeat(17_000_000)}`],
   ])('%s', (_what, text) => {
     const problems = problemsIn(text, 'a.yaml', 'any')
     expect(problems.length).toBeGreaterThan(0)
   })
+})
+
+test('of as many mistakes as there are fields a hundred are told, each with its place', () => {
+  const fields = Array.from({ length: 20_000 }, (_, i) => `    matc${i}: 1`)
+  const problems = problemsIn(policy(`${RIGHT}${fields.join('\n')}\n`), 'a.yaml', 'any')
+  expect(problems).toHaveLength(100)
+  expect(problems[99]).toMatchObject({ line: 104, column: 5, message: expect.stringMatching(/unknown field/) })
+})
+
+test('an alias is the last node of its name before it, however many there are', () => {
+  // To look for each by a walk through the document would take a minute.
+  const many = Array.from({ length: 30_000 }, () => '*b')
+  const text = `version: 1
+policies:
+  a: { limits: &a [{ limit: 1, window: 1s }], description: &b first }
+  b: { limits: *a, description: *b }
+  c: { limits: &a [{ limit: ten, window: 1s }], description: &b second }
+  d: { limits: *a, allow: { user: [${many.join(', ')}] } }
+`
+  expect(problemsIn(text, 'a.yaml', 'any')).toMatchObject([
+    { line: 5, column: 29, path: 'policies.c.limits[0].limit' },
+    { line: 5, column: 29, path: 'policies.d.limits[0].limit' },
+  ])
 })

@@ -1,6 +1,5 @@
 import {
   type Alias,
-  type Document,
   isAlias,
   isMap,
   isScalar,
@@ -11,9 +10,9 @@ import {
   parseDocument,
   type YAMLMap,
 } from 'yaml'
-import { tooDeepAt } from './depth.js'
 import { MOST_DEPTH, MOST_VALUES, Unusable } from './plain.js'
 import { type LocatedProblem, MOST_PROBLEMS, type Path, type Problem, textOfPath } from './problem.js'
+import { tooMuchIn } from './too-much.js'
 
 /** Longest document, in characters: 100,000 overrides have some 10 million. */
 const MOST_TEXT = 16_777_216
@@ -45,8 +44,8 @@ export function readText(text: string): ReadText {
     return { value: undefined, problems: [{ path: [], message, offset }], locate: () => ({ line, column }) }
   }
   if (text.length > MOST_TEXT) return failed(`expected at most ${MOST_TEXT} characters, got ${text.length}`, 0)
-  const deep = tooDeepAt(text)
-  if (deep !== undefined) return failed(`expected at most ${MOST_DEPTH} levels`, deep)
+  const tooMuch = tooMuchIn(text)
+  if (tooMuch) return failed(tooMuch.message, tooMuch.offset)
   const document = parseDocument(text, {
     lineCounter: lines,
     prettyErrors: false,
@@ -56,7 +55,9 @@ export function readText(text: string): ReadText {
     version: '1.2',
     logLevel: 'error',
   })
-  const locate = ({ path, isField, offset }: Problem) => at(offset ?? offsetOf(document, path, isField))
+  const targets = new Map<Alias, Node | undefined>()
+  const locate = ({ path, isField, offset }: Problem) =>
+    at(offset ?? offsetOf(document.contents, targets, path, isField))
   if (document.errors.length > 0) {
     const problems = document.errors.slice(0, MOST_SYNTAX_PROBLEMS).map(({ message, pos }) => ({
       path: [],
@@ -67,7 +68,8 @@ export function readText(text: string): ReadText {
   }
   const problems: Problem[] = []
   try {
-    return { value: new Reader(document, problems).value(document.contents, []), problems, locate }
+    findTargets(document.contents, new Map(), targets)
+    return { value: new Reader(targets, problems).value(document.contents, []), problems, locate }
   } catch (error) {
     if (!(error instanceof Unusable)) throw error
     return { value: undefined, problems: [...problems, error.problem], locate }
@@ -81,27 +83,26 @@ export function locatedBy(
 ): (problems: readonly Problem[]) => LocatedProblem[] {
   return (problems) =>
     problems
+      // To find a place takes time, and there may be as many problems as there are fields.
+      .slice(0, MOST_PROBLEMS)
       .map((problem) => {
         const { line, column } = locate(problem) ?? {}
         return { source, line, column, path: textOfPath(problem.path), message: problem.message }
       })
       .sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0))
-      .slice(0, MOST_PROBLEMS)
 }
 
 /** Makes plain values of nodes. */
 class Reader {
-  readonly #document: Document
+  readonly #targets: ReadonlyMap<Alias, Node | undefined>
   readonly #problems: Problem[]
   #left = MOST_VALUES
   #leftOfAliases = MOST_BY_ALIASES
   /** How many aliases the value at hand is within. */
   #aliases = 0
-  /** Each is looked for once: that takes a walk through the document. */
-  readonly #targets = new Map<Alias, Node | undefined>()
 
-  constructor(document: Document, problems: Problem[]) {
-    this.#document = document
+  constructor(targets: ReadonlyMap<Alias, Node | undefined>, problems: Problem[]) {
+    this.#targets = targets
     this.#problems = problems
   }
 
@@ -115,7 +116,7 @@ class Reader {
     if (isMap(node)) return this.#fields(node, path)
     if (isSeq(node)) return node.items.map((item, i) => this.value(item, [...path, i]))
     if (isAlias(node)) {
-      const target = this.#targetOf(node)
+      const target = this.#targets.get(node)
       if (!target) throw new Unusable({ path, message: `expected an anchor &${node.source} before the alias` })
       this.#aliases++
       const value = this.value(target, path)
@@ -123,11 +124,6 @@ class Reader {
       return value
     }
     return null
-  }
-
-  #targetOf(alias: Alias): Node | undefined {
-    if (!this.#targets.has(alias)) this.#targets.set(alias, alias.resolve(this.#document))
-    return this.#targets.get(alias)
   }
 
   #fields(map: YAMLMap, path: Path): Record<string, unknown> {
@@ -147,12 +143,36 @@ class Reader {
   }
 }
 
+/**
+ * Finds what each alias stands for: the last node before it that has its anchor. In one walk, as the parser's own way is a walk
+ * for each alias, and there may be a million.
+ */
+function findTargets(node: unknown, anchors: Map<string, Node>, targets: Map<Alias, Node | undefined>): void {
+  if (isAlias(node)) {
+    targets.set(node, anchors.get(node.source))
+    return
+  }
+  const { anchor } = (node ?? {}) as { anchor?: string }
+  if (anchor !== undefined) anchors.set(anchor, node as Node)
+  if (isMap(node)) {
+    for (const { key, value } of node.items) {
+      findTargets(key, anchors, targets)
+      findTargets(value, anchors, targets)
+    }
+  } else if (isSeq(node)) for (const item of node.items) findTargets(item, anchors, targets)
+}
+
 /** Where a value begins, or its field; of what is not there, what it would be in. */
-function offsetOf(document: Document, path: Path, isField = false): number {
-  let node: unknown = document.contents
+function offsetOf(
+  contents: unknown,
+  targets: ReadonlyMap<Alias, Node | undefined>,
+  path: Path,
+  isField = false,
+): number {
+  let node: unknown = contents
   let offset = startOf(node) ?? 0
   for (const [i, part] of path.entries()) {
-    if (isAlias(node)) node = node.resolve(document)
+    if (isAlias(node)) node = targets.get(node)
     let next: unknown
     if (isMap(node)) {
       const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === part)

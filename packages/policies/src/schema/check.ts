@@ -1,6 +1,6 @@
 import { nearestOf } from '@sluice/core/http'
 import type { Path, Problem } from '../document/problem.js'
-import { shown } from '../document/problem.js'
+import { MOST_PROBLEMS, shown } from '../document/problem.js'
 import { SCHEMA, type Schema } from './schema.js'
 
 /**
@@ -24,6 +24,7 @@ export function fieldsOfLimit(algorithm: string): readonly string[] {
 }
 
 function check(given: Schema, value: unknown, path: Path, problems: Problem[]): void {
+  if (problems.length >= MOST_PROBLEMS) return
   const schema = resolved(given)
   const fail = (expected: string) => problems.push({ path, message: `expected ${expected}${gotOf(schema, value)}` })
   if (schema.oneOf) return checkVariant(schema, value, path, problems)
@@ -82,6 +83,8 @@ function checkFields(schema: Schema, fields: Fields, path: Path, problems: Probl
     problems.push({ path, message: `expected ${field}${expected ? `, ${expected}` : ''}; it is missing` })
   }
   for (const [field, value] of Object.entries(fields)) {
+    // No more are told, and each is compared with all that are known.
+    if (problems.length >= MOST_PROBLEMS) return
     const at = [...path, field]
     if (Object.hasOwn(properties, field)) {
       check(properties[field] as Schema, value, at, problems)

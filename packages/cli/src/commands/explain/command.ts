@@ -7,7 +7,8 @@ import { UsageError } from '../../program/usage-error.js'
 export const explain: Command = {
   name: 'explain',
   summary: 'show which policies of a file apply to a request, and why others do not',
-  description: `Shows of each policy of a file whether it applies to a request, by which tier and override, and why not. It asks no Redis.`,
+  description: `Shows of each policy of a file whether it applies to a request, by which tier and override, and why not.
+It asks no Redis.`,
   operands: { placeholder: 'FILE', least: 1, most: 1 },
   options: {
     path: { type: 'string', placeholder: 'PATH', text: 'the path of the request', default: '/' },

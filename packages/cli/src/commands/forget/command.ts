@@ -11,13 +11,13 @@ import { textOf } from '../inspect/text.js'
 export const forget: Command = {
   name: 'forget',
   summary: 'erase everything that is kept of an identity',
-  description: `Erases what Redis keeps of an identity: counts, strikes, rungs, blocks, bans, its entries of lists, and how often it was refused.
-Shows what it finds, and asks before it does. Blocks of networks that it is in stay. Looks through all keys of the server twice,
+  description: `Erases what Redis keeps of an identity: counts, strikes, rungs, blocks, bans, its entries of lists, and how often it
+was refused. Shows what it finds, and asks first. Blocks of networks that it is in stay. Looks through all keys twice,
 some at a time.`,
   operands: { placeholder: 'KIND=VALUE', least: 1, most: 1 },
   options: { yes: { type: 'boolean', short: 'y', text: 'do not ask' }, ...REDIS_OPTIONS },
   examples: ['REDIS_URL=redis://host:6379 sluice forget user=ann', 'sluice forget ip=192.0.2.7 --yes --json'],
-  notes: `Where it is interrupted, a part may be left: run it again. It erases nothing else. ${EXIT_CODES}`,
+  notes: `Where it is interrupted, a part may be left: run it again.\n${EXIT_CODES}`,
 
   async run({ yes, ...values }, environment, [operand]) {
     const identity = identityOf(operand as string)

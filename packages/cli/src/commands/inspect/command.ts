@@ -11,8 +11,8 @@ import { textOf } from './text.js'
 export const inspect: Command = {
   name: 'inspect',
   summary: 'show what is kept of an identity',
-  description: `Shows what Redis keeps of an identity: what it has used of each limit, its strikes, blocks and bans, and lists that it is on.
-With a file of policies, overrides that are for it, too. Charges nothing. Looks through all keys of the server, some at a time.`,
+  description: `Shows what Redis keeps of an identity: what it has used of each limit, its strikes, blocks and bans, and its lists.
+With a file of policies, overrides that are for it, too. Charges nothing. Looks through all keys, some at a time.`,
   operands: { placeholder: 'KIND=VALUE', least: 1, most: 1 },
   options: {
     policies: { type: 'string', placeholder: 'FILE', text: 'policies, for their overrides', default: 'none' },

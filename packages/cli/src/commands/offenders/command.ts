@@ -13,8 +13,8 @@ const MOST = 20
 export const offenders: Command = {
   name: 'offenders',
   summary: 'list who is refused most',
-  description: `Lists the identities that a limiter refuses most, the first most of all. Stores count refusals where they are made with
-offenders: true. Secrets and long values show as their hashes.`,
+  description: `Lists the identities that a limiter refuses most, the first most of all. Stores count refusals where they are made
+with offenders: true. Secrets and long values show as their hashes.`,
   operands: { placeholder: 'LIMITER', least: 1, most: 1 },
   options: {
     in: { type: 'string', placeholder: 'TIME', text: 'in the last 10m, 1h or 1d', default: '1h' },

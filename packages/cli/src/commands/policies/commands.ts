@@ -41,8 +41,8 @@ export const plan: Command = {
 export const apply: Command = {
   name: 'apply',
   summary: 'put a file of policies in force, in every process that reads them from Redis',
-  description: `Checks a file of policies, shows what is different from the version in force, asks, and replaces that. Where another version
-is in force meanwhile, nothing is changed. Processes take it within a second.`,
+  description: `Checks a file of policies, shows what is different from the version in force, asks, and replaces that. Where another
+version is in force meanwhile, nothing is changed. Processes take it within a second.`,
   operands: { placeholder: 'FILE', least: 1, most: 1 },
   options: CHANGE_OPTIONS,
   examples: [

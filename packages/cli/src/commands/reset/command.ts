@@ -15,8 +15,8 @@ type Counts = KeptState['counts']
 export const reset: Command = {
   name: 'reset',
   summary: 'forget what an identity has used',
-  description: `Forgets what an identity has used of its limits, so that they are as good as new: of all limiters, or of one. Permits that it
-holds are free again. Blocks, bans and strikes stay: unblock ends them. Shows what it finds, and asks before it does.`,
+  description: `Forgets what an identity has used of its limits, so that they are as good as new: of all limiters, or of one. Permits
+that it holds are free again. Blocks, bans and strikes stay: unblock ends them. Shows what it finds, and asks first.`,
   operands: { placeholder: 'KIND=VALUE', least: 1, most: 1 },
   options: {
     limiter: { type: 'string', placeholder: 'NAME', text: 'the name of the limiter', default: 'all' },

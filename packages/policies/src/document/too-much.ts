@@ -1,13 +1,18 @@
 import { Lexer } from 'yaml'
+import { MOST_DEPTH } from './plain.js'
 
 /** How deep brackets, indentation and dashes may be nested in all: the parser needs stack for each. */
 const MOST_NESTED = 200
 
+/** Most aliases: each stands for one value at least, and `MOST_BY_ALIASES` is the most that they may stand for. */
+const MOST_ALIASES = 50_000
+
 /**
- * Where a text is nested too deeply to be parsed, in characters from its start; undefined where it is not. To be asked before
- * the parser, which runs out of stack otherwise, and with it the process may.
+ * What is too much in a text to be parsed, and where, in characters from its start; undefined where nothing is. To be asked
+ * before the parser, which runs out of stack otherwise, and with it the process may, or takes seconds for what is refused after it.
  */
-export function tooDeepAt(text: string): number | undefined {
+export function tooMuchIn(text: string): { readonly offset: number; readonly message: string } | undefined {
+  let aliases = 0
   let at = 0
   let flow = 0
   let line = 0
@@ -24,7 +29,10 @@ export function tooDeepAt(text: string): number | undefined {
       else if (first === ' ' || first === '\t') line += token.length
       else isStart = isBefore(token)
     }
-    if (flow + line > MOST_NESTED) return at
+    if (flow + line > MOST_NESTED) return { offset: at, message: `expected at most ${MOST_DEPTH} levels` }
+    if (first === '*' && ++aliases > MOST_ALIASES) {
+      return { offset: at, message: `expected at most ${MOST_ALIASES} aliases` }
+    }
     // Marks of the lexer are no text.
     if (!MARKS.includes(token)) at += token.length
   }
