@@ -11,6 +11,7 @@ import { replay } from './replay.js'
 import { roomChecks } from './room.js'
 import { rungChecks } from './rungs.js'
 import { serverTimeChecks } from './server-time.js'
+import { sharedKeyChecks } from './shared-keys.js'
 import { strangerChecks } from './strangers.js'
 import { scenarios } from './walks.js'
 
@@ -19,6 +20,7 @@ export async function allChecks(): Promise<Check[]> {
   return [
     ...blockIndexChecks,
     ...rungChecks,
+    ...(await sharedKeyChecks()),
     ...ownClockChecks,
     ...Object.entries(VECTORS).flatMap(([file, vectors]) =>
       vectors.map(

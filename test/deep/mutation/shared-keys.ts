@@ -1,0 +1,88 @@
+import { createLimiter, fixedWindow, gcra, type Limit, type Limiter, type Verdict } from '@sluice/core'
+import type { Check } from './check.js'
+import { replay } from './replay.js'
+import { Recorder, type Scenario } from './scenario.js'
+
+/** A limit of requests and one of bytes: one key, of which a request may change either half alone. */
+const HALVES: readonly Limit<string>[] = [
+  gcra({ limit: 10, window: '10s' }),
+  gcra({ limit: 100, window: '100s', unit: 'content-bytes' }),
+]
+
+/** So much later, a charge of so many requests and bytes; or the refund of a charge by its number. */
+type Deed = readonly [afterMs: number, cost: number, bytes: number] | readonly [afterMs: number, of: number]
+
+/** Refunds of which each half keeps a record, while the other half alone is charged and the key's life begins anew. */
+const WALKS: Record<string, readonly Deed[]> = {
+  'bytes alone': [
+    [0, 5, 5],
+    [0, 4, 4],
+    [2000, 0],
+    [1000, 0, 60],
+    [0, 1],
+    [500, 1, 1],
+  ],
+  'requests alone': [
+    [0, 5, 50],
+    [0, 1, 40],
+    [2000, 0],
+    [1000, 4, 0],
+    [0, 1],
+    [500, 1, 1],
+  ],
+  'either, more than once': [
+    [0, 3, 30],
+    [0, 3, 30],
+    [0, 2, 20],
+    [900, 1],
+    [0, 0, 9],
+    [900, 2],
+    [0, 1, 0],
+    [900, 0],
+    [9000, 2, 2],
+  ],
+}
+
+async function walked(name: string, deeds: readonly Deed[]): Promise<Scenario> {
+  const recorder = new Recorder([{ name: 'halves', limits: HALVES }])
+  const charged: number[] = []
+  for (const [afterMs, ...deed] of deeds) {
+    recorder.clock.now += afterMs
+    recorder.step()
+    const [cost, bytes] = deed
+    if (bytes === undefined) {
+      await recorder.ask(
+        ([limiter], verdict) => (limiter as Limiter).refund('k', verdict as Verdict),
+        charged[cost as number],
+      )
+    } else {
+      charged.push(recorder.answers.length)
+      await recorder.ask(([limiter]) => (limiter as Limiter).consume('k', { cost: cost as number, bytes }))
+    }
+    recorder.step()
+    await recorder.ask(([limiter]) => (limiter as Limiter).peek('k', { cost: 1, bytes: 1 }))
+  }
+  return recorder.scenario(`shared keys: ${name}`)
+}
+
+/** What limits that share a key promise beside their decisions. */
+export async function sharedKeyChecks(): Promise<Check[]> {
+  const scenarios = await Promise.all(Object.entries(WALKS).map(([name, deeds]) => walked(name, deeds)))
+  return [
+    ...scenarios.map((scenario): Check => ({ name: scenario.name, run: (venue) => replay(scenario, venue) })),
+    {
+      name: 'shared keys: what is refunded as a whole leaves no key',
+      run: async ({ redis, store }) => {
+        await redis.call('FLUSHALL')
+        const limits = [
+          fixedWindow<string>({ limit: 5, window: '1m' }),
+          fixedWindow<string>({ limit: 9, window: '1h' }),
+        ]
+        const limiter = createLimiter({ name: 'whole', store, limits })
+        await limiter.refund('k', await limiter.consume('k', { cost: 2 }))
+        const left = (await redis.call('KEYS', '*:whole:*')) as string[]
+        return left.length === 0 ? undefined : `left: ${left.join()}`
+      },
+    },
+  ]
+}
