@@ -25,8 +25,8 @@ export interface Variant {
   readonly limits: readonly Limit[]
   /** The tier that it is of. */
   readonly tier: string | undefined
-  /** Which of the document's overrides it is of, from 0. */
-  readonly override?: number
+  /** Which of the document's overrides it is of, from 0, or the table that has it. */
+  readonly override?: number | string
 }
 
 /** A policy of a document, ready to decide. */
