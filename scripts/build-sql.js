@@ -11,7 +11,9 @@ const TO = join(root, 'packages/policies/src/sources/postgres/migrations.generat
 /** One for each version of the tables, in order: `postgres-1.sql`. */
 function renderModule() {
   const versions = readdirSync(FROM).map((file) => Number(/^postgres-(\d+)\.sql$/.exec(file)?.[1]))
-  const texts = versions.sort((a, b) => a - b).map((version) => readFileSync(join(FROM, `postgres-${version}.sql`), 'utf8'))
+  const texts = versions
+    .sort((a, b) => a - b)
+    .map((version) => readFileSync(join(FROM, `postgres-${version}.sql`), 'utf8'))
   const head = '// Made by scripts/build-sql.js from packages/policies/sql: do not edit.'
   return `${head}\n\nexport const MIGRATIONS: readonly string[] = ${JSON.stringify(texts)}\n`
 }

@@ -30,7 +30,7 @@ const PARTS = /** @type {Record<string, string[]>} */ ({
   express: ['dist/ERRORS.md'],
   fastify: ['dist/ERRORS.md'],
   koa: ['dist/ERRORS.md'],
-  policies: ['src/schema/policies.schema.json'],
+  policies: ['sql/postgres-1.sql', 'src/schema/policies.schema.json'],
 })
 /** So that a package does not grow unnoticed. */
 const LARGEST_TARBALL = 177_000

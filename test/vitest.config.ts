@@ -4,7 +4,15 @@ import { defineConfig, type TestProjectConfiguration } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** What users meet: `npm test` tries it on what is built, as they install it. */
-const OF_USERS = ['contract', 'http', 'packages', 'redis/contract', 'redis/http', 'redis/processes']
+const OF_USERS = [
+  'contract',
+  'http',
+  'packages',
+  'policies/processes',
+  'redis/contract',
+  'redis/http',
+  'redis/processes',
+]
 /** What needs nothing but Node. */
 const QUICK = ['unit', 'contract', 'http']
 /**
@@ -16,6 +24,7 @@ const ALONE = [
   'http/clients.test.ts',
   'http/slow-stream.test.ts',
   'packages/',
+  'policies/processes/',
   'redis/breaker.test.ts',
   'redis/harness.test.ts',
   'redis/processes/',

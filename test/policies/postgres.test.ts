@@ -97,10 +97,7 @@ describe('a document', () => {
 
   test('of two editors of one version the second is refused, and changes nothing', async () => {
     await save(1)
-    const both = await Promise.allSettled([
-      documents().save(text(2), 1, 'ann'),
-      documents().save(text(3), 1, 'bob'),
-    ])
+    const both = await Promise.allSettled([documents().save(text(2), 1, 'ann'), documents().save(text(3), 1, 'bob')])
     expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
     const refused = both.find((result) => result.status === 'rejected')
     expect(refused?.reason).toBeInstanceOf(VersionConflict)
@@ -239,7 +236,9 @@ describe('an override in the table', () => {
     await save(1)
     await put('ann', 9)
     await put('bob', 9)
-    await query(`UPDATE sluice_overrides SET until = CASE value WHEN 'ann' THEN now() - interval '1 s' ELSE 'infinity' END`)
+    await query(
+      `UPDATE sluice_overrides SET until = CASE value WHEN 'ann' THEN now() - interval '1 s' ELSE 'infinity' END`,
+    )
     const loaded = await from()
     expect(await limitFor(loaded, { user: 'ann' })).toBe(1)
     expect(await limitFor(loaded, { user: 'bob' })).toBe(9)

@@ -66,10 +66,13 @@ export class PostgresServer {
 export async function startPostgres(): Promise<PostgresServer> {
   const data = ownDirectory('sluice-postgres-')
   // It refuses to run as root.
-  execFileSync(...unprivileged(binary('initdb'), '-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '-N'), {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    cwd: data,
-  })
+  execFileSync(
+    ...unprivileged(binary('initdb'), '-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '-N'),
+    {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      cwd: data,
+    },
+  )
   const rules = ['host all locked 127.0.0.1/32 scram-sha-256', 'host all all 127.0.0.1/32 trust', 'local all all trust']
   writeFileSync(join(data, 'pg_hba.conf'), `${rules.join('\n')}\n`)
   for (let tries = 0; ; tries++) {
@@ -103,7 +106,8 @@ async function launch(port: number, data: string): Promise<Leashed> {
     await until(
       'PostgreSQL accepts connections',
       async () => {
-        if (/could not bind|FATAL: .*lock file|FATAL: .*shared memory/.test(server.errorText())) throw new CannotStart(server.errorText())
+        if (/could not bind|FATAL: .*lock file|FATAL: .*shared memory/.test(server.errorText()))
+          throw new CannotStart(server.errorText())
         const client = new Client({ host: HOST, port, user: 'postgres', database: 'postgres' })
         client.on('error', () => {})
         try {

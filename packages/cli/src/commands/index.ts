@@ -2,6 +2,7 @@ import type { Command } from '../program/command.js'
 import { bans, block, blocks, unblock } from './blocks/commands.js'
 import { doctor } from './doctor/command.js'
 import { explain } from './explain/command.js'
+import { migrate } from './migrate/command.js'
 import { apply, history, plan, rollback } from './policies/commands.js'
 import { validate } from './validate/command.js'
 
@@ -13,6 +14,7 @@ export const COMMANDS: readonly Command[] = [
   apply,
   history,
   rollback,
+  migrate,
   blocks,
   bans,
   block,

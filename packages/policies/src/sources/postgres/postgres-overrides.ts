@@ -3,9 +3,9 @@ import type { OverrideTable, StoredOverride } from '../../compile/override-table
 import type { Later } from '../../match/later.js'
 import { bytesOf } from '../../match/range-map.js'
 import type { Connection } from './connection.js'
+import type { CheckedPostgresOptions } from './options.js'
 import { OverrideIndex } from './override-index.js'
 import { type Answer, type Client, OverrideLookups } from './override-lookups.js'
-import type { CheckedPostgresOptions } from './options.js'
 import { quotedName, type Row } from './sql.js'
 
 /** What is removed is known for a day. Who has not looked for half of one begins anew. */
@@ -22,11 +22,7 @@ export class PostgresOverrides implements OverrideTable {
   /** By the clock of PostgreSQL, in ms since 1970. */
   #lookedAt = 0
 
-  constructor(
-    connection: Connection,
-    document: string,
-    { schema, lookupTimeoutMs, mostHeld }: CheckedPostgresOptions,
-  ) {
+  constructor(connection: Connection, document: string, { schema, lookupTimeoutMs, mostHeld }: CheckedPostgresOptions) {
     this.#connection = connection
     this.#document = document
     this.#schema = schema
