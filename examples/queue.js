@@ -1,13 +1,13 @@
 // @ts-check
 // Something scarce that makes 4 pictures a second, for all together: who comes too early waits in line, paying
-// customers first, nobody for ever, and nobody longer than 10 seconds.
+// customers first, no request for ever, and none longer than 10 seconds.
 //
 //   node queue.js
 //   for i in 1 2 3 4 5 6 7 8 9; do curl -s localhost:3000/picture & done; curl -s -H 'x-api-key: gold' localhost:3000/picture
 import { everyone, gcra, queue, rateLimit } from '@sluice/fastify'
 import fastify from 'fastify'
 
-// Keys of paying customers, as your database has them: nobody gets in first by saying so.
+// Keys of paying customers, as your database has them: a client cannot claim to be one.
 const paying = new Set(['gold'])
 
 const app = fastify()

@@ -65,7 +65,7 @@ function differences(outcomes, known, isPartial) {
   const killed = Object.keys(known).filter((id) => tried.get(id)?.by !== undefined)
   const gone = isPartial ? [] : Object.keys(known).filter((id) => !tried.has(id))
   return [
-    ...unknown.map(({ id }) => `survived, and nobody knows why: ${id}`),
+    ...unknown.map(({ id }) => `survived without a reason: ${id}`),
     ...killed.map((id) => {
       const { by, told } = /** @type {Outcome} */ (tried.get(id))
       return `is known to survive, but ${by} noticed it: ${id}: ${told}`

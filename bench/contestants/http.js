@@ -1,5 +1,5 @@
 // One small server per framework: bare, with us, and with the framework's own rate limiter. All count by the same
-// header, in a minute, at a limit nobody reaches, and send their headers. And floors: what it costs to wait at all.
+// header, in a minute, at a limit that is out of reach, and send their headers. And floors: what it costs to wait at all.
 import { Redis } from 'ioredis'
 
 /** @typedef {'Express' | 'Koa' | 'Fastify'} Framework */

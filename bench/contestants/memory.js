@@ -1,4 +1,4 @@
-// Who decides with state in this process. A process loads what its own contestant needs.
+// Contestants with state in this process. A process loads what its own contestant needs.
 import { createLimiter, fixedWindow, gcra, memoryStore, slidingLog, slidingWindow } from '@sluice/core'
 
 /**

@@ -1,4 +1,4 @@
-// Who decides with state in Redis. All use ioredis and the same identities, and their own prefix before them.
+// Contestants with state in Redis. All use ioredis and the same identities, and their own prefix before them.
 // A process loads what its own contestant needs.
 import { createLimiter, fixedWindow, gcra, redisStore, slidingLog } from '@sluice/core'
 
@@ -175,7 +175,7 @@ export function ours(redis, limits, options) {
 }
 
 /**
- * Throws unless the contestant admits what its rule says, and no more: nobody is timed who does not count.
+ * Throws unless the contestant admits what its rule says, and no more: what does not count is not timed.
  *
  * @param {Contestant} contestant
  * @param {import('ioredis').Redis} redis

@@ -1,4 +1,4 @@
-// Processes that take part in a measurement, so that nobody's heap or compiled code is in anybody else's way.
+// Processes that take part in a measurement, so that no contestant's heap or compiled code is in another's way.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

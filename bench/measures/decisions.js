@@ -27,7 +27,7 @@ export const measure = ({ rounds, size }) =>
       const turns = await takeTurns(joined, rounds(5), async (player) => {
         await flush([server])
         const load = SLOW.has(player.label) ? Math.ceil(count / 10) : count
-        // Every key goes from none to its limit: half full on average, and nobody is refused.
+        // Every key goes from none to its limit: half full on average, and no decision is a refusal.
         return decide([player], { count: load, inFlight, keys: Math.ceil(load / RULE.limit) })
       })
       byLoad.set(inFlight, new Map([...turns].map(([{ label }, figures]) => [label, figures])))

@@ -39,7 +39,7 @@ export const measure = ({ rounds, size }) =>
         const servers = []
         for (const kind of kinds) servers.push(await startServer(keepServer, kind, redis.port))
         const turns = await takeTurns(servers, rounds(4), async ({ child, port }, isWarmUp) => {
-          // So that nobody reaches a limit in a run that is many turns long; those in memory have a minute.
+          // So that no client reaches a limit in a run that is many turns long; those in memory have a minute.
           await redis.admin.flushall()
           const before = await child.call('cpuUs')
           // A server takes a while to become as fast as it gets.

@@ -17,7 +17,7 @@ answer({
 
   /** Decides once on each of so many keys, with a state of its own each time. @param {{ keys: number, limit: number }} load */
   async fill({ keys, limit }) {
-    // What was there before is in nobody's way any more.
+    // What was there before is no longer in the way.
     filled = { names: [], next: 0, decide: () => undefined }
     const { decide } = await contestant.join({ limit, windowMs: 600_000, maxKeys: keys })
     filled = { names: Array.from({ length: keys }, (_, i) => `user:${i}`), next: 0, decide }

@@ -6,7 +6,7 @@
 //   curl -i http://127.0.0.1:8080/express/               # or /koa/, /fastify/; the fourth is refused
 //   curl -i -H 'X-Forwarded-For: 203.0.113.9' http://127.0.0.1:8080/express/    # so is this: the claim is ignored
 //
-// The apps listen on loopback only: whoever can reach them past nginx could claim to be anyone.
+// The apps listen on loopback only: a client that reaches them past nginx could claim any address.
 import * as forExpress from '@sluice/express'
 import * as forFastify from '@sluice/fastify'
 import * as forKoa from '@sluice/koa'

@@ -55,7 +55,7 @@ export async function ensurePnpm({ from = pinned, into = cache } = {}) {
     console.log('Installing the pnpm that scripts/pnpm pins')
     // --prefix: npm must not take the project around it for the one that is meant.
     await run('npm', ['ci', '--prefix', unfinished, '--prefer-offline', '--loglevel', 'error'], { cwd: unfinished })
-    // Whole or not at all, whoever else is installing it now.
+    // Whole or not at all, also when another process installs it now.
     renameSync(unfinished, folder)
   } catch (error) {
     if (!existsSync(folder)) throw error

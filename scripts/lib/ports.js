@@ -1,11 +1,11 @@
 import { createServer } from 'node:net'
 
-/** Below the range that Linux hands to outgoing connections, so that nobody takes a port before its server does. */
+/** Below the range that Linux hands to outgoing connections, so that no connection takes a port before its server does. */
 const FIRST = 12_000
 const LAST = 32_000
 
 /**
- * A port on 127.0.0.1 that nobody listens on now.
+ * A free port on 127.0.0.1.
  *
  * @returns {Promise<number>}
  */

@@ -13,7 +13,7 @@ import { text } from 'node:stream/consumers'
  */
 
 /**
- * Starts an empty Redis on a Unix socket that nobody else knows, and ends it afterwards.
+ * Starts an empty Redis on a Unix socket of its own, and ends it afterwards.
  *
  * @template T
  * @param {(redisCli: RedisCli) => Promise<T>} use

@@ -65,7 +65,7 @@ test('a person who says no changes nothing', async () => {
   expect((await sluice(['history'])).out).toBe('no version was saved so far\n')
 })
 
-test('who is overtaken while being asked is refused, with the difference', async () => {
+test('a change that another overtook while it was asked for is refused, with the difference', async () => {
   await sluice(['apply', file(document(1)), '--yes'])
   const mine = file(document(2))
   const { code, err } = await sluice(['apply', mine], async () => {

@@ -227,7 +227,7 @@ describe('over TLS', () => {
     expect(report).toMatchObject({ code: 0, target: `localhost:${port} (TLS)` })
   })
 
-  test('a certificate that nobody trusts is an error', async () => {
+  test('a certificate that is not trusted is an error', async () => {
     const report = await examined(`rediss://localhost:${port}`)
     expect([report.code, report.problems]).toEqual([
       2,

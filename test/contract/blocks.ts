@@ -45,7 +45,7 @@ export function blocksContract(under: StoreUnderTest): void {
       expect((await limiter.consume('bob')).remaining).toBe(9)
     })
 
-    test('a block for ever holds until it is removed, and tells nobody when to come back', async () => {
+    test('a block for ever holds until it is removed, and names no time to come back', async () => {
       const policy = freshKey()
       const limiter = limiterOf(policy)
       await limiter.block('ann', { for: Infinity, reason: 'fraud' })

@@ -49,7 +49,7 @@ export function forgettingContract(under: StoreUnderTest): void {
       expect((await limiter.consume(key)).reason).toBe('limited')
       expect(await store.blocks?.get({ key }, { policy: name })).toBeUndefined()
       expect(await store.blocks?.get({ key })).toBeUndefined()
-      // Strikes and the rung are those of somebody who has never been seen.
+      // Strikes and the rung are those of an identity that has never been seen.
       expect((await limiter.consume(key)).ban?.rung).toBe(1)
       expect((await other.consume('somebody')).reason).toBe('blocked')
     })

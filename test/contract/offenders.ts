@@ -14,7 +14,7 @@ export function offendersContract(under: StoreUnderTest): void {
     afterAll(() => store.close())
     const offendersOf = (query: OffendersQuery) => store.offenders?.(query) as Promise<OffendersReport>
 
-    test('who is refused most comes first, by a limit or by a block, and who is admitted is not there', async () => {
+    test('the identity refused most comes first, by a limit or by a block, and one that is admitted is not there', async () => {
       const policy = freshKey()
       const limiter = createLimiter({ name: policy, store, limit: 1, window: '1m' })
       for (const [key, times] of Object.entries({ ann: 4, bob: 6, eve: 1 })) {

@@ -185,7 +185,7 @@ export function propertiesContract(under: StoreUnderTest): void {
           }
         }))
 
-      test('a clock that steps back gives nothing away and locks nobody out for long', () =>
+      test('a clock that steps back gives nothing away and locks no client out for long', () =>
         always(under, fc.record({ case: cases, back: fc.nat(), late: fc.nat() }), async (input) => {
           const { spec, trace } = input.case
           const limiter = limiterOf(spec)

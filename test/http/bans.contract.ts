@@ -70,7 +70,7 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
       expect((await app.ask()).status).toBe(200)
     })
 
-    test('a block for ever tells nobody when to come back', async () => {
+    test('a block for ever names no time to come back', async () => {
       const app = await start({})
       await app.limiter.block('a', { for: Infinity })
       const blocked = await app.ask()
@@ -101,7 +101,7 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
       expect(await short.statuses(4)).toEqual([200, 503, 503, 429])
     })
 
-    test('nobody is banned where nothing is enforced', async () => {
+    test('no client is banned where nothing is enforced', async () => {
       const app = await start({ mode: 'report', ban: BAN })
       expect(await app.statuses(6)).toEqual(Array.from({ length: 6 }, () => 200))
       expect((await app.limiter.peek('a')).reason).toBe('limited')
@@ -127,7 +127,7 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
     test.each([
       ['degrade', degrade()],
       ['throttle', throttle({ bytesPerSecond: 1_000_000 })],
-    ])('%s lets nobody through who is banned', async (_, respond) => {
+    ])('%s admits no client that is banned', async (_, respond) => {
       const app = await start({ respond, ban: BAN })
       expect(await app.statuses(4)).toEqual([200, 200, 200, 429])
     })

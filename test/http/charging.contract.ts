@@ -145,7 +145,7 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         expect(performance.now() - startedAt - first).toBeLessThan(15_000)
       })
 
-      test('who waits longer than maxWait for the outcome of others is refused', async () => {
+      test('a request that waits longer than maxWait for the outcome of others is refused', async () => {
         let finish = () => {}
         const gate = new Promise<void>((resolve) => {
           finish = resolve
@@ -326,7 +326,7 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         await expect.poll(() => lefts(app)).toEqual([960, 9])
       })
 
-      test('a body that nobody reads is settled as well', async () => {
+      test('an unread body is settled as well', async () => {
         const app = await start(upload(), async ({ raw }) => {
           while (!raw.complete) await pause(5)
           return { status: 200, text: 'unread' }
@@ -430,7 +430,7 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         expect(JSON.parse(await textOf(answer))).toEqual(PROBLEM)
         request.destroy()
         // Whether or not the handler had begun, it never saw a whole body.
-        // Fastify tells its error handler of no error for which there is nobody left to answer.
+        // Fastify tells its error handler of no error for which there is no client left to answer.
         await expect.poll(() => app.errors.length).toBe(name === 'Fastify' ? 0 : 1)
         await pause(20)
         expect(whole).toBe(0)
@@ -438,7 +438,7 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         expect(whole).toBe(1)
       })
 
-      test('a body that is too large from its first chunk on is cut off as well, also if nobody reads it', async () => {
+      test('a body that is too large from its first chunk on is cut off as well, also when it is not read', async () => {
         const app = await start(limited(), async () => {
           await pause(60)
           return { status: 200, text: 'late' }

@@ -139,7 +139,7 @@ const own = (options: FastifyRateLimitOptions | false) => ({ config: { rateLimit
 
 describe.each([
   [
-    'a registration that nobody awaits',
+    'a registration that is not awaited',
     (app: FastifyInstance, options: RateLimitPluginOptions) => void app.register(rateLimit, options as never),
   ],
   ['a route before the registration', undefined],
@@ -209,7 +209,7 @@ describe.each([
   })
 })
 
-test('a registration that nobody awaits checks the routes of plugins after it at the start', async () => {
+test('a registration that is not awaited checks the routes of plugins after it at the start', async () => {
   const app = fastify()
   app.register(rateLimit, { global: false })
   app.register(async (child) => {

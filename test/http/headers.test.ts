@@ -51,7 +51,7 @@ describe('draft 11', () => {
   test.each([
     ['whole seconds', slidingLog({ limit: 5, window: '10s' }), '"p";q=5;w=10', '"p";r=4;t=10'],
     [
-      'a window of 1.5 s: rounded up, so that nobody is promised too much',
+      'a window of 1.5 s: rounded up, so that no client is promised too much',
       slidingLog({ limit: 5, window: 1500 }),
       '"p";q=5;w=2',
       '"p";r=4;t=2',
@@ -154,7 +154,7 @@ describe('a Retry-After that is on the response already', () => {
     ['a shorter wait', '9', '10'],
     ['a later date', 'Thu, 01 Jan 2026 00:00:11 GMT', undefined],
     ['an earlier date', 'Thu, 01 Jan 2026 00:00:09 GMT', '10'],
-    ['what nobody can read', 'soon', '10'],
+    ['what cannot be read', 'soon', '10'],
   ])('%s', (_what, present, told) => {
     const refused = headersOf({ limit: 1, window: '10s' }, { 'Retry-After': present })
     expect(refused.next()).not.toHaveProperty('Retry-After')

@@ -270,7 +270,7 @@ describe('the other extractors', () => {
     expect(pathOf(target)).toBe(path)
   })
 
-  test('byUser gives what the application says, and nothing for nobody', () => {
+  test('byUser gives what the application says, and nothing where there is no user', () => {
     expect(keyOf(byUser(() => 42))).toBe(42)
     expect(keyOf(byUser(() => undefined))).toBeUndefined()
     expect(() => byUser(undefined as never)).toThrow(/byUser: user: expected a function/)

@@ -178,7 +178,7 @@ export function listsContract(name: string, factory: AppFactory): void {
       expect((await get()).status).toBe(200)
     })
 
-    test('what is skipped is on no list; what only reports denies nobody', async () => {
+    test('what is skipped is on no list; what only reports denies no request', async () => {
       const skipping = await start({ limit: 0, skip: () => true, deny: ipRanges(['192.0.2.7']) })
       expect((await skipping.get({}, '192.0.2.7')).status).toBe(200)
       const reporting = await start({

@@ -76,7 +76,7 @@ const CASES: Record<string, { send: Send; open: object; closed: object[]; says: 
     send: throughFastify,
     open: { trustProxy: true },
     closed: [{}, { trustProxy: 1 }, { trustProxy: '127.0.0.1' }, { trustProxy: ['10.0.0.0/8', 'loopback'] }],
-    // Not "or how many there are", as elsewhere: that is nobody to Fastify.
+    // Not "or how many there are", as elsewhere: Fastify trusts no proxy then.
     says: /^trustProxy: true trusts .*; name your proxies$/,
   },
 }

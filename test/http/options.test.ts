@@ -82,7 +82,7 @@ describe.each(Object.entries(MAKERS))('%s refuses when the limiter is made', (_n
       /priority\[pro\]: expected a finite number, got "high"/,
     ],
     [
-      'a reserve that nobody can use',
+      'a reserve that no class can use',
       { limits: [express.perMinute(10, { reserve: 0.5 })] },
       /priority: expected one beside reserve/,
     ],

@@ -53,7 +53,7 @@ describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
     return app
   }
 
-  test('413 in the middle of a body that nobody reads releases no permit of the handler', async () => {
+  test('413 in the middle of an unread body releases no permit of the handler', async () => {
     const handled: Handling[] = []
     const app = await cutOff({ takeOver: (handling) => handled.push(handling) }, '/raw', () => handled[0])
     await until('the connection is closed', () => handled[0]?.raw.destroyed)

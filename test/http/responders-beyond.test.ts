@@ -58,7 +58,7 @@ describe('over HTTP/2', () => {
     expect(took).toBeLessThan(15_000)
   })
 
-  test('who leaves while delayed never reaches the handler', async () => {
+  test('a client that leaves while delayed never reaches the handler', async () => {
     let ran = 0
     let now = 0
     const store = memoryStore({ clock: () => now })

@@ -39,7 +39,7 @@ export function trapContract(name: string, factory: AppFactory): void {
 
     test.each([
       ['a probe', {}, true],
-      ['somebody who typed it', { 'sec-fetch-site': 'none' }, true],
+      ['a person who typed it', { 'sec-fetch-site': 'none' }, true],
       ['an image on another page', { 'sec-fetch-site': 'cross-site' }, false],
       ['an image on the same site', { 'sec-fetch-site': 'same-origin' }, false],
       ['an image on another page, without TLS', { referer: 'http://forum.example/' }, false],

@@ -88,7 +88,7 @@ describe.each(Object.keys(STORES))('bans of a document on %s', (name) => {
     expect(await ask('/')).toBe('ok')
   })
 
-  test('who is blocked by hand is refused by policies that ban as well', async () => {
+  test('an identity blocked by hand is refused by policies that ban as well', async () => {
     const { ask, limiter } = await started({ ban: BAN })
     await limiter.block({ ip: '127.0.0.1' }, { for: '1h' })
     expect(await ask('/')).toBe('abnormal-usage-detected')

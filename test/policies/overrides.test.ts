@@ -186,7 +186,7 @@ describe('a mistake in an override is told with its place:', () => {
   const head = 'version: 1\npolicies:\n  api: { limits: [{ limit: 1, window: 1m }] }\noverrides:\n'
   test.each([
     ['of no policy', '  - { policy: apo, key: { user: a }, limits: [{ limit: 2 }] }', 'overrides[0].policy', /"api"/],
-    ['for nobody', '  - { policy: api, limits: [{ limit: 2 }] }', 'overrides[0]', /one of key, prefix and range/],
+    ['for no identity', '  - { policy: api, limits: [{ limit: 2 }] }', 'overrides[0]', /one of key, prefix and range/],
     ['without limits', '  - { policy: api, key: { user: a } }', 'overrides[0]', /limits/],
     [
       'of no limit',

@@ -177,7 +177,7 @@ describe.each(Object.keys(APPS))('policies of a file in %s', (framework) => {
     expect((await ask('/')).status).toBe(429)
   })
 
-  test('a policy that only reports refuses nobody, and counts', async () => {
+  test('a policy that only reports refuses no request, and counts', async () => {
     const loaded = await policies.from({
       object: {
         version: 1,

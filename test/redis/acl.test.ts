@@ -167,7 +167,7 @@ describe('a single server', () => {
     async (rule) => {
       await grant([server], ...BASE)
       await server.call('ACL', 'SETUSER', 'sluice', rule.replace('+', '-'))
-      // Some are asked for where nobody waits for what comes of it.
+      // Some are sent without a caller that waits for the result.
       await useAll(own['redis 6'](), [server], ['a']).catch(() => {})
       // What scripts are refused is logged as a command, too.
       expect(await refused([server])).toContain(rule.slice(1))

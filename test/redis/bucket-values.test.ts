@@ -71,7 +71,7 @@ test('a bucket takes 13 bytes more where refunds overlap, for as long as its cha
   expect(await values()).toMatchObject([{ bytes: COUNTED_BYTES }])
 })
 
-test('a value of either length that somebody cut or added to counts as no state', async () => {
+test('a value of either length that was cut or extended counts as no state', async () => {
   const limiter = limiterOf()
   const first = await limiter.consume('k', { cost: 4 })
   await limiter.consume('k', { cost: 4 })

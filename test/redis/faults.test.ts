@@ -345,7 +345,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     const limiter = createLimiter({ name: 'closing', store, limit: 10, window: '1h' })
     await until('the store is connected', () => decided(limiter.consume('k')))
     close()
-    await until('nobody is connected', async () => (await redis.connections()) === 0)
+    await until('no client is connected', async () => (await redis.connections()) === 0)
     await expectOutage(limiter.consume('k'))
     await store.close()
   })

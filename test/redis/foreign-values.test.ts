@@ -41,10 +41,10 @@ describe.each(Object.entries(algorithms))('%s', (_name, algorithm) => {
   )
 })
 
-/** Values of so many bytes, of every kind that somebody could think of. */
+/** Values of so many bytes, of many kinds. */
 const FILLS: Record<string, (length: number) => string> = {
   'one letter': (length) => 'x'.repeat(length),
-  sentences: (length) => 'Somebody wrote this here, and means nothing. '.repeat(length).slice(0, length),
+  sentences: (length) => 'A person wrote this here, and means nothing. '.repeat(length).slice(0, length),
   'letters that go up': (length) => 'abcdefghijklmnopqrstuvwxyz'.repeat(length).slice(0, length),
   'letters that go down': (length) => 'zyxwvutsrqponmlkjihgfedcba'.repeat(length).slice(0, length),
   digits: (length) => '17634720001763475600'.repeat(length).slice(0, length),

@@ -168,7 +168,7 @@ test('keys are short, and printable, whatever the identity', async () => {
   }
   for (const key of (await server.lifetimes()).keys()) {
     expect(key).toMatch(/^[\x21-\x7e]{1,200}$/)
-    // One hash tag, the identity's own: it cannot choose its slot. The marker of blocks belongs to nobody.
+    // One hash tag, the identity's own: it cannot choose its slot. The marker of blocks belongs to no identity.
     if (key !== 'own:v1:blocked') expect(key.match(/[{}]/g)).toEqual(['{', '}'])
     expect(key).not.toContain('*')
   }

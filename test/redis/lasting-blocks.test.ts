@@ -72,7 +72,7 @@ async function untilListed(store: RedisStore, count: number): Promise<void> {
 }
 
 describe.each(Array.from({ length: RUNS }, (_, run) => run + 1))('run %i', () => {
-  test('who is blocked or banned stays so while Redis is killed, and when it comes back with nothing', async () => {
+  test('an identity that is blocked or banned stays so while Redis is killed, and when it comes back empty', async () => {
     const [here] = (await members(1)) as [Member]
     await here.limiter.block('spammer', { for: '1h', reason: 'scraping' })
     await ban(here, 'guesser')
@@ -132,7 +132,7 @@ describe.each(Array.from({ length: RUNS }, (_, run) => run + 1))('run %i', () =>
   })
 })
 
-test('who is unblocked stays so, whoever knew of the block', async () => {
+test('an identity that is unblocked stays so, whichever process knew of the block', async () => {
   const [here, there] = (await members(2)) as [Member, Member]
   await here.limiter.block('ann', { for: '1h' })
   await until('the other process has looked', () => there.store.blocks.known === 1)
@@ -149,7 +149,7 @@ test('who is unblocked stays so, whoever knew of the block', async () => {
   expect((await here.limiter.consume('bob')).allowed).toBe(true)
 })
 
-test('removeAll ends what all processes know of, and nobody writes it again', async () => {
+test('removeAll ends what all processes know of, and no process writes it again', async () => {
   const [here, there] = (await members(2)) as [Member, Member]
   for (let n = 0; n < 50; n++) await here.limiter.block(`k${n}`, { for: '1h' })
   await ban(here, 'guesser')

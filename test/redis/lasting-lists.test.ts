@@ -70,7 +70,7 @@ test('a list holds while Redis is killed, and is written again when it comes bac
   expect(warned.filter((message) => message.includes('an entry of a list'))).not.toEqual([])
 })
 
-test('a flush ends no entry, and one that was removed stays so, whoever knew of it', async () => {
+test('a flush ends no entry, and one that was removed stays removed, whichever process knew of it', async () => {
   const [here, there] = [await member(), await member()]
   await here.list.add({ key: 'eve' })
   await here.list.add({ key: 'mallory' })

@@ -94,7 +94,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     await expectLifetimes('healed', 4 * HOUR_MS + SPARE_MS)
   })
 
-  test('a permanent key locks nobody out: when its window is over it admits, and ends by itself again', async () => {
+  test('a permanent key locks no client out: when its window is over it admits, and ends by itself again', async () => {
     const limiter = on(store, 3, 200)
     await limiter.consume('k', { cost: 3 })
     await persistAll()
@@ -163,7 +163,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
   })
 
   test.each([69, 70, 75])(
-    'a refund after which nothing counts any more fails nobody, %i minutes on',
+    'a refund after which nothing counts any more causes no error, %i minutes on',
     async (minutes) => {
       const MINUTE_MS = HOUR_MS / 60
       const limiter = on(timed, 7, HOUR_MS)

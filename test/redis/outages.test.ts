@@ -167,7 +167,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     await back(outage)
   })
 
-  test('started with nobody there it decides at once, and by Redis as soon as there is one', async () => {
+  test('started without a Redis it decides at once, and by Redis as soon as there is one', async () => {
     const port = await freePort()
     const outage = await watched(kind, port)
     await untilOpen(outage)

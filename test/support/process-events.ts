@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
 
-/** The reasons of rejections that nobody handled while something ran: each would have ended the process. */
+/** The reasons of unhandled rejections while something ran: each would have ended the process. */
 export function unhandledDuring(run: () => unknown): Promise<unknown[]> {
   return toldDuring('unhandledRejection', run)
 }
 
-/** What would have ended the process while something ran: errors that nobody caught, and such rejections. */
+/** What would have ended the process while something ran: uncaught errors, and such rejections. */
 export async function failuresDuring(run: () => unknown): Promise<unknown[]> {
   const rejections: unknown[] = []
   const errors = await toldDuring('uncaughtException', async () => {

@@ -94,7 +94,7 @@ export async function startReplica(cluster: RedisCluster, master: RedisServer): 
 
 async function startMaster(): Promise<RedisServer> {
   for (let tries = 0; ; tries++) {
-    // The bus would otherwise listen 10,000 above the port, which nobody has checked to be free.
+    // The bus would otherwise listen 10,000 above the port, which was not checked to be free.
     const busPort = await freePort()
     try {
       return await startRedis({

@@ -150,7 +150,7 @@ async function launch(port: number, { settings = [], sentinel = false }: RedisSe
     await until(
       `redis-server answers on port ${port}`,
       async () => {
-        // Whoever answers must be this very process: the port may belong to someone else's server.
+        // The server that answers must be this very process: the port may belong to someone else's server.
         if ((await processIdAt(port)) === server.pid) return true
         if (/Address already in use|Failed listening/i.test(said())) throw new PortTaken(`port ${port} is taken`)
         return false

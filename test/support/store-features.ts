@@ -85,12 +85,12 @@ async function useBans(store: RedisStore, key: string): Promise<void> {
   const ban = { after: 2, within: '1h', for: ['1h'] } as const
   const limiter = createLimiter({ name: 'bans', store, limits: [slidingLog({ limit: 1, window: '1h' })], ban })
   for (let n = 0; n < 2; n++) await decided(limiter.consume(key))
-  if ((await decided(limiter.consume(key))).reason !== 'banned') throw new Error('nobody is banned')
+  if ((await decided(limiter.consume(key))).reason !== 'banned') throw new Error('the key is not banned')
   await limiter.unblock(key)
   await limiter.strike(key)
   await limiter.reset(key)
   if (await limiter.strike(key)) throw new Error('the reset leaves strikes')
-  if (!(await limiter.strike(key))) throw new Error('a strike bans nobody')
+  if (!(await limiter.strike(key))) throw new Error('a strike starts no ban')
   await limiter.unblock(key)
 }
 

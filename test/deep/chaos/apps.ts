@@ -26,7 +26,7 @@ export class App {
   readonly file: string
   /** When it was killed by the test, by the common clock. */
   killedAt: number | undefined
-  /** Why it is gone although nobody killed it. */
+  /** Why it is gone although the scenario did not kill it. */
   exit: string | undefined
   readonly #child: ChildProcess
   readonly #waiting = new Map<number, { resolve(answer: never): void; reject(error: Error): void }>()

@@ -53,7 +53,7 @@ const parts = {
     for (let n = 0; n < 3; n++) await limiter.consume('victim')
     return {
       one: (name) => limiter.consume(name),
-      // There is no room for all of them: whoever is limited stays so.
+      // There is no room for all of them: clients that are limited stay so.
       victim: async () => !(await limiter.consume('victim')).allowed,
       end() {
         // Beyond the hour that states outlive their end with a clock of one's own.

@@ -35,7 +35,7 @@ export interface Outcome extends Judgement {
   readonly returns: readonly number[]
   readonly unanswered: number
   readonly faults: readonly string[]
-  /** Processes that are gone though nobody killed them. */
+  /** Processes that are gone though the scenario did not kill them. */
   readonly exits: readonly string[]
   readonly kills: number
   /** Keys looked at, over all moments, and how many had no expiry. */
@@ -45,7 +45,7 @@ export interface Outcome extends Judgement {
   readonly ledgerBeyond: readonly number[]
   /** How often the store may have forgotten something. */
   readonly losses: number
-  /** Places that are taken still when nobody holds one any more. */
+  /** Permits that are taken still when no request holds one any more. */
   readonly placesLost: number
 }
 
@@ -182,7 +182,7 @@ export class World {
     }
   }
 
-  /** What the store has counted when nobody holds a place any more, not even one who died or could not free it. */
+  /** What the store has counted when no process holds a permit any more, not even one that died or could not release it. */
   async #finalCounts(): Promise<readonly Count[]> {
     const app = this.apps[0] as App
     const lapsedAt = performance.now() + PLACES_TTL_MS + 15_000

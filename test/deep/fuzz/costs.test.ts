@@ -78,7 +78,7 @@ fuzz('costs', 'a cost, bytes or a priority that is none is refused by name and c
       must(priority === undefined || Number.isFinite(priority), 'a priority', priority)
       if (method === 'peek') must((await left(limiter)) === before, 'a peek that changes nothing')
       else await settle(limiter, verdict, makes.bytes)
-      // Places taken would stay for as long as nobody frees them.
+      // Permits taken would stay until they are released.
       await limiter.release(verdict)
     }
   },

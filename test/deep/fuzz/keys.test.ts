@@ -103,7 +103,7 @@ fuzz('keys', 'in Redis keys that differ stay apart, and none can choose its slot
         must(/^[\x21-\x7e]+$/.test(key) && !/[*?[\]\\"]/.test(key), 'a printable key, and no pattern', key)
         const owner = keyOwners.get(key) ?? identity
         keyOwners.set(key, owner)
-        must(owner === identity, 'a key that is nobody else’s', [key, owner])
+        must(owner === identity, 'a key of its own', [key, owner])
       }
     }
   },
@@ -137,7 +137,7 @@ function keyOfPart({ source, name, value }: Part): KeyFunction<unknown> {
   return source === 'keyed' ? keyed(name, key) : source === 'user' ? byUser(key) : key
 }
 
-/** What nobody may confuse with anything else: the sources, their names and the values. */
+/** What may not be confused with anything else: the sources, their names and the values. */
 function ownOf(parts: readonly Part[]): string {
   const named = { header: (part: Part) => part.name.toLowerCase(), keyed: (part: Part) => part.name }
   return JSON.stringify(
@@ -206,7 +206,7 @@ const guards = (['error', 'by-ip', 'skip'] as const).map((anonymous) =>
   createGuard<unknown>({ name: 'fuzz', limit: 1, window: '1h', anonymous, key: take }),
 )
 
-fuzz('keys', 'what is no key is INVALID_KEY, said clearly, and charges nobody', {
+fuzz('keys', 'what is no key is INVALID_KEY, said clearly, and charges nothing', {
   inputs: fc.oneof(
     notAValue,
     number,

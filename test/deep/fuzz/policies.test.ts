@@ -224,7 +224,7 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
 }
 
 const client = standIn(() => {
-  throw new Error('nobody asks')
+  throw new Error('expected no decision')
 })
 
 // A proxy whose traps throw is the caller's own error, not one of the options'.
@@ -304,7 +304,7 @@ function named(said: string, field: string): boolean {
   return new RegExp(`: (${field}${also ? `|${also}` : ''})\\b[^:]*: expected `).test(said)
 }
 
-fuzz('policies', 'an option that nobody knows is refused by name, and options that are no object are refused', {
+fuzz('policies', 'an unknown option is refused by name, and options that are no object are refused', {
   inputs: fc.record({ draft, field: text, value: wrong, instead: wrong, byItself: fc.boolean() }),
   async check({ draft: [subject, right], field, value, instead, byItself }) {
     const { make, options } = SUBJECTS[subject] as Subject

@@ -134,7 +134,7 @@ async function decideInTime(limiter: Limiter): Promise<void> {
 
 /**
  * What no Redis ever says, and ioredis throws outside of any promise for, which ends the process: a nil that
- * nobody asked for (6: "Cannot read properties of null"), lengths that are none (5: "Invalid array length").
+ * that were not asked for (6: "Cannot read properties of null"), lengths that are none (5: "Invalid array length").
  */
 const ENDS_IOREDIS = /[$*](?!\d{1,8}\r\n)|_/
 

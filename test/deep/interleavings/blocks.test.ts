@@ -17,7 +17,7 @@ afterAll(async () => {
   client.close()
   await redis.stop()
 })
-// How long a store remembers that somebody was blocked goes by this clock.
+// How long a store remembers a block goes by this clock.
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['performance'] })
 })

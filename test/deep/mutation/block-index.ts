@@ -228,7 +228,7 @@ function opAt(now: number, random: (below: number) => number, i: number): Op {
   }
 }
 
-/** As an eviction, or somebody who writes there, leaves it. */
+/** As an eviction, or another program that writes there, leaves it. */
 async function lose(redis: MutatedRedis, shard: Shard, how: number): Promise<void> {
   if (!shard.head) return
   const hadEntries = shard.entries.size > 0

@@ -26,7 +26,7 @@ interface Use {
   readonly cost?: number
   /** Looked at from the first request on: nothing lapses yet. */
   readonly isFilling?: true
-  /** Somebody else is blocked meanwhile. */
+  /** Another identity is blocked meanwhile. */
   readonly besideABlock?: true
   readonly most: Effort
 }
@@ -92,7 +92,7 @@ const USES: Readonly<Record<string, Use>> = {
     isFilling: true,
     most: effort(3.19, 148.3, 8),
   },
-  'a log, while somebody else is blocked': {
+  'a log, while another identity is blocked': {
     limits: [log(REQUESTS)],
     everyMs: STEADY_MS,
     besideABlock: true,
@@ -141,7 +141,7 @@ export const effortChecks: readonly Check[] = Object.entries(USES).map(([name, u
     const limiter = createLimiter({ name: 'effort', store, limits })
     await redis.call('FLUSHALL')
     clock.now = MIDNIGHT
-    if (besideABlock) await limiter.block('somebody else', { for: '1d' })
+    if (besideABlock) await limiter.block('another identity', { for: '1d' })
     let areAllAllowed = true
     const go = async (requests: number) => {
       for (let i = 0; i < requests; i++) {

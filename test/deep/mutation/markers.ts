@@ -19,7 +19,7 @@ async function withNewStore(
 /** The marker that stands for all block keys. */
 export const markerChecks: readonly Check[] = [
   {
-    name: 'marker: where nobody is blocked a decision takes one run and two keys',
+    name: 'marker: where no identity is blocked a decision takes one run and two keys',
     run: (venue) =>
       withNewStore(venue, async (store) => {
         await venue.redis.call('FLUSHALL')

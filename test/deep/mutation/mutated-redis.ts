@@ -72,7 +72,7 @@ export class MutatedRedis {
     return this.#own.call(command, ...args)
   }
 
-  /** A connection that is told of every command that Redis runs; whoever asked for it ends it. */
+  /** A connection that is told of every command that Redis runs; the caller ends it. */
   monitor(): Promise<Redis> {
     return this.#own.monitor()
   }

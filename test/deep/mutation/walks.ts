@@ -200,7 +200,7 @@ async function* roundWalks(): AsyncGenerator<Scenario> {
   }
 }
 
-/** States forgotten when their life is over: nobody may notice. */
+/** States forgotten when their life is over: no decision may change. */
 async function* forgetfulWalks(): AsyncGenerator<Scenario> {
   for (const [name, limits] of Object.entries(ALL)) {
     for (const onDeny of waysToDeny(limits)) {

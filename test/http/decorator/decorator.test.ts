@@ -125,7 +125,7 @@ describe.each(Object.entries(SHAPES))('%s', (_shape, fixtures) => {
     }
   })
 
-  test('a policy is named after the class that has the method, whoever inherits, binds or wraps it', async () => {
+  test('a policy is named after the class that has the method, also when it is inherited, bound or wrapped', async () => {
     const { Base, Heir, Overrider, Bound, Wrapped } = fixtures.family(memoryStore({ clock: () => 0 }))
     const policiesOf = async (users: InstanceType<typeof Base>) => {
       const app = express().get('/', users.list.bind(users))

@@ -110,7 +110,7 @@ function flushEarly(path, res) {
   res.flushHeaders()
 }
 
-/** HTTP/2 hands on nothing of a body that nobody reads. @param {import('node:http').IncomingMessage} raw */
+/** HTTP/2 hands on nothing of an unread body. @param {import('node:http').IncomingMessage} raw */
 function readOverHttp2(raw) {
   if (raw.httpVersionMajor === 2 && [...LATE_PATHS, '/flush'].includes(raw.url ?? '')) raw.resume()
 }

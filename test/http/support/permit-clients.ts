@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream'
 export interface Asking {
   /** Resolves with the status of the response. */
   readonly status: Promise<number>
-  /** What comes, which nobody has begun to read: of HTTP/1, with the head. */
+  /** What comes, before any of it is read: of HTTP/1, with the head. */
   readonly incoming: Readable
   /** Resolves when nothing more can come. */
   readonly closed: Promise<unknown>

@@ -47,7 +47,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, forwarded) => {
   })
 
   describe.each(['express', 'koa', 'fastify'])('%s', (server) => {
-    test('counts the client that nginx saw, and nobody else for it', async () => {
+    test('counts the client that nginx saw, and no other', async () => {
       const get = (address: string) => getFrom(address, proxied, `/${server}/`)
       const first = await get('203.0.113.7')
       expect(first).toMatchObject({ status: 200, body: JSON.stringify({ server, ip: '203.0.113.7' }) })

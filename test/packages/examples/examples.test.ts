@@ -63,7 +63,7 @@ describe('login.js', () => {
       body: JSON.stringify({ account, password }),
     })
 
-  test('refuses an account after 3 wrong passwords, however it is written, and nobody for right ones', async () => {
+  test('refuses an account after 3 wrong passwords, however it is written, and none for right ones', async () => {
     const { url } = await start('login.js')
     for (let n = 0; n < 5; n++) expect(await login(url, 'bob', 'battery staple')).toBe(200)
     const guesses: number[] = []

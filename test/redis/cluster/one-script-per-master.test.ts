@@ -132,7 +132,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
   test('charges each decision once when a master refuses to be read for a while', async () => {
     const refuses = cluster.masters[0] as RedisCluster['masters'][number]
     await scriptsPerTurn()
-    // Nobody may read, so no decision there is made, in whatever way; what comes after is decided as before.
+    // No user may read, so no decision there is made, in whatever way; what comes after is decided as before.
     await refuses.call('ACL', 'SETUSER', 'default', '-get')
     const limiter = createLimiter({ name: 'refused', store: open.store, limits: [gcra({ limit: 100, window: '1d' })] })
     await Promise.all(users(60).map((user) => limiter.consume(user).catch(() => undefined)))

@@ -192,7 +192,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     const limiter = createLimiter({ name: 'closing', store, limits: [perHour(1000)] })
     await until('it decides', () => decided(limiter.consume('k')))
     close()
-    await until('nobody is connected', () => wire.connections === 0)
+    await until('no client is connected', () => wire.connections === 0)
     expect((await limiter.consume('k')).kind).toBe('unavailable')
     await store.close()
   })

@@ -36,7 +36,7 @@ function nameTold(told: string): string | undefined {
 
 /**
  * Notes the scripts of decisions that a server is sent, but for those that the store puts together. On the second server only
- * until somebody is blocked: the decision on a client that is known as blocked first asks the index, and leaves others alone.
+ * until an identity is blocked: the decision on a client that is known as blocked first asks the index, and leaves others alone.
  */
 async function scriptsSentTo(server: RedisServer) {
   // Without the check that it is ready: ioredis takes what MONITOR tells for the reply to that.

@@ -117,7 +117,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
     expect([app.ran, app.errors]).toEqual([[], []])
   })
 
-  test('whatever becomes of refusals else, nobody is deceived, held or let through for an outage', async () => {
+  test('whatever the responder does with refusals, an outage shadows, holds and admits no request', async () => {
     for (const [responder, respond] of Object.entries(RESPONDERS)) {
       const app = await start({ limit: 1, window: '1m', onUnavailable: 'deny', respond })
       const { status, text } = await ask(app)

@@ -53,7 +53,7 @@ test('limiters of one name on one Redis are one limit over all frameworks, each 
   }
 })
 
-test('places in flight on Redis are freed for whoever comes next, over all frameworks', async () => {
+test('permits on Redis are freed for the next request, over all frameworks', async () => {
   const server = await startRedis()
   const client = new Redis(server.url)
   const store = redisStore(client, { timeoutMs: 5000 })

@@ -106,7 +106,7 @@ test('a refusal is the store’s, with the exact time until there is room: a log
   expect((await here.consume(key)).allowed).toBe(true)
 })
 
-test('close to the limit units go to whoever asks, not to who holds them', async () => {
+test('close to the limit units go to the process that asks, not to the one that holds them', async () => {
   const [here, elsewhere] = [inProcess(), inProcess()]
   await consume(here, 60)
   const left = 40
@@ -232,7 +232,7 @@ test('a bucket from which one charge was given back gets back no more of the nex
   expect((await here.peek(key)).remaining).toBe(16)
 })
 
-test('a lease that arrives when its life is over serves whoever asked for it, and nobody who waited', async () => {
+test('a lease that arrives when its life is over serves the decision that asked for it, and none that waited', async () => {
   const wire = await startProxy(server.port)
   const distant = new Redis(wire.port)
   const store = redisStore(distant, { clock: clock.read, timeoutMs: 5000 })

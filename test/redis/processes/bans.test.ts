@@ -87,7 +87,7 @@ test('a ban that one process starts refuses the very next decision of another', 
   const [here, there] = workers as [ChildProcess, ChildProcess]
   for (let n = 0; n < 20; n++) {
     const run = { name: 'next', key: `k${n}`, requests: 1, ban }
-    // The other has decided on it, and seen that nobody is banned.
+    // The other has decided on it, and seen that no client is banned.
     expect((await ask(there, run)).reasons).toEqual(['admitted'])
     const told = await ask(here, { ...run, requests: 6 })
     expect(told.reasons).toEqual(['admitted', 'admitted', 'admitted', 'admitted', 'limited', 'banned'])

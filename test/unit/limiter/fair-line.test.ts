@@ -55,7 +55,7 @@ test('one who comes back does not get what it missed, nor what it has had', () =
   expect(clients(served(line))).toBe('aba')
 })
 
-test('who leaves without being served is not charged a turn', () => {
+test('a request that leaves without being served is not charged a turn', () => {
   const leaving = turnOf('b')
   const line = lineOf(turnOf('a'), turnOf('a'), leaving, turnOf('b'))
   line.remove(leaving, false)

@@ -40,7 +40,7 @@ function storeLate(store: ReturnType<typeof memoryStore>) {
 }
 
 describe('lines of several limits', () => {
-  test('who waits for a limit of their own holds up nobody else, and order holds in every line', async () => {
+  test('a client that waits for a limit of its own holds up no other, and order holds in every queue', async () => {
     const limiter = limiterOfTwo()
     const served: string[] = []
     const wait = (user: string) => limiter.acquire({ user }).then(() => served.push(`${user} ${performance.now()}`))
@@ -77,7 +77,7 @@ describe('lines of several limits', () => {
     ])
   })
 
-  test('who becomes first in one line still waits for those who came before in another', async () => {
+  test('a request that becomes first in one queue still waits for those that came before in another', async () => {
     const limiter = limiterOfTwo(2)
     const start = performance.now()
     const served: [string, number][] = []
@@ -139,7 +139,7 @@ describe('lines of several limits', () => {
           for (let i = 1; i < own.length; i++) expect(at(own, i) - at(own, i - 1)).toBeGreaterThanOrEqual(100)
         }
         for (let i = 2; i < served.length; i++) expect(at(served, i) - at(served, i - 2)).toBeGreaterThanOrEqual(80)
-        // Only what has been charged is there, and nobody waits.
+        // Only what has been charged is there, and no request waits.
         expect(limiter.hasQueues).toBe(false)
         expect((await limiter.peek({ user: 'ann' })).remaining).toBe(1)
       }),

@@ -151,7 +151,7 @@ describe('by default, while the store is away', () => {
     expect((await limiter.consume('reset', { cost: 4 })).allowed).toBe(true)
   })
 
-  test('settling, releasing and renewing what the store charged fail nobody', async () => {
+  test('settling, releasing and renewing what the store charged cause no error', async () => {
     const limiter = limiterOf({ limits: [perMinute(5), concurrency({ limit: 2 })] })
     const verdict = await limiter.consume('k', { cost: 2 })
     store.isAway = true
@@ -165,7 +165,7 @@ describe('by default, while the store is away', () => {
     expect(await local.settle(1)).toBe(true)
   })
 
-  test('a refusal by hand, its end and a reset are errors, as nobody could be sure of them', async () => {
+  test('a refusal by hand, its end and a reset are errors, as their effect would be unknown', async () => {
     const limiter = limiterOf({ limits: [perMinute(1)] })
     store.isAway = true
     await limiter.consume('k')
@@ -332,7 +332,7 @@ describe('with nothing to decide instead', () => {
   })
 })
 
-test('an outage that begins while requests wait in line ends no wait, and charges nobody twice', async () => {
+test('an outage that begins while requests wait in a queue ends no wait, and charges none twice', async () => {
   const limiter = limiterOf({ limits: [concurrency({ limit: 1 })] })
   const first = await limiter.acquire('k')
   const waiting = limiter.acquire('k', { maxWait: '10s' })

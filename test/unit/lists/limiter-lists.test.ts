@@ -25,7 +25,7 @@ describe('lists of a limiter without HTTP', () => {
     expect(JSON.parse(JSON.stringify(verdict))).toMatchObject({ kind: 'listed', limits: [], list: { effect: 'allow' } })
   })
 
-  test('who is denied never gets a turn, and who is allowed has it at once', async () => {
+  test('a denied identity never gets a turn, and an allowed one has it at once', async () => {
     const limiter = createLimiter({
       limit: 0,
       window: '1h',

@@ -163,7 +163,7 @@ describe('what is known', () => {
   })
 })
 
-describe('what nobody needs', () => {
+describe('what is not needed', () => {
   test('goes, but not what asks Redis', () => {
     const source = "local call = redis.call\nlocal a, b = 1, call('GET', 'x')\nlocal c = { }\nc[1] = 2\nreturn 3"
     expect(optimised(source)).toEqual(['local call = redis.call', "local b = call('GET', 'x')", 'return 3'])

@@ -84,7 +84,7 @@ class FairClass {
       if (line.turns.length > 0 && (!this.#first || isBefore(line, this.#first))) this.#first = line
     }
     if (this.#first) this.#virtual = this.#first.start
-    // Who has had no more than its share by now is as good as new.
+    // A client that has had no more than its share by now is as good as new.
     for (const [client, line] of this.#clients) {
       if (line.turns.length === 0 && (!this.#first || line.start <= this.#virtual)) this.#clients.delete(client)
     }
@@ -148,7 +148,7 @@ export class FairLine {
   }
 
   /**
-   * Who has to leave a full line for a turn that is not in it: the newest of the client with the most turns, in classes that are
+   * Which turn leaves a full queue for one that is not in it: the newest of the client with the most turns, in classes that are
    * not above its own. Undefined where the newcomer's own client would have as many, or where no client is known.
    */
   displacedBy({ client, headStartMs }: Turn): Turn | undefined {

@@ -14,7 +14,7 @@ export interface AcquireOptions {
   /** Ends the wait; the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal
   /**
-   * Who asks, where several wait for one key: any non-empty text. Those who wait for the same key are served in turn, by
+   * The client, where several wait for one key: any non-empty text. Those who wait for the same key are served in turn, by
    * units, however many calls each of them has waiting. Calls without it count as one client. @default first in, first out
    */
   readonly fairBy?: string

@@ -110,7 +110,7 @@ export class Batches {
   #unsent = 0
   /** Of each server, by address. */
   readonly #pulses = new Map<string, Pulse>()
-  /** Who waits for there to be none. */
+  /** Callers that wait until there are none. */
   #drained: (() => void)[] = []
   /** By the performance clock. */
   #blockedUntil = 0

@@ -57,7 +57,7 @@ interface Counted {
   times: number
 }
 
-/** Who is refused most by each policy: counted in this process, and handed on each second. */
+/** The identities that each policy refuses most: counted in this process, and handed on each second. */
 export class RefusalLog {
   readonly #slices: RefusalSlices
   readonly #byPolicy = new Map<string, Counted>()

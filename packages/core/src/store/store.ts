@@ -121,7 +121,7 @@ export interface StoreRequest {
   /**
    * The identities without what they start with, where that is what the plan says. Joined texts are copied when they are
    * first read, which would be a good part of a decision in memory; a store that needs the texts has no use for these.
-   * Who passes on a request with other identities leaves them out.
+   * A request that is passed on with other identities leaves them out.
    */
   readonly values?: readonly string[] | undefined
   /** Units per cell, whole, 0 or more. */
@@ -248,7 +248,7 @@ export interface Store {
    */
   readonly noteRefusal?: ((policy: string, identities: readonly string[]) => void) | undefined
   /**
-   * Who was refused most by a policy. Absent from stores that do not know.
+   * The identities that a policy refused most. Absent from stores that do not know.
    *
    * @throws SluiceError `INVALID_POLICY`, `STORE_UNAVAILABLE`
    */

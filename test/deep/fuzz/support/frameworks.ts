@@ -72,7 +72,7 @@ export interface Seen {
   code?: string
 }
 
-/** Options of a limiter that limits nobody and notes what `key` makes of each request. */
+/** Options of a limiter that refuses no request and notes what `key` makes of each request. */
 export function noting(key: (request: unknown, context: HttpContext) => unknown, seen: Seen): AnyOptions & LimitForm {
   return {
     limit: 1,

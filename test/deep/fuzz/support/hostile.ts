@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 
-/** What has a meaning to somebody between a client and a key in Redis. */
+/** What has a meaning somewhere between a client and a key in Redis. */
 const PIECES = [
   ...['{', '}', '{}', '{a}', '%', '%7B', '%25', '%2A', '#', '*', '?', '[a]', '[^a]', '\\', '|', '"', "'", '`', '$'],
   ...['\0', 'ip=', 'key=', '\r\n', '\n', '\t', ' ', '\x7f', '\x1b[2J', '\u2028', '\ufeff', '\ufffd', '\u202e'],
@@ -14,7 +14,7 @@ const PIECES = [
 const piece = fc.constantFrom(...PIECES)
 const utf16 = fc.integer({ min: 0, max: 0xffff }).map((unit) => String.fromCharCode(unit))
 
-/** Any text at all: short and long, of characters, of bare UTF-16 units, of what is special to somebody. */
+/** Any text at all: short and long, of characters, of bare UTF-16 units, of what is special somewhere. */
 export const text: fc.Arbitrary<string> = fc.oneof(
   { weight: 3, arbitrary: fc.string({ unit: piece, maxLength: 8 }) },
   { weight: 2, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
@@ -29,7 +29,7 @@ export const text: fc.Arbitrary<string> = fc.oneof(
   },
 )
 
-/** What a long key is kept as, which somebody may send as a key of his own. */
+/** What a long key is kept as, which a client may send as its key. */
 function likeHash(key: string): string {
   return `#${createHash('sha256').update(key, 'utf16le').digest('base64url').slice(0, 22)}`
 }
@@ -79,7 +79,7 @@ function revoked(): object {
   return proxy
 }
 
-/** Makes a value; so that nobody, not even the generator, looks at it before the code that it is meant for. */
+/** Makes a value; so that nothing, not even the generator, looks at it before the code that it is meant for. */
 export type Make = () => unknown
 
 const made = (value: unknown): Make => Object.assign(() => value, { toString: () => fc.stringify(value) })

@@ -33,7 +33,7 @@ export const bytes: fc.Arbitrary<string> = fc.oneof(
   fc.uint8Array({ maxLength: 30 }).map((raw) => Buffer.from(raw).toString('latin1')),
   fc.constantFrom(
     ...['*1000000\r\n', '*9\r\n:1\r\n', '$1000000\r\nabc', '$-5\r\n', '*-5\r\n', '*x\r\n', '$x\r\n', ':\r\n', '*\r\n'],
-    // Pushes and maps of RESP3, which nobody asked for.
+    // Pushes and maps of RESP3, which were not asked for.
     ...['>2\r\n+invalidate\r\n*0\r\n', '%1\r\n+a\r\n:1\r\n', '~1\r\n:1\r\n', '#t\r\n', '_\r\n', ',1.5\r\n', '(123\r\n'],
     ...['+OK\r\n+OK\r\n+OK\r\n', '\r\n', 'HTTP/1.1 400 Bad Request\r\n\r\n', '\0\0\0\0', '-LOADING\r\n'],
   ),

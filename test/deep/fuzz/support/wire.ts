@@ -46,7 +46,7 @@ const anywhere = fc.oneof(
   length.map((n) => right(`${start('POST')}Content-Length: ${n}\r\n\r\n${body(n)}`)),
   length.map((n) => right(`${start('PUT')}Expect: 100-continue\r\nContent-Length: ${n}\r\n\r\n${body(n)}`)),
   { weight: 4, arbitrary: chunked.map(right) },
-  // Announces more than it sends, or what nobody sends.
+  // Announces more than it sends, or what no client sends.
   fc
     .tuple(length, fc.nat(50))
     .map(([n, less]) => wrong(`${start('POST')}Content-Length: ${n + less + 1}\r\n\r\n${body(n)}`)),
@@ -184,7 +184,7 @@ export async function playHttp2(
   return told
 }
 
-/** A connection whose errors nobody minds. */
+/** A connection whose errors do not matter. */
 export function opened(port: number): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   socket.on('error', () => {})

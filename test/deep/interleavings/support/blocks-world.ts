@@ -18,7 +18,7 @@ export interface BlocksOptions {
   readonly deeds: readonly ('block' | 'unblock')[]
   /** Whether the end of blocks may pass. */
   readonly ends?: boolean
-  /** Whether more time passes than a store remembers for that somebody was blocked. */
+  /** Whether more time passes than a store remembers a block for. */
   readonly forgets?: boolean
   /** Whether Redis loses its scripts at some moment. */
   readonly losesScripts?: boolean
@@ -127,7 +127,7 @@ export class BlocksWorld implements World {
   }
 
   async close(): Promise<void> {
-    // Nobody answers any more what they still ask for.
+    // What they still ask for is not answered any more.
     for (const store of this.#stores) store.close().catch(() => {})
     const keys = (await this.#redis.call('KEYS', `${this.#prefix}*`)) as string[]
     if (keys.length > 0) await this.#redis.call('DEL', ...keys)

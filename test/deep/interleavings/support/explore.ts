@@ -4,7 +4,7 @@ export interface Step {
   take(): unknown
 }
 
-/** A small system in which nothing happens by itself: whoever explores it decides what happens next. */
+/** A small system in which nothing happens by itself: its explorer decides what happens next. */
 export interface World {
   /** What may happen next, in an order that is the same in every run; nothing at the end. */
   steps(): Step[]

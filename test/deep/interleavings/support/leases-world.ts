@@ -127,7 +127,7 @@ export class LeasesWorld implements World {
     this.#options.holds(this.#admissions.flatMap(({ at, cost }) => new Array(cost).fill(at)).sort((a, b) => a - b))
   }
 
-  /** What was taken was spent, or given back; or it strayed, and nobody spends it. */
+  /** What was taken was spent, or refunded; or its reply was lost, and it is never spent. */
   async end(): Promise<void> {
     if (this.#waiting > 0) throw new Error(`${this.#waiting} wait for an answer for ever`)
     const { units, limit, lasts, dies, faults } = this.#options
@@ -194,7 +194,7 @@ export class LeasesWorld implements World {
     process.decided = undefined
     const wasReset = this.#hasReset
     const verdict = await process.limiter.consume(KEY, { cost })
-    // Who asked before a reset and is served from what was taken before it was admitted before it.
+    // A decision from before a reset that is served from a lease from before it was admitted before it.
     const { at, resets } = process.decided ?? { at: this.#now, resets: wasReset ? this.#resets : 0 }
     process.decided = undefined
     if (verdict.allowed && resets === this.#resets) this.#admissions.push({ verdict, process, at, cost })

@@ -32,12 +32,12 @@ interface Waiting {
 
 const KEY = 'key'
 
-/** Who still waits after so many timers, with nothing under way, waits for ever. */
+/** A request that still waits after so many timers, with nothing under way, waits for ever. */
 const PATIENCE = 10
 
 /**
  * Those who wait for one limit in one process, on a store that answers when it likes: they come one after the
- * other, leave when they like, somebody gives back, and time goes on. Timers have to be faked.
+ * other, leave when they like, units are refunded, and time goes on. Timers have to be faked.
  */
 export class WaitersWorld implements World {
   readonly #options: WaitersOptions
@@ -95,7 +95,7 @@ export class WaitersWorld implements World {
       }
     }
     if (this.#held.length > 0 && this.#isAnyWaiting()) {
-      steps.push({ name: 'somebody gives back', take: () => this.#giveBack() })
+      steps.push({ name: 'a refund', take: () => this.#giveBack() })
     }
     if (this.#isAnyWaiting() && (this.#network.isQuiet ? this.#moments < PATIENCE : this.#slow > 0)) {
       steps.push({ name: 'time goes on', take: () => this.#goOn() })
@@ -111,7 +111,7 @@ export class WaitersWorld implements World {
     if (this.#broken) throw this.#broken
     const twice = this.#waiting.find(({ times }) => times > 1)
     if (twice) throw new Error(`${twice.name} is told ${twice.times} times`)
-    // Of what is given back without an answer, nobody knows.
+    // Of a refund without a reply, the outcome is unknown.
     const isKnown = ![...this.#asked].some(([name, { op }]) => op === REFUND && this.#network.fate(name)?.failed)
     if (isKnown && this.#isAnyWaiting() && this.#network.isQuiet && (await this.#hasRoom())) {
       throw new Error('there is room, and those who wait for it sleep')
@@ -171,7 +171,7 @@ export class WaitersWorld implements World {
   }
 
   #giveBack(): void {
-    this.#network.note('the process', 'somebody gives back')
+    this.#network.note('the process', 'a refund')
     const verdict = this.#held.pop() as Verdict
     this.#limiter.refund(KEY, verdict).catch(() => {})
   }
@@ -202,7 +202,7 @@ export class WaitersWorld implements World {
     return this.#network.call('the process', 'the store', name, run)
   }
 
-  /** Charges that nobody heard of, and those whose giving back was lost. */
+  /** Charges whose reply was lost, and those whose refund was lost. */
   #strayed(): number {
     let strayed = 0
     for (const [name, { op }] of this.#asked) {

@@ -78,7 +78,7 @@ export class Network {
     })
   }
 
-  /** Notes what happens beside calls: a clock moves, somebody leaves. */
+  /** Notes what happens beside calls: a clock moves, a process leaves. */
   note(place: string, what: string): void {
     const history = this.#histories.get(place)
     if (history) history.push(what)

@@ -101,7 +101,7 @@ export class SlotsWorld implements World {
         this.#isBlocked = true
         return this.#stores[0]?.block('across', `user-name=${request.user}`, 1e9, 'scraping')
       })
-      // Who blocks hears of a failure; whether it holds is a matter of the store.
+      // The caller of block learns of a failure; whether the block holds is a matter of the store.
       block.catch(() => {})
     }
   }

@@ -16,7 +16,7 @@ interface Waiter {
   wake(): void
 }
 
-/** Who waits on a store that others share looks again this often, and for this long. */
+/** A request that waits on a store that others share looks again this often, and for this long. */
 const POLL_MS = 50
 const POLL_FOR_MS = 1000
 /** Most requests that wait on one identity; further ones are refused at once. */

@@ -9,7 +9,7 @@ import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import type { HeaderField } from '../headers/writer.js'
 import type { Reply } from '../responders/responder.js'
 
-/** Who answers requests that lack a key, or get one or their cost wrong: the limiter, or the framework's error handler. */
+/** What answers requests that lack a key, or get one or their cost wrong: the limiter, or the framework's error handler. */
 export type InvalidOption = 'reject' | 'pass'
 
 /** What becomes of such a request. */

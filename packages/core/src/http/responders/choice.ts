@@ -7,7 +7,7 @@ import { type LimitReport, longestRefusal, Verdict } from '../../verdict/verdict
 import { whenUnavailableOf } from './fallback.js'
 import type { Responder } from './responder.js'
 
-/** Who responds to requests that no limit has refused, where that is not the limiter's own responder. */
+/** The responder of requests that no limit has refused, where that is not the limiter's own. */
 export interface BarredResponders<Request> {
   readonly denied?: Responder<Request> | undefined
   readonly banned?: Responder<Request> | undefined

@@ -7,7 +7,7 @@ import { byIp } from '../identity/ip.js'
 
 export interface FairOptions<Request> {
   /**
-   * Who takes turns, where many clients wait for one key: a key function such as `byIp()`. Clients are served in turn by units,
+   * What tells clients apart, where many wait for one key: a key function such as `byIp()`. Clients are served in turn by units,
    * however many requests each has waiting; requests without such a key count as one client. `false`: first come, first served.
    * @default `byIp()` where a limit counts many clients together (`everyone()`, `byRoute()`, `byPath()`, `byMethod()`), else `false`
    */

@@ -4,7 +4,7 @@ import type { IndexEntry } from './entry.js'
 import { HeldEntries, type HeldEntriesOptions } from './held-entries.js'
 import { Mirror } from './mirror.js'
 
-/** Who is blocked or banned as far as this process knows, which is who Redis refuses, or would if it had lost nothing. */
+/** The blocks and bans that this process knows: those that Redis refuses by, or would if it had lost nothing. */
 export class HeldBlocks extends HeldEntries {
   readonly #mirror: Mirror
   readonly #now: () => number

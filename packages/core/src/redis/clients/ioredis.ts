@@ -9,6 +9,7 @@ import {
   waitingRoom,
 } from './connection.js'
 import { commandMaker } from './ioredis-commands.js'
+import { silenceWatch } from './ioredis-silence.js'
 
 const noResend = {
   // A command resent after a reconnect may charge a second time, and one that waits offline is
@@ -26,7 +27,7 @@ const noResend = {
 export function ioredis(client: Client, silenceMs: number, connectTimeoutMs: number): Connection {
   const isCluster = client.isCluster === true
   // While a server loads its data it is asked again this often, not when it guesses to be done.
-  const patience = { connectTimeout: silenceMs, socketTimeout: silenceMs, maxLoadingRetryTime: 500 }
+  const patience = { connectTimeout: silenceMs, socketTimeout: undefined, maxLoadingRetryTime: 500 }
   let left: unknown
   // A master demoted by a failover says READONLY, maybe often at once: look for the new one, without sending again (that
   // would be 2).
@@ -54,12 +55,9 @@ export function ioredis(client: Client, silenceMs: number, connectTimeoutMs: num
   own.on('error', (error: Error) => {
     last = error
   })
-  // ioredis 5 leaves the timer for replies running when a connection closes, and with it ends the one that came after.
-  // Nodes of a cluster are made anew instead.
-  own.on('close', () => {
-    clearTimeout(own.socketTimeoutTimer)
-    own.socketTimeoutTimer = undefined
-  })
+  const awaitReply = silenceWatch(silenceMs)
+  if (isCluster) own.on('+node', awaitReply)
+  else awaitReply(own)
   const isReady = () => own.status === 'ready'
   const room = waitingRoom(isReady, connectTimeoutMs)
   own.on('ready', room.open)
@@ -104,9 +102,10 @@ export function ioredis(client: Client, silenceMs: number, connectTimeoutMs: num
       const node = isCluster ? masterOf(own, key) : own
       const send = () => {
         const parts = command(node ? sentBy(node) : new Set())
+        if (node) awaitReply(node)
         if (!made) return own.callBuffer(parts[0], parts.slice(1))
         const sent = made(parts)
-        return isCluster ? sendToCluster(own, sent, () => wait.isLate()) : own.sendCommand(sent)
+        return isCluster ? sendToCluster(own, sent, () => wait.isLate(), awaitReply) : own.sendCommand(sent)
       }
       if (!isCluster || !node) return send()
       if (node.status === 'ready') {
@@ -127,6 +126,7 @@ export function ioredis(client: Client, silenceMs: number, connectTimeoutMs: num
         const node = masterAt(own, at)
         if (node?.status !== 'ready') return Promise.reject(new Error(`${at} is not connected`))
         const parts = command(sentBy(node))
+        awaitReply(node)
         const reply: Promise<unknown> = made ? node.sendCommand(made(parts)) : node.callBuffer(parts[0], parts.slice(1))
         reply.catch((error: Error) => {
           // The cluster hears nothing of what its nodes are sent by others, and may have to look for a new master.
@@ -147,7 +147,12 @@ export function ioredis(client: Client, silenceMs: number, connectTimeoutMs: num
  * A cluster sends again what is refused, and later, however long ago its caller has stopped waiting. Where a command
  * belongs is the only reason to: at once, and not once it is late.
  */
-function sendToCluster(cluster: Client, command: Client, isLate: () => boolean): Promise<unknown> {
+function sendToCluster(
+  cluster: Client,
+  command: Client,
+  isLate: () => boolean,
+  awaitReply: (node: Client) => void,
+): Promise<unknown> {
   const { reject } = command
   const reply = cluster.sendCommand(command)
   const sendAgain = command.reject
@@ -157,6 +162,7 @@ function sendToCluster(cluster: Client, command: Client, isLate: () => boolean):
     const [, address] = /^(?:MOVED|ASK) \d+ (\S+)/.exec(error.message) ?? []
     if (address === undefined || isLate()) return reject.call(command, error)
     const node = nodeAt(cluster, address)
+    awaitReply(node)
     if (node.status === 'ready') return sendAgain.call(command, error)
     // One that is not connected yet would refuse it.
     if (node.status === 'wait') node.connect().catch(() => {})

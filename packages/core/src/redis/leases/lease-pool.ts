@@ -13,7 +13,7 @@ export interface Waiting {
 export class Pool {
   readonly identities: readonly string[]
   lease: Lease | undefined
-  /** Who waits for a lease under way, in order; undefined while none is. There is no lease then. */
+  /** Decisions that wait for a lease under way, in order; undefined while none is. There is no lease then. */
   waiting: Waiting[] | undefined
   /** False when a block or a reset has ended it: a lease that is still under way serves who waits and ends, too. */
   isOpen = true
