@@ -82,7 +82,8 @@ function pageSql(schema: string): string {
      FROM ${schema}.sluice_removed ${after})
     ORDER BY version LIMIT $3::integer
   )
-  SELECT count(*)::text AS count, max(version)::text AS version, string_agg(DISTINCT of_kind, chr(9)) AS kinds,
+  SELECT count(*)::text AS count, max(version)::text AS version,
+    (SELECT string_agg(of_kind, chr(9)) FROM (SELECT of_kind FROM page GROUP BY of_kind) AS kinds) AS kinds,
     encode(string_agg(int8send(hash) || set_byte('\\x00'::bytea, 0, what), ''::bytea ORDER BY version), 'hex') AS changes
   FROM page`
 }
