@@ -34,20 +34,28 @@ export class RedisDocuments implements SavedDocuments {
     this.#newest = `${prefix}policies:{${name}}:newest`
   }
 
+  /** The number of the version in force; 0 where none was saved. */
   async version(): Promise<number> {
     return Number((await this.#call('GET', this.#newest)) ?? 0)
   }
 
+  /** Undefined where none was saved. */
   async newest(): Promise<SavedDocument | undefined> {
     const text = await this.#call('LINDEX', this.#versions, '0')
     return text ? (JSON.parse(String(text)) as SavedDocument) : undefined
   }
 
+  /** The last twenty, newest first. */
   async history(): Promise<readonly SavedDocument[]> {
     const all = (await this.#call('LRANGE', this.#versions, '0', '-1')) as readonly unknown[]
     return all.map((text) => JSON.parse(String(text)) as SavedDocument)
   }
 
+  /**
+   * Saves a version on top of the one that is expected to be in force, and resolves to its number.
+   *
+   * @throws VersionConflict where another one is
+   */
   async save(text: string, expected: number, by: string): Promise<number> {
     const args = [this.#versions, this.#newest, String(expected), text, by, String(MOST_LISTED)]
     const version = Number(await this.#call('EVAL', SAVE, '2', ...args))

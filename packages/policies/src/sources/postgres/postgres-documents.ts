@@ -20,20 +20,28 @@ export class PostgresDocuments implements SavedDocuments {
     this.#table = `${quotedName(schema)}.sluice_policies`
   }
 
+  /** The number of the version in force; 0 where none was saved. */
   async version(): Promise<number> {
     const [row] = await this.#rows(`SELECT max(version)::text AS version FROM ${this.#table} WHERE name = $1`)
     return Number(row?.version ?? 0)
   }
 
+  /** Undefined where none was saved. */
   async newest(): Promise<SavedDocument | undefined> {
     const [saved] = await this.#newest(1)
     return saved
   }
 
+  /** The last twenty, newest first. */
   async history(): Promise<readonly SavedDocument[]> {
     return this.#newest(MOST_LISTED)
   }
 
+  /**
+   * Saves a version on top of the one that is expected to be in force, and resolves to its number.
+   *
+   * @throws VersionConflict where another one is
+   */
   async save(text: string, expected: number, by: string): Promise<number> {
     // Of two at once, the second waits for the first by the primary key.
     const [row] = await this.#rows(
