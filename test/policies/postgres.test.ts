@@ -1,6 +1,7 @@
 import type { HttpContext, MatchedPolicies } from '@sluice/core'
 import { migratePostgres, type Policies, PostgresDocuments, policies, VersionConflict } from '@sluice/policies'
-import { Pool } from 'pg'
+import fc from 'fast-check'
+import { Pool, Client as pgClient } from 'pg'
 import { Pool as Pool811 } from 'pg811'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type PostgresServer, startPostgres } from '../support/postgres-server.js'
@@ -255,6 +256,53 @@ describe('an override in the table', () => {
     await save(1)
     await put('ann', 9)
     expect(await limitFor(await from({ overrides: false }), { user: 'ann' })).toBe(1)
+  })
+
+  test('is found by PostgreSQL and by the process under the same hash, whatever its client is called', async () => {
+    await save(1)
+    const users = fc.sample(fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }), 300)
+    // Addresses such as ::1.2.3.4 are of no network any more, and read in several ways.
+    const addresses = fc.sample(fc.oneof(fc.ipV4(), fc.ipV6()), 300).filter((address) => !/^::[\d.]+$/.test(address))
+    const values = [
+      ...users.filter((value) => !value.includes('\0')).map((value) => ['user', value]),
+      ...[...addresses, '::', '::1', '::102:304', '1:0:0:2:0:0:0:3', '64:ff9b::192.0.2.1'].map((value) => [
+        'ip',
+        value,
+      ]),
+    ] as const
+    await query(
+      `INSERT INTO sluice_overrides (policy, kind, value, limits)
+       SELECT 'api', kind, value, '[{"limit": 9}]' FROM unnest($1::text[], $2::text[]) AS t(kind, value) ON CONFLICT DO NOTHING`,
+      [values.map(([kind]) => kind), values.map(([, value]) => value)],
+    )
+    const loaded = await from()
+    const found = await Promise.all(
+      values.map(async ([kind, value]) => [kind, value, await limitFor(loaded, { [kind as string]: value })]),
+    )
+    expect(found.filter(([, , limit]) => limit !== 9)).toEqual([])
+  })
+
+  test('costs no statement where there is none, and one where many ask for it at once', async () => {
+    await save(1)
+    await put('ann', 9)
+    await put('192.0.2.7', 9, 'ip')
+    let statements = 0
+    class Counting extends pgClient {
+      override query(text: never, ...values: never[]) {
+        if (String(text).includes('hash = ANY')) statements++
+        return super.query(text, ...values) as never
+      }
+    }
+    const loaded = await from({ pool: { Client: Counting, options: pool.options } })
+    for (let i = 0; i < 2000; i++) {
+      expect(await limitFor(loaded, { user: `made-up-${i}`, ip: `198.51.100.${i % 256}` })).toBe(1)
+    }
+    expect(statements).toBe(0)
+    const limits = await Promise.all(Array.from({ length: 500 }, () => limitFor(loaded, { user: 'ann' })))
+    expect(new Set(limits)).toEqual(new Set([9]))
+    expect(statements).toBe(1)
+    expect(await limitFor(loaded, { user: 'ann' })).toBe(9)
+    expect(statements).toBe(1)
   })
 
   test('is found among many by one statement at a time, and equal ones are one limiter', async () => {

@@ -1,13 +1,20 @@
+import { setImmediate } from 'node:timers/promises'
 import type { Connection } from './connection.js'
 import { IdentityHashes } from './identity-hashes.js'
 import { quotedName, type Row } from './sql.js'
 
-/** Rows of one reply: applied at once, in some milliseconds. */
+/** Changes of one reply, and those that are applied at once, in a millisecond or two. */
 const PAGE = 10_000
+const SLICE = 1000
 /** Bytes of one change: a hash, and what has become of it. */
 const CHANGE_BYTES = 9
 const REMOVED = 0
 const ALL_REMOVED = 2
+
+/** Kinds of one policy: each is one more hash for each request. */
+const MOST_KINDS = 32
+/** As many as a document may have. */
+const MOST_POLICIES = 10_000
 
 const NO_KINDS: ReadonlySet<string> = new Set()
 
@@ -26,10 +33,6 @@ export class OverrideIndex {
     return this.#version
   }
 
-  get size(): number {
-    return this.#hashes.size
-  }
-
   has(digest: Buffer): boolean {
     return this.#hashes.has(digest.readUInt32BE(0), digest.readUInt32BE(4))
   }
@@ -43,32 +46,44 @@ export class OverrideIndex {
    *
    * @throws PostgresFailure; what was read until then is known, and the rest is read the next time
    */
-  async advance(connection: Connection, schema: string, name: string, onChange: OnChange): Promise<void> {
+  async advance(connection: Connection, schema: string, name: string, onChange?: OnChange): Promise<void> {
     const text = pageSql(quotedName(schema))
-    for (;;) {
-      const [page] = await connection.rows(text, [name, String(this.#version), PAGE])
+    const after = async (version: number) => (await connection.rows(text, [name, String(version), PAGE]))[0]
+    for (let next = after(this.#version); ; ) {
+      const page = await next
       const count = Number(page?.count ?? 0)
-      if (count > 0) this.#apply(page as Row, count, onChange)
+      if (!page || count === 0) return
+      // PostgreSQL works on the next one meanwhile.
+      if (count === PAGE) next = after(Number(page.version))
+      next.catch(() => {})
+      await this.#apply(page, count, onChange)
       if (count < PAGE) return
     }
   }
 
-  #apply({ version, changes, kinds }: Row, count: number, onChange: OnChange): void {
+  async #apply({ version, changes, kinds }: Row, count: number, onChange: OnChange | undefined): Promise<void> {
     for (const pair of String(kinds ?? '').split('\t')) {
       const [policy = '', kind = ''] = pair.split('\n')
       const known = this.kindsOf(policy)
-      if (kind !== '' && !known.has(kind)) this.#kinds.set(policy, new Set([...known, kind].sort()))
+      if (kind === '' || known.has(kind)) continue
+      if (known.size >= MOST_KINDS || (known.size === 0 && this.#kinds.size >= MOST_POLICIES)) continue
+      this.#kinds.set(policy, new Set([...known, kind].sort()))
     }
     const bytes = Buffer.from(String(changes), 'hex')
     for (let i = 0, at = 0; i < count; i++, at += CHANGE_BYTES) {
-      const [high, low] = [bytes.readUInt32BE(at), bytes.readUInt32BE(at + 4)]
-      const what = bytes[at + 8]
-      if (what === ALL_REMOVED) this.#hashes.clear()
-      else if (what === REMOVED) this.#hashes.delete(high, low)
-      else this.#hashes.add(high, low)
-      onChange(what === ALL_REMOVED ? undefined : bytes.toString('latin1', at, at + 8))
+      if (i > 0 && i % SLICE === 0) await setImmediate()
+      this.#applyOne(bytes, at, onChange)
     }
     this.#version = Number(version)
+  }
+
+  #applyOne(bytes: Buffer, at: number, onChange: OnChange | undefined): void {
+    const [high, low] = [bytes.readUInt32BE(at), bytes.readUInt32BE(at + 4)]
+    const what = bytes[at + 8]
+    if (what === ALL_REMOVED) this.#hashes.clear()
+    else if (what === REMOVED) this.#hashes.delete(high, low)
+    else this.#hashes.add(high, low)
+    onChange?.(what === ALL_REMOVED ? undefined : bytes.toString('latin1', at, at + 8))
   }
 }
 

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto'
 import type { OverrideTable, StoredOverride } from '../../compile/override-table.js'
 import type { Later } from '../../match/later.js'
-import { bytesOf } from '../../match/range-map.js'
 import type { Connection } from './connection.js'
 import type { CheckedPostgresOptions } from './options.js'
 import { OverrideIndex } from './override-index.js'
@@ -59,7 +58,7 @@ export class PostgresOverrides implements OverrideTable {
     const isAnew = version < this.#index.version || at - this.#lookedAt > BEGIN_ANEW_MS
     if (isAnew) {
       const index = new OverrideIndex()
-      await index.advance(this.#connection, this.#schema, this.#document, () => {})
+      await index.advance(this.#connection, this.#schema, this.#document)
       this.#index = index
       this.#lookups.outdate(undefined)
     } else if (version > this.#index.version) {
@@ -72,7 +71,7 @@ export class PostgresOverrides implements OverrideTable {
   async #askFor(clients: readonly Client[]): Promise<readonly (Answer | undefined)[]> {
     const hashes = clients.map(hashOf)
     const rows = await this.#connection.rows(
-      `SELECT hash::text, policy, kind, value, limits::text, floor(extract(epoch FROM until) * 1000)::text AS until
+      `SELECT hash::text, policy, kind, ${IDENTITY} AS identity, limits::text, floor(extract(epoch FROM until) * 1000)::text AS until
        FROM ${quotedName(this.#schema)}.sluice_overrides WHERE name = $1 AND hash = ANY ($2::bigint[])`,
       [this.#document, hashes],
     )
@@ -89,11 +88,12 @@ function hashOf({ key }: Client): string {
   return Buffer.from(key, 'latin1').readBigInt64BE().toString()
 }
 
+/** What is hashed of a value: of an address its bytes, as PostgreSQL writes some addresses in other ways than we do. */
+const IDENTITY = `CASE kind WHEN 'ip' THEN encode(substring(inet_send(value::inet) FROM 5), 'hex') ELSE value END`
+
 /** Of two clients with one hash, which is one pair in 2^64, one has none. */
 function isOf({ policy, kind, identity }: Client, row: Row): boolean {
-  if (row.policy !== policy || row.kind !== kind) return false
-  if (kind !== 'ip') return row.value === identity
-  return Buffer.from(bytesOf(String(row.value)) ?? []).toString('hex') === identity
+  return row.policy === policy && row.kind === kind && row.identity === identity
 }
 
 /** `infinity` is for ever. */
