@@ -7,8 +7,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const OF_USERS = [
   'contract',
   'http',
+  'metrics',
   'packages',
-  'policies/processes',
+  'policies',
   'redis/contract',
   'redis/http',
   'redis/processes',
@@ -23,6 +24,7 @@ const ALONE = [
   'deep/',
   'http/clients.test.ts',
   'http/slow-stream.test.ts',
+  'metrics/',
   'packages/',
   'policies/processes/',
   'redis/breaker.test.ts',

@@ -55,6 +55,7 @@ export const SIDEBAR = [
       page('Allow and deny lists', '/lists'),
       page('Policies as data', '/policies'),
       page('Policies in PostgreSQL', '/policies-in-postgres'),
+      page('Gateways and other languages', '/gateways'),
     ],
   },
   {
@@ -65,7 +66,9 @@ export const SIDEBAR = [
       page('Looking over Redis', '/doctor'),
       page('Leases', '/leases'),
       page('When Redis fails', '/when-redis-fails'),
+      page('Metrics', '/metrics'),
       page('Operations', '/operations'),
+      page('Events', '/events'),
       page('Testing your app', '/testing'),
       page('Security', '/security'),
     ],

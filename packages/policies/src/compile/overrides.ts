@@ -15,6 +15,11 @@ export interface Override {
   readonly limits: ReadonlyMap<string | undefined, readonly Limit[]>
   /** When it ends, in ms since 1970. */
   readonly until: number | undefined
+  /** The variant that it makes of the one of its policy, or of the first of its tiers that came. */
+  firstBase?: Variant
+  firstVariant?: Variant
+  /** Those of other tiers. */
+  others?: Map<Variant, Variant>
 }
 
 /** What an override is for; of several for one request, the highest counts. */
@@ -39,10 +44,11 @@ interface OfKind {
 /** The overrides of one policy. An exact one counts before a range, the smallest one first, and that before a prefix, the longest one first. */
 export class Overrides {
   readonly #kinds = new Map<string, OfKind>()
+  /** The kind, where there is one alone: nearly always. */
+  #only: OfKind | undefined
   readonly #ranges = new RangeMap<Override>()
   /** Those of a single address. */
   readonly #addresses = new Set<Override>()
-  readonly #variants = new OverriddenVariants()
 
   // biome-ignore lint/suspicious/noExplicitAny: as above
   ofKind(kind: string, key: KeyFunction<any>): Pick<OfKind, 'exact' | 'prefixes'> {
@@ -50,6 +56,7 @@ export class Overrides {
     if (!of) {
       of = { key, exact: new Map(), prefixes: new PrefixMap() }
       this.#kinds.set(kind, of)
+      this.#only = this.#kinds.size === 1 ? of : undefined
     }
     return of
   }
@@ -61,15 +68,13 @@ export class Overrides {
   }
 
   /** The variant for a request: `base`, where no override is for it. A promise only where a key is one. */
-  choose(base: Variant, context: Context): Later<Variant> {
-    const found = this.find(context)
-    if (found instanceof Promise) return found.then(({ override }) => this.#variants.of(override, base))
-    return this.#variants.of(found.override, base)
-  }
-
-  /** The override for a request. A promise only where a key is one. */
-  find(context: Context): Later<FoundOverride> {
-    if (this.#kinds.size === 0) return this.#pick([], context)
+  choose(base: Variant, context: Context): Variant | Promise<Variant> {
+    if (this.#only) {
+      const value: unknown = this.#only.key(context.request, context)
+      if (!isThenable(value)) return this.#pickByOne(base, this.#only, value, context)
+      return Promise.resolve(value).then((known) => this.#pick(base, [known], context))
+    }
+    if (this.#kinds.size === 0) return this.#pick(base, [], context)
     const values: unknown[] = []
     let isLate = false
     for (const { key } of this.#kinds.values()) {
@@ -77,65 +82,76 @@ export class Overrides {
       isLate ||= isThenable(value)
       values.push(value)
     }
-    if (isLate) return Promise.all(values).then((known) => this.#pick(known, context))
-    return this.#pick(values, context)
+    if (isLate) return Promise.all(values).then((known) => this.#pick(base, known, context))
+    return this.#pick(base, values, context)
   }
 
-  #pick(values: readonly unknown[], { ip }: Context): FoundOverride {
-    const now = Date.now()
-    const exact = this.#exact(values, now)
+  /** As `#pick`, without what several kinds take: every request passes here. */
+  #pickByOne(base: Variant, { exact, prefixes }: OfKind, value: unknown, { ip }: Context): Variant {
+    const text = value === undefined || value === null ? undefined : String(value)
+    const found =
+      (text === undefined ? undefined : inForce(exact.get(text))) ??
+      inForce(this.#ranges.find(ip)) ??
+      (text === undefined ? undefined : inForce(prefixes.find(text)))
+    return found ? variantOf(found, base) : base
+  }
+
+  #pick(base: Variant, values: readonly unknown[], { ip }: Context): Variant {
+    const found =
+      this.#first(values, ({ exact }, text) => exact.get(text)) ??
+      inForce(this.#ranges.find(ip)) ??
+      this.#first(values, ({ prefixes }, text) => prefixes.find(text))
+    return found ? variantOf(found, base) : base
+  }
+
+  #first(values: readonly unknown[], find: (of: OfKind, text: string) => Override | undefined): Override | undefined {
+    let at = 0
+    for (const of of this.#kinds.values()) {
+      const value = values[at++]
+      if (value === undefined || value === null) continue
+      const found = inForce(find(of, String(value)))
+      if (found) return found
+    }
+    return undefined
+  }
+
+  /** The override for a request, with what it is for: what is beside a table asks. A promise only where a key is one. */
+  find(context: Context): Later<FoundOverride> {
+    const values = [...this.#kinds.values()].map(({ key }): unknown => key(context.request, context))
+    if (values.some(isThenable)) return Promise.all(values).then((known) => this.#rank(known, context))
+    return this.#rank(values, context)
+  }
+
+  #rank(values: readonly unknown[], { ip }: Context): FoundOverride {
+    const exact = this.#first(values, (of, text) => of.exact.get(text))
     if (exact) return { override: exact, rank: RANK.exact }
-    const range = inForce(this.#ranges.find(ip), now)
+    const range = inForce(this.#ranges.find(ip))
     if (range) return { override: range, rank: this.#addresses.has(range) ? RANK.address : RANK.range }
-    const prefix = this.#longest(values, now)
+    const prefix = this.#first(values, ({ prefixes }, text) => prefixes.find(text))
     return prefix ? { override: prefix, rank: RANK.prefix } : NONE
-  }
-
-  #exact(values: readonly unknown[], now: number): Override | undefined {
-    let at = 0
-    for (const { exact } of this.#kinds.values()) {
-      const value = values[at++]
-      if (value === undefined || value === null) continue
-      const found = inForce(exact.get(String(value)), now)
-      if (found) return found
-    }
-    return undefined
-  }
-
-  #longest(values: readonly unknown[], now: number): Override | undefined {
-    let at = 0
-    for (const { prefixes } of this.#kinds.values()) {
-      const value = values[at++]
-      if (value === undefined || value === null) continue
-      const found = inForce(prefixes.find(String(value)), now)
-      if (found) return found
-    }
-    return undefined
   }
 }
 
 /** One object for an override and what it is of, so that one limiter is made for it. */
-export class OverriddenVariants {
-  readonly #variants = new WeakMap<Override, Map<Variant, Variant>>()
-
-  of(override: Override | undefined, base: Variant): Variant {
-    if (!override) return base
-    let variants = this.#variants.get(override)
-    if (!variants) {
-      variants = new Map()
-      this.#variants.set(override, variants)
+export function variantOf(override: Override, base: Variant): Variant {
+  if (override.firstBase === base) return override.firstVariant as Variant
+  let variant = override.others?.get(base)
+  if (!variant) {
+    // A tier without a limit of that name stays as it is.
+    const limits = override.limits.get(base.tier)
+    variant = limits ? { ...base, limits, override: override.index, alone: undefined } : base
+    if (override.firstBase) {
+      override.others ??= new Map()
+      override.others.set(base, variant)
+      return variant
     }
-    let variant = variants.get(base)
-    if (!variant) {
-      // A tier without a limit of that name stays as it is.
-      const limits = override.limits.get(base.tier)
-      variant = limits ? { ...base, limits, override: override.index } : base
-      variants.set(base, variant)
-    }
-    return variant
   }
+  override.firstBase ??= base
+  override.firstVariant ??= variant
+  return variant
 }
 
-function inForce(override: Override | undefined, now: number): Override | undefined {
-  return override && (override.until === undefined || override.until > now) ? override : undefined
+/** The clock is asked only for those that end. */
+function inForce(override: Override | undefined): Override | undefined {
+  return override && (override.until === undefined || override.until > Date.now()) ? override : undefined
 }

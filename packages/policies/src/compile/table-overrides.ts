@@ -7,7 +7,7 @@ import { checkChanges } from '../schema/check.js'
 import type { Keys } from './keys.js'
 import { changedLimits } from './make-overrides.js'
 import type { OverrideTable, StoredOverride } from './override-table.js'
-import { type FoundOverride, OverriddenVariants, type Override, type Overrides, RANK } from './overrides.js'
+import { type FoundOverride, type Override, type Overrides, RANK, variantOf } from './overrides.js'
 import type { CompiledPolicy, Variant } from './policy.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
@@ -37,7 +37,6 @@ export class TableOverrides {
   readonly #keyOf = new Map<string, Key | undefined>()
   /** By their limits as JSON. Undefined for what is wrong. */
   readonly #made = new Map<string, Override | undefined>()
-  readonly #variants = new OverriddenVariants()
   #warnings = 0
 
   constructor(policy: CompiledPolicy, own: Overrides | undefined, table: OverrideTable, keys: Keys) {
@@ -55,11 +54,11 @@ export class TableOverrides {
   }
 
   #choose(base: Variant, stored: FoundOverride, context: Context): Later<Variant> {
-    if (!this.#own) return this.#variants.of(stored.override, base)
+    if (!this.#own) return stored.override ? variantOf(stored.override, base) : base
     if (!stored.override) return this.#own.choose(base, context)
     const own = this.#own.find(context)
     const better = (known: FoundOverride) =>
-      this.#variants.of((known.rank >= stored.rank ? known : stored).override, base)
+      variantOf((known.rank >= stored.rank ? known : stored).override as Override, base)
     return own instanceof Promise ? own.then(better) : better(own)
   }
 

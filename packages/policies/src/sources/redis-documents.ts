@@ -16,7 +16,7 @@ local time = redis.call('TIME')
 local at = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('LPUSH', KEYS[1], cjson.encode({ version = version + 1, text = ARGV[2], by = ARGV[3], at = at }))
 redis.call('LTRIM', KEYS[1], 0, tonumber(ARGV[4]) - 1)
-redis.call('SET', KEYS[2], string.format('%d', version + 1))
+redis.call('SET', KEYS[2], string.format('%d %.0f', version + 1, at))
 return version + 1
 `
 
@@ -36,7 +36,12 @@ export class RedisDocuments implements SavedDocuments {
 
   /** The number of the version in force; 0 where none was saved. */
   async version(): Promise<number> {
-    return Number((await this.#call('GET', this.#newest)) ?? 0)
+    return Number((await this.mark()).split(' ', 1)[0])
+  }
+
+  /** Of the version in force, as `markOf`: numbers begin anew where Redis has lost its data. Empty where none was saved. */
+  async mark(): Promise<string> {
+    return String((await this.#call('GET', this.#newest)) ?? '')
   }
 
   /** Undefined where none was saved. */

@@ -10,6 +10,11 @@ export interface SavedDocument {
   readonly at: number
 }
 
+/** Another text for another version. */
+export function markOf({ version, at }: SavedDocument): string {
+  return `${version} ${at}`
+}
+
 /** Versions that a history lists. */
 export const MOST_LISTED = 20
 
