@@ -31,7 +31,7 @@ const PARTS = /** @type {Record<string, string[]>} */ ({
   express: ['dist/ERRORS.md'],
   fastify: ['dist/ERRORS.md'],
   koa: ['dist/ERRORS.md'],
-  policies: ['src/schema/policies.schema.json'],
+  policies: ['sql/postgres-1.sql', 'src/schema/policies.schema.json'],
   prometheus: ['alerts.yaml', 'dashboard.json'],
 })
 /** So that a package does not grow unnoticed. */

@@ -2,11 +2,12 @@
 import { curl } from './ensure-curl.js'
 import { caddy, haproxy, python } from './ensure-gateways.js'
 import { nginx } from './ensure-nginx.js'
+import { postgres } from './ensure-postgres.js'
 import { prometheus } from './ensure-prometheus.js'
 import { redisServer } from './ensure-redis.js'
 import { whenStarted } from './lib/run.js'
 import { ensure } from './lib/system-program.js'
 
-export const ensurePrograms = () => ensure([redisServer, nginx, curl, prometheus, caddy, haproxy, python])
+export const ensurePrograms = () => ensure([redisServer, nginx, postgres, curl, prometheus, caddy, haproxy, python])
 
 await whenStarted(import.meta.url, ensurePrograms)

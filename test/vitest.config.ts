@@ -26,6 +26,7 @@ const ALONE = [
   'http/slow-stream.test.ts',
   'metrics/',
   'packages/',
+  'policies/processes/',
   'redis/breaker.test.ts',
   'redis/harness.test.ts',
   'redis/processes/',

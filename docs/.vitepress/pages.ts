@@ -54,6 +54,7 @@ export const SIDEBAR = [
       page('Counting by outcome', '/counting-by-outcome'),
       page('Allow and deny lists', '/lists'),
       page('Policies as data', '/policies'),
+      page('Policies in PostgreSQL', '/policies-in-postgres'),
       page('Gateways and other languages', '/gateways'),
     ],
   },

@@ -85,9 +85,9 @@ describe('a machine where packages can be installed without asking', () => {
   test('with SLUICE_NO_INSTALL=1 nothing is installed, and one list names everything that is missing', () => {
     const { status, stdout, stderr } = ensure({ SLUICE_NO_INSTALL: '1' })
     expect(status).toBe(1)
-    // nginx and haproxy are looked for beside PATH, too, so they may be there.
+    // nginx, PostgreSQL and haproxy are looked for beside PATH, too, so they may be there.
     expect(stderr).toMatch(
-      /^The tests need the programs redis-server, (nginx, )?curl, prometheus, caddy, (haproxy, )?python3, and they are not on PATH; run: sudo apt-get install redis-server (nginx )?curl prometheus caddy (haproxy )?python3\n$/,
+      /^The tests need the programs redis-server, (nginx, )?(postgres, )?curl, prometheus, caddy, (haproxy, )?python3, and they are not on PATH; run: sudo apt-get install redis-server (nginx )?(postgresql )?curl prometheus caddy (haproxy )?python3\n$/,
     )
     expect(stdout).toBe('')
     expect(existsSync(log)).toBe(false)

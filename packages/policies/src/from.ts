@@ -3,6 +3,7 @@ import type { Resolvers } from './compile/resolvers.js'
 import type { Problem } from './document/problem.js'
 import { Policies, type ReadDocument } from './policies.js'
 import { FileSource } from './sources/file.js'
+import { PostgresSource } from './sources/postgres/postgres.js'
 import { RedisSource } from './sources/redis.js'
 import { contentsOf, type PoliciesSource } from './sources/source.js'
 
@@ -11,7 +12,9 @@ export interface PoliciesOptions extends Resolvers {
   readonly file?: string
   /** A client of ioredis or of redis: the document that `sluice apply` saves there. */
   readonly redis?: unknown
-  /** Beside `redis`: which document it is. @default 'default' */
+  /** A `Pool` of `pg`, or options with one: the document that `sluice apply --to postgres` saves there, and overrides in a table. */
+  readonly postgres?: unknown
+  /** Beside `redis` or `postgres`: which document it is. @default 'default' */
   readonly name?: string
   /** Beside `redis`: the prefix of keys, as that of `redisStore`. @default 'sluice:' */
   readonly prefix?: string
@@ -66,7 +69,7 @@ async function from(options: PoliciesOptions): Promise<Policies> {
   return Policies.load(sourceOf(options), { resolvers, allowShrink, fallback, loadTimeoutMs, check })
 }
 
-const SOURCES = ['file', 'object', 'redis', 'load'] as const
+const SOURCES = ['file', 'object', 'redis', 'postgres', 'load'] as const
 const OPTIONS: readonly string[] = [
   ...SOURCES,
   'name',
@@ -84,14 +87,18 @@ function sourceOf(options: PoliciesOptions): PoliciesSource {
   const given = SOURCES.filter((source) => options?.[source] !== undefined)
   if (given.length !== 1)
     wrong('file', `one of ${SOURCES.join(', ')}, got ${given.length === 0 ? 'none' : given.join(', ')}`)
-  const { file, object, redis, load, name = 'default', prefix = 'sluice:' } = options
-  if (given[0] !== 'redis' && (options.name ?? options.prefix) !== undefined) wrong('name', 'none without redis')
+  const { file, object, redis, postgres, load, name = 'default', prefix = 'sluice:' } = options
+  if (given[0] !== 'redis' && options.prefix !== undefined) wrong('prefix', 'none without redis')
+  if (given[0] !== 'redis' && given[0] !== 'postgres' && options.name !== undefined) {
+    wrong('name', 'none without redis or postgres')
+  }
   if (typeof name !== 'string' || !/^[A-Za-z0-9_-]{1,64}$/.test(name))
     wrong('name', '1 to 64 letters, digits, "_" or "-"')
   if (typeof prefix !== 'string') wrong('prefix', 'a text')
   if (file !== undefined)
     return typeof file === 'string' && file !== '' ? new FileSource(file) : wrong('file', 'the path of a file')
   if (redis !== undefined) return new RedisSource(redis, name, prefix)
+  if (postgres !== undefined) return new PostgresSource(postgres, name)
   if (load === undefined) return { name: 'object', load: async () => ({ name: 'object', version: '1', object }) }
   return typeof load === 'function' ? functionSource(load) : wrong('load', 'a function')
 }

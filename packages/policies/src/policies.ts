@@ -68,12 +68,15 @@ export class Policies implements PolicySource<any> {
 
   /** @internal Use `policies.from()`. */
   static async load(source: PoliciesSource, options: LoadOptions): Promise<Policies> {
-    const first = loaded(source).then((document) => made(document, options))
+    const first = loaded(source).then((document) => made(document, source, options))
     try {
       return new Policies(source, options, await inTime(first, source, options.loadTimeoutMs))
     } catch (error) {
-      if (options.fallback === undefined) throw error
-      const policies = new Policies(source, options, await made(fallbackOf(options.fallback), options))
+      if (options.fallback === undefined) {
+        await source.close?.()
+        throw error
+      }
+      const policies = new Policies(source, options, await made(fallbackOf(options.fallback), source, options))
       policies.#fail(error instanceof PoliciesError ? error : unreadable(source, error))
       // It may come late.
       first.then(
@@ -138,7 +141,7 @@ export class Policies implements PolicySource<any> {
       this.#error = undefined
       return
     }
-    const next = await made(document, this.#options)
+    const next = await made(document, this.#source, this.#options)
     if (!this.#options.allowShrink) refuseShrunk(this.#source.name, this.#inForce.compiled.size, next.compiled.size)
     const previous = this.version
     this.#inForce = next
@@ -212,12 +215,16 @@ function faultOf(source: string, message: string): PoliciesError {
   return new PoliciesError([{ source, line: undefined, column: undefined, path: '', message }])
 }
 
-async function made(document: Loaded, { resolvers, check }: LoadOptions): Promise<InForce> {
+async function made(
+  document: Loaded,
+  { overrides }: PoliciesSource,
+  { resolvers, check }: LoadOptions,
+): Promise<InForce> {
   const { value, problems, located } = await checkDocument(document)
   if (problems.length > 0) throw new PoliciesError(problems)
   const more = check?.(value as ReadDocument) ?? []
   if (more.length > 0) throw new PoliciesError(await located(more))
-  const { compiled, problems: wrong } = await compileBetween(value as PolicyDocument, resolvers)
+  const { compiled, problems: wrong } = await compileBetween(value as PolicyDocument, resolvers, overrides)
   if (!compiled) throw new PoliciesError(await located(wrong))
   return { compiled, version: document.version, mark: markOf(document) }
 }

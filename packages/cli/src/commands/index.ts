@@ -4,6 +4,7 @@ import { doctor } from './doctor/command.js'
 import { explain } from './explain/command.js'
 import { forget } from './forget/command.js'
 import { inspect } from './inspect/command.js'
+import { migrate } from './migrate/command.js'
 import { offenders } from './offenders/command.js'
 import { apply, history, plan, rollback } from './policies/commands.js'
 import { reset } from './reset/command.js'
@@ -20,6 +21,7 @@ export const COMMANDS: readonly Command[] = [
   apply,
   history,
   rollback,
+  migrate,
   inspect,
   reset,
   blocks,

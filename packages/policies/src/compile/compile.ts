@@ -3,9 +3,11 @@ import type { PolicyDocument } from '../document/document.js'
 import type { Problem } from '../document/problem.js'
 import { CompiledPolicies } from './compiled-policies.js'
 import { Keys } from './keys.js'
-import { addOverrides } from './make-overrides.js'
+import { makeOverrides } from './make-overrides.js'
+import type { OverrideTable } from './override-table.js'
 import { type CompiledPolicy, compilePolicy } from './policy.js'
 import type { ANY_RESOLVER, Resolvers } from './resolvers.js'
+import { TableOverrides } from './table-overrides.js'
 
 export interface Compilation {
   /** Undefined where there are problems. */
@@ -19,12 +21,13 @@ export function compile(document: PolicyDocument, resolvers: Resolvers | typeof 
   for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value
 }
 
-/** As `compile`, between requests: a large document takes seconds. */
+/** As `compile`, between requests: a large document takes seconds. With the overrides that a table has beside it. */
 export async function compileBetween(
   document: PolicyDocument,
   resolvers: Resolvers | typeof ANY_RESOLVER,
+  table?: OverrideTable,
 ): Promise<Compilation> {
-  const steps = compiling(document, resolvers)
+  const steps = compiling(document, resolvers, table)
   for (let until = performance.now() + MOST_AT_ONCE_MS; ; ) {
     const step = steps.next()
     if (step.done) return step.value
@@ -40,6 +43,7 @@ const MOST_AT_ONCE_MS = 2
 function* compiling(
   { policies: data, overrides = [] }: PolicyDocument,
   resolvers: Resolvers | typeof ANY_RESOLVER,
+  table?: OverrideTable,
 ): Generator<void, Compilation> {
   const problems: Problem[] = []
   const failed = { compiled: undefined, problems }
@@ -51,7 +55,11 @@ function* compiling(
     if (policy) policies.set(name, policy)
   }
   if (problems.length > 0) return failed
-  yield* addOverrides(overrides, policies, keys, problems)
+  const made = yield* makeOverrides(overrides, policies, keys, problems)
   if (problems.length > 0) return failed
+  for (const policy of policies.values()) {
+    const own = made.get(policy)
+    policy.overrides = table ? new TableOverrides(policy, own, table, keys) : own
+  }
   return { compiled: new CompiledPolicies([...policies.values()], overrides.length), problems }
 }

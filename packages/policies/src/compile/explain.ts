@@ -20,8 +20,8 @@ export interface Explanation {
   /** Why it does not: `path`, `method`, `host`, `header x-name`, or what a resolver did wrong. */
   readonly why: string | undefined
   readonly tier: string | undefined
-  /** Which of the document's overrides decides, from 0. */
-  readonly override: number | undefined
+  /** Which of the document's overrides decides, from 0, or the table that has it: `'sluice_overrides'`. */
+  readonly override: number | string | undefined
   readonly limits: readonly {
     readonly name: string
     readonly algorithm: string

@@ -8,13 +8,13 @@ import { makeLimits } from './limits.js'
 import { type Override, Overrides } from './overrides.js'
 import type { CompiledPolicy } from './policy.js'
 
-/** Adds the overrides of a document to its policies, one by one. */
-export function* addOverrides(
+/** Makes the overrides of a document, one by one: by the policy that they are of. */
+export function* makeOverrides(
   data: readonly OverrideData[],
   policies: ReadonlyMap<string, CompiledPolicy>,
   keys: Keys,
   problems: Problem[],
-): Generator<void, void> {
+): Generator<void, ReadonlyMap<CompiledPolicy, Overrides>> {
   const made = new Map<CompiledPolicy, Overrides>()
   for (const [index, each] of data.entries()) {
     yield
@@ -31,10 +31,10 @@ export function* addOverrides(
     if (!overrides) {
       overrides = new Overrides()
       made.set(policy, overrides)
-      policy.overrides = overrides
     }
     add(overrides, each, { index, limits, until }, keys, path, problems)
   }
+  return made
 }
 
 function add(
@@ -86,7 +86,7 @@ function add(
 function addRange(overrides: Overrides, text: string, override: Override, fail: (message: string) => void): void {
   const range = rangeOf(text)
   if (!range) fail(`expected an address or a range such as 192.0.2.0/24, got ${shown(text)}`)
-  else if (!overrides.ranges.add(range, override)) {
+  else if (!overrides.addRange(range, override)) {
     fail('expected one override for each client and policy, got it twice')
   }
 }
@@ -99,8 +99,8 @@ function timeOf(text: string | undefined, path: Path, problems: Problem[]): numb
 }
 
 /** The limits of a policy, or of each of its tiers that has limits of these names, with what is different. */
-function changedLimits(
-  { limits: changes }: OverrideData,
+export function changedLimits(
+  { limits: changes }: Pick<OverrideData, 'limits'>,
   { name, data, key }: CompiledPolicy,
   keys: Keys,
   path: Path,

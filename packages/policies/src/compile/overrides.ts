@@ -1,4 +1,5 @@
 import type { HttpContext, KeyFunction, Limit } from '@sluice/core'
+import { isThenable, type Later } from '../match/later.js'
 import { PrefixMap } from '../match/prefix-map.js'
 import { RangeMap } from '../match/range-map.js'
 import type { Variant } from './policy.js'
@@ -8,8 +9,8 @@ type Context = HttpContext<any>
 
 /** What is different for some clients of a policy. */
 export interface Override {
-  /** Which of the document it is, from 0. */
-  readonly index: number
+  /** Which of the document it is, from 0, or the table that it is in. */
+  readonly index: number | string
   /** Limits by the tier that they are instead of; `undefined` for those of a policy without tiers. */
   readonly limits: ReadonlyMap<string | undefined, readonly Limit[]>
   /** When it ends, in ms since 1970. */
@@ -20,6 +21,17 @@ export interface Override {
   /** Those of other tiers. */
   others?: Map<Variant, Variant>
 }
+
+/** What an override is for; of several for one request, the highest counts. */
+export const RANK = { none: 0, prefix: 1, range: 2, address: 3, exact: 4 } as const
+
+/** What of a request's overrides counts. */
+export interface FoundOverride {
+  readonly override: Override | undefined
+  readonly rank: number
+}
+
+const NONE: FoundOverride = { override: undefined, rank: RANK.none }
 
 /** Clients of one kind. */
 interface OfKind {
@@ -35,6 +47,8 @@ export class Overrides {
   /** The kind, where there is one alone: nearly always. */
   #only: OfKind | undefined
   readonly #ranges = new RangeMap<Override>()
+  /** Those of a single address. */
+  readonly #addresses = new Set<Override>()
 
   // biome-ignore lint/suspicious/noExplicitAny: as above
   ofKind(kind: string, key: KeyFunction<any>): Pick<OfKind, 'exact' | 'prefixes'> {
@@ -47,8 +61,10 @@ export class Overrides {
     return of
   }
 
-  get ranges(): RangeMap<Override> {
-    return this.#ranges
+  /** Whether it was free. */
+  addRange(range: Parameters<RangeMap<Override>['add']>[0], override: Override): boolean {
+    if (range.bits === 8 * range.bytes.length) this.#addresses.add(override)
+    return this.#ranges.add(range, override)
   }
 
   /** The variant for a request: `base`, where no override is for it. A promise only where a key is one. */
@@ -98,10 +114,26 @@ export class Overrides {
     }
     return undefined
   }
+
+  /** The override for a request, with what it is for: what is beside a table asks. A promise only where a key is one. */
+  find(context: Context): Later<FoundOverride> {
+    const values = [...this.#kinds.values()].map(({ key }): unknown => key(context.request, context))
+    if (values.some(isThenable)) return Promise.all(values).then((known) => this.#rank(known, context))
+    return this.#rank(values, context)
+  }
+
+  #rank(values: readonly unknown[], { ip }: Context): FoundOverride {
+    const exact = this.#first(values, (of, text) => of.exact.get(text))
+    if (exact) return { override: exact, rank: RANK.exact }
+    const range = inForce(this.#ranges.find(ip))
+    if (range) return { override: range, rank: this.#addresses.has(range) ? RANK.address : RANK.range }
+    const prefix = this.#first(values, ({ prefixes }, text) => prefixes.find(text))
+    return prefix ? { override: prefix, rank: RANK.prefix } : NONE
+  }
 }
 
 /** One object for an override and what it is of, so that one limiter is made for it. */
-function variantOf(override: Override, base: Variant): Variant {
+export function variantOf(override: Override, base: Variant): Variant {
   if (override.firstBase === base) return override.firstVariant as Variant
   let variant = override.others?.get(base)
   if (!variant) {
@@ -117,10 +149,6 @@ function variantOf(override: Override, base: Variant): Variant {
   override.firstBase ??= base
   override.firstVariant ??= variant
   return variant
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as PromiseLike<unknown>).then === 'function'
 }
 
 /** The clock is asked only for those that end. */

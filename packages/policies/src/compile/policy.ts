@@ -26,8 +26,8 @@ export interface Variant {
   readonly limits: readonly Limit[]
   /** The tier that it is of. */
   readonly tier: string | undefined
-  /** Which of the document's overrides it is of, from 0. */
-  readonly override?: number
+  /** Which of the document's overrides it is of, from 0, or the table that has it. */
+  readonly override?: number | string
   /** What it is where it applies alone: kept here by `Combinations`, as nothing is found sooner. */
   // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
   alone?: MatchedPolicies<any> | undefined

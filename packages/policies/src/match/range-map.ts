@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js'
 
-/** An address as bytes, IPv4 also where it comes in the clothing of IPv6; undefined where it is none. */
-function bytesOf(address: string): readonly number[] | undefined {
+/** An address as bytes; IPv4-mapped IPv6 addresses count as IPv4. Undefined where it is none. */
+export function bytesOf(address: string): readonly number[] | undefined {
   return ipaddr.isValid(address) ? ipaddr.process(address).toByteArray() : undefined
 }
 
@@ -22,10 +22,6 @@ export function rangeOf(text: string): { readonly bytes: readonly number[]; read
 export class RangeMap<Value> {
   /** By family and length of the prefix, longest first. */
   #tables: { readonly bytes: number; readonly bits: number; readonly values: Map<string, Value> }[] = []
-
-  get size(): number {
-    return this.#tables.length
-  }
 
   /** Whether it was free. */
   add({ bytes, bits }: NonNullable<ReturnType<typeof rangeOf>>, value: Value): boolean {

@@ -18,6 +18,11 @@ export function checkLimit(limit: unknown, path: Path, problems: Problem[]): voi
   check(SCHEMA.$defs.limit as Schema, limit, path, problems)
 }
 
+/** The same for what an override changes. */
+export function checkChanges(limits: unknown, path: Path, problems: Problem[]): void {
+  check(SCHEMA.$defs.override?.properties?.limits as Schema, limits, path, problems)
+}
+
 /** What limits of an algorithm may have. */
 export function fieldsOfLimit(algorithm: string): readonly string[] {
   return Object.keys(SCHEMA.$defs[algorithm]?.properties ?? {})

@@ -1,20 +1,7 @@
+import { MOST_LISTED, type SavedDocument, type SavedDocuments, VersionConflict } from './saved-documents.js'
+
 /** Sends one command to Redis. */
 export type Call = (command: string, ...args: string[]) => Promise<unknown>
-
-/** A document as it was saved. */
-export interface SavedDocument {
-  /** 1 for the first, and one more each time. */
-  readonly version: number
-  /** YAML or JSON. */
-  readonly text: string
-  /** The name of the author; empty where none was given. */
-  readonly by: string
-  /** When, in ms since 1970, by the clock of Redis. */
-  readonly at: number
-}
-
-/** Versions that are kept. */
-const MOST_KEPT = 20
 
 /**
  * Saves where the version is still the one that is expected: of two who change one version, the second is refused.
@@ -33,24 +20,8 @@ redis.call('SET', KEYS[2], string.format('%d %.0f', version + 1, at))
 return version + 1
 `
 
-/** Another one has saved a version meanwhile. */
-export class VersionConflict extends Error {
-  /** The version in force. */
-  readonly version: number
-
-  constructor(expected: number, version: number) {
-    super(`expected version ${expected} to be in force, and version ${version} is: another version was saved meanwhile`)
-    this.version = version
-  }
-}
-
-/** Another text for another version. */
-export function markOf({ version, at }: SavedDocument): string {
-  return `${version} ${at}`
-}
-
 /** The versions of a document in Redis. */
-export class RedisDocuments {
+export class RedisDocuments implements SavedDocuments {
   readonly #call: Call
   readonly #versions: string
   readonly #newest: string
@@ -91,7 +62,7 @@ export class RedisDocuments {
    * @throws VersionConflict where another one is
    */
   async save(text: string, expected: number, by: string): Promise<number> {
-    const args = [this.#versions, this.#newest, String(expected), text, by, String(MOST_KEPT)]
+    const args = [this.#versions, this.#newest, String(expected), text, by, String(MOST_LISTED)]
     const version = Number(await this.#call('EVAL', SAVE, '2', ...args))
     if (version < 0) throw new VersionConflict(expected, -version - 1)
     return version

@@ -1,5 +1,6 @@
 import { SluiceError } from '@sluice/core'
-import { type Call, markOf, RedisDocuments } from './redis-documents.js'
+import { type Call, RedisDocuments } from './redis-documents.js'
+import { markOf } from './saved-documents.js'
 import type { Loaded, PoliciesSource } from './source.js'
 
 /** How often each process looks for another version. */

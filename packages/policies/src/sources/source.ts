@@ -1,3 +1,4 @@
+import type { OverrideTable } from '../compile/override-table.js'
 import { checkApart } from '../document/check-apart.js'
 import { plainCopy } from '../document/plain.js'
 import type { LocatedProblem, Problem } from '../document/problem.js'
@@ -19,6 +20,8 @@ export interface Loaded {
 /** Where a document comes from. */
 export interface PoliciesSource {
   readonly name: string
+  /** Overrides that it has beside the document. Undefined for none. */
+  readonly overrides?: OverrideTable | undefined
   /**
    * Undefined where it is being written at this moment: it is asked again.
    *

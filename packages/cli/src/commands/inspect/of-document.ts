@@ -53,7 +53,7 @@ export async function documentFor(text: string, identity: string): Promise<Docum
       tierAtHand = tier
       const context = contextOf(kind, value)
       for (const { override } of await loaded.explain({ path: '/', ...(context.ip && { ip: context.ip }) })) {
-        if (override !== undefined) found.add(override)
+        if (typeof override === 'number') found.add(override)
       }
       for (const limit of limitsOf(await loaded.match(context))) {
         const of = limit.policy ?? name

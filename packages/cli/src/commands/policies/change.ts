@@ -1,4 +1,4 @@
-import { type RedisDocuments, VersionConflict } from '@sluice/policies'
+import { type SavedDocuments, VersionConflict } from '@sluice/policies'
 import { agreed } from '../../program/agreed.js'
 import type { OptionValues } from '../../program/command.js'
 import type { Environment } from '../../program/environment.js'
@@ -7,7 +7,7 @@ import { differencesOf } from './differences.js'
 
 /** Saves a text as the next version, once a person has seen what is different, or has said --yes. */
 export async function change(
-  documents: RedisDocuments,
+  documents: SavedDocuments,
   text: string,
   values: OptionValues,
   environment: Environment,

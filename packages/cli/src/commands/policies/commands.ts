@@ -14,7 +14,7 @@ const CHANGE_OPTIONS: Readonly<Record<string, OptionSpec>> = {
 
 export const plan: Command = {
   name: 'plan',
-  summary: 'show what a file of policies would change in Redis',
+  summary: 'show what a file of policies would change in Redis or PostgreSQL',
   description: 'Checks a file of policies, and shows what is different from the version in force. Changes nothing.',
   operands: { placeholder: 'FILE', least: 1, most: 1 },
   options: DOCUMENT_OPTIONS,
@@ -40,7 +40,7 @@ export const plan: Command = {
 
 export const apply: Command = {
   name: 'apply',
-  summary: 'put a file of policies in force, in every process that reads them from Redis',
+  summary: 'put a file of policies in force, in every process that reads them from Redis or PostgreSQL',
   description: `Checks a file of policies, shows what is different from the version in force, asks, and replaces that. Where another
 version is in force meanwhile, nothing is changed. Processes take it within a second.`,
   operands: { placeholder: 'FILE', least: 1, most: 1 },
@@ -48,6 +48,7 @@ version is in force meanwhile, nothing is changed. Processes take it within a se
   examples: [
     'REDIS_URL=redis://host:6379 sluice apply policies.yaml',
     'sluice apply policies.yaml --yes --by release-42',
+    'DATABASE_URL=postgres://user@host/database sluice apply --to postgres policies.yaml',
   ],
   notes: EXIT_CODES,
 
@@ -60,7 +61,7 @@ version is in force meanwhile, nothing is changed. Processes take it within a se
 
 export const history: Command = {
   name: 'history',
-  summary: 'list the versions of policies in Redis, with who saved them and when',
+  summary: 'list the versions of policies in Redis or PostgreSQL, with who saved them and when',
   description: 'Lists the last twenty versions, newest first. The first is in force.',
   options: DOCUMENT_OPTIONS,
   examples: ['sluice history', 'sluice history --json'],
@@ -87,7 +88,7 @@ export const history: Command = {
 
 export const rollback: Command = {
   name: 'rollback',
-  summary: 'put an earlier version of the policies in Redis in force again',
+  summary: 'put an earlier version of the policies in Redis or PostgreSQL in force again',
   description:
     'Saves an earlier version as the newest one: the last but one, or that of a number. Shows what is different, and asks.',
   operands: { placeholder: '[VERSION]', least: 0, most: 1 },

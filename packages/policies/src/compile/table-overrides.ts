@@ -1,0 +1,173 @@
+import type { HttpContext, KeyFunction } from '@sluice/core'
+import type { LimitData } from '../document/document.js'
+import { type Problem, shown, textOfPath } from '../document/problem.js'
+import { isThenable, type Later } from '../match/later.js'
+import { bytesOf } from '../match/range-map.js'
+import { checkChanges } from '../schema/check.js'
+import type { Keys } from './keys.js'
+import { changedLimits } from './make-overrides.js'
+import type { OverrideTable, StoredOverride } from './override-table.js'
+import { type FoundOverride, type Override, type Overrides, RANK, variantOf } from './overrides.js'
+import type { CompiledPolicy, Variant } from './policy.js'
+
+// biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
+type Context = HttpContext<any>
+// biome-ignore lint/suspicious/noExplicitAny: as above
+type Key = KeyFunction<any>
+
+/** Different limits that are kept ready. Clients with the same ones share them. */
+const MOST_MADE = 10_000
+/** Longer values have no override: a table holds 1,024 bytes of each. */
+const MOST_VALUE = 1024
+/** What is told of one policy: each may be a row of its own. */
+const MOST_WARNINGS = 10
+
+const NONE: FoundOverride = { override: undefined, rank: RANK.none }
+
+/**
+ * The overrides of one policy, of its document and of a table beside it. What the table has is exact, as an exact one of the
+ * document; where both have one for the same client, that of the document counts.
+ */
+export class TableOverrides {
+  readonly #policy: CompiledPolicy
+  readonly #own: Overrides | undefined
+  readonly #table: OverrideTable
+  readonly #keys: Keys
+  /** Undefined for kinds that code does not register. */
+  readonly #keyOf = new Map<string, Key | undefined>()
+  /** By their limits as JSON. Undefined for what is wrong. */
+  readonly #made = new Map<string, Override | undefined>()
+  #warnings = 0
+
+  constructor(policy: CompiledPolicy, own: Overrides | undefined, table: OverrideTable, keys: Keys) {
+    this.#policy = policy
+    this.#own = own
+    this.#table = table
+    this.#keys = keys
+  }
+
+  /** The variant for a request: `base`, where no override is for it. A promise only where something has to be awaited. */
+  choose(base: Variant, context: Context): Later<Variant> {
+    const stored = this.#lookUp(context)
+    if (stored instanceof Promise) return stored.then((known) => this.#choose(base, known, context))
+    return this.#choose(base, stored, context)
+  }
+
+  #choose(base: Variant, stored: FoundOverride, context: Context): Later<Variant> {
+    if (!this.#own) return stored.override ? variantOf(stored.override, base) : base
+    if (!stored.override) return this.#own.choose(base, context)
+    const own = this.#own.find(context)
+    const better = (known: FoundOverride) =>
+      variantOf((known.rank >= stored.rank ? known : stored).override as Override, base)
+    return own instanceof Promise ? own.then(better) : better(own)
+  }
+
+  /** What the table has for a request. */
+  #lookUp(context: Context): Later<FoundOverride> {
+    const kinds = this.#table.kindsOf(this.#policy.name)
+    if (kinds.size === 0) return NONE
+    const all: { readonly rank: number; readonly stored: unknown }[] = []
+    let isLate = false
+    for (const kind of kinds) {
+      const stored = kind === 'ip' ? this.#ofAddress(context.ip) : this.#ofKind(kind, context)
+      if (stored === undefined) continue
+      isLate ||= isThenable(stored)
+      all.push({ rank: kind === 'ip' ? RANK.address : RANK.exact, stored })
+    }
+    if (all.length === 0) return NONE
+    if (!isLate) return this.#best(all)
+    return Promise.all(all.map(async ({ rank, stored }) => ({ rank, stored: await stored }))).then((known) =>
+      this.#best(known),
+    )
+  }
+
+  #best(all: readonly { readonly rank: number; readonly stored: unknown }[]): FoundOverride {
+    const now = Date.now()
+    let best = NONE
+    for (const { rank, stored } of all) {
+      if (rank <= best.rank) continue
+      const override = this.#inForce(stored as StoredOverride | undefined, now)
+      if (override) best = { override, rank }
+    }
+    return best
+  }
+
+  #ofAddress(ip: string | undefined): Later<StoredOverride | undefined> {
+    const bytes = ip === undefined ? undefined : bytesOf(ip)
+    return bytes && this.#table.find(this.#policy.name, 'ip', Buffer.from(bytes).toString('hex'))
+  }
+
+  #ofKind(kind: string, context: Context): Later<StoredOverride | undefined> {
+    if (!this.#keyOf.has(kind)) this.#keyOf.set(kind, this.#makeKey(kind))
+    const value: unknown = this.#keyOf.get(kind)?.(context.request, context)
+    return isThenable(value)
+      ? Promise.resolve(value).then((known) => this.#ofValue(kind, known))
+      : this.#ofValue(kind, value)
+  }
+
+  #ofValue(kind: string, value: unknown): Later<StoredOverride | undefined> {
+    if (value === undefined || value === null) return undefined
+    const text = String(value)
+    if (text.length > MOST_VALUE) return undefined
+    // Keys count secrets by their hash, in base64url; people write it in hexadecimal digits.
+    const isSecret = /^(header|cookie):/.test(kind)
+    const identity = isSecret ? `sha256:${Buffer.from(text, 'base64url').toString('hex')}` : text
+    return this.#table.find(this.#policy.name, kind, identity)
+  }
+
+  #makeKey(kind: string): Key | undefined {
+    const problems: Problem[] = []
+    try {
+      const key = this.#keys.make(kind, [], problems)
+      if (key) return key
+    } catch (error) {
+      problems.push({ path: [], message: (error as Error).message })
+    }
+    this.#warn(`kind ${shown(kind)}: ${problems[0]?.message}`)
+    return undefined
+  }
+
+  #inForce(stored: StoredOverride | undefined, now: number): Override | undefined {
+    if (!stored) return undefined
+    const override = this.#overrideOf(stored)
+    if (!override) {
+      stored.isWrong = true
+      return this.#inForce(stored.before, now)
+    }
+    return stored.until === undefined || stored.until > now ? override : undefined
+  }
+
+  #overrideOf({ limits }: StoredOverride): Override | undefined {
+    if (this.#made.has(limits)) return this.#made.get(limits)
+    const override = this.#make(limits)
+    // The oldest one goes.
+    if (this.#made.size >= MOST_MADE) this.#made.delete(this.#made.keys().next().value as string)
+    this.#made.set(limits, override)
+    return override
+  }
+
+  #make(text: string): Override | undefined {
+    const problems: Problem[] = []
+    try {
+      const changes: unknown = JSON.parse(text)
+      checkChanges(changes, ['limits'], problems)
+      if (problems.length === 0) {
+        const data = { limits: changes as LimitData[] }
+        const limits = changedLimits(data, this.#policy, this.#keys, ['limits'], problems)
+        // The time of each is its own.
+        if (problems.length === 0) return { index: this.#table.name, limits, until: undefined }
+      }
+    } catch (error) {
+      problems.push({ path: ['limits'], message: (error as Error).message })
+    }
+    this.#warn(problems.map(({ path, message }) => `${textOfPath(path)}: ${message}`).join('; '))
+    return undefined
+  }
+
+  #warn(fault: string): void {
+    if (++this.#warnings > MOST_WARNINGS) return
+    const effect = 'such overrides have no effect, and the last right one of a client stays where it is known'
+    const message = `${this.#table.name}: policy ${shown(this.#policy.name)}: ${fault}: ${effect}`
+    process.emitWarning(message, { type: 'SluiceWarning', code: 'SLUICE_OVERRIDE_FAILED' })
+  }
+}

@@ -1,0 +1,201 @@
+import { performance } from 'node:perf_hooks'
+import type { StoredOverride } from '../../compile/override-table.js'
+import type { Later } from '../../match/later.js'
+
+/** Clients that are looked up by one statement, and statements at a time. */
+const MOST_IN_BATCH = 200
+const MOST_BATCHES = 2
+/** Clients that wait to be looked up. Of further ones it is not asked: what was known last decides, or the document. */
+const MOST_WAITING = 1000
+const WARN_EVERY_MS = 60_000
+
+/** Whose override is looked up: of the same client, the same key. */
+export interface Client {
+  /** The hash as eight characters. */
+  readonly key: string
+  readonly policy: string
+  readonly kind: string
+  readonly identity: string
+}
+
+/** What PostgreSQL says of a client. */
+export interface Answer {
+  readonly limits: string
+  readonly until: number | undefined
+}
+
+interface Held {
+  readonly client: Client
+  /** Undefined where there is none. */
+  readonly stored: StoredOverride | undefined
+  readonly generation: number
+  isStale: boolean
+}
+
+interface Found {
+  readonly stored: StoredOverride | undefined
+}
+
+interface Lookup {
+  readonly client: Client
+  readonly sinceMs: number
+  /** Undefined where it cannot be found out. */
+  readonly found: Promise<Found | undefined>
+  readonly finish: (found: Found | undefined) => void
+  /** Whether there was a change since it was sent. */
+  isOutdated: boolean
+}
+
+/** Finds the overrides of clients, in the order of the clients. Undefined where there is none. */
+export type AskFor = (clients: readonly Client[]) => Promise<readonly (Answer | undefined)[]>
+
+/** The overrides of the clients that were seen last. Others are looked up, many at a time, and each once at a time. */
+export class OverrideLookups {
+  readonly #askFor: AskFor
+  readonly #timeoutMs: number
+  readonly #mostHeld: number
+  /** The one that was used last is the last. */
+  readonly #held = new Map<string, Held>()
+  readonly #lookups = new Map<string, Lookup>()
+  #waiting: Lookup[] = []
+  readonly #batches = new Set<number>()
+  #isScheduled = false
+  #generation = 0
+  #late = 0
+  #warnedAtMs = Number.NEGATIVE_INFINITY
+
+  constructor(askFor: AskFor, timeoutMs: number, mostHeld: number) {
+    this.#askFor = askFor
+    this.#timeoutMs = timeoutMs
+    this.#mostHeld = mostHeld
+  }
+
+  /** The override of a client: at once where it is known, else within the timeout: then what was known last. */
+  find(client: Client): Later<StoredOverride | undefined> {
+    const held = this.#held.get(client.key)
+    const known = held && isSame(held.client, client) ? held.stored : undefined
+    if (held && !held.isStale && held.generation === this.#generation) {
+      this.#held.delete(client.key)
+      this.#held.set(client.key, held)
+      return known
+    }
+    const lookup = this.#lookup(client)
+    const leftMs = lookup ? lookup.sinceMs + this.#timeoutMs - performance.now() : 0
+    if (!lookup || leftMs <= 0 || this.#isSlow()) {
+      this.#tellLate()
+      return known
+    }
+    return this.#inTime(lookup, client, leftMs, known)
+  }
+
+  /** There is another override of the client, or none any more; undefined: this may be so of all. */
+  outdate(key: string | undefined): void {
+    if (key === undefined) {
+      this.#generation++
+      for (const lookup of this.#lookups.values()) lookup.isOutdated = true
+      return
+    }
+    const held = this.#held.get(key)
+    if (held) held.isStale = true
+    const lookup = this.#lookups.get(key)
+    if (lookup) lookup.isOutdated = true
+  }
+
+  #lookup(client: Client): Lookup | undefined {
+    const asked = this.#lookups.get(client.key)
+    if (asked || this.#waiting.length >= MOST_WAITING) return asked
+    let finish: Lookup['finish'] = () => {}
+    const found = new Promise<Found | undefined>((resolve) => {
+      finish = resolve
+    })
+    const lookup = { client, sinceMs: performance.now(), found, finish, isOutdated: false }
+    this.#lookups.set(client.key, lookup)
+    this.#waiting.push(lookup)
+    if (!this.#isScheduled) {
+      this.#isScheduled = true
+      // With all others of this turn of the event loop.
+      setImmediate(() => {
+        this.#isScheduled = false
+        this.#send()
+      })
+    }
+    return lookup
+  }
+
+  #send(): void {
+    while (this.#waiting.length > 0 && this.#batches.size < MOST_BATCHES) {
+      const batch = this.#waiting.slice(0, MOST_IN_BATCH)
+      this.#waiting = this.#waiting.slice(MOST_IN_BATCH)
+      // Changes until now are seen by what is asked now.
+      for (const lookup of batch) lookup.isOutdated = false
+      let sentMs = performance.now()
+      while (this.#batches.has(sentMs)) sentMs += 0.001
+      this.#batches.add(sentMs)
+      void this.#ask(batch).finally(() => {
+        this.#batches.delete(sentMs)
+        this.#send()
+      })
+    }
+  }
+
+  async #ask(batch: readonly Lookup[]): Promise<void> {
+    let answers: readonly (Answer | undefined)[] | undefined
+    try {
+      answers = await this.#askFor(batch.map(({ client }) => client))
+    } catch {
+      // What was known last decides. The source warns of a connection that is away.
+    }
+    for (const [i, lookup] of batch.entries()) {
+      this.#lookups.delete(lookup.client.key)
+      lookup.finish(answers && { stored: this.#hold(lookup, answers[i]) })
+    }
+  }
+
+  #hold({ client, isOutdated }: Lookup, answer: Answer | undefined): StoredOverride | undefined {
+    const last = this.#held.get(client.key)?.stored
+    const before = last?.isWrong ? last.before : last && { ...last, before: undefined }
+    const stored = answer && { ...answer, before, isWrong: false }
+    this.#held.delete(client.key)
+    this.#held.set(client.key, { client, stored, generation: this.#generation, isStale: isOutdated })
+    if (this.#held.size > this.#mostHeld) this.#held.delete(this.#held.keys().next().value as string)
+    return stored
+  }
+
+  async #inTime(
+    lookup: Lookup,
+    client: Client,
+    leftMs: number,
+    known: StoredOverride | undefined,
+  ): Promise<StoredOverride | undefined> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<'late'>((resolve) => {
+      timer = setTimeout(() => resolve('late'), leftMs)
+    })
+    const found = await Promise.race([lookup.found, late])
+    clearTimeout(timer)
+    if (found === 'late') this.#tellLate()
+    return typeof found === 'object' && isSame(lookup.client, client) ? found.stored : known
+  }
+
+  /** One batch that is late makes those behind it late: nobody waits for these. */
+  #isSlow(): boolean {
+    const [oldestMs] = this.#batches
+    return oldestMs !== undefined && performance.now() - oldestMs > this.#timeoutMs
+  }
+
+  #tellLate(): void {
+    this.#late++
+    const nowMs = performance.now()
+    if (nowMs - this.#warnedAtMs < WARN_EVERY_MS) return
+    const what = this.#late === 1 ? 'an override of a client was' : `overrides of clients were ${this.#late} times`
+    const message = `sluice_overrides: ${what} not found within ${this.#timeoutMs} ms: what was known last decided, or the document`
+    process.emitWarning(message, { type: 'SluiceWarning', code: 'SLUICE_OVERRIDE_FAILED' })
+    this.#warnedAtMs = nowMs
+    this.#late = 0
+  }
+}
+
+/** Two clients of one hash are not the same. */
+function isSame(one: Client, other: Client): boolean {
+  return one.identity === other.identity && one.kind === other.kind && one.policy === other.policy
+}

@@ -1,0 +1,79 @@
+import { MOST_LISTED, type SavedDocument, type SavedDocuments, VersionConflict } from '../saved-documents.js'
+import { PostgresFailure } from './failures.js'
+import { type Query, quotedName, type Row, rowsOf } from './sql.js'
+
+const COLUMNS = 'version::text AS number, document, author, floor(extract(epoch FROM at) * 1000)::text AS ms'
+
+/** The versions of a document in PostgreSQL, in the table `sluice_policies`. */
+export class PostgresDocuments implements SavedDocuments {
+  readonly #query: Query
+  readonly #name: string
+  readonly #table: string
+
+  /**
+   * @param query of a `Pool` or a `Client` of `pg`: `(text, values) => pool.query(text, values)`
+   * @param schema where the tables are
+   */
+  constructor(query: Query, name = 'default', schema = 'public') {
+    this.#query = query
+    this.#name = name
+    this.#table = `${quotedName(schema)}.sluice_policies`
+  }
+
+  /** The number of the version in force; 0 where none was saved. */
+  async version(): Promise<number> {
+    const [row] = await this.#rows(`SELECT max(version)::text AS version FROM ${this.#table} WHERE name = $1`)
+    return Number(row?.version ?? 0)
+  }
+
+  /** Undefined where none was saved. */
+  async newest(): Promise<SavedDocument | undefined> {
+    const [saved] = await this.#newest(1)
+    return saved
+  }
+
+  /** The last twenty, newest first. */
+  async history(): Promise<readonly SavedDocument[]> {
+    return this.#newest(MOST_LISTED)
+  }
+
+  /**
+   * Saves a version on top of the one that is expected to be in force, and resolves to its number.
+   *
+   * @throws VersionConflict where another one is
+   */
+  async save(text: string, expected: number, by: string): Promise<number> {
+    // Of two at once, the second waits for the first by the primary key.
+    const [row] = await this.#rows(
+      `INSERT INTO ${this.#table} (name, version, document, author)
+       SELECT $1, $2::bigint + 1, $3, $4
+       WHERE COALESCE((SELECT max(version) FROM ${this.#table} WHERE name = $1), 0) = $2::bigint
+       ON CONFLICT DO NOTHING RETURNING version::text`,
+      storable('the document', expected, text, by),
+    )
+    if (!row) throw new VersionConflict(expected, await this.version())
+    return Number(row.version)
+  }
+
+  async #newest(most: number): Promise<SavedDocument[]> {
+    const text = `SELECT ${COLUMNS} FROM ${this.#table} WHERE name = $1 ORDER BY version DESC LIMIT $2::integer`
+    return (await this.#rows(text, [most])).map(savedOf)
+  }
+
+  #rows(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
+    return rowsOf(this.#query, text, [this.#name, ...values])
+  }
+}
+
+function savedOf({ number, document, author, ms }: Row): SavedDocument {
+  return { version: Number(number), text: String(document), by: String(author), at: Number(ms) }
+}
+
+/** PostgreSQL holds no NUL, and would save another text in place of half a character. */
+function storable(what: string, ...values: readonly (string | number)[]): readonly (string | number)[] {
+  for (const value of values) {
+    if (typeof value !== 'string' || (value.isWellFormed() && !value.includes('\0'))) continue
+    throw new PostgresFailure(`expected ${what} without NUL and without halves of characters`)
+  }
+  return values
+}

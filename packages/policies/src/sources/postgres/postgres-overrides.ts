@@ -1,0 +1,104 @@
+import { hash } from 'node:crypto'
+import type { OverrideTable, StoredOverride } from '../../compile/override-table.js'
+import type { Later } from '../../match/later.js'
+import type { Connection } from './connection.js'
+import type { CheckedPostgresOptions } from './options.js'
+import { OverrideIndex } from './override-index.js'
+import { type Answer, type Client, OverrideLookups } from './override-lookups.js'
+import { quotedName, type Row } from './sql.js'
+
+/** What is removed is known for a day. Who has not looked for half of one begins anew. */
+const BEGIN_ANEW_MS = 43_200_000
+
+/** The overrides in the table `sluice_overrides`: which clients have one is held, and the override itself is looked up. */
+export class PostgresOverrides implements OverrideTable {
+  readonly name = 'sluice_overrides'
+  readonly #connection: Connection
+  readonly #document: string
+  readonly #schema: string
+  readonly #lookups: OverrideLookups
+  #index = new OverrideIndex()
+  /** By the clock of PostgreSQL, in ms since 1970. */
+  #lookedAt = 0
+
+  constructor(connection: Connection, document: string, { schema, lookupTimeoutMs, mostHeld }: CheckedPostgresOptions) {
+    this.#connection = connection
+    this.#document = document
+    this.#schema = schema
+    this.#lookups = new OverrideLookups((clients) => this.#askFor(clients), lookupTimeoutMs, mostHeld)
+  }
+
+  kindsOf(policy: string): ReadonlySet<string> {
+    return this.#index.kindsOf(policy)
+  }
+
+  find(policy: string, kind: string, identity: string): Later<StoredOverride | undefined> {
+    const digest = hash('sha256', `${policy}\n${kind}\n${identity}`, 'buffer')
+    // Nearly everyone has none, and nobody who makes up identities has one.
+    if (!this.#index.has(digest)) return undefined
+    return this.#lookups.find({ key: digest.toString('latin1', 0, 8), policy, kind, identity })
+  }
+
+  /**
+   * Reads what has changed.
+   *
+   * @throws PostgresFailure
+   */
+  async look(): Promise<void> {
+    const schema = quotedName(this.#schema)
+    const newest = (table: string) => `(SELECT max(version) FROM ${schema}.${table} WHERE name = $1)`
+    const [state] = await this.#connection.rows(
+      `SELECT COALESCE(GREATEST(${newest('sluice_overrides')}, ${newest('sluice_removed')}), 0)::text AS version,
+         floor(extract(epoch FROM clock_timestamp()) * 1000)::text AS at`,
+      [this.#document],
+    )
+    const version = Number(state?.version)
+    const at = Number(state?.at)
+    // A version that goes back is of a server that has lost changes.
+    const isAnew = version < this.#index.version || at - this.#lookedAt > BEGIN_ANEW_MS
+    if (isAnew) {
+      const index = new OverrideIndex()
+      await index.advance(this.#connection, this.#schema, this.#document)
+      this.#index = index
+      this.#lookups.outdate(undefined)
+    } else if (version > this.#index.version) {
+      const outdate = (key: string | undefined) => this.#lookups.outdate(key)
+      await this.#index.advance(this.#connection, this.#schema, this.#document, outdate)
+    }
+    this.#lookedAt = at
+  }
+
+  async #askFor(clients: readonly Client[]): Promise<readonly (Answer | undefined)[]> {
+    const hashes = clients.map(hashOf)
+    const rows = await this.#connection.rows(
+      `SELECT hash::text, policy, kind, ${IDENTITY} AS identity, limits::text, floor(extract(epoch FROM until) * 1000)::text AS until
+       FROM ${quotedName(this.#schema)}.sluice_overrides WHERE name = $1 AND hash = ANY ($2::bigint[])`,
+      [this.#document, hashes],
+    )
+    const byHash = new Map(rows.map((row) => [row.hash, row]))
+    return clients.map((client, i) => {
+      const row = byHash.get(hashes[i])
+      return row && isOf(client, row) ? { limits: String(row.limits), until: timeOf(row.until) } : undefined
+    })
+  }
+}
+
+/** As PostgreSQL has it: a number with a sign, as text. */
+function hashOf({ key }: Client): string {
+  return Buffer.from(key, 'latin1').readBigInt64BE().toString()
+}
+
+/** What is hashed of a value: of an address its bytes, as PostgreSQL writes some addresses in other ways than we do. */
+const IDENTITY = `CASE kind WHEN 'ip' THEN encode(substring(inet_send(value::inet) FROM 5), 'hex') ELSE value END`
+
+/** Of two clients with one hash, which is one pair in 2^64, one has none. */
+function isOf({ policy, kind, identity }: Client, row: Row): boolean {
+  return row.policy === policy && row.kind === kind && row.identity === identity
+}
+
+/** `infinity` is for ever. */
+function timeOf(until: unknown): number | undefined {
+  if (until === null || until === undefined) return undefined
+  const time = Number(until)
+  return time === Number.POSITIVE_INFINITY ? undefined : time
+}

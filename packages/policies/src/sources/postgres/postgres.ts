@@ -1,0 +1,139 @@
+import type { OverrideTable } from '../../compile/override-table.js'
+import type { Loaded, PoliciesSource } from '../source.js'
+import { Connection } from './connection.js'
+import { type CheckedPostgresOptions, postgresOptions } from './options.js'
+import { PostgresDocuments } from './postgres-documents.js'
+import { PostgresOverrides } from './postgres-overrides.js'
+
+/** How often a connection that is notified is used, so that one that is cut off unnoticed is noticed. */
+const HEARTBEAT_MS = 5000
+/** Notifications that come together are one look. */
+const SOON_MS = 20
+/** After a failure: doubled each time, up to the longest. */
+const FIRST_RETRY_MS = 100
+const LONGEST_RETRY_MS = 5000
+
+/** A document in PostgreSQL, as `sluice apply --to postgres` saves it, and the overrides that a table has beside it. */
+export class PostgresSource implements PoliciesSource {
+  readonly name: string
+  readonly #options: CheckedPostgresOptions
+  readonly #connection: Connection
+  readonly #documents: PostgresDocuments
+  readonly #overrides: PostgresOverrides | undefined
+  #version = 0
+  #isListening = false
+  #failures = 0
+  #timer: NodeJS.Timeout | undefined
+  #watching: { readonly onChange: () => void; readonly onFailure: (error: Error) => void } | undefined
+  /** One look after the other, and one read of the overrides at a time. */
+  #last: Promise<unknown> = Promise.resolve()
+  #isLooking = false
+  #looksAgain = false
+  #isSoon = false
+
+  /** @throws SluiceError `INVALID_POLICY` */
+  constructor(given: unknown, name: string) {
+    this.name = `postgres:${name}`
+    this.#options = postgresOptions(given)
+    this.#connection = new Connection(this.#options.pool, {
+      onNotification: () => this.look(),
+      onLost: () => this.look(jittered(FIRST_RETRY_MS)),
+    })
+    const query = async (text: string, values?: readonly unknown[]) => ({
+      rows: await this.#connection.rows(text, values),
+    })
+    this.#documents = new PostgresDocuments(query, name, this.#options.schema)
+    if (this.#options.overrides) this.#overrides = new PostgresOverrides(this.#connection, name, this.#options)
+  }
+
+  get overrides(): OverrideTable | undefined {
+    return this.#overrides
+  }
+
+  load(): Promise<Loaded> {
+    return this.#next(async () => {
+      await this.#open()
+      const saved = await this.#documents.newest()
+      if (!saved) throw new Error('PostgreSQL has none so far: sluice apply --to postgres saves one')
+      await this.#overrides?.look()
+      this.#version = saved.version
+      return { name: this.name, version: String(saved.version), text: saved.text }
+    })
+  }
+
+  watch(onChange: () => void, onFailure: (error: Error) => void): void {
+    this.#watching = { onChange, onFailure }
+    this.#connection.unref()
+    this.look()
+  }
+
+  look(inMs: number = SOON_MS): void {
+    if (this.#isLooking) this.#looksAgain = true
+    // What comes later does not put it off.
+    else if (!this.#isSoon) this.#lookIn(inMs, true)
+  }
+
+  close(): void {
+    this.#watching = undefined
+    clearTimeout(this.#timer)
+    this.#connection.close()
+  }
+
+  #lookIn(ms: number, isSoon: boolean): void {
+    if (!this.#watching) return
+    this.#isSoon = isSoon
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => void this.#look(), ms).unref()
+  }
+
+  async #look(): Promise<void> {
+    this.#isLooking = true
+    this.#looksAgain = false
+    try {
+      await this.#next(async () => {
+        await this.#open()
+        const version = await this.#documents.version()
+        await this.#overrides?.look()
+        if (version !== this.#version || this.#failures > 0) this.#watching?.onChange()
+      })
+      this.#failures = 0
+    } catch (error) {
+      this.#failures++
+      this.#watching?.onFailure(error as Error)
+    }
+    this.#isLooking = false
+    const isSoon = this.#looksAgain && this.#failures === 0
+    this.#lookIn(isSoon ? SOON_MS : this.#pauseMs(), isSoon)
+  }
+
+  #pauseMs(): number {
+    if (this.#failures > 0) return jittered(Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** (this.#failures - 1)))
+    return this.#isListening && this.#connection.isOpen ? jittered(HEARTBEAT_MS) : this.#options.pollMs
+  }
+
+  /** Connects, and is notified from then on where that works. */
+  async #open(): Promise<void> {
+    if (this.#connection.isOpen) return
+    this.#isListening = false
+    await this.#connection.open()
+    if (!this.#options.listen || !(await this.#connection.isDirect())) return
+    try {
+      await this.#connection.rows('LISTEN sluice_policies')
+      this.#isListening = true
+    } catch (error) {
+      // A standby notifies nobody.
+      if (!this.#connection.isOpen) throw error
+    }
+  }
+
+  #next<Result>(step: () => Promise<Result>): Promise<Result> {
+    const result = this.#last.then(step)
+    this.#last = result.catch(() => {})
+    return result
+  }
+}
+
+/** So that processes that lose their server together do not come back together. */
+function jittered(ms: number): number {
+  return ms * (0.75 + Math.random() / 2)
+}

@@ -1,0 +1,20 @@
+import { failureOf } from './failures.js'
+
+export type Row = Readonly<Record<string, unknown>>
+
+/** Sends one statement, with values for `$1` and so on. */
+export type Query = (text: string, values?: readonly unknown[]) => Promise<{ readonly rows: readonly Row[] }>
+
+/** As `query`, with failures that say what to do. */
+export async function rowsOf(query: Query, text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
+  try {
+    return (await query(text, [...values])).rows
+  } catch (error) {
+    throw failureOf(error)
+  }
+}
+
+/** A name as SQL has it, such as that of a schema. */
+export function quotedName(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}

@@ -1,0 +1,260 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { rateLimit } from '@sluice/express'
+import { migratePostgres, type Policies, PostgresDocuments, policies } from '@sluice/policies'
+import express from 'express'
+import { Pool } from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { freePort } from '../../scripts/lib/ports.js'
+import { type PostgresServer, startPostgres } from '../support/postgres-server.js'
+import { until } from '../support/until.js'
+
+let server: PostgresServer
+let pool: Pool
+let documents: PostgresDocuments
+let loaded: Policies | undefined
+const query = (text: string, values?: readonly unknown[]) => pool.query(text, values as unknown[])
+
+beforeAll(async () => {
+  server = await startPostgres()
+  pool = new Pool({ connectionString: server.url, max: 1 })
+  pool.on('error', () => {})
+  await query(`CREATE ROLE locked LOGIN PASSWORD 'right'; CREATE ROLE reader LOGIN; CREATE ROLE editor LOGIN`)
+  await migratePostgres(query)
+  documents = new PostgresDocuments(query)
+})
+beforeEach(async () => {
+  await query('TRUNCATE sluice_policies, sluice_overrides, sluice_removed')
+  await query('REVOKE ALL ON sluice_policies, sluice_overrides, sluice_removed FROM reader, editor')
+  await documents.save(text(500_000), 0, 'ann')
+})
+afterEach(async () => {
+  await loaded?.close()
+  loaded = undefined
+})
+afterAll(async () => {
+  await pool.end()
+  await server.stop()
+})
+
+const text = (limit: number) =>
+  `version: 1\npolicies: { api: { key: user, limits: [{ limit: ${limit}, window: 1m }] } }`
+const put = (value: string, limit: number) =>
+  query(
+    `INSERT INTO sluice_overrides (policy, kind, value, limits) VALUES ('api', 'user', $1, $2)
+     ON CONFLICT (name, policy, kind, value) DO UPDATE SET limits = EXCLUDED.limits`,
+    [value, JSON.stringify([{ limit }])],
+  )
+
+async function from(options: object = {}): Promise<Policies> {
+  loaded = await policies.from({
+    postgres: { pool, lookupTimeoutMs: 1000, ...options },
+    keys: { user: (request) => request.headers['x-user'] },
+  })
+  return loaded
+}
+
+async function limitFor(user: string): Promise<unknown> {
+  const context = { request: { headers: { 'x-user': user } }, method: 'GET', path: '/' }
+  return (await loaded?.match(context as never))?.options.limits?.[0]?.limit
+}
+
+/** Sends requests of some clients, over and over, until it is told to end. */
+async function load(loadedPolicies: Policies) {
+  const app = express()
+  app.use(rateLimit({ policies: loadedPolicies }))
+  app.get('/', (_req, res) => void res.send('ok'))
+  const http = createServer(app).listen(0, '127.0.0.1')
+  await until('it listens', () => http.listening)
+  const { port } = http.address() as AddressInfo
+  const outcomes = new Map<string, number>()
+  let isOver = false
+  const clients = ['ann', 'bob', 'cid', 'dan'].map(async (user) => {
+    while (!isOver) {
+      const outcome = await fetch(`http://127.0.0.1:${port}/`, { headers: { 'x-user': user } }).then(
+        async (response) => `${response.status} ${await response.text()}`,
+        (error) => String(error),
+      )
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+    }
+  })
+  return {
+    count: () => [...outcomes.values()].reduce((sum, each) => sum + each, 0),
+    async end() {
+      isOver = true
+      await Promise.all(clients)
+      http.closeAllConnections()
+      http.close()
+      return [...outcomes.keys()]
+    },
+  }
+}
+
+test('PostgreSQL that is killed and started again under load fails no request, and is followed again', async () => {
+  await put('ann', 900_000)
+  await put('bob', 900_000)
+  const requests = await load(await from())
+  for (let round = 0; round < 3; round++) {
+    await until('the override is known', async () => (await limitFor('ann')) === 900_000 + round)
+    const before = requests.count()
+    await until('requests are answered', () => requests.count() > before + 20)
+    server.kill('SIGKILL')
+    await until('it is missed', () => loaded?.error)
+    const during = requests.count()
+    await until('requests are answered without it', () => requests.count() > during + 20)
+    expect(await limitFor('ann')).toBe(900_000 + round)
+    await server.restart()
+    await put('ann', 900_001 + round)
+    await documents.save(text(500_001 + round), round + 1, 'ann')
+    await until('the document is followed', () => loaded?.version === String(round + 2))
+    await until('the override is followed', async () => (await limitFor('ann')) === 900_001 + round)
+    expect(loaded?.error).toBeUndefined()
+  }
+  expect(await requests.end()).toEqual(['200 ok'])
+})
+
+test('a connection that is ended alone is made anew', async () => {
+  await put('ann', 5)
+  await from()
+  await query(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE '%sluice%'`,
+  )
+  await put('ann', 6)
+  await until('it is followed', async () => (await limitFor('ann')) === 6)
+})
+
+test('PostgreSQL that hangs delays a request by the timeout at most: what was known last decides, then the document', async () => {
+  await put('ann', 5)
+  await put('bob', 5)
+  await from()
+  expect(await limitFor('ann')).toBe(5)
+  // The connection that is there hangs, with all others: the process that serves it waits for a lock of the table.
+  const locking = await pool.connect()
+  try {
+    await locking.query('BEGIN')
+    await locking.query('LOCK TABLE sluice_overrides IN ACCESS EXCLUSIVE MODE')
+    expect(await limitFor('ann')).toBe(5)
+    expect(await limitFor('bob')).toBe(500_000)
+    expect(await limitFor('nobody')).toBe(500_000)
+  } finally {
+    await locking.query('ROLLBACK')
+    locking.release()
+  }
+  await until('it is found out later', async () => (await limitFor('bob')) === 5)
+})
+
+test('of thousands of clients at once whose overrides cannot be found out, none waits for long, and none fails', async () => {
+  await query(
+    `INSERT INTO sluice_overrides (policy, kind, value, limits)
+     SELECT 'api', 'user', 'u' || i, '[{"limit": 9}]' FROM generate_series(1, 3000) AS i`,
+  )
+  await from({ lookupTimeoutMs: 50 })
+  const locking = await pool.connect()
+  try {
+    await locking.query('BEGIN')
+    await locking.query('LOCK TABLE sluice_overrides IN ACCESS EXCLUSIVE MODE')
+    const found = await Promise.all(Array.from({ length: 3000 }, (_, i) => limitFor(`u${i + 1}`)))
+    expect(new Set(found)).toEqual(new Set([500_000]))
+  } finally {
+    await locking.query('ROLLBACK')
+    locking.release()
+  }
+  await until('they are found out later', async () => (await limitFor('u2999')) === 9)
+})
+
+test.each([
+  [
+    'nobody there',
+    async () => `postgres://127.0.0.1:${await freePort()}/postgres`,
+    /nothing listens there \(ECONNREFUSED\)/,
+  ],
+  [
+    'a wrong password',
+    async () => server.urlOf('locked:s3cret'),
+    /the password is wrong for this user: check the connection string/,
+  ],
+  [
+    'no grant for the document',
+    async () => server.urlOf('reader'),
+    /permission is denied for sluice_policies: grant it to this user/,
+  ],
+  [
+    'no grant for overrides',
+    async () => {
+      await query('GRANT SELECT ON sluice_policies TO reader')
+      return server.urlOf('reader')
+    },
+    /permission is denied for sluice_overrides/,
+  ],
+])('%s at the start is told in one sentence, with what to do', async (_, urlOf, message) => {
+  const other = new Pool({ connectionString: await urlOf() })
+  const failed = policies.from({ postgres: other, keys: { user: () => 'ann' } })
+  await expect(failed).rejects.toThrow(message)
+  const told = await failed.catch((error) => String(error.message))
+  expect(told).not.toContain('s3cret')
+  expect(String(told).split('\n')).toHaveLength(1)
+  await other.end()
+})
+
+test('the grants of the documentation are enough to read, and to write, and no more than that', async () => {
+  await query(`GRANT SELECT ON sluice_policies, sluice_overrides, sluice_removed TO reader;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON sluice_overrides TO editor`)
+  const reading = new Pool({ connectionString: server.urlOf('reader') })
+  await from({ pool: reading })
+  const writing = new Pool({ connectionString: server.urlOf('editor') })
+  const insert = `INSERT INTO sluice_overrides (policy, kind, value, limits, author, version) VALUES ('api', 'user', 'ann', '[{"limit": 5}]', 'eve', 99)`
+  await writing.query(insert)
+  await until('it is in force', async () => (await limitFor('ann')) === 5)
+  // Who it was is no matter of what is written.
+  expect((await query('SELECT author FROM sluice_overrides')).rows).toEqual([{ author: 'editor' }])
+  await writing.query('DELETE FROM sluice_overrides')
+  await until('it is gone', async () => (await limitFor('ann')) === 500_000)
+  await expect(writing.query('DELETE FROM sluice_removed')).rejects.toThrow('permission denied')
+  await expect(reading.query(insert)).rejects.toThrow('permission denied')
+  // A trigger of a table of one's own would run with the rights of the owner.
+  await query('DROP SCHEMA IF EXISTS eve; CREATE SCHEMA eve; GRANT ALL ON SCHEMA eve TO editor')
+  const trigger = 'CREATE TRIGGER t BEFORE INSERT ON eve.t FOR EACH ROW EXECUTE FUNCTION public.sluice_each_override()'
+  await expect(writing.query(`CREATE TABLE eve.t (a int); ${trigger}`)).rejects.toThrow(
+    'permission denied for function',
+  )
+  await reading.end()
+  await writing.end()
+})
+
+test('a server that has lost changes, as one restored from a backup, is read anew', async () => {
+  await put('ann', 5)
+  await put('bob', 5)
+  await from({ listen: false, pollMs: 50 })
+  expect(await limitFor('bob')).toBe(5)
+  await query(
+    `SET session_replication_role = replica; DELETE FROM sluice_overrides WHERE value = 'bob'; RESET session_replication_role`,
+  )
+  await until('it is read anew', async () => (await limitFor('bob')) === 500_000)
+  expect(await limitFor('ann')).toBe(5)
+})
+
+test('is asked now and then where it does not notify, as behind a pooler', async () => {
+  // A pooler shows another process than the one that serves, so a client that says otherwise is one.
+  const { Client } = pool as unknown as { Client: new (options: object) => object }
+  class Pooled extends Client {
+    constructor(options: object) {
+      super(options)
+      Object.defineProperty(this, 'processID', { get: () => 1, set() {} })
+    }
+  }
+  await from({ pool: { Client: Pooled, options: pool.options } })
+  await put('ann', 5)
+  await until('it is in force', async () => (await limitFor('ann')) === 5)
+  const listening = await query(`SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%'`)
+  expect(listening.rowCount).toBe(0)
+})
+
+test.each([
+  ['no pool', 'postgres://host/database', /postgres: expected a Pool of pg/],
+  ['an option that there is not', { pool: {}, poll: 5 }, /postgres: poll: expected none of this name/],
+  ['a pause below the least', { pool: {}, pollMs: 1 }, /postgres: pollMs: expected a whole number from 50 to 60000/],
+  ['a timeout that is none', { pool: {}, lookupTimeoutMs: '5s' }, /postgres: lookupTimeoutMs: expected a whole number/],
+  ['a schema without a name', { pool: {}, schema: '' }, /postgres: schema: expected the name of a schema/],
+])('%s is refused', async (_, postgres, message) => {
+  await expect(policies.from({ postgres })).rejects.toThrow(message)
+})

@@ -1,0 +1,147 @@
+import { execFileSync } from 'node:child_process'
+import { chownSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { Client } from 'pg'
+import { postgres } from '../../scripts/ensure-postgres.js'
+import { freePort } from '../../scripts/lib/ports.js'
+import { adviceHere, find } from '../../scripts/lib/system-program.js'
+import { type Leashed, startLeashed } from './leash.js'
+import { HOST } from './redis-server.js'
+import { until } from './until.js'
+
+const NOBODY = 65534
+
+/** A real PostgreSQL of the test's own, on 127.0.0.1, with a database that holds nothing. What it keeps stays when it is restarted. */
+export class PostgresServer {
+  readonly port: number
+  readonly #data: string
+  #process: Leashed
+
+  constructor(process: Leashed, port: number, data: string) {
+    this.#process = process
+    this.port = port
+    this.#data = data
+  }
+
+  /** As its superuser, who needs no password; `locked` is a user who does. */
+  urlOf(user = 'postgres'): string {
+    return `postgres://${user}@${HOST}:${this.port}/postgres`
+  }
+
+  get url(): string {
+    return this.urlOf()
+  }
+
+  /** Runs statements on a connection of their own. */
+  async query(text: string, values?: unknown[]): Promise<Record<string, unknown>[]> {
+    const client = new Client(this.url)
+    await client.connect()
+    try {
+      return (await client.query(text, values)).rows
+    } finally {
+      await client.end()
+    }
+  }
+
+  /** `SIGKILL` ends it at once, with all connections; `SIGSTOP` makes it accept nobody. */
+  kill(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): void {
+    process.kill(this.#process.pid, signal)
+  }
+
+  /** Starts it again, with what it has kept. */
+  async restart(): Promise<void> {
+    await this.#process.end()
+    // What is left of the one before may hold its memory for a moment.
+    this.#process = await until('it starts again', () => launch(this.port, this.#data))
+  }
+
+  async stop(): Promise<void> {
+    await this.#process.end()
+    rmSync(this.#data, { recursive: true, force: true })
+  }
+}
+
+/** Starts a real PostgreSQL; some seconds. Fails, never skips, where there is none. */
+export async function startPostgres(): Promise<PostgresServer> {
+  const data = ownDirectory('sluice-postgres-')
+  // It refuses to run as root.
+  execFileSync(
+    ...unprivileged(binary('initdb'), '-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '-N'),
+    {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      cwd: data,
+    },
+  )
+  const rules = ['host all locked 127.0.0.1/32 scram-sha-256', 'host all all 127.0.0.1/32 trust', 'local all all trust']
+  writeFileSync(join(data, 'pg_hba.conf'), `${rules.join('\n')}\n`)
+  for (let tries = 0; ; tries++) {
+    const port = await freePort()
+    try {
+      return new PostgresServer(await launch(port, data), port, data)
+    } catch (error) {
+      if (tries < 5 && /could not bind|Address already in use/.test(String(error))) continue
+      rmSync(data, { recursive: true, force: true })
+      throw error
+    }
+  }
+}
+
+async function launch(port: number, data: string): Promise<Leashed> {
+  // Its own folder, which goes with the process; the data stays for the next one.
+  const sockets = ownDirectory('sluice-socket-')
+  const settings = {
+    port,
+    listen_addresses: HOST,
+    unix_socket_directories: sockets,
+    fsync: 'off',
+    shared_buffers: '16MB',
+    max_connections: 40,
+    autovacuum: 'off',
+  }
+  const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const [program, args] = unprivileged(binary('postgres'), '-D', data, ...options)
+  const server = await startLeashed(program, args, sockets)
+  try {
+    await until(
+      'PostgreSQL accepts connections',
+      async () => {
+        if (/could not bind|FATAL: .*lock file|FATAL: .*shared memory/.test(server.errorText()))
+          throw new CannotStart(server.errorText())
+        const client = new Client({ host: HOST, port, user: 'postgres', database: 'postgres' })
+        client.on('error', () => {})
+        try {
+          await client.connect()
+          return true
+        } finally {
+          await client.end()
+        }
+      },
+      { giveUpOn: CannotStart, everyMs: 50, withinMs: 60_000 },
+    )
+    return server
+  } catch (error) {
+    await server.end()
+    throw new Error(`PostgreSQL did not start: ${server.errorText()}`, { cause: error })
+  }
+}
+
+class CannotStart extends Error {}
+
+function ownDirectory(prefix: string): string {
+  const folder = mkdtempSync(join(tmpdir(), prefix))
+  if (process.getuid?.() === 0) chownSync(folder, NOBODY, NOBODY)
+  return folder
+}
+
+function unprivileged(program: string, ...args: string[]): [string, string[]] {
+  if (process.getuid?.() !== 0) return [program, args]
+  return ['setpriv', [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups', program, ...args]]
+}
+
+/** `initdb` lies beside `postgres`, wherever links to that lead. */
+function binary(program: 'postgres' | 'initdb'): string {
+  const found = find(postgres)
+  if (found === undefined) throw new Error(adviceHere([postgres]))
+  return join(dirname(realpathSync(found)), program)
+}

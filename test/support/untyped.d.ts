@@ -1,0 +1,3 @@
+declare module 'pg811' {
+  export * from 'pg'
+}
