@@ -26,11 +26,13 @@ const installed = join(workspace, 'node_modules')
 const FILES = ['package.json', 'LICENSE', 'README.md', 'dist/types/package.json', 'dist/program.cjs']
 /** What some hold beside that. */
 const PARTS = /** @type {Record<string, string[]>} */ ({
+  cli: ['openapi.json'],
   core: ['dist/scripts.cjs'],
   express: ['dist/ERRORS.md'],
   fastify: ['dist/ERRORS.md'],
   koa: ['dist/ERRORS.md'],
   policies: ['src/schema/policies.schema.json'],
+  prometheus: ['alerts.yaml', 'dashboard.json'],
 })
 /** So that a package does not grow unnoticed. */
 const LARGEST_TARBALL = 177_000

@@ -54,6 +54,7 @@ export const SIDEBAR = [
       page('Counting by outcome', '/counting-by-outcome'),
       page('Allow and deny lists', '/lists'),
       page('Policies as data', '/policies'),
+      page('Gateways and other languages', '/gateways'),
     ],
   },
   {
@@ -64,6 +65,7 @@ export const SIDEBAR = [
       page('Looking over Redis', '/doctor'),
       page('Leases', '/leases'),
       page('When Redis fails', '/when-redis-fails'),
+      page('Metrics', '/metrics'),
       page('Operations', '/operations'),
       page('Logging', '/logging'),
       page('Events', '/events'),

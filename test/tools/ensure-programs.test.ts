@@ -85,9 +85,9 @@ describe('a machine where packages can be installed without asking', () => {
   test('with SLUICE_NO_INSTALL=1 nothing is installed, and one list names everything that is missing', () => {
     const { status, stdout, stderr } = ensure({ SLUICE_NO_INSTALL: '1' })
     expect(status).toBe(1)
-    // nginx is looked for beside PATH, too, so it may be there.
+    // nginx and haproxy are looked for beside PATH, too, so they may be there.
     expect(stderr).toMatch(
-      /^The tests need the programs redis-server, (nginx, )?curl, and they are not on PATH; run: sudo apt-get install redis-server (nginx )?curl\n$/,
+      /^The tests need the programs redis-server, (nginx, )?curl, prometheus, caddy, (haproxy, )?python3, and they are not on PATH; run: sudo apt-get install redis-server (nginx )?curl prometheus caddy (haproxy )?python3\n$/,
     )
     expect(stdout).toBe('')
     expect(existsSync(log)).toBe(false)
@@ -97,7 +97,7 @@ describe('a machine where packages can be installed without asking', () => {
     const { status, stdout, stderr } = ensure({})
     const commands = readFileSync(log, 'utf8').trim().split('\n')
     expect(commands).toHaveLength(2)
-    expect(stdout).toMatch(/^Missing: redis-server, .*curl\. Installing /)
+    expect(stdout).toMatch(/^Missing: redis-server, .*python3\. Installing /)
     for (const command of commands) expect(stdout).toContain(command)
     // It did not help, so the person is told.
     expect(stderr).toContain('run: sudo apt-get install redis-server')

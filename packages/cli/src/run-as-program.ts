@@ -9,8 +9,22 @@ export async function runAsProgram(version: string): Promise<void> {
   })
   const { env, stdout, stderr } = process
   const isTerminal = process.stdin.isTTY && stderr.isTTY
-  process.exitCode = await run(process.argv.slice(2), { env, stdout, stderr, version, ...(isTerminal && { confirm }) })
+  const environment = { env, stdout, stderr, version, untilStopped, ...(isTerminal && { confirm }) }
+  process.exitCode = await run(process.argv.slice(2), environment)
 }
+
+/** The first signal asks; a second one ends the process at once, as nothing listens to it any more. */
+function untilStopped(): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = () => {
+      for (const signal of SIGNALS) process.removeListener(signal, stop)
+      resolve()
+    }
+    for (const signal of SIGNALS) process.on(signal, stop)
+  })
+}
+
+const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
 /** Whether a person says yes. Whatever else is said, and Ctrl-C, is a no. */
 async function confirm(question: string): Promise<boolean> {

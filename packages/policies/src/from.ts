@@ -1,6 +1,7 @@
 import { SluiceError } from '@sluice/core'
 import type { Resolvers } from './compile/resolvers.js'
-import { Policies } from './policies.js'
+import type { Problem } from './document/problem.js'
+import { Policies, type ReadDocument } from './policies.js'
 import { FileSource } from './sources/file.js'
 import { RedisSource } from './sources/redis.js'
 import { contentsOf, type PoliciesSource } from './sources/source.js'
@@ -27,6 +28,11 @@ export interface PoliciesOptions extends Resolvers {
   readonly loadTimeoutMs?: number
   /** Whether a later version may have fewer than half of the policies, limits and overrides. @default false */
   readonly allowShrink?: boolean
+  /**
+   * What else is wrong with a document, such as what the place where it is used cannot do: told like any other mistake, with line
+   * and column, and the document is not in force. Gets the document as plain data, to be left as it is. @default nothing
+   */
+  readonly check?: (document: ReadDocument) => readonly Problem[]
 }
 
 /**
@@ -43,7 +49,7 @@ export const policies = Object.freeze({ from })
  * @throws PoliciesError with all that is wrong with it; SluiceError `INVALID_POLICY` for wrong options
  */
 async function from(options: PoliciesOptions): Promise<Policies> {
-  const { keys, tiers, costs, allowShrink = false, fallback, loadTimeoutMs = 30_000 } = options ?? {}
+  const { keys, tiers, costs, allowShrink = false, fallback, loadTimeoutMs = 30_000, check } = options ?? {}
   for (const option of Object.keys(options ?? {})) {
     if (!OPTIONS.includes(option)) wrong(option, `none of this name (the options are ${OPTIONS.join(', ')})`)
   }
@@ -55,8 +61,9 @@ async function from(options: PoliciesOptions): Promise<Policies> {
   if (!Number.isInteger(loadTimeoutMs) || loadTimeoutMs < 1 || loadTimeoutMs > 600_000) {
     wrong('loadTimeoutMs', 'whole milliseconds, 1 to 600,000')
   }
+  if (check !== undefined && typeof check !== 'function') wrong('check', 'a function')
   const resolvers = { ...(keys && { keys }), ...(tiers && { tiers }), ...(costs && { costs }) }
-  return Policies.load(sourceOf(options), { resolvers, allowShrink, fallback, loadTimeoutMs })
+  return Policies.load(sourceOf(options), { resolvers, allowShrink, fallback, loadTimeoutMs, check })
 }
 
 const SOURCES = ['file', 'object', 'redis', 'load'] as const
@@ -67,6 +74,7 @@ const OPTIONS: readonly string[] = [
   'fallback',
   'loadTimeoutMs',
   'allowShrink',
+  'check',
   'keys',
   'tiers',
   'costs',

@@ -1,7 +1,7 @@
 export type { Explanation, RequestToExplain } from './compile/explain.js'
 export type { ResolverOf, Resolvers } from './compile/resolvers.js'
 export { PoliciesError } from './document/policies-error.js'
-export { type LocatedProblem, lineOf } from './document/problem.js'
+export { type LocatedProblem, lineOf, type Path, type Problem } from './document/problem.js'
 export { type PoliciesOptions, policies } from './from.js'
 export { Policies, type PoliciesEvents, problemsIn, type ReadDocument, readDocument } from './policies.js'
 export { type Call, RedisDocuments, type SavedDocument, VersionConflict } from './sources/redis-documents.js'

@@ -8,7 +8,7 @@ import type { ANY_RESOLVER, Resolvers } from './compile/resolvers.js'
 import { checkText } from './document/check-text.js'
 import type { PolicyDocument } from './document/document.js'
 import { PoliciesError } from './document/policies-error.js'
-import type { LocatedProblem } from './document/problem.js'
+import type { LocatedProblem, Problem } from './document/problem.js'
 import { locatedBy, readText } from './document/read.js'
 import type { Loaded, PoliciesSource } from './sources/source.js'
 import { checkDocument, contentsOf } from './sources/source.js'
@@ -21,12 +21,16 @@ export interface LoadOptions {
   /** A document for as long as the source has none; undefined for none. */
   readonly fallback: unknown
   readonly loadTimeoutMs: number
+  /** What is wrong with a document that is right by its form. */
+  readonly check: ((document: ReadDocument) => readonly Problem[]) | undefined
 }
 
 /** What is in force. */
 interface InForce {
   readonly compiled: CompiledPolicies
   readonly version: string
+  /** Another one for other contents. */
+  readonly mark: string
 }
 
 /** How often a file is read that is being written. */
@@ -130,7 +134,7 @@ export class Policies implements PolicySource<any> {
 
   async #reload(): Promise<void> {
     const document = await loaded(this.#source)
-    if (document.version === this.version) {
+    if (markOf(document) === this.#inForce.mark) {
       this.#error = undefined
       return
     }
@@ -208,12 +212,18 @@ function faultOf(source: string, message: string): PoliciesError {
   return new PoliciesError([{ source, line: undefined, column: undefined, path: '', message }])
 }
 
-async function made(document: Loaded, { resolvers }: LoadOptions): Promise<InForce> {
+async function made(document: Loaded, { resolvers, check }: LoadOptions): Promise<InForce> {
   const { value, problems, located } = await checkDocument(document)
   if (problems.length > 0) throw new PoliciesError(problems)
+  const more = check?.(value as ReadDocument) ?? []
+  if (more.length > 0) throw new PoliciesError(await located(more))
   const { compiled, problems: wrong } = await compileBetween(value as PolicyDocument, resolvers)
   if (!compiled) throw new PoliciesError(await located(wrong))
-  return { compiled, version: document.version }
+  return { compiled, version: document.version, mark: markOf(document) }
+}
+
+function markOf({ version, mark = version }: Loaded): string {
+  return mark
 }
 
 /** A document that was cut off, or that a job which failed has written. */

@@ -152,7 +152,7 @@ test('every sidecar lies beside a document', () => {
 })
 
 /** What these show is typed into a terminal, and `test/cli` or `demo.test.ts` tries it. */
-const OF_COMMANDS = ['docs/doctor.md', 'docs/examples.md', 'packages/cli/README.md']
+const OF_COMMANDS = ['docs/doctor.md', 'docs/examples.md', 'docs/gateways.md', 'packages/cli/README.md']
 
 /** Lists. */
 const WITHOUT_BLOCKS = ['docs/index.md', 'docs/limitations.md', 'docs/production-checklist.md']

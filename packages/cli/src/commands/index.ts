@@ -2,20 +2,32 @@ import type { Command } from '../program/command.js'
 import { bans, block, blocks, unblock } from './blocks/commands.js'
 import { doctor } from './doctor/command.js'
 import { explain } from './explain/command.js'
+import { forget } from './forget/command.js'
+import { inspect } from './inspect/command.js'
+import { offenders } from './offenders/command.js'
 import { apply, history, plan, rollback } from './policies/commands.js'
+import { reset } from './reset/command.js'
+import { serve } from './serve/command.js'
+import { top } from './top/command.js'
 import { validate } from './validate/command.js'
 
 /** Every command, in the order of the help. */
 export const COMMANDS: readonly Command[] = [
   validate,
   explain,
+  serve,
   plan,
   apply,
   history,
   rollback,
+  inspect,
+  reset,
   blocks,
   bans,
   block,
   unblock,
+  offenders,
+  forget,
+  top,
   doctor,
 ]

@@ -14,6 +14,8 @@ export interface Environment {
   readonly stderr: Output
   /** Asks a person on the terminal; absent where there is none. */
   readonly confirm?: (question: string) => Promise<boolean>
+  /** Resolves when the process is asked to end; `serve` ends then. Absent: it serves until the process is killed. */
+  readonly untilStopped?: () => Promise<void>
   /** Version of the package. */
   readonly version: string
 }

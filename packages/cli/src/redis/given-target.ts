@@ -10,8 +10,8 @@ export const REDIS_OPTIONS: Readonly<Record<string, OptionSpec>> = {
   'redis-file': {
     type: 'string',
     placeholder: 'FILE',
-    text: 'a file that holds the URL of Redis; never an argument, which shows in process lists',
-    default: 'REDIS_URL in the environment',
+    text: 'a file with the URL of Redis, as arguments show in process lists',
+    default: 'REDIS_URL',
   },
   json: { type: 'boolean', text: 'print JSON' },
 }

@@ -20,12 +20,14 @@ export async function withStore<Result>(
   then: (store: RedisStore) => Promise<Result>,
 ): Promise<Result> {
   const target = givenTarget(values, environment)
-  const client = clientFor(target, await isCluster(target))
+  const client = clientFor(target, await isCluster(target), false)
   // The store says what is wrong.
   client.on('error', () => {})
   const store = redisStore(client, {
     prefix: String(values.prefix ?? 'sluice:'),
     timeoutMs: TIMEOUT_MS,
+    // To be asked for them: this process refuses nobody.
+    offenders: true,
     warnings: { SLUICE_STORE_UNAVAILABLE: false },
   })
   try {
@@ -38,7 +40,8 @@ export async function withStore<Result>(
   }
 }
 
-async function isCluster(target: Target): Promise<boolean> {
+/** @throws UsageError, Unreachable */
+export async function isCluster(target: Target): Promise<boolean> {
   // Its errors tell what to do where there is no connection.
   const server = await Server.connect(target, new Deadline(TIMEOUT_MS))
   try {
@@ -48,17 +51,26 @@ async function isCluster(target: Target): Promise<boolean> {
   }
 }
 
-function clientFor({ host, port, path, tls, username, password, db }: Target, isCluster: boolean): Redis | Cluster {
+/** `reconnects`: whether it tries again and again, as a server does; a command has its end instead. */
+export function clientFor(
+  { host, port, path, tls, username, password, db }: Target,
+  isCluster: boolean,
+  reconnects: boolean,
+): Redis | Cluster {
   const credentials = {
     ...(username !== undefined && { username }),
     ...(password !== undefined && { password }),
     ...(tls && { tls }),
   }
-  if (isCluster) return new Cluster([{ host, port }], { redisOptions: credentials, clusterRetryStrategy: () => null })
+  const giveUp = () => null
+  if (isCluster) {
+    const strategy = reconnects ? {} : { clusterRetryStrategy: giveUp }
+    return new Cluster([{ host, port }], { redisOptions: credentials, ...strategy })
+  }
   return new Redis({
     ...(path === undefined ? { host, port } : { path }),
     db,
     ...credentials,
-    retryStrategy: () => null,
+    ...(!reconnects && { retryStrategy: giveUp }),
   })
 }

@@ -9,7 +9,7 @@ export type { HttpContext, ProxyTrust, RawResponse } from '../request/context.js
 export { headerText, pathOf, RequestContext } from '../request/context.js'
 export { knowFactories } from '../util/factories.js'
 export { type Audience, Listeners } from '../util/listeners.js'
-export { nearestOf } from '../util/option-hints.js'
+export { nearestOf } from '../util/nearest.js'
 export { emitWarning } from '../util/warnings.js'
 export { type Enforcing, enforce } from './adapter/enforce.js'
 export { asFailure } from './adapter/failure.js'

@@ -4,8 +4,19 @@
  */
 
 export { BATCH_BOUNDS, type Histogram, type StoreStats } from '../store/health.js'
+export { METRICS } from './catalogue.js'
 export { type Counting, startCounting } from './counting.js'
 export { MEASURED_EVERY } from './counts.js'
+export type {
+  HistogramMetric,
+  HistogramPoint,
+  Labels,
+  Metric,
+  MetricDescription,
+  NumberMetric,
+  NumberPoint,
+} from './described.js'
+export { warnOfNoMeterProvider } from './exporter-warning.js'
 export { DURATION_BOUNDS, WAIT_BOUNDS } from './policy-counts.js'
 export type {
   AbuseCounts,

@@ -25,7 +25,7 @@ export const WAIT_BOUNDS: readonly number[] = [
 ]
 
 /** Limits of one policy beyond are counted as one, of this name. */
-export const MOST_LIMITS = 50
+const MOST_LIMITS = 50
 export const OTHER = 'other'
 
 /** What is counted of one policy. */

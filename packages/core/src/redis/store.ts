@@ -46,6 +46,7 @@ import { EvictionWarning } from './eviction-warning.js'
 import { HealthCheck } from './health-check.js'
 import { HeldPermits } from './held-permits.js'
 import { IndexWarning } from './index-warning.js'
+import { blocksFor, type KeptState, namesIn, strikesIn } from './kept-state.js'
 import { Leases } from './leases/leases.js'
 import { RedisRefusals } from './redis-refusals.js'
 import { keptReason, strikeResult } from './scripts/decode.js'
@@ -53,8 +54,8 @@ import { termsText } from './scripts/encode.js'
 import { blockSuffix, cellSuffix, firstOfKeys, keyStart, prefixOf, strikesSuffix } from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
 import { unreadable } from './scripts/reply-reader.js'
-import { deleteKeys, run, whenConnected } from './scripts/run.js'
-import { blockScript, forgetScript, strikeScript } from './scripts/scripts.generated.js'
+import { deleteKeys, readKeys, run, whenConnected } from './scripts/run.js'
+import { blockScript, forgetScript, keptScript, strikeScript } from './scripts/scripts.generated.js'
 
 export interface RedisStoreOptions extends StoreListOptions {
   /**
@@ -556,15 +557,56 @@ export class RedisStore implements Store {
     this.#lists ??= this.#makeLists()
     await this.#lists.forget(text)
     this.#batches.flush()
-    await this.#forgetKeys(`${this.#start(text)}}:`, '')
+    await this.#forgetKeys(this.#startOfKeys(text), '')
     this.#refusals?.forget(text)
     await this.#forgetKeys(this.#refusalSlices.start, text)
     this.#denials?.clear()
   }
 
+  /**
+   * What Redis keeps of an identity: which counts there are, strikes, blocks and bans, and lists that it is on. Identities are
+   * read as `blocks` reads them. Looks through all keys of the server, as `forget` does, and needs the same permission.
+   *
+   * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
+   */
+  async kept(identity: IdentityByKind): Promise<KeptState> {
+    const text = identityText('kept', identity)
+    this.#lists ??= this.#makeLists()
+    const start = this.#startOfKeys(text)
+    const rests: string[] = []
+    let cursor = '0'
+    do {
+      const reply = await run(this.#connection, this.#timeoutMs, keptScript, () => ({
+        keys: [start],
+        args: [cursor, patternOf(start)],
+      }))
+      if (!Array.isArray(reply) || !Array.isArray(reply[1])) throw unreadable('expected a cursor and keys')
+      for (const key of reply[1]) rests.push(String(key).slice(start.length))
+      cursor = String(reply[0])
+    } while (cursor !== '0')
+    const { counts, strikes } = namesIn(rests)
+    const records = await readKeys(
+      this.#connection,
+      this.#timeoutMs,
+      strikes.map((policy) => this.#start(text) + strikesSuffix(policy)),
+    )
+    return {
+      identity: text,
+      counts,
+      strikes: strikes.flatMap((policy, i) => strikesIn(policy, records[i]) ?? []),
+      blocks: await blocksFor(text, this.#now(), this.#held.all()),
+      lists: await this.#lists.namesFor(text),
+    }
+  }
+
+  /** What all keys of an identity begin with. */
+  #startOfKeys(identity: string): string {
+    return `${this.#start(identity)}}:`
+  }
+
   /** Of keys that begin like this, in a cluster on the master of such a key: all, or what they hold of a member. */
   async #forgetKeys(start: string, member: string): Promise<void> {
-    const pattern = `${start.replace(/[\\*?[\]]/g, '\\$&')}*`
+    const pattern = patternOf(start)
     let cursor = '0'
     do {
       const reply = await run(this.#connection, this.#timeoutMs, forgetScript, () => ({
@@ -692,6 +734,11 @@ export class RedisStore implements Store {
   #start(identity: string): string {
     return keyStart(this.#prefix, identity)
   }
+}
+
+/** Of all keys that begin like this. */
+function patternOf(start: string): string {
+  return `${start.replace(/[\\*?[\]]/g, '\\$&')}*`
 }
 
 function warnOfRestored(warnings: Warnings<StoreWarning>, count: number, one: string, several: string): void {

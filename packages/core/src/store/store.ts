@@ -32,6 +32,8 @@ export interface ResolvedLimit {
   readonly unit: QuotaUnit
   /** Whether an admitted request has to wait for its turn (`delayMs`). */
   readonly queue: boolean
+  /** Over how many ms times to come back are spread, by identity. Verdicts do that: stores say the exact times. */
+  readonly spreadMs?: number
 }
 
 /** Units that a store in several processes may take at once for one key, to spend them in this one. */

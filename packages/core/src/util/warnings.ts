@@ -1,6 +1,6 @@
 import { invalidPolicy, SluiceError, show } from './errors.js'
 import { type Audience, everywhere, Listeners } from './listeners.js'
-import { nearestOf } from './option-hints.js'
+import { nearestOf } from './nearest.js'
 import { processWarning } from './process-warning.js'
 
 /** What the process was warned of. */
@@ -41,6 +41,7 @@ export const STORE_WARNINGS = [
 const OTHER_WARNINGS = [
   'SLUICE_AMBIGUOUS_ROUTE',
   'SLUICE_LIST_FAILED',
+  'SLUICE_NO_METER_PROVIDER',
   'SLUICE_POLICIES_FAILED',
   'SLUICE_SHORT_WINDOW',
 ] as const

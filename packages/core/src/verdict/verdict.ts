@@ -16,6 +16,7 @@ import {
 } from '../store/store.js'
 import { isForEver } from '../util/duration.js'
 import { SluiceError, show } from '../util/errors.js'
+import { shareOf } from '../util/hash.js'
 
 /**
  * Why a request is refused: over a limit, never admissible at this cost, on a deny list, blocked by hand, banned for its
@@ -150,7 +151,7 @@ export class Verdict {
   /**
    * Milliseconds until this same cost would be admitted, with no other traffic; 0 when allowed;
    * undefined when it never will be (`impossible`, or blocked for ever), or nothing says when (`denied`). Exact, not a hint, unless the reason
-   * is `unavailable`.
+   * is `unavailable`; with `spread` later, by less than that.
    */
   readonly retryAfterMs: number | undefined
   /** Milliseconds until every limit is as good as new: the most over the limits. */
@@ -526,7 +527,8 @@ function aggregateVerdict(
     const at = offset + (positions[i] as number) * STRIDE
     const cell = cellOf[i] as number
     const left = leftOf(values[at] as number, cell, from)
-    const retry = values[at + 1] as number
+    const spread = spreadFor(limit, request, cell)
+    const retry = later(values[at + 1] as number, spread)
     // Bytes are no units of cost: `remaining` shows them only where no limit counts requests.
     const isUnits = limit.unit !== 'content-bytes'
     if (isUnits && !hasUnits) {
@@ -536,7 +538,7 @@ function aggregateVerdict(
     // One limit that never has room is enough.
     if (retry < 0 || retryMs < 0) retryMs = -1
     else retryMs = Math.max(retryMs, retry)
-    resetMs = Math.max(resetMs, values[at + 2] as number)
+    resetMs = Math.max(resetMs, later(values[at + 2] as number, spread))
     // A peek put nothing into the bucket, so all that is in it comes first.
     const own = charged ? (request.costs[cell] as number) : 0
     if (limit.queue && allowed) delayMs = Math.max(delayMs, queueDelay(values[at + 3] as number, own, limit))
@@ -547,6 +549,18 @@ function aggregateVerdict(
 /** Units kept for higher priorities are not available to this request. */
 function leftOf(remaining: number, cell: number, { kept }: DecidedBy): number {
   return kept ? Math.max(0, remaining - (kept[cell] as number)) : remaining
+}
+
+/** By how many ms a client of this identity is told to come back later than it must: always the same. */
+function spreadFor({ spreadMs }: ResolvedLimit, { plan, identities }: StoreRequest, cell: number): number {
+  if (spreadMs === undefined) return 0
+  const identity = identities[(plan.cells[cell] as Cell).identity] as string
+  return Math.floor(shareOf(`${plan.policy}\n${identity}`) * spreadMs)
+}
+
+/** A time to wait; 0 is now, and negative never. */
+function later(ms: number, spread: number): number {
+  return ms > 0 ? ms + spread : ms
 }
 
 /** How much of a limit is in use, but for so many units. The same quotient for the same units, however it comes about. */
@@ -563,18 +577,21 @@ function unitsOf(units: readonly number[], { plan }: StoreRequest, i: number): n
 }
 
 function reportsOf(
-  { plan, identities }: StoreRequest,
+  request: StoreRequest,
   { block, values, offset }: StoreResult,
   from: DecidedBy,
 ): readonly LimitReport[] {
   if (block || from.list || from.tryAgainMs !== undefined) return []
+  const { plan, identities } = request
   const { cells, resolved, positions, cellOf } = plan as ReadablePlan
   return resolved.map((limit, i) => {
     const at = offset + (positions[i] as number) * STRIDE
     const cell = cellOf[i] as number
     const remaining = leftOf(values[at] as number, cell, from)
     const identity = identities[(cells[cell] as Cell).identity] as string
-    return new Report(limit, remaining, values[at + 1] as number, values[at + 2] as number, identity)
+    const spread = spreadFor(limit, request, cell)
+    const [retryMs, resetMs] = [later(values[at + 1] as number, spread), later(values[at + 2] as number, spread)]
+    return new Report(limit, remaining, retryMs, resetMs, identity)
   })
 }
 

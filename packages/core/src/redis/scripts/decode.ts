@@ -153,12 +153,12 @@ const REPORTS: Readonly<Record<Kind, Report>> = {
   },
 
   counter(reply, values, { params }, now, need, later) {
-    const [limit, windowMs] = params as [number, number]
+    const [limit, windowMs, withRefusals] = params as [number, number, number]
     const count = atLeastNone(reply.uint56() - later)
     const start = reply.uint48()
     const endsIn = start + windowMs - now
     if (endsIn <= 0) throw unreadable('expected a window that has not ended')
-    const remaining = atLeastNone(limit - count)
+    const remaining = withRefusals === 1 ? Math.max(0, limit - count) : atLeastNone(limit - count)
     const reset = count === 0 ? 0 : endsIn
     const wait = (cost: number) => counter.waitFor(count, endsIn, cost, limit)
     if (need === undefined) values.push(remaining, 0, reset, start)

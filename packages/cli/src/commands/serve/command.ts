@@ -1,0 +1,110 @@
+import cluster from 'node:cluster'
+import { PoliciesError } from '@sluice/policies'
+import type { Command } from '../../program/command.js'
+import { REDIS_OPTIONS } from '../../redis/given-target.js'
+import { superviseWorkers } from '../../serve/workers.js'
+import { serve as serveHere } from './serve.js'
+import { serveSettings } from './settings.js'
+
+const { json: _, ...OF_REDIS } = REDIS_OPTIONS
+
+/** Exit codes: it has ended as asked, or could not start. */
+const ENDED = 0
+const WRONG = 1
+
+export const serve: Command = {
+  name: 'serve',
+  summary: 'decide for gateways, and for servers in any language',
+  description: `Runs a server that decides on requests by a document of policies, for nginx, Caddy, Traefik, HAProxy, or anything that
+speaks JSON. It answers at once, changes nothing but counts, and takes a changed document while it runs.`,
+  options: {
+    document: {
+      type: 'string',
+      placeholder: 'FILE',
+      text: 'policies, YAML or JSON; redis:NAME for what apply saved; needed',
+    },
+    dialect: {
+      type: 'string',
+      placeholder: 'NAME',
+      text: 'json, nginx, forward-auth (Caddy, Traefik) or haproxy; needed',
+    },
+    listen: { type: 'string', placeholder: 'ADDRESS:PORT', text: 'where it listens', default: '127.0.0.1:9190' },
+    'trust-proxy': {
+      type: 'string',
+      placeholder: 'NETWORKS',
+      text: 'gateways that are believed: loopback, 10.0.0.0/8; needed but for json',
+      repeats: true,
+    },
+    'token-file': {
+      type: 'string',
+      placeholder: 'FILE',
+      text: 'a secret that callers show; never an argument',
+      default: 'SLUICE_TOKEN, else none',
+    },
+    'tls-cert': { type: 'string', placeholder: 'FILE', text: 'certificate of this server, PEM' },
+    'tls-key': { type: 'string', placeholder: 'FILE', text: 'its private key, PEM' },
+    'tls-client-ca': { type: 'string', placeholder: 'FILE', text: 'callers show a certificate of this authority' },
+    key: {
+      type: 'string',
+      placeholder: 'NAME',
+      text: 'json: a key that callers name, such as user; again for more',
+      repeats: true,
+    },
+    tier: {
+      type: 'string',
+      placeholder: 'NAME',
+      text: 'json: a tier that callers name; again for more',
+      repeats: true,
+    },
+    'on-unavailable': {
+      type: 'string',
+      placeholder: 'MODE',
+      text: 'while Redis is away: local (the same limits in this process), allow or deny',
+      default: 'local',
+    },
+    workers: { type: 'string', placeholder: 'N', text: 'processes; more than one needs Redis', default: '1' },
+    'max-connections': {
+      type: 'string',
+      placeholder: 'N',
+      text: 'connections at a time, of each process',
+      default: '10000',
+    },
+    drain: {
+      type: 'string',
+      placeholder: 'TIME',
+      text: 'longest wait for requests under way, at the end',
+      default: '10s',
+    },
+    cluster: { type: 'boolean', text: 'Redis is a cluster; else it is asked, at the start' },
+    ...OF_REDIS,
+  },
+  examples: [
+    'sluice serve --document policies.yaml --dialect json',
+    'REDIS_URL=redis://host:6379 sluice serve --document policies.yaml --dialect nginx --trust-proxy loopback',
+    'sluice serve --document redis:default --redis-file url --dialect forward-auth --trust-proxy 10.0.0.5 --workers 4',
+    'SLUICE_TOKEN=… sluice serve --document policies.yaml --dialect json --listen 10.0.0.9:9190',
+  ],
+  notes: `It counts in Redis where REDIS_URL or --redis-file names one, else in its own memory. It ends on SIGTERM.
+GET /healthz and /readyz tell its health. Exit code: 0 ended as asked, 1 could not start, 2 wrong usage.`,
+
+  async run(values, environment) {
+    const settings = serveSettings(values, environment)
+    try {
+      if (settings.workers > 1 && cluster.isPrimary) return await superviseWorkers(settings, environment)
+      await serveHere(settings, environment)
+      return ENDED
+    } catch (error) {
+      if (!isStartFailure(error)) throw error
+      environment.stderr.write(`${error.message}\n`)
+      return WRONG
+    } finally {
+      // Its channel would keep a worker alive.
+      if (cluster.isWorker) process.disconnect()
+    }
+  },
+}
+
+/** Of the document, or of the address: the command line is all right. */
+function isStartFailure(error: unknown): error is Error {
+  return error instanceof PoliciesError || (error as NodeJS.ErrnoException)?.syscall === 'listen'
+}

@@ -1,0 +1,81 @@
+import cluster from 'node:cluster'
+import { type Policies, policies } from '@sluice/policies'
+import type { Environment } from '../../program/environment.js'
+import { cannotIn } from '../../serve/cannot.js'
+import { makeDecider } from '../../serve/decider.js'
+import { resolversOf } from '../../serve/named-keys.js'
+import { OperatorLog } from '../../serve/operator-log.js'
+import { startServer } from '../../serve/server.js'
+import { memoryState, redisState, type State } from '../../serve/state.js'
+import type { ServeSettings } from './settings.js'
+
+/**
+ * Decides until it is asked to end.
+ *
+ * @throws PoliciesError for a wrong document; what Node does where it cannot listen; SluiceError
+ */
+export async function serve(settings: ServeSettings, environment: Environment): Promise<void> {
+  const { stderr } = environment
+  // Before anything is listened to: a signal that comes meanwhile ends it, too.
+  const stopped = environment.untilStopped?.() ?? new Promise<void>(() => {})
+  const { redis } = settings
+  const state = redis ? await redisState(redis.target, redis.prefix, redis.isCluster, stderr) : memoryState()
+  try {
+    const loaded = await load(settings, state)
+    try {
+      const server = await start(settings, state, loaded, new OperatorLog(stderr))
+      tellReady(settings, state, loaded, server.port, environment)
+      await stopped
+      await server.close(settings.drainMs)
+    } finally {
+      await loaded.close()
+    }
+  } finally {
+    await state.close()
+  }
+}
+
+/** @throws PoliciesError with all that is wrong with the document, and with what a decider cannot do */
+function load({ document, named, redis }: ServeSettings, { client }: State): Promise<Policies> {
+  const source =
+    'file' in document
+      ? { file: document.file }
+      : { redis: client, name: document.inRedis, prefix: redis?.prefix ?? '' }
+  return policies.from({ ...source, ...resolversOf(named), check: (each) => cannotIn(each, named) })
+}
+
+function start(settings: ServeSettings, state: State, loaded: Policies, log: OperatorLog) {
+  const { dialect, onUnavailable, workers } = settings
+  const decide = makeDecider({
+    policies: loaded,
+    store: state.store,
+    onUnavailable,
+    // All processes together admit no more than the limits then.
+    share: 1 / workers,
+    takesCosts: dialect.namesKeys,
+    onFailure: (error) => log.tell('decision', `a request could not be decided: ${(error as Error)?.message ?? error}`),
+  })
+  return startServer({
+    ...settings,
+    decide,
+    health: () => ({
+      store: state.isAvailable() ? 'available' : 'unavailable',
+      version: loaded.version,
+      isCurrent: loaded.error === undefined,
+    }),
+    onTrouble: (status, message) => log.tell(String(status), message),
+  })
+}
+
+function tellReady(
+  { dialectName, host, tls }: ServeSettings,
+  { name }: State,
+  { version }: Policies,
+  port: number,
+  { stdout }: Environment,
+): void {
+  // The one that started it says so once all workers listen.
+  if (cluster.isWorker) return
+  const origin = `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`
+  stdout.write(`sluice decides for ${dialectName} on ${origin}, by version ${version} of the document, in ${name}\n`)
+}

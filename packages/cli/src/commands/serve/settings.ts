@@ -1,0 +1,187 @@
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import type { OptionValues } from '../../program/command.js'
+import type { Environment } from '../../program/environment.js'
+import { durationOption, quoted, wholeNumberOption } from '../../program/options.js'
+import { UsageError } from '../../program/usage-error.js'
+import { givenTarget } from '../../redis/given-target.js'
+import type { Target } from '../../redis/target.js'
+import { TrustedProxies } from '../../serve/addresses.js'
+import { MOST_CONNECTIONS } from '../../serve/bounds.js'
+import type { Named } from '../../serve/cannot.js'
+import type { Dialect } from '../../serve/dialects/dialect.js'
+import { DIALECTS, type DialectName } from '../../serve/dialects/index.js'
+import type { ServerSettings } from '../../serve/server.js'
+import { Token } from '../../serve/token.js'
+
+/** What `sluice serve` was asked for, checked. */
+export interface ServeSettings {
+  readonly dialectName: DialectName
+  readonly dialect: Dialect
+  /** A file, or the name of a document in Redis. */
+  readonly document: { readonly file: string } | { readonly inRedis: string }
+  /** Undefined where this process counts for itself. */
+  readonly redis: { readonly target: Target; readonly prefix: string; readonly isCluster: boolean } | undefined
+  readonly host: string
+  readonly port: number
+  readonly tls: ServerSettings['tls']
+  readonly token: Token | undefined
+  readonly trusted: TrustedProxies | undefined
+  readonly named: Named
+  readonly onUnavailable: 'local' | 'allow' | 'deny'
+  readonly workers: number
+  readonly drainMs: number
+  readonly mostConnections: number
+}
+
+const SHORTEST_TOKEN = 16
+const MODES = ['local', 'allow', 'deny'] as const
+/** A document in Redis, as `sluice apply` saves it. */
+const IN_REDIS = /^redis:([A-Za-z0-9_-]{1,64})?$/
+
+/** @throws UsageError */
+export function serveSettings(values: OptionValues, environment: Environment): ServeSettings {
+  const dialectName = oneOf(values, 'dialect', Object.keys(DIALECTS) as DialectName[])
+  const dialect = DIALECTS[dialectName]
+  const isRedis = environment.env.REDIS_URL !== undefined || values['redis-file'] !== undefined
+  const redis = isRedis
+    ? {
+        target: givenTarget(values, environment),
+        prefix: String(values.prefix ?? 'sluice:'),
+        isCluster: values.cluster === true,
+      }
+    : undefined
+  const workers = wholeNumberOption(values, 'workers', { least: 1, most: 256, otherwise: 1 })
+  if (workers > 1 && !redis) {
+    throw new UsageError(
+      '--workers: expected 1 without Redis: each process counts in its own memory, so that limits multiply',
+    )
+  }
+  const token = tokenOf(values, environment)
+  const tls = tlsOf(values)
+  return {
+    dialectName,
+    dialect,
+    document: documentOf(values, redis !== undefined),
+    redis,
+    ...addressOf(values, token !== undefined || tls?.ca !== undefined),
+    tls,
+    token,
+    trusted: trustedOf(values, dialect),
+    named: namedOf(values, dialect),
+    onUnavailable: values['on-unavailable'] === undefined ? 'local' : oneOf(values, 'on-unavailable', MODES),
+    workers,
+    drainMs: durationOption(values, 'drain', { leastMs: 0, mostMs: 600_000, otherwiseMs: 10_000 }),
+    mostConnections: wholeNumberOption(values, 'max-connections', {
+      least: 1,
+      most: 1_000_000,
+      otherwise: MOST_CONNECTIONS,
+    }),
+  }
+}
+
+function documentOf({ document }: OptionValues, hasRedis: boolean): ServeSettings['document'] {
+  if (typeof document !== 'string') throw new UsageError('--document: expected a file, or redis:NAME')
+  const inRedis = IN_REDIS.exec(document)
+  if (!inRedis) return { file: document }
+  if (!hasRedis) throw new UsageError('--document redis: expected REDIS_URL, or --redis-file')
+  return { inRedis: inRedis[1] ?? 'default' }
+}
+
+/** Whoever reaches a decider can spend the budgets of others. */
+function addressOf({ listen = '127.0.0.1:9190' }: OptionValues, isGuarded: boolean): { host: string; port: number } {
+  const [, given = '', digits = ''] = /^(?:(.+):)?(\d{1,5})$/.exec(String(listen)) ?? []
+  const host = given === '' || given === 'localhost' ? '127.0.0.1' : given.replace(/^\[(.*)\]$/, '$1')
+  const port = Number(digits)
+  if (digits === '' || port > 65_535 || isIP(host) === 0) {
+    throw new UsageError(
+      `--listen: expected an address and a port such as 127.0.0.1:9190, got ${quoted(String(listen))}`,
+    )
+  }
+  const isLoopback = host === '::1' || host.startsWith('127.')
+  if (!isLoopback && !isGuarded) {
+    throw new UsageError(
+      '--listen: expected a loopback address, as anyone who reaches it could spend the budgets of others; for another one set ' +
+        'SLUICE_TOKEN or --token-file, or --tls-client-ca',
+    )
+  }
+  return { host, port }
+}
+
+function tokenOf({ 'token-file': file }: OptionValues, { env }: Environment): Token | undefined {
+  const [source, text] =
+    typeof file === 'string' ? ['--token-file', read('token-file', file).trim()] : ['SLUICE_TOKEN', env.SLUICE_TOKEN]
+  if (text === undefined) return undefined
+  // Never shown.
+  if (!/^[!-~]+$/.test(text) || text.length < SHORTEST_TOKEN) {
+    throw new UsageError(
+      `${source}: expected ${SHORTEST_TOKEN} or more printable characters without spaces: openssl rand -hex 32`,
+    )
+  }
+  return new Token(text)
+}
+
+function tlsOf(values: OptionValues): ServerSettings['tls'] {
+  const { 'tls-cert': cert, 'tls-key': key, 'tls-client-ca': ca } = values
+  if (cert === undefined && key === undefined && ca === undefined) return undefined
+  if (typeof cert !== 'string' || typeof key !== 'string')
+    throw new UsageError('--tls-cert: expected it and --tls-key together')
+  return {
+    cert: read('tls-cert', cert),
+    key: read('tls-key', key),
+    ...(typeof ca === 'string' && { ca: read('tls-client-ca', ca) }),
+  }
+}
+
+function trustedOf({ 'trust-proxy': networks }: OptionValues, { readsHeaders }: Dialect): TrustedProxies | undefined {
+  if (!readsHeaders) {
+    if (networks !== undefined)
+      throw new UsageError('--trust-proxy: expected none with this dialect, which reads no headers of proxies')
+    return undefined
+  }
+  if (typeof networks !== 'string') {
+    throw new UsageError(
+      '--trust-proxy: expected the addresses of your gateways, such as loopback or 10.0.0.5: only they are believed',
+    )
+  }
+  try {
+    return new TrustedProxies(networks.split(/[\n,]/).map((each) => each.trim()))
+  } catch (error) {
+    throw new UsageError(`--trust-proxy: ${(error as Error).message}`)
+  }
+}
+
+function namedOf(values: OptionValues, { namesKeys }: Dialect): Named {
+  const namesIn = (option: 'key' | 'tier'): readonly string[] => {
+    const given = values[option]
+    if (given === undefined) return []
+    if (!namesKeys) throw new UsageError(`--${option}: expected none with this dialect: its callers name no ${option}s`)
+    const names = String(given).split(/[\n,]/)
+    const wrong = names.find((name) => !/^[A-Za-z0-9_-]{1,64}$/.test(name) || RESERVED.includes(name))
+    if (wrong === undefined) return names
+    throw new UsageError(
+      `--${option}: expected 1 to 64 letters, digits, "_" or "-", and no kind that there is, got ${quoted(wrong)}`,
+    )
+  }
+  return { keys: namesIn('key'), tiers: namesIn('tier') }
+}
+
+/** Kinds that need no caller, or that no caller may name. */
+const RESERVED = ['ip', 'everyone', 'anonymous', 'key', 'path', 'route', 'method', 'header', 'cookie', '__proto__']
+
+function oneOf<Name extends string>(values: OptionValues, option: string, names: readonly Name[]): Name {
+  const given = values[option]
+  const found = names.find((name) => name === given)
+  if (found !== undefined) return found
+  throw new UsageError(
+    `--${option}: expected ${names.join(', ')}, got ${given === undefined ? 'none' : quoted(String(given))}`,
+  )
+}
+
+function read(option: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new UsageError(`--${option}: cannot read ${JSON.stringify(file)} (${(error as NodeJS.ErrnoException).code})`)
+  }
+}

@@ -1,0 +1,60 @@
+import { BlockList, isIP } from 'node:net'
+
+/** An address without port, brackets and zone, IPv4 in IPv6 as IPv4; undefined where the text is none. */
+export function addressIn(text: string): string | undefined {
+  const [, inBrackets] = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(text) ?? []
+  const [, beforePort] = /^([\d.]+):\d{1,5}$/.exec(text) ?? []
+  const bare = (inBrackets ?? beforePort ?? text).replace(/%.*$/, '')
+  if (isIP(bare) === 0) return undefined
+  const [, mapped] = /^::ffff:([\d.]+)$/i.exec(bare) ?? []
+  return mapped ?? bare
+}
+
+const LOOPBACK = ['127.0.0.0/8', '::1/128']
+
+/** Networks of proxies whose word on clients is believed. */
+export class TrustedProxies {
+  readonly #networks = new BlockList()
+
+  /**
+   * @param networks addresses, networks such as `10.0.0.0/8`, or `loopback`
+   * @throws Error that says what is wrong
+   */
+  constructor(networks: readonly string[]) {
+    for (const network of networks.flatMap((each) => (each === 'loopback' ? LOOPBACK : [each]))) this.#add(network)
+  }
+
+  has(address: string): boolean {
+    return this.#networks.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+  }
+
+  #add(network: string): void {
+    const [, address = '', bits] = /^([0-9a-f.:]+)(?:\/(\d{1,3}))?$/i.exec(network) ?? []
+    const version = isIP(address)
+    const most = version === 6 ? 128 : 32
+    const prefix = bits === undefined ? most : Number(bits)
+    if (version === 0 || prefix > most) {
+      throw new Error(`expected addresses, networks such as 10.0.0.0/8, or loopback, got ${JSON.stringify(network)}`)
+    }
+    if (prefix === 0) throw new Error(`expected no ${network}: whoever is trusted can name any address as the client's`)
+    this.#networks.addSubnet(address, prefix, version === 6 ? 'ipv6' : 'ipv4')
+  }
+}
+
+/**
+ * The client's address in a list that each proxy adds to at its end: the last one that is no trusted proxy. Where all are, the
+ * first of those that are addresses. Undefined where the last is no address.
+ */
+export function clientIn(list: string, trusted: TrustedProxies): string | undefined {
+  let client: string | undefined
+  for (let end = list.length; end >= 0; ) {
+    const start = list.lastIndexOf(',', end - 1)
+    const address = addressIn(list.slice(start + 1, end).trim())
+    // What stands before it came from someone who is trusted, but is no address: the client is as far as is known.
+    if (address === undefined) return client
+    client = address
+    if (!trusted.has(address) || start < 0) return client
+    end = start
+  }
+  return client
+}

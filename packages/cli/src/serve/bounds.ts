@@ -1,0 +1,21 @@
+/** What a decider takes of those who ask it. All of it holds before a token is looked at. */
+
+/** Bytes of a request's headers; gateways pass on what their clients send, cookies among it. */
+export const MOST_HEADER_BYTES = 65_536
+/** Lines of a request's headers. Node would leave out what is beyond its own bound, silently. */
+export const MOST_HEADERS = 500
+/** Bytes of a body. */
+export const MOST_BODY_BYTES = 262_144
+/** Requests that one body asks about. */
+export const MOST_IN_BATCH = 100
+/** Connections at a time, unless `--max-connections` says otherwise. */
+export const MOST_CONNECTIONS = 10_000
+/** For how long a client may take to send its headers, and its whole request, in ms. */
+export const HEADERS_WITHIN_MS = 5000
+export const REQUEST_WITHIN_MS = 10_000
+/** How often Node looks for requests that take longer, in ms. */
+export const LOOK_EVERY_MS = 1000
+/** For how long a connection may idle between requests, in ms: longer than gateways keep theirs, so that they close first. */
+export const IDLE_MS = 75_000
+/** For how long a connection may be without any traffic while a request is under way, in ms. */
+export const SILENT_MS = 30_000

@@ -1,0 +1,83 @@
+import type { Path, Problem, ReadDocument } from '@sluice/policies'
+
+/** What callers name, so that a document may use it. */
+export interface Named {
+  readonly keys: readonly string[]
+  readonly tiers: readonly string[]
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+const OUTCOME = 'expected none: a decider does not see what becomes of a request'
+const CODE = 'expected none of code: a decider has none'
+const BUILT_IN = /^(ip|path|method|everyone|header:.+|cookie:.+)$/
+
+/** What a document asks for that a decider cannot do: it answers at once, and sees neither bodies nor responses. */
+export function cannotIn({ policies = {}, overrides = [] }: ReadDocument, named: Named): readonly Problem[] {
+  const problems: Problem[] = []
+  for (const [name, policy] of Object.entries(policies))
+    checkPolicy(policy as Fields, ['policies', name], named, problems)
+  for (const [i, override] of overrides.entries()) {
+    const { limits } = override as unknown as { limits?: unknown }
+    checkLimits(limits, ['overrides', i, 'limits'], named, problems)
+  }
+  return problems
+}
+
+function checkPolicy(policy: Fields, path: Path, named: Named, problems: Problem[]): void {
+  const { count, cost, tier, ban, limits, tiers, key, respond } = policy
+  if (count !== undefined) problems.push({ path: [...path, 'count'], message: OUTCOME, isField: true })
+  if (typeof cost === 'string') problems.push({ path: [...path, 'cost'], message: CODE })
+  if (typeof tier === 'string' && !named.tiers.includes(tier)) {
+    problems.push({
+      path: [...path, 'tier'],
+      message: `${CODE}; with --dialect json, --tier ${tier} takes it from callers`,
+    })
+  }
+  checkKey(key, [...path, 'key'], named, problems)
+  checkRespond(respond, [...path, 'respond'], problems)
+  checkLimits(limits, [...path, 'limits'], named, problems)
+  for (const [name, each] of Object.entries((tiers ?? {}) as Fields)) {
+    checkLimits(each, [...path, 'tiers', name], named, problems)
+  }
+  const { count: strikes, respond: banned } = (ban ?? {}) as Fields
+  if (strikes !== undefined) problems.push({ path: [...path, 'ban', 'count'], message: OUTCOME, isField: true })
+  checkRespond(banned, [...path, 'ban', 'respond'], problems)
+}
+
+function checkLimits(limits: unknown, path: Path, named: Named, problems: Problem[]): void {
+  for (const [i, limit] of ((limits ?? []) as readonly Fields[]).entries()) {
+    const at = [...path, i]
+    const { algorithm, unit, queue, reserve, key, respond } = limit
+    if (algorithm === 'concurrency') {
+      const message = 'expected another algorithm: a decider does not see when a request is done'
+      problems.push({ path: [...at, 'algorithm'], message })
+    }
+    if (unit === 'content-bytes') {
+      problems.push({ path: [...at, 'unit'], message: 'expected requests: a decider does not see bodies' })
+    }
+    if (queue === true) problems.push({ path: [...at, 'queue'], message: 'expected false: a decider answers at once' })
+    if (reserve !== undefined) problems.push({ path: [...at, 'reserve'], message: CODE, isField: true })
+    checkKey(key, [...at, 'key'], named, problems)
+    checkRespond(respond, [...at, 'respond'], problems)
+  }
+}
+
+function checkKey(key: unknown, path: Path, named: Named, problems: Problem[]): void {
+  const parts = Array.isArray(key) ? key : key === undefined ? [] : [key]
+  for (const [i, part] of parts.entries()) {
+    if (typeof part !== 'string' || BUILT_IN.test(part) || named.keys.includes(part)) continue
+    const message =
+      part === 'route'
+        ? 'expected another key, such as path: gateways do not tell routes'
+        : `expected ip, path, method, everyone, header:<name> or cookie:<name>; with --dialect json, --key ${part} takes it from callers`
+    problems.push({ path: Array.isArray(key) ? [...path, i] : path, message })
+  }
+}
+
+function checkRespond(respond: unknown, path: Path, problems: Problem[]): void {
+  if (respond === undefined) return
+  const name = typeof respond === 'string' ? respond : Object.keys(respond as object)[0]
+  if (name === 'reject') return
+  problems.push({ path, message: `expected reject: a decider answers at once, and cannot ${name}` })
+}

@@ -1,0 +1,41 @@
+import { type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+
+const STATUS: Readonly<Record<string, number>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  HPE_HEADER_OVERFLOW: 431,
+}
+const SENTENCES: Readonly<Record<number, string>> = {
+  400: 'expected a request in HTTP/1.1',
+  408: 'the request took too long',
+  413: 'expected fewer chunk extensions',
+  431: 'expected fewer bytes of headers',
+}
+
+/** Answers what is no request, or none in time, and ends its connection. */
+export function refuseUnreadable(server: Server): void {
+  /** Requests that are not answered, by connection. */
+  const open = new WeakMap<object, number>()
+  server.on('request', ({ socket }, response: ServerResponse) => {
+    open.set(socket, (open.get(socket) ?? 0) + 1)
+    response.once('close', () => open.set(socket, (open.get(socket) ?? 1) - 1))
+  })
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    // What is sent now would be taken for the answer to a request before it.
+    const isFree = !open.get(socket)
+    if (error.code === 'ECONNRESET' || !socket.writable || !isFree) {
+      socket.destroy()
+      return
+    }
+    const status = STATUS[error.code ?? ''] ?? 400
+    const text = `${SENTENCES[status]}\n`
+    const head = [
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+      'Connection: close',
+      'Content-Type: text/plain; charset=utf-8',
+      `Content-Length: ${text.length}`,
+    ]
+    socket.end(`${head.join('\r\n')}\r\n\r\n${text}`, () => socket.destroy())
+  })
+}

@@ -1,0 +1,46 @@
+import { SluiceError, type Store } from '@sluice/core'
+import { createGuard } from '@sluice/core/http'
+import type { Policies } from '@sluice/policies'
+import { type Decision, decisionOf, failedDecision } from './decision.js'
+import { DecisionContext } from './decision-context.js'
+import type { DescribedRequest } from './described-request.js'
+
+export type Decide = (request: DescribedRequest) => Decision | Promise<Decision>
+
+export interface DeciderOptions {
+  readonly policies: Policies
+  readonly store: Store
+  readonly onUnavailable: 'local' | 'allow' | 'deny'
+  /** Of the limits that this process applies while the store is away: above 0, up to 1. */
+  readonly share: number
+  /** Whether callers say what a request costs. */
+  readonly takesCosts: boolean
+  /** Told what no caller is to blame for. */
+  readonly onFailure: (error: unknown) => void
+}
+
+/** Decides on requests that others describe. What cannot be decided is refused, whatever went wrong. */
+export function makeDecider(options: DeciderOptions): Decide {
+  const { policies, store, onUnavailable, share, takesCosts, onFailure } = options
+  const guard = createGuard<DescribedRequest>({
+    policies,
+    store,
+    onUnavailable,
+    ...(onUnavailable === 'local' && share < 1 && { share }),
+    ...(takesCosts && { cost: ({ cost = 1 }: DescribedRequest) => cost }),
+  })
+  const failed = (error: unknown): Decision => {
+    // Such as a tier that the document does not have: what callers name is looked up in the document.
+    if (takesCosts && error instanceof SluiceError) return failedDecision(400, error.message)
+    onFailure(error)
+    return failedDecision(500)
+  }
+  return (request) => {
+    try {
+      const outcome = guard(new DecisionContext(request))
+      return outcome instanceof Promise ? outcome.then(decisionOf, failed) : decisionOf(outcome)
+    } catch (error) {
+      return failed(error)
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import { type HttpContext, noSignedCookies, pathOf, type RawResponse } from '@sluice/core/http'
+import type { DescribedRequest } from './described-request.js'
+
+/** A described request as the core sees requests. Nothing of the decider's own connection is in it. */
+export class DecisionContext implements HttpContext<DescribedRequest> {
+  readonly request: DescribedRequest
+  /** The response is the gateway's to send: here is none to wait for. */
+  readonly response: RawResponse = { on() {}, removeListener() {} }
+  readonly proxyTrust = 'named'
+  /** Gateways do not tell theirs. */
+  readonly route = undefined
+
+  constructor(request: DescribedRequest) {
+    this.request = request
+  }
+
+  get ip(): string | undefined {
+    return this.request.ip
+  }
+
+  get method(): string {
+    return this.request.method
+  }
+
+  get path(): string {
+    return pathOf(this.request.target)
+  }
+
+  get target(): string {
+    return this.request.target
+  }
+
+  header(name: string): string | undefined {
+    return this.request.header(name)
+  }
+
+  signedCookie(): never {
+    throw noSignedCookies('a decider verifies none')
+  }
+
+  getResponseHeader(): undefined {
+    return undefined
+  }
+}

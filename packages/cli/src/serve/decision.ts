@@ -1,0 +1,44 @@
+import type { HeaderField, Verdict } from '@sluice/core'
+import type { Outcome } from '@sluice/core/http'
+
+/**
+ * What decided: the state in the store, this process alone as the store is away, a list, or nothing as no policy is for the
+ * request, or as the request could not be counted.
+ */
+export type DecidedBy = 'store' | 'process' | 'list' | 'none'
+
+/** What becomes of a request. */
+export interface Decision {
+  readonly allowed: boolean
+  /** What the client gets: 200 where it is allowed, which stands for what the application answers. */
+  readonly status: number
+  readonly decidedBy: DecidedBy
+  readonly verdict: Verdict | undefined
+  /** For the response to the client, whether it is refused or not. */
+  readonly headers: readonly HeaderField[]
+  /** Of the response to a refused client; empty where it is allowed. */
+  readonly body: string
+}
+
+const BY = { decided: 'store', unavailable: 'process', listed: 'list' } as const
+
+/** An outcome as a decision. What is neither an admission nor a refusal with a status refuses. */
+export function decisionOf({ proceed, verdict, headers, reply }: Outcome): Decision {
+  const decidedBy = verdict ? BY[verdict.kind] : 'none'
+  if (proceed) return { allowed: true, status: 200, decidedBy, verdict, headers, body: '' }
+  // Its length is the concern of whoever sends it.
+  const sent = headers.filter(([name]) => name.toLowerCase() !== 'content-length')
+  const body = typeof reply?.body === 'string' ? reply.body : ''
+  return { allowed: false, status: reply?.status ?? 500, decidedBy, verdict, headers: sent, body }
+}
+
+/** A refusal that no policy has given: the request could not be decided on. */
+export function failedDecision(status: 400 | 500, detail?: string): Decision {
+  const title = status === 400 ? 'Bad Request' : 'Internal Server Error'
+  const headers: HeaderField[] = [
+    ['Cache-Control', 'no-store'],
+    ['Content-Type', 'application/problem+json; charset=utf-8'],
+  ]
+  const body = JSON.stringify({ type: 'about:blank', title, status, ...(detail !== undefined && { detail }) })
+  return { allowed: false, status, decidedBy: 'none', verdict: undefined, headers, body }
+}

@@ -1,0 +1,91 @@
+import { isIP } from 'node:net'
+import { BadInput } from '../bad-input.js'
+import { MOST_IN_BATCH } from '../bounds.js'
+import type { DescribedRequest } from '../described-request.js'
+
+const FIELDS = ['method', 'path', 'ip', 'headers', 'keys', 'tiers', 'cost']
+const MOST_COST = 1_000_000_000
+
+/**
+ * The requests that a body asks about: one, or `{ requests: […] }`. A field that is not known is refused, as a misspelt key
+ * would be counted by something else.
+ *
+ * @throws BadInput
+ */
+export function describedIn(body: unknown): { requests: readonly DescribedRequest[]; isBatch: boolean } {
+  const fields = objectOf(body, 'body')
+  if (!('requests' in fields)) return { requests: [described(fields, '')], isBatch: false }
+  for (const name of Object.keys(fields)) if (name !== 'requests') throw unknown('', name, ['requests'])
+  const { requests } = fields
+  if (!Array.isArray(requests) || requests.length === 0 || requests.length > MOST_IN_BATCH) {
+    throw wrong('requests', `an array of 1 to ${MOST_IN_BATCH} requests`)
+  }
+  return {
+    requests: requests.map((each, i) => described(objectOf(each, `requests[${i}]`), `requests[${i}].`)),
+    isBatch: true,
+  }
+}
+
+function described(fields: Record<string, unknown>, at: string): DescribedRequest {
+  for (const name of Object.keys(fields)) if (!FIELDS.includes(name)) throw unknown(at, name, FIELDS)
+  const { method = 'GET', path, ip, cost = 1 } = fields
+  if (typeof method !== 'string' || !/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$/.test(method)) {
+    throw wrong(`${at}method`, 'a method such as GET')
+  }
+  if (typeof path !== 'string' || !/^\/[^\s\\]*$/.test(path)) throw wrong(`${at}path`, 'a path that begins with /')
+  if (ip !== undefined && (typeof ip !== 'string' || isIP(ip) === 0)) throw wrong(`${at}ip`, 'an address')
+  if (!Number.isInteger(cost) || (cost as number) < 0 || (cost as number) > MOST_COST) {
+    throw wrong(`${at}cost`, `a whole number from 0 to ${MOST_COST}`)
+  }
+  const headers = namedIn(fields.headers, `${at}headers`)
+  return {
+    method,
+    target: path,
+    ip: ip as string | undefined,
+    header: (name) => headers.get(name),
+    keys: keysIn(fields.keys, `${at}keys`),
+    tiers: Object.fromEntries(textsIn(fields.tiers, `${at}tiers`)),
+    cost: cost as number,
+  }
+}
+
+/** Headers by their lower-case names, each once. */
+function namedIn(value: unknown, where: string): ReadonlyMap<string, string> {
+  const headers = new Map<string, string>()
+  for (const [name, text] of textsIn(value, where)) {
+    const lower = name.toLowerCase()
+    if (headers.has(lower)) throw wrong(where, `each name once, whatever its case: ${JSON.stringify(lower)}`)
+    headers.set(lower, text)
+  }
+  return headers
+}
+
+function textsIn(value: unknown, where: string): [string, string][] {
+  if (value === undefined) return []
+  return Object.entries(objectOf(value, where)).map(([name, text]) => {
+    if (typeof text !== 'string') throw wrong(where, 'texts by their names')
+    return [name, text]
+  })
+}
+
+function keysIn(value: unknown, where: string): Record<string, string | number> {
+  if (value === undefined) return {}
+  const keys = Object.entries(objectOf(value, where)).map(([name, key]): [string, string | number] => {
+    if ((typeof key === 'string' && key !== '') || Number.isSafeInteger(key)) return [name, key as string | number]
+    throw wrong(where, 'texts or whole numbers by their names')
+  })
+  return Object.fromEntries(keys)
+}
+
+function objectOf(value: unknown, where: string): Record<string, unknown> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  throw wrong(where, 'an object')
+}
+
+function wrong(where: string, expected: string): BadInput {
+  return new BadInput(400, `${where}: expected ${expected}`)
+}
+
+function unknown(at: string, name: string, known: readonly string[]): BadInput {
+  return new BadInput(400, `${at}${JSON.stringify(name.slice(0, 40))}: unknown field (expected ${known.join(', ')})`)
+}

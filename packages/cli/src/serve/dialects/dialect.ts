@@ -1,0 +1,27 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { TrustedProxies } from '../addresses.js'
+import type { Decide } from '../decider.js'
+import type { Token } from '../token.js'
+
+/** What every dialect needs. */
+export interface Asked {
+  readonly decide: Decide
+  /** Whose headers are believed; undefined where a dialect reads none. */
+  readonly trusted: TrustedProxies | undefined
+  /** Undefined where callers show none. */
+  readonly token: Token | undefined
+}
+
+/** How requests are described to the decider, and how it says what becomes of them. */
+export interface Dialect {
+  /** Whether the client is known by headers that a gateway sets. */
+  readonly readsHeaders: boolean
+  /** Whether callers name identities, tiers and costs themselves. */
+  readonly namesKeys: boolean
+  /**
+   * Answers one request to the decider.
+   *
+   * @throws BadInput, at once or later, before anything is sent
+   */
+  answer(request: IncomingMessage, response: ServerResponse, asked: Asked): void | Promise<void>
+}

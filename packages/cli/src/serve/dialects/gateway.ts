@@ -1,0 +1,125 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { headerText } from '@sluice/core/http'
+import { addressIn, clientIn, type TrustedProxies } from '../addresses.js'
+import { BadInput } from '../bad-input.js'
+import type { Decision } from '../decision.js'
+import type { DescribedRequest } from '../described-request.js'
+import type { Dialect } from './dialect.js'
+
+/** The headers in which a gateway describes the request, in lower case. */
+export interface DescribingHeaders {
+  readonly method: string
+  readonly uri: string
+  readonly host: string
+  /** An address, or a list that each proxy adds to at its end. */
+  readonly client: string
+}
+
+export interface GatewayOptions {
+  readonly headers: DescribingHeaders
+  /** The one status that the gateway takes for a refusal; the real one is in `X-Sluice-Status`. @default the real one */
+  readonly refusedBy?: 403
+}
+
+/** A gateway that asks before it passes a request on, with the client's own headers. */
+export function gatewayDialect({ headers, refusedBy }: GatewayOptions): Dialect {
+  return {
+    readsHeaders: true,
+    namesKeys: false,
+    answer(request, response, { decide, trusted, token }) {
+      if (request.method !== 'GET' && request.method !== 'HEAD') {
+        throw new BadInput(405, 'expected GET or HEAD: the method of the client is told in a header', { ends: true })
+      }
+      refuseBody(request)
+      // None of these is 401 or 403, which gateways would pass on to clients, or take for a refusal.
+      checkPeer(request, trusted)
+      if (token && !token.is(single(request, TOKEN))) {
+        throw new BadInput(400, 'expected the token of this decider in X-Sluice-Token')
+      }
+      const decision = decide(describe(request, headers, trusted))
+      if (!(decision instanceof Promise)) send(decision, response, refusedBy)
+      else return decision.then((late) => send(late, response, refusedBy))
+    },
+  }
+}
+
+const TOKEN = 'x-sluice-token'
+
+/** A body that the decider does not read could be taken for the next request. */
+function refuseBody({ headers }: IncomingMessage): void {
+  const length = headers['content-length']
+  if (headers['transfer-encoding'] === undefined && (length === undefined || length === '0')) return
+  throw new BadInput(400, 'expected no body: the gateway is to leave it out', { ends: true })
+}
+
+function checkPeer({ socket }: IncomingMessage, trusted: TrustedProxies | undefined): void {
+  const peer = addressIn(socket.remoteAddress ?? '')
+  if (peer !== undefined && trusted?.has(peer)) return
+  throw new BadInput(400, 'this gateway is not among --trust-proxy, so what it says of clients is not believed')
+}
+
+function describe(
+  request: IncomingMessage,
+  names: DescribingHeaders,
+  trusted: TrustedProxies | undefined,
+): DescribedRequest {
+  const method = needed(request, names.method)
+  if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$/.test(method)) throw wrong(names.method, 'a method such as GET')
+  const target = needed(request, names.uri)
+  if (/[\s\\]/.test(target)) throw wrong(names.uri, 'a path with its query, as the client sent it')
+  const host = needed(request, names.host)
+  const list = headerText(request.headers[names.client])
+  if (list === undefined) throw missing(names.client)
+  const ip = trusted && clientIn(list, trusted)
+  if (ip === undefined) throw wrong(names.client, "the client's address at its end")
+  const { headers } = request
+  return {
+    method,
+    target,
+    ip,
+    // The host of this request is the decider's.
+    header: (name) => (name === 'host' ? host : Object.hasOwn(headers, name) ? headerText(headers[name]) : undefined),
+  }
+}
+
+/** A header that comes once: of two, one may be the client's. */
+function single(request: IncomingMessage, name: string): string | undefined {
+  let found: string | undefined
+  const { rawHeaders } = request
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() !== name) continue
+    if (found !== undefined) throw wrong(name, 'it once')
+    found = rawHeaders[i + 1]
+  }
+  return found
+}
+
+function needed(request: IncomingMessage, name: string): string {
+  const value = single(request, name)
+  if (value === undefined || value === '') throw missing(name)
+  return value
+}
+
+function missing(name: string): BadInput {
+  return new BadInput(400, `expected the header ${name} of the gateway, which is missing`)
+}
+
+function wrong(name: string, expected: string): BadInput {
+  return new BadInput(400, `header ${name}: expected ${expected}`)
+}
+
+function send(decision: Decision, response: ServerResponse, refusedBy: 403 | undefined): void {
+  const { allowed, status, decidedBy, headers, body } = decision
+  for (const [name, value] of headers) response.setHeader(name, value)
+  response.setHeader('X-Sluice-Decided-By', decidedBy)
+  response.setHeader('Cache-Control', 'no-store')
+  if (allowed) {
+    response.statusCode = 204
+    response.end()
+    return
+  }
+  response.setHeader('X-Sluice-Status', String(status))
+  response.setHeader('Content-Length', Buffer.byteLength(body))
+  response.statusCode = refusedBy ?? status
+  response.end(body)
+}

@@ -1,0 +1,55 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { BadInput } from '../bad-input.js'
+import type { Decision } from '../decision.js'
+import { readJson } from '../read-json.js'
+import { describedIn } from './described-in.js'
+import type { Asked, Dialect } from './dialect.js'
+
+/** `POST /v1/decide`: a request, or a batch of them, as JSON. */
+export const jsonDialect: Dialect = {
+  readsHeaders: false,
+  namesKeys: true,
+  async answer(request, response, { decide, token }) {
+    checkCaller(request, token)
+    const { requests, isBatch } = describedIn(await readJson(request))
+    // Of one turn of the event loop, so that Redis is asked about all of them at once.
+    const decisions = await Promise.all(requests.map(decide))
+    const told = decisions.map(jsonOf)
+    send(isBatch ? { decisions: told } : (told[0] as object), response)
+  },
+}
+
+function checkCaller({ method, headers }: IncomingMessage, token: Asked['token']): void {
+  if (method !== 'POST') throw new BadInput(405, 'expected POST', { ends: true })
+  // A page in a browser on this machine could ask otherwise.
+  if (headers.origin !== undefined)
+    throw new BadInput(403, 'expected no Origin: browsers are not served', { ends: true })
+  const [, given] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? []
+  if (token && !token.is(given)) {
+    throw new BadInput(401, 'expected the token of this decider: Authorization: Bearer …', { ends: true })
+  }
+}
+
+function jsonOf({ allowed, status, decidedBy, verdict, headers, body }: Decision): object {
+  return {
+    allowed,
+    status,
+    decidedBy,
+    ...(verdict && {
+      ...(verdict.reason && { reason: verdict.reason }),
+      ...(verdict.retryAfterMs !== undefined && !allowed && { retryAfterMs: verdict.retryAfterMs }),
+      ...(verdict.reported && { reported: true, wouldBeAllowed: verdict.allowed }),
+      limits: verdict.limits,
+    }),
+    headers: Object.fromEntries(headers),
+    ...(!allowed && { body }),
+  }
+}
+
+function send(value: object, response: ServerResponse): void {
+  const text = JSON.stringify(value)
+  response.setHeader('Content-Type', 'application/json; charset=utf-8')
+  response.setHeader('Cache-Control', 'no-store')
+  response.setHeader('Content-Length', Buffer.byteLength(text))
+  response.end(text)
+}

@@ -1,0 +1,151 @@
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { BadInput } from './bad-input.js'
+import * as bounds from './bounds.js'
+import { refuseUnreadable } from './client-errors.js'
+import type { Asked, Dialect } from './dialects/dialect.js'
+import { answerProbe, type Health } from './health.js'
+
+export interface ServerSettings extends Asked {
+  readonly host: string
+  readonly port: number
+  /** PEM. Undefined without TLS. With `ca`, clients have to show a certificate of it. */
+  readonly tls: { readonly cert: string; readonly key: string; readonly ca?: string } | undefined
+  readonly dialect: Dialect
+  readonly mostConnections: number
+  /** Told once it takes no more requests: `isReady` is the server's own. */
+  readonly health: () => Omit<Health, 'isReady'>
+  /** Told what no caller is to blame for, and what callers get wrong: the status, and a sentence. */
+  readonly onTrouble: (status: number, message: string) => void
+}
+
+/** A decider's server while it runs. */
+export interface RunningServer {
+  readonly port: number
+  /** Takes no more requests, and resolves once those under way are answered; at the latest after `withinMs`. */
+  close(withinMs: number): Promise<void>
+}
+
+const PATH = '/v1/decide'
+
+/** @throws what Node does where it cannot listen */
+export async function startServer(settings: ServerSettings): Promise<RunningServer> {
+  let isReady = true
+  const open = new Set<ServerResponse>()
+  const healthNow = () => ({ isReady, ...settings.health() })
+  const server = serverFor(settings, (request, response) => {
+    open.add(response)
+    response.once('close', () => open.delete(response))
+    if (!isReady) response.setHeader('Connection', 'close')
+    if (!answerProbe(pathIn(request.url), response, healthNow)) answer(request, response, settings)
+  })
+  await listening(server, settings)
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close(withinMs) {
+      isReady = false
+      // What is under way is answered; then its gateway is to open another connection, elsewhere.
+      for (const response of open) if (!response.headersSent) response.setHeader('Connection', 'close')
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      server.closeIdleConnections()
+      const timer = setTimeout(() => server.closeAllConnections(), withinMs)
+      await closed
+      clearTimeout(timer)
+    },
+  }
+}
+
+function serverFor({ tls, mostConnections }: ServerSettings, listener: (...args: Exchange) => void): Server {
+  const options: ServerOptions = {
+    // Whatever NODE_OPTIONS says: two lengths in one request are two requests to somebody.
+    insecureHTTPParser: false,
+    maxHeaderSize: bounds.MOST_HEADER_BYTES,
+    headersTimeout: bounds.HEADERS_WITHIN_MS,
+    requestTimeout: bounds.REQUEST_WITHIN_MS,
+    connectionsCheckingInterval: bounds.LOOK_EVERY_MS,
+    keepAliveTimeout: bounds.IDLE_MS,
+  }
+  const server = tls
+    ? createTlsServer(
+        { ...options, ...tls, handshakeTimeout: bounds.HEADERS_WITHIN_MS, ...(tls.ca && { requestCert: true }) },
+        listener,
+      )
+    : createServer(options, listener)
+  server.maxConnections = mostConnections
+  // Beyond its own bound Node leaves headers out silently, and they may be the gateway's: lines are counted here.
+  server.maxHeadersCount = 0
+  server.timeout = bounds.SILENT_MS
+  refuseUnreadable(server)
+  return server
+}
+
+type Exchange = [request: IncomingMessage, response: ServerResponse]
+
+function answer(request: IncomingMessage, response: ServerResponse, settings: ServerSettings): void {
+  const failed = (error: unknown) => refuse(error, response, settings)
+  try {
+    check(request)
+    const answered = settings.dialect.answer(request, response, settings)
+    answered?.catch(failed)
+  } catch (error) {
+    failed(error)
+  }
+}
+
+/** @throws BadInput */
+function check({ url, rawHeaders }: IncomingMessage): void {
+  // Caddy adds the client's query.
+  if (pathIn(url) !== PATH) throw new BadInput(404, `expected ${PATH}, /healthz or /readyz`, { ends: true })
+  if (rawHeaders.length > 2 * bounds.MOST_HEADERS) {
+    throw new BadInput(431, `expected at most ${bounds.MOST_HEADERS} headers`, { ends: true })
+  }
+}
+
+/** As it was sent: nothing is decoded, and no other form stands for it. */
+function pathIn(url = ''): string {
+  const query = url.indexOf('?')
+  return query < 0 ? url : url.slice(0, query)
+}
+
+function refuse(error: unknown, response: ServerResponse, { onTrouble }: ServerSettings): void {
+  // The caller has left, or has sent less than it said.
+  if (response.destroyed || response.headersSent) return
+  const isTheirs = error instanceof BadInput
+  const status = isTheirs ? error.status : 500
+  const detail = isTheirs ? error.message : 'the decider failed'
+  onTrouble(
+    status,
+    isTheirs ? `a request to the decider was refused: ${detail}` : String((error as Error)?.stack ?? error),
+  )
+  const body = JSON.stringify({ type: 'about:blank', title: TITLES[status] ?? 'Bad Request', status, detail })
+  response.statusCode = status
+  response.setHeader('Content-Type', 'application/problem+json; charset=utf-8')
+  response.setHeader('Cache-Control', 'no-store')
+  response.setHeader('Content-Length', Buffer.byteLength(body))
+  if (status === 405) response.setHeader('Allow', 'GET, HEAD, POST')
+  if (status === 401) response.setHeader('WWW-Authenticate', 'Bearer')
+  if (!isTheirs || error.ends) response.setHeader('Connection', 'close')
+  response.end(body)
+}
+
+const TITLES: Readonly<Record<number, string>> = {
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  413: 'Content Too Large',
+  415: 'Unsupported Media Type',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+}
+
+function listening(server: Server, { host, port }: ServerSettings): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.removeListener('error', reject)
+      resolve()
+    })
+  })
+}

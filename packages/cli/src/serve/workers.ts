@@ -1,0 +1,54 @@
+import cluster, { type Worker } from 'node:cluster'
+import type { Environment } from '../program/environment.js'
+
+/** Between the end of a worker and its successor, in ms: what ends at once must not take a core for that. */
+const RESTART_AFTER_MS = 1000
+
+/** What of the settings the one above the workers needs. */
+export interface Supervised {
+  readonly workers: number
+  readonly dialectName: string
+}
+
+/**
+ * Runs this command line in several processes, which share the address, and starts another where one ends by itself. The first
+ * goes ahead, so that what is wrong is told once. Resolves to the exit code when all have ended.
+ */
+export function superviseWorkers({ workers, dialectName }: Supervised, environment: Environment): Promise<number> {
+  return new Promise((resolve) => {
+    const alive = new Set<Worker>()
+    let started = 0
+    let listening = 0
+    let isStopping = false
+    const stop = () => {
+      isStopping = true
+      for (const worker of alive) worker.process.kill('SIGTERM')
+      if (alive.size === 0) resolve(0)
+    }
+    const start = () => {
+      if (isStopping) return
+      started++
+      const worker = cluster.fork()
+      alive.add(worker)
+      worker.once('listening', ({ address, port }) => {
+        listening++
+        if (listening === workers) {
+          environment.stdout.write(`sluice decides for ${dialectName} on ${address}:${port}, in ${workers} processes\n`)
+        }
+        if (started < workers) start()
+      })
+      worker.once('exit', (code, signal) => {
+        alive.delete(worker)
+        if (isStopping || listening === 0) {
+          // The one that went ahead could not start, and has said why.
+          if (alive.size === 0) resolve(isStopping ? 0 : (code ?? 1))
+          return
+        }
+        environment.stderr.write(`sluice: a worker has ended (${signal ?? code}); another one starts\n`)
+        setTimeout(start, RESTART_AFTER_MS)
+      })
+    }
+    void environment.untilStopped?.().then(stop)
+    start()
+  })
+}

@@ -1,0 +1,31 @@
+// The examples of gateways run behind real ones, and a client in Python, which their tests start.
+import { run } from './lib/run.js'
+
+/** @type {import('./lib/system-program.js').Wanted} */
+export const caddy = {
+  program: 'caddy',
+  what: 'Caddy 2.6 or later',
+  packages: { 'apt-get': 'caddy', apk: 'caddy', dnf: 'caddy', brew: 'caddy' },
+  check: (path) => run(path, ['version'], { quiet: true }),
+}
+
+/** @type {import('./lib/system-program.js').Wanted} */
+export const haproxy = {
+  program: 'haproxy',
+  // The first whose scripts can ask a server.
+  what: 'HAProxy 2.5 or later, with Lua',
+  packages: { 'apt-get': 'haproxy', apk: 'haproxy', dnf: 'haproxy', brew: 'haproxy' },
+  // Where Debian puts servers, which is not on every user's PATH.
+  folders: ['/usr/sbin', '/usr/local/sbin'],
+  async check(path) {
+    const said = await run(path, ['-vv'], { quiet: true })
+    if (!said.includes('+LUA')) throw new Error(`${path}: expected one that is built with Lua`)
+  },
+}
+
+/** @type {import('./lib/system-program.js').Wanted} */
+export const python = {
+  program: 'python3',
+  what: 'Python 3.8 or later',
+  packages: { 'apt-get': 'python3', apk: 'python3', dnf: 'python3', brew: 'python' },
+}

@@ -1,0 +1,131 @@
+import { connect, type Socket } from 'node:net'
+import { expect, test } from 'vitest'
+import { until } from '../../support/until.js'
+import { ask, type Decider, decide, endWithTests, gateway, json, raw, serving, THREE } from './support.js'
+
+endWithTests()
+
+const ANN = { path: '/', ip: '192.0.2.7' }
+const HEAD = 'POST /v1/decide HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n'
+const BODY = JSON.stringify(ANN)
+
+const remainingOf = async (decider: Decider) => (await decide(decider, { ...ANN, cost: 0 })).json.limits[0].remaining
+
+/** Statuses of all responses in what came over a connection. */
+const statusesIn = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status))
+
+test.each<[string, string]>([
+  ['two lengths', `${HEAD}Content-Length: ${BODY.length}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
+  ['two lengths, the other way round', `${HEAD}Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n`],
+  ['two Content-Length', `${HEAD}Content-Length: 0\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`],
+  ['a list as Content-Length', `${HEAD}Content-Length: 0, ${BODY.length}\r\n\r\n${BODY}`],
+  ['a Content-Length with a sign', `${HEAD}Content-Length: +${BODY.length}\r\n\r\n${BODY}`],
+  ['an encoding that is not chunked', `${HEAD}Transfer-Encoding: xchunked\r\n\r\n${BODY}`],
+  ['chunked that is not last', `${HEAD}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n`],
+  ['a space before the colon', `${HEAD}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`],
+  ['a folded header', `${HEAD}X: a\r\n Transfer-Encoding: chunked\r\nContent-Length : 1\r\n\r\nx`],
+  ['a bare line feed', `POST /v1/decide HTTP/1.1\nHost: a\nContent-Length: 0\n\n`],
+  ['a chunk of a wrong size', `${HEAD}Transfer-Encoding: chunked\r\n\r\nzz\r\n${BODY}\r\n0\r\n\r\n`],
+  ['a method in lower case', 'post /v1/decide HTTP/1.1\r\nHost: a\r\n\r\n'],
+  ['no HTTP', 'hello\r\n\r\n'],
+  ['TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n'],
+])('%s: the connection ends, and what follows on it is no request', async (_, first) => {
+  const decider = await serving(json(THREE))
+  const smuggled = `${HEAD}Content-Length: ${BODY.length}\r\n\r\n${BODY}`
+  const answers = await raw(decider, first, smuggled)
+  expect(statusesIn(answers).filter((status) => status === 200)).toEqual([])
+  expect(statusesIn(answers).length).toBeLessThanOrEqual(1)
+  expect(await remainingOf(decider)).toBe(3)
+})
+
+test('a body that a gateway passes on is not taken for the next request', async () => {
+  const decider = await serving(gateway('nginx', THREE))
+  const fields = 'X-Original-Method: GET\r\nX-Original-URI: /\r\nX-Original-Host: a\r\nX-Original-For: 192.0.2.7\r\n'
+  const smuggled = `GET /v1/decide HTTP/1.1\r\nHost: a\r\n${fields.replace('2.7', '2.8')}\r\n`
+  for (const length of [`Content-Length: ${smuggled.length}`, 'Transfer-Encoding: chunked']) {
+    const answers = await raw(decider, `GET /v1/decide HTTP/1.1\r\nHost: a\r\n${fields}${length}\r\n\r\n${smuggled}`)
+    expect(statusesIn(answers)).toEqual([400])
+  }
+})
+
+test('what is malformed behind a request is no answer to that', async () => {
+  const decider = await serving(json(THREE))
+  const question = `${HEAD}Content-Length: ${BODY.length}\r\n\r\n${BODY}`
+  const statuses = statusesIn(await raw(decider, `${question}nonsense\r\n\r\n`))
+  expect([[], [200], [200, 400]]).toContainEqual(statuses)
+})
+
+test('many headers are refused, rather than some of them left out', async () => {
+  const decider = await serving(gateway('nginx', THREE))
+  const told: [string, string][] = [
+    ['X-Original-Method', 'GET'],
+    ['X-Original-URI', '/'],
+    ['X-Original-Host', 'a'],
+    ['X-Original-For', '198.51.100.1'],
+  ]
+  const filler = (count: number): [string, string][] => Array.from({ length: count }, (_, n) => [`a${n}`, ''])
+  // The gateway adds its line at the end.
+  const last: [string, string] = ['X-Original-For', '192.0.2.7']
+  expect((await ask(decider, { headers: [...told, ...filler(400), last] })).headers.ratelimit).toContain('r=2')
+  for (const count of [600, 2000, 2500]) {
+    const { status, headers } = await ask(decider, { headers: [...told, ...filler(count), last] })
+    expect([count, status, headers.connection]).toEqual([count, 431, 'close'])
+  }
+  // It was the gateway's line that counted.
+  expect((await ask(decider, { headers: [...told.slice(0, 3), last] })).headers.ratelimit).toContain('r=1')
+})
+
+test('headers of more than 64 KiB are refused', async () => {
+  const decider = await serving(json(THREE))
+  const answer = await raw(decider, `${HEAD}X: ${'x'.repeat(70_000)}\r\n\r\n`)
+  expect(statusesIn(answer)).toEqual([431])
+  expect(answer).toMatch(/expected fewer bytes of headers\n$/)
+})
+
+test.each([
+  ['announced', `Content-Length: 262145\r\n\r\n`],
+  [
+    'not announced',
+    `Transfer-Encoding: chunked\r\n\r\n${'10000\r\n'}${' '.repeat(65_536)}\r\n`.concat(
+      `10000\r\n${' '.repeat(65_536)}\r\n`.repeat(4),
+    ),
+  ],
+])('a body that is too large is refused before it is read: %s', async (_, rest) => {
+  const decider = await serving(json(THREE))
+  const answer = await raw(decider, `${HEAD}${rest}`)
+  expect(statusesIn(answer)).toEqual([413])
+})
+
+test('the largest body is read', async () => {
+  const decider = await serving(json(THREE))
+  expect((await decide(decider, `${BODY}${' '.repeat(262_144 - BODY.length)}`)).json.allowed).toBe(true)
+  expect((await decide(decider, `${BODY}${' '.repeat(262_145 - BODY.length)}`)).status).toBe(413)
+})
+
+test('clients that send their headers, or their body, slowly are cut off, and others are served meanwhile', async () => {
+  const decider = await serving(json(THREE))
+  const slow = [
+    raw(decider, 'POST /v1/decide HTTP/1.1\r\n'),
+    raw(decider, `${HEAD}Content-Length: 100\r\n\r\n{`),
+    raw(decider, `${HEAD}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`),
+  ]
+  expect((await decide(decider, ANN)).json.allowed).toBe(true)
+  for (const answer of await Promise.all(slow)) {
+    expect(statusesIn(answer)).toEqual(answer === '' ? [] : [408])
+  }
+  expect(await remainingOf(decider)).toBe(2)
+}, 120_000)
+
+test('connections beyond the most are closed, and one that ends makes room', async () => {
+  const decider = await serving(json(THREE, '--max-connections', '2'))
+  const held: Socket[] = []
+  for (let n = 0; n < 2; n++) {
+    const socket = connect(decider.port, '127.0.0.1')
+    await new Promise((resolve) => socket.once('connect', resolve))
+    held.push(socket)
+  }
+  // The decider may not have accepted the second one yet.
+  await until('a third one is closed', async () => (await raw(decider, '').catch(() => 'x')) === '')
+  for (const socket of held) socket.destroy()
+  await until('there is room', async () => (await decide(decider, ANN)).json.allowed)
+})

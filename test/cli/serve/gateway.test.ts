@@ -1,0 +1,188 @@
+import { describe, expect, test } from 'vitest'
+import { ask, documentOf, endWithTests, gateway, serving, THREE } from './support.js'
+
+endWithTests()
+
+type Pairs = [string, string][]
+
+/** The headers of each dialect, in the order method, URI, host, client. */
+const NAMES = {
+  nginx: ['X-Original-Method', 'X-Original-URI', 'X-Original-Host', 'X-Original-For'],
+  haproxy: ['X-Original-Method', 'X-Original-URI', 'X-Original-Host', 'X-Original-For'],
+  'forward-auth': ['X-Forwarded-Method', 'X-Forwarded-Uri', 'X-Forwarded-Host', 'X-Forwarded-For'],
+} as const
+
+const told = (
+  dialect: keyof typeof NAMES,
+  method = 'GET',
+  uri = '/',
+  host = 'example.com',
+  client = '192.0.2.7',
+): Pairs => [method, uri, host, client].map((value, i) => [NAMES[dialect][i] as string, value])
+
+describe.each(Object.keys(NAMES) as (keyof typeof NAMES)[])('%s', (dialect) => {
+  const refusal = dialect === 'nginx' ? 403 : 429
+
+  test('a client over its limit is refused with the status that the gateway understands, and its fields beside', async () => {
+    const decider = await serving(gateway(dialect, THREE))
+    const first = await ask(decider, { headers: told(dialect) })
+    expect([first.status, first.text]).toEqual([204, ''])
+    expect(first.headers).toMatchObject({
+      ratelimit: '"all";r=2;t=60',
+      'ratelimit-policy': '"all";q=3;w=60',
+      'x-sluice-decided-by': 'store',
+    })
+    await ask(decider, { headers: told(dialect) })
+    await ask(decider, { headers: told(dialect) })
+    const refused = await ask(decider, { headers: told(dialect) })
+    expect([refused.status, refused.json.status]).toEqual([refusal, 429])
+    expect(refused.headers).toMatchObject({
+      'x-sluice-status': '429',
+      'retry-after': expect.stringMatching(/^\d+$/),
+      ratelimit: expect.stringMatching(/^"all";r=0;t=\d+$/),
+      'cache-control': 'no-store',
+    })
+    expect((await ask(decider, { headers: told(dialect, 'GET', '/', 'example.com', '192.0.2.8') })).status).toBe(204)
+  })
+
+  test("method, host, path and headers of the document are the client's", async () => {
+    const text = documentOf(`
+login: { match: { methods: [POST], paths: [/login], hosts: [example.com] }, limits: [{ limit: 1, window: 1m }] }
+keyed: { match: { headers: { x-api-key: true } }, key: "header:x-api-key", limits: [{ limit: 1, window: 1m }] }`)
+    const decider = await serving(gateway(dialect, text))
+    const by = async (...args: Parameters<typeof told>) =>
+      (await ask(decider, { headers: told(...args) })).headers['x-sluice-decided-by']
+    expect(await by(dialect, 'GET', '/login')).toBe('none')
+    expect(await by(dialect, 'POST', '/login', 'other.example')).toBe('none')
+    expect(await by(dialect, 'POST', '/login?a=b')).toBe('store')
+    // However a router reads it.
+    for (const uri of [
+      '/login',
+      '/Login/',
+      '/%6cogin',
+      '/x/%2e%2e/login',
+      '/x/../login',
+      'http://example.com/login',
+      '/login;a',
+    ]) {
+      const { status, headers } = await ask(decider, { headers: told(dialect, 'POST', uri) })
+      expect([uri, status, headers['x-sluice-status']]).toEqual([uri, refusal, '429'])
+    }
+    const withKey = (key: string): Pairs => [...told(dialect), ['X-Api-Key', key]]
+    expect((await ask(decider, { headers: withKey('a') })).status).toBe(204)
+    expect((await ask(decider, { headers: withKey('a') })).status).toBe(refusal)
+    expect((await ask(decider, { headers: withKey('b') })).status).toBe(204)
+  })
+
+  test('the client is the last that no trusted gateway is, in spite of all that stands before it', async () => {
+    const decider = await serving(gateway(dialect, THREE, '--trust-proxy', '10.0.0.0/8'))
+    const from = async (client: string) =>
+      (await ask(decider, { headers: told(dialect, 'GET', '/', 'example.com', client) })).status
+    expect(await from('192.0.2.7')).toBe(204)
+    expect(await from('198.51.100.1, 192.0.2.7')).toBe(204)
+    expect(await from('x, 127.0.0.1, 192.0.2.7 , 10.1.2.3,127.0.0.1')).toBe(204)
+    expect(await from('::ffff:192.0.2.7')).toBe(refusal)
+    expect(await from('192.0.2.7:4711')).toBe(refusal)
+    expect(await from('203.0.113.9, 192.0.2.7')).toBe(refusal)
+    // All are trusted, or what stands before them is no address.
+    expect(await from('10.0.0.1, 127.0.0.1')).toBe(204)
+    expect(await from('nonsense, 10.0.0.1')).toBe(204)
+  })
+
+  test("lines of the list count as one list: the last line is the gateway's", async () => {
+    const decider = await serving(gateway(dialect, THREE))
+    const headers = (forged: string): Pairs => [[NAMES[dialect][3], forged], ...told(dialect)]
+    const statuses: number[] = []
+    for (let n = 0; n < 4; n++) statuses.push((await ask(decider, { headers: headers(`198.51.100.${n}`) })).status)
+    expect(statuses).toEqual([204, 204, 204, refusal])
+  })
+
+  test.each([0, 1, 2])("header %i twice is refused: one of them may be the client's", async (i) => {
+    const decider = await serving(gateway(dialect, THREE))
+    const pairs = told(dialect)
+    for (const headers of [
+      [[NAMES[dialect][i] as string, 'DELETE'], ...pairs],
+      [...pairs, [NAMES[dialect][i]?.toLowerCase() as string, '/other']],
+    ] as Pairs[]) {
+      const answer = await ask(decider, { headers })
+      expect([answer.status, answer.json.detail]).toEqual([400, expect.stringContaining('expected it once')])
+    }
+    expect((await ask(decider, { headers: pairs })).headers.ratelimit).toContain('r=2')
+  })
+
+  test.each([0, 1, 2, 3])('without header %i nothing is decided', async (i) => {
+    const decider = await serving(gateway(dialect, THREE))
+    const missing = told(dialect).filter((_, at) => at !== i)
+    // A header of almost this name is another one.
+    const almost: Pairs = [[(NAMES[dialect][i] as string).replaceAll('-', '_'), '192.0.2.7']]
+    for (const headers of [missing, [...missing, ...almost]]) {
+      const answer = await ask(decider, { headers })
+      expect([answer.status, answer.json.detail]).toEqual([400, expect.stringMatching(/is missing$/)])
+    }
+  })
+
+  test.each<[number, string]>([
+    [0, 'GET /'],
+    [1, '/a b'],
+    [3, 'unknown'],
+    [3, '192.0.2.7, unknown'],
+    [3, ','],
+  ])('header %i of %j is refused', async (i, value) => {
+    const decider = await serving(gateway(dialect, THREE))
+    const headers = told(dialect).map(([name, given], at): [string, string] => [name, at === i ? value : given])
+    expect((await ask(decider, { headers })).status).toBe(400)
+  })
+
+  test('a request with a body, or of another method, is refused, and its connection ends', async () => {
+    const decider = await serving(gateway(dialect, THREE))
+    const post = await ask(decider, { method: 'POST', headers: told(dialect) })
+    expect([post.status, post.headers.connection]).toEqual([405, 'close'])
+    const body = await ask(decider, { headers: [...told(dialect), ['Content-Length', '1']], body: 'x' })
+    expect([body.status, body.headers.connection]).toEqual([400, 'close'])
+  })
+
+  test('a gateway that is not trusted is not believed', async () => {
+    const decider = await serving([...gateway(dialect, THREE).slice(0, -1), '10.0.0.5'])
+    const answer = await ask(decider, { headers: told(dialect) })
+    expect([answer.status, answer.json.detail]).toEqual([400, expect.stringContaining('is not among --trust-proxy')])
+    expect(decider.stderr).toContain('is not among --trust-proxy')
+  })
+
+  test('with a token only those who show it are answered', async () => {
+    const token = 'a-token-of-the-test'
+    const decider = await serving(gateway(dialect, THREE), { SLUICE_TOKEN: token })
+    const shown: Pairs[] = [
+      [],
+      [['X-Sluice-Token', 'another-token-here']],
+      [
+        ['X-Sluice-Token', token],
+        ['X-Sluice-Token', token],
+      ],
+    ]
+    for (const more of shown) expect((await ask(decider, { headers: [...told(dialect), ...more] })).status).toBe(400)
+    expect((await ask(decider, { headers: [...told(dialect), ['X-Sluice-Token', token]] })).status).toBe(204)
+    expect(decider.stderr).not.toContain(token)
+  })
+})
+
+describe('what Traefik sends, by its documentation', () => {
+  // forwardAuth: X-Forwarded-Method, -Proto, -Host, -Uri and -For beside the headers of the client.
+  const sent = (client: string, more: Pairs = []): Pairs => [
+    ...told('forward-auth', 'POST', '/login?next=/', 'shop.example', client),
+    ['X-Forwarded-Proto', 'https'],
+    ['X-Forwarded-Port', '443'],
+    ['X-Forwarded-Server', 'traefik-0'],
+    ['X-Real-Ip', client],
+    ['Accept', 'text/html'],
+    ['User-Agent', 'a browser'],
+    ...more,
+  ]
+
+  test('is decided, and the response is what the client gets', async () => {
+    const decider = await serving(gateway('forward-auth', THREE))
+    for (let n = 0; n < 3; n++) expect((await ask(decider, { headers: sent('192.0.2.7') })).status).toBe(204)
+    const { status, headers } = await ask(decider, { headers: sent('192.0.2.7', [['X-Real-Ip', '192.0.2.99']]) })
+    expect([status, headers['retry-after']]).toEqual([429, expect.stringMatching(/^\d+$/)])
+    expect((await ask(decider, { headers: sent('192.0.2.8') })).status).toBe(204)
+  })
+})

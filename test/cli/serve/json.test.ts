@@ -1,0 +1,211 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { ask, decide, documentOf, endWithTests, fileOf, json, refused, serving, THREE } from './support.js'
+
+endWithTests()
+
+const ANN = { path: '/', ip: '192.0.2.7' }
+
+test('a client over its limit is refused, with all that its response needs, and another is not', async () => {
+  const decider = await serving(json(THREE))
+  expect(decider.stdout).toMatch(
+    /^sluice decides for json on http:\/\/127\.0\.0\.1:\d+, by version [0-9a-f]+ of the document, in the memory of this process\n$/,
+  )
+  const first = await decide(decider, ANN)
+  expect(first.status).toBe(200)
+  expect(first.json).toMatchObject({
+    allowed: true,
+    status: 200,
+    decidedBy: 'store',
+    headers: { RateLimit: '"all";r=2;t=60', 'RateLimit-Policy': '"all";q=3;w=60' },
+    limits: [{ name: 'all', limit: 3, remaining: 2 }],
+  })
+  await decide(decider, ANN)
+  await decide(decider, ANN)
+  const refusal = (await decide(decider, ANN)).json
+  expect(refusal).toMatchObject({ allowed: false, status: 429, decidedBy: 'store', reason: 'limited' })
+  expect(refusal.headers).toMatchObject({
+    'Retry-After': expect.stringMatching(/^\d+$/),
+    RateLimit: expect.stringMatching(/^"all";r=0;t=\d+$/),
+    'Cache-Control': 'no-store',
+  })
+  expect(JSON.parse(refusal.body)).toMatchObject({ status: 429, 'violated-policies': ['all'] })
+  expect(refusal.retryAfterMs).toBeGreaterThan(0)
+  expect((await decide(decider, { ...ANN, ip: '192.0.2.8' })).json.allowed).toBe(true)
+})
+
+test('a batch is decided in its order, each by itself', async () => {
+  const decider = await serving(json(THREE))
+  const { json: answer } = await decide(decider, { requests: [ANN, ANN, { ...ANN, ip: '2001:db8::1' }, ANN, ANN] })
+  expect(answer.decisions.map(({ status }: { status: number }) => status)).toEqual([200, 200, 200, 200, 429])
+})
+
+test('a request that no policy is for is admitted, and says so', async () => {
+  const decider = await serving(
+    json(documentOf('api: { match: { paths: [/api/**] }, limits: [{ limit: 1, window: 1m }] }')),
+  )
+  expect((await decide(decider, ANN)).json).toEqual({ allowed: true, status: 200, decidedBy: 'none', headers: {} })
+})
+
+test('callers name keys and tiers, once the command line does', async () => {
+  const text = documentOf(`
+api:
+  key: user
+  tier: plan
+  tiers: { free: [{ limit: 1, window: 1m }], paid: [{ limit: 2, window: 1m }] }`)
+  const decider = await serving(json(text, '--key', 'user', '--tier', 'plan'))
+  const asked = async (user: string | number, plan: string) =>
+    (await decide(decider, { path: '/', keys: { user }, tiers: { plan } })).json
+  expect((await asked('ann', 'free')).allowed).toBe(true)
+  expect((await asked('ann', 'free')).status).toBe(429)
+  expect([(await asked(7, 'paid')).allowed, (await asked(7, 'paid')).allowed]).toEqual([true, true])
+  const unknown = await asked('ann', 'gold')
+  expect(unknown).toMatchObject({ allowed: false, status: 400, decidedBy: 'none' })
+  expect(JSON.parse(unknown.body).detail).toContain('expected "free" or "paid", got "gold"')
+  expect((await decide(decider, { path: '/', tiers: { plan: 'free' } })).json).toMatchObject({
+    allowed: false,
+    status: 400,
+  })
+  expect((await decide(decider, { path: '/', keys: { toString: 'x' }, tiers: { plan: 'free' } })).json.status).toBe(400)
+})
+
+test('a request may cost more than one, and nothing', async () => {
+  const decider = await serving(json(THREE))
+  expect((await decide(decider, { ...ANN, cost: 3 })).json.allowed).toBe(true)
+  expect((await decide(decider, { ...ANN, cost: 0 })).json).toMatchObject({
+    allowed: true,
+    headers: { RateLimit: expect.stringContaining('r=0') },
+  })
+  expect((await decide(decider, { ...ANN, cost: 1 })).json.allowed).toBe(false)
+  expect((await decide(decider, { ...ANN, cost: 4 })).json.reason).toBe('impossible')
+})
+
+test('a policy that only reports refuses nothing, and tells what it would', async () => {
+  const decider = await serving(json(documentOf('all: { mode: report, limits: [{ limit: 1, window: 1m }] }')))
+  await decide(decider, ANN)
+  expect((await decide(decider, ANN)).json).toMatchObject({ allowed: true, reported: true, wouldBeAllowed: false })
+})
+
+test('hosts and headers of the document are those that callers tell', async () => {
+  const text = documentOf(
+    'api: { match: { hosts: [api.example.com], headers: { x-beta: "1" } }, limits: [{ limit: 1, window: 1m }] }',
+  )
+  const decider = await serving(json(text))
+  const asked = async (headers: object) => (await decide(decider, { ...ANN, headers })).json.decidedBy
+  expect(await asked({ Host: 'api.example.com', 'X-Beta': '1' })).toBe('store')
+  expect(await asked({ Host: 'api.example.com' })).toBe('none')
+  expect(await asked({ 'X-Beta': '1' })).toBe('none')
+})
+
+test.each<[string, unknown, string]>([
+  ['no JSON', '{', 'expected a body of JSON in UTF-8'],
+  ['nothing', '', 'expected a body of JSON in UTF-8'],
+  ['a text', '"a"', 'body: expected an object'],
+  ['null', 'null', 'body: expected an object'],
+  ['an array', [], 'body: expected an object'],
+  ['no path', {}, 'path: expected a path that begins with /'],
+  ['a path of a URL', { path: 'http://a/b' }, 'path: expected a path that begins with /'],
+  ['a path with a line break', { path: '/a\r\nb' }, 'path: expected a path that begins with /'],
+  ['a misspelt field', { ...ANN, Ip: '1.2.3.4' }, '"Ip": unknown field (expected method, path, ip'],
+  ['__proto__', '{"path":"/","__proto__":{"ip":"1.2.3.4"}}', '"__proto__": unknown field'],
+  ['a wrong address', { ...ANN, ip: '192.0.2.7:80' }, 'ip: expected an address'],
+  ['an address of another type', { ...ANN, ip: 7 }, 'ip: expected an address'],
+  ['a method with a space', { ...ANN, method: 'G T' }, 'method: expected a method such as GET'],
+  [
+    'a header twice',
+    { ...ANN, headers: { a: '1', A: '2' } },
+    'headers: expected each name once, whatever its case: "a"',
+  ],
+  ['a header that is no text', { ...ANN, headers: { a: 1 } }, 'headers: expected texts by their names'],
+  ['an empty key', { ...ANN, keys: { user: '' } }, 'keys: expected texts or whole numbers by their names'],
+  ['an object as a key', { ...ANN, keys: { user: {} } }, 'keys: expected texts or whole numbers by their names'],
+  ['half a unit', { ...ANN, cost: 0.5 }, 'cost: expected a whole number from 0 to 1000000000'],
+  ['units given back', { ...ANN, cost: -1 }, 'cost: expected a whole number from 0'],
+  ['an endless cost', '{"path":"/","cost":1e999}', 'cost: expected a whole number from 0'],
+  ['an empty batch', { requests: [] }, 'requests: expected an array of 1 to 100 requests'],
+  ['a huge batch', { requests: Array(101).fill(ANN) }, 'requests: expected an array of 1 to 100 requests'],
+  ['a batch and more', { requests: [ANN], path: '/' }, '"path": unknown field (expected requests)'],
+  ['one mistake in a batch', { requests: [ANN, { ...ANN, ip: 'x' }] }, 'requests[1].ip: expected an address'],
+  ['deep nesting', `${'['.repeat(100_000)}${']'.repeat(100_000)}`, 'body: expected an object'],
+])('%s is answered 400 with a sentence, and charges nothing', async (_, question, sentence) => {
+  const decider = await serving(json(THREE))
+  const { status, headers, json: problem } = await decide(decider, question)
+  expect([status, headers['content-type']]).toEqual([400, 'application/problem+json; charset=utf-8'])
+  expect(problem.detail).toContain(sentence)
+  expect((await decide(decider, ANN)).json.limits[0].remaining).toBe(2)
+})
+
+test.each<[string, Parameters<typeof ask>[1], number]>([
+  ['another path', { path: '/' }, 404],
+  ['a path below', { path: '/v1/decide/', method: 'POST' }, 404],
+  ['an absolute form', { path: 'http://127.0.0.1/v1/decide', method: 'POST' }, 404],
+  ['an encoded path', { path: '/v1/x/%2e%2e/decide', method: 'POST' }, 404],
+  ['another method', { method: 'GET' }, 405],
+  ['a form', { method: 'POST', headers: [['Content-Type', 'text/plain']], body: JSON.stringify(ANN) }, 415],
+  [
+    'a compressed body',
+    {
+      method: 'POST',
+      headers: [
+        ['Content-Type', 'application/json'],
+        ['Content-Encoding', 'gzip'],
+      ],
+      body: 'x',
+    },
+    415,
+  ],
+  [
+    'a page in a browser',
+    {
+      method: 'POST',
+      headers: [
+        ['Content-Type', 'application/json'],
+        ['Origin', 'http://127.0.0.1'],
+      ],
+      body: JSON.stringify(ANN),
+    },
+    403,
+  ],
+  [
+    'no UTF-8',
+    { method: 'POST', headers: [['Content-Type', 'application/json']], body: new Uint8Array([0x22, 0xff, 0x22]) },
+    400,
+  ],
+])('%s is answered %i', async (_, question, status) => {
+  const decider = await serving(json(THREE))
+  const answer = await ask(decider, question)
+  expect([answer.status, answer.json.status]).toEqual([status, status])
+  expect(answer.json.detail).toMatch(/^expected|^Content-Type: expected/)
+})
+
+test('a document that is wrong is not served: file, line and column are told', async () => {
+  const { code, stdout, stderr } = await refused(json(documentOf('all: { limits: [{ limt: 3, window: 1m }] }')))
+  expect([code, stdout]).toEqual([1, ''])
+  expect(stderr).toMatch(/\.yaml:3:\d+: policies\.all\.limits\[0\]\.limt: unknown field/)
+})
+
+test('an address that is taken is told', async () => {
+  const { port } = await serving(json(THREE))
+  const { code, stderr } = await refused([
+    '--document',
+    fileOf(THREE),
+    '--dialect',
+    'json',
+    '--listen',
+    `127.0.0.1:${port}`,
+  ])
+  expect([code, stderr]).toEqual([1, expect.stringContaining('EADDRINUSE')])
+})
+
+test('the questions of the documentation are answered as it shows', async () => {
+  const page = readFileSync(new URL('../../../docs/gateways.md', import.meta.url), 'utf8')
+  const questions = [...page.matchAll(/-d '(.*)'\n# (.*)/g)]
+  expect(questions).toHaveLength(2)
+  for (const [, question = '', shown = ''] of questions) {
+    const decider = await serving(json(THREE))
+    const { text } = await decide(decider, question)
+    // What is left out there may be anything here.
+    const parts = shown.split('…').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+    expect(text).toMatch(new RegExp(`^${parts.join('.*')}$`))
+  }
+})

@@ -1,0 +1,195 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { freePort } from '../../../scripts/lib/ports.js'
+import { startCaddy, startHaproxy } from '../../support/gateways.js'
+import { startNginx } from '../../support/nginx.js'
+import { until } from '../../support/until.js'
+import { type App, example, type RunningDecider, send, startApp, startDecider, withPorts } from './support.js'
+
+interface Sample {
+  readonly dialect: string
+  /** The example, and the one that admits while the decider is away: a file, or a change of the first. */
+  readonly closed: string
+  readonly open: string | { readonly replace: [string, string] }
+  readonly start: (settings: string, port: number) => Promise<{ stop(): Promise<void> }>
+  /** What a client gets from the closed one while the decider is away. */
+  readonly away: number
+  /** Ports in the example beside those of the gateway, the app and the decider. */
+  readonly more: readonly number[]
+}
+
+const SAMPLES: Record<string, Sample> = {
+  nginx: {
+    dialect: 'nginx',
+    closed: 'nginx/nginx.conf',
+    open: 'nginx/nginx-open.conf',
+    start: startNginx,
+    away: 503,
+    more: [],
+  },
+  caddy: {
+    dialect: 'forward-auth',
+    closed: 'caddy/Caddyfile',
+    open: 'caddy/Caddyfile.open',
+    start: startCaddy,
+    away: 502,
+    more: [9191],
+  },
+  haproxy: {
+    dialect: 'haproxy',
+    closed: 'haproxy/haproxy.cfg',
+    open: { replace: ['/v1/decide closed', '/v1/decide open'] },
+    start: startHaproxy,
+    away: 503,
+    more: [],
+  },
+}
+
+describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
+  let app: App
+  const stops: (() => Promise<unknown>)[] = []
+
+  beforeAll(async () => {
+    app = await startApp()
+  })
+  afterAll(() => app.stop())
+  beforeEach(() => {
+    app.seen.length = 0
+  })
+  afterEach(async () => {
+    for (const stop of stops.splice(0).reverse()) await stop()
+  })
+
+  const decides = async (port: number): Promise<RunningDecider> => {
+    const decider = await startDecider(port, [
+      ...['--document', example('policies.yaml'), '--dialect', sample.dialect, '--trust-proxy', 'loopback'],
+    ])
+    stops.push(() => decider.end('SIGKILL'))
+    return decider
+  }
+
+  /** A gateway by one of the examples. Resolves to its port. */
+  const fronts = async (mode: 'closed' | 'open', decider: number): Promise<number> => {
+    const front = await freePort()
+    const ports = { 8080: front, 3000: app.port, 9190: decider }
+    const { closed, open } = sample
+    const path = mode === 'open' && typeof open === 'string' ? open : closed
+    const others = mode === 'open' ? await Promise.all(sample.more.map(async (port) => [port, await freePort()])) : []
+    let settings = withPorts(path, { ...ports, ...Object.fromEntries(others) })
+    if (mode === 'open' && typeof open !== 'string') {
+      expect(settings.split(open.replace[0])).toHaveLength(2)
+      settings = settings.replace(...open.replace)
+    }
+    const gateway = await sample.start(settings, front)
+    stops.push(() => gateway.stop())
+    return front
+  }
+
+  test('tells clients their quota, and refuses with 429, Retry-After and RateLimit', async () => {
+    const decider = await freePort()
+    await decides(decider)
+    const front = await fronts('closed', decider)
+    const first = await send(front, 'GET /items?a=b')
+    expect([first.status, first.field('x-app')]).toEqual([200, 'yes'])
+    expect(first.field('ratelimit')).toMatch(/^"all";r=2;t=\d+$/)
+    expect(first.field('ratelimit-policy')).toBe('"all";q=3;w=10')
+    const statuses: number[] = []
+    let refused = first
+    for (let n = 0; n < 6 && refused.status === 200; n++) {
+      refused = await send(front, 'GET /items')
+      statuses.push(refused.status)
+    }
+    expect(refused.status).toBe(429)
+    expect(refused.field('retry-after')).toMatch(/^\d+$/)
+    expect(refused.field('ratelimit')).toMatch(/^"all";r=0;t=\d+$/)
+    expect(refused.field('cache-control')).toContain('no-store')
+    expect(refused.field('content-type')).toContain('application/problem+json')
+    expect(JSON.parse(refused.body)).toMatchObject({ status: 429 })
+    expect(refused.field('x-app')).toBeUndefined()
+    expect(app.seen.length).toBe(statuses.length)
+  })
+
+  test('passes the method, the path and the body on as they came, and the answers of the app as they are', async () => {
+    const decider = await freePort()
+    await decides(decider)
+    const front = await fronts('closed', decider)
+    const posted = await send(front, 'POST /login', [], 'user=ann')
+    expect([posted.status, posted.body.includes('user=ann')]).toEqual([200, true])
+    expect(posted.field('ratelimit')).toContain('"login";r=1')
+    const forbidden = await send(front, 'GET /forbidden')
+    expect([forbidden.status, forbidden.field('x-app')]).toEqual([403, 'yes'])
+    // No policy is for it.
+    const unlimited = await send(front, 'OPTIONS /a%2Fb?c')
+    expect([unlimited.status, unlimited.field('x-app'), unlimited.field('ratelimit')]).toEqual([200, 'yes', undefined])
+    const seen = app.seen.map(({ method, url }) => `${method} ${url}`)
+    expect(seen).toEqual(['POST /login', 'GET /forbidden', 'OPTIONS /a%2Fb?c'])
+  })
+
+  test('a client forges nothing: neither address, path, method nor host', async () => {
+    const decider = await freePort()
+    await decides(decider)
+    const front = await fronts('closed', decider)
+    const forged = (n: number): string[][] => [
+      [`X-Forwarded-For: 198.51.100.${n}`],
+      [`X-Original-For: 198.51.100.${n}`, `X-Original-For: 198.51.101.${n}`],
+      [`x_original_for: 198.51.100.${n}`, `X_Forwarded_For: 198.51.100.${n}`, `X-Real-IP: 198.51.100.${n}`],
+      [`Forwarded: for=198.51.100.${n}`, 'Connection: X-Original-For, X-Forwarded-For, X-Original-URI'],
+      ['X-Original-URI: /other', 'X-Forwarded-Uri: /other', 'X-Original-Method: GET', 'X-Forwarded-Method: GET'],
+      ['X-Original-Host: other', 'X-Forwarded-Host: other', 'X-Original-URI: /a', 'X-Original-URI: /b'],
+      ['X-Sluice-Status: 200', 'X-Sluice-Decided-By: store', 'X-Sluice-Token: a'],
+    ]
+    // Two logins in a minute, whatever is said.
+    const statuses: number[] = []
+    for (const headers of forged(1)) statuses.push((await send(front, 'POST /login', headers, 'a')).status)
+    expect(statuses.filter((status) => status === 200)).toHaveLength(2)
+    expect(statuses.every((status) => status === 200 || status === 429 || status === 400)).toBe(true)
+    for (const line of [
+      'POST /login?x=1',
+      'POST /x/%2e%2e/login',
+      'POST //login',
+      'POST http://shop.example/login',
+      'POST /Login/',
+    ]) {
+      const { status } = await send(front, line, [], 'a')
+      expect([line, status]).toEqual([line, 429])
+    }
+  })
+
+  test('a request of two lengths is one request, or none', async () => {
+    const decider = await freePort()
+    await decides(decider)
+    const front = await fronts('closed', decider)
+    const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n'
+    await send(front, 'POST /', ['Transfer-Encoding: chunked', 'Content-Length: 4'], `0\r\n\r\n${smuggled}`).catch(
+      () => {},
+    )
+    await send(front, 'POST /', ['Transfer-Encoding : chunked'], `0\r\n\r\n${smuggled}`).catch(() => {})
+    expect(app.seen.filter(({ url }) => url === '/smuggled')).toEqual([])
+  })
+
+  test('while the decider is away the closed example refuses, and decides again once it is back', async () => {
+    const decider = await freePort()
+    const front = await fronts('closed', decider)
+    const away = await send(front, 'GET /')
+    expect([away.status, app.seen.length]).toEqual([sample.away, 0])
+    await decides(decider)
+    const back = await until('it decides', async () => {
+      const response = await send(front, 'GET /')
+      return response.status === 200 && response
+    })
+    expect(back.field('ratelimit')).toContain('"all"')
+  })
+
+  test('while the decider is away the open example admits, and decides again once it is back', async () => {
+    const decider = await freePort()
+    const first = await decides(decider)
+    const front = await fronts('open', decider)
+    expect((await send(front, 'GET /')).field('ratelimit')).toContain('"all";r=2')
+    expect(await first.end()).toBe(0)
+    for (let n = 0; n < 6; n++) {
+      const response = await send(front, 'POST /login', [], 'a')
+      expect([response.status, response.field('ratelimit')]).toEqual([200, undefined])
+    }
+    await decides(decider)
+    await until('it decides', async () => (await send(front, 'GET /')).field('ratelimit') !== undefined)
+  })
+})

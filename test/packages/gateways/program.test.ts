@@ -1,0 +1,115 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, expect, test } from 'vitest'
+import { python } from '../../../scripts/ensure-gateways.js'
+import { freePort } from '../../../scripts/lib/ports.js'
+import { adviceHere, find } from '../../../scripts/lib/system-program.js'
+import { startRedis } from '../../support/redis-server.js'
+import { until } from '../../support/until.js'
+import { example, type RunningDecider, startDecider } from './support.js'
+
+const running: RunningDecider[] = []
+afterEach(async () => {
+  for (const decider of running.splice(0)) await decider.end('SIGKILL')
+})
+
+const decides = async (port: number, args: string[], env: Record<string, string> = {}) => {
+  const decider = await startDecider(port, ['--document', example('policies.yaml'), ...args], env)
+  running.push(decider)
+  return decider
+}
+
+async function ask(url: string, ip: string) {
+  const response = await fetch(`${url}/v1/decide`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', connection: 'close' },
+    body: JSON.stringify({ path: '/', ip }),
+  })
+  return (await response.json()) as { allowed: boolean; decidedBy: string }
+}
+
+test('it ends with 0 when it is asked to', async () => {
+  const decider = await decides(await freePort(), ['--dialect', 'json'])
+  expect((await ask(decider.url, '192.0.2.7')).allowed).toBe(true)
+  expect(await decider.end()).toBe(0)
+})
+
+test('workers share the address and, by Redis, their counts; another takes the place of one that is killed', async () => {
+  const redis = await startRedis()
+  try {
+    const decider = await decides(await freePort(), ['--dialect', 'json', '--workers', '2'], { REDIS_URL: redis.url })
+    const allowed: boolean[] = []
+    for (let n = 0; n < 8; n++) {
+      const answer = await ask(decider.url, '192.0.2.7')
+      expect(answer.decidedBy).toBe('store')
+      allowed.push(answer.allowed)
+    }
+    expect(allowed.filter(Boolean)).toHaveLength(3)
+    const [victim] = await decider.workers()
+    process.kill(victim as number, 'SIGKILL')
+    await until('another one has started', async () => {
+      const now = await decider.workers()
+      return now.length === 2 && !now.includes(victim as number)
+    })
+    expect((await until('it decides', () => ask(decider.url, '192.0.2.8'))).allowed).toBe(true)
+    const before = await decider.workers()
+    expect(await decider.end()).toBe(0)
+    for (const pid of before) expect(() => process.kill(pid, 0)).toThrow()
+  } finally {
+    await redis.stop()
+  }
+}, 180_000)
+
+test('what a worker cannot start with is told once', async () => {
+  const redis = await startRedis()
+  try {
+    const file = join(mkdtempSync(join(tmpdir(), 'sluice-')), 'policies.yaml')
+    writeFileSync(file, 'version: 1\npolicies: { a: { count: failure, limits: [{ limit: 1, window: 1m }] } }\n')
+    const env = { REDIS_URL: redis.url }
+    const args = ['--document', file, '--dialect', 'json', '--workers', '3']
+    const said = String(await startDecider(await freePort(), args, env).then(() => 'it serves', String))
+    expect(said.split(`${file}:2:18: policies.a.count: expected none`)).toHaveLength(2)
+    rmSync(dirname(file), { recursive: true })
+  } finally {
+    await redis.stop()
+  }
+}, 180_000)
+
+test('the client in Python gets decisions, and says when there is none', async () => {
+  const binary = find(python)
+  if (binary === undefined) throw new Error(adviceHere([python]))
+  const port = await freePort()
+  const token = 'a-token-of-the-test'
+  const decider = await decides(port, ['--dialect', 'json'], { SLUICE_TOKEN: token })
+  const client = fileURLToPath(new URL('../../../examples/gateways/clients/sluice_client.py', import.meta.url))
+  const run = (script: readonly string[], env: Record<string, string> = {}) =>
+    new Promise<{ code: number | null; out: string }>((resolve) => {
+      const options = { env: { PATH: process.env.PATH ?? '', PYTHONDONTWRITEBYTECODE: '1', ...env } }
+      const child = execFile(binary, script, options, (_, stdout, stderr) =>
+        resolve({ code: child.exitCode, out: stdout + stderr }),
+      )
+    })
+  const once = (env: Record<string, string>) => run([client, decider.url, '/login', 'POST', '192.0.2.7'], env)
+  expect(await once({})).toMatchObject({ code: 2, out: expect.stringContaining('unavailable 401') })
+  expect(await once({ SLUICE_TOKEN: token })).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^200 .*"RateLimit"/),
+  })
+  await once({ SLUICE_TOKEN: token })
+  const refused = await once({ SLUICE_TOKEN: token })
+  expect(refused).toMatchObject({ code: 1, out: expect.stringMatching(/^429 .*"Retry-After": "\d+"/) })
+  const batch = `
+import sys
+sys.path.insert(0, ${JSON.stringify(fileURLToPath(new URL('.', `file://${client}`)))})
+from sluice_client import Decider
+decider = Decider(${JSON.stringify(decider.url)}, token=${JSON.stringify(token)})
+decisions = decider.decide_all([{"path": "/", "ip": "2001:db8::1"}] * 4)
+print([decision["allowed"] for decision in decisions], decider.decide("/", ip="2001:db8:1::2", headers={"host": "a"})["allowed"])
+`
+  expect(await run(['-c', batch])).toEqual({ code: 0, out: '[True, True, True, False] True\n' })
+  await decider.end('SIGKILL')
+  expect(await once({ SLUICE_TOKEN: token })).toMatchObject({ code: 2, out: expect.stringContaining('unavailable') })
+}, 180_000)
