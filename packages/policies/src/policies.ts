@@ -21,7 +21,7 @@ export interface LoadOptions {
   readonly fallback: unknown
   readonly loadTimeoutMs: number
   /** What is wrong with a document that is right by its form. */
-  readonly check: ((document: ReadDocument) => readonly Problem[]) | undefined
+  readonly check: ((document: ReadDocument) => readonly Problem[] | Promise<readonly Problem[]>) | undefined
 }
 
 /** What is in force. */
@@ -191,7 +191,7 @@ function faultOf(source: string, message: string): PoliciesError {
 async function made(document: Loaded, { resolvers, check }: LoadOptions): Promise<InForce> {
   const { value, problems, located } = await checkDocument(document)
   if (problems.length > 0) throw new PoliciesError(problems)
-  const more = check?.(value as ReadDocument) ?? []
+  const more = (await check?.(value as ReadDocument)) ?? []
   if (more.length > 0) throw new PoliciesError(await located(more))
   const { compiled, problems: wrong } = await compileBetween(value as PolicyDocument, resolvers)
   if (!compiled) throw new PoliciesError(await located(wrong))
