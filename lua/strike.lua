@@ -4,7 +4,8 @@
 --        on one server
 -- ARGV   1 the time in ms, or '' for Redis's own; 2 the weight, 0 to forget all strikes; 3 by how many ms a ban is longer
 --        than its rung says; 4 the reason; from 5 on the terms of the ban, as in strikes.lua
--- Returns the time, the end of the block or ban that holds now, 0 if none does, and its reason.
+-- Returns the time, the end of the block or ban that holds now, 0 if none does, its reason, and whether this strike has
+-- begun it: 1 or 0.
 local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
@@ -31,7 +32,7 @@ end
 --- @include "kernels/clock"
 --- @include "strikes"
 
-local weight, ends, reason = number(2), 0, ''
+local weight, ends, reason, begun = number(2), 0, '', '0'
 local block = tryCall('GET', KEYS[2])
 requireRead(block)
 if type(block) == 'string' then
@@ -48,5 +49,6 @@ if weight == 0 then
 elseif ends == 0 then
   local base = strikes_base(KEYS[1], #'strikes', '')
   ends, reason = strikes_strike(base, KEYS[3] or '', weight, number(3), ARGV[4], 5, #ARGV)
+  if ends > 0 then begun = '1' end
 end
-return { format('%.0f', now), format('%.0f', ends), reason }
+return { format('%.0f', now), format('%.0f', ends), reason, begun }

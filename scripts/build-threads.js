@@ -26,6 +26,8 @@ async function renderModule({ folder, external }) {
     platform: 'node',
     target: 'node20.19',
     external,
+    // What it has of another package is bundled from its source, whether that is built or not.
+    conditions: ['@sluice/source'],
     ...(external.length > 0 && { banner: { js: REQUIRE_FROM } }),
     minify: true,
     // The text says what it says, wherever it is built.

@@ -32,6 +32,7 @@ const PARTS = /** @type {Record<string, string[]>} */ ({
   fastify: ['dist/ERRORS.md'],
   koa: ['dist/ERRORS.md'],
   policies: ['src/schema/policies.schema.json'],
+  prometheus: ['alerts.yaml', 'dashboard.json'],
 })
 /** So that a package does not grow unnoticed. */
 const LARGEST_TARBALL = 177_000

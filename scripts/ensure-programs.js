@@ -2,10 +2,11 @@
 import { curl } from './ensure-curl.js'
 import { caddy, haproxy, python } from './ensure-gateways.js'
 import { nginx } from './ensure-nginx.js'
+import { prometheus } from './ensure-prometheus.js'
 import { redisServer } from './ensure-redis.js'
 import { whenStarted } from './lib/run.js'
 import { ensure } from './lib/system-program.js'
 
-export const ensurePrograms = () => ensure([redisServer, nginx, curl, caddy, haproxy, python])
+export const ensurePrograms = () => ensure([redisServer, nginx, curl, prometheus, caddy, haproxy, python])
 
 await whenStarted(import.meta.url, ensurePrograms)

@@ -10,7 +10,7 @@ import { npmRun, npmRunAtOnce, take } from './lib/steps.js'
 
 const preparations = [
   { name: 'Node version', action: () => requireNode() },
-  { name: 'finding redis-server, nginx, curl, caddy, haproxy and python3', action: ensurePrograms },
+  { name: 'finding redis-server, nginx, curl, prometheus, caddy, haproxy and python3', action: ensurePrograms },
   { name: 'installing dependencies', action: install },
 ]
 

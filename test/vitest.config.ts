@@ -4,7 +4,16 @@ import { defineConfig, type TestProjectConfiguration } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** What users meet: `npm test` tries it on what is built, as they install it. */
-const OF_USERS = ['contract', 'http', 'packages', 'redis/contract', 'redis/http', 'redis/processes']
+const OF_USERS = [
+  'contract',
+  'http',
+  'metrics',
+  'packages',
+  'policies',
+  'redis/contract',
+  'redis/http',
+  'redis/processes',
+]
 /** What needs nothing but Node. */
 const QUICK = ['unit', 'contract', 'http']
 /**
@@ -15,6 +24,7 @@ const ALONE = [
   'deep/',
   'http/clients.test.ts',
   'http/slow-stream.test.ts',
+  'metrics/',
   'packages/',
   'redis/breaker.test.ts',
   'redis/harness.test.ts',

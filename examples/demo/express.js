@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { rateLimit } from '@sluice/express'
 import express from 'express'
+import { register } from 'prom-client'
 import { help } from './help.js'
 import { answer, BUSY_MS, download, limitsFor, loginAnswer, openAnswer, unitsOf } from './limits.js'
 
@@ -22,6 +23,8 @@ export async function expressServer(store, policies, port, ports) {
 
   app.get('/', (_req, res) => void res.type('text/plain').send(help('Express', port, ports)))
   app.get('/open', (_req, res) => void res.json(openAnswer('express')))
+  // For Prometheus. In earnest on a port that only Prometheus reaches: the names of policies are nobody else's business.
+  app.get('/metrics', async (_req, res) => void res.type(register.contentType).send(await register.metrics()))
   app.get('/limited', rateLimit(limited), (req, res) => void res.json(answer('express', req.rateLimit)))
   app.get('/several', rateLimit(several), (req, res) => void res.json(answer('express', req.rateLimit)))
   app.get('/costly', rateLimit({ ...costly, cost: (req) => unitsOf(req.query.units) }), (req, res) => {

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { rateLimit } from '@sluice/fastify'
 import fastify from 'fastify'
+import { register } from 'prom-client'
 import { help } from './help.js'
 import { answer, BUSY_MS, download, limitsFor, loginAnswer, openAnswer, unitsOf } from './limits.js'
 
@@ -27,6 +28,8 @@ export async function fastifyServer(store, policies, port, ports) {
 
   app.get('/', async () => help('Fastify', port, ports))
   app.get('/open', async () => openAnswer('fastify'))
+  // For Prometheus. In earnest on a port that only Prometheus reaches: the names of policies are nobody else's business.
+  app.get('/metrics', async (_request, reply) => reply.type(register.contentType).send(await register.metrics()))
   app.get('/limited', { config: { rateLimit: limited } }, show)
   app.get('/several', { config: { rateLimit: several } }, show)
   app.get('/costly', { config: { rateLimit: { ...costly, cost: units } } }, show)

@@ -50,6 +50,9 @@ export const help = (server, port, ports) => {
   # where state is in Redis: stop it, and this goes on, of kind "unavailable" and without quota, until it is back
   for i in 1 2 3; do curl -si ${url}/limited; echo; done
 
+  # what Prometheus reads: of the process, so the same on every server
+  curl -s ${url}/metrics | grep ^sluice_requests
+
   # 2 per 10 s: the third looks like the others, but the handler did not run
   for i in 1 2 3; do curl -si -X POST ${url}/login; echo; done; curl -s ${url}/login
 `

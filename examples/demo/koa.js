@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { rateLimit } from '@sluice/koa'
 import Koa from 'koa'
+import { register } from 'prom-client'
 import { help } from './help.js'
 import { answer, BUSY_MS, download, limitsFor, loginAnswer, openAnswer, unitsOf } from './limits.js'
 
@@ -44,6 +45,11 @@ export async function koaServer(store, policies, port, ports) {
   })
   get('/open', (ctx) => {
     ctx.body = openAnswer('koa')
+  })
+  // For Prometheus. In earnest on a port that only Prometheus reaches: the names of policies are nobody else's business.
+  get('/metrics', async (ctx) => {
+    ctx.type = register.contentType
+    ctx.body = await register.metrics()
   })
   get('/limited', rateLimit(limited), show)
   get('/several', rateLimit(several), show)

@@ -1,17 +1,20 @@
 // @ts-check
-// Three servers, one store: memory, or Redis where REDIS_URL is set. Started by `npm start`.
+// Three servers, one store: memory, or Redis where REDIS_URL is set. Started by `npm start`. With FIGURES=1 it prints a line
+// with what it decided, each second.
 import { fileURLToPath } from 'node:url'
 import { memoryStore, redisStore } from '@sluice/core'
 import { policies } from '@sluice/policies'
+import { sluiceMetrics } from '@sluice/prometheus'
 import { Redis } from 'ioredis'
 import { expressServer } from './express.js'
 import { fastifyServer } from './fastify.js'
+import { printFigures } from './figures.js'
 import { koaServer } from './koa.js'
 
 /** How long connections may take to end by themselves. */
 const GRACE_MS = 3000
 
-const { PORT = '3000', REDIS_URL } = process.env
+const { FIGURES, PORT = '3000', REDIS_URL } = process.env
 const first = Number(PORT)
 if (!Number.isInteger(first) || first < 1 || first > 65_533) {
   console.error(`PORT: expected a port from 1 to 65533, as three in a row are used, got "${PORT}"`)
@@ -19,6 +22,8 @@ if (!Number.isInteger(first) || first < 1 || first > 65_533) {
 }
 const ports = [first, first + 1, first + 2]
 
+// What /metrics shows, from the first request on.
+sluiceMetrics()
 const redis = REDIS_URL ? new Redis(REDIS_URL) : undefined
 // The store tells what matters: once when Redis is gone, once when it is back.
 redis?.on('error', () => {})
@@ -40,6 +45,7 @@ try {
     await listen(server, port)
     console.log(`${name.padEnd(8)} http://localhost:${port}`)
   }
+  if (FIGURES) printFigures()
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exitCode = 1

@@ -1,8 +1,10 @@
 --- @include "kernels/counter"
 
 --- A fixed window under one key: count (7 bytes) and start (6). The key expires with its window.
--- params { limit, windowMs, 0, byClock }
+-- params { limit, windowMs, whether refusals count, byClock }
 local own, limit, windowMs, byClock
+-- The most that it counts.
+local most
 -- By cell: the count of a new client, the bytes of that state now, and how long it lives, as text. Most have these in common.
 local N, F, X = {}, {}, {}
 -- The count in the window that starts at `start`; the start as stored, nil for a key without a state.
@@ -16,6 +18,8 @@ open[COUNTER] = function(c)
   local p = first[c]
   own = c
   limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
+  most = limit
+  if ARGV[p + 2] == 1 then most = ceiling_of(limit, windowMs) end
 end
 
 --- @when several
@@ -94,7 +98,7 @@ end
 --- @end
 
 take[COUNTER] = function(key, cost)
-  count = min(limit, count + cost)
+  count = min(most, count + cost)
   counter_write(key)
 end
 

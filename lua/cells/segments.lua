@@ -1,26 +1,33 @@
 --- @include "kernels/window"
 
 --- A sliding window of segments under one key: the number of the newest segment (6 bytes), then the
--- total and the counters, newest first, each as wide as the limit needs.
+-- total and the counters, newest first, each as wide as the most that they count needs.
+-- params { limit, windowMs, segments, edge, WITH_REFUSALS more where they count }
 local limit, windowMs, segments, edge, segmentMs, width, counter
--- By cell: the bytes of a counter, its format.
-local W, F = {}, {}
+-- Whether refusals count, and the most that the counters hold.
+local withRefusals, most
+-- By cell: the bytes of a counter, its format, the most that it holds.
+local W, F, T = {}, {}, {}
 -- The counters as of segment `segment`, in which the decision's instant is `offset` ms; the segment as stored, or nil.
 local counts, total, segment, offset, instant, newest
 
 prepare[SEGMENTS] = function(c)
-  local bytes, top = 1, 256
-  while top <= ARGV[first[c]] do
+  local p = first[c]
+  local bytes, top, limit = 1, 256, ARGV[p]
+  if ARGV[p + 3] >= WITH_REFUSALS then limit = ceiling_of(limit, ARGV[p + 1]) end
+  while top <= limit do
     bytes = bytes + 1
     top = top * 256
   end
-  W[c], F[c] = bytes, '>I' .. bytes
+  W[c], F[c], T[c] = bytes, '>I' .. bytes, limit
 end
 
 open[SEGMENTS] = function(c)
   local p = first[c]
   limit, windowMs, segments, edge = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
-  segmentMs, width, counter = windowMs / segments, W[c], F[c]
+  segmentMs, width, counter, most = windowMs / segments, W[c], F[c], T[c]
+  withRefusals = edge >= WITH_REFUSALS
+  if withRefusals then edge = edge - WITH_REFUSALS end
 end
 
 --- @when several
@@ -96,7 +103,7 @@ local function segments_bringBack()
   if edge < WEIGHTED_DOWN then return end
   local units = window_nth(counts, segments, width, counter)
   counts = sub(counts, 1, segments * width) .. rep('\0', width)
-  segments_add(segments - 1, min(units, limit - total))
+  segments_add(segments - 1, min(units, most - total))
 end
 
 look[SEGMENTS] = function(key, cost)
@@ -136,7 +143,9 @@ look[SEGMENTS] = function(key, cost)
 end
 
 take[SEGMENTS] = function(key, cost)
-  segments_add(0, min(cost, segments_room()))
+  local room = most - total
+  if not withRefusals then room = segments_room() end
+  segments_add(0, min(cost, room))
   local isNewest = newest == segment
 --- @when joint
   isNewest = isNewest and joint == 0

@@ -1,9 +1,12 @@
 --- A sliding window of segments. Pure.
 -- state of segments { segment, total } and one counter per segment, newest first, `width` bytes each,
 -- big-endian; the last is the edge.   params { limit, windowMs, segments, edge }
--- Invariant: counters and total <= limit, limit * windowMs < 2^53, so no step below can round.
+-- Invariant: counters and total <= limit, or the ceiling where refusals count; that times windowMs is below 2^53, so no
+-- step below can round.
 
 local STRICT, DROPPED, WEIGHTED_DOWN = 0, 1, 2
+-- Added to what an edge counts for, where refusals count as well.
+local WITH_REFUSALS = 4
 
 --- The counter of the `k`-th segment before the current one.
 local function window_nth(counts, k, width, format)
@@ -37,6 +40,8 @@ end
 --- Milliseconds from `offset` ms into the current segment until `cost` units have room: 0 now, -1 never.
 local function window_waitFor(counts, total, offset, cost, limit, segments, segmentMs, edge, width, format)
   if cost > limit then return -1 end
+  -- Also where refusals have gone beyond the limit.
+  if cost == 0 then return 0 end
   local inside, wait = total, (segments + 1) * segmentMs - offset
   for by = 0, segments do
     if by > 0 then inside = inside - window_nth(counts, segments - by, width, format) end

@@ -12,6 +12,7 @@ local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 --- @end
 
 --- @include "kernels/clock"
+--- @include "kernels/ceiling"
 --- @when joint
 --- @include "shared/joint"
 --- @end

@@ -5,7 +5,18 @@ import { createRequire } from 'node:module'
 
 const require = createRequire(import.meta.url)
 const core = await import('@sluice/core')
-for (const name of ['core', 'core/http', 'core/store', 'express', 'fastify', 'koa', 'testing']) {
+for (const name of [
+  'core',
+  'core/http',
+  'core/metrics',
+  'core/store',
+  'express',
+  'fastify',
+  'koa',
+  'otel',
+  'prometheus',
+  'testing',
+]) {
   const imported = await import(`@sluice/${name}`)
   const required = require(`@sluice/${name}`)
   assert.deepEqual(Object.keys(imported).sort(), Object.keys(required).sort(), `@sluice/${name}`)

@@ -5,6 +5,7 @@ import { agreementContract } from './agreement.js'
 import { bansContract } from './bans.js'
 import { blocksContract } from './blocks.js'
 import { chargingContract } from './charging.js'
+import { eventsContract } from './events.js'
 import { forgettingContract } from './forgetting.js'
 import { guaranteesContract } from './guarantees.js'
 import { listsContract } from './lists.js'
@@ -30,5 +31,6 @@ chargingContract(memory)
 bansContract(memory)
 blocksContract(memory)
 forgettingContract(memory)
+eventsContract(memory)
 offendersContract(memory)
 listsContract(memory)

@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { events, type PoliciesReloadedEvent } from '@sluice/core'
 import { type Policies, policies } from '@sluice/policies'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { until } from '../support/until.js'
@@ -28,6 +29,18 @@ afterEach(async () => {
 })
 
 describe('a file that is edited is in force', () => {
+  test('and that is told of once, to those who listen to the policies or to the process', async () => {
+    const told: PoliciesReloadedEvent[] = []
+    const stop = events.on('policies-reloaded', (event) => void (event.source === file && told.push(event)))
+    loaded.on('policies-reloaded', (event) => told.push(event))
+    const previous = loaded.version
+    writeFileSync(file, document(4, 2, 3, 5))
+    await until('both are told', () => told.length === 2)
+    stop()
+    expect(told[0]).toEqual({ source: file, version: loaded.version, previous, policies: 4 })
+    expect(told[1]).toBe(told[0])
+  })
+
   test('written in place', async () => {
     writeFileSync(file, document(4, 2, 3))
     await until('the file is looked at', () => inForce()[0] === 4)

@@ -1,7 +1,10 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { policies, RedisDocuments, VersionConflict } from '@sluice/policies'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 
@@ -67,18 +70,60 @@ test('a wrong version leaves the last good one in force', async () => {
   await loaded.close()
 })
 
-test('while Redis is away the policies stay, and what is saved after it is back is in force', async () => {
-  const own = await startRedis()
-  const ours = new Redis(own.url, { maxRetriesPerRequest: 0 })
-  ours.on('error', () => {})
-  const there = new RedisDocuments((command, ...args) => ours.call(command, ...args), 'default', 'sluice:')
-  await there.save(document(1), 0, 'ann')
-  const loaded = await policies.from({ redis: ours })
-  await own.stop()
-  await until('it is missed', () => loaded.error)
-  expect(limitOf(loaded)).toBe(1)
+describe('a Redis that is killed leaves the policies in force,', () => {
+  /** Policies from a Redis of their own, which has one version. */
+  async function loadedFrom(settings: readonly string[]) {
+    const own = await startRedis({ settings })
+    const ours = new Redis(own.url, { maxRetriesPerRequest: 0, retryStrategy: () => 50 })
+    ours.on('error', () => {})
+    const there = new RedisDocuments((command, ...args) => ours.call(command, ...args), 'default', 'sluice:')
+    await there.save(document(1), 0, 'ann')
+    const loaded = await policies.from({ redis: ours })
+    own.kill('SIGKILL')
+    await until('it is missed', () => loaded.error)
+    expect(limitOf(loaded)).toBe(1)
+    open.push(async () => {
+      await loaded.close()
+      ours.disconnect()
+      await own.stop()
+    })
+    return { own, there, loaded }
+  }
+
+  const open: (() => Promise<void>)[] = []
+  afterEach(async () => {
+    for (const close of open.splice(0)) await close()
+  })
+
+  test('and what is saved once it is back is in force', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'policies-'))
+    open.push(async () => rmSync(folder, { recursive: true }))
+    const { own, there, loaded } = await loadedFrom([`dir ${folder}`, 'appendonly yes', 'appendfsync always'])
+    await own.restart()
+    await until('it is there again', () => loaded.error === undefined)
+    expect(limitOf(loaded)).toBe(1)
+    await until('it is saved', async () => (await there.save(document(2), 1, 'ann')) === 2)
+    await until('it is in force', () => limitOf(loaded) === 2)
+  })
+
+  test('also where it comes back empty, and its versions begin anew', async () => {
+    const { own, there, loaded } = await loadedFrom([])
+    await own.restart()
+    await until('it is known to be empty', () => loaded.error?.message.includes('Redis has none so far'))
+    expect(limitOf(loaded)).toBe(1)
+    expect(await there.save(document(3), 0, 'ann')).toBe(1)
+    await until('it is in force', () => limitOf(loaded) === 3 && loaded.error === undefined)
+  })
+})
+
+test('a first version after Redis has lost its data is told from the first before', async () => {
+  await documents.save(document(1), 0, 'ann')
+  const loaded = await policies.from({ redis: client })
+  // Nothing is missed meanwhile: it all happens between two looks.
+  await server.flush()
+  await documents.save(document(2), 0, 'ann')
+  await until('it is in force', () => limitOf(loaded) === 2)
   await loaded.close()
-  ours.disconnect()
 })
 
 test('without a document it fails, and says what saves one', async () => {

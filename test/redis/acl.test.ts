@@ -194,6 +194,7 @@ describe('a single server', () => {
     await expect(store.forget({ key: 'k' })).rejects.toThrow(/NOPERM|can't run this command/)
     await grant([server], ...BASE, ...rulesFor('store.forget()'))
     await store.forget({ key: 'k' })
+    await store.kept({ key: 'k' })
     expect(await refused([server])).toEqual([])
     await store.close()
     close()

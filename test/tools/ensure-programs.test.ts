@@ -87,7 +87,7 @@ describe('a machine where packages can be installed without asking', () => {
     expect(status).toBe(1)
     // nginx and haproxy are looked for beside PATH, too, so they may be there.
     expect(stderr).toMatch(
-      /^The tests need the programs redis-server, (nginx, )?curl, caddy, (haproxy, )?python3, and they are not on PATH; run: sudo apt-get install redis-server (nginx )?curl caddy (haproxy )?python3\n$/,
+      /^The tests need the programs redis-server, (nginx, )?curl, prometheus, caddy, (haproxy, )?python3, and they are not on PATH; run: sudo apt-get install redis-server (nginx )?curl prometheus caddy (haproxy )?python3\n$/,
     )
     expect(stdout).toBe('')
     expect(existsSync(log)).toBe(false)

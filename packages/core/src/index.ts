@@ -48,6 +48,19 @@ export { type ShadowBody, type ShadowOptions, shadow } from './http/responders/s
 export { type TarpitOptions, tarpit } from './http/responders/tarpit.js'
 export { type ThrottleOptions, throttle } from './http/responders/throttle.js'
 export type { TurnOptions, TurnResult } from './http/responders/turn.js'
+export { events, type ProcessEvents } from './limiter/all-events.js'
+export type {
+  BanEvent,
+  DecisionEvent,
+  DecisionOutcome,
+  LimiterEvents,
+  ListenOptions,
+  NearLimitEvent,
+  PoliciesReloadedEvent,
+  SluiceEvents,
+  StrikeEvent,
+  WaitedEvent,
+} from './limiter/events.js'
 export type { UnavailableOptions } from './limiter/fallback.js'
 export {
   type BlockOptions,
@@ -93,10 +106,12 @@ export type {
 export type { Reserve } from './policy/limits/reserve.js'
 export { perDay, perHour, perMinute, perSecond, slidingLog } from './policy/limits/sliding-log.js'
 export { type SlidingWindowOptions, slidingWindow } from './policy/limits/sliding-window.js'
+export type { SpreadOptions } from './policy/limits/spread.js'
 export type { PolicyOptions } from './policy/policy.js'
 export type { PriorityOption } from './policy/priority.js'
 export { commandsOfBlocks } from './redis/blocks/commands.js'
 export type { StoreState } from './redis/breaker.js'
+export type { KeptState, KeptStrikes } from './redis/kept-state.js'
 export { KEY_LAYOUT } from './redis/scripts/keys.js'
 export { commandsNeeded } from './redis/scripts/probe.js'
 export { type Readiness, type RedisStore, type RedisStoreOptions, redisStore } from './redis/store.js'
@@ -109,6 +124,8 @@ export type {
   BlockScope,
   StoreBlocks,
 } from './store/blocks.js'
+export type { BlockEvent, StoreEvent, StoreEvents, UnblockEvent } from './store/events.js'
+export type { Histogram, StoreHealth, StoreStats } from './store/health.js'
 export type { Identity, IdentityByKind, KeyValue } from './store/identity.js'
 export type {
   List,
@@ -130,4 +147,12 @@ export type {
 } from './store/store-list.js'
 export type { Duration } from './util/duration.js'
 export { SluiceError, type SluiceErrorCode } from './util/errors.js'
-export { type BanReport, type LimitReport, type RefusalReason, Verdict, type VerdictKind } from './verdict/verdict.js'
+export type { WarningEvent } from './util/warnings.js'
+export {
+  type BanReport,
+  type DecisionSource,
+  type LimitReport,
+  type RefusalReason,
+  Verdict,
+  type VerdictKind,
+} from './verdict/verdict.js'

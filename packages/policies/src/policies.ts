@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { HttpContext, MatchedPolicies, PolicySource } from '@sluice/core'
+import type { HttpContext, MatchedPolicies, PoliciesReloadedEvent, PolicySource } from '@sluice/core'
+import { emitWarning, Listeners } from '@sluice/core/http'
 import { compile, compileBetween } from './compile/compile.js'
 import type { CompiledPolicies } from './compile/compiled-policies.js'
 import type { Explanation, RequestToExplain } from './compile/explain.js'
@@ -28,17 +29,25 @@ export interface LoadOptions {
 interface InForce {
   readonly compiled: CompiledPolicies
   readonly version: string
+  /** Another one for other contents. */
+  readonly mark: string
 }
 
 /** How often a file is read that is being written. */
 const MOST_TRIES = 50
 const TRY_AGAIN_MS = 100
 
+/** What `policies.on()` tells of. */
+export interface PoliciesEvents {
+  readonly 'policies-reloaded': PoliciesReloadedEvent
+}
+
 /** Policies in force: what `rateLimit({ policies })` takes. */
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
 export class Policies implements PolicySource<any> {
   readonly #source: PoliciesSource
   readonly #options: LoadOptions
+  readonly #listeners = new Listeners<PoliciesEvents>('policies', ['policies-reloaded'])
   #inForce: InForce
   #error: PoliciesError | undefined
   /** One after the other, so that an earlier version never follows a later one. */
@@ -91,6 +100,16 @@ export class Policies implements PolicySource<any> {
     return this.#inForce.compiled.byName
   }
 
+  /**
+   * Calls back when other policies are in force; what a listener throws becomes a warning of the process
+   * (`SLUICE_LISTENER_FAILED`). Returns what ends it.
+   *
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  on(event: 'policies-reloaded', listener: (event: PoliciesReloadedEvent) => unknown): () => void {
+    return this.#listeners.on(event, listener)
+  }
+
   /** What applies to a request: `rateLimit` asks it. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   match(context: HttpContext<any>): ReturnType<CompiledPolicies['match']> {
@@ -115,14 +134,19 @@ export class Policies implements PolicySource<any> {
 
   async #reload(): Promise<void> {
     const document = await loaded(this.#source)
-    if (document.version === this.version) {
+    if (markOf(document) === this.#inForce.mark) {
       this.#error = undefined
       return
     }
     const next = await made(document, this.#options)
     if (!this.#options.allowShrink) refuseShrunk(this.#source.name, this.#inForce.compiled.size, next.compiled.size)
+    const previous = this.version
     this.#inForce = next
     this.#error = undefined
+    if (!this.#listeners.hears('policies-reloaded')) return
+    const { version } = next
+    const event = { source: this.#source.name, version, previous, policies: this.byName.size }
+    this.#listeners.send('policies-reloaded', event)
   }
 
   /** Ends what keeps the policies up to date. Those in force stay. */
@@ -146,7 +170,7 @@ export class Policies implements PolicySource<any> {
     if (this.#isClosed || this.#error?.message === error.message) return
     this.#error = error
     const message = `${error.message}\nThe policies from before, of version ${this.version}, stay in force`
-    process.emitWarning(message, { type: 'SluiceWarning', code: 'SLUICE_POLICIES_FAILED' })
+    emitWarning('SLUICE_POLICIES_FAILED', message)
   }
 }
 
@@ -195,7 +219,11 @@ async function made(document: Loaded, { resolvers, check }: LoadOptions): Promis
   if (more.length > 0) throw new PoliciesError(await located(more))
   const { compiled, problems: wrong } = await compileBetween(value as PolicyDocument, resolvers)
   if (!compiled) throw new PoliciesError(await located(wrong))
-  return { compiled, version: document.version }
+  return { compiled, version: document.version, mark: markOf(document) }
+}
+
+function markOf({ version, mark = version }: Loaded): string {
+  return mark
 }
 
 /** A document that was cut off, or that a job which failed has written. */

@@ -349,6 +349,36 @@ async function* chargedFromAhead(): AsyncGenerator<Scenario> {
   }
 }
 
+/** Refusals that count, up to the most that counters of windows hold: of as many bytes as that needs, and at and around it. */
+async function* chargedToTheCeiling(): AsyncGenerator<Scenario> {
+  const large = 2 ** 30
+  for (const [name, limit, units] of [
+    ['fixed', fixedWindow<string>({ limit: large, window: '10s' }), large],
+    ['weighted', slidingWindow<string>({ limit: large, window: '10s' }), large],
+    ['strict', slidingWindow<string>({ limit: large, window: '10s', segments: 5, edge: 'strict' }), large],
+    // 2^53 divided by the window is less, and the limit is more.
+    ['months', fixedWindow<string>({ limit: 2000, window: '36500d' }), 2000],
+    ['years', slidingWindow<string>({ limit: 2000, window: '36500d' }), 2000],
+    ['more', fixedWindow<string>({ limit: 2 ** 40, window: '2s' }), 2 ** 40],
+  ] as const) {
+    const recorder = new Recorder([{ name, limits: [limit], onDeny: 'charge' }])
+    const ask = (what: 'consume' | 'peek', cost: number) => {
+      recorder.step()
+      return recorder.ask((all) => at(all, 0)[what]('k', { cost }))
+    }
+    await ask('consume', units)
+    const charged = recorder.answers.length - 1
+    for (let n = 0; n < (units === 2000 ? 2 : 4); n++) await ask('consume', units)
+    recorder.step()
+    await recorder.ask((all, verdict) => at(all, 0).refund('k', verdict as Verdict), charged)
+    for (const part of [1, 2, 3, 4, 5]) {
+      recorder.clock.now += Math.floor((limit.window as number) / 4)
+      await ask('peek', Math.ceil(units / part))
+    }
+    yield recorder.scenario(`ceiling: ${name}`)
+  }
+}
+
 /** Charges given back while the clock is behind, and renewals at and around the end of a place. */
 async function* cornerCases(): AsyncGenerator<Scenario> {
   for (const [name, limits] of Object.entries(ALL)) {
@@ -391,6 +421,7 @@ export function scenarios(): Promise<Scenario[]> {
       lateRefunds(),
       cornerCases(),
       chargedFromAhead(),
+      chargedToTheCeiling(),
       roundWalks(),
       longWalks(),
       randomTraces(),

@@ -5,6 +5,7 @@ import { agreementContract } from '../../contract/agreement.js'
 import { bansContract } from '../../contract/bans.js'
 import { blocksContract } from '../../contract/blocks.js'
 import { chargingContract } from '../../contract/charging.js'
+import { eventsContract } from '../../contract/events.js'
 import { forgettingContract } from '../../contract/forgetting.js'
 import { guaranteesContract } from '../../contract/guarantees.js'
 import { listsContract } from '../../contract/lists.js'
@@ -57,6 +58,7 @@ export async function contractsOnRedis(
   bansContract(redis)
   blocksContract(redis)
   forgettingContract(redis)
+  eventsContract(redis)
   offendersContract(redis)
   listsContract(redis)
   afterAll(() => redis.close())

@@ -83,9 +83,10 @@ export class Oracle {
 
     const receipt = []
     if (cost > 0 && (allowed || (this.#chargesRefusals && possible))) {
-      for (const [i, { spec, room }] of this.#limits.entries()) {
+      for (const [i, { spec }] of this.#limits.entries()) {
         const list = lists[i] as Charge[]
-        const charge = { at: now, cost: allowed ? cost : chargedOnRefusal(spec, cost, room(list, now)) }
+        // A refused request is not in flight.
+        const charge = { at: now, cost: allowed || spec.algorithm !== 'concurrency' ? cost : 0 }
         list.push(charge)
         receipt.push({ list, charge })
       }
@@ -131,21 +132,6 @@ export class Oracle {
       const until = charge.until ?? charge.at + ttl
       if (list.includes(charge) && now < until) charge.until = now + ttl
     }
-  }
-}
-
-/** What a refusal is charged, as far as the limit can hold it. */
-function chargedOnRefusal(spec: LimitSpec, cost: number, room: number): number {
-  switch (spec.algorithm) {
-    // Nothing is in flight.
-    case 'concurrency':
-      return 0
-    // Its counters hold no more than the limit.
-    case 'slidingWindow':
-      return Math.min(cost, room)
-    // The newest count; a bucket that overflows, or a window, is full.
-    default:
-      return cost
   }
 }
 

@@ -53,6 +53,11 @@ test.each<[string, () => unknown, string]>([
     'gcra: lease: ttl: expected one in which less than the capacity of 5 comes back, got 3000 ms',
   ],
   [
+    'windows whose refusals count beside it',
+    () => createLimiter({ name: 'api', limits: [fixedWindow({ ...rate, lease })], onDeny: 'charge' }),
+    'policy "api": lease: expected none on windows beside onDeny: "charge"',
+  ],
+  [
     'a reserve beside it',
     () => slidingLog({ ...rate, reserve: 10, lease }),
     'slidingLog: lease: expected none beside reserve',

@@ -112,6 +112,7 @@ export function scriptsOf(read, optimised = optimise, isIndented = false) {
     ...Object.fromEntries(uniform),
     ...Object.fromEntries(ones),
     forget: bundle('forget', read),
+    kept: bundle('kept', read),
     index: bundle('index', read),
     'index-clear': bundle('index-clear', read),
     'index-page': bundle('index-page', read),

@@ -2,8 +2,13 @@ import type { Command } from '../program/command.js'
 import { bans, block, blocks, unblock } from './blocks/commands.js'
 import { doctor } from './doctor/command.js'
 import { explain } from './explain/command.js'
+import { forget } from './forget/command.js'
+import { inspect } from './inspect/command.js'
+import { offenders } from './offenders/command.js'
 import { apply, history, plan, rollback } from './policies/commands.js'
+import { reset } from './reset/command.js'
 import { serve } from './serve/command.js'
+import { top } from './top/command.js'
 import { validate } from './validate/command.js'
 
 /** Every command, in the order of the help. */
@@ -15,9 +20,14 @@ export const COMMANDS: readonly Command[] = [
   apply,
   history,
   rollback,
+  inspect,
+  reset,
   blocks,
   bans,
   block,
   unblock,
+  offenders,
+  forget,
+  top,
   doctor,
 ]

@@ -26,6 +26,8 @@ export async function withStore<Result>(
   const store = redisStore(client, {
     prefix: String(values.prefix ?? 'sluice:'),
     timeoutMs: TIMEOUT_MS,
+    // To be asked for them: this process refuses nobody.
+    offenders: true,
     warnings: { SLUICE_STORE_UNAVAILABLE: false },
   })
   try {

@@ -5,7 +5,8 @@
  *
  * State: the number of the newest segment (instant / segmentMs), `total` (units in the window proper),
  * and one counter per segment, newest first; `counts[segments]` is the edge.
- * Invariant: counters and total <= limit, limit * windowMs < 2^53, so no step below can round.
+ * Invariant: counters and total <= limit, or the ceiling where refusals count; that times windowMs is below 2^53, so no
+ * step below can round.
  */
 
 /** The edge counts in full: never more than `limit` in any window. */
@@ -15,6 +16,9 @@ export const DROPPED = 1
 /** The edge counts for the share of it that lies in the window, rounded down or up. */
 export const WEIGHTED_DOWN = 2
 export const WEIGHTED_UP = 3
+
+/** Added to what an edge counts for, where refusals count as well. */
+export const WITH_REFUSALS = 4
 
 /** Units of `total` that a shift by `by` segments moves out of the window proper. */
 export function leaving(counts: ArrayLike<number>, by: number, segments: number): number {
@@ -51,6 +55,8 @@ export function waitFor(
   edge: number,
 ): number {
   if (cost > limit) return -1
+  // Also where refusals have gone beyond the limit.
+  if (cost === 0) return 0
   let inside = total
   for (let by = 0; by <= segments; by++) {
     if (by > 0) inside -= counts[segments - by] as number

@@ -7,6 +7,7 @@ import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
 import { type BanReport, banReport, Verdict } from '../verdict/verdict.js'
 import { isUnavailable, type LocalFallback } from './fallback.js'
+import type { LimiterTelling } from './limiter-telling.js'
 import { checkReason, MOST_WEIGHT, type StrikeOptions } from './options.js'
 
 /** The strikes of one limiter, beside those that the store makes with its decisions. */
@@ -14,18 +15,20 @@ export class BanKeeper<Subject> {
   readonly #subjects: Subjects<Subject>
   readonly #store: Store
   readonly #fallback: LocalFallback
+  readonly #telling: LimiterTelling
   /** By the name of the tier. */
   readonly #policies: ReadonlyMap<string | undefined, Policy<Subject>>
   readonly #where: string
   readonly #isOfStore: boolean
 
   /** @throws SluiceError `INVALID_POLICY` for a store that does not ban */
-  constructor(subjects: Subjects<Subject>, store: Store, fallback: LocalFallback) {
+  constructor(subjects: Subjects<Subject>, store: Store, fallback: LocalFallback, telling: LimiterTelling) {
     const { where, all } = subjects.policy
     if (typeof store.strike !== 'function') invalidPolicy(where, 'ban', 'a store that has strike()', store)
     this.#subjects = subjects
     this.#store = store
     this.#fallback = fallback
+    this.#telling = telling
     this.#where = where
     this.#policies = new Map(all.map((policy) => [policy.tier, policy]))
     this.#isOfStore = all.some(({ ban }) => ban?.terms.scope === EVERY_POLICY)
@@ -105,12 +108,17 @@ export class BanKeeper<Subject> {
 
   /** A strike whose reply is lost may count or not: it is not sent again. */
   async #send(store: Store, terms: BanTerms, identity: string, strike: Strike): Promise<StrikeResult | undefined> {
+    let isLocal = store !== this.#store
+    let result: StrikeResult | undefined
     try {
-      return await store.strike?.(terms, identity, strike)
+      result = await store.strike?.(terms, identity, strike)
     } catch (error) {
       if (!isUnavailable(error)) throw error
-      return this.#fallback.strike(terms, identity, strike)
+      isLocal = true
+      result = this.#fallback.strike(terms, identity, strike)
     }
+    if (result) this.#telling.struck(this.#subjects.policy.name, identity, strike, result, isLocal)
+    return result
   }
 
   #banOf(tier: string | undefined): Ban {

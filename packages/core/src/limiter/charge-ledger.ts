@@ -6,6 +6,7 @@ import { invalidPolicy } from '../util/errors.js'
 import { type Charge, checkActualCost, SETTLED_BYTES, SETTLED_COST, Verdict } from '../verdict/verdict.js'
 import { isUnavailable } from './fallback.js'
 import { Resets } from './resets.js'
+import { activeCounter } from './watching.js'
 
 /**
  * What happens to the charges of a limiter after its decisions: refunds, settlements, releases and renewals, each
@@ -124,6 +125,7 @@ export class ChargeLedger {
       const answer = store.decide({ ...request, charge: result })
       // A store that answers at once is in this process and never away: nothing has to be known of it for an outage.
       if (answer instanceof Promise) this.#onChange(store, request, await answer)
+      if (request.permitId !== '') activeCounter()?.changedPermits(request)
       return true
     } catch (error) {
       if (isUnavailable(error)) return false

@@ -12,8 +12,10 @@ import { Subjects } from '../policy/subjects.js'
 import { choosePolicy } from '../policy/tiers.js'
 import type { IdentityByKind, KeyValue } from '../store/identity.js'
 import { type Cell, type Op, PEEK, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
+import { tellOfBlock, tellOfUnblock } from '../store/told-blocks.js'
 import { durationOrForEver } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { isWatched } from '../util/listeners.js'
 import { pause } from '../util/pause.js'
 import { isThenable } from '../util/thenable.js'
 import { knownOptions, optionalFunction } from '../util/validate.js'
@@ -23,8 +25,11 @@ import { whenKnown } from '../util/when-known.js'
 import { type BanReport, type DecidedBy, Verdict } from '../verdict/verdict.js'
 import { BanKeeper } from './bans.js'
 import { ChargeLedger } from './charge-ledger.js'
+import type { LimiterEvents, ListenOptions } from './events.js'
 import { isUnavailable, LocalFallback, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
+import { LimiterTelling } from './limiter-telling.js'
 import { ListedSubjects, type ListSources } from './listed-subjects.js'
+import { listen } from './near-limit.js'
 import {
   type BlockOptions,
   type CostOptions,
@@ -36,6 +41,7 @@ import {
   type StrikeOptions,
 } from './options.js'
 import { adviseOnSetUp } from './set-up-advice.js'
+import { noteStoreInUse } from './stores-in-use.js'
 import { type AcquireOptions, acquireOptions, WaitExceeded, type WaitOptions, WaitQueues } from './wait-queue.js'
 
 export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions, StrikeOptions } from './options.js'
@@ -61,7 +67,8 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
       throw new SluiceError('INVALID_POLICY', `${policy.where}: ban: ${field}: expected none without HTTP`)
     }
   }
-  const warnings = new Warnings(policy.where, LIMITER_WARNINGS, options.warnings)
+  const telling = new LimiterTelling(policy.where)
+  const warnings = new Warnings(policy.where, LIMITER_WARNINGS, options.warnings, telling.listeners)
   // Without key functions a subject is the key as text; with them it is whatever they take.
   const areTexts = policy.all.every(({ keys }) => keys.every((key) => key === undefined))
   const namesIdentity = areTexts ? isPlainObject : () => false
@@ -72,7 +79,7 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
     onVerdict &&
     ((subject: Subject, verdict: Verdict) => warnOnRejection(listener, onVerdict(subject, verdict), warnings.emit))
   const listed = ListedSubjects.of(policy, store, options, warnings, areTexts ? TEXTS : OBJECTS)
-  const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options, listed, tell)
+  const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options, listed, telling, tell)
   // The store is one by now.
   adviseOnSetUp(policy.where, warnings, options)
   return limiter
@@ -106,6 +113,7 @@ export class Limiter<Subject = string> {
   readonly #queues = new WaitQueues()
   /** Told of verdicts before they are returned. */
   readonly #tell: ((subject: Subject, verdict: Verdict) => void) | undefined
+  readonly #telling: LimiterTelling
   readonly #charges: ChargeLedger
   /** Undefined where the policy has no `ban`. */
   readonly #bans: BanKeeper<Subject> | undefined
@@ -119,6 +127,7 @@ export class Limiter<Subject = string> {
     store: Store,
     unavailable: UnavailableOptions,
     listed: ListedSubjects<Subject> | undefined,
+    telling: LimiterTelling,
     tell?: (subject: Subject, verdict: Verdict) => void,
   ) {
     const { policy } = subjects
@@ -127,6 +136,7 @@ export class Limiter<Subject = string> {
     }
     this.#subjects = subjects
     this.#tell = tell
+    this.#telling = telling
     this.#policy = policy
     this.#plain = policy.plain
     this.#store = store
@@ -140,7 +150,7 @@ export class Limiter<Subject = string> {
         if (by === store) this.#fallback.hear(request, result)
       },
     )
-    this.#bans = policy.ban && new BanKeeper(subjects, store, this.#fallback)
+    this.#bans = policy.ban && new BanKeeper(subjects, store, this.#fallback, telling)
     this.#from = {
       charges: this.#charges,
       kind: 'decided',
@@ -152,6 +162,7 @@ export class Limiter<Subject = string> {
       resets: 0,
       list: undefined,
     }
+    noteStoreInUse(store)
   }
 
   get name(): string {
@@ -174,7 +185,7 @@ export class Limiter<Subject = string> {
     try {
       checkCostOptions(this.#policy.where, 'consume', options)
       const verdict = this.#decide(subject, options, undefined)
-      if (this.#tell) return this.#told(subject, verdict)
+      if (this.#tell || isWatched()) return this.#told(subject, verdict)
       return verdict instanceof Promise ? verdict : Promise.resolve(verdict)
     } catch (error) {
       return Promise.reject(error)
@@ -249,7 +260,7 @@ export class Limiter<Subject = string> {
       if (error instanceof WaitExceeded && error.refusal) this.noteRefusal(error.refusal)
       throw error
     })
-    const verdict = await (this.#tell ? this.#told(subject, noted.catch(refusalOf)) : noted)
+    const verdict = await this.#told(subject, noted.catch(refusalOf))
     if (verdict.delayMs > 0) {
       try {
         await pause(verdict.delayMs, wait.signal)
@@ -259,6 +270,22 @@ export class Limiter<Subject = string> {
       }
     }
     return verdict
+  }
+
+  /**
+   * Calls back with each event of this limiter: see docs/events.md for what there is, and `events.on()` for those of all limiters.
+   * Synchronously, so be brief. What a listener throws, or rejects with, becomes a warning of the process
+   * (`SLUICE_LISTENER_FAILED`) and changes no decision. Returns what ends it.
+   *
+   * @example const stop = limiter.on('refused', ({ limit, verdict }) => audit(limit, verdict.keys))
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  on<Name extends keyof LimiterEvents>(
+    event: Name,
+    listener: (event: LimiterEvents[Name]) => unknown,
+    options?: ListenOptions,
+  ): () => void {
+    return listen(this.#telling.listeners, this.#policy.where, event, listener, options)
   }
 
   /**
@@ -297,7 +324,9 @@ export class Limiter<Subject = string> {
     const texts = this.#subjects.toBlock(identity)
     // One address of it may be allowed: lists say of ranges themselves which wins.
     if (this.#subjects.rangeIn(identity) === undefined) this.#listed?.adviseOnBlock(this.#subjects.given(identity))
-    await Promise.all(texts.map((text) => this.#store.block(this.#policy.name, text, forMs, reason)))
+    const policy = this.#policy.name
+    await Promise.all(texts.map((text) => this.#store.block(policy, text, forMs, reason)))
+    for (const text of texts) tellOfBlock(this.#telling.listeners, { policy, identity: text }, forMs, reason)
   }
 
   /**
@@ -311,7 +340,10 @@ export class Limiter<Subject = string> {
     const scopes = this.#policy.all.flatMap(({ ban }) => (ban ? [ban.terms.scope] : []))
     const policies = [...new Set([this.#policy.name, ...scopes])]
     await Promise.all(texts.flatMap((text) => policies.map((policy) => this.#store.unblock(policy, text))))
-    for (const text of texts) this.#bans?.end(text)
+    for (const text of texts) {
+      this.#bans?.end(text)
+      tellOfUnblock(this.#telling.listeners, { policy: this.#policy.name, identity: text })
+    }
     this.#queues.wake()
   }
 
@@ -375,14 +407,27 @@ export class Limiter<Subject = string> {
   }
 
   /** Tells of a verdict, and of the refusal with which a wait ended. */
-  async #told(subject: Subject, verdict: Verdict | Promise<Verdict | WaitExceeded>): Promise<Verdict> {
-    const known = await verdict
-    if (!(known instanceof WaitExceeded)) {
-      this.#tell?.(subject, known)
-      return known
+  #told(subject: Subject, verdict: Verdict | Promise<Verdict | WaitExceeded>): Promise<Verdict> {
+    if (!(verdict instanceof Promise)) {
+      this.#tellOf(subject, verdict)
+      return Promise.resolve(verdict)
     }
-    if (known.refusal) this.#tell?.(subject, known.refusal)
-    throw known
+    return verdict.then((known) => {
+      const told = known instanceof WaitExceeded ? known.refusal : known
+      if (told) this.#tellOf(subject, told)
+      if (known instanceof WaitExceeded) throw known
+      return known
+    })
+  }
+
+  #tellOf(subject: Subject, verdict: Verdict): void {
+    this.noteDecision(verdict, !verdict.allowed)
+    this.#tell?.(subject, verdict)
+  }
+
+  /** @internal Tells those who look on of a verdict that is final. `isRefused`: whether what was asked for does not happen. */
+  noteDecision(verdict: Verdict, isRefused: boolean): void {
+    if (isWatched()) this.#telling.decided(verdict, isRefused)
   }
 
   #decide(subject: Subject, options: CostOptions, op: Op | undefined): Verdict | Promise<Verdict> {
@@ -420,7 +465,7 @@ export class Limiter<Subject = string> {
       const identities = [start + value]
       const strike = this.#bans?.strikeOf(undefined, plan.ban, identities)
       if (strike !== undefined) {
-        return this.#ask(
+        return this.#askStriking(
           { op, plan, identities, values: [value], costs: plan.ones, permitId: '', fresh, strike },
           this.#from,
         )
@@ -454,8 +499,8 @@ export class Limiter<Subject = string> {
       plan.ban && options.strikes !== false && charge.op !== PEEK
         ? this.#bans?.strikeOf(policy.tier, plan.ban, identities)
         : undefined
-    const request = strike === undefined ? needing : { ...needing, strike }
-    return this.#ask(request, { ...this.#from, cost, tier: policy.tier, priority, kept })
+    const from = { ...this.#from, cost, tier: policy.tier, priority, kept }
+    return strike === undefined ? this.#ask(needing, from) : this.#askStriking({ ...needing, strike }, from)
   }
 
   /** @internal Waits in the queues of a subject until admitted. The caller still waits for `delayMs` of a queueing limit. */
@@ -472,6 +517,7 @@ export class Limiter<Subject = string> {
       queues: queuesOf(plan, identities),
       decide: (cost: number, op: Op) => whenKnown(resolve(), (known) => this.decideResolved(known, cost, fresh, op)),
       refund: (verdict: Verdict) => this.#charges.refund(verdict),
+      waits: () => this.#telling.waits(this.#policy.name),
     }
     return this.#queues.admission(this.#policy.where, waiter, wait)
   }
@@ -492,6 +538,31 @@ export class Limiter<Subject = string> {
   }
 
   #ask(request: StoreRequest, from: DecidedBy): Verdict | Promise<Verdict> {
+    return isWatched() && this.#telling.isMeasured ? this.#askMeasured(request, from) : this.#askStore(request, from)
+  }
+
+  /** The same, and notes how long it takes. */
+  #askMeasured(request: StoreRequest, from: DecidedBy): Verdict | Promise<Verdict> {
+    const took = { ms: 0 }
+    const began = performance.now()
+    const noted = (verdict: Verdict) => {
+      took.ms = performance.now() - began
+      return verdict
+    }
+    return whenKnown(this.#askStore(request, { ...from, took }), noted)
+  }
+
+  /** The same for a request of which a refusal is a strike. */
+  #askStriking(request: StoreRequest, from: DecidedBy): Verdict | Promise<Verdict> {
+    const telling = this.#telling
+    if (!telling.hearsStrikes) return this.#ask(request, from)
+    return whenKnown(this.#ask(request, from), (verdict) => {
+      telling.struckByRefusal(request, verdict)
+      return verdict
+    })
+  }
+
+  #askStore(request: StoreRequest, from: DecidedBy): Verdict | Promise<Verdict> {
     try {
       const result = this.#store.decide(request)
       if (result instanceof Promise) return this.#verdictLater(request, result, from)

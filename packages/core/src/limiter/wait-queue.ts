@@ -45,6 +45,8 @@ export interface Waiter {
   readonly queues: readonly string[]
   decide(cost: number, op: Op): Verdict | Promise<Verdict>
   refund(verdict: Verdict): Promise<unknown>
+  /** It has to wait. Returns what to call once it does not any more; undefined where nobody wants to know. */
+  waits?(): ((outcome: 'admitted' | 'refused' | 'left') => void) | undefined
 }
 
 /** The wait would exceed `maxWait`, or did. */
@@ -152,6 +154,13 @@ export class WaitQueues {
       hasJoined = true
     }
     let isServed = false
+    let hasWaited: ReturnType<NonNullable<Waiter['waits']>>
+    let isWaiting = false
+    const sleep = async (ms: number) => {
+      if (!isWaiting) hasWaited = waiter.waits?.()
+      isWaiting = true
+      await this.#sleep(turn, ms, signal)
+    }
     try {
       for (;;) {
         if (turn.isDisplaced) {
@@ -167,7 +176,7 @@ export class WaitQueues {
             if (waitMs > left()) throw tooLong(last, waitMs)
           } else {
             if (left() <= 0) throw tooLong(options.refusal)
-            await this.#sleep(turn, left(), signal)
+            await sleep(left())
           }
           // Others have been admitted since that refusal.
           refusal = undefined
@@ -197,10 +206,11 @@ export class WaitQueues {
         if (next !== undefined && next !== id) {
           refusal = verdict
           moveTo(next)
-        } else await this.#sleep(turn, wait > 0 ? wait : Math.min(POLL_MS, Math.max(1, left())), signal)
+        } else await sleep(wait > 0 ? wait : Math.min(POLL_MS, Math.max(1, left())))
       }
     } finally {
       this.#leave(id, turn, isServed)
+      hasWaited?.(isServed ? 'admitted' : signal?.aborted ? 'left' : 'refused')
     }
   }
 

@@ -1,3 +1,4 @@
+import { ceilingOf } from '../kernels/ceiling.js'
 import { instant, isAhead } from '../kernels/clock.js'
 import * as counter from '../kernels/counter.js'
 import { STRIDE } from '../store/store.js'
@@ -13,15 +14,18 @@ export class CounterTable extends States implements Table {
   readonly #limit: number
   readonly #windowMs: number
   readonly #byClock: boolean
+  /** The most that it counts. */
+  readonly #most: number
 
   #start = 0
   #count = 0
 
-  constructor([limit, windowMs, , byClock]: readonly number[], terms: TableTerms) {
+  constructor([limit, windowMs, withRefusals, byClock]: readonly number[], terms: TableTerms) {
     super(terms)
     this.#limit = limit as number
     this.#windowMs = windowMs as number
     this.#byClock = byClock === 1
+    this.#most = withRefusals === 1 ? ceilingOf(this.#limit, this.#windowMs) : this.#limit
   }
 
   look(identity: string, now: number, need: number): number {
@@ -49,7 +53,7 @@ export class CounterTable extends States implements Table {
   }
 
   charge(cost: number): void {
-    this.#count = Math.min(this.#limit, this.#count + cost)
+    this.#count = Math.min(this.#most, this.#count + cost)
     this.#write()
   }
 
@@ -64,7 +68,7 @@ export class CounterTable extends States implements Table {
   }
 
   report(values: number[], from: number, admitted: boolean): number {
-    values[from] = this.#limit - this.#count
+    values[from] = Math.max(0, this.#limit - this.#count)
     values[from + 1] = admitted ? 0 : this.#wait(this.need)
     values[from + 2] = this.#count === 0 ? 0 : this.#endsIn()
     values[from + 3] = this.#start

@@ -1,3 +1,4 @@
+import { ceilingOf } from '../kernels/ceiling.js'
 import { instant, isAhead } from '../kernels/clock.js'
 import * as window from '../kernels/window.js'
 import { STRIDE } from '../store/store.js'
@@ -13,6 +14,9 @@ export class SegmentsTable extends States implements Table {
   readonly #segments: number
   readonly #segmentMs: number
   readonly #edge: number
+  readonly #withRefusals: boolean
+  /** The most that the counters hold. */
+  readonly #most: number
   readonly #fitsInts: boolean
   readonly #cells: number
 
@@ -30,9 +34,11 @@ export class SegmentsTable extends States implements Table {
     this.#windowMs = windowMs as number
     this.#segments = segments as number
     this.#segmentMs = this.#windowMs / this.#segments
-    this.#edge = edge as number
+    this.#withRefusals = (edge as number) >= window.WITH_REFUSALS
+    this.#edge = this.#withRefusals ? (edge as number) - window.WITH_REFUSALS : (edge as number)
+    this.#most = this.#withRefusals ? ceilingOf(this.#limit, this.#windowMs) : this.#limit
     this.#counts = new Float64Array(this.#segments + 1)
-    this.#fitsInts = this.#limit <= LARGEST_INT
+    this.#fitsInts = this.#most <= LARGEST_INT
     const numbers = this.#counts.length + 1
     this.#cells = 1 + (this.#fitsInts ? Math.ceil(numbers / 2) : numbers)
   }
@@ -49,7 +55,7 @@ export class SegmentsTable extends States implements Table {
   }
 
   charge(cost: number): void {
-    const units = Math.min(cost, Math.max(0, this.#limit - this.#total - this.#edgeUnits()))
+    const units = Math.min(cost, this.#withRefusals ? this.#most - this.#total : this.#room())
     this.#counts[0] = (this.#counts[0] as number) + units
     this.#total += units
     this.#write()
@@ -69,7 +75,7 @@ export class SegmentsTable extends States implements Table {
   }
 
   report(values: number[], from: number, admitted: boolean): number {
-    values[from] = Math.max(0, this.#limit - this.#total - this.#edgeUnits())
+    values[from] = this.#room()
     values[from + 1] = admitted ? 0 : this.#wait(this.need)
     values[from + 2] = this.#reset()
     values[from + 3] = this.#segment
@@ -121,7 +127,7 @@ export class SegmentsTable extends States implements Table {
    */
   #bringBack(): void {
     if (this.#edge < window.WEIGHTED_DOWN) return
-    const units = Math.min(this.#counts[this.#segments] as number, this.#limit - this.#total)
+    const units = Math.min(this.#counts[this.#segments] as number, this.#most - this.#total)
     this.#counts[this.#segments] = 0
     this.#counts[this.#segments - 1] = (this.#counts[this.#segments - 1] as number) + units
     this.#total += units
@@ -129,6 +135,10 @@ export class SegmentsTable extends States implements Table {
 
   #edgeUnits(): number {
     return window.edgeUnits(this.#counts[this.#segments] as number, this.#offset, this.#segmentMs, this.#edge)
+  }
+
+  #room(): number {
+    return Math.max(0, this.#limit - this.#total - this.#edgeUnits())
   }
 
   #wait(cost: number): number {

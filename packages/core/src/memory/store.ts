@@ -1,8 +1,10 @@
 import { setImmediate } from 'node:timers/promises'
 import type { StoreBlocks } from '../store/blocks.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
+import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
 import { identityText } from '../store/given-blocks.js'
 import { checkedListName } from '../store/given-list-entries.js'
+import type { StoreHealth, StoreStats } from '../store/health.js'
 import { afterKind, type IdentityByKind, startOf } from '../store/identity.js'
 import { KeptList } from '../store/kept-list.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
@@ -29,6 +31,7 @@ import {
 } from '../store/store.js'
 import type { StoreList } from '../store/store-list.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { Listeners } from '../util/listeners.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
 import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings } from '../util/warnings.js'
 import { type Block, Blocks, keyOf } from './blocks.js'
@@ -104,7 +107,7 @@ const SWEEP_SOON_MS = 10
  */
 export function memoryStore(
   options: MemoryStoreOptions = {},
-): Store & { readonly blocks: StoreBlocks } & Required<Pick<Store, 'list' | 'forget' | 'offenders'>> {
+): Store & { readonly blocks: StoreBlocks } & Required<Pick<Store, 'list' | 'forget' | 'offenders' | 'health' | 'on'>> {
   return new MemoryStore(options)
 }
 
@@ -116,6 +119,8 @@ export function hasDecided(): boolean {
 }
 
 class MemoryStore implements Store {
+  readonly #listeners = new Listeners<StoreEvents>('memoryStore', STORE_EVENTS)
+  readonly #since = Date.now()
   readonly lists: StoreLists | undefined
   /** The blocks and bans. */
   readonly blocks: StoreBlocks = new MemoryBlocks({
@@ -127,6 +132,7 @@ class MemoryStore implements Store {
     unblock: (policy, identity) => this.unblock(policy, identity),
     keep: ({ policy, identity, block }) => this.#addBlock(policy, identity, block, this.#clock()),
     clear: () => this.#clearBlocks(),
+    listeners: this.#listeners,
   })
   readonly #lists = new MemoryLists(
     () => this.#clock(),
@@ -177,7 +183,7 @@ class MemoryStore implements Store {
     this.#tables = this.#makeTables()
     this.#blocks = new Blocks(new Usage(this.#usage), this.#graceMs)
     this.#strikes = new StrikeRecords(new Usage(this.#usage), this.#graceMs)
-    const warnings = new Warnings('memoryStore', STORE_WARNINGS, options.warnings)
+    const warnings = new Warnings('memoryStore', STORE_WARNINGS, options.warnings, this.#listeners)
     if (options.persist !== undefined) this.#persisted = this.#persistedIn(options.persist, warnings)
   }
 
@@ -223,11 +229,17 @@ class MemoryStore implements Store {
     if (!terms || request.op === PEEK || !isRefusedForNow(request.plan, result)) return result
     const identity = request.identities[terms.identity] as string
     const { now } = result
-    const ban = this.#struck(terms, identity, { weight: 1, jitterMs: request.strike as number, reason: '' }, now)
-    return ban ? { now, allowed: false, values: [], offset: 0, block: reportOf(ban, now) } : result
+    const strike = { weight: 1, jitterMs: request.strike as number, reason: '' }
+    const block = this.#struck(terms, identity, strike, now)
+    return block ? { now, allowed: false, values: [], offset: 0, block } : result
   }
 
-  #struck(terms: BanTerms, identity: string, { weight, jitterMs, reason }: Strike, now: number): Block | undefined {
+  #struck(
+    terms: BanTerms,
+    identity: string,
+    { weight, jitterMs, reason }: Strike,
+    now: number,
+  ): BlockReport | undefined {
     const { scope } = terms
     const most = this.#maxBytes * STRIKES_SHARE
     this.#strikes.sweep(now, SWEPT_PER_INSERT)
@@ -239,8 +251,8 @@ class MemoryStore implements Store {
     const ban = this.#blockOf(scope, identity, now, { forMs, reason, ban: { rung, strikes } })
     const other = this.#blocks.find(scope, identity)
     // One made by hand that is longer stays.
-    if (other && other.until >= ban.until) return other
-    return this.#setBlock(scope, identity, ban, now) ? ban : undefined
+    if (other && other.until >= ban.until) return reportOf(other, now)
+    return this.#setBlock(scope, identity, ban, now) ? { ...reportOf(ban, now), hasBegun: true } : undefined
   }
 
   strike(terms: BanTerms, identity: string, strike: Strike): StrikeResult {
@@ -248,8 +260,8 @@ class MemoryStore implements Store {
     const held = this.#blocks.find(terms.scope, identity)
     const holds = held !== undefined && held.until > now
     if (strike.weight === 0) this.#strikes.pardon(keyOf(terms.scope, identity))
-    const block = holds || strike.weight === 0 ? held : this.#struck(terms, identity, strike, now)
-    return { now, block: block && block.until > now ? reportOf(block, now) : undefined }
+    if (!holds && strike.weight > 0) return { now, block: this.#struck(terms, identity, strike, now) }
+    return { now, block: holds ? reportOf(held, now) : undefined }
   }
 
   /** `#decideAll` where that is one: nearly every decision, so with as little as it takes. */
@@ -380,6 +392,29 @@ class MemoryStore implements Store {
   async close(): Promise<void> {
     await this.#persisted?.close()
     this.#clear()
+  }
+
+  on<Name extends keyof StoreEvents>(event: Name, listener: (event: StoreEvents[Name]) => unknown): () => void {
+    return this.#listeners.on(event, listener)
+  }
+
+  async health(): Promise<StoreHealth> {
+    return { state: 'available', since: this.#since, roundTripMs: 0, pending: 0, cause: undefined }
+  }
+
+  stats(): StoreStats {
+    const { keys, bytes } = this.#usage
+    return {
+      kind: 'memory',
+      state: 'available',
+      since: this.#since,
+      pending: 0,
+      keys,
+      bytes,
+      maxKeys: this.#maxKeys,
+      maxBytes: this.#maxBytes,
+      blocked: this.#blocks.size,
+    }
   }
 
   offenders(query: OffendersQuery): Promise<OffendersReport> {

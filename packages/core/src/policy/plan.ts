@@ -8,7 +8,7 @@ export interface ReadablePlan extends Plan {
   /** The position of each limit of `resolved` in a result. */
   readonly positions: readonly number[]
   readonly hasPermits: boolean
-  /** Whether it is one limit, which is no queueing one: nearly every plan. */
+  /** Whether it is one limit, which is no queueing one and spreads no times: nearly every plan. */
   readonly isSimple: boolean
   /** Costs of 1 for every cell: nearly every request's. */
   readonly ones: readonly number[]

@@ -26,6 +26,7 @@ import { checkCommon } from './limits/common.js'
 import { defaultLimit } from './limits/default-limit.js'
 import { checkLeases, leasedId, leasedWindow } from './limits/lease.js'
 import type { KeyFunction, Limit, OrFunction, Resolution } from './limits/limit.js'
+import { countingRefusals } from './limits/refusals.js'
 import { reserveSteps } from './limits/reserve.js'
 import type { ReadablePlan, TierOf } from './plan.js'
 import { planOf } from './plan-of-kind.js'
@@ -45,7 +46,10 @@ export interface PolicyOptions<Subject> {
   readonly limits?: readonly Limit<Subject>[]
   /** What is counted, for limits that name no key of their own. */
   readonly key?: KeyFunction<Subject>
-  /** Whether a refused request is charged too, as far as each limit can hold it. @default 'none' */
+  /**
+   * Whether a refused request is charged too: in full by windows and logs, so that a client that goes on asking more often
+   * than the limit stays refused; buckets are filled, no further. What can never fit is not charged. @default 'none'
+   */
   readonly onDeny?: 'none' | 'charge'
   /**
    * Limits by the name of a tier, instead of `limits`. Each tier keeps state of its own; a limit that stands
@@ -333,7 +337,10 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   }
 
   #makePlan(values: readonly (readonly [number, number])[]): ReadablePlan {
-    const resolutions = this.limits.map((limit, i) => limit.resolve(this.where, ...(values[i] as [number, number])))
+    const resolutions = this.limits.map((limit, i) => {
+      const resolution = limit.resolve(this.where, ...(values[i] as [number, number]))
+      return this.consume === CHARGE ? countingRefusals(this.where, resolution) : resolution
+    })
     const resolved = namesFor(this.name, this.limits, resolutions).map((name, i) =>
       Object.freeze({ name, ...(resolutions[i] as Resolution).report, unit: (this.limits[i] as Limit).unit }),
     )
@@ -353,7 +360,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       reports: resolved.length,
       resolved,
       positions: resolved.map((limit) => inAnswer.indexOf(limit)),
-      isSimple: resolved.length === 1 && !resolved[0]?.queue,
+      isSimple: resolved.length === 1 && !resolved[0]?.queue && resolved[0]?.spreadMs === undefined,
       hasPermits: cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
       ones: cells.map(() => 1),
       cellOf,

@@ -1,5 +1,8 @@
+import { BATCH_BOUNDS, type Histogram } from '../store/health.js'
 import { type Cell, CONSUME, type Plan, REFUND, type StoreRequest, type StoreResult } from '../store/store.js'
+import { BoundedCounts } from '../util/bounded-counts.js'
 import { SluiceError } from '../util/errors.js'
+import { watchers } from '../util/listeners.js'
 import type { Breaker } from './breaker.js'
 import type { Connection } from './clients/connection.js'
 import { CrossSlots } from './cross-slots.js'
@@ -106,8 +109,12 @@ export class Batches {
   #scheduled = false
   /** How many batches are neither answered nor given up. */
   #inFlight = 0
+  /** How many decisions are in those. */
+  #deciding = 0
   /** How many decisions are in batches that wait for a connection. */
   #unsent = 0
+  /** How many decisions batches have had, of those while counting was on. */
+  #sizes: BoundedCounts | undefined
   /** Of each server, by address. */
   readonly #pulses = new Map<string, Pulse>()
   /** Callers that wait until there are none. */
@@ -200,6 +207,23 @@ export class Batches {
     if (this.#waiting.size > 0) this.#flush()
   }
 
+  /** How many decisions wait for a reply. */
+  get pending(): number {
+    let waiting = 0
+    for (const line of this.#waiting.values()) waiting += line.length
+    return waiting + this.#deciding
+  }
+
+  get #sized(): BoundedCounts {
+    this.#sizes ??= new BoundedCounts(BATCH_BOUNDS)
+    return this.#sizes
+  }
+
+  /** Decisions per batch. */
+  get sizes(): Histogram {
+    return this.#sized.read()
+  }
+
   /** Resolves when everything sent has been answered or given up. */
   drain(): Promise<void> {
     this.flush()
@@ -211,10 +235,12 @@ export class Batches {
 
   #send(line: readonly Pending[], slot: number, node?: string, sentAt = performance.now()): void {
     this.#inFlight++
+    this.#deciding += line.length
+    if (watchers.isCounting) this.#sized.add(line.length)
     const batch: Batch = { line, slot, node, groups: byPlan(line), sentAt, isSent: false }
     if (this.#unsent >= MOST_UNSENT) {
       for (const { reject } of line) reject(TOO_MANY)
-      this.#over()
+      this.#over(line)
       return
     }
     this.#unsent += line.length
@@ -327,7 +353,7 @@ export class Batches {
       return
     }
     this.#options.breaker.succeeded(batch.slot)
-    this.#over()
+    this.#over(batch.line)
   }
 
   #failed(batch: Batch, error: Error): void {
@@ -342,7 +368,7 @@ export class Batches {
     }
     breaker.failed(slot, error, probeKey(prefix, line[0]?.request.identities[0]))
     for (const { reject } of line) reject(error)
-    this.#over()
+    this.#over(line)
   }
 
   /** Nothing was decided: the slot is on the move, and some of the keys are still here. */
@@ -360,10 +386,11 @@ export class Batches {
         reject(error as Error)
       }
     })
-    Promise.all(decisions).then(() => this.#over())
+    Promise.all(decisions).then(() => this.#over(line))
   }
 
-  #over(): void {
+  #over(line: readonly Pending[]): void {
+    this.#deciding -= line.length
     if (--this.#inFlight > 0) return
     for (const resolve of this.#drained.splice(0)) resolve()
   }

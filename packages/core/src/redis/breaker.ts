@@ -1,4 +1,6 @@
+import type { StoreEvent } from '../store/events.js'
 import { SluiceError } from '../util/errors.js'
+import type { Audience } from '../util/listeners.js'
 import { warnOfListener } from '../util/warn-on-rejection.js'
 import type { StoreWarning, Warnings } from '../util/warnings.js'
 import { OutageWarnings } from './outage-warnings.js'
@@ -25,6 +27,7 @@ export interface BreakerOptions {
   /** Calls back when there is a connection, at once or later. Returns how to call that off. */
   readonly whenReady: (callback: () => void) => () => void
   readonly onStateChange: StateListener | undefined
+  readonly listeners: Audience<{ store: StoreEvent }>
   readonly warn: Warnings<StoreWarning>['emit']
 }
 
@@ -39,6 +42,7 @@ export class Breaker {
   readonly #circuits = new Map<string, Circuit>()
   readonly #warnings: OutageWarnings
   #isEnded = false
+  #since = Date.now()
 
   constructor(options: BreakerOptions) {
     this.#options = options
@@ -47,6 +51,11 @@ export class Breaker {
 
   get state(): StoreState {
     return this.cause ? 'unavailable' : 'available'
+  }
+
+  /** Since when the state is as it is: ms since the epoch, by the clock of this machine. */
+  get since(): number {
+    return this.#since
   }
 
   /** Why decisions are not asked of a master. */
@@ -101,6 +110,7 @@ export class Breaker {
   }
 
   #open(node: string, circuit: Circuit, error: Error, probeKey: string): void {
+    if (!this.cause) this.#since = Date.now()
     // One error for all decisions until it closes: a stack for each would cost more than the decision.
     circuit.cause = new SluiceError('STORE_UNAVAILABLE', `redis: away: ${error.message}`, { cause: error })
     // What probes do not meet would open and close it as fast as runs can fail.
@@ -118,7 +128,10 @@ export class Breaker {
         () => {
           if (this.#isEnded) return
           this.#circuits.set(node, { ...closedCircuit(), isHalfOpen: true })
-          if (this.state === 'available') this.#warnings.ended()
+          if (this.state === 'available') {
+            this.#since = Date.now()
+            this.#warnings.ended()
+          }
           this.#tell('available', undefined, node)
         },
         (error: Error) => {
@@ -138,7 +151,8 @@ export class Breaker {
 
   #tell(state: StoreState, cause: Error | undefined, node: string): void {
     // Later, and apart: whatever a listener does, it must not happen to a decision.
-    const { onStateChange } = this.#options
+    const { onStateChange, listeners } = this.#options
+    if (listeners.hears('store')) queueMicrotask(() => listeners.send('store', { state, cause, node }))
     if (onStateChange)
       Promise.resolve()
         .then(() => onStateChange(state, cause, node))

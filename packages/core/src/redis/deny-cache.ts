@@ -304,10 +304,14 @@ function constantFor(request: StoreRequest, { values, offset }: StoreResult, ref
   return ms
 }
 
-/** Without the rest of its batch. */
+/** What is repeated of it: without the rest of its batch, and a ban that began with it begins once. */
 function copyOf({ reports }: Plan, { now, values, offset, block }: StoreResult): StoreResult {
-  if (block) return { now, allowed: false, values: [], offset: 0, block }
-  return { now, allowed: false, values: values.slice(offset, offset + reports * STRIDE), offset: 0 }
+  const source = 'deny-cache'
+  if (block) {
+    const { hasBegun: _, ...held } = block
+    return { now, allowed: false, values: [], offset: 0, block: held, source }
+  }
+  return { now, allowed: false, values: values.slice(offset, offset + reports * STRIDE), offset: 0, source }
 }
 
 /** The result as it is now. Counted from when the reply came, so that no wait is too short. */
@@ -323,5 +327,5 @@ function ageRefusal({ result, from }: Refusal, at: number): StoreResult {
     if (retry > 0) later[i + 1] = retry - ms
     later[i + 2] = Math.max(0, (values[i + 2] as number) - ms)
   }
-  return { now, allowed: false, values: later, offset: 0 }
+  return { now, allowed: false, values: later, offset: 0, source: 'deny-cache' }
 }

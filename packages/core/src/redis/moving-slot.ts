@@ -63,8 +63,8 @@ async function findBlock(
   const { blockSuffixes } = textOf(request.plan)
   const starts = request.identities.map((identity) => keyStart(prefix, identity))
   const keys = starts.flatMap((start) => blockSuffixes.map((suffix) => start + suffix))
-  const blocks = (await readKeys(connection, leftMs(), keys)).flatMap((text) => {
-    const [, ends, reason = ''] = /^(\d+) (.*)$/s.exec(text ?? '') ?? []
+  const blocks = (await readKeys(connection, leftMs(), keys)).flatMap((value) => {
+    const [, ends, reason = ''] = /^(\d+) (.*)$/s.exec(value?.toString() ?? '') ?? []
     return ends === undefined ? [] : [{ ends: Number(ends), reason }]
   })
   if (blocks.length === 0) return undefined

@@ -1,8 +1,10 @@
 import calculateSlot from 'cluster-key-slot'
 import { isRange } from '../store/blocked-ranges.js'
 import type { StoreBlocks } from '../store/blocks.js'
+import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
 import { identityText } from '../store/given-blocks.js'
 import { checkedListName } from '../store/given-list-entries.js'
+import type { StoreHealth, StoreStats } from '../store/health.js'
 import type { IdentityByKind } from '../store/identity.js'
 import { KeptList } from '../store/kept-list.js'
 import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
@@ -26,6 +28,7 @@ import {
 import type { StoreList } from '../store/store-list.js'
 import { durationMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { Listeners } from '../util/listeners.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
 import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings } from '../util/warnings.js'
 import { decideAcrossSlots, partsOfWhole } from './across-slots.js'
@@ -40,8 +43,10 @@ import { connect } from './clients/connect.js'
 import type { Connection } from './clients/connection.js'
 import { DenyCache } from './deny-cache.js'
 import { EvictionWarning } from './eviction-warning.js'
+import { HealthCheck } from './health-check.js'
 import { HeldPermits } from './held-permits.js'
 import { IndexWarning } from './index-warning.js'
+import { blocksFor, type KeptState, namesIn, strikesIn } from './kept-state.js'
 import { Leases } from './leases/leases.js'
 import { RedisRefusals } from './redis-refusals.js'
 import { keptReason, strikeResult } from './scripts/decode.js'
@@ -49,8 +54,8 @@ import { termsText } from './scripts/encode.js'
 import { blockSuffix, cellSuffix, firstOfKeys, keyStart, prefixOf, strikesSuffix } from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
 import { unreadable } from './scripts/reply-reader.js'
-import { deleteKeys, run, whenConnected } from './scripts/run.js'
-import { blockScript, forgetScript, strikeScript } from './scripts/scripts.generated.js'
+import { deleteKeys, readKeys, run, whenConnected } from './scripts/run.js'
+import { blockScript, forgetScript, keptScript, strikeScript } from './scripts/scripts.generated.js'
 
 export interface RedisStoreOptions extends StoreListOptions {
   /**
@@ -139,7 +144,8 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
     invalidPolicy('redisStore', 'undeclaredKeys', 'true or false', undeclaredKeys)
   }
   const lists = storeLists('redisStore', options)
-  const warnings = new Warnings('redisStore', STORE_WARNINGS, options.warnings)
+  const listeners = new Listeners<StoreEvents>('redisStore', STORE_EVENTS)
+  const warnings = new Warnings('redisStore', STORE_WARNINGS, options.warnings, listeners)
   return new RedisStore(connect(client, timeoutMs, connectTimeoutMs), {
     ...options,
     lists,
@@ -149,6 +155,7 @@ export function redisStore(client: unknown, options: RedisStoreOptions = {}): Re
     denyCache,
     undeclaredKeys,
     warnings,
+    listeners,
   })
 }
 
@@ -182,6 +189,8 @@ export class RedisStore implements Store {
   readonly #refusalSlices: RedisRefusals
   readonly #refusals: RefusalLog | undefined
   readonly noteRefusal: Store['noteRefusal']
+  readonly #listeners: Listeners<StoreEvents>
+  readonly #health: HealthCheck
   readonly #connection: Connection
   readonly #batches: Batches
   readonly #breaker: Breaker
@@ -197,6 +206,7 @@ export class RedisStore implements Store {
   #closing: Promise<void> | undefined
   /** What decisions fail with from `close` on. One error for all: a stack for each would cost more than the decision. */
   #closed: SluiceError | undefined
+  #closedAt = 0
 
   /** @internal Use `redisStore`. */
   constructor(
@@ -206,10 +216,12 @@ export class RedisStore implements Store {
       timeoutMs: number
       batch: number
       warnings: Warnings<StoreWarning>
+      listeners: Listeners<StoreEvents>
       lists: StoreLists | undefined
     },
   ) {
     this.#connection = connection
+    this.#listeners = options.listeners
     this.#prefix = prefixOf(connection.keyPrefix, options.prefix)
     this.#timeoutMs = options.timeoutMs
     this.clock = options.clock
@@ -220,7 +232,13 @@ export class RedisStore implements Store {
       probe: (key) => this.#probe(key),
       whenReady: connection.whenReady,
       onStateChange: options.onStateChange,
+      listeners: options.listeners,
       warn: options.warnings.emit,
+    })
+    this.#health = new HealthCheck({
+      breaker: this.#breaker,
+      pending: () => this.#batches.pending,
+      probe: () => Promise.all(this.#keysOfMasters().map((key) => this.#probe(key))),
     })
     connection.onDown((error) => this.#breaker.lost(error, probeKey(this.#prefix)))
     const eviction = new EvictionWarning(options.warnings)
@@ -258,6 +276,7 @@ export class RedisStore implements Store {
       unblock: (policy, identity) => this.unblock(policy, identity),
       keep: (entries) => this.#keepBlocks(entries),
       clear: () => this.#clearBlocks(),
+      listeners: options.listeners,
     })
     // After the decisions that waited for the connection.
     connection.onMaster((node, info) =>
@@ -312,7 +331,7 @@ export class RedisStore implements Store {
     const known = this.#denials?.find(request)
     if (known?.block) return known
     const slots = this.#connection.isCluster ? this.#slots(request.identities) : [0]
-    if (slots.some((slot) => this.#breaker.causeFor(slot))) return this.#refused(held)
+    if (slots.some((slot) => this.#breaker.causeFor(slot))) return this.#refused(held, 'mirror')
     return this.#confirmed(request, held)
   }
 
@@ -321,9 +340,9 @@ export class RedisStore implements Store {
     const confirmed = new Set<string>()
     for (let held: IndexEntry | undefined = first; held; held = this.#held.find(request)) {
       const { policy } = held
-      const isKnown = confirmed.has(policy) || !(await this.#isAsked(held))
-      if (isKnown) {
-        const result = this.#refused(held)
+      const isConfirmed = confirmed.has(policy)
+      if (isConfirmed || !(await this.#isAsked(held))) {
+        const result = isConfirmed ? this.#refused(held) : this.#refused(held, 'mirror')
         this.#denials?.hear(request, result, sentAt)
         return result
       }
@@ -344,8 +363,8 @@ export class RedisStore implements Store {
     }
   }
 
-  #refused(held: IndexEntry): StoreResult {
-    return { allowed: false, values: [], offset: 0, ...this.#held.report(held) }
+  #refused(held: IndexEntry, source?: 'mirror'): StoreResult {
+    return { allowed: false, values: [], offset: 0, ...this.#held.report(held), ...(source && { source }) }
   }
 
   /** A ban that a decision has just begun. */
@@ -496,6 +515,33 @@ export class RedisStore implements Store {
     return result
   }
 
+  on<Name extends keyof StoreEvents>(event: Name, listener: (event: StoreEvents[Name]) => unknown): () => void {
+    return this.#listeners.on(event, listener)
+  }
+
+  /**
+   * How the store is now, for a `/ready` route: see docs/redis.md. Never rejects; asks Redis at most once a second, however often
+   * it is called, and waits for `timeoutMs` at most.
+   */
+  async health(): Promise<StoreHealth> {
+    const cause = this.#closed
+    if (!cause) return this.#health.read()
+    return {
+      state: 'unavailable',
+      since: this.#closedAt,
+      roundTripMs: undefined,
+      pending: this.#batches.pending,
+      cause,
+    }
+  }
+
+  stats(): StoreStats | undefined {
+    if (this.#closed) return undefined
+    const { state, since } = this.#breaker
+    const { pending, sizes } = this.#batches
+    return { kind: 'redis', state, since, pending, blocked: this.#held.size, batches: sizes }
+  }
+
   heedBansOfEveryPolicy(): void {
     this.#batches.heedBansOfEveryPolicy()
   }
@@ -511,15 +557,56 @@ export class RedisStore implements Store {
     this.#lists ??= this.#makeLists()
     await this.#lists.forget(text)
     this.#batches.flush()
-    await this.#forgetKeys(`${this.#start(text)}}:`, '')
+    await this.#forgetKeys(this.#startOfKeys(text), '')
     this.#refusals?.forget(text)
     await this.#forgetKeys(this.#refusalSlices.start, text)
     this.#denials?.clear()
   }
 
+  /**
+   * What Redis keeps of an identity: which counts there are, strikes, blocks and bans, and lists that it is on. Identities are
+   * read as `blocks` reads them. Looks through all keys of the server, as `forget` does, and needs the same permission.
+   *
+   * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
+   */
+  async kept(identity: IdentityByKind): Promise<KeptState> {
+    const text = identityText('kept', identity)
+    this.#lists ??= this.#makeLists()
+    const start = this.#startOfKeys(text)
+    const rests: string[] = []
+    let cursor = '0'
+    do {
+      const reply = await run(this.#connection, this.#timeoutMs, keptScript, () => ({
+        keys: [start],
+        args: [cursor, patternOf(start)],
+      }))
+      if (!Array.isArray(reply) || !Array.isArray(reply[1])) throw unreadable('expected a cursor and keys')
+      for (const key of reply[1]) rests.push(String(key).slice(start.length))
+      cursor = String(reply[0])
+    } while (cursor !== '0')
+    const { counts, strikes } = namesIn(rests)
+    const records = await readKeys(
+      this.#connection,
+      this.#timeoutMs,
+      strikes.map((policy) => this.#start(text) + strikesSuffix(policy)),
+    )
+    return {
+      identity: text,
+      counts,
+      strikes: strikes.flatMap((policy, i) => strikesIn(policy, records[i]) ?? []),
+      blocks: await blocksFor(text, this.#now(), this.#held.all()),
+      lists: await this.#lists.namesFor(text),
+    }
+  }
+
+  /** What all keys of an identity begin with. */
+  #startOfKeys(identity: string): string {
+    return `${this.#start(identity)}}:`
+  }
+
   /** Of keys that begin like this, in a cluster on the master of such a key: all, or what they hold of a member. */
   async #forgetKeys(start: string, member: string): Promise<void> {
-    const pattern = `${start.replace(/[\\*?[\]]/g, '\\$&')}*`
+    const pattern = patternOf(start)
     let cursor = '0'
     do {
       const reply = await run(this.#connection, this.#timeoutMs, forgetScript, () => ({
@@ -613,6 +700,7 @@ export class RedisStore implements Store {
 
   async #close(): Promise<void> {
     this.#closed = new SluiceError('STORE_UNAVAILABLE', 'redis: the store is closed')
+    this.#closedAt = Date.now()
     this.#held.close()
     this.#lists?.close()
     await this.#leases.close()
@@ -646,6 +734,11 @@ export class RedisStore implements Store {
   #start(identity: string): string {
     return keyStart(this.#prefix, identity)
   }
+}
+
+/** Of all keys that begin like this. */
+function patternOf(start: string): string {
+  return `${start.replace(/[\\*?[\]]/g, '\\$&')}*`
 }
 
 function warnOfRestored(warnings: Warnings<StoreWarning>, count: number, one: string, several: string): void {

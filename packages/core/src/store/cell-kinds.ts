@@ -76,7 +76,7 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
     },
   },
 
-  // Parameters: limit, windowMs, 0, whether windows start by the clock.
+  // Parameters: limit, windowMs, whether refusals count (1 or 0), whether windows start by the clock.
   counter: {
     isUnits: first,
     hasPermits: false,
@@ -88,7 +88,7 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
     },
   },
 
-  // Parameters: limit, windowMs, segments, how the edge counts.
+  // Parameters: limit, windowMs, segments, how the edge counts (`WITH_REFUSALS` more where refusals count).
   segments: {
     isUnits: first,
     hasPermits: false,

@@ -1,5 +1,7 @@
 import type { StoreBlocks } from './blocks.js'
 import type { KernelName } from './cell-kinds.js'
+import type { StoreEvents } from './events.js'
+import type { StoreHealth, StoreStats } from './health.js'
 import type { IdentityByKind } from './identity.js'
 import type { StoreLists } from './list.js'
 import type { OffendersQuery, OffendersReport } from './offenders.js'
@@ -30,6 +32,8 @@ export interface ResolvedLimit {
   readonly unit: QuotaUnit
   /** Whether an admitted request has to wait for its turn (`delayMs`). */
   readonly queue: boolean
+  /** Over how many ms times to come back are spread, by identity. Verdicts do that: stores say the exact times. */
+  readonly spreadMs?: number
 }
 
 /** Units that a store in several processes may take at once for one key, to spend them in this one. */
@@ -160,6 +164,11 @@ export interface StoreResult {
   readonly given?: readonly number[]
   /** Present when an identity is blocked; nothing was charged then. */
   readonly block?: BlockReport
+  /**
+   * What decided, where that was not the store's state: a refusal from a moment ago (`deny-cache`), units taken ahead (`lease`),
+   * or what this process knows of blocks while the store is away (`mirror`).
+   */
+  readonly source?: 'deny-cache' | 'lease' | 'mirror'
 }
 
 /** The receipt of each cell in a result, which a refund needs. */
@@ -260,6 +269,17 @@ export interface Store {
    * @throws SluiceError `INVALID_POLICY`
    */
   list?(name: string): StoreList
+  /** How it is now. Never rejects. Absent from stores that do not say. */
+  health?(): Promise<StoreHealth>
+  /** The same without asking anything of a server, and what exporters of metrics read; undefined once it is closed. */
+  stats?(): StoreStats | undefined
+  /**
+   * Calls back with each event of this store, synchronously. What a listener throws, or rejects with, becomes a warning of the
+   * process (`SLUICE_LISTENER_FAILED`). Returns what ends it. See docs/events.md.
+   *
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  on?<Name extends keyof StoreEvents>(event: Name, listener: (event: StoreEvents[Name]) => unknown): () => void
   /** Waits for what is in flight and closes what the store itself opened. */
   close(): Promise<void>
 }

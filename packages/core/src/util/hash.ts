@@ -12,3 +12,12 @@ export function hashOf(text: string): string {
 export function sha256Of(text: string): string {
   return hash('sha256', text, 'base64url')
 }
+
+/** A number from 0 up to 1 that is a text's own: FNV-1a over its UTF-16 units, mixed as in MurmurHash3, for near texts are far apart then. */
+export function shareOf(text: string): number {
+  let mixed = 0x811c9dc5
+  for (let i = 0; i < text.length; i++) mixed = Math.imul(mixed ^ text.charCodeAt(i), 0x01000193)
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b)
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
+  return ((mixed ^ (mixed >>> 16)) >>> 0) / 2 ** 32
+}

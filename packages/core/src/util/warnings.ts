@@ -1,8 +1,14 @@
 import { invalidPolicy, SluiceError, show } from './errors.js'
-import { nearestOf } from './option-hints.js'
+import { type Audience, everywhere, Listeners } from './listeners.js'
+import { nearestOf } from './nearest.js'
+import { processWarning } from './process-warning.js'
 
-/** Where each code is explained. One constant: a page of the documentation once that has an address. */
-const EXPLAINED_IN = 'dist/ERRORS.md'
+/** What the process was warned of. */
+export interface WarningEvent {
+  /** Such as `SLUICE_SAME_NAME`; see docs/errors.md. */
+  readonly code: string
+  readonly message: string
+}
 
 /** Warnings about one limiter, which its option `warnings` silences. */
 export const LIMITER_WARNINGS = [
@@ -35,6 +41,7 @@ export const STORE_WARNINGS = [
 const OTHER_WARNINGS = [
   'SLUICE_AMBIGUOUS_ROUTE',
   'SLUICE_LIST_FAILED',
+  'SLUICE_NO_METER_PROVIDER',
   'SLUICE_POLICIES_FAILED',
   'SLUICE_SHORT_WINDOW',
 ] as const
@@ -59,11 +66,16 @@ export class Warnings<Code extends WarningCode> {
   readonly emit: (code: Code, message: string) => void
 
   /**
-   * `codes`: those that there are here.
+   * `codes`: those that there are here. `listeners`: of the limiter or store that they are about.
    *
    * @throws SluiceError `INVALID_POLICY`
    */
-  constructor(where: string, codes: readonly Code[], option: WarningsOption<Code> = {}) {
+  constructor(
+    where: string,
+    codes: readonly Code[],
+    option: WarningsOption<Code> = {},
+    listeners: Audience<{ warning: WarningEvent }> = new Listeners(where, ['warning']),
+  ) {
     if (typeof option !== 'object' || option === null || Array.isArray(option)) {
       invalidPolicy(where, 'warnings', `an object such as { ${codes[0]}: false }`, option)
     }
@@ -72,8 +84,9 @@ export class Warnings<Code extends WarningCode> {
       if (typeof emitted !== 'boolean') invalidPolicy(where, `warnings: ${code}`, 'true or false', emitted)
     }
     this.#silenced = new Set(codes.filter((code) => option[code] === false))
+    if (this.#silenced.has('SLUICE_LISTENER_FAILED')) listeners.isSilent = true
     this.emit = (code, message) => {
-      if (!this.#silenced.has(code)) emitWarning(code, message)
+      if (!this.#silenced.has(code)) emitWarning(code, message, listeners)
     }
   }
 }
@@ -90,11 +103,12 @@ function unknownCode(where: string, code: string, codes: readonly WarningCode[])
   return new SluiceError('INVALID_POLICY', `${where}: warnings: ${show(code)}: unknown code${hint} ${known}`)
 }
 
-/** For what happens outside of any limiter or store. */
-export function emitWarning(code: WarningCode, message: string): void {
-  process.emitWarning(message, {
-    type: 'SluiceWarning',
-    code,
-    detail: `See ${EXPLAINED_IN}#${code.toLowerCase()} of your @sluice package`,
-  })
+/** Without `listeners`: for what happens outside of any limiter or store. */
+export function emitWarning(
+  code: WarningCode,
+  message: string,
+  listeners: Audience<{ warning: WarningEvent }> = everywhere,
+): void {
+  processWarning(code, message)
+  if (listeners.hears('warning')) listeners.send('warning', { code, message })
 }

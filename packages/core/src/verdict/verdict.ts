@@ -16,12 +16,19 @@ import {
 } from '../store/store.js'
 import { isForEver } from '../util/duration.js'
 import { SluiceError, show } from '../util/errors.js'
+import { shareOf } from '../util/hash.js'
 
 /**
  * Why a request is refused: over a limit, never admissible at this cost, on a deny list, blocked by hand, banned for its
  * strikes, or because nothing could decide.
  */
 export type RefusalReason = 'limited' | 'impossible' | 'denied' | 'blocked' | 'banned' | 'unavailable'
+
+/**
+ * What decided: the store's state; a refusal of a moment ago that this process repeats; units that it had taken ahead; this
+ * process alone, while the store was away (`local`), or what it knows of blocks meanwhile (`mirror`); a list.
+ */
+export type DecisionSource = 'store' | 'deny-cache' | 'lease' | 'local' | 'mirror' | 'list'
 
 /** The ban that refuses a request. */
 export interface BanReport {
@@ -144,7 +151,7 @@ export class Verdict {
   /**
    * Milliseconds until this same cost would be admitted, with no other traffic; 0 when allowed;
    * undefined when it never will be (`impossible`, or blocked for ever), or nothing says when (`denied`). Exact, not a hint, unless the reason
-   * is `unavailable`.
+   * is `unavailable`; with `spread` later, by less than that.
    */
   readonly retryAfterMs: number | undefined
   /** Milliseconds until every limit is as good as new: the most over the limits. */
@@ -342,6 +349,56 @@ export class Verdict {
     return aggregateVerdict(verdict.#request, result, verdict.#from, false, NO_MARKS)
   }
 
+  /** @internal What decided. */
+  static sourceOf(verdict: Verdict): DecisionSource {
+    const { kind } = verdict
+    if (kind === 'decided') return verdict.#result.source ?? 'store'
+    return kind === 'listed' ? 'list' : 'local'
+  }
+
+  /** @internal Milliseconds that the decision took; undefined where they were not measured, as for lists. */
+  static tookOf(verdict: Verdict): number | undefined {
+    return verdict.#from.took?.ms
+  }
+
+  /** @internal Whether a ban began with the decision. */
+  static hasBegunBan(verdict: Verdict): boolean {
+    return verdict.#result.block?.hasBegun === true
+  }
+
+  /** @internal The request to the store; undefined where no limit was asked. */
+  static limitedRequestOf(verdict: Verdict): StoreRequest | undefined {
+    const { list, tryAgainMs } = verdict.#from
+    return list || tryAgainMs !== undefined || verdict.#result.block ? undefined : verdict.#request
+  }
+
+  /** @internal How much of a limit, by its number, is in use after the decision: 0 to 1. */
+  static useOf(verdict: Verdict, i: number): number {
+    return useWithout(verdict.#request, verdict.#result, i, 0)
+  }
+
+  /** @internal How much of it was in use before the charge. */
+  static useBefore(verdict: Verdict, i: number): number {
+    return useWithout(verdict.#request, verdict.#result, i, unitsOf(verdict.#request.costs, verdict.#request, i))
+  }
+
+  /** @internal How much of it there had to be for the request to be admitted: above 1 where it was not. */
+  static needOf(verdict: Verdict, i: number): number {
+    const request = verdict.#request
+    const missing = verdict.#isCharged ? 0 : unitsOf(request.needs ?? request.costs, request, i)
+    return useWithout(request, verdict.#result, i, -missing)
+  }
+
+  /** @internal Whether the decision charged. It may have been refunded since. */
+  static isCharged(verdict: Verdict): boolean {
+    return verdict.#isCharged
+  }
+
+  /** @internal Whether what it charged has not been refunded. */
+  static isHeld(verdict: Verdict): boolean {
+    return verdict.#isCharged && verdict.#charge?.refunded !== true
+  }
+
   /** @internal The identities on which a limit had no room, each once. */
   static refusingIdentities(verdict: Verdict): readonly string[] {
     const { plan, identities } = verdict.#request
@@ -372,6 +429,8 @@ export interface DecidedBy {
   readonly resets: number
   /** The list that decided; undefined where none did. */
   readonly list: ListReport | undefined
+  /** How long it took, where that is measured. */
+  readonly took?: { ms: number }
 }
 
 const BY_LIST: Omit<DecidedBy, 'charges' | 'list'> = {
@@ -468,7 +527,8 @@ function aggregateVerdict(
     const at = offset + (positions[i] as number) * STRIDE
     const cell = cellOf[i] as number
     const left = leftOf(values[at] as number, cell, from)
-    const retry = values[at + 1] as number
+    const spread = spreadFor(limit, request, cell)
+    const retry = later(values[at + 1] as number, spread)
     // Bytes are no units of cost: `remaining` shows them only where no limit counts requests.
     const isUnits = limit.unit !== 'content-bytes'
     if (isUnits && !hasUnits) {
@@ -478,7 +538,7 @@ function aggregateVerdict(
     // One limit that never has room is enough.
     if (retry < 0 || retryMs < 0) retryMs = -1
     else retryMs = Math.max(retryMs, retry)
-    resetMs = Math.max(resetMs, values[at + 2] as number)
+    resetMs = Math.max(resetMs, later(values[at + 2] as number, spread))
     // A peek put nothing into the bucket, so all that is in it comes first.
     const own = charged ? (request.costs[cell] as number) : 0
     if (limit.queue && allowed) delayMs = Math.max(delayMs, queueDelay(values[at + 3] as number, own, limit))
@@ -491,19 +551,47 @@ function leftOf(remaining: number, cell: number, { kept }: DecidedBy): number {
   return kept ? Math.max(0, remaining - (kept[cell] as number)) : remaining
 }
 
+/** By how many ms a client of this identity is told to come back later than it must: always the same. */
+function spreadFor({ spreadMs }: ResolvedLimit, { plan, identities }: StoreRequest, cell: number): number {
+  if (spreadMs === undefined) return 0
+  const identity = identities[(plan.cells[cell] as Cell).identity] as string
+  return Math.floor(shareOf(`${plan.policy}\n${identity}`) * spreadMs)
+}
+
+/** A time to wait; 0 is now, and negative never. */
+function later(ms: number, spread: number): number {
+  return ms > 0 ? ms + spread : ms
+}
+
+/** How much of a limit is in use, but for so many units. The same quotient for the same units, however it comes about. */
+function useWithout({ plan }: StoreRequest, { values, offset }: StoreResult, i: number, units: number): number {
+  const { resolved, positions } = plan as ReadablePlan
+  const { capacity } = resolved[i] as ResolvedLimit
+  const used = capacity - (values[offset + (positions[i] as number) * STRIDE] as number) - units
+  if (capacity > 0) return used / capacity
+  return units < 0 ? Number.POSITIVE_INFINITY : 1
+}
+
+function unitsOf(units: readonly number[], { plan }: StoreRequest, i: number): number {
+  return units[(plan as ReadablePlan).cellOf[i] as number] as number
+}
+
 function reportsOf(
-  { plan, identities }: StoreRequest,
+  request: StoreRequest,
   { block, values, offset }: StoreResult,
   from: DecidedBy,
 ): readonly LimitReport[] {
   if (block || from.list || from.tryAgainMs !== undefined) return []
+  const { plan, identities } = request
   const { cells, resolved, positions, cellOf } = plan as ReadablePlan
   return resolved.map((limit, i) => {
     const at = offset + (positions[i] as number) * STRIDE
     const cell = cellOf[i] as number
     const remaining = leftOf(values[at] as number, cell, from)
     const identity = identities[(cells[cell] as Cell).identity] as string
-    return new Report(limit, remaining, values[at + 1] as number, values[at + 2] as number, identity)
+    const spread = spreadFor(limit, request, cell)
+    const [retryMs, resetMs] = [later(values[at + 1] as number, spread), later(values[at + 2] as number, spread)]
+    return new Report(limit, remaining, retryMs, resetMs, identity)
   })
 }
 

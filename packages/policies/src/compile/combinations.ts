@@ -15,7 +15,8 @@ interface Node {
 /** What policies are together: one object for one combination, so that one limiter is made for it. */
 export class Combinations {
   readonly #make: (variants: readonly Variant[]) => Matched
-  #alone = new Map<Variant, Matched>()
+  /** Those that keep what they are alone. */
+  #alone: Variant[] = []
   #root = emptyNode()
   #size = 0
 
@@ -23,17 +24,17 @@ export class Combinations {
     this.#make = make
   }
 
+  /** Of a policy that applies alone, as most do. */
+  ofOne(variant: Variant): Matched {
+    if (variant.alone) return variant.alone
+    this.#grow()
+    variant.alone = this.#make([variant])
+    this.#alone.push(variant)
+    return variant.alone
+  }
+
   of(variants: readonly Variant[]): Matched {
-    const [first] = variants as [Variant]
-    if (variants.length === 1) {
-      let matched = this.#alone.get(first)
-      if (!matched) {
-        this.#grow()
-        matched = this.#make(variants)
-        this.#alone.set(first, matched)
-      }
-      return matched
-    }
+    if (variants.length === 1) return this.ofOne(variants[0] as Variant)
     let node = this.#root
     for (const variant of variants) {
       let next = node.next.get(variant)
@@ -53,7 +54,8 @@ export class Combinations {
   /** Begins anew where there are too many: those in use are made again, and find their counts in the store. */
   #grow(): void {
     if (++this.#size <= MOST_KEPT) return
-    this.#alone = new Map()
+    for (const variant of this.#alone) variant.alone = undefined
+    this.#alone = []
     this.#root = emptyNode()
     this.#size = 1
   }

@@ -41,6 +41,7 @@ export class CompiledPolicies {
   /** What applies to a request. A promise only where a resolver returns one. */
   match(context: Context): Matched | undefined | Promise<Matched | undefined> {
     const found = this.#paths.find(context.path)
+    if (found.length === 1) return this.#matchOne(this.#policies[found[0] as number] as CompiledPolicy, context)
     const variants: (Variant | Promise<Variant>)[] = []
     let isLate = false
     for (const index of found) {
@@ -52,6 +53,13 @@ export class CompiledPolicies {
     }
     if (isLate) return Promise.all(variants).then((known) => this.#combinations.of(known))
     return variants.length === 0 ? undefined : this.#combinations.of(variants as Variant[])
+  }
+
+  #matchOne(policy: CompiledPolicy, context: Context): Matched | undefined | Promise<Matched | undefined> {
+    if (policy.test?.(context)) return undefined
+    const variant = variantFor(policy, context)
+    if (variant instanceof Promise) return variant.then((known) => this.#combinations.ofOne(known))
+    return this.#combinations.ofOne(variant)
   }
 }
 

@@ -14,6 +14,11 @@ export interface Override {
   readonly limits: ReadonlyMap<string | undefined, readonly Limit[]>
   /** When it ends, in ms since 1970. */
   readonly until: number | undefined
+  /** The variant that it makes of the one of its policy, or of the first of its tiers that came. */
+  firstBase?: Variant
+  firstVariant?: Variant
+  /** Those of other tiers. */
+  others?: Map<Variant, Variant>
 }
 
 /** Clients of one kind. */
@@ -27,8 +32,9 @@ interface OfKind {
 /** The overrides of one policy. An exact one counts before a range, the smallest one first, and that before a prefix, the longest one first. */
 export class Overrides {
   readonly #kinds = new Map<string, OfKind>()
+  /** The kind, where there is one alone: nearly always. */
+  #only: OfKind | undefined
   readonly #ranges = new RangeMap<Override>()
-  readonly #variants = new Map<Override, Map<Variant, Variant>>()
 
   // biome-ignore lint/suspicious/noExplicitAny: as above
   ofKind(kind: string, key: KeyFunction<any>): Pick<OfKind, 'exact' | 'prefixes'> {
@@ -36,6 +42,7 @@ export class Overrides {
     if (!of) {
       of = { key, exact: new Map(), prefixes: new PrefixMap() }
       this.#kinds.set(kind, of)
+      this.#only = this.#kinds.size === 1 ? of : undefined
     }
     return of
   }
@@ -46,64 +53,77 @@ export class Overrides {
 
   /** The variant for a request: `base`, where no override is for it. A promise only where a key is one. */
   choose(base: Variant, context: Context): Variant | Promise<Variant> {
+    if (this.#only) {
+      const value: unknown = this.#only.key(context.request, context)
+      if (!isThenable(value)) return this.#pickByOne(base, this.#only, value, context)
+      return Promise.resolve(value).then((known) => this.#pick(base, [known], context))
+    }
     if (this.#kinds.size === 0) return this.#pick(base, [], context)
     const values: unknown[] = []
     let isLate = false
     for (const { key } of this.#kinds.values()) {
       const value: unknown = key(context.request, context)
-      isLate ||= typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function'
+      isLate ||= isThenable(value)
       values.push(value)
     }
     if (isLate) return Promise.all(values).then((known) => this.#pick(base, known, context))
     return this.#pick(base, values, context)
   }
 
+  /** As `#pick`, without what several kinds take: every request passes here. */
+  #pickByOne(base: Variant, { exact, prefixes }: OfKind, value: unknown, { ip }: Context): Variant {
+    const text = value === undefined || value === null ? undefined : String(value)
+    const found =
+      (text === undefined ? undefined : inForce(exact.get(text))) ??
+      inForce(this.#ranges.find(ip)) ??
+      (text === undefined ? undefined : inForce(prefixes.find(text)))
+    return found ? variantOf(found, base) : base
+  }
+
   #pick(base: Variant, values: readonly unknown[], { ip }: Context): Variant {
-    const now = Date.now()
-    const found = this.#exact(values, now) ?? inForce(this.#ranges.find(ip), now) ?? this.#longest(values, now)
-    return found ? this.#variantOf(found, base) : base
+    const found =
+      this.#first(values, ({ exact }, text) => exact.get(text)) ??
+      inForce(this.#ranges.find(ip)) ??
+      this.#first(values, ({ prefixes }, text) => prefixes.find(text))
+    return found ? variantOf(found, base) : base
   }
 
-  #exact(values: readonly unknown[], now: number): Override | undefined {
+  #first(values: readonly unknown[], find: (of: OfKind, text: string) => Override | undefined): Override | undefined {
     let at = 0
-    for (const { exact } of this.#kinds.values()) {
+    for (const of of this.#kinds.values()) {
       const value = values[at++]
       if (value === undefined || value === null) continue
-      const found = inForce(exact.get(String(value)), now)
+      const found = inForce(find(of, String(value)))
       if (found) return found
     }
     return undefined
-  }
-
-  #longest(values: readonly unknown[], now: number): Override | undefined {
-    let at = 0
-    for (const { prefixes } of this.#kinds.values()) {
-      const value = values[at++]
-      if (value === undefined || value === null) continue
-      const found = inForce(prefixes.find(String(value)), now)
-      if (found) return found
-    }
-    return undefined
-  }
-
-  /** One object for an override and what it is of, so that one limiter is made for it. */
-  #variantOf(override: Override, base: Variant): Variant {
-    let variants = this.#variants.get(override)
-    if (!variants) {
-      variants = new Map()
-      this.#variants.set(override, variants)
-    }
-    let variant = variants.get(base)
-    if (!variant) {
-      // A tier without a limit of that name stays as it is.
-      const limits = override.limits.get(base.tier)
-      variant = limits ? { ...base, limits, override: override.index } : base
-      variants.set(base, variant)
-    }
-    return variant
   }
 }
 
-function inForce(override: Override | undefined, now: number): Override | undefined {
-  return override && (override.until === undefined || override.until > now) ? override : undefined
+/** One object for an override and what it is of, so that one limiter is made for it. */
+function variantOf(override: Override, base: Variant): Variant {
+  if (override.firstBase === base) return override.firstVariant as Variant
+  let variant = override.others?.get(base)
+  if (!variant) {
+    // A tier without a limit of that name stays as it is.
+    const limits = override.limits.get(base.tier)
+    variant = limits ? { ...base, limits, override: override.index, alone: undefined } : base
+    if (override.firstBase) {
+      override.others ??= new Map()
+      override.others.set(base, variant)
+      return variant
+    }
+  }
+  override.firstBase ??= base
+  override.firstVariant ??= variant
+  return variant
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as PromiseLike<unknown>).then === 'function'
+}
+
+/** The clock is asked only for those that end. */
+function inForce(override: Override | undefined): Override | undefined {
+  return override && (override.until === undefined || override.until > Date.now()) ? override : undefined
 }

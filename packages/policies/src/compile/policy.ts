@@ -5,6 +5,7 @@ import {
   type HttpContext,
   type KeyFunction,
   type Limit,
+  type MatchedPolicies,
   memoryStore,
 } from '@sluice/core'
 import type { BanData, PolicyData } from '../document/document.js'
@@ -27,6 +28,9 @@ export interface Variant {
   readonly tier: string | undefined
   /** Which of the document's overrides it is of, from 0. */
   readonly override?: number
+  /** What it is where it applies alone: kept here by `Combinations`, as nothing is found sooner. */
+  // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
+  alone?: MatchedPolicies<any> | undefined
 }
 
 /** A policy of a document, ready to decide. */

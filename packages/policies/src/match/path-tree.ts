@@ -1,4 +1,4 @@
-import { foldedSegment, type Segments, spellingsOf } from './spellings.js'
+import { foldedSegment, plainSegments, type Segments, spellingsOf } from './spellings.js'
 
 /** Most segments of a pattern. */
 const MOST_SEGMENTS = 32
@@ -46,8 +46,9 @@ export class PathTree {
   /** The policies whose patterns match a path, in order, each once. */
   find(path: string): readonly number[] {
     const found: number[] = []
-    const spellings = spellingsOf(path)
-    for (const segments of spellings) collect(this.#root, segments, 0, found)
+    const plain = plainSegments(path)
+    if (plain) collect(this.#root, plain, 0, found)
+    else for (const segments of spellingsOf(path)) collect(this.#root, segments, 0, found)
     if (found.length < 2) return found
     return [...new Set(found)].sort((a, b) => a - b)
   }

@@ -7,7 +7,8 @@ export type Segments = readonly string[]
  * read in two ways. A policy is for a path if it is for any of them.
  */
 export function spellingsOf(path: string): readonly Segments[] {
-  if (isPlain(path)) return [path.split('/').slice(1)]
+  const plain = plainSegments(path)
+  if (plain) return [plain]
   // Fastify takes the first character for the slash, whatever it is.
   if (!path.startsWith('/')) return [`/${path}`, `/${path.slice(1)}`].flatMap(spellingsOf)
   const all = withAndWithoutEmpty(decodedSegments(path))
@@ -20,9 +21,25 @@ export function spellingsOf(path: string): readonly Segments[] {
   return all.flatMap((segments) => (segments.some(isDots) ? [segments, withoutDots(segments)] : [segments]))
 }
 
-/** Nearly every path is written so. */
-function isPlain(path: string): boolean {
-  return /^(?:\/[a-z0-9_~-]+)+$/.test(path)
+/** Characters, by their codes, that every router reads in the same way. */
+const PLAIN = Uint8Array.from({ length: 128 }, (_, code) => (/[a-z0-9_~-]/.test(String.fromCharCode(code)) ? 1 : 0))
+const SLASH = 47
+
+/** The segments of a path that can be read in one way, as nearly every one can; undefined for the others. */
+export function plainSegments(path: string): Segments | undefined {
+  if (path.charCodeAt(0) !== SLASH) return undefined
+  const segments: string[] = []
+  let start = 1
+  for (let i = 1; i <= path.length; i++) {
+    if (i < path.length && path.charCodeAt(i) !== SLASH) {
+      if (PLAIN[path.charCodeAt(i)] !== 1) return undefined
+    } else if (i === start) return undefined
+    else {
+      segments.push(path.slice(start, i))
+      start = i + 1
+    }
+  }
+  return segments
 }
 
 function decodedSegments(path: string): string[] {

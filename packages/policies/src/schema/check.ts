@@ -1,4 +1,4 @@
-import { nearestOf } from '../document/nearest.js'
+import { nearestOf } from '@sluice/core/http'
 import type { Path, Problem } from '../document/problem.js'
 import { shown } from '../document/problem.js'
 import { SCHEMA, type Schema } from './schema.js'

@@ -29,7 +29,7 @@ local time = redis.call('TIME')
 local at = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('LPUSH', KEYS[1], cjson.encode({ version = version + 1, text = ARGV[2], by = ARGV[3], at = at }))
 redis.call('LTRIM', KEYS[1], 0, tonumber(ARGV[4]) - 1)
-redis.call('SET', KEYS[2], string.format('%d', version + 1))
+redis.call('SET', KEYS[2], string.format('%d %.0f', version + 1, at))
 return version + 1
 `
 
@@ -42,6 +42,11 @@ export class VersionConflict extends Error {
     super(`expected version ${expected} to be in force, and version ${version} is: another version was saved meanwhile`)
     this.version = version
   }
+}
+
+/** Another text for another version. */
+export function markOf({ version, at }: SavedDocument): string {
+  return `${version} ${at}`
 }
 
 /** The versions of a document in Redis. */
@@ -60,7 +65,12 @@ export class RedisDocuments {
 
   /** The number of the version in force; 0 where none was saved. */
   async version(): Promise<number> {
-    return Number((await this.#call('GET', this.#newest)) ?? 0)
+    return Number((await this.mark()).split(' ', 1)[0])
+  }
+
+  /** Of the version in force, as `markOf`: numbers begin anew where Redis has lost its data. Empty where none was saved. */
+  async mark(): Promise<string> {
+    return String((await this.#call('GET', this.#newest)) ?? '')
   }
 
   /** Undefined where none was saved. */

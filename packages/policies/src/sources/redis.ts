@@ -1,5 +1,5 @@
 import { SluiceError } from '@sluice/core'
-import { type Call, RedisDocuments } from './redis-documents.js'
+import { type Call, markOf, RedisDocuments } from './redis-documents.js'
 import type { Loaded, PoliciesSource } from './source.js'
 
 /** How often each process looks for another version. */
@@ -9,7 +9,7 @@ const POLL_MS = 500
 export class RedisSource implements PoliciesSource {
   readonly name: string
   readonly #documents: RedisDocuments
-  #version = 0
+  #mark = ''
   #hasFailed = false
   #timer: NodeJS.Timeout | undefined
 
@@ -21,15 +21,15 @@ export class RedisSource implements PoliciesSource {
   async load(): Promise<Loaded> {
     const saved = await this.#documents.newest()
     if (!saved) throw new Error('Redis has none so far: sluice apply saves one')
-    this.#version = saved.version
-    return { name: this.name, version: String(saved.version), text: saved.text }
+    this.#mark = markOf(saved)
+    return { name: this.name, version: String(saved.version), mark: this.#mark, text: saved.text }
   }
 
   watch(onChange: () => void, onFailure: (error: Error) => void): void {
     const poll = async () => {
       try {
-        const version = await this.#documents.version()
-        if (version !== this.#version || this.#hasFailed) onChange()
+        const mark = await this.#documents.mark()
+        if (mark !== this.#mark || this.#hasFailed) onChange()
         this.#hasFailed = false
       } catch (error) {
         this.#hasFailed = true

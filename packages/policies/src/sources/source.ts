@@ -8,8 +8,10 @@ import { checkSchema } from '../schema/check.js'
 export interface Loaded {
   /** How problems call it: a file's path. */
   readonly name: string
-  /** Another one for other contents. */
+  /** As people know it. */
   readonly version: string
+  /** Another one for other contents. @default the version */
+  readonly mark?: string
   readonly text?: string
   readonly object?: unknown
 }

@@ -2,11 +2,12 @@ import type { BlockEntry, Duration, RedisStore } from '@sluice/core'
 import { agreed } from '../../program/agreed.js'
 import type { Command, OptionSpec, OptionValues } from '../../program/command.js'
 import { DONE, EXIT_CODES, REFUSED } from '../../program/exit-codes.js'
+import { identityOf } from '../../program/identity.js'
 import { UsageError } from '../../program/usage-error.js'
 import { REDIS_OPTIONS } from '../../redis/given-target.js'
 import { withStore } from '../../redis/store.js'
-import { identityOf } from './identity.js'
-import { tableOf } from './table.js'
+import { usable } from '../../redis/usable.js'
+import { blocksTable } from './table.js'
 
 const MOST = 100
 
@@ -78,7 +79,7 @@ export const block: Command = {
       )
       const entry = await store.blocks.get(identity, scope)
       environment.stdout.write(
-        values.json ? `${JSON.stringify(entry ?? null, null, 2)}\n` : tableOf(entry ? [entry] : []),
+        values.json ? `${JSON.stringify(entry ?? null, null, 2)}\n` : blocksTable(entry ? [entry] : []),
       )
       return DONE
     })
@@ -105,7 +106,7 @@ export const unblock: Command = {
         stderr.write(`sluice: ${operand} is not blocked by ${policy ?? 'every policy'}\n`)
         return REFUSED
       }
-      if (!values.json) stdout.write(tableOf([entry]))
+      if (!values.json) stdout.write(blocksTable([entry]))
       if (!yes && !(await agreed(environment, 'End it?', 'ends it'))) {
         stderr.write('sluice: nothing was changed\n')
         return REFUSED
@@ -128,7 +129,7 @@ async function listed(
   const { entries, isAll } = await withStore(values, environment, (store) => taken(store, query, Number(most), fits))
   const { stdout, stderr } = environment
   if (values.json) stdout.write(`${JSON.stringify(entries, null, 2)}\n`)
-  else stdout.write(entries.length === 0 ? `${none}\n` : tableOf(entries))
+  else stdout.write(entries.length === 0 ? `${none}\n` : blocksTable(entries))
   if (!isAll) stderr.write(`sluice: there may be more than these ${entries.length}: --most lists them\n`)
   return DONE
 }
@@ -158,14 +159,4 @@ function scopeOf(policy: string | true | undefined): { policy?: string } {
 
 function text(name: string, value: string | true | undefined): { [name: string]: string } {
   return typeof value === 'string' ? { [name]: value } : {}
-}
-
-/** What is wrong with an argument is the command line's fault. */
-async function usable<Result>(ask: () => Promise<Result>): Promise<Result> {
-  try {
-    return await ask()
-  } catch (error) {
-    const { code, message } = error as { code?: string; message: string }
-    throw code === 'INVALID_KEY' || code === 'INVALID_POLICY' ? new UsageError(message) : error
-  }
 }

@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { type Explanation, PoliciesError, policies, readDocument } from '@sluice/policies'
+import { textOfFile } from '../../documents/file.js'
+import { namesIn } from '../../documents/names.js'
 import type { Command } from '../../program/command.js'
 import { UsageError } from '../../program/usage-error.js'
 
@@ -29,7 +30,7 @@ export const explain: Command = {
   notes: 'Exit code: 0 explained, 1 the file is wrong, 2 wrong usage.',
 
   async run(values, { stdout, stderr }, [file]) {
-    const text = textOf(file as string)
+    const text = textOfFile(file as string)
     try {
       const { path = '/', method = 'GET', ip } = values
       const given = Object.fromEntries(pairsOf(values.key, '=', '--key'))
@@ -54,14 +55,6 @@ export const explain: Command = {
   },
 }
 
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    throw new UsageError(`cannot read ${JSON.stringify(file)} (${(error as NodeJS.ErrnoException).code})`)
-  }
-}
-
 function pairsOf(values: string | true | undefined, separator: string, option: string): [string, string][] {
   if (typeof values !== 'string') return []
   return values.split('\n').map((pair) => {
@@ -69,26 +62,6 @@ function pairsOf(values: string | true | undefined, separator: string, option: s
     if (at <= 0) throw new UsageError(`${option}: expected NAME${separator}VALUE`)
     return [pair.slice(0, at).trim(), pair.slice(at + 1).trim()]
   })
-}
-
-/** The names of functions that a document takes from code. */
-function namesIn(document: unknown): { keys: Set<string>; tiers: Set<string>; costs: Set<string> } {
-  const names = { keys: new Set<string>(), tiers: new Set<string>(), costs: new Set<string>() }
-  const visit = (value: unknown, field: string): void => {
-    if (typeof value === 'string') {
-      if (field === 'key') names.keys.add(value)
-      else if (field === 'tier') names.tiers.add(value)
-      else if (field === 'cost') names.costs.add(value)
-    } else if (Array.isArray(value)) for (const item of value) visit(item, field)
-    else if (typeof value === 'object' && value !== null) {
-      for (const [name, item] of Object.entries(value)) {
-        if (field === 'key' || field === 'prefix') names.keys.add(name)
-        else visit(item, name)
-      }
-    }
-  }
-  visit(document, '')
-  return names
 }
 
 function lineOf({ policy, applies, why, tier, override, limits }: Explanation): string {

@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { lineOf, problemsIn } from '@sluice/policies'
+import { checkedDocument } from '../../documents/checked.js'
 import type { Command, OptionSpec } from '../../program/command.js'
-import type { Environment } from '../../program/environment.js'
 import { DONE, EXIT_CODES, REFUSED } from '../../program/exit-codes.js'
 import { UsageError } from '../../program/usage-error.js'
 import { change } from './change.js'
@@ -24,7 +22,7 @@ export const plan: Command = {
   notes: EXIT_CODES,
 
   async run(values, environment, [file]) {
-    const text = checkedText(file as string, environment)
+    const text = checkedDocument(file as string, environment)
     if (text === undefined) return REFUSED
     return withDocuments(values, environment, async (documents) => {
       const newest = await documents.newest()
@@ -54,7 +52,7 @@ is in force meanwhile, nothing is changed. Processes take it within a second.`,
   notes: EXIT_CODES,
 
   async run(values, environment, [file]) {
-    const text = checkedText(file as string, environment)
+    const text = checkedDocument(file as string, environment)
     if (text === undefined) return REFUSED
     return withDocuments(values, environment, (documents) => change(documents, text, values, environment))
   },
@@ -108,20 +106,6 @@ export const rollback: Command = {
       return change(documents, found.text, values, environment)
     })
   },
-}
-
-/** Undefined, with every mistake told, where it is wrong. */
-function checkedText(file: string, { stderr }: Environment): string | undefined {
-  let text: string
-  try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw new UsageError(`${JSON.stringify(file)}: expected a file with text in UTF-8 (${code})`)
-  }
-  const problems = problemsIn(text, file, 'any')
-  for (const problem of problems) stderr.write(`${lineOf(problem)}\n`)
-  return problems.length === 0 ? text : undefined
 }
 
 /** Without what would steer a terminal. */

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
+import { shareOf } from '../../util/hash.js'
 import { oneOf } from '../../util/validate.js'
 import { Verdict } from '../../verdict/verdict.js'
 
@@ -72,7 +73,7 @@ export class Enforcement {
     if (this.#percent === 100) return true
     if (this.#percent === 0) return false
     const key = Verdict.keyOf(verdict)
-    const at = this.#salt === undefined ? share(`${this.#policy}\n${key}`) : saltedShare(this.#salt, key)
+    const at = this.#salt === undefined ? shareOf(`${this.#policy}\n${key}`) : saltedShare(this.#salt, key)
     return at * 100 < this.#percent
   }
 
@@ -81,16 +82,7 @@ export class Enforcement {
   }
 }
 
-/** As `share`, of which a client could work out the rest from the keys that it has tried. */
+/** As `shareOf`, of which a client could work out the rest from the keys that it has tried. */
 function saltedShare(salt: string, text: string): number {
   return createHmac('sha256', salt).update(text).digest().readUIntBE(0, 6) / 2 ** 48
-}
-
-/** A number from 0 up to 1 that is a text's own: FNV-1a over its UTF-16 units, mixed as in MurmurHash3, for near texts are far apart then. */
-function share(text: string): number {
-  let hash = 0x811c9dc5
-  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
-  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32
 }

@@ -198,7 +198,10 @@ export class GuardedRequest<Request> {
     const { where, warn, onVerdict, enforcement, responders, writers } = this.#guard
     const context = this.#context
     if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
-    if (!verdict.allowed && ending !== 'proceed') this.#guard.limiter.noteRefusal(verdict)
+    const { limiter } = this.#guard
+    const isRefused = !verdict.allowed && ending !== 'proceed'
+    if (isRefused) limiter.noteRefusal(verdict)
+    limiter.noteDecision(verdict, isRefused)
     if (onVerdict) warnOnRejection(`${where}: onVerdict`, onVerdict(context.request, verdict, context), warn)
     if (ending === 'gone') return this.#end(verdict)
     // A limiter, this one or another, has replied 413 meanwhile.

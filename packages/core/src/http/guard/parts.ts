@@ -1,3 +1,4 @@
+import { LimiterTelling } from '../../limiter/limiter-telling.js'
 import { ListedSubjects } from '../../limiter/listed-subjects.js'
 import { adviseOnSetUp } from '../../limiter/set-up-advice.js'
 import { memoryStore } from '../../memory/store.js'
@@ -49,17 +50,18 @@ export interface GuardParts<Request> {
 }
 
 /**
- * Checks every option, once.
+ * Checks every option, once. `shared`: of the limiter that several guards belong to, which tells what they all do.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function guardParts<Request>(options: RateLimitOptions<Request>): GuardParts<Request> {
+export function guardParts<Request>(options: RateLimitOptions<Request>, shared?: LimiterTelling): GuardParts<Request> {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
   const { key = byIp<Request>(), store = memoryStore() } = options
   const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11', anonymous = 'error', onVerdict } = options
   const policy = choosePolicy<Request>({ ...options, key })
   const { where } = policy
-  const warnings = new Warnings(where, LIMITER_WARNINGS, options.warnings)
+  const telling = shared ?? new LimiterTelling(where)
+  const warnings = new Warnings(where, LIMITER_WARNINGS, options.warnings, telling.listeners)
   if (typeof cost !== 'function') wholeNumber(where, 'cost', cost, 0)
   optionalFunction(where, 'skip', skip)
   optionalFunction(where, 'onVerdict', onVerdict)
@@ -70,7 +72,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>): GuardPa
   const enforcement = new Enforcement(where, policy.name, options)
   const writers = headerWriters(where, headers)
   const listed = ListedSubjects.of(policy, store, options, warnings, REQUEST_LISTS)
-  const limiter = new RequestLimiter(policy, store, options, anonymousBy<Request>(where, anonymous), listed)
+  const limiter = new RequestLimiter(policy, store, options, anonymousBy<Request>(where, anonymous), listed, telling)
   if (options.priority === undefined && limiter.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
   }

@@ -1,3 +1,4 @@
+import { LimiterTelling } from '../../limiter/limiter-telling.js'
 import { memoryStore } from '../../memory/store.js'
 import type { HttpContext } from '../../request/context.js'
 import type { Store } from '../../store/store.js'
@@ -59,28 +60,31 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>): Po
     invalidPolicy(where, 'policies', 'what `await policies.from(…)` of @sluice/policies returns', policies)
   }
   const own = { ...given, store: given.store ?? memoryStore(), name: given.name ?? 'default' }
-  const limiters = new LimitersOfPolicies(own)
+  const telling = new LimiterTelling(where)
+  const limiters = new LimitersOfPolicies(own, telling)
   // What is wrong with an option shows now, and not with the first request.
   for (const matched of policies.byName.values()) limiters.of(matched)
   return {
     run: (context) => whenKnown(policies.match(context), (matched) => limiters.run(matched, context)),
-    limiter: limiterByHand(where, policies, own),
+    limiter: limiterByHand(where, policies, own, telling),
     requestProperty: own.requestProperty ?? 'rateLimit',
   }
 }
 
 class LimitersOfPolicies<Request> {
   readonly #own: RateLimitOptions<Request>
+  readonly #telling: LimiterTelling
   readonly #made = new WeakMap<MatchedPolicies<Request>, GuardParts<Request>>()
 
-  constructor(own: RateLimitOptions<Request>) {
+  constructor(own: RateLimitOptions<Request>, telling: LimiterTelling) {
     this.#own = own
+    this.#telling = telling
   }
 
   of(matched: MatchedPolicies<Request>): GuardParts<Request> {
     let parts = this.#made.get(matched)
     if (!parts) {
-      parts = guardParts({ ...this.#own, ...matched.options })
+      parts = guardParts({ ...this.#own, ...matched.options }, this.#telling)
       this.#made.set(matched, parts)
     }
     return parts
@@ -134,8 +138,9 @@ function limiterByHand<Request>(
   where: string,
   policies: PolicySource<Request>,
   own: RateLimitOptions<Request> & { readonly name: string; readonly store: Store },
+  telling: LimiterTelling,
 ): RequestLimiter<Request> {
   const choice = new PoliciesByHand(where, own.name, policies)
   const anonymous = anonymousBy<Request>(where, own.anonymous ?? 'error')
-  return new RequestLimiter<Request>(choice, own.store, own, anonymous, undefined)
+  return new RequestLimiter<Request>(choice, own.store, own, anonymous, undefined, telling)
 }

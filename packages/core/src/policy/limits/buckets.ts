@@ -4,6 +4,7 @@ import { SluiceError } from '../../util/errors.js'
 import { exactProduct, oneOf, wholeNumber } from '../../util/validate.js'
 import { makeLimit, type RateNames, type RateOptions } from './common.js'
 import type { CommonOptions, LeasableOptions, Limit, OrFunction, Resolution, UnitOptions } from './limit.js'
+import { type SpreadOptions, spreadOf } from './spread.js'
 
 export interface GcraOptions<Subject> extends RateOptions<Subject>, UnitOptions, LeasableOptions {
   /** Largest burst, in units. At least 1. @default `limit` */
@@ -24,7 +25,11 @@ export function gcra<Subject>(options: GcraOptions<Subject>): Limit<Subject> {
   )
 }
 
-export interface TokenBucketOptions<Subject> extends CommonOptions<Subject>, UnitOptions, LeasableOptions {
+export interface TokenBucketOptions<Subject>
+  extends CommonOptions<Subject>,
+    UnitOptions,
+    LeasableOptions,
+    SpreadOptions {
   /** Most tokens the bucket holds, at least 1; it starts full. @default `refill` */
   readonly capacity?: number
   /** Tokens that come back `every`; `limit` is another name for it. */
@@ -46,25 +51,33 @@ export interface TokenBucketOptions<Subject> extends CommonOptions<Subject>, Uni
  * @throws SluiceError `INVALID_POLICY`
  */
 export function tokenBucket<Subject>(options: TokenBucketOptions<Subject>): Limit<Subject> {
-  const { capacity, style = 'greedy', ...rest } = options ?? {}
+  const { capacity, style = 'greedy', spread, ...rest } = options ?? {}
   oneOf('tokenBucket', 'style', style, ['greedy', 'interval'])
   if (capacity !== undefined) wholeNumber('tokenBucket', 'capacity', capacity, 1)
+  if (spread !== undefined && style !== 'interval') {
+    // Tokens come back one by one, when it depends on the key.
+    throw new SluiceError('INVALID_POLICY', 'tokenBucket: spread: expected none without style "interval"')
+  }
+  const withSpread = spreadOf('tokenBucket', spread)
   const { rate, names } = renamed('tokenBucket', rest, 'refill')
   return makeLimit(
     'tokenBucket',
     rate,
-    ['capacity', 'refill', 'every', 'style', 'unit', 'lease'],
+    ['capacity', 'refill', 'every', 'style', 'spread', 'unit', 'lease'],
     (where, limit, windowMs) =>
-      bucket(
+      withSpread(
         where,
-        'tokenBucket',
-        names.limit,
-        'capacity',
-        limit,
-        windowMs,
-        capacity ?? limit,
-        style === 'interval' ? windowMs : 1,
-        false,
+        bucket(
+          where,
+          'tokenBucket',
+          names.limit,
+          'capacity',
+          limit,
+          windowMs,
+          capacity ?? limit,
+          style === 'interval' ? windowMs : 1,
+          false,
+        ),
       ),
     names,
   )

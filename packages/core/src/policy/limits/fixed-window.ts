@@ -1,8 +1,10 @@
+import { SluiceError } from '../../util/errors.js'
 import { exactProduct, oneOf } from '../../util/validate.js'
 import { makeLimit, type RateOptions } from './common.js'
 import type { LeasableOptions, Limit, UnitOptions } from './limit.js'
+import { type SpreadOptions, spreadOf } from './spread.js'
 
-export interface FixedWindowOptions<Subject> extends RateOptions<Subject>, UnitOptions, LeasableOptions {
+export interface FixedWindowOptions<Subject> extends RateOptions<Subject>, UnitOptions, LeasableOptions, SpreadOptions {
   /**
    * Where windows start: at multiples of the window on the store's clock (UTC), or at a key's first
    * request, so that keys do not all reset at once. @default 'clock'
@@ -17,21 +19,26 @@ export interface FixedWindowOptions<Subject> extends RateOptions<Subject>, UnitO
  * @throws SluiceError `INVALID_POLICY`
  */
 export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limit<Subject> {
-  const { anchor = 'clock', ...rate } = options ?? {}
+  const { anchor = 'clock', spread, ...rate } = options ?? {}
   const byClock = oneOf('fixedWindow', 'anchor', anchor, ['clock', 'first-request']) === 'clock'
+  if (spread !== undefined && !byClock) {
+    // Keys have windows of their own then, which are spread as the first requests were.
+    throw new SluiceError('INVALID_POLICY', 'fixedWindow: spread: expected none beside anchor "first-request"')
+  }
+  const withSpread = spreadOf('fixedWindow', spread)
   return makeLimit(
     'fixedWindow',
     rate as RateOptions<Subject>,
-    ['anchor', 'unit', 'lease'],
+    ['anchor', 'spread', 'unit', 'lease'],
     (where, limit, windowMs) => {
       exactProduct(where, 'limit', limit, windowMs)
-      return {
+      return withSpread(where, {
         kernel: 'counter',
         id: `${byClock ? 'fixed' : 'opened'}.${limit}.${windowMs}`,
-        // The third is unused: stores read the fourth.
+        // The third is 1 where refusals count: see `CELL_KINDS`.
         params: [limit, windowMs, 0, byClock ? 1 : 0],
         report: { algorithm: 'fixedWindow', limit, windowMs, capacity: limit, queue: false },
-      }
+      })
     },
   )
 }

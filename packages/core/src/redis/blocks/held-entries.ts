@@ -142,15 +142,20 @@ export class HeldEntries {
   async namesOf(identity: string): Promise<ReadonlySet<string>> {
     const names = new Set<string>()
     for (const entry of this.#mirror) if (entry.identity === identity) names.add(entry.policy)
+    for await (const entry of this.all()) if (entry.identity === identity) names.add(entry.policy)
+    return names
+  }
+
+  /** What the index has and was not ended by hand. */
+  async *all(): AsyncGenerator<IndexEntry> {
     for (let shard = 0; shard < SHARDS; shard++) {
       for (let after = 0; ; ) {
         const { entries } = await this.index.page(shard, after)
-        for (const { entry } of entries) if (entry?.identity === identity && !entry.isEnded) names.add(entry.policy)
+        for (const { entry } of entries) if (entry && !entry.isEnded) yield entry
         if (entries.length < PAGE) break
         after = entries.at(-1)?.version as number
       }
     }
-    return names
   }
 
   /** Takes all out of the index, and resolves to whose block keys are left. */

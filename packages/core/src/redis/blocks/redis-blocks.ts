@@ -1,7 +1,10 @@
 import type { AddBlockOptions, BlockEntry, BlockPage, BlockQuery, BlockScope, StoreBlocks } from '../../store/blocks.js'
+import type { StoreEvents } from '../../store/events.js'
 import { checkedAdd, checkedEntry, checkedQuery, checkedScope, entriesOf, placeOf } from '../../store/given-blocks.js'
 import { type IdentityByKind, startOf } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
+import { tellOfBlock, tellOfUnblock } from '../../store/told-blocks.js'
+import type { Audience } from '../../util/listeners.js'
 import { MOST_CHANGES, PAGE } from './block-index.js'
 import { blockEntry, type IndexEntry, keptOf } from './entry.js'
 import type { HeldBlocks } from './held-blocks.js'
@@ -15,6 +18,7 @@ export interface RedisBlocksOptions {
   /** Resolves to how many were added. */
   readonly keep: (entries: readonly IndexEntry[]) => Promise<number>
   readonly clear: () => Promise<void>
+  readonly listeners: Audience<StoreEvents>
 }
 
 /** `store.blocks` on Redis: reads the index itself, not what this process knows of it. */
@@ -43,11 +47,13 @@ export class RedisBlocks implements StoreBlocks {
     const { forMs, reason } = checkedAdd('blocks.add', options)
     const place = placeOf('blocks.add', identity, options)
     await this.#options.block(place.policy, place.identity, forMs, reason)
+    tellOfBlock(this.#options.listeners, place, forMs, reason)
   }
 
   async remove(identity: IdentityByKind, scope?: BlockScope): Promise<void> {
     const place = placeOf('blocks.remove', identity, checkedScope('blocks.remove', scope))
     await this.#options.unblock(place.policy, place.identity)
+    tellOfUnblock(this.#options.listeners, place)
   }
 
   removeAll(): Promise<void> {

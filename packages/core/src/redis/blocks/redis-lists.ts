@@ -1,4 +1,5 @@
 import type { CheckedQuery } from '../../store/given-blocks.js'
+import { startOf, textValue } from '../../store/identity.js'
 import type { ListRow, ListsKeeper } from '../../store/kept-list.js'
 import { type NamedEntry, NamedLists } from '../../store/named-lists.js'
 import { blockEntry, type IndexEntry, keptOf } from './entry.js'
@@ -60,6 +61,21 @@ export class RedisLists implements ListsKeeper {
   /** Removes an identity from every list. */
   async forget(identity: string): Promise<void> {
     for (const name of await this.#held.namesOf(identity)) await this.remove(name, [identity])
+  }
+
+  /** The lists that have an identity or its address, as far as they have not ended. */
+  async namesFor(identity: string): Promise<readonly string[]> {
+    const { kind, value } = textValue(identity)
+    const found = new NamedLists(this.now)
+    const names = new Set<string>()
+    for await (const entry of this.#held.all()) {
+      if (!entry.identity.startsWith(startOf(kind)) || (kind !== 'ip' && entry.identity !== identity)) continue
+      found.set(namedEntry(entry))
+      names.add(entry.policy)
+    }
+    // A group of addresses is on a list with its first.
+    const counted = kind === 'ip' ? (value.split('/', 1)[0] as string) : value
+    return [...names].filter((name) => found.of(name).match({ kind, value: counted }))
   }
 
   async get(list: string, identity: string): Promise<ListRow | undefined> {

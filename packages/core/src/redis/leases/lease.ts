@@ -105,6 +105,18 @@ export class Spent implements StoreResult {
     this.lease = lease
     this.values = lease.report(sinceMs)
   }
+
+  // Of the class, so that it takes no room in each answer.
+  get source(): StoreResult['source'] {
+    return 'lease'
+  }
+}
+
+/** The answer to the ask for which the units were taken: the store has decided it. */
+export class FirstSpent extends Spent {
+  override get source(): undefined {
+    return undefined
+  }
 }
 
 /** How long the units of a charge may be spent, from before it was sent. See `leased` in limits/lease.ts. */

@@ -8,7 +8,7 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../../store/store.js'
-import { Lease, Spent } from './lease.js'
+import { FirstSpent, Lease, Spent } from './lease.js'
 import { LeaseClock } from './lease-clock.js'
 import { PlanPools, Pool, type Waiting } from './lease-pool.js'
 
@@ -151,7 +151,7 @@ export class Leases {
       const cost = request.costs[0] as number
       // The first was decided by the store, however long ago.
       if (served > 0 && !(isAlive && cost <= lease.left)) break
-      resolve(spend(pool, lease, cost, answeredAfterMs))
+      resolve(spend(pool, lease, cost, answeredAfterMs, served === 0 ? FirstSpent : Spent))
       served++
     }
     pool.lease = lease
@@ -302,10 +302,10 @@ export class Leases {
   }
 }
 
-function spend(pool: Pool, lease: Lease, cost: number, elapsedMs: number): StoreResult {
+function spend(pool: Pool, lease: Lease, cost: number, elapsedMs: number, Result = Spent): StoreResult {
   lease.left -= cost
   pool.admitted += cost
-  return new Spent(lease, elapsedMs)
+  return new Result(lease, elapsedMs)
 }
 
 /** Identities as one text: different ones never as the same. */

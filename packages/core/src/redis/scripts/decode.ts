@@ -153,12 +153,12 @@ const REPORTS: Readonly<Record<Kind, Report>> = {
   },
 
   counter(reply, values, { params }, now, need, later) {
-    const [limit, windowMs] = params as [number, number]
+    const [limit, windowMs, withRefusals] = params as [number, number, number]
     const count = atLeastNone(reply.uint56() - later)
     const start = reply.uint48()
     const endsIn = start + windowMs - now
     if (endsIn <= 0) throw unreadable('expected a window that has not ended')
-    const remaining = atLeastNone(limit - count)
+    const remaining = withRefusals === 1 ? Math.max(0, limit - count) : atLeastNone(limit - count)
     const reset = count === 0 ? 0 : endsIn
     const wait = (cost: number) => counter.waitFor(count, endsIn, cost, limit)
     if (need === undefined) values.push(remaining, 0, reset, start)
@@ -208,9 +208,11 @@ export function keptReason(reason: string): string {
 
 /** The reply of strike.lua. */
 export function strikeResult(reply: unknown): StrikeResult {
-  const [now, ends, reason] = Array.isArray(reply) ? reply.map((text) => String(text)) : []
+  const [now, ends, reason, begun] = Array.isArray(reply) ? reply.map((text) => String(text)) : []
   if (reason === undefined || !(Number(now) >= 0) || !(Number(ends) >= 0))
     throw unreadable('expected a time and a block')
   const remainingMs = Number(ends) - Number(now)
-  return { now: Number(now), block: remainingMs > 0 ? blockReport(reason, remainingMs) : undefined }
+  if (remainingMs <= 0) return { now: Number(now), block: undefined }
+  const block = blockReport(reason, remainingMs)
+  return { now: Number(now), block: begun === '1' ? { ...block, hasBegun: true } : block }
 }

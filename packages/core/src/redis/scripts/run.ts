@@ -95,16 +95,16 @@ export function deleteKeys(connection: Connection, timeoutMs: number, keys: read
   )
 }
 
-/** Reads keys, each by itself, as texts. */
+/** Reads keys, each by itself. */
 export async function readKeys(
   connection: Connection,
   timeoutMs: number,
   keys: readonly string[],
-): Promise<(string | undefined)[]> {
+): Promise<(Uint8Array | undefined)[]> {
   const values = await within({ connection, timeoutMs }, (attempt) =>
     Promise.all(keys.map((key) => connection.send(key, () => ['GET', key], attempt))),
   )
-  return (values as unknown[]).map((value) => (value instanceof Uint8Array ? value.toString() : undefined))
+  return (values as unknown[]).map((value) => (value instanceof Uint8Array ? value : undefined))
 }
 
 /** Reads fields of hashes, each by itself, as texts. */

@@ -1057,20 +1057,29 @@ end
 ` },
   { sections: ['segments'], source: `do
 local limit, windowMs, segments, edge, segmentMs, width, counter
-local W, F = {}, {}
+local withRefusals, most
+local W, F, T = {}, {}, {}
 local counts, total, segment, offset, instant, newest
 prepare[3] = function(c)
-local bytes_2, top = 1, 256
-while top <= ARGV[first[c]] do
+local p = first[c]
+local bytes_2, top, limit_2 = 1, 256, ARGV[p]
+if ARGV[p + 3] >= 4 then
+limit_2 = max(limit_2, min(2147483647, floor(9007199254740991 / ARGV[p + 1])))
+end
+while top <= limit_2 do
 bytes_2 = bytes_2 + 1
 top = top * 256
 end
-W[c], F[c] = bytes_2, '>I' .. bytes_2
+W[c], F[c], T[c] = bytes_2, '>I' .. bytes_2, limit_2
 end
 open[3] = function(c)
 local p = first[c]
 limit, windowMs, segments, edge = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
-segmentMs, width, counter = windowMs / segments, W[c], F[c]
+segmentMs, width, counter, most = windowMs / segments, W[c], F[c], T[c]
+withRefusals = edge >= 4
+if withRefusals then
+edge = edge - 4
+end
 end
 ` },
   { sections: ['segments', 'several'], source: `keep[3] = function(c)
@@ -1220,7 +1229,7 @@ if edge < 2 then
 else
 local units = (unpackBytes(counter, counts, segments * width + 1))
 counts = sub(counts, 1, segments * width) .. rep('\\0', width)
-local k, units_2 = segments - 1, units < limit - total and units or limit - total
+local k, units_2 = segments - 1, units < most - total and units or most - total
 local count = packBytes(counter, (unpackBytes(counter, counts, k * width + 1)) + units_2)
 counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
 if k < segments then
@@ -1231,6 +1240,9 @@ end
 local wait
 if cost > limit then
 wait = -1
+else
+if cost == 0 then
+wait = 0
 else
 local inside, wait_2 = total, (segments + 1) * segmentMs - offset
 for by_2 = 0, segments do
@@ -1262,12 +1274,15 @@ end
 end
 wait = wait_2
 end
+end
 if wait > 0 then
 return wait + instant - now
 end
 return wait
 end
 take[3] = function(key, cost)
+local room_2 = most - total
+if not withRefusals then
 local window_edgeUnits_result
 local count = (unpackBytes(counter, counts, segments * width + 1))
 if edge == 0 then
@@ -1284,9 +1299,11 @@ window_edgeUnits_result = ceil(share)
 end
 end
 end
-local units = min(cost, 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result)
-local count_2 = packBytes(counter, (unpackBytes(counter, counts, 0 * width + 1)) + units)
-counts = sub(counts, 1, 0 * width) .. count_2 .. sub(counts, 1 * width + 1)
+room_2 = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
+end
+local units = cost < room_2 and cost or room_2
+local count = packBytes(counter, (unpackBytes(counter, counts, 0 * width + 1)) + units)
+counts = sub(counts, 1, 0 * width) .. count .. sub(counts, 1 * width + 1)
 if 0 < segments then
 total = total + units
 end
@@ -1380,6 +1397,9 @@ local wait
 if cost > limit then
 wait = -1
 else
+if cost == 0 then
+wait = 0
+else
 local inside, wait_2 = total, (segments + 1) * segmentMs - offset
 for by = 0, segments do
 if by > 0 then
@@ -1410,6 +1430,7 @@ end
 end
 wait = wait_2
 end
+end
 if wait > 0 then
 segments_wait_result = wait + instant - now
 else
@@ -1420,6 +1441,9 @@ local cost_2 = room_2 + 1
 local wait_2
 if cost_2 > limit then
 wait_2 = -1
+else
+if cost_2 == 0 then
+wait_2 = 0
 else
 local inside, wait_3 = total, (segments + 1) * segmentMs - offset
 for by = 0, segments do
@@ -1451,6 +1475,7 @@ end
 end
 wait_2 = wait_3
 end
+end
 if wait_2 > 0 then
 segments_wait_result_2 = wait_2 + instant - now
 else
@@ -1470,6 +1495,7 @@ end
 ` },
   { sections: ['counter'], source: `do
 local own, limit, windowMs, byClock
+local most
 local N, F, X = {}, {}, {}
 local count, start, since
 prepare[4] = function(c)
@@ -1479,6 +1505,10 @@ open[4] = function(c)
 local p = first[c]
 own = c
 limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
+most = limit
+if ARGV[p + 2] == 1 then
+most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
+end
 end
 ` },
   { sections: ['counter', 'several'], source: `keep[4] = function(c)
@@ -1544,7 +1574,7 @@ local endsIn = start + windowMs - now
 if cost > limit then
 return -1
 end
-if count + cost <= limit then
+if count + cost <= limit or cost == 0 then
 return 0
 end
 return endsIn
@@ -1553,7 +1583,7 @@ room[4] = function()
 return limit - count
 end
 take[4] = function(key, cost)
-count = limit < count + cost and limit or count + cost
+count = most < count + cost and most or count + cost
 ` },
   { sections: ['counter', 'joint'], source: `if joint > 0 then
 local state, life = packBytes('>I7I6', count, start), count > 0 and start + windowMs - now or 0
@@ -3453,10 +3483,10 @@ return reply
 
 const decideCounterScript: LuaScript = {
   name: 'decide-counter',
-  sha1: 'c58d1db6157b60f9470e7bcb617cc58b1d7cdf9a',
+  sha1: 'd133595a3367d5e38696053e4a18870f1543c93e',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor, min = redis.call, math.floor, math.min
+local call, floor, max, min = redis.call, math.floor, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local format, concat = string.format, table.concat
 local elsewhere
@@ -3475,6 +3505,7 @@ local last
 local costs
 local needs
 local limit, windowMs, byClock
+local most
 local N
 local F
 local X
@@ -3505,6 +3536,10 @@ end
 N = nil
 local p = first
 limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
+most = limit
+if ARGV[p + 2] == 1 then
+most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
+end
 local runs = ARGV[a] + 0
 a = a + 1
 for __2 = 1, runs do
@@ -3601,7 +3636,7 @@ local endsIn = start + windowMs - now
 if cost > limit then
 wait = -1
 else
-if count + cost <= limit then
+if count + cost <= limit or cost == 0 then
 wait = 0
 else
 wait = endsIn
@@ -3643,7 +3678,7 @@ local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
 if charged then
 if cost_2 > 0 then
-count = limit < count + cost_2 and limit or count + cost_2
+count = most < count + cost_2 and most or count + cost_2
 if count == 0 then
 call('DEL', key_2)
 elseif since == start then
@@ -3702,10 +3737,10 @@ return reply
 
 const decideCountersScript: LuaScript = {
   name: 'decide-counters',
-  sha1: '42daad74ad5586710719aa6549dd160923fe27f9',
+  sha1: '62018613c6643361fa89e61fd0453d796c27d257',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor, min = redis.call, math.floor, math.min
+local call, floor, max, min = redis.call, math.floor, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
 local elsewhere
@@ -3732,6 +3767,7 @@ local after, bytes = {}, {}
 local cellsOf, endOf, storedOf = {}, {}, {}
 local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil
 local own, limit, windowMs, byClock
+local most
 local N, F, X = {}, {}, {}
 local count, start, since
 local blockKeys = ARGV[2] + 0
@@ -3781,6 +3817,10 @@ if cells == 1 then
 local p = first[c]
 own = c
 limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
+most = limit
+if ARGV[p + 2] == 1 then
+most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
+end
 end
 end
 head[cells + 1] = 0
@@ -3849,6 +3889,10 @@ if cells > 1 then
 local p = first[c]
 own = c
 limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
+most = limit
+if ARGV[p + 2] == 1 then
+most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
+end
 end
 local key = KEYS[cell + c]
 key, joint, mine = KEYS[cell + place[c]], head[c], c
@@ -3915,7 +3959,7 @@ local endsIn = start + windowMs - now
 if cost > limit then
 wait = -1
 else
-if count + cost <= limit then
+if count + cost <= limit or cost == 0 then
 wait = 0
 else
 wait = endsIn
@@ -3972,11 +4016,15 @@ if cells > 1 then
 local p = first[c]
 own = c
 limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
+most = limit
+if ARGV[p + 2] == 1 then
+most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
+end
 count, start, since = A[c], B[c], C[c]
 end
 if charged then
 if cost > 0 then
-count = limit < count + cost and limit or count + cost
+count = most < count + cost and most or count + cost
 if joint > 0 then
 local state, life = packBytes('>I7I6', count, start), count > 0 and start + windowMs - now or 0
 put[mine], putRefunds[mine] = state, ''
@@ -5784,10 +5832,10 @@ return reply
 
 const decideSegmentsScript: LuaScript = {
   name: 'decide-segments',
-  sha1: '346b65958b04f6e6df56d18f8624c04ac40f4f0c',
+  sha1: '39e3d4bcec5aca64960a3456e5f5df3ce089aa78',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
+local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, concat = string.sub, string.rep, table.concat
 local elsewhere
@@ -5806,8 +5854,10 @@ local last
 local costs
 local needs
 local limit, windowMs, segments, edge, segmentMs, width, counter
+local withRefusals, most
 local W
 local F
+local T
 local counts, total, segment, offset, instant, newest
 local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
@@ -5832,15 +5882,23 @@ a = a + 2 + params
 for p = first, last do
 ARGV[p] = ARGV[p] + 0
 end
-local bytes, top = 1, 256
-while top <= ARGV[first] do
+local p = first
+local bytes, top, limit_2 = 1, 256, ARGV[p]
+if ARGV[p + 3] >= 4 then
+limit_2 = max(limit_2, min(2147483647, floor(9007199254740991 / ARGV[p + 1])))
+end
+while top <= limit_2 do
 bytes = bytes + 1
 top = top * 256
 end
-W, F = bytes, '>I' .. bytes
-local p = first
-limit, windowMs, segments, edge = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
-segmentMs, width, counter = windowMs / segments, W, F
+W, F, T = bytes, '>I' .. bytes, limit_2
+local p_2 = first
+limit, windowMs, segments, edge = ARGV[p_2], ARGV[p_2 + 1], ARGV[p_2 + 2], ARGV[p_2 + 3]
+segmentMs, width, counter, most = windowMs / segments, W, F, T
+withRefusals = edge >= 4
+if withRefusals then
+edge = edge - 4
+end
 local runs = ARGV[a] + 0
 a = a + 1
 for __2 = 1, runs do
@@ -5929,7 +5987,7 @@ if edge < 2 then
 else
 local units = (unpackBytes(counter, counts, segments * width + 1))
 counts = sub(counts, 1, segments * width) .. rep('\\0', width)
-local k, units_2 = segments - 1, units < limit - total and units or limit - total
+local k, units_2 = segments - 1, units < most - total and units or most - total
 local count = packBytes(counter, (unpackBytes(counter, counts, k * width + 1)) + units_2)
 counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
 if k < segments then
@@ -5940,6 +5998,9 @@ end
 local wait_2
 if cost > limit then
 wait_2 = -1
+else
+if cost == 0 then
+wait_2 = 0
 else
 local inside, wait_3 = total, (segments + 1) * segmentMs - offset
 for by_2 = 0, segments do
@@ -5971,6 +6032,7 @@ end
 end
 wait_2 = wait_3
 end
+end
 if wait_2 > 0 then
 wait = wait_2 + instant - now
 else
@@ -5996,6 +6058,8 @@ local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 if charged then
 if cost_2 > 0 then
+local room = most - total
+if not withRefusals then
 local window_edgeUnits_result
 local count = (unpackBytes(counter, counts, segments * width + 1))
 if edge == 0 then
@@ -6012,9 +6076,11 @@ window_edgeUnits_result = ceil(share)
 end
 end
 end
-local units = min(cost_2, 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result)
-local count_2 = packBytes(counter, (unpackBytes(counter, counts, 0 * width + 1)) + units)
-counts = sub(counts, 1, 0 * width) .. count_2 .. sub(counts, 1 * width + 1)
+room = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
+end
+local units = cost_2 < room and cost_2 or room
+local count = packBytes(counter, (unpackBytes(counter, counts, 0 * width + 1)) + units)
+counts = sub(counts, 1, 0 * width) .. count .. sub(counts, 1 * width + 1)
 if 0 < segments then
 total = total + units
 end
@@ -6026,19 +6092,19 @@ local segments_reset_result
 local reset
 local reset_2 = 0
 for k = 0, segments do
-local count_3 = (unpackBytes(counter, counts, k * width + 1))
-if count_3 > 0 then
+local count_2 = (unpackBytes(counter, counts, k * width + 1))
+if count_2 > 0 then
 local window_offsetFor_result
-if edge == 1 or count_3 <= 0 then
+if edge == 1 or count_2 <= 0 then
 window_offsetFor_result = 0
 else
 if edge == 0 then
 window_offsetFor_result = segmentMs
 else
 if edge == 2 then
-window_offsetFor_result = floor(segmentMs * (count_3 - 1) / count_3) + 1
+window_offsetFor_result = floor(segmentMs * (count_2 - 1) / count_2) + 1
 else
-window_offsetFor_result = ceil(segmentMs * (count_3 - 0) / count_3)
+window_offsetFor_result = ceil(segmentMs * (count_2 - 0) / count_2)
 end
 end
 end
@@ -6161,6 +6227,9 @@ local wait_3
 if cost_3 > limit then
 wait_3 = -1
 else
+if cost_3 == 0 then
+wait_3 = 0
+else
 local inside, wait_4 = total, (segments + 1) * segmentMs - offset
 for by_2 = 0, segments do
 if by_2 > 0 then
@@ -6191,6 +6260,7 @@ end
 end
 wait_3 = wait_4
 end
+end
 if wait_3 > 0 then
 segments_wait_result = wait_3 + instant - now
 else
@@ -6201,6 +6271,9 @@ local cost_4 = room + 1
 local wait_4
 if cost_4 > limit then
 wait_4 = -1
+else
+if cost_4 == 0 then
+wait_4 = 0
 else
 local inside, wait_5 = total, (segments + 1) * segmentMs - offset
 for by_2 = 0, segments do
@@ -6231,6 +6304,7 @@ end
 end
 end
 wait_4 = wait_5
+end
 end
 if wait_4 > 0 then
 segments_wait_result_2 = wait_4 + instant - now
@@ -6560,13 +6634,13 @@ return reply
 
 const oneCounterScript: LuaScript = {
   name: 'one-counter',
-  sha1: 'bdd88b0385beb0bd1335aa7a2e9930986d700a87',
+  sha1: '4df7e0af50838bbc34b7062b23ba73d0693c5b90',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor = redis.call, math.floor
+local call, floor, max, min = redis.call, math.floor, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local format = string.format
-local ARGV1, ARGV2, ARGV4 = P1, P2, P4
+local ARGV1, ARGV2, ARGV3, ARGV4 = P1, P2, P3, P4
 local clock = given[2] or ''
 local now
 local slack = 0
@@ -6578,6 +6652,7 @@ now = time[1] * 1000 + floor(time[2] / 1000)
 end
 local reply = packBytes('>I6', now)
 local limit, windowMs, byClock
+local most
 local N
 local F
 local X
@@ -6588,6 +6663,10 @@ end
 local cost, key = (given[1] or 1) + 0, KEYS[2]
 N = nil
 limit, windowMs, byClock = ARGV1, ARGV2, ARGV4 == 1
+most = limit
+if ARGV3 == 1 then
+most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
+end
 local outcome = 0
 local look_result
 local instant, isOver = now, true
@@ -6626,7 +6705,7 @@ local endsIn = start + windowMs - now
 if cost > limit then
 look_result = -1
 else
-if count + cost <= limit then
+if count + cost <= limit or cost == 0 then
 look_result = 0
 else
 look_result = endsIn
@@ -6634,7 +6713,7 @@ end
 end
 if look_result == 0 then
 outcome = 1
-count = limit < count + cost and limit or count + cost
+count = most < count + cost and most or count + cost
 if count == 0 then
 call('DEL', key)
 elseif since == start then
@@ -8048,10 +8127,10 @@ return reply
 
 const oneSegmentsScript: LuaScript = {
   name: 'one-segments',
-  sha1: 'a3a55dbee19380ba0937a61a62f2524ca52107b2',
+  sha1: 'c51cd1931c6052cf1966d2aeeb53efed95e825d1',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
+local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep = string.sub, string.rep
 local ARGV1, ARGV2, ARGV3, ARGV4 = P1, P2, P3, P4
@@ -8066,21 +8145,30 @@ now = time[1] * 1000 + floor(time[2] / 1000)
 end
 local reply = packBytes('>I6', now)
 local limit, windowMs, segments, edge, segmentMs, width, counter
+local withRefusals, most
 local W
 local F
+local T
 local counts, total, segment, offset, instant, newest
 if tryCall('GET', KEYS[1]) then
 return ''
 end
 local cost, key = (given[1] or 1) + 0, KEYS[2]
-local bytes, top = 1, 256
-while top <= ARGV1 do
+local bytes, top, limit_2 = 1, 256, ARGV1
+if ARGV4 >= 4 then
+limit_2 = max(limit_2, min(2147483647, floor(9007199254740991 / ARGV2)))
+end
+while top <= limit_2 do
 bytes = bytes + 1
 top = top * 256
 end
-W, F = bytes, '>I' .. bytes
+W, F, T = bytes, '>I' .. bytes, limit_2
 limit, windowMs, segments, edge = ARGV1, ARGV2, ARGV3, ARGV4
-segmentMs, width, counter = windowMs / segments, W, F
+segmentMs, width, counter, most = windowMs / segments, W, F, T
+withRefusals = edge >= 4
+if withRefusals then
+edge = edge - 4
+end
 local outcome = 0
 local look_result
 local stored = false
@@ -8126,7 +8214,7 @@ if edge < 2 then
 else
 local units = (unpackBytes(counter, counts, segments * width + 1))
 counts = sub(counts, 1, segments * width) .. rep('\\0', width)
-local k, units_2 = segments - 1, units < limit - total and units or limit - total
+local k, units_2 = segments - 1, units < most - total and units or most - total
 local count = packBytes(counter, (unpackBytes(counter, counts, k * width + 1)) + units_2)
 counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
 if k < segments then
@@ -8137,6 +8225,9 @@ end
 local wait
 if cost > limit then
 wait = -1
+else
+if cost == 0 then
+wait = 0
 else
 local inside, wait_2 = total, (segments + 1) * segmentMs - offset
 for by_2 = 0, segments do
@@ -8168,6 +8259,7 @@ end
 end
 wait = wait_2
 end
+end
 if wait > 0 then
 look_result = wait + instant - now
 else
@@ -8175,6 +8267,8 @@ look_result = wait
 end
 if look_result == 0 then
 outcome = 1
+local room = most - total
+if not withRefusals then
 local window_edgeUnits_result
 local count = (unpackBytes(counter, counts, segments * width + 1))
 if edge == 0 then
@@ -8191,9 +8285,11 @@ window_edgeUnits_result = ceil(share)
 end
 end
 end
-local units = min(cost, 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result)
-local count_2 = packBytes(counter, (unpackBytes(counter, counts, 0 * width + 1)) + units)
-counts = sub(counts, 1, 0 * width) .. count_2 .. sub(counts, 1 * width + 1)
+room = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
+end
+local units = cost < room and cost or room
+local count = packBytes(counter, (unpackBytes(counter, counts, 0 * width + 1)) + units)
+counts = sub(counts, 1, 0 * width) .. count .. sub(counts, 1 * width + 1)
 if 0 < segments then
 total = total + units
 end
@@ -8205,19 +8301,19 @@ local segments_reset_result
 local reset
 local reset_2 = 0
 for k = 0, segments do
-local count_3 = (unpackBytes(counter, counts, k * width + 1))
-if count_3 > 0 then
+local count_2 = (unpackBytes(counter, counts, k * width + 1))
+if count_2 > 0 then
 local window_offsetFor_result
-if edge == 1 or count_3 <= 0 then
+if edge == 1 or count_2 <= 0 then
 window_offsetFor_result = 0
 else
 if edge == 0 then
 window_offsetFor_result = segmentMs
 else
 if edge == 2 then
-window_offsetFor_result = floor(segmentMs * (count_3 - 1) / count_3) + 1
+window_offsetFor_result = floor(segmentMs * (count_2 - 1) / count_2) + 1
 else
-window_offsetFor_result = ceil(segmentMs * (count_3 - 0) / count_3)
+window_offsetFor_result = ceil(segmentMs * (count_2 - 0) / count_2)
 end
 end
 end
@@ -8331,6 +8427,9 @@ local wait_2
 if cost > limit then
 wait_2 = -1
 else
+if cost == 0 then
+wait_2 = 0
+else
 local inside, wait_3 = total, (segments + 1) * segmentMs - offset
 for by_2 = 0, segments do
 if by_2 > 0 then
@@ -8361,6 +8460,7 @@ end
 end
 wait_2 = wait_3
 end
+end
 if wait_2 > 0 then
 segments_wait_result = wait_2 + instant - now
 else
@@ -8371,6 +8471,9 @@ local cost_2 = room + 1
 local wait_3
 if cost_2 > limit then
 wait_3 = -1
+else
+if cost_2 == 0 then
+wait_3 = 0
 else
 local inside, wait_4 = total, (segments + 1) * segmentMs - offset
 for by_2 = 0, segments do
@@ -8402,6 +8505,7 @@ end
 end
 wait_3 = wait_4
 end
+end
 if wait_3 > 0 then
 segments_wait_result_2 = wait_3 + instant - now
 else
@@ -8427,6 +8531,13 @@ redis.pcall('ZREM', key, ARGV[3])
 end
 end
 return reply[1]
+`,
+}
+
+export const keptScript: LuaScript = {
+  name: 'kept',
+  sha1: '286ec3cf0269f6b2154020973f881de3333da28b',
+  source: `return redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', 1000)
 `,
 }
 
@@ -8620,7 +8731,7 @@ return reply
 
 export const strikeScript: LuaScript = {
   name: 'strike',
-  sha1: '1a55c38652645d556583081dd1cb03f7b4ee903d',
+  sha1: '37458fcdea0665c4b95dc696a3b8d95c94742cac',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
@@ -8719,7 +8830,7 @@ if marker ~= '' and call('PTTL', marker) <= life + slack then call('SET', marker
 end
 return ends, reason
 end
-local weight, ends, reason = number(2), 0, ''
+local weight, ends, reason, begun = number(2), 0, '', '0'
 local block = tryCall('GET', KEYS[2])
 requireRead(block)
 if type(block) == 'string' then
@@ -8736,8 +8847,9 @@ end
 elseif ends == 0 then
 local base = strikes_base(KEYS[1], #'strikes', '')
 ends, reason = strikes_strike(base, KEYS[3] or '', weight, number(3), ARGV[4], 5, #ARGV)
+if ends > 0 then begun = '1' end
 end
-return { format('%.0f', now), format('%.0f', ends), reason }
+return { format('%.0f', now), format('%.0f', ends), reason, begun }
 `,
 }
 
@@ -9080,19 +9192,19 @@ a = ban + terms`],
 local sub, format, concat = string.sub, string.format, table.concat`],
   ] },
   { kind: 'counter', isShared: false, changes: [
-    [234, 0, `pieces = pieces + 1
+    [239, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [233, 0, `if banEnds > 0 then
+    [238, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [222, 0, `if banEnds == 0 then`],
-    [184, 0, `local banEnds, banReason = 0, ''
+    [227, 0, `if banEnds == 0 then`],
+    [189, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
@@ -9216,7 +9328,7 @@ begun = begun or {}
 begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
 end
 end`],
-    [85, 0, `if begun and terms > 0 and op <= 2 and not ends then
+    [90, 0, `if begun and terms > 0 and op <= 2 and not ends then
 local base
 local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
 base = sub(key, 1, #key - cut) .. names
@@ -9224,18 +9336,18 @@ if begun[base] then
 ends, reason = string.match(begun[base], '^(%d+) (.*)$')
 end
 end`],
-    [68, 0, `local jitter = a
+    [73, 0, `local jitter = a
 if isStriking then
 a = a + 1
 end`],
-    [55, 0, `local isStriking = op >= 32
+    [60, 0, `local isStriking = op >= 32
 if isStriking then
 op = op - 32
 end`],
-    [51, 0, `local terms = ARGV[a] + 0
+    [56, 0, `local terms = ARGV[a] + 0
 local ban = a + 1
 a = ban + terms`],
-    [25, 0, `local begun`],
+    [26, 0, `local begun`],
     [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
   ] },
   { kind: 'log', isShared: false, changes: [
@@ -9555,25 +9667,25 @@ a = ban + terms`],
     [33, 0, `local begun`],
   ] },
   { kind: 'segments', isShared: false, changes: [
-    [463, 0, `pieces = pieces + 1
+    [489, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [462, 0, `if banEnds > 0 then
+    [488, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [314, 0, `if banEnds == 0 then`],
-    [207, 0, `local banEnds, banReason = 0, ''
+    [332, 0, `if banEnds == 0 then`],
+    [221, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
 base = sub(key_2, 1, #key_2 - cut) .. names
-local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
-local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
+local marker, jitter_2, p_3, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
+local after, withinMs, forgetAfterMs = ARGV[p_3] + 0, ARGV[p_3 + 1] + 0, ARGV[p_3 + 2] + 0
 local key_3 = base .. 'strikes'
 local stored_2 = tryCall('GET', key_3)
 local rung, since, strikes = 0, now, ''
@@ -9655,8 +9767,8 @@ else
 call('DEL', key_3)
 end
 else
-rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
-local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
+rung = rung + 1 < to - p_3 - 2 and rung + 1 or to - p_3 - 2
+local life = ARGV[p_3 + 2 + rung] + 0 + jitter_2
 ends_2 = now + life
 reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
 local strikes_end_result
@@ -9691,7 +9803,7 @@ begun = begun or {}
 begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
 end
 end`],
-    [86, 0, `if begun and terms > 0 and op <= 2 and not ends then
+    [96, 0, `if begun and terms > 0 and op <= 2 and not ends then
 local base
 local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
 base = sub(key, 1, #key - cut) .. names
@@ -9699,18 +9811,18 @@ if begun[base] then
 ends, reason = string.match(begun[base], '^(%d+) (.*)$')
 end
 end`],
-    [69, 0, `local jitter = a
+    [79, 0, `local jitter = a
 if isStriking then
 a = a + 1
 end`],
-    [60, 0, `local isStriking = op >= 32
+    [70, 0, `local isStriking = op >= 32
 if isStriking then
 op = op - 32
 end`],
-    [56, 0, `local terms = ARGV[a] + 0
+    [66, 0, `local terms = ARGV[a] + 0
 local ban = a + 1
 a = ban + terms`],
-    [24, 0, `local begun`],
+    [26, 0, `local begun`],
     [4, 1, `local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat`],
   ] },
 ]

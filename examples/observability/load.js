@@ -1,0 +1,34 @@
+// @ts-check
+// Load for the demo: some clients within their limits, some beyond, some that wait. Ends with Ctrl-C.
+//
+//   node load.js                # the demo on port 3000
+//   PORT=8080 node load.js
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const url = `http://localhost:${process.env.PORT ?? 3000}`
+
+/** Paths of the demo, and how often each is asked for, in ms. */
+const CLIENTS = [
+  { path: '/limited', everyMs: 100 },
+  { path: '/several', everyMs: 400 },
+  { path: '/costly?units=2', everyMs: 1500 },
+  { path: '/together', everyMs: 250 },
+  { path: '/queue', everyMs: 450 },
+  { path: '/busy', everyMs: 700 },
+  { path: '/reported', everyMs: 500 },
+  { path: '/policies/search', everyMs: 1000 },
+]
+
+/** @param {{ path: string, everyMs: number }} client */
+async function send({ path, everyMs }) {
+  for (;;) {
+    // Not waited for: a client that is slow to be answered asks on.
+    fetch(url + path)
+      .then((response) => response.arrayBuffer())
+      .catch((error) => console.error(`${path}: ${error.cause?.code ?? error.message}`))
+    await sleep(everyMs)
+  }
+}
+
+console.log(`asking ${url}`)
+await Promise.all(CLIENTS.map(send))

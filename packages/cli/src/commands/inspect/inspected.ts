@@ -1,0 +1,46 @@
+import type { BlockEntry, IdentityByKind, KeptStrikes, RedisStore } from '@sluice/core'
+import { usable } from '../../redis/usable.js'
+import { type UnknownLimits, type UsedLimit, usedLimits } from './limits.js'
+import { documentFor, type OverrideFor, usedOfSharing } from './of-document.js'
+
+/** What is kept of an identity. Plain data, as `--json` prints it. */
+export interface Inspected {
+  /** As it is counted: normalised, and hashed where it is long. */
+  readonly identity: string
+  readonly limits: readonly UsedLimit[]
+  readonly unknown: readonly UnknownLimits[]
+  readonly strikes: readonly KeptStrikes[]
+  readonly blocks: readonly BlockEntry[]
+  readonly lists: readonly string[]
+  /** Absent where no document was given. */
+  readonly overrides?: readonly OverrideFor[]
+}
+
+/** @param document the text of one that is right, if one is given */
+export async function inspected(
+  store: RedisStore,
+  identity: IdentityByKind,
+  document: string | undefined,
+): Promise<Inspected> {
+  const kept = await usable(() => store.kept(identity))
+  const { limits, unknown } = await usedLimits(store, kept)
+  const { strikes, blocks, lists } = kept
+  const rest = { identity: kept.identity, strikes, blocks, lists }
+  if (document === undefined) return { ...rest, limits, unknown }
+  const of = await documentFor(document, kept.identity)
+  const found: UsedLimit[] = []
+  const left: UnknownLimits[] = []
+  for (const limiter of new Set(unknown.map((each) => each.limiter))) {
+    const keys = unknown.filter((each) => each.limiter === limiter)
+    const used = await usedOfSharing(store, limiter, kept.identity, of)
+    found.push(...used.flat())
+    // As many as there are keys: then none is left that the document does not tell of.
+    if (used.length < keys.length) left.push(...keys)
+  }
+  return { ...rest, limits: [...limits, ...found], unknown: left, overrides: of.overrides }
+}
+
+/** Whether nothing at all is kept of it. */
+export function isNothing({ limits, unknown, strikes, blocks, lists }: Inspected): boolean {
+  return [limits, unknown, strikes, blocks, lists].every(({ length }) => length === 0)
+}

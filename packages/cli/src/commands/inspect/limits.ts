@@ -1,0 +1,83 @@
+import type { KeptState, RedisStore } from '@sluice/core'
+import { PEEK, type Plan, STRIDE, type StoreResult } from '@sluice/core/store'
+import { cellsNamed } from './cells.js'
+
+/** What an identity has used of a limit. */
+export interface UsedLimit {
+  /** The `name` of the limiter. */
+  readonly limiter: string
+  /** The policy of a document that it is of, or the tier; absent where the limiter has neither. */
+  readonly policy?: string
+  readonly algorithm: string
+  readonly limit: number
+  /** Of `concurrency` its `ttl`. */
+  readonly windowMs: number
+  /** Most units that are admitted at once. */
+  readonly capacity: number
+  /** These three are absent while the limiter refuses the identity by a block or ban: the limits are not looked at then. */
+  readonly used?: number
+  readonly remaining?: number
+  /** Milliseconds until it is as good as new. */
+  readonly resetAfterMs?: number
+}
+
+/** Counts that are there, and what they are of cannot be told by the names of their keys. */
+export interface UnknownLimits {
+  readonly limiter: string
+  readonly key: string
+}
+
+/** The limits of an identity, by what the names of its keys say of them. Charges nothing. */
+export async function usedLimits(
+  store: RedisStore,
+  { identity, counts }: KeptState,
+): Promise<{ readonly limits: readonly UsedLimit[]; readonly unknown: readonly UnknownLimits[] }> {
+  const unknown: UnknownLimits[] = []
+  const asked = counts.flatMap(({ policy, cell: key }) => {
+    const named = cellsNamed(key)
+    if (named) return [peeked(store, identity, policy, named)]
+    unknown.push({ limiter: policy, key })
+    return []
+  })
+  return { limits: (await Promise.all(asked)).flat(), unknown }
+}
+
+async function peeked(
+  store: RedisStore,
+  identity: string,
+  policy: string,
+  named: NonNullable<ReturnType<typeof cellsNamed>>,
+): Promise<UsedLimit[]> {
+  const cells = named.map(({ cell }) => cell)
+  const plan: Plan = {
+    policy,
+    cells,
+    identities: 1,
+    starts: [identity.slice(0, identity.indexOf('=') + 1)],
+    reports: cells.flatMap(({ limits }) => limits).length,
+  }
+  const costs = cells.map(() => 0)
+  const result = await store.decide({ op: PEEK, plan, identities: [identity], costs, permitId: '' })
+  let at = 0
+  return named.flatMap(({ of, cell }) =>
+    cell.limits.map(({ algorithm, limit, windowMs, capacity }) => ({
+      limiter: policy,
+      ...(of !== '' && { policy: of }),
+      algorithm,
+      limit,
+      windowMs,
+      capacity,
+      ...usage(result, STRIDE * at++, capacity),
+    })),
+  )
+}
+
+function usage(
+  { block, values, offset }: StoreResult,
+  at: number,
+  capacity: number,
+): Pick<UsedLimit, 'used' | 'remaining' | 'resetAfterMs'> {
+  if (block) return {}
+  const remaining = values[offset + at] as number
+  return { used: capacity - remaining, remaining, resetAfterMs: values[offset + at + 2] as number }
+}

@@ -1,0 +1,127 @@
+import { createLimiter, type HttpContext, type Limit, type MatchedPolicies, type RedisStore } from '@sluice/core'
+import { policies, readDocument } from '@sluice/policies'
+import { namesIn } from '../../documents/names.js'
+import type { UsedLimit } from './limits.js'
+
+/** An override that is for an identity. */
+export interface OverrideFor {
+  readonly policy: string
+  /** Which of the document's overrides it is, from 0. */
+  readonly index: number
+  readonly until?: string
+  readonly reason?: string
+}
+
+/** What a document says of one identity, whatever the request. */
+export interface DocumentFor {
+  readonly overrides: readonly OverrideFor[]
+  /** Limits that count such identities and may share a key, by policy and tier. */
+  readonly sharing: ReadonlyMap<string, readonly Limit[]>
+}
+
+/** The limits of these share a key where a policy has several. */
+const SHARING: ReadonlySet<string> = new Set(['gcra', 'tokenBucket', 'leakyBucket', 'fixedWindow', 'slidingWindow'])
+
+/**
+ * @param text a document that is right
+ * @param identity as it is counted
+ */
+export async function documentFor(text: string, identity: string): Promise<DocumentFor> {
+  const document = readDocument(text)
+  const names = namesIn(document)
+  const at = identity.indexOf('=')
+  const [kind, value] = [identity.slice(0, at), identity.slice(at + 1)]
+  const overrides: OverrideFor[] = []
+  const sharing = new Map<string, readonly Limit[]>()
+  let tierAtHand = ''
+  const resolvers = {
+    keys: objectOf(names.keys, (name) => () => (name === kind ? value : undefined)),
+    tiers: objectOf(names.tiers, () => () => tierAtHand),
+    costs: objectOf(names.costs, () => () => 1),
+  }
+  for (const [name, policy] of Object.entries(document.policies ?? {})) {
+    const own = (document.overrides ?? []).flatMap((each, index) => (each.policy === name ? [{ ...each, index }] : []))
+    // Every policy is for the client, by one request or another.
+    const alone = { ...(policy as { readonly tiers?: object }), match: undefined }
+    const loaded = await policies.from({
+      object: { version: 1, policies: { [name]: alone }, overrides: own.map(({ index: _, ...each }) => each) },
+      ...resolvers,
+    })
+    const found = new Set<number>()
+    // Which tier the client is of is known by code alone.
+    for (const tier of alone.tiers ? Object.keys(alone.tiers) : ['']) {
+      tierAtHand = tier
+      const context = contextOf(kind, value)
+      for (const { override } of await loaded.explain({ path: '/', ...(context.ip && { ip: context.ip }) })) {
+        if (override !== undefined) found.add(override)
+      }
+      for (const limit of limitsOf(await loaded.match(context))) {
+        const of = limit.policy ?? name
+        if ((limit.key?.kind ?? 'key') === kind && SHARING.has(limit.algorithm)) {
+          sharing.set(of, [...(sharing.get(of) ?? []), limit])
+        }
+      }
+    }
+    for (const i of found) {
+      const { index, until, reason } = own[i] as { index: number; until?: string; reason?: string }
+      overrides.push({ policy: name, index, ...(until && { until }), ...(reason && { reason }) })
+    }
+  }
+  return { overrides, sharing: new Map([...sharing].filter(([, limits]) => limits.length > 1)) }
+}
+
+/** What an identity has used of limits that share a key, under a limiter of this name: of each policy that it has used. */
+export async function usedOfSharing(
+  store: RedisStore,
+  limiter: string,
+  identity: string,
+  { sharing }: DocumentFor,
+): Promise<readonly (readonly UsedLimit[])[]> {
+  const at = identity.indexOf('=')
+  const key = Object.assign(() => identity.slice(at + 1), { kind: identity.slice(0, at) })
+  const all = await Promise.all(
+    [...sharing].map(async ([policy, limits]) => {
+      const own = limits.map((limit) => ({ ...limit, key }))
+      const verdict = await createLimiter<unknown>({ name: limiter, store, limits: own }).peek(undefined, { cost: 0 })
+      return verdict.limits.map(({ algorithm, limit, windowMs, capacity, remaining, resetAfterMs }) => ({
+        limiter,
+        policy,
+        algorithm,
+        limit,
+        windowMs,
+        capacity,
+        used: capacity - remaining,
+        remaining,
+        resetAfterMs,
+      }))
+    }),
+  )
+  return all.filter((limits) => limits.some(({ resetAfterMs }) => resetAfterMs > 0))
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
+function limitsOf(matched: MatchedPolicies<any> | undefined): readonly Limit[] {
+  if (!matched) return []
+  return [...(matched.options.limits ?? []), ...limitsOf(matched.next), ...limitsOf(matched.reported)]
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: as above
+function contextOf(kind: string, value: string): HttpContext<any> {
+  return {
+    request: undefined,
+    method: 'GET',
+    path: '/',
+    target: '/',
+    // A group of addresses is looked for by its first.
+    ip: kind === 'ip' ? value.split('/', 1)[0] : undefined,
+    route: undefined,
+    response: { on() {}, removeListener() {} },
+    header: () => undefined,
+    signedCookie: () => undefined,
+    getResponseHeader: () => undefined,
+  }
+}
+
+function objectOf<Value>(names: Iterable<string>, value: (name: string) => Value): Record<string, Value> {
+  return Object.fromEntries([...names].map((name) => [name, value(name)]))
+}

@@ -1,0 +1,57 @@
+import { exactDuration, timeLeft } from '../../program/duration.js'
+import { tableOf } from '../../program/table.js'
+import { blocksTable } from '../blocks/table.js'
+import { type Inspected, isNothing } from './inspected.js'
+import type { UsedLimit } from './limits.js'
+
+/** What is kept of an identity, as people read it. */
+export function textOf(found: Inspected): string {
+  const { identity, limits, unknown, strikes, blocks, lists, overrides = [] } = found
+  const parts = [
+    isNothing(found) && `nothing is kept of ${shown(identity)}\n`,
+    limits.length > 0 && limitsTable(limits),
+    unknown.length > 0 && `${unknownText(unknown.length)}\n`,
+    blocks.length > 0 && `blocked or banned:\n${blocksTable(blocks)}`,
+    strikes.length > 0 &&
+      tableOf(
+        ['strikes', 'rung', 'policy'],
+        strikes.map(({ strikes: count, rung, policy = 'all' }) => [String(count), String(rung), policy]),
+      ),
+    lists.length > 0 && `on lists: ${lists.map(shown).join(', ')}\n`,
+    overrides.length > 0 &&
+      tableOf(
+        ['override', 'policy', 'until', 'reason'],
+        overrides.map(({ index, policy, until = '–', reason = '' }) => [`overrides[${index}]`, policy, until, reason]),
+      ),
+  ]
+  return parts.filter((part) => part !== false).join('\n')
+}
+
+function limitsTable(limits: readonly UsedLimit[]): string {
+  const headings = ['limiter', 'policy', 'limit', 'used', 'remaining', 'as new in']
+  return tableOf(
+    headings,
+    limits.map(({ limiter, policy = '–', used, remaining, resetAfterMs, ...limit }) => [
+      limiter,
+      policy,
+      limitText(limit),
+      used === undefined ? '–' : `${used} of ${limit.capacity}`,
+      remaining === undefined ? '–' : String(remaining),
+      resetAfterMs === undefined ? '–' : timeLeft(resetAfterMs),
+    ]),
+  )
+}
+
+function limitText({ algorithm, limit, windowMs }: Pick<UsedLimit, 'algorithm' | 'limit' | 'windowMs'>): string {
+  return algorithm === 'concurrency' ? `concurrency ${limit}` : `${algorithm} ${limit} per ${exactDuration(windowMs)}`
+}
+
+function unknownText(count: number): string {
+  const keys = count === 1 ? 'one key' : `${count} keys`
+  return `${keys} of limits that share it: what they count cannot be read from its name; --policies FILE tells of those of a document`
+}
+
+/** Without what would steer a terminal. */
+function shown(text: string): string {
+  return text.replace(/[^\x20-\x7e]/g, '?')
+}

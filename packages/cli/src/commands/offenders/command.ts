@@ -1,0 +1,53 @@
+import type { OffendersReport, OffendersWindow } from '@sluice/core'
+import type { Command } from '../../program/command.js'
+import { DONE, EXIT_CODES } from '../../program/exit-codes.js'
+import { wholeNumberOption } from '../../program/options.js'
+import { instantText, tableOf } from '../../program/table.js'
+import { UsageError } from '../../program/usage-error.js'
+import { REDIS_OPTIONS } from '../../redis/given-target.js'
+import { withStore } from '../../redis/store.js'
+import { usable } from '../../redis/usable.js'
+
+const MOST = 20
+
+export const offenders: Command = {
+  name: 'offenders',
+  summary: 'list who is refused most',
+  description: `Lists the identities that a limiter refuses most, the first most of all. Stores count refusals where they are made with
+offenders: true. Secrets and long values show as their hashes.`,
+  operands: { placeholder: 'LIMITER', least: 1, most: 1 },
+  options: {
+    in: { type: 'string', placeholder: 'TIME', text: 'in the last 10m, 1h or 1d', default: '1h' },
+    most: { type: 'string', placeholder: 'NUMBER', text: 'most that are listed, up to 1000', default: String(MOST) },
+    ...REDIS_OPTIONS,
+  },
+  examples: ['REDIS_URL=redis://host:6379 sluice offenders api', 'sluice offenders login --in 10m --most 5 --json'],
+  notes: EXIT_CODES,
+
+  async run({ in: window = '1h', ...values }, environment, [policy]) {
+    if (!isWindow(window)) throw new UsageError(`--in: expected 10m, 1h or 1d, got ${JSON.stringify(window)}`)
+    const top = wholeNumberOption(values, 'most', { least: 1, most: 1000, otherwise: MOST })
+    const report = await withStore(values, environment, (store) =>
+      usable(() => store.offenders({ policy: policy as string, top, in: window })),
+    )
+    environment.stdout.write(values.json ? `${JSON.stringify(report, null, 2)}\n` : textOf(policy as string, report))
+    return DONE
+  },
+}
+
+function isWindow(text: unknown): text is OffendersWindow {
+  return text === '10m' || text === '1h' || text === '1d'
+}
+
+function textOf(policy: string, { offenders: all, refusals, error, since }: OffendersReport): string {
+  if (refusals === 0) {
+    return `${JSON.stringify(policy)} has refused nobody since ${instantText(since)}, as far as stores with offenders: true tell\n`
+  }
+  const rows = all.map(({ kind, value, refusals: own }) => [
+    String(own),
+    `${((100 * own) / refusals).toFixed(1)} %`,
+    `${kind}=${value}`,
+  ])
+  const inexact = error > 0 ? `; each count may be too low by ${error}` : ''
+  return `${tableOf(['refused', 'share', 'identity'], rows)}\n${refusals} refusals since ${instantText(since)}${inexact}\n`
+}

@@ -1,0 +1,76 @@
+import type { KeptState, RedisStore } from '@sluice/core'
+import type { Plan } from '@sluice/core/store'
+import { agreed } from '../../program/agreed.js'
+import type { Command } from '../../program/command.js'
+import { DONE, EXIT_CODES, REFUSED } from '../../program/exit-codes.js'
+import { identityOf } from '../../program/identity.js'
+import { withProgress } from '../../program/progress.js'
+import { tableOf } from '../../program/table.js'
+import { REDIS_OPTIONS } from '../../redis/given-target.js'
+import { withStore } from '../../redis/store.js'
+import { usable } from '../../redis/usable.js'
+
+type Counts = KeptState['counts']
+
+export const reset: Command = {
+  name: 'reset',
+  summary: 'forget what an identity has used',
+  description: `Forgets what an identity has used of its limits, so that they are as good as new: of all limiters, or of one. Permits that it
+holds are free again. Blocks, bans and strikes stay: unblock ends them. Shows what it finds, and asks before it does.`,
+  operands: { placeholder: 'KIND=VALUE', least: 1, most: 1 },
+  options: {
+    limiter: { type: 'string', placeholder: 'NAME', text: 'the name of the limiter', default: 'all' },
+    yes: { type: 'boolean', short: 'y', text: 'do not ask' },
+    ...REDIS_OPTIONS,
+  },
+  examples: ['REDIS_URL=redis://host:6379 sluice reset user=ann', 'sluice reset ip=192.0.2.7 --limiter api --yes'],
+  notes: `Processes may go on refusing for up to a second. ${EXIT_CODES}`,
+
+  async run({ limiter, yes, ...values }, environment, [operand]) {
+    const identity = identityOf(operand as string)
+    const { stdout, stderr } = environment
+    return withStore(values, environment, async (store) => {
+      const kept = await withProgress(stderr, 'looking through the keys', () => usable(() => store.kept(identity)))
+      const counts = kept.counts.filter(({ policy }) => limiter === undefined || policy === limiter)
+      if (counts.length === 0) {
+        stderr.write(`sluice: nothing is counted of ${operand} by ${limiter ?? 'any limiter'}\n`)
+        return REFUSED
+      }
+      if (!values.json) stdout.write(countsTable(counts))
+      if (!yes && !(await agreed(environment, 'Forget it?', 'forgets it'))) {
+        stderr.write('sluice: nothing was changed\n')
+        return REFUSED
+      }
+      await forgetCounts(store, kept.identity, counts)
+      stdout.write(
+        values.json ? `${JSON.stringify({ identity: kept.identity, counts }, null, 2)}\n` : 'it is forgotten\n',
+      )
+      return DONE
+    })
+  },
+}
+
+function countsTable(counts: Counts): string {
+  return tableOf(
+    ['limiter', 'count'],
+    counts.map(({ policy, cell }) => [policy, cell]),
+  )
+}
+
+async function forgetCounts(store: RedisStore, identity: string, counts: Counts): Promise<void> {
+  for (const policy of new Set(counts.map((each) => each.policy))) {
+    const own = counts.filter((each) => each.policy === policy)
+    await store.reset(planOf(policy, identity, own), [identity])
+  }
+}
+
+/** As far as it takes to name keys: what they hold does not matter. */
+function planOf(policy: string, identity: string, counts: Counts): Plan {
+  return {
+    policy,
+    cells: counts.map(({ cell }) => ({ kernel: 'counter', id: cell, params: [0, 1, 0, 0], identity: 0, limits: [] })),
+    identities: 1,
+    starts: [identity.slice(0, identity.indexOf('=') + 1)],
+    reports: 0,
+  }
+}

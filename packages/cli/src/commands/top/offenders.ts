@@ -1,0 +1,44 @@
+import type { Offender, RedisStore } from '@sluice/core'
+import type { Period } from './watch.js'
+
+export interface OffendersOfPolicy {
+  readonly policy: string
+  readonly offenders: readonly Offender[]
+}
+
+/** Policies, and identities of each, that are shown. */
+const MOST_POLICIES = 3
+const MOST_OFFENDERS = 5
+/** How often Redis is asked, in ms: each question reads what all processes have counted. */
+const EVERY_MS = 5000
+
+/** Who the policies that refuse most refuse most, from Redis. */
+export class Offenders {
+  readonly #store: RedisStore
+  #shown: readonly OffendersOfPolicy[] = []
+  #askedMs = Number.NEGATIVE_INFINITY
+
+  constructor(store: RedisStore) {
+    this.#store = store
+  }
+
+  /** Those of this period; the last known where Redis was asked a moment ago, or cannot be. */
+  async of({ policies }: Period): Promise<readonly OffendersOfPolicy[]> {
+    const now = performance.now()
+    if (now - this.#askedMs < EVERY_MS) return this.#shown
+    const refusing = policies.filter(({ refused }) => refused > 0).sort((a, b) => b.refused - a.refused)
+    if (refusing.length === 0) return this.#shown
+    this.#askedMs = now
+    try {
+      this.#shown = await Promise.all(refusing.slice(0, MOST_POLICIES).map(({ policy }) => this.#ask(policy)))
+    } catch {
+      // The rest of the screen is worth showing, and says what the servers know of the store.
+    }
+    return this.#shown
+  }
+
+  async #ask(policy: string): Promise<OffendersOfPolicy> {
+    const { offenders } = await this.#store.offenders({ policy, top: MOST_OFFENDERS, in: '10m' })
+    return { policy, offenders }
+  }
+}

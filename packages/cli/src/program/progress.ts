@@ -1,0 +1,17 @@
+import type { Output } from './environment.js'
+
+const EVERY_MS = 1000
+
+/** Tells a person for how long something has been under way, once that is longer than a second. */
+export async function withProgress<Result>(stderr: Output, what: string, work: () => Promise<Result>): Promise<Result> {
+  if (!stderr.isTTY) return work()
+  let seconds = 0
+  const timer = setInterval(() => stderr.write(`\r${what}: ${++seconds} s`), EVERY_MS)
+  try {
+    return await work()
+  } finally {
+    clearInterval(timer)
+    // Away with the line.
+    if (seconds > 0) stderr.write('\r\u001b[K')
+  }
+}

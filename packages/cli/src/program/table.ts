@@ -1,0 +1,17 @@
+/** Rows as people read them, below their headings. Identities and reasons may come from clients: nothing in them steers a terminal. */
+export function tableOf(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [headings, ...rows].map((row) => row.map(plain))
+  const widths = headings.map((_, i) => Math.max(...all.map((row) => (row[i] as string).length)))
+  const lines = all.map((row) => row.map((text, i) => text.padEnd(widths[i] as number)).join('  '))
+  return lines.map((line) => `${line.trimEnd()}\n`).join('')
+}
+
+/** An instant, to the second. */
+export function instantText(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
+}
+
+/** Without what would steer a terminal. */
+function plain(text: string): string {
+  return text.replace(/[^\x20-\x7e\u2013]/g, '?')
+}

@@ -1,0 +1,27 @@
+import { everywhere } from '../util/listeners.js'
+import type { ListenOptions, SluiceEvents } from './events.js'
+import { listen } from './near-limit.js'
+
+/** The events of every limiter, store and policies of this process. */
+export interface ProcessEvents {
+  /**
+   * Calls back with each event, synchronously. What a listener throws, or rejects with, becomes a warning of the process
+   * (`SLUICE_LISTENER_FAILED`). Returns what ends it.
+   *
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  on<Name extends keyof SluiceEvents>(
+    event: Name,
+    listener: (event: SluiceEvents[Name]) => unknown,
+    options?: ListenOptions,
+  ): () => void
+}
+
+/**
+ * The events of every limiter, store and policies of this process: see docs/events.md.
+ *
+ * @example events.on('store', ({ state, cause }) => pager.notify(state, cause))
+ */
+export const events: ProcessEvents = {
+  on: (event, listener, options) => listen(everywhere, 'events', event, listener, options),
+}

@@ -1,0 +1,142 @@
+import type { ReadablePlan } from '../policy/plan.js'
+import { identityIn } from '../store/identity.js'
+import type { ResolvedLimit, StoreRequest, StrikeResult } from '../store/store.js'
+import { Listeners } from '../util/listeners.js'
+import { longestRefusal, Verdict } from '../verdict/verdict.js'
+import { type DecisionEvent, LIMITER_EVENTS, type LimiterEvents, type WaitedEvent } from './events.js'
+import type { LimitUse } from './near-limit.js'
+import { activeCounter } from './watching.js'
+
+/** What a limiter tells of what it does: to its listeners, those of the process, tools, and counters. The one place for it. */
+export class LimiterTelling {
+  readonly listeners: Listeners<LimiterEvents>
+
+  /** `where`: how warnings name the limiter. */
+  constructor(where: string) {
+    this.listeners = new Listeners<LimiterEvents>(where, LIMITER_EVENTS)
+  }
+
+  /** Whether to measure the decision that comes. */
+  get isMeasured(): boolean {
+    const { listeners } = this
+    return activeCounter()?.measuresNext() === true || listeners.hears('decision') || listeners.hears('refused')
+  }
+
+  /** Whether strikes are told of. */
+  get hearsStrikes(): boolean {
+    return this.listeners.hears('strike') || this.listeners.hears('ban')
+  }
+
+  /** Of a verdict that is final. `isRefused`: whether the request does not go on. Call it where decisions are watched. */
+  decided(verdict: Verdict, isRefused: boolean): void {
+    activeCounter()?.decided(verdict)
+    const { listeners } = this
+    if (verdict.allowed && listeners.hears('near-limit')) {
+      for (const use of usesOf(verdict)) listeners.send('near-limit', use as never)
+    }
+    const isHeard = listeners.hears('decision')
+    const isRefusalHeard = isRefused && listeners.hears('refused')
+    if (!isHeard && !isRefusalHeard) return
+    const event = decisionEvent(verdict)
+    if (isHeard) listeners.send('decision', event)
+    if (isRefusalHeard) listeners.send('refused', event)
+  }
+
+  /** Of a refusal that the store has made a strike. */
+  struckByRefusal({ plan, identities }: StoreRequest, verdict: Verdict): void {
+    const { ban: terms } = plan
+    const hasBegun = Verdict.hasBegunBan(verdict)
+    if (!terms || verdict.allowed || !(verdict.reason === 'limited' || hasBegun)) return
+    const identity = identities[terms.identity] as string
+    const isLocal = verdict.kind === 'unavailable'
+    this.#struck(verdict.policy, identity, 1, '', isLocal)
+    const { ban } = verdict
+    if (!hasBegun || !ban) return
+    this.#banned(verdict.policy, identity, ban, verdict.retryAfterMs ?? Number.POSITIVE_INFINITY, isLocal)
+  }
+
+  /** Of a strike by itself. */
+  struck(
+    policy: string,
+    identity: string,
+    { weight, reason }: { readonly weight: number; readonly reason: string },
+    { block }: StrikeResult,
+    isLocal: boolean,
+  ): void {
+    // While a block or ban holds, strikes do not count.
+    if (!this.hearsStrikes || (block && !block.hasBegun)) return
+    this.#struck(policy, identity, weight, reason, isLocal)
+    if (block?.ban) this.#banned(policy, identity, { ...block.ban, reason: block.reason }, block.remainingMs, isLocal)
+  }
+
+  #struck(policy: string, identity: string, weight: number, reason: string, isLocal: boolean): void {
+    const { listeners } = this
+    if (!listeners.hears('strike')) return
+    listeners.send('strike', { policy, identity: identityIn(identity), weight, reason, isLocal })
+  }
+
+  #banned(
+    policy: string,
+    identity: string,
+    { rung, strikes, reason }: { readonly rung: number; readonly strikes: number; readonly reason: string },
+    forMs: number,
+    isLocal: boolean,
+  ): void {
+    const { listeners } = this
+    if (!listeners.hears('ban')) return
+    listeners.send('ban', { policy, identity: identityIn(identity), rung, strikes, forMs, reason, isLocal })
+  }
+
+  /** Call it before a wait in a queue. Returns what to call once it is over; undefined where nobody listens. */
+  waits(policy: string): ((outcome: WaitedEvent['outcome']) => void) | undefined {
+    const counted = activeCounter()?.waits(policy)
+    const isHeard = this.listeners.hears('waited')
+    if (!counted && !isHeard) return undefined
+    const began = performance.now()
+    return (outcome) => {
+      const waitedMs = performance.now() - began
+      counted?.(outcome, waitedMs)
+      if (isHeard) this.listeners.send('waited', { policy, waitedMs, outcome })
+    }
+  }
+}
+
+function decisionEvent(verdict: Verdict): DecisionEvent {
+  const { policy, allowed, reported } = verdict
+  return {
+    policy,
+    allowed,
+    outcome: verdict.reason ?? 'admitted',
+    limit: refusingLimit(verdict),
+    source: Verdict.sourceOf(verdict),
+    durationMs: Verdict.tookOf(verdict) ?? 0,
+    used: mostUsed(verdict),
+    reported,
+    verdict,
+  }
+}
+
+/** The name of the limit that refuses for longest. */
+export function refusingLimit(verdict: Verdict): string | undefined {
+  if (verdict.allowed) return undefined
+  const { limits } = verdict
+  return limits[longestRefusal(limits)]?.name
+}
+
+function mostUsed(verdict: Verdict): number | undefined {
+  const request = Verdict.limitedRequestOf(verdict)
+  if (!request) return undefined
+  const { resolved } = request.plan as ReadablePlan
+  return resolved.reduce((most, _, i) => Math.max(most, Verdict.useOf(verdict, i)), 0)
+}
+
+/** How the charge of a verdict has changed the use of each limit. */
+function usesOf(verdict: Verdict): readonly LimitUse[] {
+  const request = Verdict.limitedRequestOf(verdict)
+  if (!request || !Verdict.isCharged(verdict)) return []
+  const { resolved } = request.plan as ReadablePlan
+  return resolved.map(({ name }: ResolvedLimit, i) => {
+    const [before, used] = [Verdict.useBefore(verdict, i), Verdict.useOf(verdict, i)]
+    return { policy: verdict.policy, limit: name, used, before, verdict }
+  })
+}

@@ -1,0 +1,94 @@
+import { events } from '../limiter/all-events.js'
+import { storesInUse } from '../limiter/stores-in-use.js'
+import { countBy } from '../limiter/watching.js'
+import { Counts } from './counts.js'
+import type { Snapshot, StoreCounts } from './snapshot.js'
+
+/** Counts of this process, as `startCounting` gives them. */
+export interface Counting {
+  /** What was counted so far. Takes no request to a store. */
+  read(): Snapshot
+  /** Ends it for this caller; with the last caller counting ends. A second call does nothing. */
+  stop(): void
+}
+
+const MOST_STORES = 100
+const MOST_WARNINGS = 100
+
+let counts: Counts | undefined
+let callers = 0
+let stopListening: (() => void)[] = []
+
+/**
+ * Counts what every limiter and store of this process does, until `stop()`. Before the first call, counting costs nothing.
+ * All callers share the counts, which never go down: where counting ends and begins again, it goes on from where it was.
+ *
+ * @example const counting = startCounting(); setInterval(() => console.log(counting.read().decisions), 10_000)
+ */
+export function startCounting(): Counting {
+  counts ??= new Counts()
+  const shared = counts
+  if (callers++ === 0) begin(shared)
+  let isOn = true
+  return {
+    read: () => snapshotOf(shared),
+    stop() {
+      if (!isOn) return
+      isOn = false
+      if (--callers === 0) end()
+    },
+  }
+}
+
+function begin(shared: Counts): void {
+  countBy(shared)
+  stopListening = [
+    events.on('strike', ({ policy }) => void shared.of(policy).abuse.strikes++),
+    events.on('ban', ({ policy }) => void shared.of(policy).abuse.bans++),
+    events.on('block', ({ policy = '' }) => void shared.of(policy).abuse.blocks++),
+    events.on('unblock', ({ policy = '' }) => void shared.of(policy).abuse.unblocks++),
+    events.on('policies-reloaded', () => void shared.policiesReloaded++),
+    events.on('warning', ({ code }) => {
+      const { warnings } = shared
+      if (warnings.has(code) || warnings.size < MOST_WARNINGS) warnings.set(code, (warnings.get(code) ?? 0) + 1)
+    }),
+  ]
+}
+
+function end(): void {
+  countBy(undefined)
+  for (const stop of stopListening) stop()
+  stopListening = []
+}
+
+function snapshotOf(shared: Counts): Snapshot {
+  const { policies } = shared
+  return {
+    since: shared.since,
+    decisions: policies.flatMap((policy) => policy.decisions()),
+    durations: policies.flatMap((policy) => policy.durations()),
+    queues: policies.flatMap((policy) => policy.queues()),
+    permits: shared.permits.read(),
+    abuse: policies.flatMap((policy) => policy.abused()),
+    used: policies.flatMap((policy) => policy.uses()),
+    reported: policies.flatMap((policy) => policy.reported()),
+    stores: storeCounts(),
+    warnings: [...shared.warnings].map(([code, count]) => ({ code, count })),
+    policiesReloaded: shared.policiesReloaded,
+  }
+}
+
+/** Numbered anew each time: stores that are gone leave no gap, so there are never more names than stores at once. */
+function storeCounts(): StoreCounts[] {
+  const numbers = new Map<string, number>()
+  const all: StoreCounts[] = []
+  for (const store of storesInUse()) {
+    if (all.length === MOST_STORES) break
+    const stats = store.stats?.()
+    if (!stats) continue
+    const number = (numbers.get(stats.kind) ?? 0) + 1
+    numbers.set(stats.kind, number)
+    all.push({ store: number === 1 ? stats.kind : `${stats.kind}-${number}`, ...stats })
+  }
+  return all
+}

@@ -1,0 +1,136 @@
+import type { DecisionOutcome, WaitedEvent } from '../limiter/events.js'
+import { BoundedCounts } from '../util/bounded-counts.js'
+import type { DecisionSource } from '../verdict/verdict.js'
+import type { AbuseCounts, DecisionCount, DurationCounts, QueueCounts, ReportedCounts } from './snapshot.js'
+import { LimitUseCounts } from './use-counts.js'
+
+const SOURCES: readonly DecisionSource[] = ['store', 'deny-cache', 'lease', 'local', 'mirror', 'list']
+const OUTCOMES: readonly DecisionOutcome[] = [
+  'admitted',
+  'limited',
+  'impossible',
+  'denied',
+  'blocked',
+  'banned',
+  'unavailable',
+]
+/** Numbers for one limit: each outcome by each source, enforced and reported. */
+const ROWS = OUTCOMES.length * SOURCES.length * 2
+
+/** In ms. A decision in memory takes less than the first, one on Redis in the same data centre less than the fifth. */
+export const DURATION_BOUNDS: readonly number[] = [0.005, 0.05, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 1000]
+/** In ms. */
+export const WAIT_BOUNDS: readonly number[] = [
+  1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000,
+]
+
+/** Limits of one policy beyond are counted as one, of this name. */
+const MOST_LIMITS = 50
+export const OTHER = 'other'
+
+/** What is counted of one policy. */
+export class PolicyCounts {
+  readonly policy: string
+  readonly abuse = { strikes: 0, bans: 0, blocks: 0, unblocks: 0 }
+  readonly #byLimit = new Map<string, Float64Array>()
+  readonly #uses = new Map<string, LimitUseCounts>()
+  readonly #durations = new Map<DecisionSource, BoundedCounts>()
+  #waits: BoundedCounts | undefined
+  readonly #waited = { waiting: 0, admitted: 0, refused: 0, left: 0 }
+
+  constructor(policy: string) {
+    this.policy = policy
+  }
+
+  /** `limit`: the one that refuses; '' for none. */
+  decided(limit: string, outcome: DecisionOutcome, source: DecisionSource, reported: boolean): void {
+    const at = (OUTCOMES.indexOf(outcome) * SOURCES.length + SOURCES.indexOf(source)) * 2 + (reported ? 1 : 0)
+    const rows = this.#byLimit.get(limit) ?? this.#rowsOf(limit)
+    ;(rows[at] as number)++
+  }
+
+  took(source: DecisionSource, ms: number): void {
+    let durations = this.#durations.get(source)
+    if (!durations) {
+      durations = new BoundedCounts(DURATION_BOUNDS)
+      this.#durations.set(source, durations)
+    }
+    durations.add(ms)
+  }
+
+  needed(limit: string, need: number): void {
+    let uses = this.#uses.get(limit)
+    if (!uses) {
+      const name = this.#uses.size < MOST_LIMITS ? limit : OTHER
+      uses = this.#uses.get(name) ?? new LimitUseCounts()
+      this.#uses.set(name, uses)
+    }
+    uses.add(need)
+  }
+
+  waits(): (outcome: WaitedEvent['outcome'], waitedMs: number) => void {
+    this.#waits ??= new BoundedCounts(WAIT_BOUNDS)
+    const waits = this.#waits
+    const waited = this.#waited
+    waited.waiting++
+    return (outcome, waitedMs) => {
+      waited.waiting--
+      waited[outcome]++
+      waits.add(waitedMs)
+    }
+  }
+
+  decisions(): DecisionCount[] {
+    return [...this.#byLimit].flatMap(([limit, rows]) =>
+      Array.from(rows, (count, at) => ({ ...this.#rowAt(limit, at), count })).filter(({ count }) => count > 0),
+    )
+  }
+
+  reported(): ReportedCounts[] {
+    let decisions = 0
+    let refused = 0
+    for (const { reported, outcome, count } of this.decisions()) {
+      if (!reported) continue
+      decisions += count
+      if (outcome !== 'admitted') refused += count
+    }
+    return decisions > 0 ? [{ policy: this.policy, decisions, refused }] : []
+  }
+
+  durations(): DurationCounts[] {
+    const { policy } = this
+    return [...this.#durations].map(([source, durations]) => ({ policy, source, histogram: durations.read() }))
+  }
+
+  uses() {
+    return [...this.#uses].map(([limit, uses]) => uses.read(this.policy, limit))
+  }
+
+  queues(): QueueCounts[] {
+    return this.#waits ? [{ policy: this.policy, ...this.#waited, histogram: this.#waits.read() }] : []
+  }
+
+  abused(): AbuseCounts[] {
+    const { strikes, bans, blocks, unblocks } = this.abuse
+    return strikes + bans + blocks + unblocks > 0 ? [{ policy: this.policy, ...this.abuse }] : []
+  }
+
+  #rowAt(limit: string, at: number): Omit<DecisionCount, 'count'> {
+    const row = at >> 1
+    return {
+      policy: this.policy,
+      limit,
+      outcome: OUTCOMES[Math.floor(row / SOURCES.length)] as DecisionOutcome,
+      source: SOURCES[row % SOURCES.length] as DecisionSource,
+      reported: at % 2 === 1,
+    }
+  }
+
+  #rowsOf(limit: string): Float64Array {
+    // One beside the limits, for what no limit refuses.
+    const name = limit === '' || this.#byLimit.size <= MOST_LIMITS ? limit : OTHER
+    const rows = this.#byLimit.get(name) ?? new Float64Array(ROWS)
+    this.#byLimit.set(name, rows)
+    return rows
+  }
+}

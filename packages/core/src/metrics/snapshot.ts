@@ -1,0 +1,112 @@
+import type { DecisionOutcome } from '../limiter/events.js'
+import type { Histogram, StoreStats } from '../store/health.js'
+import type { DecisionSource } from '../verdict/verdict.js'
+
+/** Decisions that are final: those that `onVerdict` is told of. */
+export interface DecisionCount {
+  readonly policy: string
+  /** The limit that refuses for longest; '' where no limit refuses. */
+  readonly limit: string
+  readonly outcome: DecisionOutcome
+  readonly source: DecisionSource
+  /** Whether they are not enforced: `mode: 'report'`, or keys that `enforcePercent` leaves out. */
+  readonly reported: boolean
+  readonly count: number
+}
+
+/** How long decisions take, in ms: of one in `MEASURED_EVERY` of them. */
+export interface DurationCounts {
+  readonly policy: string
+  readonly source: DecisionSource
+  readonly histogram: Histogram
+}
+
+export interface QueueCounts {
+  readonly policy: string
+  /** How many wait now, in this process. */
+  readonly waiting: number
+  /** How those ended that have waited. */
+  readonly admitted: number
+  readonly refused: number
+  readonly left: number
+  /** For how long they have waited, in ms. */
+  readonly histogram: Histogram
+}
+
+/** Permits of `concurrency` limits, in units. */
+export interface PermitCounts {
+  readonly policy: string
+  /** Taken by this process, and neither released nor lapsed. */
+  readonly active: number
+  readonly taken: number
+  readonly released: number
+  /** Not released within their `ttl`. */
+  readonly lapsed: number
+}
+
+/** What this process has done; not what it has heard of others. */
+export interface AbuseCounts {
+  /** '' for blocks of every policy of a store. */
+  readonly policy: string
+  readonly strikes: number
+  readonly bans: number
+  readonly blocks: number
+  readonly unblocks: number
+}
+
+/**
+ * How much of a limit decisions needed: what was in use before, and their own cost, as a share of the limit's capacity. An
+ * admitted request needed 1 at most, a refused one more. The share of decisions that needed more than a half is the most that
+ * half the limit would have refused: it would have charged less.
+ */
+export interface UseCounts {
+  readonly policy: string
+  readonly limit: string
+  readonly decisions: number
+  /** Those that needed more than the limit. */
+  readonly beyond: number
+  /** How much a share of decisions needed at most: rounded up to a hundredth; `Infinity` for more than the limit. */
+  readonly p50: number
+  readonly p90: number
+  readonly p95: number
+  readonly p99: number
+  readonly p999: number
+  /** By hundredths of the limit: `counts[i]` needed up to (i + 1) / 100; the 101st more than the limit. */
+  readonly counts: readonly number[]
+}
+
+/** Decisions that are not enforced. */
+export interface ReportedCounts {
+  readonly policy: string
+  readonly decisions: number
+  /** Those that would have been refused. */
+  readonly refused: number
+}
+
+export interface StoreCounts extends StoreStats {
+  /** Which one: its kind, and from the second of a kind its number, such as `redis` or `memory-2`. */
+  readonly store: string
+}
+
+export interface WarningCount {
+  /** Such as `SLUICE_STORE_UNAVAILABLE`. */
+  readonly code: string
+  readonly count: number
+}
+
+/** What this process has counted, in plain numbers. Rows without any are left out; no row has a key of a client. */
+export interface Snapshot {
+  /** When counting first began: ms since the epoch. */
+  readonly since: number
+  readonly decisions: readonly DecisionCount[]
+  readonly durations: readonly DurationCounts[]
+  readonly queues: readonly QueueCounts[]
+  readonly permits: readonly PermitCounts[]
+  readonly abuse: readonly AbuseCounts[]
+  readonly used: readonly UseCounts[]
+  readonly reported: readonly ReportedCounts[]
+  /** Stores that limiters use; at most 100. */
+  readonly stores: readonly StoreCounts[]
+  readonly warnings: readonly WarningCount[]
+  readonly policiesReloaded: number
+}

@@ -1,0 +1,87 @@
+import { BATCH_BOUNDS } from '../store/health.js'
+import { histogramMetric, type Metric, type NumberMetric, numberMetric, type Shape } from './described.js'
+import type { StoreCounts } from './snapshot.js'
+
+const STORE = ['store']
+
+/** What stores, and what belongs to no policy, are counted by. */
+export const STORE_METRICS: readonly Metric[] = [
+  storeMetric(
+    'sluice.store.available',
+    'gauge',
+    { unit: '', help: 'Whether the store decides: 1, or 0 in an outage.', acrossProcesses: 'min' },
+    ({ state }) => (state === 'available' ? 1 : 0),
+  ),
+  storeMetric(
+    'sluice.store.pending',
+    'updowncounter',
+    { unit: '{decision}', help: 'Decisions that wait for a reply of the store.' },
+    ({ pending }) => pending,
+  ),
+  histogramMetric(
+    'sluice.batch.size',
+    BATCH_BOUNDS,
+    { unit: '{decision}', help: 'Decisions that went to Redis in one script execution.', labels: STORE },
+    ({ stores }) =>
+      stores.flatMap(({ store, batches }) =>
+        batches ? [{ labels: { store }, counts: batches.counts, sum: batches.sum, count: batches.count }] : [],
+      ),
+  ),
+  storeMetric(
+    'sluice.store.keys',
+    'updowncounter',
+    { unit: '{key}', help: 'States that the memory store keeps.' },
+    ({ keys }) => keys,
+  ),
+  storeMetric(
+    'sluice.store.max_keys',
+    'updowncounter',
+    { unit: '{key}', help: 'maxKeys of the memory store: beyond it states are forgotten.' },
+    ({ maxKeys }) => maxKeys,
+  ),
+  storeMetric(
+    'sluice.store.size',
+    'updowncounter',
+    { unit: 'By', help: 'Memory that states and blocks take in the memory store, as estimated.' },
+    ({ bytes }) => bytes,
+  ),
+  storeMetric(
+    'sluice.store.max_size',
+    'updowncounter',
+    { unit: 'By', help: 'maxBytes of the memory store: beyond it states are forgotten.' },
+    ({ maxBytes }) => maxBytes,
+  ),
+  storeMetric(
+    'sluice.store.blocked',
+    'gauge',
+    { unit: '{identity}', help: 'Blocks and bans that this process knows of.', acrossProcesses: 'max' },
+    ({ blocked }) => blocked,
+  ),
+  numberMetric(
+    'sluice.warnings',
+    'counter',
+    { unit: '{warning}', help: 'Warnings that were emitted, by code.', labels: ['code'] },
+    ({ warnings }) => warnings.map(({ code, count }) => ({ labels: { code }, value: count })),
+  ),
+  numberMetric(
+    'sluice.policies.reloads',
+    'counter',
+    { unit: '{reload}', help: 'Documents of policies that came into force after the first.' },
+    ({ policiesReloaded }) => [{ labels: {}, value: policiesReloaded }],
+  ),
+]
+
+/** Of each store that has this number. */
+function storeMetric(
+  name: string,
+  type: NumberMetric['type'],
+  shape: Shape,
+  numberOf: (counts: StoreCounts) => number | undefined,
+): NumberMetric {
+  return numberMetric(name, type, { ...shape, labels: STORE }, ({ stores }) =>
+    stores.flatMap((counts) => {
+      const value = numberOf(counts)
+      return value === undefined ? [] : [{ labels: { store: counts.store }, value }]
+    }),
+  )
+}

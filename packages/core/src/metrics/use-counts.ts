@@ -1,0 +1,42 @@
+import type { UseCounts } from './snapshot.js'
+
+/** Hundredths of a limit, and what needed more than all of it. */
+const BUCKETS = 100
+/** Quotients of whole numbers: 0.29 of a limit of 100 must not be taken for a little more than 29 hundredths. */
+const ROUNDING = 1e-9
+
+/** How much of one limit decisions needed, in fixed memory. */
+export class LimitUseCounts {
+  readonly #counts = new Float64Array(BUCKETS + 1)
+
+  /** `need`: a share of the limit, above 1 where it was not enough. */
+  add(need: number): void {
+    const bucket = need > 1 ? BUCKETS : Math.max(0, Math.ceil(need * BUCKETS - ROUNDING) - 1)
+    ;(this.#counts[bucket] as number)++
+  }
+
+  read(policy: string, limit: string): UseCounts {
+    const counts = Array.from(this.#counts)
+    const decisions = counts.reduce((sum, count) => sum + count, 0)
+    const quantile = (share: number) => {
+      let left = decisions * share
+      const bucket = counts.findIndex((count) => {
+        left -= count
+        return left <= ROUNDING * decisions
+      })
+      return bucket === BUCKETS ? Number.POSITIVE_INFINITY : (bucket + 1) / BUCKETS
+    }
+    return {
+      policy,
+      limit,
+      decisions,
+      beyond: counts[BUCKETS] as number,
+      p50: quantile(0.5),
+      p90: quantile(0.9),
+      p95: quantile(0.95),
+      p99: quantile(0.99),
+      p999: quantile(0.999),
+      counts,
+    }
+  }
+}

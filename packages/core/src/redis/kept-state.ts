@@ -1,0 +1,83 @@
+import { BlockedRanges } from '../store/blocked-ranges.js'
+import type { BlockEntry } from '../store/blocks.js'
+import { EVERY_POLICY } from '../store/store.js'
+import { blockEntry, type IndexEntry } from './blocks/entry.js'
+import { ReplyReader } from './scripts/reply-reader.js'
+
+/** What Redis keeps of an identity. Plain data, as JSON holds it. */
+export interface KeptState {
+  /** The identity as it is counted, its kind, `=` and its value: what `identities` of a `StoreRequest` hold. */
+  readonly identity: string
+  /** Its counts: the name of a policy, and the `id` of a cell, or the `joint` of those that share a key. */
+  readonly counts: readonly { readonly policy: string; readonly cell: string }[]
+  /** Its strikes, also those that are too old to count and have not gone yet. */
+  readonly strikes: readonly KeptStrikes[]
+  /** Its blocks and bans, and those of networks that it is in. */
+  readonly blocks: readonly BlockEntry[]
+  /** The lists of the store that it is on, by itself or within a range. */
+  readonly lists: readonly string[]
+}
+
+/** Strikes of an identity, by the policy that bans for them. */
+export interface KeptStrikes {
+  /** The policy that bans for them; absent where the ban is of the store. */
+  readonly policy?: string
+  /** How many there are. */
+  readonly strikes: number
+  /** The rung of the last ban; 0 where there was none. */
+  readonly rung: number
+}
+
+/** What the names of an identity's keys say, each without what all begin with. */
+export function namesIn(rests: readonly string[]): { counts: KeptState['counts']; strikes: readonly string[] } {
+  const counts: { policy: string; cell: string }[] = []
+  const strikes: string[] = []
+  // SCAN may find a key twice.
+  for (const rest of new Set(rests)) {
+    // The name of a policy holds no colon.
+    const end = rest.indexOf(':')
+    const [policy, cell] = [rest.slice(0, end), rest.slice(end + 1)]
+    if (end < 0 || cell === 'block') continue
+    if (cell === 'strikes') strikes.push(policy)
+    else counts.push({ policy, cell })
+  }
+  const order = (one: string, other: string) => (one < other ? -1 : 1)
+  counts.sort((a, b) => order(`${a.policy}:${a.cell}`, `${b.policy}:${b.cell}`))
+  return { counts, strikes: strikes.sort(order) }
+}
+
+/** A record of strikes, as `lua/strikes.lua` writes it; undefined for what is none. */
+export function strikesIn(policy: string, record: unknown): KeptStrikes | undefined {
+  if (!(record instanceof Uint8Array) || record.length < 7 || (record.length - 7) % 8 !== 0) return undefined
+  const reader = new ReplyReader(record)
+  const rung = reader.uint8()
+  // Since when the rung is forgotten.
+  reader.uint48()
+  let strikes = 0
+  for (let at = 7; at < record.length; at += 8) {
+    reader.uint48()
+    strikes += reader.uint16()
+  }
+  return { ...(policy !== EVERY_POLICY && { policy }), strikes, rung }
+}
+
+/** Those of some blocks that refuse an identity: its own, and those of networks that it is in. */
+export async function blocksFor(
+  identity: string,
+  now: number,
+  entries: AsyncIterable<IndexEntry>,
+): Promise<BlockEntry[]> {
+  const found: IndexEntry[] = []
+  for await (const entry of entries) {
+    if (entry.until <= now) continue
+    if (entry.identity === identity || isIn(identity, entry)) found.push(entry)
+  }
+  return found.map(blockEntry)
+}
+
+function isIn(identity: string, entry: IndexEntry): boolean {
+  if (!identity.startsWith('ip=') || !entry.identity.startsWith('ip=') || !entry.identity.includes('/')) return false
+  const ranges = new BlockedRanges<IndexEntry>()
+  ranges.set(entry.policy, entry.identity, entry)
+  return ranges.find([entry.policy], identity, () => true) !== undefined
+}

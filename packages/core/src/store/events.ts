@@ -1,0 +1,38 @@
+import type { WarningEvent } from '../util/warnings.js'
+import type { Identity } from './identity.js'
+
+/** A store has become unavailable, or available again. */
+export interface StoreEvent {
+  readonly state: 'available' | 'unavailable'
+  /** What decided it; undefined where the store is available. */
+  readonly cause: Error | undefined
+  /** The server, by address: in a cluster each master is told of by itself. */
+  readonly node: string
+}
+
+/** An identity was blocked by hand, in this process. */
+export interface BlockEvent {
+  /** Undefined where it is blocked by every policy of the store. */
+  readonly policy: string | undefined
+  readonly identity: Identity
+  /** Milliseconds from now; `Infinity` for a block without an end. */
+  readonly forMs: number
+  readonly reason: string
+}
+
+/** A block or ban was ended by hand, in this process. */
+export interface UnblockEvent {
+  /** Undefined where it was of every policy of the store. */
+  readonly policy: string | undefined
+  readonly identity: Identity
+}
+
+/** What `store.on()` tells of. Of blocks: those of `store.blocks.add` and `remove`; limiters tell of their own. */
+export interface StoreEvents {
+  readonly store: StoreEvent
+  readonly block: BlockEvent
+  readonly unblock: UnblockEvent
+  readonly warning: WarningEvent
+}
+
+export const STORE_EVENTS = ['store', 'block', 'unblock', 'warning'] as const

@@ -1,0 +1,31 @@
+import { isForEver } from '../util/duration.js'
+import type { Audience } from '../util/listeners.js'
+import type { BlockEvent, UnblockEvent } from './events.js'
+import { identityIn } from './identity.js'
+import { EVERY_POLICY } from './store.js'
+
+/** Where a block holds: the name of a policy, or `EVERY_POLICY`, and an identity as text. */
+interface Place {
+  readonly policy: string
+  readonly identity: string
+}
+
+/** Tells those who listen of a block by hand. */
+export function tellOfBlock(
+  listeners: Audience<{ block: BlockEvent }>,
+  place: Place,
+  forMs: number,
+  reason: string,
+): void {
+  if (!listeners.hears('block')) return
+  listeners.send('block', { ...shown(place), forMs: isForEver(forMs) ? Number.POSITIVE_INFINITY : forMs, reason })
+}
+
+/** Tells those who listen of the end of a block by hand. */
+export function tellOfUnblock(listeners: Audience<{ unblock: UnblockEvent }>, place: Place): void {
+  if (listeners.hears('unblock')) listeners.send('unblock', shown(place))
+}
+
+function shown({ policy, identity }: Place): UnblockEvent {
+  return { policy: policy === EVERY_POLICY ? undefined : policy, identity: identityIn(identity) }
+}

@@ -1,0 +1,140 @@
+import { type Channel, channel } from 'node:diagnostics_channel'
+import { invalidPolicy } from './errors.js'
+import { processWarning } from './process-warning.js'
+import { isThenable } from './thenable.js'
+
+/**
+ * How many look on in this process: listeners of any event, and counters. While nobody does, a decision costs a comparison.
+ * `isCounting`: whether counters are among them.
+ */
+export const watchers = { total: 0, isCounting: false }
+
+/** The events that tools get by `node:diagnostics_channel`, each on a channel `sluice:<name>`. */
+const ON_CHANNELS = [
+  'decision',
+  'refused',
+  'strike',
+  'ban',
+  'block',
+  'unblock',
+  'waited',
+  'store',
+  'policies-reloaded',
+  'warning',
+] as const
+
+// Held here: Node forgets channels that nobody holds.
+const channels = new Map<string, Channel>(ON_CHANNELS.map((name) => [name, channel(`sluice:${name}`)]))
+const decisions = channels.get('decision') as Channel
+const refusals = channels.get('refused') as Channel
+
+/** Whether decisions have to be told of at all. Asked with each of them. */
+export function isWatched(): boolean {
+  return watchers.total !== 0 || decisions.hasSubscribers || refusals.hasSubscribers
+}
+
+/** Between two warnings of one listener that fails: it may do so with each decision. */
+const WARN_EVERY_MS = 60_000
+
+/** One listener of one event. */
+interface Entry {
+  readonly listener: (event: never) => unknown
+  isOn: boolean
+  /** By the performance clock. */
+  warnedAt: number
+}
+
+const NONE: readonly Entry[] = []
+
+/** Those who may listen to the events of a source. */
+export interface Audience<Events extends object> {
+  /** Whether anybody listens for it. Events are made only then. */
+  hears(name: keyof Events & string): boolean
+  send<Name extends keyof Events & string>(name: Name, event: Events[Name]): void
+  /** Whether the process is not warned of listeners that fail. */
+  isSilent: boolean
+}
+
+/**
+ * The listeners of one source of events, such as a limiter, and beyond it those of the whole process and the channels of
+ * `node:diagnostics_channel`. Whatever a listener does, it neither reaches the source nor another listener.
+ */
+export class Listeners<Events extends object> implements Audience<Events> {
+  readonly #where: string
+  readonly #names: readonly string[]
+  /** Undefined of the listeners of the whole process. */
+  readonly #wider: Audience<Events> | undefined
+  /** Lists are replaced, not changed: an event that is being sent goes on to those that listened before. */
+  #byName: Map<string, readonly Entry[]> | undefined
+  isSilent = false
+
+  /** `names`: the events that there are here. */
+  constructor(where: string, names: readonly (keyof Events & string)[], wider: Audience<Events> | null = everywhere) {
+    this.#where = where
+    this.#names = names
+    this.#wider = wider ?? undefined
+  }
+
+  /**
+   * Returns what ends it; a second call of that does nothing.
+   *
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  on<Name extends keyof Events & string>(name: Name, listener: (event: Events[Name]) => unknown): () => void {
+    const where = `${this.#where}: on`
+    if (!this.#names.includes(name)) invalidPolicy(where, 'event', `one of ${this.#names.join(', ')}`, name)
+    if (typeof listener !== 'function') invalidPolicy(where, name, 'a function', listener)
+    const entry: Entry = { listener, isOn: true, warnedAt: Number.NEGATIVE_INFINITY }
+    this.#byName ??= new Map()
+    const byName = this.#byName
+    byName.set(name, [...(byName.get(name) ?? NONE), entry])
+    watchers.total++
+    return () => {
+      if (!entry.isOn) return
+      entry.isOn = false
+      watchers.total--
+      const others = (byName.get(name) ?? NONE).filter((other) => other !== entry)
+      if (others.length > 0) byName.set(name, others)
+      else byName.delete(name)
+    }
+  }
+
+  hears(name: keyof Events & string): boolean {
+    if (this.#byName?.has(name)) return true
+    return this.#wider ? this.#wider.hears(name) : channels.get(name)?.hasSubscribers === true
+  }
+
+  send<Name extends keyof Events & string>(name: Name, event: Events[Name]): void {
+    for (const entry of this.#byName?.get(name) ?? NONE) {
+      // It may have been ended by one before it.
+      if (entry.isOn) this.#call(entry, name, event)
+    }
+    if (this.#wider) this.#wider.send(name, event)
+    // What a subscriber throws there ends the process, as Node has it.
+    else channels.get(name)?.publish(event)
+  }
+
+  #call(entry: Entry, name: string, event: unknown): void {
+    try {
+      const returned = entry.listener(event as never)
+      if (returned !== undefined && isThenable(returned)) {
+        Promise.resolve(returned).catch((error) => this.#failed(entry, name, error))
+      }
+    } catch (error) {
+      this.#failed(entry, name, error)
+    }
+  }
+
+  #failed(entry: Entry, name: string, error: unknown): void {
+    const now = performance.now()
+    if (this.isSilent || now - entry.warnedAt < WARN_EVERY_MS) return
+    entry.warnedAt = now
+    const what = error instanceof Error ? error.message : String(error)
+    // Not told as an event: a listener for warnings that fails would be told of that without end.
+    processWarning('SLUICE_LISTENER_FAILED', `${this.#where}: listener of "${name}": ${what}`)
+  }
+}
+
+/** The listeners of every source of this process. */
+// biome-ignore lint/suspicious/noExplicitAny: each source has events of its own
+export const everywhere: Listeners<any> = new Listeners('events', [...ON_CHANNELS, 'near-limit'], null)

@@ -1,0 +1,11 @@
+/** Where each code is explained. One constant: a page of the documentation once that has an address. */
+const EXPLAINED_IN = 'dist/ERRORS.md'
+
+/** The warning itself, without telling those who listen for warnings. */
+export function processWarning(code: string, message: string): void {
+  process.emitWarning(message, {
+    type: 'SluiceWarning',
+    code,
+    detail: `See ${EXPLAINED_IN}#${code.toLowerCase()} of your @sluice package`,
+  })
+}

@@ -1,0 +1,2 @@
+export type { SluiceMetricsOptions } from './options.js'
+export { type SluiceMetrics, sluiceMetrics } from './sluice-metrics.js'

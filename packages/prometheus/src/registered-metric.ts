@@ -1,0 +1,113 @@
+import type { HistogramPoint, Metric, Snapshot } from '@sluice/core/metrics'
+import type { Metric as PromMetric, Registry } from 'prom-client'
+import { prometheusName } from './names.js'
+
+/** By which metrics of ours are known in a registry, whichever copy of this package put them there: what takes them out. */
+const WITHDRAW = Symbol.for('@sluice/prometheus: withdraw')
+
+/** Reads something of what is counted now. */
+export type Read = <Points>(read: (snapshot: Snapshot) => Points) => Points
+
+interface Value {
+  readonly labels: Readonly<Record<string, string | number>>
+  readonly value: number
+  readonly metricName?: string
+}
+
+/**
+ * A metric that is read when its registry is. prom-client takes whatever has a name and a `get()`. Metrics of its own would
+ * have to be kept equal to what is counted, label by label, and can only be added to.
+ */
+export class RegisteredMetric {
+  readonly [WITHDRAW]: () => void
+  readonly help: string
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  /** How prom-client makes one value of those that the workers of `node:cluster` have. */
+  readonly aggregator: 'sum' | 'min' | 'max'
+  readonly labelNames: readonly string[]
+  readonly #name: string
+  readonly #metric: Metric
+  readonly #register: Registry
+  readonly #read: Read
+
+  /** @param withdraw takes all that were registered with it out of the registry */
+  constructor(metric: Metric, register: Registry, read: Read, withdraw: () => void) {
+    this[WITHDRAW] = withdraw
+    this.help = metric.help
+    this.type = metric.type === 'updowncounter' ? 'gauge' : metric.type
+    this.aggregator = metric.acrossProcesses
+    this.labelNames = metric.labels
+    this.#name = prometheusName(metric)
+    this.#metric = metric
+    this.#register = register
+    this.#read = read
+  }
+
+  get name(): string {
+    return this.#name
+  }
+
+  // prom-client cuts `_total` off here for a scrape as OpenMetrics, and would leave it off for all that follow.
+  set name(_) {}
+
+  /** What prom-client writes, or sends to the primary of `node:cluster`. */
+  get(): object {
+    const isOpenMetrics = this.#register.contentType.startsWith('application/openmetrics-text')
+    // There it adds the ending itself.
+    const name = isOpenMetrics && this.type === 'counter' ? this.#name.replace(/_total$/, '') : this.#name
+    return { name, help: this.help, type: this.type, aggregator: this.aggregator, values: this.#values() }
+  }
+
+  /** For `register.resetMetrics()`. What was counted is not the registry's: other exporters read it, too. */
+  reset(): void {}
+
+  /**
+   * Registers it, in place of what an earlier call registered.
+   *
+   * @throws Error where the name is taken by a metric of the application's
+   */
+  add(): void {
+    withdrawEarlier(this.#register.getSingleMetric(this.#name))
+    this.#register.registerMetric(this as unknown as PromMetric)
+  }
+
+  /** Takes it out, unless the application has put another in its place. */
+  remove(): void {
+    const now: unknown = this.#register.getSingleMetric(this.#name)
+    if (now === this) this.#register.removeSingleMetric(this.#name)
+  }
+
+  #values(): readonly Value[] {
+    const metric = this.#metric
+    if (metric.type !== 'histogram') return this.#read((snapshot) => metric.read(snapshot))
+    return this.#read((snapshot) => metric.read(snapshot)).flatMap((point) =>
+      histogramValues(this.#name, metric.bounds, point),
+    )
+  }
+}
+
+/** What is not ours stays: prom-client says then that the name is taken. */
+function withdrawEarlier(metric: unknown): void {
+  if (typeof metric !== 'object' || metric === null || !(WITHDRAW in metric)) return
+  if (typeof metric[WITHDRAW] === 'function') metric[WITHDRAW]()
+}
+
+/** In Prometheus a bucket has the values of all smaller ones, too. */
+function histogramValues(
+  name: string,
+  bounds: readonly number[],
+  { labels, counts, sum, count }: HistogramPoint,
+): Value[] {
+  const metricName = `${name}_bucket`
+  let below = 0
+  const buckets = bounds.map((le, i) => {
+    below += counts[i] as number
+    return { metricName, labels: { ...labels, le }, value: below }
+  })
+  return [
+    ...buckets,
+    { metricName, labels: { ...labels, le: '+Inf' }, value: count },
+    { metricName: `${name}_sum`, labels, value: sum },
+    { metricName: `${name}_count`, labels, value: count },
+  ]
+}

@@ -1,0 +1,294 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { run } from '@sluice/cli'
+import {
+  byUser,
+  concurrency,
+  createLimiter,
+  type Duration,
+  fixedWindow,
+  gcra,
+  perMinute,
+  perSecond,
+  type RedisStore,
+  redisStore,
+} from '@sluice/core'
+import { policies } from '@sluice/policies'
+import { Cluster, Redis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { algorithms } from '../support/algorithms.js'
+import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
+import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { sluice } from './support.js'
+
+/** Counts for as long as the test takes, whenever that is. */
+const opened = (limit: number, window: Duration) => fixedWindow({ limit, window, anchor: 'first-request' })
+/** Subjects that are addresses. */
+const byAddress = Object.assign((ip: string) => ip, { kind: 'ip' })
+
+const folder = mkdtempSync(join(tmpdir(), 'identities-'))
+let server: RedisServer
+let cluster: RedisCluster
+beforeAll(async () => {
+  server = await startRedis()
+  cluster = await startCluster()
+})
+afterAll(async () => {
+  rmSync(folder, { recursive: true })
+  await Promise.all([server.stop(), cluster.stop()])
+})
+
+describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
+  let client: Redis | Cluster
+  let store: RedisStore
+  let prefix: string
+  let runs = 0
+  beforeEach(() => {
+    prefix = `t${++runs}:`
+    client = kind === 'one Redis' ? new Redis(server.port) : new Cluster([{ host: '127.0.0.1', port: port() }])
+    store = redisStore(client, { prefix, timeoutMs: 10_000, offenders: true, denyCache: false })
+  })
+  afterEach(async () => {
+    await store.close()
+    client.disconnect()
+  })
+  const port = () => (kind === 'one Redis' ? server : (cluster.masters[0] as RedisServer)).port
+  const environment = () => ({ REDIS_URL: `redis://127.0.0.1:${port()}` })
+  const command = (...args: string[]) => sluice([...args, '--prefix', prefix], environment())
+  const inspected = async (...args: string[]) => {
+    const { code, stdout, stderr } = await command('inspect', ...args, '--json')
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    return JSON.parse(stdout)
+  }
+
+  test.each(Object.entries(algorithms))('inspect tells what was used of %s', async (_, limitOf) => {
+    const limiter = createLimiter({ name: 'mail', store, limits: [limitOf(8, 3_600_000)] })
+    await limiter.consume('ann', { cost: 3 })
+    await limiter.consume('annabel', { cost: 1 })
+    const { limits, unknown } = await inspected('key=ann')
+    const verdict = await limiter.peek('ann')
+    expect(unknown).toEqual([])
+    expect(limits).toEqual([
+      expect.objectContaining({
+        limiter: 'mail',
+        limit: 8,
+        windowMs: 3_600_000,
+        capacity: verdict.limits[0]?.capacity,
+      }),
+    ])
+    expect(limits[0].remaining).toBe(verdict.limits[0]?.remaining)
+    expect(limits[0].used).toBe(limits[0].capacity - limits[0].remaining)
+    expect(limits[0].resetAfterMs).toBeGreaterThan(0)
+  })
+
+  test('inspect tells several limits apart, those of a log and those that share a key', async () => {
+    const logs = createLimiter({ name: 'logs', store, limits: [perSecond(5), perMinute(50)] })
+    const buckets = createLimiter({
+      name: 'buckets',
+      store,
+      limits: [opened(6, '1h'), opened(9, '1d')],
+    })
+    await logs.consume('ann', { cost: 2 })
+    await buckets.consume('ann', { cost: 2 })
+    const { limits } = await inspected('key=ann')
+    expect(limits).toHaveLength(4)
+    expect(limits).toEqual([
+      expect.objectContaining({ limiter: 'buckets', limit: 6, used: 2 }),
+      expect.objectContaining({ limiter: 'buckets', limit: 9, used: 2 }),
+      expect.objectContaining({ limiter: 'logs', limit: 5 }),
+      expect.objectContaining({ limiter: 'logs', limit: 50, used: 2, remaining: 48 }),
+    ])
+  })
+
+  test('inspect tells what tiers and leases count', async () => {
+    const tiers = { free: [perMinute(5)], paid: [gcra({ limit: 50, window: '1h' })] }
+    const tiered = createLimiter<{ user: string }>({
+      name: 'api',
+      store,
+      key: byUser(({ user }) => user),
+      tier: ({ user }) => (user === 'ann' ? 'paid' : 'free'),
+      tiers,
+    })
+    await tiered.consume({ user: 'ann' }, { cost: 20 })
+    const lease = { size: 10, ttl: '10s' } as const
+    const leased = createLimiter({ name: 'leased', store, limits: [perMinute(40, { lease })] })
+    for (let n = 0; n < 30; n++) await leased.consume('user')
+    expect((await inspected('user=ann')).limits).toEqual([
+      expect.objectContaining({ limiter: 'api', policy: 'paid', limit: 50, used: 20 }),
+    ])
+    const [used] = (await inspected('key=user')).limits
+    // What is leased is counted ahead.
+    expect(used.used).toBeGreaterThanOrEqual(30)
+    expect(used.capacity).toBe(40)
+  })
+
+  test('inspect shows strikes, bans, blocks, those of networks, and lists', async () => {
+    const ban = { after: 2, within: '1h', for: ['1h', '1d'] } as const
+    const login = createLimiter({ name: 'login', store, key: byAddress, limit: 1, window: '1h', ban })
+    for (let n = 0; n < 2; n++) await login.consume('192.0.2.7')
+    await store.blocks.add({ ip: '192.0.2.0/24' }, { for: '1h', reason: 'scraping' })
+    await store.blocks.add({ ip: '198.51.100.0/24' }, { for: '1h' })
+    await store.list('abusers').add({ ip: '192.0.2.0/28' })
+    await store.list('vip').add({ ip: '192.0.2.200' })
+    const struck = await inspected('ip=192.0.2.7')
+    expect(struck).toMatchObject({
+      strikes: [{ policy: 'login', strikes: 1, rung: 0 }],
+      lists: ['abusers'],
+      blocks: [{ value: '192.0.2.0/24', reason: 'scraping' }],
+    })
+    // While a block holds, nobody looks at the limits.
+    expect(struck.limits).toEqual([expect.not.objectContaining({ used: expect.anything() })])
+    await store.blocks.remove({ ip: '192.0.2.0/24' })
+    await login.consume('192.0.2.7')
+    const banned = await inspected('ip=192.0.2.7')
+    expect(banned.blocks).toMatchObject([{ policy: 'login', ban: { rung: 1, strikes: 2 } }])
+    expect(banned.strikes).toEqual([{ policy: 'login', strikes: 0, rung: 1 }])
+    expect((await command('inspect', 'ip=192.0.2.7')).stdout).toMatch(
+      /blocked or banned:\n.*\n *ip=192\.0\.2\.7 +login/,
+    )
+    expect((await command('inspect', 'ip=203.0.113.9')).stdout).toBe('nothing is kept of ip=203.0.113.9\n')
+  })
+
+  test('inspect shows what a document says of an identity, by every policy and tier', async () => {
+    const text = `version: 1
+policies:
+  api:
+    match: { paths: ['/api/**'] }
+    limits:
+      - { name: second, algorithm: gcra, limit: 100, window: 10s }
+      - { name: hour, algorithm: gcra, limit: 1000, window: 1h }
+      - { name: day, algorithm: gcra, limit: 10000, window: 1d }
+  mail:
+    tier: plan
+    key: user
+    tiers: { free: [{ limit: 1, window: 1m }], paid: [{ limit: 9, window: 1m }] }
+overrides:
+  - { policy: mail, key: { user: ann }, limits: [{ limit: 5 }], reason: a friend }
+  - { policy: api, range: 192.0.2.0/24, limits: [{ name: hour, limit: 2000 }], until: 2999-01-01T00:00:00Z }
+`
+    const file = join(folder, 'policies.yaml')
+    writeFileSync(file, text)
+    const loaded = await policies.from({ file, keys: { user: () => 'ann' }, tiers: { plan: () => 'paid' } })
+    await loaded.close()
+    const limits = loaded.byName.get('api')?.options.limits ?? []
+    const limiter = createLimiter({
+      name: 'default',
+      store,
+      limits: limits.map((limit) => ({ ...limit, key: byAddress })),
+    })
+    await limiter.consume('203.0.113.7', { cost: 3 })
+    expect((await inspected('ip=203.0.113.7')).unknown).toEqual([
+      { limiter: 'default', key: expect.stringMatching(/^joint\./) },
+    ])
+    const known = await inspected('ip=203.0.113.7', '--policies', file)
+    expect(known).toMatchObject({ unknown: [], overrides: [] })
+    expect(known.limits).toMatchObject([
+      { policy: 'api', limit: 100 },
+      { policy: 'api', limit: 1000, used: 3 },
+      { policy: 'api', limit: 10_000, used: 3 },
+    ])
+    expect((await inspected('ip=192.0.2.9', '--policies', file)).overrides).toEqual([
+      { policy: 'api', index: 1, until: '2999-01-01T00:00:00Z' },
+    ])
+    expect((await inspected('user=ann', '--policies', file)).overrides).toEqual([
+      { policy: 'mail', index: 0, reason: 'a friend' },
+    ])
+  })
+
+  test('reset makes limits as good as new, of one limiter or of all, and leaves those of others', async () => {
+    const mail = createLimiter({
+      name: 'mail',
+      store,
+      limits: [gcra({ limit: 6, window: '1h' }), gcra({ limit: 9, window: '1d' })],
+    })
+    const calls = createLimiter({ name: 'calls', store, limits: [perMinute(5), concurrency({ limit: 2 })] })
+    for (const key of ['ann', 'bob']) {
+      await mail.consume(key, { cost: 3 })
+      await calls.consume(key, { cost: 2 })
+    }
+    const asked = await command('reset', 'key=ann')
+    expect(asked.code).toBe(2)
+    expect(asked.stderr).toContain('there is no terminal to ask on: --yes forgets it')
+    expect((await command('reset', 'key=ann', '--limiter', 'mail', '--yes')).stdout).toMatch(/it is forgotten\n$/)
+    expect((await mail.peek('ann')).remaining).toBe(6)
+    expect((await calls.peek('ann')).remaining).toBe(0)
+    expect((await command('reset', 'key=ann', '--yes', '--json')).code).toBe(0)
+    expect((await calls.peek('ann')).remaining).toBe(2)
+    expect((await mail.peek('bob')).remaining).toBe(3)
+    expect(await command('reset', 'key=ann', '--yes')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'sluice: nothing is counted of key=ann by any limiter\n',
+    })
+  })
+
+  test('forget leaves nothing of an identity, and asks first', async () => {
+    const mail = createLimiter({ name: 'mail', store, limit: 5, window: '1h' })
+    for (const key of ['ann', 'bob']) await mail.consume(key, { cost: 5 })
+    await mail.block('ann', { for: '1h' })
+    await store.list('vip').add({ key: 'ann' })
+    expect((await command('forget', 'key=ann')).stderr).toContain('--yes erases it')
+    const { code, stdout } = await command('forget', 'key=ann', '--yes')
+    expect(code).toBe(0)
+    expect(stdout).toContain('on lists: vip')
+    expect(stdout).toMatch(/it is erased\n$/)
+    expect((await command('inspect', 'key=ann')).stdout).toBe('nothing is kept of key=ann\n')
+    expect((await inspected('key=bob')).limits).toMatchObject([{ used: 5 }])
+  })
+
+  test('offenders lists who is refused most', async () => {
+    const mail = createLimiter({ name: 'mail', store, limit: 1, window: '1h' })
+    for (const key of ['ann', 'ann', 'ann', 'bob', 'bob']) await mail.consume(key)
+    await expect
+      .poll(async () => JSON.parse((await command('offenders', 'mail', '--json')).stdout), { timeout: 30_000 })
+      .toMatchObject({
+        refusals: 3,
+        offenders: [
+          { kind: 'key', value: 'ann', refusals: 2 },
+          { kind: 'key', value: 'bob', refusals: 1 },
+        ],
+      })
+    const { stdout } = await command('offenders', 'mail', '--most', '1', '--in', '10m')
+    expect(stdout).toMatch(/^refused +share +identity\n2 +66\.7 % +key=ann\n\n3 refusals since 20.*Z\n$/)
+    expect((await command('offenders', 'nobody')).stdout).toMatch(/^"nobody" has refused nobody since/)
+  })
+
+  test('a person who says no keeps everything', async () => {
+    const mail = createLimiter({ name: 'mail', store, limit: 5, window: '1h' })
+    await mail.consume('ann', { cost: 2 })
+    for (const name of ['reset', 'forget']) {
+      let said = ''
+      const output = { write: (text: string) => (said += text) }
+      const code = await run([name, 'key=ann', '--prefix', prefix], {
+        env: environment(),
+        stdout: output,
+        stderr: output,
+        version: '0',
+        confirm: async () => false,
+      })
+      expect({ code, said }).toEqual({ code: 1, said: expect.stringContaining('nothing was changed') })
+    }
+    expect((await mail.peek('ann')).remaining).toBe(3)
+  })
+})
+
+test.each([
+  [['inspect', 'ann'], /expected KIND=VALUE/],
+  [['inspect'], /expected KIND=VALUE/],
+  [['inspect', 'ip=nonsense'], /expected an address/],
+  [['inspect', 'header:x-api-key=s3cret'], /process lists/],
+  [['inspect', 'user+header:x-api-key=["a","s3cret"]'], /process lists/],
+  [['inspect', 'ip+route=192.0.2.7'], /ip\+route: expected 2 values as a JSON array/],
+  [['inspect', 'user=ann', '--policies', '/nowhere.yaml'], /cannot read "\/nowhere.yaml" \(ENOENT\)/],
+  [['reset', 'ip=nonsense', '--yes'], /expected an address/],
+  [['forget', 'nonsense', '--yes'], /expected KIND=VALUE/],
+  [['offenders'], /expected LIMITER/],
+  [['offenders', 'mail', '--in', '2h'], /--in: expected 10m, 1h or 1d, got "2h"/],
+  [['offenders', 'mail', '--most', '0'], /--most: expected a whole number from 1 to 1000/],
+])('%j is refused in a sentence', async (args, message) => {
+  const { code, stdout, stderr } = await sluice(args, { REDIS_URL: server.url })
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toMatch(message)
+  expect(stderr).not.toContain('s3cret')
+})

@@ -1,0 +1,53 @@
+import { createLimiter, memoryStore } from '@sluice/core'
+import { sluiceMetrics } from '@sluice/prometheus'
+import { Registry } from 'prom-client'
+import { afterAll, expect, test } from 'vitest'
+import { promtool } from '../support/prometheus.js'
+import { seriesOf, sumOf } from './exposition.js'
+
+const register = new Registry()
+const metrics = sluiceMetrics({ register })
+afterAll(() => metrics.stop())
+
+test('a hundred thousand identities leave the number of series as it was, and none of them shows', async () => {
+  const store = memoryStore({ maxKeys: 10_000 })
+  const limiter = createLimiter({ name: 'many', store, limit: 1, window: '1h' })
+  const each = async (from: number, to: number) => {
+    for (let n = from; n < to; n++) {
+      await limiter.consume(`client-${n}`)
+      // Every outcome of the policy is there from the start.
+      if (n % 10 === 0) await limiter.consume(`client-${n}`)
+    }
+  }
+  await each(0, 100)
+  const before = await seriesOf(register)
+  await each(100, 100_000)
+  const after = await seriesOf(register)
+  expect([...after.keys()]).toEqual([...before.keys()])
+  expect(sumOf(after, 'sluice_requests_total', { policy: 'many' })).toBe(110_000)
+  expect(await register.metrics()).not.toContain('client-')
+  await store.close?.()
+})
+
+test('policies beyond the first hundred are one', async () => {
+  const store = memoryStore()
+  for (let n = 0; n < 500; n++) {
+    await createLimiter({ name: `of-tenant-${n}`, store, limit: 1, window: '1h' }).consume('ann')
+  }
+  const series = await seriesOf(register)
+  const names = new Set([...series.keys()].flatMap((id) => /policy="([^"]*)"/.exec(id)?.[1] ?? []))
+  expect(names.size).toBeLessThanOrEqual(102)
+  const other = sumOf(series, 'sluice_requests_total', { policy: 'other' })
+  expect(other).toBeGreaterThanOrEqual(400)
+  const named = [...names].filter((name) => name.startsWith('of-tenant-'))
+  expect(other + named.length).toBe(500)
+  expect(await promtool(['check', 'metrics'], await register.metrics())).toBe('')
+  await store.close?.()
+})
+
+test('a policy called other, constructor or __proto__ is a policy like any other', async () => {
+  for (const name of ['constructor', '__proto__', 'toString']) {
+    await createLimiter({ name, limit: 5, window: '1h' }).consume('ann')
+  }
+  expect(await promtool(['check', 'metrics'], await register.metrics())).toBe('')
+})

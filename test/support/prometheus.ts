@@ -1,0 +1,86 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { prometheus } from '../../scripts/ensure-prometheus.js'
+import { adviceHere, find } from '../../scripts/lib/system-program.js'
+import { startLeashed } from './leash.js'
+import { until } from './until.js'
+
+/** Where Prometheus's programs are. Fails, never skips, where there are none. */
+function programs(): { readonly server: string; readonly tool: string } {
+  const server = find(prometheus)
+  if (server === undefined) throw new Error(adviceHere([prometheus]))
+  return { server, tool: join(dirname(server), 'promtool') }
+}
+
+/** Runs promtool, with this on its standard input. Resolves to all that it says; rejects with that where it finds fault. */
+export async function promtool(args: readonly string[], input = ''): Promise<string> {
+  const running = promisify(execFile)(programs().tool, [...args], { timeout: 120_000 })
+  running.child.stdin?.end(input)
+  try {
+    const { stdout, stderr } = await running
+    return stdout + stderr
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout: string; stderr: string }
+    throw new Error(`promtool ${args.join(' ')}: ${stdout}${stderr}`, { cause: error })
+  }
+}
+
+/** One series of a result, with its labels and its value now. */
+export interface Series {
+  readonly metric: Readonly<Record<string, string>>
+  readonly value: number
+}
+
+export interface Prometheus {
+  readonly url: string
+  /** The value of a query now. */
+  query(expression: string): Promise<readonly Series[]>
+  /** What its HTTP API says under `data`. */
+  ask<Data>(path: string): Promise<Data>
+  stop(): Promise<void>
+}
+
+/** Starts a real Prometheus with these settings, in a folder of its own with these files beside them. */
+export async function startPrometheus(
+  settings: string,
+  port: number,
+  files: Readonly<Record<string, string>> = {},
+): Promise<Prometheus> {
+  const dir = mkdtempSync(join(tmpdir(), 'sluice-prometheus-'))
+  for (const [name, text] of Object.entries({ ...files, 'prometheus.yml': settings })) {
+    writeFileSync(join(dir, name), text)
+  }
+  const args = [
+    `--config.file=${join(dir, 'prometheus.yml')}`,
+    `--storage.tsdb.path=${join(dir, 'data')}`,
+    `--web.listen-address=127.0.0.1:${port}`,
+  ]
+  const server = await startLeashed(programs().server, args, dir)
+  const url = `http://127.0.0.1:${port}`
+  const ask = async <Data>(path: string): Promise<Data> => {
+    const response = await fetch(`${url}/api/v1/${path}`)
+    const { status, data, error } = (await response.json()) as { status: string; data: Data; error?: string }
+    if (status !== 'success') throw new Error(error)
+    return data
+  }
+  try {
+    await until('Prometheus is ready', async () => (await fetch(`${url}/-/ready`)).ok, { withinMs: 60_000 })
+  } catch (error) {
+    await server.end()
+    throw new Error(`Prometheus did not start: ${server.errorText()}`, { cause: error })
+  }
+  return {
+    url,
+    ask,
+    async query(expression) {
+      const { result } = await ask<{ result: { metric: Series['metric']; value: [number, string] }[] }>(
+        `query?query=${encodeURIComponent(expression)}`,
+      )
+      return result.map(({ metric, value }) => ({ metric, value: Number(value[1]) }))
+    },
+    stop: () => server.end(),
+  }
+}

@@ -1,0 +1,120 @@
+import {
+  createLimiter,
+  everyone,
+  fixedWindow,
+  keyed,
+  type Limiter,
+  memoryStore,
+  perMinute,
+  tokenBucket,
+} from '@sluice/core'
+import { afterAll, beforeEach, expect, test } from 'vitest'
+import { Clock, MIDNIGHT } from '../../contract/store-under-test.js'
+
+const CLIENTS = 1000
+const MINUTE = 60_000
+const names = Array.from({ length: CLIENTS }, (_, n) => `client-${n}`)
+
+const clock = new Clock()
+const store = memoryStore({ clock: clock.read })
+beforeEach(() => {
+  clock.now = MIDNIGHT
+  store.clear?.()
+})
+afterAll(() => store.close())
+
+const own = {
+  'fixed window': (spread?: '10s') => fixedWindow<string>({ limit: 2, window: '1m', ...(spread && { spread }) }),
+  'bucket that refills at intervals': (spread?: '10s') =>
+    tokenBucket<string>({ refill: 2, every: '1m', style: 'interval', ...(spread && { spread }) }),
+}
+
+for (const [title, limitOf] of Object.entries(own)) {
+  test(`of 1,000 clients that come back as told, no 100 ms see more than 25 with a spread of 10 s, and one ms sees all without: ${title}`, async () => {
+    const together = await returns(createLimiter({ name: 'together', store, limits: [limitOf()] }), names)
+    expect(new Set(together)).toEqual(new Set([MIDNIGHT + MINUTE]))
+
+    const spread = await returns(createLimiter({ name: 'spread', store, limits: [limitOf('10s')] }), names)
+    expect(Math.min(...spread)).toBeGreaterThanOrEqual(MIDNIGHT + MINUTE)
+    expect(Math.max(...spread)).toBeLessThan(MIDNIGHT + MINUTE + 10_000)
+    const perTick = new Map<number, number>()
+    for (const at of spread) perTick.set(Math.floor(at / 100), (perTick.get(Math.floor(at / 100)) ?? 0) + 1)
+    expect(Math.max(...perTick.values())).toBeLessThanOrEqual(25)
+  })
+}
+
+test('a limit that all share names one instant to all, spread or not: most come in vain, again and again', async () => {
+  for (const spread of [undefined, '10s'] as const) {
+    const limit = fixedWindow<string>({ limit: 100, window: '1m', key: everyone(), ...(spread && { spread }) })
+    const limiter = createLimiter({ name: `shared-${spread}`, store, limits: [limit] })
+    clock.now = MIDNIGHT
+    let waiting = CLIENTS
+    let requests = 0
+    while (waiting > 0) {
+      const verdicts = await Promise.all(names.slice(0, waiting).map((name) => limiter.consume(name)))
+      requests += waiting
+      waiting -= verdicts.filter(({ allowed }) => allowed).length
+      const told = new Set(verdicts.filter(({ allowed }) => !allowed).map(({ retryAfterMs }) => retryAfterMs))
+      expect(told.size).toBe(waiting > 0 ? 1 : 0)
+      clock.now += [...told][0] ?? 0
+    }
+    expect(requests).toBe(5500)
+  }
+})
+
+test('an identity of two limits is told by the later of them, and a wait for a turn lasts as long', async () => {
+  const limits = [
+    fixedWindow<string>({ limit: 1, window: '1m', spread: '30s' }),
+    perMinute<string>(1, { key: keyed<string>('own', (name) => name) }),
+  ]
+  const limiter = createLimiter<string>({ name: 'two', store, limits, key: keyed<string>('client', (name) => name) })
+  for (const name of names.slice(0, 50)) {
+    await limiter.consume(name)
+    const refusal = await limiter.consume(name)
+    const times = refusal.limits.map(({ retryAfterMs }) => retryAfterMs as number)
+    expect(refusal.retryAfterMs).toBe(Math.max(...times))
+    expect(times[0]).toBeGreaterThanOrEqual(MINUTE)
+    expect(times[0]).toBeLessThan(MINUTE + 30_000)
+    expect(times[1]).toBe(MINUTE)
+  }
+})
+
+test('a spread beyond the window, and one where windows do not end together, are refused', () => {
+  const refused = (make: () => unknown, message: RegExp) => expect(make).toThrow(message)
+  refused(
+    () => fixedWindow({ limit: 1, window: '1m', spread: '2m' }),
+    /spread: expected at most the window of 60000 ms/,
+  )
+  refused(() => fixedWindow({ limit: 1, window: '1m', spread: 0 }), /fixedWindow: spread: expected whole milliseconds/)
+  refused(
+    () => fixedWindow({ limit: 1, window: '1m', anchor: 'first-request', spread: '1s' }),
+    /spread: expected none beside anchor "first-request"/,
+  )
+  refused(() => tokenBucket({ refill: 1, every: '1m', spread: '1s' }), /spread: expected none without style "interval"/)
+  refused(() => perMinute(1, { spread: '1s' } as never), /slidingLog: spread: unknown option/)
+  const byRequest = createLimiter<string>({
+    store,
+    limits: [fixedWindow({ limit: 1, window: () => '1s', spread: '2s' })],
+  })
+  return expect(byRequest.consume('ann')).rejects.toThrow(/spread: expected at most the window of 1000 ms/)
+})
+
+/** When each client comes back, which waits as it was told and is admitted then, as far as its limit goes. */
+async function returns(limiter: Limiter, names: readonly string[]): Promise<number[]> {
+  clock.now = MIDNIGHT
+  const due = await Promise.all(
+    names.map(async (name) => {
+      await Promise.all([limiter.consume(name), limiter.consume(name)])
+      const refusal = await limiter.consume(name)
+      expect(refusal.allowed).toBe(false)
+      return { name, at: MIDNIGHT + (refusal.retryAfterMs as number) }
+    }),
+  )
+  due.sort((a, b) => a.at - b.at)
+  for (const { name, at } of due) {
+    clock.now = at
+    const verdicts = [await limiter.consume(name), await limiter.consume(name), await limiter.consume(name)]
+    expect(verdicts.map(({ allowed }) => allowed)).toEqual([true, true, false])
+  }
+  return due.map(({ at }) => at)
+}
