@@ -47,6 +47,7 @@ const NAMES = [
   'lists',
   'http',
   'http-clients',
+  'gateways',
 ]
 
 await whenStarted(import.meta.url, async () => {

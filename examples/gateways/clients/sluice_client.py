@@ -8,7 +8,11 @@ import http.client
 import json
 import os
 import sys
+import time
 import urllib.parse
+
+# The decider closes a connection that has idled for 75 s.
+IDLE_SECONDS = 60
 
 
 class DeciderUnavailable(Exception):
@@ -23,6 +27,7 @@ class Decider:
         parts = urllib.parse.urlsplit(url)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self._connection = kind(parts.hostname, parts.port, timeout=timeout)
+        self._used_at = time.monotonic()
         self._headers = {"Content-Type": "application/json"}
         if token:
             self._headers["Authorization"] = "Bearer " + token
@@ -40,6 +45,10 @@ class Decider:
 
     def _ask(self, question):
         body = json.dumps(question).encode("utf-8")
+        now = time.monotonic()
+        if now - self._used_at > IDLE_SECONDS:
+            self._connection.close()
+        self._used_at = now
         try:
             # Sent once: a second time could count the request twice.
             self._connection.request("POST", "/v1/decide", body, self._headers)

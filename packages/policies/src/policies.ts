@@ -22,7 +22,7 @@ export interface LoadOptions {
   readonly fallback: unknown
   readonly loadTimeoutMs: number
   /** What is wrong with a document that is right by its form. */
-  readonly check: ((document: ReadDocument) => readonly Problem[]) | undefined
+  readonly check: ((document: ReadDocument) => readonly Problem[] | Promise<readonly Problem[]>) | undefined
 }
 
 /** What is in force. */
@@ -222,7 +222,7 @@ async function made(
 ): Promise<InForce> {
   const { value, problems, located } = await checkDocument(document)
   if (problems.length > 0) throw new PoliciesError(problems)
-  const more = check?.(value as ReadDocument) ?? []
+  const more = (await check?.(value as ReadDocument)) ?? []
   if (more.length > 0) throw new PoliciesError(await located(more))
   const { compiled, problems: wrong } = await compileBetween(value as PolicyDocument, resolvers, overrides)
   if (!compiled) throw new PoliciesError(await located(wrong))

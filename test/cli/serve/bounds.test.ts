@@ -82,6 +82,14 @@ test('headers of more than 64 KiB are refused', async () => {
   expect(answer).toMatch(/expected fewer bytes of headers\n$/)
 })
 
+test('what is unreadable is answered although more of it comes', async () => {
+  const decider = await serving(json(THREE))
+  for (let n = 0; n < 5; n++) {
+    const answer = await raw(decider, `GET / HTTP/1.1\r\nA: \x01\r\n`, ...Array<string>(40).fill('x'.repeat(65_536)))
+    expect(statusesIn(answer)).toEqual([400])
+  }
+})
+
 test.each([
   ['announced', `Content-Length: 262145\r\n\r\n`],
   [

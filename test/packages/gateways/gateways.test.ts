@@ -115,13 +115,15 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
     const posted = await send(front, 'POST /login', [], 'user=ann')
     expect([posted.status, posted.body.includes('user=ann')]).toEqual([200, true])
     expect(posted.field('ratelimit')).toContain('"login";r=1')
+    const chunked = await send(front, 'PUT /', ['Transfer-Encoding: chunked'], '5\r\nhello\r\n0\r\n\r\n')
+    expect([chunked.status, chunked.body.includes('hello')]).toEqual([200, true])
     const forbidden = await send(front, 'GET /forbidden')
     expect([forbidden.status, forbidden.field('x-app')]).toEqual([403, 'yes'])
     // No policy is for it.
     const unlimited = await send(front, 'OPTIONS /a%2Fb?c')
     expect([unlimited.status, unlimited.field('x-app'), unlimited.field('ratelimit')]).toEqual([200, 'yes', undefined])
     const seen = app.seen.map(({ method, url }) => `${method} ${url}`)
-    expect(seen).toEqual(['POST /login', 'GET /forbidden', 'OPTIONS /a%2Fb?c'])
+    expect(seen).toEqual(['POST /login', 'PUT /', 'GET /forbidden', 'OPTIONS /a%2Fb?c'])
   })
 
   test('a client forges nothing: neither address, path, method nor host', async () => {
@@ -152,6 +154,31 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
       const { status } = await send(front, line, [], 'a')
       expect([line, status]).toEqual([line, 429])
     }
+  })
+
+  test('a client cannot make the decider fail, and so pass the open example without a limit', async () => {
+    const decider = await freePort()
+    await decides(decider)
+    const front = await fronts('open', decider)
+    // The budget of logins is used up, so that whatever the decider does not refuse reaches the app.
+    for (let n = 0; n < 3; n++) await send(front, 'POST /login', [], 'a')
+    app.seen.length = 0
+    const filler = (count: number, size: number) =>
+      Array.from({ length: count }, (_, n) => `a${n}: ${'x'.repeat(size)}`)
+    for (const headers of [
+      filler(600, 1),
+      filler(90, 60),
+      ['A: \x01', ...filler(20, 900)],
+      ['A: \x7f\xff', ...filler(20, 900)],
+      ['Expect: 100-continue'],
+      ['Expect: everything'],
+      ['Upgrade: websocket', 'Connection: Upgrade'],
+      ['Accept: ', 'Cookie: a=b; =; ;', 'X-Forwarded-For: ,,,'],
+    ]) {
+      const response = await send(front, 'POST /login', headers, 'a').catch(() => undefined)
+      expect([headers[0], response?.status === 200, app.seen.length]).toEqual([headers[0], false, 0])
+    }
+    expect((await send(front, 'OPTIONS /')).status).toBe(200)
   })
 
   test('a request of two lengths is one request, or none', async () => {

@@ -132,7 +132,8 @@ export function send(port: number, line: string, headers: readonly string[] = []
   return new Promise((resolve, reject) => {
     let text = ''
     const socket = connect(port, '127.0.0.1', () => {
-      const length = body === '' ? [] : [`Content-Length: ${body.length}`]
+      const hasLength = headers.some((line) => /^(content-length|transfer-encoding)/i.test(line))
+      const length = body === '' || hasLength ? [] : [`Content-Length: ${body.length}`]
       socket.write(
         [`${line} HTTP/1.1`, 'Host: shop.example', 'Connection: close', ...length, ...headers, '', body].join('\r\n'),
       )

@@ -48,8 +48,12 @@ type Client struct {
 
 // NewClient makes a client for a decider such as http://127.0.0.1:9190. The token may be empty.
 func NewClient(url, token string) *Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	// The decider closes a connection that has idled for 75 s.
+	transport.IdleConnTimeout = time.Minute
 	// Longer than the decider waits for Redis.
-	return &Client{url: url + "/v1/decide", token: token, http: &http.Client{Timeout: 2 * time.Second}}
+	client := &http.Client{Timeout: 2 * time.Second, Transport: transport}
+	return &Client{url: url + "/v1/decide", token: token, http: client}
 }
 
 // Decide decides on one request. An error says that there is no decision: the caller chooses what becomes of the request.

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import type { Path, Problem, ReadDocument } from '@sluice/policies'
 
 /** What callers name, so that a document may use it. */
@@ -10,16 +11,29 @@ type Fields = Readonly<Record<string, unknown>>
 
 const OUTCOME = 'expected none: a decider does not see what becomes of a request'
 const CODE = 'expected none of code: a decider has none'
+/** Policies and overrides that are looked at in one go. */
+const MOST_AT_ONCE = 500
 const BUILT_IN = /^(ip|path|method|everyone|header:.+|cookie:.+)$/
 
 /** What a document asks for that a decider cannot do: it answers at once, and sees neither bodies nor responses. */
-export function cannotIn({ policies = {}, overrides = [] }: ReadDocument, named: Named): readonly Problem[] {
+export async function cannotIn(
+  { policies = {}, overrides = [] }: ReadDocument,
+  named: Named,
+): Promise<readonly Problem[]> {
   const problems: Problem[] = []
-  for (const [name, policy] of Object.entries(policies))
+  let looked = 0
+  // Requests are decided in between.
+  const between = async () => {
+    if (++looked % MOST_AT_ONCE === 0) await setImmediate()
+  }
+  for (const [name, policy] of Object.entries(policies)) {
     checkPolicy(policy as Fields, ['policies', name], named, problems)
+    await between()
+  }
   for (const [i, override] of overrides.entries()) {
     const { limits } = override as unknown as { limits?: unknown }
     checkLimits(limits, ['overrides', i, 'limits'], named, problems)
+    await between()
   }
   return problems
 }

@@ -13,15 +13,21 @@ const SENTENCES: Readonly<Record<number, string>> = {
   431: 'expected fewer bytes of headers',
 }
 
+/** For how long what still comes is read before a connection is closed, in ms: closed at once, its last answer could be lost. */
+const LINGER_MS = 1000
+
 /** Answers what is no request, or none in time, and ends its connection. */
 export function refuseUnreadable(server: Server): void {
   /** Requests that are not answered, by connection. */
   const open = new WeakMap<object, number>()
+  const ending = new WeakSet<Duplex>()
   server.on('request', ({ socket }, response: ServerResponse) => {
     open.set(socket, (open.get(socket) ?? 0) + 1)
     response.once('close', () => open.set(socket, (open.get(socket) ?? 1) - 1))
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    // More of what is unreadable already.
+    if (ending.has(socket)) return
     // What is sent now would be taken for the answer to a request before it.
     const isFree = !open.get(socket)
     if (error.code === 'ECONNRESET' || !socket.writable || !isFree) {
@@ -36,6 +42,9 @@ export function refuseUnreadable(server: Server): void {
       'Content-Type: text/plain; charset=utf-8',
       `Content-Length: ${text.length}`,
     ]
-    socket.end(`${head.join('\r\n')}\r\n\r\n${text}`, () => socket.destroy())
+    ending.add(socket)
+    socket.end(`${head.join('\r\n')}\r\n\r\n${text}`)
+    const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+    socket.once('close', () => clearTimeout(timer))
   })
 }

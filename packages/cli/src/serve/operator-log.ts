@@ -17,6 +17,7 @@ export class OperatorLog {
     const last = this.#toldAt.get(kind)
     if (last !== undefined && now - last < AGAIN_AFTER_MS) return
     this.#toldAt.set(kind, now)
-    this.#output.write(`sluice: ${message} (told once a minute)\n`)
+    // Nothing in it steers a terminal.
+    this.#output.write(`sluice: ${message.replace(/[^\x20-\x7e\n]/g, '?')} (told once a minute)\n`)
   }
 }

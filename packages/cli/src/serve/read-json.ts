@@ -18,19 +18,29 @@ export async function readJson(request: IncomingMessage): Promise<unknown> {
   }
   if (encoding.toLowerCase() !== 'identity') throw new BadInput(415, 'expected a body without encoding', { ends: true })
   if (Number(length) > MOST_BODY_BYTES) throw tooLarge()
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    if (bytes > MOST_BODY_BYTES) throw tooLarge()
-    chunks.push(chunk)
-  }
+  const bytes = await bytesOf(request)
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks)))
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch {
     // What the parser says repeats parts of the body.
     throw new BadInput(400, 'expected a body of JSON in UTF-8')
   }
+}
+
+/** Not by `for await`, which would close the connection of a body that is too large before that is answered. */
+function bytesOf(request: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let bytes = 0
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes <= MOST_BODY_BYTES) chunks.push(chunk)
+      else reject(tooLarge())
+    })
+    request.once('end', () => resolve(Buffer.concat(chunks)))
+    request.once('error', reject)
+    request.once('close', () => reject(new BadInput(400, 'expected the whole body', { ends: true })))
+  })
 }
 
 function tooLarge(): BadInput {

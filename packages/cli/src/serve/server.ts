@@ -140,11 +140,13 @@ const TITLES: Readonly<Record<number, string>> = {
   500: 'Internal Server Error',
 }
 
-function listening(server: Server, { host, port }: ServerSettings): Promise<void> {
+function listening(server: Server, { host, port, onTrouble }: ServerSettings): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, () => {
       server.removeListener('error', reject)
+      // Such as too many open files: those that are open are served.
+      server.on('error', (error) => onTrouble(500, `a connection could not be accepted: ${error.message}`))
       resolve()
     })
   })
