@@ -46,7 +46,7 @@ export async function koaServer(store, policies, port, ports) {
   get('/open', (ctx) => {
     ctx.body = openAnswer('koa')
   })
-  // For Prometheus. In earnest on a port that only Prometheus reaches: the names of policies are nobody else's business.
+  // For Prometheus. In earnest on a port that only Prometheus reaches: the names of policies are not for clients.
   get('/metrics', async (ctx) => {
     ctx.type = register.contentType
     ctx.body = await register.metrics()

@@ -137,7 +137,7 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
       lists: ['abusers'],
       blocks: [{ value: '192.0.2.0/24', reason: 'scraping' }],
     })
-    // While a block holds, nobody looks at the limits.
+    // While a block holds, the limits are not looked at.
     expect(struck.limits).toEqual([expect.not.objectContaining({ used: expect.anything() })])
     await store.blocks.remove({ ip: '192.0.2.0/24' })
     await login.consume('192.0.2.7')

@@ -168,7 +168,7 @@ describe('what is wrong is said in one sentence, with what to do:', () => {
     expect(await told(history, server.url.replace(/postgres$/, 'lost'))).toMatch(/there is no database "lost"/)
   })
 
-  test('nobody there', async () => {
+  test('no server there', async () => {
     const url = `postgres://ann:s3cret@127.0.0.1:${await freePort()}/x`
     const err = await told(history, url)
     expect(err).toMatch(/nothing listens there \(ECONNREFUSED\)/)

@@ -197,7 +197,7 @@ const STAGED: readonly {
     fires: { '5m': [], '30m': ['SluiceDecisionsSlow'] },
   },
   {
-    what: 'a queue from which nobody is admitted, beside one that moves',
+    what: 'a queue from which no request is admitted, beside one that moves',
     series: {
       'sluice_queued_requests{job="shop", policy="stuck"}': '3x40',
       'sluice_turns_total{job="shop", policy="stuck", outcome="admitted"}': '5x40',

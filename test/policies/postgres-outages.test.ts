@@ -164,7 +164,7 @@ test('of thousands of clients at once whose overrides cannot be found out, none 
 
 test.each([
   [
-    'nobody there',
+    'no server there',
     async () => `postgres://127.0.0.1:${await freePort()}/postgres`,
     /nothing listens there \(ECONNREFUSED\)/,
   ],

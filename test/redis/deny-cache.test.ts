@@ -251,7 +251,7 @@ describe('a refusal that is told again', () => {
     expect((await limiter.consume('k')).allowed).toBe(true)
   })
 
-  test('does not keep anybody waiting who waits for a turn', async () => {
+  test('does not delay a request that waits for a turn', async () => {
     const limiter = limiterOn(here, [perMinute(1)])
     await spend(limiter, 1)
     expect(await limiter.consume('k')).toMatchObject(refused)

@@ -44,7 +44,7 @@ export class PostgresServer {
     }
   }
 
-  /** `SIGKILL` ends it at once, with all connections; `SIGSTOP` makes it accept nobody. */
+  /** `SIGKILL` ends it at once, with all connections; `SIGSTOP` makes it accept no connection. */
   kill(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): void {
     process.kill(this.#process.pid, signal)
   }

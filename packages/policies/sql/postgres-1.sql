@@ -51,7 +51,7 @@ CREATE INDEX IF NOT EXISTS sluice_removed_version ON sluice_removed (name, versi
 CREATE INDEX IF NOT EXISTS sluice_removed_at ON sluice_removed (at);
 
 -- The functions run with the rights of their owner, so that who may write overrides needs no other right. They name the schema of
--- their table in full, and nobody else may make triggers of them.
+-- their table in full, and no other user may make triggers of them.
 
 -- Until its transaction ends, no other transaction changes overrides: what is seen last has the highest version.
 CREATE OR REPLACE FUNCTION sluice_before_overrides() RETURNS trigger

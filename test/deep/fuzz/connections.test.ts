@@ -26,7 +26,7 @@ afterAll(() => {
   for (const server of servers) server.stop()
 })
 
-/** Answers that a server may give to anybody: others would be an error of ours. */
+/** Answers that a server may give to any client: others would be an error of ours. */
 const STATUSES = [200, 201, 302, 400, 404, 408, 413, 417, 429, 431, 500, 501, 503, 505]
 const PATIENCE_MS = 60
 /** Only what hangs takes so long, also on a machine that does many other things at once. */

@@ -28,7 +28,7 @@ let names = 0
 const limiterOf = (window: '100ms' | '1h' = '1h', more: object = {}) =>
   createLimiter({ name: `log-${names++}`, limits: [slidingLog({ limit: 1, window })], ...more })
 
-test('the first refusal of a client in a window is a line, and nobody can read who it is', async () => {
+test('the first refusal of a client in a window is a line that does not tell who it is', async () => {
   const { lines } = logged()
   const limiter = limiterOf()
   for (const key of ['ann', 'ann', 'ann', 'bob', 'bob', 'ann']) await limiter.consume(key)

@@ -26,7 +26,7 @@ export async function withStore<Result>(
   const store = redisStore(client, {
     prefix: String(values.prefix ?? 'sluice:'),
     timeoutMs: TIMEOUT_MS,
-    // To be asked for them: this process refuses nobody.
+    // To be asked for them: this process refuses no request.
     offenders: true,
     warnings: { SLUICE_STORE_UNAVAILABLE: false },
   })

@@ -36,7 +36,7 @@ export class TrustedProxies {
     if (version === 0 || prefix > most) {
       throw new Error(`expected addresses, networks such as 10.0.0.0/8, or loopback, got ${JSON.stringify(network)}`)
     }
-    if (prefix === 0) throw new Error(`expected no ${network}: whoever is trusted can name any address as the client's`)
+    if (prefix === 0) throw new Error(`expected no ${network}: a trusted proxy can name any address as the client's`)
     this.#networks.addSubnet(address, prefix, version === 6 ? 'ipv6' : 'ipv4')
   }
 }

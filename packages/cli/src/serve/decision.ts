@@ -26,7 +26,7 @@ const BY = { decided: 'store', unavailable: 'process', listed: 'list' } as const
 export function decisionOf({ proceed, verdict, headers, reply }: Outcome): Decision {
   const decidedBy = verdict ? BY[verdict.kind] : 'none'
   if (proceed) return { allowed: true, status: 200, decidedBy, verdict, headers, body: '' }
-  // Its length is the concern of whoever sends it.
+  // Its length is the sender's concern.
   const sent = headers.filter(([name]) => name.toLowerCase() !== 'content-length')
   const body = typeof reply?.body === 'string' ? reply.body : ''
   return { allowed: false, status: reply?.status ?? 500, decidedBy, verdict, headers: sent, body }

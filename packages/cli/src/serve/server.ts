@@ -58,7 +58,7 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
 
 function serverFor({ tls, mostConnections }: ServerSettings, listener: (...args: Exchange) => void): Server {
   const options: ServerOptions = {
-    // Whatever NODE_OPTIONS says: two lengths in one request are two requests to somebody.
+    // Whatever NODE_OPTIONS says: two lengths in one request are two requests to some proxy.
     insecureHTTPParser: false,
     maxHeaderSize: bounds.MOST_HEADER_BYTES,
     headersTimeout: bounds.HEADERS_WITHIN_MS,

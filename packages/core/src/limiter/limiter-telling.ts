@@ -89,7 +89,7 @@ export class LimiterTelling {
     listeners.send('ban', { policy, identity: identityIn(identity), rung, strikes, forMs, reason, isLocal })
   }
 
-  /** Call it before a wait in a queue. Returns what to call once it is over; undefined where nobody listens. */
+  /** Call it before a wait in a queue. Returns what to call once it is over; undefined without listeners. */
   waits(policy: string): ((outcome: WaitedEvent['outcome']) => void) | undefined {
     const counted = activeCounter()?.waits(policy)
     const isHeard = this.listeners.hears('waited')

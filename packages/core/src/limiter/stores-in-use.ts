@@ -1,6 +1,6 @@
 import type { Store } from '../store/store.js'
 
-/** The stores of this process that limiters use, for as long as somebody else holds them. */
+/** The stores of this process that limiters use, for as long as they are referenced elsewhere. */
 const stores = new Set<WeakRef<Store>>()
 const known = new WeakSet<Store>()
 const gone = new FinalizationRegistry<WeakRef<Store>>((ref) => stores.delete(ref))

@@ -45,7 +45,7 @@ export interface Waiter {
   readonly queues: readonly string[]
   decide(cost: number, op: Op): Verdict | Promise<Verdict>
   refund(verdict: Verdict): Promise<unknown>
-  /** It has to wait. Returns what to call once it does not any more; undefined where nobody wants to know. */
+  /** It has to wait. Returns what to call once it does not any more; undefined without listeners. */
   waits?(): ((outcome: 'admitted' | 'refused' | 'left') => void) | undefined
 }
 

@@ -9,7 +9,7 @@ export interface HealthCheckOptions {
   readonly probe: () => Promise<unknown>
 }
 
-/** How long a round trip is taken for that of now, in ms: a route that anybody may call must not be a load on Redis. */
+/** How long a round trip is taken for that of now, in ms: a route that any client may call must not be a load on Redis. */
 const FRESH_MS = 1000
 
 interface RoundTrip {

@@ -4,7 +4,7 @@ import { processWarning } from './process-warning.js'
 import { isThenable } from './thenable.js'
 
 /**
- * How many look on in this process: listeners of any event, and counters. While nobody does, a decision costs a comparison.
+ * How many look on in this process: listeners of any event, and counters. While there are none, a decision costs a comparison.
  * `isCounting`: whether counters are among them. `ofDecisions`: how many listen for what there is with each decision.
  */
 export const watchers = { total: 0, isCounting: false, ofDecisions: 0 }
@@ -23,7 +23,7 @@ const ON_CHANNELS = [
   'warning',
 ] as const
 
-// Held here: Node forgets channels that nobody holds.
+// Held here: Node forgets channels that are not referenced.
 const channels = new Map<string, Channel>(ON_CHANNELS.map((name) => [name, channel(`sluice:${name}`)]))
 const decisions = channels.get('decision') as Channel
 const refusals = channels.get('refused') as Channel
@@ -36,7 +36,7 @@ export function isWatched(): boolean {
 /** What there may be with each decision. */
 const OF_DECISIONS: readonly string[] = ['decision', 'refused', 'near-limit']
 
-/** Whether anybody listens for decisions: counters alone do not. */
+/** Whether there is a listener for decisions: counters alone do not. */
 export function hearsOfDecisions(): boolean {
   return watchers.ofDecisions !== 0 || decisions.hasSubscribers || refusals.hasSubscribers
 }
@@ -56,7 +56,7 @@ const NONE: readonly Entry[] = []
 
 /** Those who may listen to the events of a source. */
 export interface Audience<Events extends object> {
-  /** Whether anybody listens for it. Events are made only then. */
+  /** Whether there is a listener for it. Events are made only then. */
   hears(name: keyof Events & string): boolean
   send<Name extends keyof Events & string>(name: Name, event: Events[Name]): void
   /** Whether the process is not warned of listeners that fail. */

@@ -12,7 +12,7 @@ export interface OverrideTable {
 
 /** An override as a table has it. */
 export interface StoredOverride {
-  /** What is different, as JSON; nobody has checked it so far. */
+  /** What is different, as JSON; not checked so far. */
   readonly limits: string
   /** When it ends, in ms since 1970. */
   readonly until: number | undefined

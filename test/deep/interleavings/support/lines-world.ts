@@ -13,7 +13,7 @@ export interface Waiter {
 
 export interface WaitersOptions {
   readonly limit: Limit
-  /** Units taken before anybody waits, each of which may be given back at any moment. */
+  /** Units taken before any request waits, each of which may be given back at any moment. */
   readonly taken: number
   readonly waiters: readonly Waiter[]
   /** How many calls to the store may go wrong. @default 0 */

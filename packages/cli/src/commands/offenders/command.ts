@@ -41,7 +41,7 @@ function isWindow(text: unknown): text is OffendersWindow {
 
 function textOf(policy: string, { offenders: all, refusals, error, since }: OffendersReport): string {
   if (refusals === 0) {
-    return `${JSON.stringify(policy)} has refused nobody since ${instantText(since)}, as far as stores with offenders: true tell\n`
+    return `${JSON.stringify(policy)} has refused no identity since ${instantText(since)}, as far as stores with offenders: true tell\n`
   }
   const rows = all.map(({ kind, value, refusals: own }) => [
     String(own),

@@ -88,7 +88,7 @@ function documentOf({ document }: OptionValues, hasRedis: boolean): ServeSetting
   return { inRedis: inRedis[1] ?? 'default' }
 }
 
-/** Whoever reaches a decider can spend the budgets of others. */
+/** A client that reaches a decider can spend the budgets of others. */
 function addressOf({ listen = '127.0.0.1:9190' }: OptionValues, isGuarded: boolean): { host: string; port: number } {
   const [, given = '', digits = ''] = /^(?:(.+):)?(\d{1,5})$/.exec(String(listen)) ?? []
   const host = given === '' || given === 'localhost' ? '127.0.0.1' : given.replace(/^\[(.*)\]$/, '$1')

@@ -177,7 +177,7 @@ export class OverrideLookups {
     return typeof found === 'object' && isSame(lookup.client, client) ? found.stored : known
   }
 
-  /** One batch that is late makes those behind it late: nobody waits for these. */
+  /** One batch that is late makes those behind it late: no request waits for these. */
   #isSlow(): boolean {
     const [oldestMs] = this.#batches
     return oldestMs !== undefined && performance.now() - oldestMs > this.#timeoutMs

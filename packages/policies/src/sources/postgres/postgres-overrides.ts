@@ -34,7 +34,7 @@ export class PostgresOverrides implements OverrideTable {
 
   find(policy: string, kind: string, identity: string): Later<StoredOverride | undefined> {
     const digest = hash('sha256', `${policy}\n${kind}\n${identity}`, 'buffer')
-    // Nearly everyone has none, and nobody who makes up identities has one.
+    // Nearly everyone has none, and made-up identities have none.
     if (!this.#index.has(digest)) return undefined
     return this.#lookups.find({ key: digest.toString('latin1', 0, 8), policy, kind, identity })
   }

@@ -121,7 +121,7 @@ export class PostgresSource implements PoliciesSource {
       await this.#connection.rows('LISTEN sluice_policies')
       this.#isListening = true
     } catch (error) {
-      // A standby notifies nobody.
+      // A standby sends no notifications.
       if (!this.#connection.isOpen) throw error
     }
   }
