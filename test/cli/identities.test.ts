@@ -251,7 +251,7 @@ overrides:
       })
     const { stdout } = await command('offenders', 'mail', '--most', '1', '--in', '10m')
     expect(stdout).toMatch(/^refused +share +identity\n2 +66\.7 % +key=ann\n\n3 refusals since 20.*Z\n$/)
-    expect((await command('offenders', 'nobody')).stdout).toMatch(/^"nobody" has refused nobody since/)
+    expect((await command('offenders', 'nobody')).stdout).toMatch(/^"nobody" has refused no identity since/)
   })
 
   test('a person who says no keeps everything', async () => {
