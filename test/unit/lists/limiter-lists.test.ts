@@ -93,7 +93,7 @@ describe('lists of a limiter without HTTP', () => {
   })
 
   test('a block of an identity that is allowed is said to be void, and is', async () => {
-    const { limiter } = rateLimit({ limit: 1, window: '1h', allow: ipRanges(['192.0.2.7']) })
+    const { limiter } = rateLimit({ limit: 1, window: '1h', store: memoryStore(), allow: ipRanges(['192.0.2.7']) })
     const warnings = await warningsDuring(async () => {
       await limiter.block({ ip: '192.0.2.8' }, { for: '1h' })
       await limiter.block({ ip: '192.0.2.7' }, { for: '1h' })

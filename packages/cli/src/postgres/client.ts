@@ -12,8 +12,8 @@ export const POSTGRES_OPTIONS: Readonly<Record<string, OptionSpec>> = {
   'postgres-file': {
     type: 'string',
     placeholder: 'FILE',
-    text: 'a file that holds the URL of PostgreSQL; never an argument, which shows in process lists',
-    default: 'DATABASE_URL in the environment',
+    text: 'a file with the URL of PostgreSQL, as arguments show in process lists',
+    default: 'DATABASE_URL',
   },
   schema: { type: 'string', placeholder: 'NAME', text: 'the schema of the tables in PostgreSQL', default: 'public' },
 }
