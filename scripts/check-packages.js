@@ -188,10 +188,14 @@ await whenStarted(import.meta.url, async () => {
     if (problems.length > 0) throw new Error(`@sluice/${name}:\n${problems.join('\n')}`)
     linkDependencies(folder)
   }
-  for (const { name, tarball } of packages) {
+  for (const { name, folder, tarball } of packages) {
     await run('publint', ['run', tarball, '--strict'], { quiet: true })
+    const { exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+    const notModules = Object.keys(exports).filter((entry) => entry.endsWith('.yaml'))
     // `node10` is how TypeScript resolved before `exports`, and no more from version 7: it finds the main entries alone.
-    await run('attw', [tarball, '--profile', 'node16', '--no-emoji', '--no-color'], { quiet: true })
+    const options = ['--profile', 'node16', '--no-emoji', '--no-color']
+    if (notModules.length > 0) options.push('--exclude-entrypoints', ...notModules)
+    await run('attw', [tarball, ...options], { quiet: true })
     console.log(`@sluice/${name}: contents, publint and arethetypeswrong are fine`)
   }
   for (const { folder } of packages) await startPrograms(folder)

@@ -35,7 +35,7 @@ describe('help', () => {
 })
 
 test('the help of commands about policies and identities fits a terminal, and names exit codes', async () => {
-  const ofPolicies = ['validate', 'explain', 'plan', 'apply', 'history', 'rollback']
+  const ofPolicies = ['validate', 'explain', 'plan', 'apply', 'history', 'rollback', 'migrate']
   const ofIdentities = ['inspect', 'reset', 'blocks', 'bans', 'block', 'unblock', 'offenders', 'forget']
   for (const name of [...ofPolicies, ...ofIdentities]) {
     const { code, stdout } = await sluice([name, '--help'])

@@ -22,7 +22,7 @@ With a file of policies, overrides that are for it, too. Charges nothing. Looks 
     'REDIS_URL=redis://host:6379 sluice inspect ip=192.0.2.7',
     'sluice inspect user=ann --policies policies.yaml --json',
   ],
-  notes: `While a block or ban holds, limits show without numbers. ${EXIT_CODES}`,
+  notes: `While a block or ban holds, limits show without numbers.\n${EXIT_CODES}`,
 
   async run({ policies: file, ...values }, environment, [operand]) {
     const identity = identityOf(operand as string)

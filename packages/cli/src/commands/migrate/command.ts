@@ -7,8 +7,8 @@ import { DONE, EXIT_CODES, REFUSED } from '../../program/exit-codes.js'
 export const migrate: Command = {
   name: 'migrate',
   summary: 'make the tables of policies and overrides in PostgreSQL, or bring them up to date',
-  description: `Makes the tables sluice_policies and sluice_overrides in PostgreSQL, or brings them up to date, in one transaction for each
-version. Where they are up to date, nothing is changed. The user of the connection owns the tables.`,
+  description: `Makes the tables sluice_policies and sluice_overrides in PostgreSQL, or brings them up to date, in one transaction for
+each version. Where they are up to date, nothing is changed. The user of the connection owns the tables.`,
   options: {
     ...POSTGRES_OPTIONS,
     sql: { type: 'boolean', text: 'print the SQL of all versions, and ask no PostgreSQL' },

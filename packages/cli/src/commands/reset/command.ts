@@ -24,7 +24,7 @@ that it holds are free again. Blocks, bans and strikes stay: unblock ends them. 
     ...REDIS_OPTIONS,
   },
   examples: ['REDIS_URL=redis://host:6379 sluice reset user=ann', 'sluice reset ip=192.0.2.7 --limiter api --yes'],
-  notes: `Processes may go on refusing for up to a second. ${EXIT_CODES}`,
+  notes: `Processes may go on refusing for up to a second.\n${EXIT_CODES}`,
 
   async run({ limiter, yes, ...values }, environment, [operand]) {
     const identity = identityOf(operand as string)
