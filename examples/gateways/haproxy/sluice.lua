@@ -41,6 +41,22 @@ local function described(txn)
   return headers
 end
 
+-- HAProxy's client leaves out what is beyond 101 lines of headers, silently: the decider must see all that the app sees.
+local MOST_LINES = 95
+
+local function has_too_many_lines(txn)
+  local lines = 0
+  for _, values in pairs(txn.http:req_get_headers()) do
+    for _ in pairs(values) do lines = lines + 1 end
+  end
+  return lines > MOST_LINES
+end
+
+-- haproxy.cfg refuses what is not marked so.
+local function admit(txn)
+  txn:set_var("txn.sluice_admitted", "1")
+end
+
 local function refuse(txn, status, headers, body)
   local reply = txn:reply({ status = status })
   for name, value in pairs(headers) do reply:add_header(name, value) end
@@ -68,8 +84,11 @@ local function asked(txn, url)
 end
 
 core.register_action("sluice", { "http-req" }, function(txn, url, mode)
+  if has_too_many_lines(txn) then
+    return refuse(txn, 431, { ["content-type"] = "text/plain" }, "expected fewer headers\n")
+  end
   local response = asked(txn, url)
-  if not response and mode == "open" then return end
+  if not response and mode == "open" then return admit(txn) end
   -- What is no decision, such as an answer that the configuration is wrong, refuses in both modes.
   if not response or first(response, "x-sluice-decided-by") == nil then
     local body = '{"type":"about:blank","title":"Service Unavailable","status":503}'
@@ -81,7 +100,7 @@ core.register_action("sluice", { "http-req" }, function(txn, url, mode)
       local value = first(response, name)
       if value then txn:set_var("txn.sluice_" .. name:gsub("-", "_"), value) end
     end
-    return
+    return admit(txn)
   end
   local headers = {}
   for _, name in ipairs(TOLD) do headers[name] = first(response, name) end

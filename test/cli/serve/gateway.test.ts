@@ -45,6 +45,15 @@ describe.each(Object.keys(NAMES) as (keyof typeof NAMES)[])('%s', (dialect) => {
     expect((await ask(decider, { headers: told(dialect, 'GET', '/', 'example.com', '192.0.2.8') })).status).toBe(204)
   })
 
+  test('a path with raw bytes of UTF-8 is decided on, also where one of them is A0', async () => {
+    const text = documentOf('all: { limits: [{ limit: 9, window: 1m }] }')
+    const decider = await serving(gateway(dialect, text))
+    for (const uri of ['/\xc3\xa9', '/voil\xc3\xa0']) {
+      expect((await ask(decider, { headers: told(dialect, 'GET', uri) })).status).toBe(204)
+    }
+    expect((await ask(decider, { headers: told(dialect, 'GET', '/a b') })).status).toBe(400)
+  })
+
   test("method, host, path and headers of the document are the client's", async () => {
     const text = documentOf(`
 login: { match: { methods: [POST], paths: [/login], hosts: [example.com] }, limits: [{ limit: 1, window: 1m }] }

@@ -66,7 +66,9 @@ function describe(
   const method = needed(request, names.method)
   if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$/.test(method)) throw wrong(names.method, 'a method such as GET')
   const target = needed(request, names.uri)
-  if (/[\s\\]/.test(target)) throw wrong(names.uri, 'a path with its query, as the client sent it')
+  // Not \s: raw bytes of UTF-8, such as A0, are no space to a gateway.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there
+  if (/[\x00-\x20\x7f\\]/.test(target)) throw wrong(names.uri, 'a path with its query, as the client sent it')
   const host = needed(request, names.host)
   const list = headerText(request.headers[names.client])
   if (list === undefined) throw missing(names.client)
