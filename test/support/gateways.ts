@@ -1,10 +1,10 @@
 import { copyFileSync, mkdtempSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { caddy, haproxy } from '../../scripts/ensure-gateways.js'
 import { adviceHere, find } from '../../scripts/lib/system-program.js'
+import { accepts } from './accepts.js'
 import { startLeashed } from './leash.js'
 import { until } from './until.js'
 
@@ -52,12 +52,4 @@ async function startGateway(
     throw new Error(`${name} did not start: ${said}`, { cause: error })
   }
   return { stop: () => server.end() }
-}
-
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1')
-    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-    socket.once('connect', () => socket.destroy())
-  })
 }

@@ -1,14 +1,13 @@
-import { chownSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { nginx } from '../../scripts/ensure-nginx.js'
 import { adviceHere, find } from '../../scripts/lib/system-program.js'
+import { accepts } from './accepts.js'
 import { startLeashed } from './leash.js'
+import { ownDirectory, unprivileged } from './unprivileged.js'
 import { until } from './until.js'
-
-const NOBODY = 65534
 
 export interface Nginx {
   stop(): Promise<void>
@@ -21,18 +20,12 @@ export interface Nginx {
 export async function startNginx(settings: string, port: number): Promise<Nginx> {
   const binary = find(nginx)
   if (binary === undefined) throw new Error(adviceHere([nginx]))
-  const dir = mkdtempSync(join(tmpdir(), 'sluice-nginx-'))
+  const dir = ownDirectory('sluice-nginx-')
   const config = join(dir, 'nginx.conf')
   writeFileSync(config, settings)
 
   // Workers of a killed nginx would live on, so there are none.
-  const command = [binary, '-p', dir, '-e', 'stderr', '-c', config, '-g', 'master_process off;']
-  const isRoot = process.getuid?.() === 0
-  if (isRoot) {
-    chownSync(dir, NOBODY, NOBODY)
-    command.unshift('setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups')
-  }
-  const [program = '', ...args] = command
+  const [program, args] = unprivileged(binary, '-p', dir, '-e', 'stderr', '-c', config, '-g', 'master_process off;')
   const server = await startLeashed(program, args, dir)
   try {
     await until('nginx accepts connections', () => accepts(port))
@@ -41,14 +34,6 @@ export async function startNginx(settings: string, port: number): Promise<Nginx>
     throw new Error(`nginx did not start: ${server.errorText()}`, { cause: error })
   }
   return { stop: () => server.end() }
-}
-
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1')
-    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-    socket.once('connect', () => socket.destroy())
-  })
 }
 
 export interface Answer {

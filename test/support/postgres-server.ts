@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chownSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Client } from 'pg'
 import { postgres } from '../../scripts/ensure-postgres.js'
@@ -8,9 +7,8 @@ import { freePort } from '../../scripts/lib/ports.js'
 import { adviceHere, find } from '../../scripts/lib/system-program.js'
 import { type Leashed, startLeashed } from './leash.js'
 import { HOST } from './redis-server.js'
+import { ownDirectory, unprivileged } from './unprivileged.js'
 import { until } from './until.js'
-
-const NOBODY = 65534
 
 /** A real PostgreSQL of the test's own, on 127.0.0.1, with a database that holds nothing. What it keeps stays when it is restarted. */
 export class PostgresServer {
@@ -127,17 +125,6 @@ async function launch(port: number, data: string): Promise<Leashed> {
 }
 
 class CannotStart extends Error {}
-
-function ownDirectory(prefix: string): string {
-  const folder = mkdtempSync(join(tmpdir(), prefix))
-  if (process.getuid?.() === 0) chownSync(folder, NOBODY, NOBODY)
-  return folder
-}
-
-function unprivileged(program: string, ...args: string[]): [string, string[]] {
-  if (process.getuid?.() !== 0) return [program, args]
-  return ['setpriv', [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups', program, ...args]]
-}
 
 /** `initdb` lies beside `postgres`, wherever links to that lead. */
 function binary(program: 'postgres' | 'initdb'): string {
