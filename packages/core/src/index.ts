@@ -95,7 +95,6 @@ export type { RateOptions } from './policy/limits/common.js'
 export { type ConcurrencyOptions, concurrency } from './policy/limits/concurrency.js'
 export { type FixedWindowOptions, fixedWindow } from './policy/limits/fixed-window.js'
 export type {
-  Algorithm,
   CommonOptions,
   KeyFunction,
   KeyTraits,
@@ -126,6 +125,7 @@ export type {
   BlockScope,
   StoreBlocks,
 } from './store/blocks.js'
+export type { Algorithm } from './store/cell-kinds.js'
 export type { BlockEvent, StoreEvent, StoreEvents, UnblockEvent } from './store/events.js'
 export type { Histogram, StoreHealth, StoreStats } from './store/health.js'
 export type { Identity, IdentityByKind, KeyValue } from './store/identity.js'

@@ -1,3 +1,5 @@
+import { atLeastNone, type ReadReport } from './reply.js'
+
 /**
  * Leaky bucket as a meter, in exact integers: GCRA (ITU-T I.371), the token bucket and both leaky
  * buckets are this one kernel under other names.
@@ -79,4 +81,19 @@ export function refund(
   if (owed === 0 || (since === 0 && debt === left)) return { debt: debt - owed, given, from }
   if (given + owed < MOST_GIVEN) return { debt: debt - owed, given: given + owed, from }
   return { debt: debt - owed, given: 0, from: at + 1 }
+}
+
+export const readReport: ReadReport = (reply, values, params, now, need, later) => {
+  const [limit, windowMs, capacity, stepMs] = params as [number, number, number, number]
+  const debt = atLeastNone(reply, reply.uint56() - later * windowMs)
+  const at = reply.uint48()
+  if (at < now) throw reply.unreadable('expected no state older than the decision')
+  // While the clock catches up with the state, its waits count from the state's instant.
+  const wait = (cost: number) => {
+    const ms = waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)
+    return ms > 0 ? ms + at - now : ms
+  }
+  const left = atLeastNone(reply, remaining(debt, windowMs, capacity))
+  if (need === undefined) values.push(left, 0, wait(capacity), debt)
+  else values.push(left, wait(need), wait(capacity), wait(left + 1))
 }

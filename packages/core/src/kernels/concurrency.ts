@@ -1,3 +1,5 @@
+import type { ReadReport } from './reply.js'
+
 /**
  * Permits in flight. Each permit ends at its own instant unless it is renewed or released before, so that the permits
  * of a crashed holder free themselves.
@@ -34,4 +36,12 @@ export function waitFor(
   const missing = ends.length - first + cost - limit
   if (cost === 0 || missing <= 0) return 0
   return Math.min((ends[first + missing - 1] as number) - now, ttlMs)
+}
+
+export const readReport: ReadReport = (reply, values, _, __, need) => {
+  const free = reply.uint56()
+  const reset = reply.uint56()
+  // The permit id names its permits, so there is no receipt.
+  if (need === undefined) values.push(free, 0, reset, 0)
+  else values.push(free, reply.uint56() - 1, reset, reply.uint56() - 1)
 }

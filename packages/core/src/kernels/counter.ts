@@ -1,3 +1,5 @@
+import { atLeastNone, type ReadReport } from './reply.js'
+
 /**
  * A fixed window: one counter, in a window that starts at a clock multiple or with a key's first unit.
  *
@@ -14,4 +16,17 @@ export function waitFor(count: number, endsIn: number, cost: number, limit: numb
   if (cost > limit) return -1
   // What costs nothing has room where refusals have gone beyond the limit.
   return count + cost <= limit || cost === 0 ? 0 : endsIn
+}
+
+export const readReport: ReadReport = (reply, values, params, now, need, later) => {
+  const [limit, windowMs, withRefusals] = params as [number, number, number]
+  const count = atLeastNone(reply, reply.uint56() - later)
+  const start = reply.uint48()
+  const endsIn = start + windowMs - now
+  if (endsIn <= 0) throw reply.unreadable('expected a window that has not ended')
+  const remaining = withRefusals === 1 ? Math.max(0, limit - count) : atLeastNone(reply, limit - count)
+  const reset = count === 0 ? 0 : endsIn
+  const wait = (cost: number) => waitFor(count, endsIn, cost, limit)
+  if (need === undefined) values.push(remaining, 0, reset, start)
+  else values.push(remaining, wait(need), reset, wait(remaining + 1))
 }

@@ -1,3 +1,5 @@
+import { atLeastNone, type ReadReport } from './reply.js'
+
 /**
  * The exact log: one instant per admitted unit. Never more than `limit` units in any window,
  * wherever the window starts. An entry exactly one window old no longer counts.
@@ -40,4 +42,18 @@ export function waitFor(
   if (live + cost <= limit) return 0
   // With `cost` more, the entry that would be one too many stands this far from the newest.
   return (entries[total - (limit - cost + 1)] as number) + windowMs - at
+}
+
+export const readReport: ReadReport = (reply, values, params, now, need, later) => {
+  const at = reply.uint48()
+  const newest = reply.uint48() - 1
+  // After the most entries and the longest window, each limit and its window.
+  for (let i = 2; i < params.length; i += 2) {
+    const count = atLeastNone(reply, reply.uint32() - later)
+    const remaining = atLeastNone(reply, (params[i] as number) - count)
+    const windowMs = params[i + 1] as number
+    const reset = newest < 0 ? 0 : Math.max(0, newest + windowMs - now)
+    if (need === undefined) values.push(remaining, 0, reset, at)
+    else values.push(remaining, reply.uint56() - 1, reset, reply.uint56() - 1)
+  }
 }

@@ -103,21 +103,8 @@ function chargeCell(
   const offset = before.offset + STRIDE * plan.cells.slice(0, c).reduce((sum, { limits }) => sum + limits.length, 0)
   const room = Math.min(...cell.limits.map((_, l) => before.values[offset + l * STRIDE] as number))
   const units = used - (most - room)
-  if (units > 0) local.decide({ ...ask, op: CONSUME, costs: costs(units) }, chargedAt(cell, used, at, resetMs))
-}
-
-/** When so many units have to be charged at once for all of them to be gone when the store said; later where that cannot be. */
-function chargedAt({ kernel, params, limits: [limit] }: Cell, used: number, at: number, resetMs: number): number {
-  const windowMs = limit?.windowMs ?? 0
-  switch (kernel) {
-    case 'bucket': {
-      const [rate, ofMs, , stepMs] = params as [number, number, number, number]
-      return stepMs === 1 ? Math.min(at, at + resetMs - Math.floor((used * ofMs) / rate)) : at
-    }
-    case 'counter':
-      // Windows by the clock begin by the clock here, too.
-      return params[3] === 1 ? at : Math.min(at, at + resetMs - windowMs)
-    default:
-      return Math.min(at, at + resetMs - windowMs)
-  }
+  if (units <= 0) return
+  const windowMs = cell.limits[0]?.windowMs ?? 0
+  const chargedAt = CELL_KINDS[cell.kernel].chargedAt(cell.params, { windowMs, used, at, resetMs })
+  local.decide({ ...ask, op: CONSUME, costs: costs(units) }, chargedAt)
 }

@@ -1,6 +1,6 @@
 import { ceilingOf } from '../kernels/ceiling.js'
 import { instant, isAhead } from '../kernels/clock.js'
-import * as window from '../kernels/window.js'
+import * as window from '../kernels/segments.js'
 import { STRIDE } from '../store/store.js'
 import { States, type Table, type TableTerms } from './table.js'
 

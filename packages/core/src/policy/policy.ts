@@ -7,7 +7,6 @@ import {
   CHARGE,
   CONSUME,
   EVERY_POLICY,
-  type KernelName,
   type LeaseTerms,
   type Op,
   type ResolvedLimit,
@@ -474,7 +473,7 @@ function cellsFor(
     const { kernel, lease } = resolutions[i] as Resolution
     const { limit, window } = definitions[i] as Limit
     const isFixed = typeof limit !== 'function' && typeof window !== 'function'
-    return JOINT_KERNELS.has(kernel) && isFixed && !lease && !tier
+    return CELL_KINDS[kernel].canBeJoint && isFixed && !lease && !tier
   }
   const groupOf = (i: number) => `${keyOf[i]} ${prefix(i)}`
   const cellOf = (i: number): Cell => {
@@ -509,9 +508,6 @@ function cellsFor(
   })
   return Object.freeze(cells)
 }
-
-/** Kinds of cells whose states are small enough to be read and written together. */
-const JOINT_KERNELS: ReadonlySet<KernelName> = new Set(['bucket', 'counter', 'segments'])
 
 /** A key has its own text for each identity, so a long one is not worth its room. */
 const LONGEST_JOINT_ID = 40

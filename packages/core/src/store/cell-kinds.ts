@@ -1,8 +1,25 @@
+import * as bucket from '../kernels/bucket.js'
+import * as concurrency from '../kernels/concurrency.js'
+import * as counter from '../kernels/counter.js'
+import * as log from '../kernels/log.js'
+import type { ReadReport } from '../kernels/reply.js'
+import * as segments from '../kernels/segments.js'
 import { SluiceError } from '../util/errors.js'
 import { exactProduct } from '../util/validate.js'
 
-/** The kinds of cells: one kind of state each. Algorithms are names and parameters of these. */
-export type KernelName = 'bucket' | 'counter' | 'segments' | 'log' | 'concurrency'
+/** The algorithms by the kind of cell that counts them: they are names and parameters of it. */
+export interface Algorithms {
+  bucket: 'gcra' | 'tokenBucket' | 'leakyBucket'
+  counter: 'fixedWindow'
+  segments: 'slidingWindow'
+  log: 'slidingLog'
+  concurrency: 'concurrency'
+}
+
+/** The kinds of cells: one kind of state each. */
+export type KernelName = keyof Algorithms
+
+export type Algorithm = Algorithms[KernelName]
 
 /** How a limit of the kind is counted when units are spent later than they are counted (see `policy/limits/lease.ts`). */
 export interface LeaseRules {
@@ -21,18 +38,37 @@ export interface LeaseRules {
   receiptAlone(params: readonly number[], receipt: number, units: number): number
 }
 
+/** What a store told of a limit: how many units were used at `at`, and that all of them are gone `resetMs` later. */
+interface ToldUse {
+  readonly windowMs: number
+  readonly used: number
+  readonly at: number
+  readonly resetMs: number
+}
+
 export interface TightenedLimit {
   readonly params: readonly number[]
   readonly capacity: number
 }
 
-/** What the rest of the library has to know of a kind of cell. The stores add a table and a reader of replies for each. */
+/**
+ * What the rest of the library has to know of a kind of cell. Beside it there are its arithmetic in `kernels/`, its table in
+ * `memory/`, and its Lua in `lua/cells/`.
+ */
 export interface CellKind {
   /** Whether a parameter is an amount of units, which a share of the limit scales; else a time, a number of segments or a mode. */
   readonly isUnits: (param: number) => boolean
   /** Whether its units are permits: in flight until they are released or expire, renewed and released by their id. */
   readonly hasPermits: boolean
   readonly lease: LeaseRules
+  /** @internal Whether its states are small enough to be read and written together, where several limits are on one key. */
+  readonly canBeJoint: boolean
+  /** @internal The parameters of a limit that counts refusals as well. None where refusals need not be counted apart. */
+  readonly countRefusals?: (params: readonly number[]) => readonly number[]
+  /** @internal When so many units have to be charged at once for all of them to be gone as told; later where that cannot be. */
+  readonly chargedAt: (params: readonly number[], told: ToldUse) => number
+  /** @internal Reads what its Lua reports. */
+  readonly readReport: ReadReport
 }
 
 const first = (param: number) => param === 0
@@ -45,6 +81,9 @@ const NO_RULES: LeaseRules = {
   receiptAlone: (_, receipt) => receipt,
 }
 
+/** For kinds whose units are gone a window after they were charged. */
+const windowBefore: CellKind['chargedAt'] = (_, { windowMs, at, resetMs }) => Math.min(at, at + resetMs - windowMs)
+
 type BucketParams = [limit: number, windowMs: number, capacity: number, stepMs: number]
 
 export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
@@ -52,6 +91,12 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
   bucket: {
     isUnits: (param) => param === 0 || param === 2,
     hasPermits: false,
+    canBeJoint: true,
+    readReport: bucket.readReport,
+    chargedAt(params, { used, at, resetMs }) {
+      const [limit, windowMs, , stepMs] = params as BucketParams
+      return stepMs === 1 ? Math.min(at, at + resetMs - Math.floor((used * windowMs) / limit)) : at
+    },
     lease: {
       tighten(where, params, ttlMs) {
         const [limit, windowMs, capacity, stepMs] = params as BucketParams
@@ -80,6 +125,11 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
   counter: {
     isUnits: first,
     hasPermits: false,
+    canBeJoint: true,
+    readReport: counter.readReport,
+    countRefusals: (params) => params.with(2, 1),
+    // Windows by the clock begin by the clock of this process, too.
+    chargedAt: (params, told) => (params[3] === 1 ? told.at : windowBefore(params, told)),
     lease: {
       ...NO_RULES,
       windowLength: ([, windowMs]) => windowMs as number,
@@ -92,6 +142,10 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
   segments: {
     isUnits: first,
     hasPermits: false,
+    canBeJoint: true,
+    readReport: segments.readReport,
+    countRefusals: (params) => params.with(3, (params[3] as number) + segments.WITH_REFUSALS),
+    chargedAt: windowBefore,
     lease: {
       ...NO_RULES,
       windowLength: segmentLength,
@@ -104,6 +158,9 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
   log: {
     isUnits: (param) => param % 2 === 0,
     hasPermits: false,
+    canBeJoint: false,
+    readReport: log.readReport,
+    chargedAt: windowBefore,
     lease: {
       ...NO_RULES,
       tighten(where, [limit, windowMs], ttlMs) {
@@ -115,7 +172,14 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
   },
 
   // Parameters: limit, ttlMs.
-  concurrency: { isUnits: first, hasPermits: true, lease: NO_RULES },
+  concurrency: {
+    isUnits: first,
+    hasPermits: true,
+    canBeJoint: false,
+    readReport: concurrency.readReport,
+    chargedAt: windowBefore,
+    lease: NO_RULES,
+  },
 }
 
 function segmentLength([, windowMs, segments]: readonly number[]): number {

@@ -1,3 +1,4 @@
+import type { Algorithm } from '../../store/cell-kinds.js'
 import type { Duration } from '../../util/duration.js'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
 import { refuseFactory } from '../../util/factories.js'
@@ -11,7 +12,7 @@ import {
   windowOption,
 } from '../../util/validate.js'
 import { leased, leaseOf } from './lease.js'
-import type { Algorithm, CommonOptions, LeasableOptions, Limit, OrFunction, Resolution, UnitOptions } from './limit.js'
+import type { CommonOptions, LeasableOptions, Limit, OrFunction, Resolution, UnitOptions } from './limit.js'
 import { checkReserve, reserveSteps } from './reserve.js'
 
 export interface RateOptions<Subject> extends CommonOptions<Subject> {

@@ -1,6 +1,7 @@
 import type { HttpContext } from '../../request/context.js'
+import type { Algorithm, KernelName } from '../../store/cell-kinds.js'
 import type { KeyValue } from '../../store/identity.js'
-import type { KernelName, LeaseTerms, QuotaUnit, ResolvedLimit } from '../../store/store.js'
+import type { LeaseTerms, QuotaUnit, ResolvedLimit } from '../../store/store.js'
 import type { Duration } from '../../util/duration.js'
 import type { Reserve } from './reserve.js'
 
@@ -33,15 +34,6 @@ export interface KeyTraits {
   /** @internal Leading bits of an IPv6 address that it distinguishes. */
   readonly bits?: number
 }
-
-export type Algorithm =
-  | 'slidingLog'
-  | 'fixedWindow'
-  | 'slidingWindow'
-  | 'gcra'
-  | 'tokenBucket'
-  | 'leakyBucket'
-  | 'concurrency'
 
 /** What every constructor takes. `http` adds `respond` to it: policies know no HTTP. */
 export interface CommonOptions<Subject> {

@@ -1,4 +1,4 @@
-import { WITH_REFUSALS } from '../../kernels/window.js'
+import { CELL_KINDS } from '../../store/cell-kinds.js'
 import { SluiceError } from '../../util/errors.js'
 import type { Resolution } from './limit.js'
 
@@ -11,11 +11,11 @@ import type { Resolution } from './limit.js'
  */
 export function countingRefusals(where: string, resolution: Resolution): Resolution {
   const { kernel, id, params, lease } = resolution
-  if (kernel !== 'counter' && kernel !== 'segments') return resolution
+  const { countRefusals } = CELL_KINDS[kernel]
+  if (!countRefusals) return resolution
   if (lease) {
     throw new SluiceError('INVALID_POLICY', `${where}: lease: expected none on windows beside onDeny: "charge"`)
   }
   // Another limit: without refusals counters hold no more than the limit, and as many bytes as that needs.
-  const counted = kernel === 'counter' ? params.with(2, 1) : params.with(3, (params[3] as number) + WITH_REFUSALS)
-  return { ...resolution, id: `${id}.refusals`, params: counted }
+  return { ...resolution, id: `${id}.refusals`, params: countRefusals(params) }
 }

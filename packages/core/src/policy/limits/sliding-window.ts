@@ -1,4 +1,4 @@
-import { DROPPED, STRICT, WEIGHTED_DOWN, WEIGHTED_UP } from '../../kernels/window.js'
+import { DROPPED, STRICT, WEIGHTED_DOWN, WEIGHTED_UP } from '../../kernels/segments.js'
 import { type Duration, durationMs } from '../../util/duration.js'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
 import { exactProduct, oneOf, wholeNumber } from '../../util/validate.js'

@@ -1,9 +1,8 @@
-import * as bucket from '../../kernels/bucket.js'
-import * as counter from '../../kernels/counter.js'
+import type { ReadReport } from '../../kernels/reply.js'
 import type { BlockEntry } from '../../store/blocks.js'
+import { CELL_KINDS } from '../../store/cell-kinds.js'
 import type { BlockReport, Cell, StoreRequest, StoreResult, StrikeResult } from '../../store/store.js'
 import { ReplyReader, unreadable } from './reply-reader.js'
-import { type Kind, kindOf } from './script.js'
 import { ADMITTED, BEGUN, BLOCKED, ELSEWHERE, EQUALS, REFUNDS, REFUSED } from './scripts.generated.js'
 
 /** Equal asks that were decided at once, until each has its answer. */
@@ -15,20 +14,6 @@ interface Equals {
   readonly admittedAt: number
   refusedAt: number
 }
-
-/**
- * Appends to `values` what each limit of a cell reports; in a refusal, which has no receipt, the ms until there are
- * more units instead (-1 never). `need`: what was asked about, in units; undefined where it was admitted. `later`: how many
- * of the units that the state has were charged after the decision, at the same instant.
- */
-type Report = (
-  reply: ReplyReader,
-  values: number[],
-  cell: Cell,
-  now: number,
-  need: number | undefined,
-  later: number,
-) => void
 
 /** Reads the reply to a batch, one answer after the other, in the order in which its asks were encoded. */
 export class Answers {
@@ -54,7 +39,7 @@ export class Answers {
   }
 
   /** Undefined where a key of the decision is not on the node that answered: nothing was charged. */
-  next(request: StoreRequest, reports: readonly Report[]): StoreResult | undefined {
+  next(request: StoreRequest, reports: readonly ReadReport[]): StoreResult | undefined {
     if (this.#equals) return this.#nextOfEquals(this.#equals, request, reports)
     const outcome = this.#reply.uint8()
     if (outcome !== EQUALS) {
@@ -70,7 +55,7 @@ export class Answers {
   }
 
   /** Each gets the result that it would have got if they had been decided one after the other. */
-  #nextOfEquals(equals: Equals, request: StoreRequest, reports: readonly Report[]): StoreResult | undefined {
+  #nextOfEquals(equals: Equals, request: StoreRequest, reports: readonly ReadReport[]): StoreResult | undefined {
     const reply = this.#reply
     const isAdmitted = equals.admitted > 0
     if (isAdmitted) equals.admitted--
@@ -84,7 +69,7 @@ export class Answers {
 
   #read(
     { plan, costs, needs = costs }: StoreRequest,
-    reports: readonly Report[],
+    reports: readonly ReadReport[],
     later: number,
   ): StoreResult | undefined {
     const now = this.#now
@@ -107,8 +92,8 @@ export class Answers {
       // All or none.
       if (c > 0 && allowed !== (outcome === ADMITTED)) throw unreadable('expected one outcome of all limits')
       allowed = outcome === ADMITTED
-      const report = reports[c] as Report
-      report(reply, values, plan.cells[c] as Cell, now, allowed ? undefined : (needs[c] as number), later)
+      const report = reports[c] as ReadReport
+      report(reply, values, (plan.cells[c] as Cell).params, now, allowed ? undefined : (needs[c] as number), later)
       if (said !== outcome) {
         given ??= reports.map(() => 0)
         given[c] = reply.uint56()
@@ -152,73 +137,8 @@ export function readKept(kept: string): Kept {
 }
 
 /** How the cells of a plan report. */
-export function reportsOf(cells: readonly Cell[]): readonly Report[] {
-  return cells.map((cell) => REPORTS[kindOf(cell)])
-}
-
-const REPORTS: Readonly<Record<Kind, Report>> = {
-  bucket(reply, values, { params }, now, need, later) {
-    const [limit, windowMs, capacity, stepMs] = params as [number, number, number, number]
-    const debt = atLeastNone(reply.uint56() - later * windowMs)
-    const at = reply.uint48()
-    if (at < now) throw unreadable('expected no state older than the decision')
-    // While the clock catches up with the state, its waits count from the state's instant.
-    const wait = (cost: number) => {
-      const ms = bucket.waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)
-      return ms > 0 ? ms + at - now : ms
-    }
-    const remaining = atLeastNone(bucket.remaining(debt, windowMs, capacity))
-    if (need === undefined) values.push(remaining, 0, wait(capacity), debt)
-    else values.push(remaining, wait(need), wait(capacity), wait(remaining + 1))
-  },
-
-  counter(reply, values, { params }, now, need, later) {
-    const [limit, windowMs, withRefusals] = params as [number, number, number]
-    const count = atLeastNone(reply.uint56() - later)
-    const start = reply.uint48()
-    const endsIn = start + windowMs - now
-    if (endsIn <= 0) throw unreadable('expected a window that has not ended')
-    const remaining = withRefusals === 1 ? Math.max(0, limit - count) : atLeastNone(limit - count)
-    const reset = count === 0 ? 0 : endsIn
-    const wait = (cost: number) => counter.waitFor(count, endsIn, cost, limit)
-    if (need === undefined) values.push(remaining, 0, reset, start)
-    else values.push(remaining, wait(need), reset, wait(remaining + 1))
-  },
-
-  log(reply, values, { params }, now, need, later) {
-    const at = reply.uint48()
-    const newest = reply.uint48() - 1
-    // After the most entries and the longest window, each limit and its window.
-    for (let i = 2; i < params.length; i += 2) {
-      const count = atLeastNone(reply.uint32() - later)
-      const remaining = atLeastNone((params[i] as number) - count)
-      const windowMs = params[i + 1] as number
-      const reset = newest < 0 ? 0 : Math.max(0, newest + windowMs - now)
-      if (need === undefined) values.push(remaining, 0, reset, at)
-      else values.push(remaining, reply.uint56() - 1, reset, reply.uint56() - 1)
-    }
-  },
-
-  segments(reply, values, _, __, need) {
-    const room = reply.uint56()
-    const reset = reply.uint56()
-    const segment = reply.uint48()
-    if (need === undefined) values.push(room, 0, reset, segment)
-    else values.push(room, reply.uint56() - 1, reset, reply.uint56() - 1)
-  },
-
-  concurrency(reply, values, _, __, need) {
-    const free = reply.uint56()
-    const reset = reply.uint56()
-    // The permit id names its permits, so there is no receipt.
-    if (need === undefined) values.push(free, 0, reset, 0)
-    else values.push(free, reply.uint56() - 1, reset, reply.uint56() - 1)
-  },
-}
-
-function atLeastNone(units: number): number {
-  if (units < 0) throw unreadable('expected no more to be taken than the limit, and no less than none')
-  return units
+export function reportsOf(cells: readonly Cell[]): readonly ReadReport[] {
+  return cells.map(({ kernel }) => CELL_KINDS[kernel].readReport)
 }
 
 /** A reason by hand, as it is kept: never like that of a ban. */

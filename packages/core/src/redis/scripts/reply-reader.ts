@@ -1,3 +1,4 @@
+import type { Reply } from '../../kernels/reply.js'
 import { SluiceError } from '../../util/errors.js'
 
 /**
@@ -5,7 +6,7 @@ import { SluiceError } from '../../util/errors.js'
  *
  * @throws SluiceError `STORE_UNAVAILABLE` where what came is no such thing
  */
-export class ReplyReader {
+export class ReplyReader implements Reply {
   readonly #bytes: Buffer
   #at = 0
 
@@ -54,6 +55,10 @@ export class ReplyReader {
 
   get length(): number {
     return this.#bytes.length
+  }
+
+  unreadable(why: string): SluiceError {
+    return unreadable(why)
   }
 
   /** To be called when all is read. */

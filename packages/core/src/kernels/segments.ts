@@ -1,3 +1,5 @@
+import type { ReadReport } from './reply.js'
+
 /**
  * A sliding window of segments. Time is cut at clock multiples of `segmentMs`, one counter each; the
  * window proper is the current segment and the `segments - 1` before it, and the segment before those
@@ -81,4 +83,12 @@ export function resetAfter(
     if (count > 0) return Math.max(0, (segments - k) * segmentMs + offsetFor(count, 0, segmentMs, edge) - offset)
   }
   return 0
+}
+
+export const readReport: ReadReport = (reply, values, _, __, need) => {
+  const room = reply.uint56()
+  const reset = reply.uint56()
+  const segment = reply.uint48()
+  if (need === undefined) values.push(room, 0, reset, segment)
+  else values.push(room, reply.uint56() - 1, reset, reply.uint56() - 1)
 }
