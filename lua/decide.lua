@@ -121,7 +121,7 @@ for _ = 1, number(3) do
     if head[c] > 0 then joint_prepare(c, head[c], size[kind](c)) end
 --- @end
     if cells == 1 then open[kind](c) end
-    if kind == CONCURRENCY then takesPlaces = true end
+    if hasPermits(kind) then takesPlaces = true end
   end
 
 --- @when joint
@@ -203,7 +203,7 @@ for _ = 1, number(3) do
           if op == REFUND then
             giveBack[kind](key, costs[c], number(a), chargedAt, lease, number(a + 1))
             a = a + 2
-          elseif kind == CONCURRENCY then
+          elseif hasPermits(kind) then
             if op == RELEASE then
               giveBack[kind](key, costs[c], 0, 0, lease)
             else
@@ -286,7 +286,7 @@ for _ = 1, number(3) do
 --- @end
             if charged then
               -- A refused request is not in flight: the place that it took would never be freed.
-              if cost > 0 and (allowed or kind ~= CONCURRENCY) then take[kind](key, cost, lease) end
+              if cost > 0 and (allowed or not hasPermits(kind)) then take[kind](key, cost, lease) end
             elseif op == CONSUME then
               heal[kind](key)
             end

@@ -6,45 +6,54 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { dirname, join, relative } from 'node:path'
 import {
   banningScriptsOf,
+  cellKindsOf,
   impurities,
-  kindsInOrder,
-  ONE,
+  kindScripts,
   piecesOf,
   scriptsOf,
   sharedConstants,
-  TOGETHER,
-  UNIFORM,
+  sourceIn,
 } from '@sluice/lua-optimiser'
 import { root } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
 import { withThrowawayRedis } from './lib/throwaway-redis.js'
 
 /** @typedef {{ name: string, sha1: string, source: string }} Script */
+/** @typedef {ReturnType<typeof cellKindsOf>[number]} CellKind */
+/** @typedef {ReturnType<typeof kindScripts>} KindScripts */
 
 const luaFolder = join(root, 'lua')
+const lua = sourceIn(luaFolder)
 const target = join(root, 'packages/core/src/redis/scripts/scripts.generated.ts')
 
 /**
  * The TypeScript module that holds the scripts, and all that the store has to know of how they are made.
  *
  * @param {Script[]} scripts
+ * @param {CellKind[]} kinds
  * @param {ReturnType<typeof sharedConstants>} shared
  * @param {ReturnType<typeof banningScriptsOf>} [banning]
  * @returns {string}
  */
-export function renderModule(scripts, { kinds, ops, flags, outcomes }, banning = {}) {
+export function renderModule(scripts, kinds, { ops, flags, outcomes }, banning = {}) {
   const decide = scripts.find(({ name }) => name === 'decide')
   const others = scripts.filter((script) => script !== decide)
-  const uniform = others.filter(({ name }) => UNIFORM[name])
-  const ones = others.filter(({ name }) => ONE[name])
+  const uniform = kindScripts(kinds, 'decide')
+  const ones = kindScripts(kinds, 'one')
+  const ofKinds = new Set([...uniform, ...ones].map(({ script }) => script.name))
   const parts = [
     HEADER,
     list(
       'KINDS',
-      kindsInOrder(kinds),
+      kinds.map(({ name }) => name),
       'Kinds of cells, in the order of the numbers by which decide.lua knows them, from 1.',
     ),
-    list('TOGETHER_KINDS', TOGETHER, 'Those of which equal decisions on one key are made at once.'),
+    list(
+      'TOGETHER_KINDS',
+      kinds.filter(({ goesTogether }) => goesTogether).map(({ name }) => name),
+      'Those of which equal decisions on one key are made at once.',
+    ),
+    renderCalls(kinds),
     `// Added to the op of decisions: see decide.lua.\n${constants(flags)}`,
     `// The first byte of what a decision says: see decide.lua.\n${constants(outcomes)}`,
     [
@@ -52,24 +61,22 @@ export function renderModule(scripts, { kinds, ops, flags, outcomes }, banning =
       `;({ ${pairs(ops)} }) satisfies Partial<typeof import('../../store/store.js')>`,
     ].join('\n'),
     ...(decide ? [KIND_SCRIPT, renderPieces(decide.source)] : []),
-    ...others.map(renderScript),
+    ...others.map((script) => renderScript(script, ofKinds.has(script.name))),
     ...(uniform.length > 0
       ? [
           renderList(
             'UNIFORM_SCRIPTS',
             uniform,
-            UNIFORM,
             'Scripts for batches whose plans have one cell each, all of one kind, and which give nothing back.',
           ),
         ]
       : []),
-    ...(Object.keys(banning).length > 0 ? [renderBanChanges(banning)] : []),
+    ...(Object.keys(banning).length > 0 ? [renderBanChanges(banning, uniform)] : []),
     ...(ones.length > 0
       ? [
           renderList(
             'ONE_SCRIPTS',
             ones,
-            ONE,
             'Scripts for one charge of one cell, but for the line that declares its parameters.',
           ),
         ]
@@ -93,6 +100,8 @@ export interface KindScript {
   readonly kind: (typeof KINDS)[number]
   /** For cells that several limits share. */
   readonly isShared: boolean
+  /** For several cells under one key. */
+  readonly isJoint: boolean
   readonly script: LuaScript
 }`
 
@@ -129,11 +138,25 @@ function constantOf(name) {
   return `${name.replace(/-+(\w)/g, (_, letter) => letter.toUpperCase())}Script`
 }
 
-/** @param {Script} script */
-function renderScript({ name, sha1, source }) {
+/**
+ * The commands that each kind calls beside those of every kind.
+ *
+ * @param {readonly CellKind[]} kinds
+ */
+function renderCalls(kinds) {
+  const words = (/** @type {readonly string[]} */ call) => `[${call.map((word) => `'${word}'`).join(', ')}]`
   return [
-    // Those for one kind of cell are in the lists at the end.
-    `${UNIFORM[name] || ONE[name] ? '' : 'export '}const ${constantOf(name)}: LuaScript = {`,
+    '/** Commands that cells of a kind call beside those that all kinds call, with the words after the key. */',
+    'export const KIND_CALLS: Readonly<Record<(typeof KINDS)[number], readonly (readonly [string, ...string[]])[]>> = {',
+    ...kinds.map(({ name, calls }) => `  ${name}: [${calls.map(words).join(', ')}],`),
+    '}',
+  ].join('\n')
+}
+
+/** @param {Script} script @param {boolean} isListed whether it is for one kind of cell: those are in the lists at the end */
+function renderScript({ name, sha1, source }, isListed) {
+  return [
+    `${isListed ? '' : 'export '}const ${constantOf(name)}: LuaScript = {`,
     `  name: '${name}',`,
     `  sha1: '${sha1}',`,
     `  source: ${literal(source)},`,
@@ -162,24 +185,31 @@ function renderPieces(decide) {
 
 /**
  * @param {string} constant
- * @param {readonly Script[]} scripts
- * @param {Readonly<Record<string, { kind: string, isShared?: boolean }>>} made what each is for, by name
+ * @param {KindScripts} scripts
  * @param {string} comment
  */
-function renderList(constant, scripts, made, comment) {
-  const rendered = scripts.map(({ name }) => {
-    const { kind, isShared = false } = /** @type {typeof made[string]} */ (made[name])
-    return `  { kind: '${kind}', isShared: ${isShared}, script: ${constantOf(name)} },`
-  })
+function renderList(constant, scripts, comment) {
+  const rendered = scripts.map((made) => `  { ${renderUse(made)}, script: ${constantOf(made.script.name)} },`)
   return [`/** ${comment} */`, `export const ${constant}: readonly KindScript[] = [`, ...rendered, ']'].join('\n')
 }
 
-/** How scripts of `UNIFORM` become those for plans that ban. @param {ReturnType<typeof banningScriptsOf>} banning */
-function renderBanChanges(banning) {
-  const rendered = Object.entries(banning).flatMap(([name, { changes }]) => {
-    const { kind, isShared = false } = /** @type {typeof UNIFORM[string]} */ (UNIFORM[name])
+/** What a script is for. @param {KindScripts[number]} made */
+function renderUse({ kind, script: { isShared, isJoint } }) {
+  return `kind: '${kind.name}', isShared: ${isShared}, isJoint: ${isJoint}`
+}
+
+/**
+ * How scripts for batches of one kind become those for plans that ban.
+ *
+ * @param {ReturnType<typeof banningScriptsOf>} banning
+ * @param {KindScripts} uniform
+ */
+function renderBanChanges(banning, uniform) {
+  const rendered = uniform.flatMap((made) => {
+    const { changes } = banning[made.script.name] ?? {}
+    if (!changes) return []
     const lines = changes.map(([line, removed, added]) => `    [${line}, ${removed}, ${literal(added)}],`)
-    return [`  { kind: '${kind}', isShared: ${isShared}, changes: [`, ...lines, '  ] },']
+    return [`  { ${renderUse(made)}, changes: [`, ...lines, '  ] },']
   })
   return [
     '/**',
@@ -203,12 +233,6 @@ export function scriptOf(name, source) {
   return { name, sha1: createHash('sha1').update(source).digest('hex'), source }
 }
 
-/** @param {string} name relative to lua/, without `.lua` */
-function readLua(name) {
-  const file = join(luaFolder, `${name}.lua`)
-  return existsSync(file) ? readFileSync(file, 'utf8') : undefined
-}
-
 /** @param {string} folder relative to lua/; '' for its top level */
 function luaNames(folder) {
   const path = join(luaFolder, folder)
@@ -222,7 +246,9 @@ function luaNames(folder) {
  * @param {string} module
  */
 async function check(scripts, module) {
-  const problems = luaNames('kernels').flatMap((name) => impurities(name, readLua(name) ?? ''))
+  const problems = [...luaNames('kernels'), ...luaNames('cells')].flatMap((name) =>
+    impurities(name, lua.read(name) ?? ''),
+  )
   const current = existsSync(target) ? readFileSync(target, 'utf8') : undefined
   if (current !== module) problems.push(`${relative(root, target)} is stale; run: npm run build:lua`)
   if (problems.length === 0 && !process.argv.includes('--no-redis')) problems.push(...(await refusedByRedis(scripts)))
@@ -248,9 +274,9 @@ export function refusedByRedis(scripts) {
 }
 
 await whenStarted(import.meta.url, async () => {
-  const scripts = Object.entries(scriptsOf(readLua)).map(([name, source]) => scriptOf(name, source))
-  const banning = banningScriptsOf(readLua)
-  const module = renderModule(scripts, sharedConstants(readLua), banning)
+  const scripts = Object.entries(scriptsOf(lua)).map(([name, source]) => scriptOf(name, source))
+  const banning = banningScriptsOf(lua)
+  const module = renderModule(scripts, cellKindsOf(lua), sharedConstants(lua), banning)
   if (process.argv.includes('--check')) {
     await check(
       [...scripts, ...Object.entries(banning).map(([name, { source }]) => scriptOf(`${name} with bans`, source))],

@@ -1,3 +1,17 @@
+--- @kind 5 params=2 permits
+--- @script decide-concurrency
+--- @script one-concurrency
+--- @calls PEXPIRE 1
+--- @calls ZCOUNT 0 0
+--- @calls ZCARD
+--- @calls ZSCORE a
+--- @calls ZRANGE 0 0
+--- @calls ZRANGEBYSCORE 0 0
+--- @calls ZREMRANGEBYSCORE 0 0
+--- @calls ZREM a
+--- @calls ZADD 0 a
+--- @calls DEL
+
 --- Places in flight under one key: a sorted set of leases by the instant at which they end. A lease
 -- counts while its end lies ahead of now, so a crashed holder gives its place back by itself.
 local limit, ttlMs

@@ -1,5 +1,28 @@
---- @include "kernels/counter"
+--- @kind 4 params=4 together
+--- @script decide-counter own=1
+--- @script decide-counters joint
+--- @script one-counter own=1
 
+--- @kernel
+--- A fixed window: one counter, in a window that starts at a clock multiple or with a key's first unit. Pure.
+-- state { count, start (ms) }   params { limit, windowMs }
+-- Invariant: count <= limit, or the ceiling where refusals count.
+
+--- When the window starts that `at` falls into, for a key without one.
+local function counter_startOf(at, windowMs, byClock)
+  if byClock then return floor(at / windowMs) * windowMs end
+  return at
+end
+
+--- Milliseconds until `cost` units have room in a window that ends `endsIn` ms from now: 0 now, -1 never.
+local function counter_waitFor(count, endsIn, cost, limit)
+  if cost > limit then return -1 end
+  -- What costs nothing has room where refusals have gone beyond the limit.
+  if count + cost <= limit or cost == 0 then return 0 end
+  return endsIn
+end
+
+--- @state
 --- A fixed window under one key: count (7 bytes) and start (6). The key expires with its window.
 -- params { limit, windowMs, whether refusals count, byClock }
 local own, limit, windowMs, byClock

@@ -16,8 +16,7 @@ local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
 local RESERVING, TOGETHER, STRIKING = 8, 16, 32
 --- @export outcomes
 local REFUSED, ADMITTED, BLOCKED, ELSEWHERE, REFUNDS, EQUALS, BEGUN = 0, 1, 2, 3, 4, 8, 16
---- @export kinds
-local BUCKET, LOG, SEGMENTS, COUNTER, CONCURRENCY = 1, 2, 3, 4, 5
+--- @include "made/kinds"
 
 -- How much longer than it must a key may live, in ms, where that saves setting its expiry again.
 local LINGER = 10000

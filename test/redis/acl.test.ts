@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { createLimiter, gcra, redisStore } from '@sluice/core'
+import { commandsNeeded, createLimiter, gcra, redisStore } from '@sluice/core'
+import { CELL_KINDS, type KernelName } from '@sluice/core/store'
 import { Cluster, Redis } from 'ioredis'
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5'
 import { createClient, createCluster } from 'redis'
@@ -84,7 +85,11 @@ test('the documented permissions, and the probe of an outage, are those that the
   )
   const documented = BASE.filter((rule) => rule.startsWith('+'))
   expect(documented.sort()).toEqual([...new Set(['+eval', '+evalsha', '+info', ...decisions, ...blocks])].sort())
-  const probed = commandsIn('packages/core/src/redis/scripts/probe.ts', /\['([A-Z]+)'/g)
+  const kinds = new Set(Object.keys(CELL_KINDS) as KernelName[])
+  const probed = [
+    ...commandsIn('packages/core/src/redis/scripts/probe.ts', /\['([A-Z]+)'/g),
+    ...commandsNeeded('key', kinds).map(([name = '']) => `+${name.toLowerCase()}`),
+  ]
   expect([...new Set(probed)].sort()).toEqual([...new Set(decisions)].sort())
 })
 

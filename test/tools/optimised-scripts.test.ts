@@ -1,6 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { optimise, scriptsOf } from '@sluice/lua-optimiser'
+import { optimise, scriptsOf, sourceIn } from '@sluice/lua-optimiser'
 import { describe, expect, test } from 'vitest'
 import { withThrowawayRedis } from '../../scripts/lib/throwaway-redis.js'
 
@@ -55,12 +54,7 @@ test('an optimised script does in Redis what it did before', async () => {
 })
 
 describe('the scripts for batches that are alike, and for one charge', () => {
-  const lua = join(import.meta.dirname, '../../lua')
-  const read = (name: string) => {
-    const file = join(lua, `${name}.lua`)
-    return existsSync(file) ? readFileSync(file, 'utf8') : undefined
-  }
-  const scripts = scriptsOf(read, undefined, true)
+  const scripts = scriptsOf(sourceIn(join(import.meta.dirname, '../../lua')), undefined, true)
   const functions = (text = '') => text.match(/^.*\bfunction\b.*$/gm) ?? []
 
   test.each(['bucket', 'counter', 'segments', 'concurrency'])(

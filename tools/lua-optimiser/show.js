@@ -2,20 +2,12 @@
 //   node tools/lua-optimiser/show.js decide-bucket                 a script that the build makes
 //   node tools/lua-optimiser/show.js decide bucket log several     decide with these sections alone, as the store asks for it
 //   node tools/lua-optimiser/show.js decide-bucket --passes        what each pass of the optimiser changes, on the way
-import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { optimise } from './src/optimise.js'
 import { scriptsOf } from './src/scripts.js'
+import { sourceIn } from './src/source/folder.js'
 import { withSections } from './src/source/sections.js'
 import { printLua } from './src/tree/print.js'
-
-const lua = join(import.meta.dirname, '../../lua')
-
-/** @param {string} name */
-function readLua(name) {
-  const file = join(lua, `${name}.lua`)
-  return existsSync(file) ? readFileSync(file, 'utf8') : undefined
-}
 
 const words = process.argv.slice(2)
 const [name = '', ...sections] = words.filter((word) => !word.startsWith('--'))
@@ -33,7 +25,7 @@ const optimiseWatched = (source, known) => {
   histories.set(result, history)
   return result
 }
-const scripts = scriptsOf(readLua, optimiseWatched, true)
+const scripts = scriptsOf(sourceIn(join(import.meta.dirname, '../../lua')), optimiseWatched, true)
 const script = scripts[name]
 
 if (script === undefined) {

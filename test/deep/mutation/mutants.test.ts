@@ -25,9 +25,7 @@ describe('the tests notice when the Lua is wrong', () => {
     const [mutant] = allMutants() as [Mutant]
     const endless = { ...mutant, file: 'kernels/clock', source: `${luaOf('kernels/clock')}\nwhile true do end\n` }
     expect(await lane.tryOn(endless)).toMatchObject({ told: expect.stringMatching(/no answer/) })
-    const wrong = allMutants().find(
-      ({ id }) => id.startsWith('kernels/counter.lua') && id.endsWith('<= to <'),
-    ) as Mutant
+    const wrong = allMutants().find(({ id }) => id.startsWith('cells/counter.lua') && id.endsWith('<= to <')) as Mutant
     expect((await lane.tryOn(wrong)).told).not.toMatch(/no answer/)
   })
 
@@ -52,11 +50,11 @@ describe('mutants that are known to survive', () => {
 })
 
 describe('mutants', () => {
-  test.each(['bucket', 'clock', 'counter', 'log', 'window'])(
-    'of kernels/%s are in the script that the store puts together, and in one that runs straight on',
-    (kernel) => {
+  test.each(['kernels/clock', 'cells/bucket', 'cells/counter', 'cells/log', 'cells/segments'])(
+    'of %s are in the script that the store puts together, and in one that runs straight on',
+    (file) => {
       const originals = scriptsWith()
-      const [mutant] = mutantsOf(`kernels/${kernel}`, luaOf(`kernels/${kernel}`) ?? '')
+      const [mutant] = mutantsOf(file, luaOf(file) ?? '')
       const changed = Object.entries(scriptsWith(mutant)).filter(([name, text]) => text !== originals[name])
       expect(changed.map(([name]) => name)).toEqual(
         expect.arrayContaining(['decide', expect.stringMatching(/^decide-/)]),

@@ -29,6 +29,8 @@ const files = new Map(
     .map((file) => [file.replace(/\.lua$/, ''), readFileSync(join(LUA, file), 'utf8')]),
 )
 
+const cells = [...files.keys()].flatMap((file) => (file.startsWith('cells/') ? [file.slice('cells/'.length)] : []))
+
 /** The text of a file of `lua/`, named without `.lua`. */
 export function luaOf(file: string): string | undefined {
   return files.get(file)
@@ -37,7 +39,7 @@ export function luaOf(file: string): string | undefined {
 /** The scripts with a mutant in them; without one, as they are. */
 export function scriptsWith(mutant?: Mutant): Scripts {
   const read = (name: string) => (name === mutant?.file ? mutant.source : luaOf(name))
-  return scriptsOf(read, (source, known) => {
+  return scriptsOf({ read, cells }, (source, known) => {
     const asked = JSON.stringify([source, known])
     const text = unchanged.get(asked) ?? optimise(source, known)
     if (!mutant) unchanged.set(asked, text)

@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createLimiter, gcra, type Limiter, slidingLog, type Verdict } from '@sluice/core'
-import { scriptsOf } from '@sluice/lua-optimiser'
+import { scriptsOf, sourceIn } from '@sluice/lua-optimiser'
 import { Redis } from 'ioredis'
 import { afterAll, expect, test } from 'vitest'
 import { POLICIES, randomFrom, waysToDeny } from '../../contract/policies.js'
@@ -15,8 +14,7 @@ import { openStore } from '../../support/stores.js'
 const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 3000, full: 30_000 }))
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
 
-const lua = join(import.meta.dirname, '../../../lua')
-const scripts = scriptsOf((name) => readFileSync(join(lua, `${name}.lua`), 'utf8'))
+const scripts = scriptsOf(sourceIn(join(import.meta.dirname, '../../../lua')))
 
 // One server hears each decision alone, so that the scripts for one charge and for batches that are alike decide; the other
 // hears it beside decisions of other kinds, which makes it a batch for the parts of decide.lua.

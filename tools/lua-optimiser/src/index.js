@@ -1,6 +1,8 @@
 // What the build, the tests and the mutants use.
 export { optimise } from './optimise.js'
-export { banningScriptsOf, kindsInOrder, ONE, scriptsOf, sharedConstants, TOGETHER, UNIFORM } from './scripts.js'
+export { banningScriptsOf, kindScripts, scriptsOf, sharedConstants } from './scripts.js'
 export { bundle } from './source/bundle.js'
+export { cellKindsOf } from './source/cell-kinds.js'
+export { sourceIn } from './source/folder.js'
 export { impurities } from './source/impurities.js'
 export { piecesOf, withSections } from './source/sections.js'

@@ -139,6 +139,12 @@ describe('what is known', () => {
     expect(optimised(source, { cells: 1, kind: 2 })).toEqual(["return 'one'"])
   })
 
+  test('of a comparison for equality is turned round, and of no other', () => {
+    expect(optimised('return not (KEYS[1] == 1), not (KEYS[1] ~= 1), not (KEYS[1] < KEYS[2])')).toEqual([
+      'return KEYS[1] ~= 1, KEYS[1] == 1, not (KEYS[1] < KEYS[2])',
+    ])
+  })
+
   test('is worked out, but a text stays something that is made a number', () => {
     expect(optimised('local a = KEYS[1]\nreturn a + 2 * 3 - 1, a + 1 - 3, a + 2 - 2')).toEqual([
       'local a = KEYS[1]',

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { bundle } from '../src/source/bundle.js'
+import { cellKindsOf, readWithKinds } from '../src/source/cell-kinds.js'
 import { constantsOf } from '../src/source/constants.js'
 import { impurities } from '../src/source/impurities.js'
 import { piecesOf, withSections } from '../src/source/sections.js'
@@ -133,6 +134,76 @@ describe('exported constants', () => {
   })
 })
 
+describe('kinds of cells', () => {
+  const kindsIn = (files: Record<string, string>) =>
+    cellKindsOf({ read: (name) => files[name.replace('cells/', '')], cells: Object.keys(files).sort() })
+
+  test('are what their files declare, in the order of their numbers', () => {
+    const kinds = kindsIn({
+      a: '--- @kind 2 params=2 permits\n--- @calls ZADD 0 a\n--- @calls ZCARD\nlocal x',
+      b: '--- @kind 1 params=4 together\n--- @script decide-b own=1 limits=1\n--- @script one-bs shared\n',
+    })
+    expect(kinds).toEqual([
+      {
+        name: 'b',
+        number: 1,
+        params: 4,
+        goesTogether: true,
+        hasPermits: false,
+        scripts: [
+          { name: 'decide-b', isShared: false, isJoint: false, known: { own: 1, limits: 1 } },
+          { name: 'one-bs', isShared: true, isJoint: false, known: {} },
+        ],
+        calls: [],
+      },
+      {
+        name: 'a',
+        number: 2,
+        params: 2,
+        goesTogether: false,
+        hasPermits: true,
+        scripts: [],
+        calls: [['ZADD', '0', 'a'], ['ZCARD']],
+      },
+    ])
+  })
+
+  test('are what decide.lua includes: their numbers, and each in a section and a block of its own', () => {
+    const files = { a: '--- @kind 1 params=1 permits\nlocal x = A', b: '--- @kind 2 params=1\nlocal y = B' }
+    const decide = '--- @include "made/kinds"\n--- @include "made/cells"\n'
+    const read = (name: string) => ({ decide, 'cells/a': files.a, 'cells/b': files.b })[name]
+    expect(bundle('decide', readWithKinds(read, kindsIn(files)))).toBe(
+      [
+        'local A, B = 1, 2',
+        'local function hasPermits(kind) return kind == A end',
+        ...['--@when a', 'do', 'local x = A', 'end', '--@end', '--@when b', 'do', 'local y = B', 'end', '--@end', ''],
+      ].join('\n'),
+    )
+  })
+
+  test('have the numbers from 1 on, each once', () => {
+    expect(() => kindsIn({ a: '--- @kind 1 params=1', b: '--- @kind 3 params=1' })).toThrow(
+      'lua/cells/b.lua: @kind: expected 2, the next number, got 3',
+    )
+    expect(() => kindsIn({ a: '--- @kind 1 params=1', b: '--- @kind 1 params=1' })).toThrow('expected 2')
+    expect(() => kindsIn({ a: 'local x' })).toThrow('lua/cells/a.lua: expected a line --- @kind 1 params=4')
+  })
+
+  test.each([
+    '--- @kind bucket',
+    '--- @kind 1',
+    '--- @kind 1 params=4 togehter',
+    '--- @kind 1 params=4 own=1',
+    '-- @kind 1 params=4',
+    '--- @script bucket',
+    '--- @script decide-bucket jiont',
+    '--- @calls zadd',
+    '--- @calls',
+  ])('that declare what is not known are refused with the line: %j', (line) => {
+    expect(() => kindsIn({ a: line })).toThrow('lua/cells/a.lua:1: expected ')
+  })
+})
+
 describe('kernels', () => {
   test('may speak of redis in comments and strings only', () => {
     expect(impurities('kernels/a', '-- no redis.call here\nlocal s = "redis" -- redis')).toEqual([])
@@ -142,5 +213,11 @@ describe('kernels', () => {
     expect(impurities('kernels/a', 'local x\nlocal y = redis.call("GET", x)')).toEqual([
       'lua/kernels/a.lua:2: a kernel is pure and may not use redis',
     ])
+    expect(impurities('kernels/a', 'local y = tryCall("GET", x)')).toHaveLength(1)
+  })
+
+  test('of cells end where their state begins', () => {
+    const source = "call('A')\n--- @kernel\ncall('B')\n--- @state\ncall('C')"
+    expect(impurities('cells/a', source)).toEqual(['lua/cells/a.lua:3: a kernel is pure and may not use redis'])
   })
 })

@@ -1,5 +1,13 @@
 import { BATCH_BOUNDS, type Histogram } from '../store/health.js'
-import { type Cell, CONSUME, type Plan, REFUND, type StoreRequest, type StoreResult } from '../store/store.js'
+import {
+  type Cell,
+  CONSUME,
+  type KernelName,
+  type Plan,
+  REFUND,
+  type StoreRequest,
+  type StoreResult,
+} from '../store/store.js'
 import { BoundedCounts } from '../util/bounded-counts.js'
 import { SluiceError } from '../util/errors.js'
 import { watchers } from '../util/listeners.js'
@@ -12,7 +20,7 @@ import { type Encoded, encode, encodeOne, type PlanText, planText } from './scri
 import { keyStart } from './scripts/keys.js'
 import { unreadable } from './scripts/reply-reader.js'
 import { isTryAgain, type Pulse, run } from './scripts/run.js'
-import { decideScriptFor, type Kind, kindOf, oneScriptFor, SETTLES } from './scripts/script.js'
+import { decideScriptFor, oneScriptFor, SETTLES } from './scripts/script.js'
 import type { LuaScript } from './scripts/scripts.generated.js'
 
 export interface BatchOptions {
@@ -84,7 +92,7 @@ export class Batches {
   readonly #connection: Connection
   readonly #options: BatchOptions
   /** The kinds of cells that decisions have had so far. */
-  readonly kinds = new Set<Kind>()
+  readonly kinds = new Set<KernelName>()
   /** Whether they may ban. */
   bans = false
   #texts = new WeakMap<Plan, PlanText>()
@@ -95,7 +103,7 @@ export class Batches {
     if (!text) {
       text = planText(plan, this.#options.marker, this.#heeds)
       this.#texts.set(plan, text)
-      for (const cell of plan.cells) this.kinds.add(kindOf(cell))
+      for (const cell of plan.cells) this.kinds.add(cell.kernel)
       if (plan.ban) this.bans = true
     }
     return text

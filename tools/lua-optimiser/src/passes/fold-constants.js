@@ -7,7 +7,7 @@ import { targetsIn } from '../facts/uses.js'
 import { block, boolean, declaration, nil, number, oneValue } from '../tree/make.js'
 import { rewrite } from '../tree/walk.js'
 
-/** @import { BinaryExpression, Chunk, Clause, Expression, ForNumericStatement, IfStatement, LogicalExpression, Statement } from '../tree/nodes.js' */
+/** @import { BinaryExpression, Chunk, Clause, Expression, ForNumericStatement, IfStatement, LogicalExpression, Statement, UnaryExpression } from '../tree/nodes.js' */
 
 /** @param {Chunk} chunk */
 export function foldConstants(chunk) {
@@ -20,10 +20,8 @@ export function foldConstants(chunk) {
           return foldOperator(node)
         case 'LogicalExpression':
           return foldLogic(node)
-        case 'UnaryExpression': {
-          const truth = node.operator === 'not' ? truthOf(node.argument) : undefined
-          return truth === undefined ? node : boolean(!truth)
-        }
+        case 'UnaryExpression':
+          return node.operator === 'not' ? foldNot(node) : node
         case 'IndexExpression': {
           const local = node.base.type === 'Identifier' ? node.base.local : undefined
           const isEntry = local && tables.has(local) && isLiteral(node.index)
@@ -39,6 +37,18 @@ export function foldConstants(chunk) {
       return foldIf(node, (condition) => (functionIn(tables, condition) ? boolean(true) : condition))
     },
   })
+}
+
+/** Of other comparisons the opposite is another where an operand is no number. @type {Record<string, '==' | '~='>} */
+const OPPOSITES = { '==': '~=', '~=': '==' }
+
+/** @param {UnaryExpression} node @returns {Expression} */
+function foldNot(node) {
+  const { argument } = node
+  const truth = truthOf(argument)
+  if (truth !== undefined) return boolean(!truth)
+  const opposite = argument.type === 'BinaryExpression' ? OPPOSITES[argument.operator] : undefined
+  return opposite && argument.type === 'BinaryExpression' ? { ...argument, operator: opposite } : node
 }
 
 /** @type {Record<string, (a: number, b: number) => number | boolean>} */

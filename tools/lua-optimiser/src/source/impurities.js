@@ -2,16 +2,21 @@
 import { stripLine } from './strip-line.js'
 
 /**
- * What makes a kernel impure: a use of `redis`.
+ * What makes a kernel impure: a use of Redis. A kernel is a file in `kernels/`, or of a file in `cells/` what stands between
+ * the lines `--- @kernel` and `--- @state`.
  *
  * @param {string} name such as `kernels/bucket`
  * @param {string} source
  * @returns {string[]} one sentence per offending line
  */
 export function impurities(name, source) {
+  let isKernel = name.startsWith('kernels/')
   return source.split(/\r?\n/).flatMap((line, index) => {
     const where = `lua/${name}.lua:${index + 1}`
+    const [, part] = /^--- @(kernel|state)\s*$/.exec(line) ?? []
+    if (part) isKernel = part === 'kernel'
+    if (!isKernel) return []
     const code = stripLine(line, where).replace(/"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'/g, '""')
-    return /\bredis\b/.test(code) ? [`${where}: a kernel is pure and may not use redis`] : []
+    return /\b(redis|call|tryCall)\b/.test(code) ? [`${where}: a kernel is pure and may not use redis`] : []
   })
 }

@@ -4,6 +4,7 @@ import {
   type Cell,
   CONSUME,
   EVERY_POLICY,
+  type KernelName,
   type Plan,
   REFUND,
   receiptsOf,
@@ -13,7 +14,7 @@ import {
 import { areEqual } from '../../util/are-equal.js'
 import { reportsOf } from './decode.js'
 import { blockSuffix, cellSuffix, firstOfKeys, keyStart, sharesKeyWithPrevious, strikesSuffix } from './keys.js'
-import { BANS, JOINT, type Kind, kindNumber, kindOf, partsFor } from './script.js'
+import { BANS, JOINT, kindNumber, partsFor } from './script.js'
 import { RESERVING, STRIKING, TOGETHER, TOGETHER_KINDS } from './scripts.generated.js'
 
 /** What the store says of a plan to `decide.lua`, worked out once per plan. */
@@ -58,7 +59,7 @@ export function planText(plan: Plan, marker?: string, heeds = false): PlanText {
     goesTogether:
       plan.cells.length === 1 &&
       !plan.ban &&
-      (TOGETHER_KINDS as readonly Kind[]).includes(kindOf(plan.cells[0] as Cell)),
+      (TOGETHER_KINDS as readonly KernelName[]).includes((plan.cells[0] as Cell).kernel),
     parts: partsFor(plan),
     reports: reportsOf(plan.cells),
   }

@@ -1,7 +1,7 @@
+import type { KernelName } from '../../store/cell-kinds.js'
 import type { Connection } from '../clients/connection.js'
 import { tryScript } from './run.js'
-import type { Kind } from './script.js'
-import { probeScript } from './scripts.generated.js'
+import { KIND_CALLS, probeScript } from './scripts.generated.js'
 
 export interface ProbeOptions {
   /** A key that nothing else uses, on the slot of decisions that failed. */
@@ -12,7 +12,7 @@ export interface ProbeOptions {
   /** Whether decisions go by the clock of Redis. */
   readonly asksTime: boolean
   /** The kinds of cells that decisions have had so far. */
-  readonly kinds: ReadonlySet<Kind>
+  readonly kinds: ReadonlySet<KernelName>
   /** Whether decisions may ban. */
   readonly bans: boolean
 }
@@ -38,14 +38,16 @@ export function probe(
   })
 }
 
+const CALLS: Readonly<Record<KernelName, readonly (readonly [string, ...string[]])[]>> = KIND_CALLS
+
 /**
  * What scripts of decisions call beside TIME and EXISTS, each command on a key that nothing else uses, by the kinds of
  * cells that they have, and by whether they may ban.
  *
  * SET comes first, since a script that has written is no longer refused for want of memory. The key expires by itself
- * where DEL is refused, and only what DEL will remove is created after that.
+ * where DEL is refused, and only what DEL will remove is created after that. What a kind calls beside is declared in lua/cells.
  */
-export function commandsNeeded(key: string, kinds: ReadonlySet<Kind>, bans = false): string[][] {
+export function commandsNeeded(key: string, kinds: ReadonlySet<KernelName>, bans = false): string[][] {
   const commands = [
     ['SET', key, '', 'PX', '1'],
     ['DEL', key],
@@ -53,20 +55,6 @@ export function commandsNeeded(key: string, kinds: ReadonlySet<Kind>, bans = fal
     ['SETRANGE', key, '0', ''],
   ]
   if (bans) commands.push(['PTTL', key])
-  if (kinds.has('log')) commands.push(['GETRANGE', key, '0', '0'])
-  if (kinds.has('log') || kinds.has('concurrency')) commands.push(['PEXPIRE', key, '1'])
-  if (kinds.has('concurrency')) {
-    commands.push(
-      ['ZCOUNT', key, '0', '0'],
-      ['ZCARD', key],
-      ['ZSCORE', key, 'a'],
-      ['ZRANGE', key, '0', '0'],
-      ['ZRANGEBYSCORE', key, '0', '0'],
-      ['ZREMRANGEBYSCORE', key, '0', '0'],
-      ['ZREM', key, 'a'],
-      ['ZADD', key, '0', 'a'],
-      ['DEL', key],
-    )
-  }
+  for (const kind of kinds) for (const [name, ...words] of CALLS[kind]) commands.push([name, key, ...words])
   return commands
 }

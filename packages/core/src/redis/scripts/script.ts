@@ -1,32 +1,29 @@
 import { createHash } from 'node:crypto'
-import type { Cell, Plan } from '../../store/store.js'
+import type { Cell, KernelName, Plan } from '../../store/store.js'
 import {
   BAN_CHANGES,
   DECIDE_PIECES,
   KINDS,
+  type KindScript,
   type LuaScript,
   ONE_SCRIPTS,
   type Section,
   UNIFORM_SCRIPTS,
 } from './scripts.generated.js'
 
-/** Which of the kinds of cells that decide.lua knows. */
-export type Kind = (typeof KINDS)[number]
+/** The kinds of the port: lua/cells has no others. `KIND_CALLS` in `probe.ts` has them all. */
+const kinds: readonly KernelName[] = KINDS
 
-export function kindOf({ kernel }: Cell): Kind {
-  return kernel
+/** The number by which decide.lua knows the kind of a cell. */
+export function kindNumber({ kernel }: Cell): number {
+  return kinds.indexOf(kernel) + 1
 }
 
-/** The number by which decide.lua knows it. */
-export function kindNumber(cell: Cell): number {
-  return KINDS.indexOf(kindOf(cell)) + 1
-}
-
-const bitOf = (kind: Kind) => 1 << KINDS.indexOf(kind)
+const bitOf = (kind: KernelName) => 1 << kinds.indexOf(kind)
 
 /** Where a plan has several cells. */
 const SEVERAL = 1 << KINDS.length
-/** Where a log is shared by several limits. */
+/** Where a cell is shared by several limits. */
 const SHARED = 1 << (KINDS.length + 1)
 /** Where something is given back or renewed. */
 export const SETTLES = 1 << (KINDS.length + 2)
@@ -38,38 +35,35 @@ export const BANS = 1 << (KINDS.length + 3)
 export const JOINT = 1 << (KINDS.length + 4)
 
 const bitsOf = (sections: readonly Section[]) =>
-  sections.reduce((bits, section) => bits | (SECTIONS[section] ?? bitOf(section as Kind)), 0)
+  sections.reduce((bits, section) => bits | (SECTIONS[section] ?? bitOf(section as KernelName)), 0)
 
 const SECTIONS: Partial<Record<Section, number>> = { several: SEVERAL, bans: BANS, joint: JOINT }
 
-function isSharedLog({ kernel, limits }: Cell): boolean {
-  return kernel === 'log' && limits.length > 1
+function isShared({ limits }: Cell): boolean {
+  return limits.length > 1
 }
 
 /** What a plan needs of decide.lua, as a sum of bits; of a batch they are put together. */
 export function partsFor({ cells, ban }: Plan): number {
   let parts = (cells.length > 1 ? SEVERAL : 0) | (ban ? BANS : 0)
   for (const cell of cells) {
-    parts |= bitOf(kindOf(cell))
-    if (isSharedLog(cell)) parts |= SHARED
+    parts |= bitOf(cell.kernel)
+    if (isShared(cell)) parts |= SHARED
     if (cell.joint !== undefined) parts |= JOINT
   }
   return parts
 }
 
-/** Of a batch for which there is a script of one kind: with logs that several limits share, or with other cells that share a key. */
-function uniformParts(kind: Kind, isShared: boolean): number {
-  const shared = kind === 'log' ? SHARED : SEVERAL | JOINT
-  return bitOf(kind) | (isShared ? shared : 0)
+/** Of a batch for which there is a script of one kind. */
+function uniformParts({ kind, isShared, isJoint }: Omit<KindScript, 'script'>): number {
+  return bitOf(kind) | (isShared ? SHARED : 0) | (isJoint ? SEVERAL | JOINT : 0)
 }
 
 /** By what a batch needs: the scripts that the build makes for plans of cells of one kind. */
-const uniform = new Map(UNIFORM_SCRIPTS.map(({ kind, isShared, script }) => [uniformParts(kind, isShared), script]))
+const uniform = new Map(UNIFORM_SCRIPTS.map((made) => [uniformParts(made), made.script]))
 
 /** The same for plans that ban, by what makes them of these. */
-const banning = new Map(
-  BAN_CHANGES.map(({ kind, isShared, changes }) => [uniformParts(kind, isShared) | BANS, changes]),
-)
+const banning = new Map(BAN_CHANGES.map((made) => [uniformParts(made) | BANS, made.changes]))
 
 /** decide.lua, with what a batch must need for a piece to be needed. */
 const pieces = DECIDE_PIECES.map((piece) => ({ bits: bitsOf(piece.sections), piece }))
@@ -113,12 +107,12 @@ function banningSource(parts: number): string {
  * for each cell of another kind or with other parameters.
  */
 export function oneScriptFor(cell: Cell): LuaScript {
-  const isShared = isSharedLog(cell)
-  const made = ONE_SCRIPTS.find((one) => one.kind === kindOf(cell) && one.isShared === isShared)
+  const shared = isShared(cell)
+  const made = ONE_SCRIPTS.find((one) => one.kind === cell.kernel && one.isShared === shared)
   if (!made) throw new Error(`no script decides one ${cell.kernel}`)
   const { name } = made.script
   const params = cell.params.join()
-  const declared = isShared ? `PARAMS={${params}}` : `${cell.params.map((_, i) => `P${i + 1}`).join()}=${params}`
+  const declared = shared ? `PARAMS={${params}}` : `${cell.params.map((_, i) => `P${i + 1}`).join()}=${params}`
   const whole = () => `local ${declared}\n${made.script.source}`
   return {
     name,

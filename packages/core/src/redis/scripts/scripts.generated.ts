@@ -14,6 +14,15 @@ export const KINDS = ['bucket', 'log', 'segments', 'counter', 'concurrency'] as 
 /** Those of which equal decisions on one key are made at once. */
 export const TOGETHER_KINDS = ['bucket', 'log', 'counter'] as const
 
+/** Commands that cells of a kind call beside those that all kinds call, with the words after the key. */
+export const KIND_CALLS: Readonly<Record<(typeof KINDS)[number], readonly (readonly [string, ...string[]])[]>> = {
+  bucket: [],
+  log: [['GETRANGE', '0', '0'], ['PEXPIRE', '1']],
+  segments: [],
+  counter: [],
+  concurrency: [['PEXPIRE', '1'], ['ZCOUNT', '0', '0'], ['ZCARD'], ['ZSCORE', 'a'], ['ZRANGE', '0', '0'], ['ZRANGEBYSCORE', '0', '0'], ['ZREMRANGEBYSCORE', '0', '0'], ['ZREM', 'a'], ['ZADD', '0', 'a'], ['DEL']],
+}
+
 // Added to the op of decisions: see decide.lua.
 export const RESERVING = 8
 export const TOGETHER = 16
@@ -36,6 +45,8 @@ export interface KindScript {
   readonly kind: (typeof KINDS)[number]
   /** For cells that several limits share. */
   readonly isShared: boolean
+  /** For several cells under one key. */
+  readonly isJoint: boolean
   readonly script: LuaScript
 }
 
@@ -8872,14 +8883,14 @@ return { format('%.0f', now), format('%.0f', ends), reason, begun }
 
 /** Scripts for batches whose plans have one cell each, all of one kind, and which give nothing back. */
 export const UNIFORM_SCRIPTS: readonly KindScript[] = [
-  { kind: 'bucket', isShared: false, script: decideBucketScript },
-  { kind: 'bucket', isShared: true, script: decideBucketsScript },
-  { kind: 'concurrency', isShared: false, script: decideConcurrencyScript },
-  { kind: 'counter', isShared: false, script: decideCounterScript },
-  { kind: 'counter', isShared: true, script: decideCountersScript },
-  { kind: 'log', isShared: false, script: decideLogScript },
-  { kind: 'log', isShared: true, script: decideLogsScript },
-  { kind: 'segments', isShared: false, script: decideSegmentsScript },
+  { kind: 'bucket', isShared: false, isJoint: false, script: decideBucketScript },
+  { kind: 'bucket', isShared: false, isJoint: true, script: decideBucketsScript },
+  { kind: 'concurrency', isShared: false, isJoint: false, script: decideConcurrencyScript },
+  { kind: 'counter', isShared: false, isJoint: false, script: decideCounterScript },
+  { kind: 'counter', isShared: false, isJoint: true, script: decideCountersScript },
+  { kind: 'log', isShared: false, isJoint: false, script: decideLogScript },
+  { kind: 'log', isShared: true, isJoint: false, script: decideLogsScript },
+  { kind: 'segments', isShared: false, isJoint: false, script: decideSegmentsScript },
 ]
 
 /**
@@ -8889,7 +8900,7 @@ export const UNIFORM_SCRIPTS: readonly KindScript[] = [
 export const BAN_CHANGES: readonly (Omit<KindScript, 'script'> & {
   readonly changes: readonly (readonly [line: number, removed: number, added: string])[]
 })[] = [
-  { kind: 'bucket', isShared: false, changes: [
+  { kind: 'bucket', isShared: false, isJoint: false, changes: [
     [290, 0, `pieces = pieces + 1
 end
 end
@@ -9048,7 +9059,7 @@ a = ban + terms`],
     [25, 0, `local begun`],
     [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
   ] },
-  { kind: 'concurrency', isShared: false, changes: [
+  { kind: 'concurrency', isShared: false, isJoint: false, changes: [
     [230, 0, `pieces = pieces + 1
 end
 end
@@ -9208,7 +9219,7 @@ a = ban + terms`],
     [3, 2, `local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, format, concat = string.sub, string.format, table.concat`],
   ] },
-  { kind: 'counter', isShared: false, changes: [
+  { kind: 'counter', isShared: false, isJoint: false, changes: [
     [239, 0, `pieces = pieces + 1
 end
 end
@@ -9367,7 +9378,7 @@ a = ban + terms`],
     [26, 0, `local begun`],
     [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
   ] },
-  { kind: 'log', isShared: false, changes: [
+  { kind: 'log', isShared: false, isJoint: false, changes: [
     [786, 0, `pieces = pieces + 1
 end
 end
@@ -9525,7 +9536,7 @@ local ban = a + 1
 a = ban + terms`],
     [35, 0, `local begun`],
   ] },
-  { kind: 'log', isShared: true, changes: [
+  { kind: 'log', isShared: true, isJoint: false, changes: [
     [871, 0, `pieces = pieces + 1
 end
 end
@@ -9683,7 +9694,7 @@ local ban = a + 1
 a = ban + terms`],
     [33, 0, `local begun`],
   ] },
-  { kind: 'segments', isShared: false, changes: [
+  { kind: 'segments', isShared: false, isJoint: false, changes: [
     [489, 0, `pieces = pieces + 1
 end
 end
@@ -9846,10 +9857,10 @@ a = ban + terms`],
 
 /** Scripts for one charge of one cell, but for the line that declares its parameters. */
 export const ONE_SCRIPTS: readonly KindScript[] = [
-  { kind: 'bucket', isShared: false, script: oneBucketScript },
-  { kind: 'concurrency', isShared: false, script: oneConcurrencyScript },
-  { kind: 'counter', isShared: false, script: oneCounterScript },
-  { kind: 'log', isShared: false, script: oneLogScript },
-  { kind: 'log', isShared: true, script: oneLogsScript },
-  { kind: 'segments', isShared: false, script: oneSegmentsScript },
+  { kind: 'bucket', isShared: false, isJoint: false, script: oneBucketScript },
+  { kind: 'concurrency', isShared: false, isJoint: false, script: oneConcurrencyScript },
+  { kind: 'counter', isShared: false, isJoint: false, script: oneCounterScript },
+  { kind: 'log', isShared: false, isJoint: false, script: oneLogScript },
+  { kind: 'log', isShared: true, isJoint: false, script: oneLogsScript },
+  { kind: 'segments', isShared: false, isJoint: false, script: oneSegmentsScript },
 ]
