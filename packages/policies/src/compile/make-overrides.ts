@@ -94,7 +94,11 @@ function addRange(overrides: Overrides, text: string, override: Override, fail: 
 function timeOf(text: string | undefined, path: Path, problems: Problem[]): number | undefined {
   if (text === undefined) return undefined
   const time = Date.parse(text)
-  if (Number.isNaN(time)) problems.push({ path, message: `expected a time that there is, got ${shown(text)}` })
+  const [year, month, day] = text.split(/[-T]/, 3).map(Number) as [number, number, number]
+  // Of the 30th of February `Date` makes the 2nd of March.
+  const isDay = new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day
+  if (Number.isNaN(time) || !isDay)
+    problems.push({ path, message: `expected a time that there is, got ${shown(text)}` })
   return time
 }
 

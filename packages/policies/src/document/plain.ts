@@ -2,8 +2,8 @@ import type { Path, Problem } from './problem.js'
 
 /** How deep values may be nested. Documents need nine levels, and the body of a response a few of its own. */
 export const MOST_DEPTH = 32
-/** Most values in one document, with each use of an alias counted. */
-export const MOST_VALUES = 2_000_000
+/** Most values in one document that is given as an object. */
+const MOST_VALUES = 2_000_000
 
 /** A value of a document that was given as an object, copied: what changes it later does not change the policies. */
 export function plainCopy(value: unknown): { value: unknown; problem?: Problem } {

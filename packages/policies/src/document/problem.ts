@@ -35,7 +35,7 @@ export function textOfPath(path: Path): string {
   let text = ''
   for (const part of path) {
     if (typeof part === 'number') text += `[${part}]`
-    else if (/^[A-Za-z0-9_-]+$/.test(part)) text += text === '' ? part : `.${part}`
+    else if (/^[A-Za-z0-9_-]{1,64}$/.test(part)) text += text === '' ? part : `.${part}`
     else text += `[${shown(part)}]`
   }
   return text
@@ -43,8 +43,15 @@ export function textOfPath(path: Path): string {
 
 /** A value of a document in a message: short, and nothing that steers a terminal. */
 export function shown(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
+  if (typeof value === 'string') return harmless(JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value))
   if (Array.isArray(value)) return 'an array'
   if (typeof value === 'object' && value !== null) return 'an object'
   return value === null ? 'nothing' : String(value).slice(0, 60)
+}
+
+/** A message with nothing in it that steers a terminal: control characters, and those that turn the direction of text. */
+export function harmless(message: string): string {
+  return message.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => {
+    return `\\u{${(character.codePointAt(0) as number).toString(16)}}`
+  })
 }

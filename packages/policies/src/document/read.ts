@@ -1,5 +1,8 @@
+import { setImmediate } from 'node:timers/promises'
 import {
   type Alias,
+  Composer,
+  type Document,
   isAlias,
   isMap,
   isScalar,
@@ -7,17 +10,14 @@ import {
   LineCounter,
   type Node,
   type Pair,
-  parseDocument,
+  Parser,
   type YAMLMap,
 } from 'yaml'
-import { MOST_DEPTH, MOST_VALUES, Unusable } from './plain.js'
-import { type LocatedProblem, MOST_PROBLEMS, type Path, type Problem, textOfPath } from './problem.js'
-import { tooMuchIn } from './too-much.js'
+import { targetsOf } from './aliases.js'
+import { glanceAt, lexemesOf, Refused } from './lexemes.js'
+import { MOST_DEPTH, Unusable } from './plain.js'
+import { harmless, type LocatedProblem, MOST_PROBLEMS, type Path, type Problem, shown, textOfPath } from './problem.js'
 
-/** Longest document, in characters: 100,000 overrides have some 10 million. */
-const MOST_TEXT = 16_777_216
-/** Most values that aliases stand for, together. */
-const MOST_BY_ALIASES = 50_000
 /** Mistakes of the syntax that are told: each may follow from the one before. */
 const MOST_SYNTAX_PROBLEMS = 5
 
@@ -32,48 +32,101 @@ export interface ReadText {
 /** Reads YAML 1.2, which JSON is, too. */
 export function readText(text: string): ReadText {
   const lines = new LineCounter()
-  const at = (offset: number) => {
-    const { line, col } = lines.linePos(offset)
-    return { line: Math.max(1, line), column: Math.max(1, col) }
-  }
-  const failed = (message: string, offset: number): ReadText => {
-    // No parser has counted the lines.
-    const before = text.slice(0, offset)
-    const line = before.split('\n').length
-    const column = offset - before.lastIndexOf('\n')
-    return { value: undefined, problems: [{ path: [], message, offset }], locate: () => ({ line, column }) }
-  }
-  if (text.length > MOST_TEXT) return failed(`expected at most ${MOST_TEXT} characters, got ${text.length}`, 0)
-  const tooMuch = tooMuchIn(text)
-  if (tooMuch) return failed(tooMuch.message, tooMuch.offset)
-  const document = parseDocument(text, {
-    lineCounter: lines,
-    prettyErrors: false,
-    stringKeys: true,
-    // Looked for below: the parser compares each with each.
-    uniqueKeys: false,
-    version: '1.2',
-    logLevel: 'error',
-  })
-  const targets = new Map<Alias, Node | undefined>()
-  const locate = ({ path, isField, offset }: Problem) =>
-    at(offset ?? offsetOf(document.contents, targets, path, isField))
-  if (document.errors.length > 0) {
-    const problems = document.errors.slice(0, MOST_SYNTAX_PROBLEMS).map(({ message, pos }) => ({
-      path: [],
-      message: message.split('\n', 1)[0] as string,
-      offset: pos[0],
-    }))
-    return { value: undefined, problems, locate }
-  }
-  const problems: Problem[] = []
+  let targets: ReadonlyMap<Alias, Node> = new Map()
   try {
-    findTargets(document.contents, new Map(), targets)
-    return { value: new Reader(targets, problems).value(document.contents, []), problems, locate }
+    for (const _ of glanceAt(text));
+    const { document, second } = parsed(text, lines)
+    const { contents, errors } = document
+    const at = (offset: number) => {
+      const { line, col } = lines.linePos(offset)
+      return { line: Math.max(1, line), column: Math.max(1, col) }
+    }
+    const locate = ({ path, isField, offset }: Problem) => at(offset ?? offsetOf(contents, targets, path, isField))
+    if (errors.length > 0) {
+      const problems = errors.slice(0, MOST_SYNTAX_PROBLEMS).map(({ message, pos }) => ({
+        path: [],
+        message: harmless(message.split('\n', 1)[0] as string),
+        offset: pos[0],
+      }))
+      return { value: undefined, problems, locate }
+    }
+    if (second !== undefined) {
+      const message = 'expected one document, got a second one'
+      return { value: undefined, problems: [{ path: [], message, offset: second }], locate }
+    }
+    const problems: Problem[] = []
+    try {
+      targets = targetsOf(contents)
+      return { value: new Reader(targets, problems).value(contents), problems, locate }
+    } catch (error) {
+      if (!(error instanceof Unusable)) throw error
+      return { value: undefined, problems: [...problems, error.problem], locate }
+    }
   } catch (error) {
-    if (!(error instanceof Unusable)) throw error
-    return { value: undefined, problems: [...problems, error.problem], locate }
+    if (!(error instanceof Refused)) throw error
+    return refused(text, error)
   }
+}
+
+/**
+ * What is wrong with a long text that is hostile, as far as that is seen without reading it: by a glance at all of it, between
+ * requests, and by the words that it begins with. Undefined where that is nothing.
+ */
+export async function hostilityOf(text: string): Promise<ReadText | undefined> {
+  try {
+    for (const _ of glanceAt(text)) await setImmediate()
+    for (const _ of lexemesOf(text.slice(0, MOST_BEGINNING)));
+    return undefined
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error
+    return refused(text, error)
+  }
+}
+
+/** Characters in which a bomb shows: those of a hundred levels of indentation. */
+const MOST_BEGINNING = 4096
+
+/** The parser's tree, and where another document begins that the text has beside it. */
+function parsed(text: string, lines: LineCounter): { document: Document; second: number | undefined } {
+  lines.addNewLine(0)
+  const parser = new Parser(lines.addNewLine)
+  let faults = 0
+  function* tokens() {
+    for (const lexeme of lexemesOf(text)) {
+      for (const token of parser.next(lexeme)) {
+        yield token
+        if (token.type === 'directive') refuseDirective(token)
+        if (token.type === 'error' && ++faults === MOST_SYNTAX_PROBLEMS) return
+      }
+    }
+    yield* parser.end()
+  }
+  // Fields that are there twice are looked for below: the parser compares each with each.
+  const composer = new Composer({ stringKeys: true, uniqueKeys: false, version: '1.2', logLevel: 'error' })
+  let document: Document | undefined
+  let second: number | undefined
+  for (const each of composer.compose(tokens(), true, text.length)) {
+    if (document) {
+      second = each.range[0]
+      break
+    }
+    document = each as Document
+  }
+  return { document: document as Document, second }
+}
+
+/** Of another version numbers and words mean other values; tags there are none. */
+function refuseDirective({ source, offset }: { readonly source: string; readonly offset: number }): void {
+  if (/^%YAML[ \t]+1[.]2$/.test(source)) return
+  throw new Refused(`expected no directive but %YAML 1.2, got ${shown(source)}`, offset)
+}
+
+/** No parser has counted the lines. */
+function refused(text: string, { message, offset }: Refused): ReadText {
+  const before = text.slice(0, offset)
+  const line = before.split('\n').length
+  const column = offset - before.lastIndexOf('\n')
+  return { value: undefined, problems: [{ path: [], message, offset }], locate: () => ({ line, column }) }
 }
 
 /** Says of problems where they are, in the order of their places. */
@@ -94,39 +147,43 @@ export function locatedBy(
 
 /** Makes plain values of nodes. */
 class Reader {
-  readonly #targets: ReadonlyMap<Alias, Node | undefined>
+  readonly #targets: ReadonlyMap<Alias, Node>
   readonly #problems: Problem[]
-  #left = MOST_VALUES
-  #leftOfAliases = MOST_BY_ALIASES
-  /** How many aliases the value at hand is within. */
-  #aliases = 0
+  /** Of the value at hand. */
+  readonly #path: (string | number)[] = []
 
-  constructor(targets: ReadonlyMap<Alias, Node | undefined>, problems: Problem[]) {
+  constructor(targets: ReadonlyMap<Alias, Node>, problems: Problem[]) {
     this.#targets = targets
     this.#problems = problems
   }
 
-  value(node: unknown, path: Path): unknown {
-    if (path.length > MOST_DEPTH) throw new Unusable({ path, message: `expected at most ${MOST_DEPTH} levels` })
-    if (--this.#left < 0) throw new Unusable({ path: [], message: `expected at most ${MOST_VALUES} values` })
-    if (this.#aliases > 0 && --this.#leftOfAliases < 0) {
-      throw new Unusable({ path, message: `expected aliases to stand for at most ${MOST_BY_ALIASES} values in all` })
+  value(node: unknown): unknown {
+    if (this.#path.length > MOST_DEPTH) {
+      throw new Unusable({ path: [...this.#path], message: `expected at most ${MOST_DEPTH} levels` })
     }
-    if (isScalar(node)) return node.value
-    if (isMap(node)) return this.#fields(node, path)
-    if (isSeq(node)) return node.items.map((item, i) => this.value(item, [...path, i]))
-    if (isAlias(node)) {
-      const target = this.#targets.get(node)
-      if (!target) throw new Unusable({ path, message: `expected an anchor &${node.source} before the alias` })
-      this.#aliases++
-      const value = this.value(target, path)
-      this.#aliases--
-      return value
-    }
+    const { tag } = (node ?? {}) as { tag?: string }
+    // What they say of a value is lost where it is checked.
+    if (tag !== undefined) this.#fail({ path: [...this.#path], message: `expected no tag, got ${shown(tag)}` })
+    // -0 is 0.
+    if (isScalar(node)) return node.value === 0 ? 0 : node.value
+    if (isMap(node)) return this.#fields(node)
+    if (isSeq(node)) return node.items.map((item, i) => this.#within(i, item))
+    if (isAlias(node)) return this.value(this.#targets.get(node))
     return null
   }
 
-  #fields(map: YAMLMap, path: Path): Record<string, unknown> {
+  #fail(problem: Problem): void {
+    if (this.#problems.length < MOST_PROBLEMS) this.#problems.push(problem)
+  }
+
+  #within(part: string | number, node: unknown): unknown {
+    this.#path.push(part)
+    const value = this.value(node)
+    this.#path.pop()
+    return value
+  }
+
+  #fields(map: YAMLMap): Record<string, unknown> {
     // Without a prototype, so that `__proto__` is a field like any other, to be refused as one.
     const fields: Record<string, unknown> = Object.create(null)
     for (const { key, value } of map.items) {
@@ -134,41 +191,15 @@ class Reader {
       if (field in fields) {
         const offset = (key as Node | null)?.range?.[0]
         const message = 'expected each field once, got it twice'
-        this.#problems.push({ path: [...path, field], message, ...(offset !== undefined && { offset }) })
-        continue
-      }
-      fields[field] = this.value(value, [...path, field])
+        this.#fail({ path: [...this.#path, field], message, ...(offset !== undefined && { offset }) })
+      } else fields[field] = this.#within(field, value)
     }
     return fields
   }
 }
 
-/**
- * Finds what each alias stands for: the last node before it that has its anchor. In one walk, as the parser's own way is a walk
- * for each alias, and there may be a million.
- */
-function findTargets(node: unknown, anchors: Map<string, Node>, targets: Map<Alias, Node | undefined>): void {
-  if (isAlias(node)) {
-    targets.set(node, anchors.get(node.source))
-    return
-  }
-  const { anchor } = (node ?? {}) as { anchor?: string }
-  if (anchor !== undefined) anchors.set(anchor, node as Node)
-  if (isMap(node)) {
-    for (const { key, value } of node.items) {
-      findTargets(key, anchors, targets)
-      findTargets(value, anchors, targets)
-    }
-  } else if (isSeq(node)) for (const item of node.items) findTargets(item, anchors, targets)
-}
-
 /** Where a value begins, or its field; of what is not there, what it would be in. */
-function offsetOf(
-  contents: unknown,
-  targets: ReadonlyMap<Alias, Node | undefined>,
-  path: Path,
-  isField = false,
-): number {
+function offsetOf(contents: unknown, targets: ReadonlyMap<Alias, Node>, path: Path, isField = false): number {
   let node: unknown = contents
   let offset = startOf(node) ?? 0
   for (const [i, part] of path.entries()) {
