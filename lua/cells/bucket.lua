@@ -6,7 +6,14 @@
 --- @kernel
 --- Leaky bucket as a meter, in exact integers: GCRA, token bucket and leaky bucket. Pure.
 -- state { debt (unit*ms), at (ms) }   params { limit, windowMs, capacity, stepMs }
--- Invariant: 0 <= debt <= capacity * windowMs < 2^53, so no step below can round.
+-- Invariant: 0 <= debt <= capacity * windowMs < 2^53, of the limit by which it was charged, so no step below can round.
+
+--- What each ms pays off of a debt that was written as `debt`. Mostly that is `limit`. A debt beyond the capacity is one of a
+-- larger limit, of which this one goes on: it is paid off within a window, as it would have been there.
+local function bucket_paceOf(debt, limit, windowMs, capacity)
+  if debt <= capacity * windowMs then return limit end
+  return max(limit, ceil(debt / windowMs))
+end
 
 --- What is left of `debt` at the instant `at`, having been written at `since`.
 local function bucket_drain(debt, since, at, limit, stepMs)
@@ -23,7 +30,8 @@ end
 local function bucket_waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)
   if cost > capacity then return -1 end
   local excess = debt + cost * windowMs - capacity * windowMs
-  if excess <= 0 then return 0 end
+  -- What costs nothing has room beyond a capacity, too.
+  if excess <= 0 or cost < min(1, capacity) then return 0 end
   local steps = ceil(excess / (limit * stepMs))
   return (floor(at / stepMs) + steps) * stepMs - at
 end
@@ -60,6 +68,8 @@ local N, F, X = {}, {}, {}
 -- The debt at the decision's instant; the instant and the expiry as stored, both nil for a key without a state; what is
 -- stored of refunds, mostly ''.
 local debt, instant, since, expires, refunds
+-- What each ms pays off of the debt; and where that is not the limit, the debt as stored, else nil.
+local pace, beyond
 
 prepare[BUCKET] = function(c)
   N[c] = nil
@@ -80,16 +90,18 @@ end
 
 --- @when several
 keep[BUCKET] = function(c)
-  A[c], B[c], C[c], D[c], E[c] = debt, instant, since, expires, refunds
+  A[c], B[c], C[c], D[c], E[c], G[c] = debt, instant, since, expires, refunds, beyond
 end
 
 recall[BUCKET] = function(c)
-  debt, instant, since, expires, refunds = A[c], B[c], C[c], D[c], E[c]
+  debt, instant, since, expires, refunds, beyond = A[c], B[c], C[c], D[c], E[c], G[c]
+  pace = limit
+  if beyond then pace = bucket_paceOf(beyond, limit, windowMs, capacity) end
 end
 --- @end
 
 local function bucket_wait(cost)
-  local wait = bucket_waitFor(debt, instant, cost, limit, windowMs, capacity, stepMs)
+  local wait = bucket_waitFor(debt, instant, cost, pace, windowMs, capacity, stepMs)
   if wait > 0 then return wait + instant - now end
   return wait
 end
@@ -136,10 +148,17 @@ local function bucket_rewrite(key)
 --- @end
 end
 
+--- What the debt is paid off by from here on.
+local function bucket_pace()
+  pace, beyond = bucket_paceOf(debt, limit, windowMs, capacity), nil
+  if pace ~= limit then beyond = debt end
+end
+
 --- Brings what is stored to the present.
 local function bucket_bring()
   instant = clock_instant(since, now, windowMs)
-  debt = bucket_drain(debt, min(since, instant), instant, limit, stepMs)
+  bucket_pace()
+  debt = bucket_drain(debt, min(since, instant), instant, pace, stepMs)
 end
 
 --- @when joint
@@ -150,7 +169,7 @@ local function bucket_takeOut()
   if debt > 0 or refunds ~= '' then
     bucket_bring()
   else
-    instant, since = now, nil
+    instant, since, pace, beyond = now, nil, limit, nil
   end
 end
 --- @end
@@ -174,11 +193,12 @@ look[BUCKET] = function(key, cost)
   else
     requireRead(stored)
     debt, instant, since, expires, refunds = 0, now, nil, nil, ''
+    pace, beyond = limit, nil
   end
 --- @when joint
   end
 --- @end
-  return bucket_waitFor(debt, instant, cost, limit, windowMs, capacity, stepMs)
+  return bucket_waitFor(debt, instant, cost, pace, windowMs, capacity, stepMs)
 end
 
 --- @when together
@@ -189,6 +209,7 @@ end
 
 take[BUCKET] = function(key, cost)
   debt = bucket_charge(debt, cost, windowMs, capacity)
+  pace, beyond = limit, nil
 --- @when joint
   if joint > 0 then
     joint_put(packBytes('>I7I6', debt, instant), refunds, bucket_wait(capacity))
@@ -209,6 +230,8 @@ giveBack[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
     debt, given, from, instant, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs
   )
   if newGiven ~= given or newFrom ~= from then refunds = packBytes('>I7I6', newGiven, newFrom) end
+  since = instant
+  bucket_pace()
   bucket_rewrite(key)
 end
 
@@ -216,9 +239,14 @@ heal[BUCKET] = function(key)
   if since and clock_isAhead(since, now, windowMs) then bucket_rewrite(key) end
 end
 
---- Debt (7 bytes), the decision's instant (6); what is stored of refunds.
+--- Debt (7 bytes), the decision's instant (6); what is stored of refunds. A debt beyond the capacity is told as it is stored,
+-- with the instant that it was written at.
 report[BUCKET] = function(key, cost, outcome)
   local said = outcome
   if refunds ~= '' then said = outcome + REFUNDS end
-  say(packBytes('>BI7I6', said, debt, instant) .. refunds)
+  if beyond then
+    say(packBytes('>BI7I6', said, beyond, min(since, instant)) .. refunds)
+  else
+    say(packBytes('>BI7I6', said, debt, instant) .. refunds)
+  end
 end

@@ -108,12 +108,14 @@ end
 report[CONCURRENCY] = function(key, cost, outcome)
   local ends = now
   if held > 0 then ends = concurrency_endAt(key, -1) end
-  say(packBytes('>BI7I7', outcome, limit - held, ends - now))
+  -- Under a larger limit more may have been taken.
+  local free = max(0, limit - held)
+  say(packBytes('>BI7I7', outcome, free, ends - now))
   if outcome == REFUSED then
     -- A place that is missing may be freed at any moment: when there are more is asked only where none is.
     local wait = concurrency_waitFor(key, cost)
     local room = -1
-    if wait == 0 then room = concurrency_waitFor(key, limit - held + 1) end
+    if wait == 0 then room = concurrency_waitFor(key, free + 1) end
     say(packBytes('>I7I7', wait + 1, room + 1))
   end
 end

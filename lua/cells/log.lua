@@ -163,12 +163,13 @@ local function log_move(l, head, known)
   H[limitsAt + l], K[limitsAt + l], moved = head, known, max(moved, l)
 end
 
---- Moves a limit to the first entry that counts at `at`, no more than `limit` from the newest.
-local function log_advance(key, l, from, at)
+--- Moves a limit to the first entry that counts at `at`, and for a decision no more than `limit` from the newest.
+local function log_advance(key, l, from, at, isDecision)
   log_begin(key, l)
   local head = total
   if total > oldest and newest > at - log_window(l) then
-    head = max(log_firstLive(log_entry, from, total, at, log_window(l)), total - log_limit(l))
+    head = log_firstLive(log_entry, from, total, at, log_window(l))
+    if isDecision then head = max(head, total - log_limit(l)) end
   end
   -- What was read last begins no later than there.
   local skip = (head - chunkFrom) * width
@@ -200,7 +201,9 @@ local function log_rewrite(key, entries, longer)
     log_move(l, H[limitsAt + l] - oldest, known)
   end
   oldest, total, capacity, tail = 0, total - oldest, 0, entries
-  if total > NEAR then capacity, tail = min(most, total + (NEAR + 1) * ceil(total / (4 * NEAR + 4))), '' end
+  if total > NEAR then
+    capacity, tail = max(total, min(most, total + (NEAR + 1) * ceil(total / (4 * NEAR + 4)))), ''
+  end
   if longer then expires = newest + longestMs + longer end
   local value = log_header()
   if total > NEAR then value = packBytes('c0c0c0', value, entries, rep('\0', (capacity - total) * width)) end
@@ -208,15 +211,15 @@ local function log_rewrite(key, entries, longer)
 end
 
 --- Moves all limits of a log that had to be read to what counts at `at`.
-local function log_advanceAll(key, at)
-  for l = 1, limits do log_advance(key, l, oldest, at) end
+local function log_advanceAll(key, at, isDecision)
+  for l = 1, limits do log_advance(key, l, oldest, at, isDecision) end
 end
 
 --- Takes `entries` for the whole log, in place of what is stored.
 local function log_replace(key, entries)
   whole, oldest, total = entries, 0, #entries / width
   newest = total > 0 and log_instant(entries, total - 1) or nil
-  log_advanceAll(key, instant)
+  log_advanceAll(key, instant, true)
 end
 
 --- Writes down what `log_replace` took: all that counted when its newest entry came, should the clock step back.
@@ -226,9 +229,9 @@ local function log_rewriteReplaced(key)
     call('DEL', key)
     return
   end
-  log_advanceAll(key, newest)
+  log_advanceAll(key, newest, false)
   log_rewrite(key, whole, 0)
-  log_advanceAll(key, instant)
+  log_advanceAll(key, instant, true)
 end
 
 look[LOG] = function(key, cost)
@@ -256,8 +259,10 @@ look[LOG] = function(key, cost)
       H[limitsAt + l], K[limitsAt + l], Z[limitsAt + l] = head, nil, known
       at = at + stride
       oldest = min(oldest, head)
-      if known == 0 or newest - (newest - low) % modulus <= instant - log_window(l) then
-        log_advance(key, l, head, instant)
+      -- Another plan with a larger limit may have charged more than counts here.
+      local isMore = total - head > log_limit(l)
+      if isMore or known == 0 or newest - (newest - low) % modulus <= instant - log_window(l) then
+        log_advance(key, l, head, instant, true)
       end
     end
     if clock_isAhead(newest, now, longestMs) then

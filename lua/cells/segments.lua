@@ -6,12 +6,14 @@
 --- A sliding window of segments. Pure.
 -- state of segments { segment, total } and one counter per segment, newest first, `width` bytes each,
 -- big-endian; the last is the edge.   params { limit, windowMs, segments, edge }
--- Invariant: counters and total <= limit, or the ceiling where refusals count; that times windowMs is below 2^53, so no
+-- Invariant: counters and total <= limit, that of any plan that counts in them, or the ceiling where refusals count; that times windowMs is below 2^53, so no
 -- step below can round.
 
 local STRICT, DROPPED, WEIGHTED_DOWN = 0, 1, 2
 -- Added to what an edge counts for, where refusals count as well.
 local WITH_REFUSALS = 4
+-- Added beside it, where counters are as wide as those of other limits: 4 bytes, 7 for limits that are larger than this.
+local WIDE, LARGEST_NARROW = 8, 2147483647
 
 --- The counter of the `k`-th segment before the current one.
 local function window_nth(counts, k, width, format)
@@ -78,7 +80,8 @@ end
 --- @state
 --- A sliding window of segments under one key: the number of the newest segment (6 bytes), then the
 -- total and the counters, newest first, each as wide as the most that they count needs.
--- params { limit, windowMs, segments, edge, WITH_REFUSALS more where they count }
+-- params { limit, windowMs, segments, edge, WITH_REFUSALS more where they count, WIDE more where other limits count in the
+-- same state }
 local limit, windowMs, segments, edge, segmentMs, width, counter
 -- Whether refusals count, and the most that the counters hold.
 local withRefusals, most
@@ -90,10 +93,14 @@ local counts, total, segment, offset, instant, newest
 prepare[SEGMENTS] = function(c)
   local p = first[c]
   local bytes, top, limit = 1, 256, ARGV[p]
-  if ARGV[p + 3] >= WITH_REFUSALS then limit = ceiling_of(limit, ARGV[p + 1]) end
-  while top <= limit do
-    bytes = bytes + 1
-    top = top * 256
+  if ARGV[p + 3] >= WIDE then
+    bytes = limit > LARGEST_NARROW and 7 or 4
+  else
+    if ARGV[p + 3] >= WITH_REFUSALS then limit = ceiling_of(limit, ARGV[p + 1]) end
+    while top <= limit do
+      bytes = bytes + 1
+      top = top * 256
+    end
   end
   W[c], F[c], T[c] = bytes, '>I' .. bytes, limit
 end
@@ -102,6 +109,7 @@ open[SEGMENTS] = function(c)
   local p = first[c]
   limit, windowMs, segments, edge = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
   segmentMs, width, counter, most = windowMs / segments, W[c], F[c], T[c]
+  if edge >= WIDE then edge = edge - WIDE end
   withRefusals = edge >= WITH_REFUSALS
   if withRefusals then edge = edge - WITH_REFUSALS end
 end
@@ -179,7 +187,7 @@ local function segments_bringBack()
   if edge < WEIGHTED_DOWN then return end
   local units = window_nth(counts, segments, width, counter)
   counts = sub(counts, 1, segments * width) .. rep('\0', width)
-  segments_add(segments - 1, min(units, most - total))
+  segments_add(segments - 1, max(0, min(units, most - total)))
 end
 
 look[SEGMENTS] = function(key, cost)

@@ -10,6 +10,15 @@ import { atLeastNone, type ReadReport } from './reply.js'
  * `stepMs` is how often the bucket drains: 1 drains greedily, `windowMs` refills at clock multiples.
  */
 
+/**
+ * What each ms pays off of a debt that was written as `debt`. Mostly that is `limit`. A debt beyond the capacity is one of a
+ * larger limit, of which this one goes on: it is paid off within a window, as it would have been there, for a client would
+ * otherwise be refused for as many windows as the larger limit is times this one.
+ */
+export function paceOf(debt: number, limit: number, windowMs: number, capacity: number): number {
+  return debt <= capacity * windowMs ? limit : Math.max(limit, Math.ceil(debt / windowMs))
+}
+
 /** What is left of `debt` at the instant `at`, having been written at `since`. */
 export function drain(debt: number, since: number, at: number, limit: number, stepMs: number): number {
   const elapsed = Math.floor(at / stepMs) * stepMs - Math.floor(since / stepMs) * stepMs
@@ -28,7 +37,8 @@ export function waitFor(
 ): number {
   if (cost > capacity) return -1
   const excess = debt + cost * windowMs - capacity * windowMs
-  if (excess <= 0) return 0
+  // What costs nothing has room beyond a capacity, too.
+  if (excess <= 0 || cost < Math.min(1, capacity)) return 0
   const steps = Math.ceil(excess / (limit * stepMs))
   return (Math.floor(at / stepMs) + steps) * stepMs - at
 }
@@ -85,15 +95,21 @@ export function refund(
 
 export const readReport: ReadReport = (reply, values, params, now, need, later) => {
   const [limit, windowMs, capacity, stepMs] = params as [number, number, number, number]
-  const debt = atLeastNone(reply, reply.uint56() - later * windowMs)
-  const at = reply.uint48()
+  let debt = atLeastNone(reply, reply.uint56() - later * windowMs)
+  let at = reply.uint48()
+  const pace = paceOf(debt, limit, windowMs, capacity)
+  if (pace !== limit) {
+    const since = at
+    at = Math.max(since, now)
+    debt = drain(debt, since, at, pace, stepMs)
+  }
   if (at < now) throw reply.unreadable('expected no state older than the decision')
   // While the clock catches up with the state, its waits count from the state's instant.
   const wait = (cost: number) => {
-    const ms = waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)
+    const ms = waitFor(debt, at, cost, pace, windowMs, capacity, stepMs)
     return ms > 0 ? ms + at - now : ms
   }
-  const left = atLeastNone(reply, remaining(debt, windowMs, capacity))
+  const left = Math.max(0, remaining(debt, windowMs, capacity))
   if (need === undefined) values.push(left, 0, wait(capacity), debt)
   else values.push(left, wait(need), wait(capacity), wait(left + 1))
 }

@@ -19,12 +19,13 @@ export function waitFor(count: number, endsIn: number, cost: number, limit: numb
 }
 
 export const readReport: ReadReport = (reply, values, params, now, need, later) => {
-  const [limit, windowMs, withRefusals] = params as [number, number, number]
+  const [limit, windowMs] = params as [number, number]
   const count = atLeastNone(reply, reply.uint56() - later)
   const start = reply.uint48()
   const endsIn = start + windowMs - now
   if (endsIn <= 0) throw reply.unreadable('expected a window that has not ended')
-  const remaining = withRefusals === 1 ? Math.max(0, limit - count) : atLeastNone(reply, limit - count)
+  // Refusals that count, and larger limits that count in the same state, may go beyond the limit.
+  const remaining = Math.max(0, limit - count)
   const reset = count === 0 ? 0 : endsIn
   const wait = (cost: number) => waitFor(count, endsIn, cost, limit)
   if (need === undefined) values.push(remaining, 0, reset, start)

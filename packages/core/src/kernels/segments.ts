@@ -22,6 +22,9 @@ export const WEIGHTED_UP = 3
 /** Added to what an edge counts for, where refusals count as well. */
 export const WITH_REFUSALS = 4
 
+/** Added beside it, where counters are as wide as those of other limits. */
+export const WIDE = 8
+
 /** Units of `total` that a shift by `by` segments moves out of the window proper. */
 export function leaving(counts: ArrayLike<number>, by: number, segments: number): number {
   let units = 0

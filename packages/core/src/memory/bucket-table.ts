@@ -16,14 +16,22 @@ const PLAIN = 0
 const COUNTED = 1
 const CELLS = [2, 5] as const
 
+/** The least limit of all tables with the same states, 0 aside: by none of them has a state ended before it has by this one. */
+interface Slowest {
+  limit: number
+}
+
 export class BucketTable extends States implements Table {
   readonly #limit: number
   readonly #windowMs: number
   readonly #capacity: number
   readonly #stepMs: number
+  readonly #slowest: Slowest
 
   #debt = 0
   #at = 0
+  /** What each ms pays off of the state at hand. */
+  #pace = 0
   #kind: typeof PLAIN | typeof COUNTED = PLAIN
   #from = 0
   /** Until when the refunded amount is needed: for as long as the charges would have counted. */
@@ -35,23 +43,28 @@ export class BucketTable extends States implements Table {
     this.#windowMs = windowMs as number
     this.#capacity = capacity as number
     this.#stepMs = stepMs as number
+    this.#slowest = terms.like instanceof BucketTable ? terms.like.#slowest : { limit: this.#limit }
+    if (this.#limit > 0) this.#slowest.limit = Math.min(this.#slowest.limit || this.#limit, this.#limit)
   }
 
   look(identity: string, now: number, need: number): number {
     this.#at = now
     this.#debt = 0
+    this.#pace = this.#limit
     if (this.#kind === COUNTED) this.#forgetRefunds()
     if (this.find(identity, now, need)) {
       if (this.kind === COUNTED) this.#readRefunds()
       const since = this.#storedAt
       this.#at = instant(since, now, this.#windowMs)
-      this.#debt = this.#drained(Math.min(since, this.#at), this.#at)
+      this.#pace = this.#paceOf(this.cells[this.at + DEBT] as number)
+      this.#debt = this.#drained(Math.min(since, this.#at), this.#at, this.#pace)
     }
     return this.#wait(need)
   }
 
   charge(cost: number): void {
     this.#debt = bucket.charge(this.#debt, cost, this.#windowMs, this.#capacity)
+    this.#pace = this.#limit
     this.#write()
   }
 
@@ -78,6 +91,7 @@ export class BucketTable extends States implements Table {
       this.#from = from
     }
     this.#debt = debt
+    this.#pace = this.#paceOf(debt)
     this.#write()
   }
 
@@ -86,7 +100,7 @@ export class BucketTable extends States implements Table {
   }
 
   report(values: number[], from: number, admitted: boolean): number {
-    values[from] = bucket.remaining(this.#debt, this.#windowMs, this.#capacity)
+    values[from] = Math.max(0, bucket.remaining(this.#debt, this.#windowMs, this.#capacity))
     values[from + 1] = admitted ? 0 : this.#wait(this.need)
     values[from + 2] = this.#wait(this.#capacity)
     values[from + 3] = this.#debt
@@ -96,30 +110,35 @@ export class BucketTable extends States implements Table {
   protected end(): number {
     if (this.kind === COUNTED) return this.cells[this.at + UNTIL] as number
     const at = this.#storedAt
-    return at + this.#waitAt(this.cells[this.at + DEBT] as number, at, this.#capacity)
+    return at + this.#waitAt(this.cells[this.at + DEBT] as number, at, this.#capacity, this.#slowest.limit)
   }
 
   protected consumed(now: number): number {
     const at = this.#storedAt
-    return this.#drained(at, Math.max(at, now)) / (this.#capacity * this.#windowMs)
+    const pace = this.#paceOf(this.cells[this.at + DEBT] as number)
+    return this.#drained(at, Math.max(at, now), pace) / (Math.max(1, this.#capacity) * this.#windowMs)
   }
 
   get #storedAt(): number {
     return this.cells[this.at + AT] as number
   }
 
-  #drained(since: number, at: number): number {
-    return bucket.drain(this.cells[this.at + DEBT] as number, since, at, this.#limit, this.#stepMs)
+  #paceOf(debt: number): number {
+    return bucket.paceOf(debt, this.#limit, this.#windowMs, this.#capacity)
+  }
+
+  #drained(since: number, at: number, pace: number): number {
+    return bucket.drain(this.cells[this.at + DEBT] as number, since, at, pace, this.#stepMs)
   }
 
   #wait(cost: number): number {
-    const wait = this.#waitAt(this.#debt, this.#at, cost)
+    const wait = this.#waitAt(this.#debt, this.#at, cost, this.#pace)
     // While the clock catches up with the state, its wait counts from the state's instant.
     return wait > 0 ? wait + this.#at - this.now : wait
   }
 
-  #waitAt(debt: number, at: number, cost: number): number {
-    return bucket.waitFor(debt, at, cost, this.#limit, this.#windowMs, this.#capacity, this.#stepMs)
+  #waitAt(debt: number, at: number, cost: number, pace: number): number {
+    return bucket.waitFor(debt, at, cost, pace, this.#windowMs, this.#capacity, this.#stepMs)
   }
 
   #forgetRefunds(): void {
@@ -137,7 +156,7 @@ export class BucketTable extends States implements Table {
   }
 
   #paidOffAt(): number {
-    return this.#at + this.#waitAt(this.#debt, this.#at, this.#capacity)
+    return this.#at + this.#waitAt(this.#debt, this.#at, this.#capacity, this.#pace)
   }
 
   #write(): void {

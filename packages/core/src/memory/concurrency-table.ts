@@ -23,7 +23,7 @@ export class ConcurrencyTable extends States implements Table {
   readonly #limit: number
   readonly #ttlMs: number
   /** As many as there are states. */
-  readonly #byIdentity = new KeyedValues<Permits>()
+  readonly #byIdentity: KeyedValues<Permits>
 
   #permits = NO_PERMITS
   /** The first permit that counts. */
@@ -33,6 +33,7 @@ export class ConcurrencyTable extends States implements Table {
     super(terms)
     this.#limit = limit as number
     this.#ttlMs = ttlMs as number
+    this.#byIdentity = terms.like instanceof ConcurrencyTable ? terms.like.#byIdentity : new KeyedValues()
   }
 
   look(identity: string, now: number, need: number): number {
@@ -73,7 +74,7 @@ export class ConcurrencyTable extends States implements Table {
 
   report(values: number[], from: number, admitted: boolean): number {
     const { ends } = this.#permits
-    values[from] = this.#limit - this.#held
+    values[from] = Math.max(0, this.#limit - this.#held)
     values[from + 1] = admitted ? 0 : this.#wait()
     values[from + 2] = this.#held === 0 ? 0 : Math.min((ends.at(-1) as number) - this.now, this.#ttlMs)
     values[from + 3] = 0

@@ -80,7 +80,7 @@ export class CounterTable extends States implements Table {
   }
 
   protected consumed(): number {
-    return (this.cells[this.at + COUNT] as number) / this.#limit
+    return (this.cells[this.at + COUNT] as number) / Math.max(1, this.#limit)
   }
 
   get #storedStart(): number {

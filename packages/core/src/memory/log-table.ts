@@ -6,6 +6,9 @@ import { States, type Table, type TableTerms } from './table.js'
 const COUNT = 0
 const ENTRIES = 1
 
+/** More than any log holds. */
+const MOST_ENTRIES = 2 ** 20
+
 const NO_ENTRIES = new Float64Array(0)
 
 /**
@@ -22,6 +25,8 @@ export class LogTable extends States implements Table {
   readonly #pairs: readonly number[]
   /** How many entries each kind has room for. */
   readonly #rooms: readonly number[]
+  /** Whether more may count than this table's limits admit: by another table with the same states. */
+  readonly #isCarried: boolean
 
   /** The log at the decision's instant: `#entries` from `#first` up to `#last`, those that no longer count among them. */
   #entries: Float64Array = NO_ENTRIES
@@ -38,7 +43,8 @@ export class LogTable extends States implements Table {
     this.#most = most as number
     this.#longestMs = longestMs as number
     this.#pairs = pairs
-    this.#rooms = roomsFor(this.#most)
+    this.#isCarried = terms.isCarried ?? false
+    this.#rooms = roomsFor(this.#isCarried ? MOST_ENTRIES : this.#most)
     this.#live = pairs.filter((_, i) => i % 2 === 0)
   }
 
@@ -110,7 +116,7 @@ export class LogTable extends States implements Table {
     let share = 0
     for (let i = 0; i < this.#live.length; i++) {
       const live = last - log.firstLive(this.cells, first, last, now, this.#windowMs(i))
-      share = Math.max(share, live / this.#limit(i))
+      share = Math.max(share, live / Math.max(1, this.#limit(i)))
     }
     return share
   }
@@ -138,14 +144,19 @@ export class LogTable extends States implements Table {
   }
 
   #liveAt(at: number, i: number): number {
-    const first = log.firstLive(this.#entries, this.#first, this.#last, at, this.#windowMs(i))
-    return Math.min(this.#last - first, this.#limit(i))
+    return Math.min(this.#countAt(at, i), this.#limit(i))
+  }
+
+  #countAt(at: number, i: number): number {
+    return this.#last - log.firstLive(this.#entries, this.#first, this.#last, at, this.#windowMs(i))
   }
 
   /** A copy of what counted when the newest came: no more may ever count again, even if the clock steps back. */
   #kept(newest: number): Float64Array {
     let most = 0
-    for (let i = 0; i < this.#live.length; i++) most = Math.max(most, this.#liveAt(newest, i))
+    for (let i = 0; i < this.#live.length; i++) {
+      most = Math.max(most, this.#isCarried ? this.#countAt(newest, i) : this.#liveAt(newest, i))
+    }
     return this.#entries.slice(this.#last - most, this.#last)
   }
 

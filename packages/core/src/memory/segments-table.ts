@@ -34,8 +34,10 @@ export class SegmentsTable extends States implements Table {
     this.#windowMs = windowMs as number
     this.#segments = segments as number
     this.#segmentMs = this.#windowMs / this.#segments
-    this.#withRefusals = (edge as number) >= window.WITH_REFUSALS
-    this.#edge = this.#withRefusals ? (edge as number) - window.WITH_REFUSALS : (edge as number)
+    const isWide = (edge as number) >= window.WIDE
+    const counted = isWide ? (edge as number) - window.WIDE : (edge as number)
+    this.#withRefusals = counted >= window.WITH_REFUSALS
+    this.#edge = this.#withRefusals ? counted - window.WITH_REFUSALS : counted
     this.#most = this.#withRefusals ? ceilingOf(this.#limit, this.#windowMs) : this.#limit
     this.#counts = new Float64Array(this.#segments + 1)
     this.#fitsInts = this.#most <= LARGEST_INT
@@ -90,7 +92,7 @@ export class SegmentsTable extends States implements Table {
 
   protected consumed(now: number): number {
     this.#read(Math.max(0, Math.floor(now / this.#segmentMs) - this.#storedSegment))
-    return this.#total / this.#limit
+    return this.#total / Math.max(1, this.#limit)
   }
 
   get #storedSegment(): number {
@@ -127,7 +129,7 @@ export class SegmentsTable extends States implements Table {
    */
   #bringBack(): void {
     if (this.#edge < window.WEIGHTED_DOWN) return
-    const units = Math.min(this.#counts[this.#segments] as number, this.#most - this.#total)
+    const units = Math.max(0, Math.min(this.#counts[this.#segments] as number, this.#most - this.#total))
     this.#counts[this.#segments] = 0
     this.#counts[this.#segments - 1] = (this.#counts[this.#segments - 1] as number) + units
     this.#total += units

@@ -48,6 +48,10 @@ export interface TableTerms {
   readonly graceMs: number
   readonly counted: Usage
   readonly refused: Usage
+  /** Whether tables of other amounts have the same states. */
+  readonly isCarried?: boolean
+  /** A table of the same kind, whose states this one has: one that differs in amounts alone. */
+  readonly like?: Table
 }
 
 /** How many states an eviction chooses among. */
@@ -93,7 +97,7 @@ export abstract class States {
   protected cells: Float64Array = NO_CELLS
   protected at = 0
   #ref = NONE
-  readonly #rows = new KeyedRows()
+  readonly #rows: KeyedRows
   readonly #graceMs: number
   readonly #sweep = new Walk(0, 1)
   readonly #ofCounted = new Walk(0, 2)
@@ -102,11 +106,13 @@ export abstract class States {
   /** The shelf that a state was last put on. */
   #newest = 0
 
-  constructor({ id, graceMs, counted, refused }: TableTerms) {
+  constructor({ id, graceMs, counted, refused, like }: TableTerms) {
     this.id = id
     this.#graceMs = graceMs
-    this.counted = new Usage(counted)
-    this.refused = new Usage(refused)
+    const other = like as States | undefined
+    this.#rows = other ? other.#rows : new KeyedRows()
+    this.counted = other ? other.counted : new Usage(counted)
+    this.refused = other ? other.refused : new Usage(refused)
   }
 
   get size(): number {

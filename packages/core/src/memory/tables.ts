@@ -28,6 +28,8 @@ export class Tables {
   readonly #maxBytes: number
   readonly #graceMs: number
   readonly #byId = new KeyedValues<Table>()
+  /** Of cells that are carried: tables of the same states, by the id of the table that keeps them. */
+  #alike = new WeakMap<Cell, Map<string, Table>>()
   /** The fullest known: of states that have not been refused, and of those that have. */
   #fullestOfCounted: Table | undefined
   #fullestOfRefused: Table | undefined
@@ -49,13 +51,31 @@ export class Tables {
   }
 
   find(id: string, cell: Cell): Table {
-    let table = this.#byId.get(id)
-    if (!table) {
-      table = makeTable(cell, { id, graceMs: this.#graceMs, counted: this.#counted, refused: this.#refused })
-      this.#all.add(0, TABLE_BYTES + textBytes(id))
-      this.#byId.set(id, table)
+    const table = this.#byId.get(id)
+    if (table) return cell.isCarried ? this.#like(table, cell) : table
+    const made = makeTable(cell, this.#termsOf(id, cell))
+    this.#all.add(0, TABLE_BYTES + textBytes(id))
+    this.#byId.set(id, made)
+    return made
+  }
+
+  /** The states of one table, as a plan with other amounts looks at them. */
+  #like(table: Table, cell: Cell): Table {
+    let ofCell = this.#alike.get(cell)
+    if (!ofCell) {
+      ofCell = new Map()
+      this.#alike.set(cell, ofCell)
     }
-    return table
+    let alike = ofCell.get(table.id)
+    if (!alike) {
+      alike = makeTable(cell, { ...this.#termsOf(table.id, cell), like: table })
+      ofCell.set(table.id, alike)
+    }
+    return alike
+  }
+
+  #termsOf(id: string, { isCarried = false }: Cell): TableTerms {
+    return { id, graceMs: this.#graceMs, counted: this.#counted, refused: this.#refused, isCarried }
   }
 
   /** Forgets a value in every table of a kind. */
@@ -133,6 +153,7 @@ export class Tables {
 
   #drop(table: Table): void {
     this.#byId.delete(table.id)
+    this.#alike = new WeakMap()
     this.#all.add(0, -TABLE_BYTES - textBytes(table.id))
     if (this.#fullestOfCounted === table) this.#fullestOfCounted = undefined
     if (this.#fullestOfRefused === table) this.#fullestOfRefused = undefined

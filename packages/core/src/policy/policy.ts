@@ -18,6 +18,7 @@ import { isThenable } from '../util/thenable.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
 import { ignorePromises, whenAllKnown } from '../util/when-known.js'
 import { type Ban, type BanOptions, banFor } from './ban.js'
+import { carriedForm, carriedLogId } from './carry.js'
 import { checkedKey } from './key.js'
 import { bitsOf, isSameKey, kindOf } from './keyed.js'
 import { checkKinds, type Given, type GivenKeys, valueFor } from './kinds.js'
@@ -338,6 +339,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   #makePlan(values: readonly (readonly [number, number])[]): ReadablePlan {
     const resolutions = this.limits.map((limit, i) => {
       const resolution = limit.resolve(this.where, ...(values[i] as [number, number]))
+      if (limit.carry !== undefined) return carriedForm(resolution, limit)
       return this.consume === CHARGE ? countingRefusals(this.where, resolution) : resolution
     })
     const resolved = namesFor(this.name, this.limits, resolutions).map((name, i) =>
@@ -451,7 +453,7 @@ function cellsFor(
   }
   const addJoint = (members: readonly Cell[]) => {
     // In an order of their own: how limits are written makes no difference to the key.
-    const sorted = [...members].sort((a, b) => (a.id < b.id ? -1 : 1))
+    const sorted = [...members].sort((a, b) => (a.id === b.id ? amountOf(a) - amountOf(b) : a.id < b.id ? -1 : 1))
     const joint = jointId(sorted)
     let own = joint
     for (let n = 2; ids.has(own); n++) own = `${joint}.${n}`
@@ -476,9 +478,11 @@ function cellsFor(
     return CELL_KINDS[kernel].canBeJoint && isFixed && !lease && !tier
   }
   const groupOf = (i: number) => `${keyOf[i]} ${prefix(i)}`
+  const carried = (i: number) => definitions[i]?.carry !== undefined && { isCarried: true }
   const cellOf = (i: number): Cell => {
     const { kernel, id, params } = resolutions[i] as Resolution
-    return { kernel, id: prefix(i) + id, params, identity: keyOf[i] as number, limits: [resolved[i] as ResolvedLimit] }
+    const limits = [resolved[i] as ResolvedLimit]
+    return { kernel, id: prefix(i) + id, params, identity: keyOf[i] as number, limits, ...carried(i) }
   }
   const joined = new Set<string>()
   const logged = new Set<string>()
@@ -494,7 +498,8 @@ function cellsFor(
     }
     if (!joinsLog(i)) {
       const start = isShared(i) ? `~${tier?.shared.get(definitions[i] as Limit)}.` : prefix(i)
-      return add({ kernel, id: start + id, params, identity, limits: [resolved[i] as ResolvedLimit], ...leasing })
+      const limits = [resolved[i] as ResolvedLimit]
+      return add({ kernel, id: start + id, params, identity, limits, ...leasing, ...carried(i) })
     }
     const of = `${identity} ${prefix(i)}`
     if (logged.has(of)) return
@@ -503,8 +508,9 @@ function cellsFor(
       resolved.filter((_, j) => joinsLog(j) && keyOf[j] === identity && prefix(j) === prefix(i)),
       identity,
       lease,
+      definitions[i]?.carry,
     )
-    add({ ...log, id: prefix(i) + log.id, ...leasing })
+    add({ ...log, id: prefix(i) + log.id, ...leasing, ...carried(i) })
   })
   return Object.freeze(cells)
 }
@@ -512,15 +518,30 @@ function cellsFor(
 /** A key has its own text for each identity, so a long one is not worth its room. */
 const LONGEST_JOINT_ID = 40
 
+function amountOf({ params: [amount = 0] }: Cell): number {
+  return amount
+}
+
 function jointId(cells: readonly Cell[]): string {
   const ids = cells.map(({ id }) => id).join('+')
   return ids.length > LONGEST_JOINT_ID ? `joint.${hashOf(ids).slice(1)}` : ids
 }
 
 /** Sorted, so that the order in which limits are written makes no difference to the key. */
-function logCell(limits: readonly ResolvedLimit[], identity: number, lease: LeaseTerms | undefined): Cell {
+function logCell(
+  limits: readonly ResolvedLimit[],
+  identity: number,
+  lease: LeaseTerms | undefined,
+  carry: string | undefined,
+): Cell {
   const sorted = [...limits].sort((a, b) => a.windowMs - b.windowMs || a.limit - b.limit)
-  const id = `log.${sorted.flatMap(({ limit, windowMs }) => [limit, windowMs]).join('.')}`
+  const id =
+    carry === undefined
+      ? `log.${sorted.flatMap(({ limit, windowMs }) => [limit, windowMs]).join('.')}`
+      : carriedLogId(
+          sorted.map(({ windowMs }) => windowMs),
+          carry,
+        )
   const pairs = sorted.flatMap(({ limit, windowMs }) => [limit, leasedWindow(windowMs, lease)])
   const most = Math.max(...sorted.map(({ limit }) => limit))
   const longest = leasedWindow(Math.max(...sorted.map(({ windowMs }) => windowMs)), lease)

@@ -49,7 +49,7 @@ export interface Cell {
   readonly kernel: KernelName
   /**
    * Kernel and parameters as text, part of the key: a changed limit starts fresh
-   * instead of misreading old state.
+   * instead of misreading old state. Equal ids mean equal parameters, but for the amounts of cells that are carried.
    */
   readonly id: string
   /**
@@ -63,6 +63,11 @@ export interface Cell {
   readonly identity: number
   /** What is reported: one limit, or several that share one log. */
   readonly limits: readonly ResolvedLimit[]
+  /**
+   * Whether its id leaves out the amounts among `params`: cells of several plans with other amounts are one state then. What
+   * another plan has charged may be more than this one admits; it is never charged by `CHARGE`.
+   */
+  readonly isCarried?: boolean
   /** Present where `params` allow for units that are spent later than they are counted; equal for all cells of a plan. */
   readonly lease?: LeaseTerms
 }

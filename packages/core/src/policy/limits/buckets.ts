@@ -156,9 +156,13 @@ function bucket(
   exactProduct(where, capacityName, capacity, windowMs)
   // A limit of 0 lets nothing back, so its burst must be 0 too: it refuses everything.
   const size = limit === 0 ? 0 : capacity
+  const kind = queue ? '.queue' : ''
   return {
     kernel: 'bucket',
-    id: `bucket.${limit}.${windowMs}.${size}.${stepMs}${queue ? '.queue' : ''}`,
+    id: `bucket.${limit}.${windowMs}.${size}.${stepMs}${kind}`,
+    // What a bucket holds beyond a new capacity is paid off within a window (see `pace`), which is no faster than its own limit
+    // would only where no capacity is above its limit.
+    carriedId: `bucket~${windowMs}.${stepMs}${size > limit ? `.${size}` : ''}${kind}`,
     params: [limit, windowMs, size, stepMs],
     report: { algorithm, limit, windowMs, capacity: size, queue },
   }

@@ -39,6 +39,7 @@ export function concurrency<Subject>(options: ConcurrencyOptions<Subject>): Limi
     return {
       kernel: 'concurrency',
       id: `concurrency.${limit}.${ttlMs}`,
+      carriedId: `concurrency~${ttlMs}`,
       params: [limit, ttlMs],
       report: { algorithm: 'concurrency', limit, windowMs: ttlMs, capacity: limit, queue: false },
     }

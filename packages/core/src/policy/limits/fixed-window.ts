@@ -35,6 +35,7 @@ export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limi
       return withSpread(where, {
         kernel: 'counter',
         id: `${byClock ? 'fixed' : 'opened'}.${limit}.${windowMs}`,
+        carriedId: `${byClock ? 'fixed' : 'opened'}~${windowMs}`,
         // The third is 1 where refusals count: see `CELL_KINDS`.
         params: [limit, windowMs, 0, byClock ? 1 : 0],
         report: { algorithm: 'fixedWindow', limit, windowMs, capacity: limit, queue: false },

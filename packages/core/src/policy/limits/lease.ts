@@ -29,14 +29,22 @@ export function leaseOf(where: string, options: LeaseOptions): LeaseTerms {
  * @throws SluiceError `INVALID_POLICY` where that leaves nothing
  */
 export function leased(where: string, resolution: Resolution, lease: LeaseTerms): Resolution {
-  const { kernel, id, params, report } = resolution
+  const { kernel, id, carriedId, params, report } = resolution
   const { windowMs } = report
   const { ttlMs } = lease
   if (ttlMs > windowMs) invalidPolicy(`${where}: lease`, 'ttl', `at most the window of ${windowMs} ms`, ttlMs)
   const tightened = CELL_KINDS[kernel].lease.tighten(where, params, ttlMs)
   if (!tightened) return { ...resolution, lease }
   const { params: counted, capacity } = tightened
-  return { ...resolution, id: leasedId(id, lease), params: counted, report: { ...report, capacity }, lease }
+  return {
+    ...resolution,
+    id: leasedId(id, lease),
+    // How much less a bucket holds depends on its limit.
+    carriedId: leasedId(kernel === 'bucket' ? id : carriedId, lease),
+    params: counted,
+    report: { ...report, capacity },
+    lease,
+  }
 }
 
 /** How long a log counts a unit. */

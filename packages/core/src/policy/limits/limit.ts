@@ -78,6 +78,8 @@ export interface LeasableOptions {
 export interface Resolution {
   readonly kernel: KernelName
   readonly id: string
+  /** The id without amounts: states of all limits that have it in common can be read as each other's. */
+  readonly carriedId: string
   readonly params: readonly number[]
   readonly report: Omit<ResolvedLimit, 'name' | 'unit'>
   readonly lease?: LeaseTerms
@@ -93,6 +95,11 @@ export interface Limit<Subject = any> extends CommonOptions<Subject>, LeasableOp
   readonly window: OrFunction<Duration, Subject>
   /** The policy that it is of, where several are decided as one: what it counts is kept apart from equal limits of others. */
   readonly policy?: string
+  /**
+   * Present where what was counted goes on to count when the amounts of the limit change, as those of documents do: what stands
+   * behind its id then, where it counts another key than its policy. Such limits are decided by `consume` alone, never by `charge`.
+   */
+  readonly carry?: string
   /** Of `concurrency` alone, in milliseconds: see `ConcurrencyOptions`. */
   readonly maxHold?: number
   /**

@@ -10,12 +10,12 @@ import type { Resolution } from './limit.js'
  * @throws SluiceError `INVALID_POLICY` for a window with a lease: its units would be admitted while refusals count
  */
 export function countingRefusals(where: string, resolution: Resolution): Resolution {
-  const { kernel, id, params, lease } = resolution
+  const { kernel, id, carriedId, params, lease } = resolution
   const { countRefusals } = CELL_KINDS[kernel]
   if (!countRefusals) return resolution
   if (lease) {
     throw new SluiceError('INVALID_POLICY', `${where}: lease: expected none on windows beside onDeny: "charge"`)
   }
   // Another limit: without refusals counters hold no more than the limit, and as many bytes as that needs.
-  return { ...resolution, id: `${id}.refusals`, params: countRefusals(params) }
+  return { ...resolution, id: `${id}.refusals`, carriedId: `${carriedId}.refusals`, params: countRefusals(params) }
 }

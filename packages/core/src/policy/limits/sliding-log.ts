@@ -21,6 +21,7 @@ export function slidingLog<Subject>(options: RateOptions<Subject> & LeasableOpti
     return {
       kernel: 'log',
       id: `log.${limit}.${windowMs}`,
+      carriedId: `log~${windowMs}`,
       params: [limit, windowMs, limit, windowMs],
       report: { algorithm: 'slidingLog', limit, windowMs, capacity: limit, queue: false },
     }

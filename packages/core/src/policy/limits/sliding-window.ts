@@ -60,6 +60,7 @@ export function slidingWindow<Subject>(options: SlidingWindowOptions<Subject>): 
     return {
       kernel: 'segments',
       id: `sliding.${limit}.${windowMs}.${count}.${edgeCode}`,
+      carriedId: `sliding~${windowMs}.${count}.${edgeCode}`,
       params: [limit, windowMs, count, edgeCode],
       report: { algorithm: 'slidingWindow', limit, windowMs, capacity: limit, queue: false },
     }

@@ -92,6 +92,7 @@ local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil
 local own, limit, windowMs, capacity, stepMs
 local N, F, X = {}, {}, {}
 local debt, instant, since, expires, refunds
+local pace, beyond
 prepare[1] = function(c)
 N[c] = nil
 end
@@ -107,10 +108,18 @@ limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 
 end
 ` },
   { sections: ['bucket', 'several'], source: `keep[1] = function(c)
-A[c], B[c], C[c], D[c], E[c] = debt, instant, since, expires, refunds
+A[c], B[c], C[c], D[c], E[c], G[c] = debt, instant, since, expires, refunds, beyond
 end
 recall[1] = function(c)
-debt, instant, since, expires, refunds = A[c], B[c], C[c], D[c], E[c]
+debt, instant, since, expires, refunds, beyond = A[c], B[c], C[c], D[c], E[c], G[c]
+pace = limit
+if beyond then
+if beyond <= capacity * windowMs then
+pace = limit
+else
+pace = max(limit, ceil(beyond / windowMs))
+end
+end
 end
 ` },
   { sections: ['bucket'], source: `look[1] = function(key, cost)
@@ -139,6 +148,16 @@ instant = since
 else
 instant = now
 end
+local bucket_paceOf_result
+if debt <= capacity * windowMs then
+bucket_paceOf_result = limit
+else
+bucket_paceOf_result = max(limit, ceil(debt / windowMs))
+end
+pace, beyond = bucket_paceOf_result, nil
+if pace ~= limit then
+beyond = debt
+end
 local since_2 = since < instant and since or instant
 local elapsed
 if stepMs == 1 then
@@ -146,9 +165,9 @@ elapsed = instant - since_2
 else
 elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
 end
-debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
+debt = 0 > debt - elapsed * pace and 0 or debt - elapsed * pace
 else
-instant, since = now, nil
+instant, since, pace, beyond = now, nil, limit, nil
 end
 else
 ` },
@@ -166,6 +185,16 @@ instant = since
 else
 instant = now
 end
+local bucket_paceOf_result
+if debt <= capacity * windowMs then
+bucket_paceOf_result = limit
+else
+bucket_paceOf_result = max(limit, ceil(debt / windowMs))
+end
+pace, beyond = bucket_paceOf_result, nil
+if pace ~= limit then
+beyond = debt
+end
 local since_2 = since < instant and since or instant
 local elapsed
 if stepMs == 1 then
@@ -173,7 +202,7 @@ elapsed = instant - since_2
 else
 elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
 end
-debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
+debt = 0 > debt - elapsed * pace and 0 or debt - elapsed * pace
 else
 if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
 if not string.match(stored.err, 'non local key') then
@@ -182,6 +211,7 @@ end
 elsewhere = true
 end
 debt, instant, since, expires, refunds = 0, now, nil, nil, ''
+pace, beyond = limit, nil
 end
 ` },
   { sections: ['bucket', 'joint'], source: `end
@@ -190,10 +220,10 @@ end
 return -1
 end
 local excess = debt + cost * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or cost < (1 < capacity and 1 or capacity) then
 return 0
 end
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 return (floor(instant / stepMs) + steps) * stepMs - instant
 end
 room[1] = function()
@@ -201,15 +231,16 @@ return floor((capacity * windowMs - debt) / windowMs)
 end
 take[1] = function(key, cost)
 debt = capacity * windowMs < debt + cost * windowMs and capacity * windowMs or debt + cost * windowMs
+pace, beyond = limit, nil
 ` },
   { sections: ['bucket', 'joint'], source: `if joint > 0 then
 local bucket_wait_result
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
@@ -229,10 +260,10 @@ else
 local life
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
@@ -260,10 +291,10 @@ if N[own] ~= debt then
 local life
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
@@ -322,15 +353,26 @@ end
 if newGiven ~= given or newFrom ~= from then
 refunds = packBytes('>I7I6', newGiven, newFrom)
 end
+since = instant
+local bucket_paceOf_result
+if debt <= capacity * windowMs then
+bucket_paceOf_result = limit
+else
+bucket_paceOf_result = max(limit, ceil(debt / windowMs))
+end
+pace, beyond = bucket_paceOf_result, nil
+if pace ~= limit then
+beyond = debt
+end
 ` },
   { sections: ['bucket', 'joint'], source: `if joint > 0 then
 local bucket_wait_result
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
@@ -349,10 +391,10 @@ else
   { sections: ['bucket'], source: `local life
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
@@ -386,10 +428,10 @@ if since and since > now + windowMs then
 local bucket_wait_result
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
@@ -408,10 +450,10 @@ else
   { sections: ['bucket'], source: `local life
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
@@ -444,6 +486,16 @@ local said = outcome
 if refunds ~= '' then
 said = outcome + 4
 end
+if beyond then
+local piece = packBytes('>BI7I6', said, beyond, since < instant and since or instant) .. refunds
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+else
 local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
 if pieces == 0 then
 reply = reply .. piece
@@ -452,6 +504,7 @@ more = more or {}
 more[pieces] = piece
 end
 pieces = pieces + 1
+end
 end
 end
 ` },
@@ -533,7 +586,7 @@ H[limitsAt + l], K[limitsAt + l], moved = head_2, known, moved > l and moved or 
 end
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
-capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
 end
 if longer then
 expires = newest + longestMs + longer
@@ -574,7 +627,7 @@ else
 call('SET', key, value, 'KEEPTTL')
 end
 end
-local function log_advanceAll(key, at)
+local function log_advanceAll(key, at, isDecision)
 for l = 1, limits do
 source = key
 if whole then
@@ -592,7 +645,6 @@ chunk, chunkFrom = log_known_result, H[limitsAt + l]
 end
 local head_2 = total
 if total > oldest and newest > at - ARGV[params + 2 * l + 1] then
-local log_firstLive_result
 local total_2, windowMs = total, ARGV[params + 2 * l + 1]
 local low, high, step = oldest, total_2, 1
 while low < high do
@@ -632,8 +684,10 @@ else
 low, step = probe + 1, step * 2
 end
 end
-log_firstLive_result = low
-head_2 = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+head_2 = low
+if isDecision then
+head_2 = head_2 > total - ARGV[params + 2 * l] and head_2 or total - ARGV[params + 2 * l]
+end
 end
 local skip = (head_2 - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
@@ -677,7 +731,8 @@ local head_2, known, low = unpackBytes(limitFormat, header, at)
 H[limitsAt + l], K[limitsAt + l], Z[limitsAt + l] = head_2, nil, known
 at = at + stride
 oldest = oldest < head_2 and oldest or head_2
-if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
+local isMore = total - head_2 > ARGV[params + 2 * l]
+if isMore or known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
 source = key
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -694,7 +749,6 @@ chunk, chunkFrom = log_known_result, H[limitsAt + l]
 end
 local head_3 = total
 if total > oldest and newest > instant - ARGV[params + 2 * l + 1] then
-local log_firstLive_result
 local total_2, windowMs = total, ARGV[params + 2 * l + 1]
 local low_2, high, step = head_2, total_2, 1
 while low_2 < high do
@@ -734,8 +788,8 @@ else
 low_2, step = probe + 1, step * 2
 end
 end
-log_firstLive_result = low_2
-head_3 = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+head_3 = low_2
+head_3 = head_3 > total - ARGV[params + 2 * l] and head_3 or total - ARGV[params + 2 * l]
 end
 local skip = (head_3 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
@@ -747,7 +801,7 @@ newest = now
 local entries = rep(packBytes(entry, now % modulus), total - oldest)
 whole, oldest, total = entries, 0, #entries / width
 newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
-log_advanceAll(key, instant)
+log_advanceAll(key, instant, true)
 end
 end
 local wait = 0
@@ -913,13 +967,13 @@ end
 local entries_2 = sub(entries, 1, from * width) .. sub(entries, after_2 * width + 1)
 whole, oldest, total = entries_2, 0, #entries_2 / width
 newest = total > 0 and newest - (newest - unpackBytes(entry, entries_2, (total - 1) * width + 1)) % modulus or nil
-log_advanceAll(key, instant)
+log_advanceAll(key, instant, true)
 if total == 0 or newest + longestMs + slack <= now then
 call('DEL', key)
 else
-log_advanceAll(key, newest)
+log_advanceAll(key, newest, false)
 log_rewrite(key, whole, 0)
-log_advanceAll(key, instant)
+log_advanceAll(key, instant, true)
 end
 end
 heal[2] = function(key)
@@ -927,9 +981,9 @@ if whole then
 if total == 0 or newest + longestMs + slack <= now then
 call('DEL', key)
 else
-log_advanceAll(key, newest)
+log_advanceAll(key, newest, false)
 log_rewrite(key, whole, 0)
-log_advanceAll(key, instant)
+log_advanceAll(key, instant, true)
 end
 end
 end
@@ -1074,6 +1128,9 @@ local counts, total, segment, offset, instant, newest
 prepare[3] = function(c)
 local p = first[c]
 local bytes_2, top, limit_2 = 1, 256, ARGV[p]
+if ARGV[p + 3] >= 8 then
+bytes_2 = limit_2 > 2147483647 and 7 or 4
+else
 if ARGV[p + 3] >= 4 then
 limit_2 = max(limit_2, min(2147483647, floor(9007199254740991 / ARGV[p + 1])))
 end
@@ -1081,12 +1138,16 @@ while top <= limit_2 do
 bytes_2 = bytes_2 + 1
 top = top * 256
 end
+end
 W[c], F[c], T[c] = bytes_2, '>I' .. bytes_2, limit_2
 end
 open[3] = function(c)
 local p = first[c]
 limit, windowMs, segments, edge = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
 segmentMs, width, counter, most = windowMs / segments, W[c], F[c], T[c]
+if edge >= 8 then
+edge = edge - 8
+end
 withRefusals = edge >= 4
 if withRefusals then
 edge = edge - 4
@@ -1240,7 +1301,7 @@ if edge < 2 then
 else
 local units = (unpackBytes(counter, counts, segments * width + 1))
 counts = sub(counts, 1, segments * width) .. rep('\\0', width)
-local k, units_2 = segments - 1, units < most - total and units or most - total
+local k, units_2 = segments - 1, max(0, units < most - total and units or most - total)
 local count = packBytes(counter, (unpackBytes(counter, counts, k * width + 1)) + units_2)
 counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
 if k < segments then
@@ -1801,7 +1862,8 @@ local rank = -1
 local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
 ends = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
 end
-local piece = packBytes('>BI7I7', outcome, limit - held, ends - now)
+local free = 0 > limit - held and 0 or limit - held
+local piece = packBytes('>BI7I7', outcome, free, ends - now)
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -1827,7 +1889,7 @@ end
 end
 local room_2 = -1
 if wait == 0 then
-local cost_2 = limit - held + 1
+local cost_2 = free + 1
 if cost_2 > limit then
 room_2 = -1
 else
@@ -2445,10 +2507,10 @@ return 1
 
 const decideBucketScript: LuaScript = {
   name: 'decide-bucket',
-  sha1: 'e62e169cc3c87501799ab0b2aa143ffbfbb83d5f',
+  sha1: 'f163bf505096bec6c372cecc7e70d3bba8d981c1',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
+local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local format, concat = string.format, table.concat
 local elsewhere
@@ -2471,6 +2533,7 @@ local N
 local F
 local X
 local debt, instant, since, expires, refunds
+local pace, beyond
 local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
@@ -2570,6 +2633,16 @@ instant = since
 else
 instant = now
 end
+local bucket_paceOf_result
+if debt <= capacity * windowMs then
+bucket_paceOf_result = limit
+else
+bucket_paceOf_result = max(limit, ceil(debt / windowMs))
+end
+pace, beyond = bucket_paceOf_result, nil
+if pace ~= limit then
+beyond = debt
+end
 local since_2 = since < instant and since or instant
 local elapsed
 if stepMs == 1 then
@@ -2577,7 +2650,7 @@ elapsed = instant - since_2
 else
 elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
 end
-debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
+debt = 0 > debt - elapsed * pace and 0 or debt - elapsed * pace
 else
 if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
 if not string.match(stored.err, 'non local key') then
@@ -2586,15 +2659,16 @@ end
 elsewhere = true
 end
 debt, instant, since, expires, refunds = 0, now, nil, nil, ''
+pace, beyond = limit, nil
 end
 if cost > capacity then
 wait = -1
 else
 local excess = debt + cost * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or cost < (1 < capacity and 1 or capacity) then
 wait = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 end
@@ -2635,14 +2709,15 @@ cost_2 = cost_2 * admitted
 if charged then
 if cost_2 > 0 then
 debt = capacity * windowMs < debt + cost_2 * windowMs and capacity * windowMs or debt + cost_2 * windowMs
+pace, beyond = limit, nil
 if since then
 local life
 local wait_2
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait_2 = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait_2 > 0 then
@@ -2670,10 +2745,10 @@ if N ~= debt then
 local life
 local wait_2
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait_2 = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait_2 > 0 then
@@ -2691,10 +2766,10 @@ if since and since > now + windowMs then
 local life
 local wait_2
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait_2 = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait_2 > 0 then
@@ -2725,6 +2800,16 @@ local said = outcome_2
 if refunds ~= '' then
 said = outcome_2 + 4
 end
+if beyond then
+local piece = packBytes('>BI7I6', said, beyond, since < instant and since or instant) .. refunds
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+else
 local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
 if pieces == 0 then
 reply = reply .. piece
@@ -2733,6 +2818,7 @@ more = more or {}
 more[pieces] = piece
 end
 pieces = pieces + 1
+end
 end
 end
 end
@@ -2750,10 +2836,10 @@ return reply
 
 const decideBucketsScript: LuaScript = {
   name: 'decide-buckets',
-  sha1: '489d388b4731d599702e15f19fcafc45755641dd',
+  sha1: '0b7fe23347ca8fc9ae1d871eac2c90f132bda6f3',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
+local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
 local elsewhere
@@ -2776,6 +2862,7 @@ local B = {}
 local C = {}
 local D = {}
 local E = {}
+local G = {}
 local joint, mine
 local NO_REFUNDS = rep('\\0', 13)
 local after, bytes = {}, {}
@@ -2784,6 +2871,7 @@ local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil
 local own, limit, windowMs, capacity, stepMs
 local N, F, X = {}, {}, {}
 local debt, instant, since, expires, refunds
+local pace, beyond
 local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
@@ -2942,6 +3030,16 @@ instant = since
 else
 instant = now
 end
+local bucket_paceOf_result
+if debt <= capacity * windowMs then
+bucket_paceOf_result = limit
+else
+bucket_paceOf_result = max(limit, ceil(debt / windowMs))
+end
+pace, beyond = bucket_paceOf_result, nil
+if pace ~= limit then
+beyond = debt
+end
 local since_2 = since < instant and since or instant
 local elapsed
 if stepMs == 1 then
@@ -2949,9 +3047,9 @@ elapsed = instant - since_2
 else
 elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
 end
-debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
+debt = 0 > debt - elapsed * pace and 0 or debt - elapsed * pace
 else
-instant, since = now, nil
+instant, since, pace, beyond = now, nil, limit, nil
 end
 else
 local stored = tryCall('GET', key)
@@ -2968,6 +3066,16 @@ instant = since
 else
 instant = now
 end
+local bucket_paceOf_result
+if debt <= capacity * windowMs then
+bucket_paceOf_result = limit
+else
+bucket_paceOf_result = max(limit, ceil(debt / windowMs))
+end
+pace, beyond = bucket_paceOf_result, nil
+if pace ~= limit then
+beyond = debt
+end
 local since_2 = since < instant and since or instant
 local elapsed
 if stepMs == 1 then
@@ -2975,7 +3083,7 @@ elapsed = instant - since_2
 else
 elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
 end
-debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
+debt = 0 > debt - elapsed * pace and 0 or debt - elapsed * pace
 else
 if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
 if not string.match(stored.err, 'non local key') then
@@ -2984,16 +3092,17 @@ end
 elsewhere = true
 end
 debt, instant, since, expires, refunds = 0, now, nil, nil, ''
+pace, beyond = limit, nil
 end
 end
 if cost > capacity then
 wait = -1
 else
 local excess = debt + cost * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or cost < (1 < capacity and 1 or capacity) then
 wait = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 end
@@ -3019,7 +3128,7 @@ end
 pieces = pieces + 1
 end
 if cells > 1 then
-A[c], B[c], C[c], D[c], E[c] = debt, instant, since, expires, refunds
+A[c], B[c], C[c], D[c], E[c], G[c] = debt, instant, since, expires, refunds, beyond
 end
 end
 if elsewhere then
@@ -3048,19 +3157,28 @@ if cells > 1 then
 local p = first[c]
 own = c
 limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
-debt, instant, since, expires, refunds = A[c], B[c], C[c], D[c], E[c]
+debt, instant, since, expires, refunds, beyond = A[c], B[c], C[c], D[c], E[c], G[c]
+pace = limit
+if beyond then
+if beyond <= capacity * windowMs then
+pace = limit
+else
+pace = max(limit, ceil(beyond / windowMs))
+end
+end
 end
 if charged then
 if cost > 0 then
 debt = capacity * windowMs < debt + cost * windowMs and capacity * windowMs or debt + cost * windowMs
+pace, beyond = limit, nil
 if joint > 0 then
 local bucket_wait_result
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
@@ -3079,10 +3197,10 @@ if since then
 local life
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
@@ -3110,10 +3228,10 @@ if N[own] ~= debt then
 local life
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
@@ -3133,10 +3251,10 @@ if joint > 0 then
 local bucket_wait_result
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
@@ -3154,10 +3272,10 @@ else
 local life
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
@@ -3231,6 +3349,16 @@ local said = outcome_2
 if refunds ~= '' then
 said = outcome_2 + 4
 end
+if beyond then
+local piece = packBytes('>BI7I6', said, beyond, since < instant and since or instant) .. refunds
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+else
 local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
 if pieces == 0 then
 reply = reply .. piece
@@ -3239,6 +3367,7 @@ more = more or {}
 more[pieces] = piece
 end
 pieces = pieces + 1
+end
 end
 end
 end
@@ -3258,7 +3387,7 @@ return reply
 
 const decideConcurrencyScript: LuaScript = {
   name: 'decide-concurrency',
-  sha1: '1c80916326a1f79d091291e8a87ef9e3b8018736',
+  sha1: 'ecd38b2c5d7050876c4420fb6dd67c4c6849aa1a',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
@@ -3436,7 +3565,8 @@ local rank = -1
 local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
 ends_2 = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
 end
-local piece = packBytes('>BI7I7', outcome, limit - held, ends_2 - now)
+local free = 0 > limit - held and 0 or limit - held
+local piece = packBytes('>BI7I7', outcome, free, ends_2 - now)
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -3462,7 +3592,7 @@ end
 end
 local room = -1
 if wait_2 == 0 then
-local cost_4 = limit - held + 1
+local cost_4 = free + 1
 if cost_4 > limit then
 room = -1
 else
@@ -4165,7 +4295,7 @@ return reply
 
 const decideLogScript: LuaScript = {
   name: 'decide-log',
-  sha1: 'c41e2ba1b798eae6a6856ed2d54007ed21803263',
+  sha1: 'c84af436655ac3d51aef9578d4b93a44229e6424',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -4337,7 +4467,8 @@ local head, known, low = unpackBytes(limitFormat, header, at)
 H, K, Z = head, nil, known
 at = at + stride
 oldest = oldest < head and oldest or head
-if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 3] then
+local isMore = total - head > ARGV[params + 2]
+if isMore or known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 3] then
 source = key
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -4354,7 +4485,6 @@ chunk, chunkFrom = log_known_result, H
 end
 local head_2 = total
 if total > oldest and newest > instant - ARGV[params + 3] then
-local log_firstLive_result
 local total_2, windowMs = total, ARGV[params + 3]
 local low_2, high, step = head, total_2, 1
 while low_2 < high do
@@ -4394,8 +4524,8 @@ else
 low_2, step = probe + 1, step * 2
 end
 end
-log_firstLive_result = low_2
-head_2 = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
+head_2 = low_2
+head_2 = head_2 > total - ARGV[params + 2] and head_2 or total - ARGV[params + 2]
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
@@ -4406,7 +4536,7 @@ newest = now
 local entries = rep(packBytes(entry, now % modulus), total - oldest)
 whole, oldest, total = entries, 0, #entries / width
 newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
-local function log_advanceAll(key_2, at_2)
+local function log_advanceAll(key_2, at_2, isDecision)
 source = key_2
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -4423,7 +4553,6 @@ chunk, chunkFrom = log_known_result, H
 end
 local head_2 = total
 if total > oldest and newest > at_2 - ARGV[params + 3] then
-local log_firstLive_result
 local total_2, windowMs = total, ARGV[params + 3]
 local low_2, high, step = oldest, total_2, 1
 while low_2 < high do
@@ -4463,14 +4592,16 @@ else
 low_2, step = probe + 1, step * 2
 end
 end
-log_firstLive_result = low_2
-head_2 = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
+head_2 = low_2
+if isDecision then
+head_2 = head_2 > total - ARGV[params + 2] and head_2 or total - ARGV[params + 2]
+end
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
 H, K, moved = head_2, known_2, moved > 1 and moved or 1
 end
-log_advanceAll(key, instant)
+log_advanceAll(key, instant, true)
 end
 end
 local wait_2 = 0
@@ -4605,7 +4736,7 @@ local head_2 = H - oldest
 H, K, moved = head_2, known_2, moved > 1 and moved or 1
 oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
 if total > 4 then
-capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
 end
 if longer then
 expires = newest + longestMs + longer
@@ -4682,7 +4813,7 @@ local head_2 = H - oldest
 H, K, moved = head_2, known_2, moved > 1 and moved or 1
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
-capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
 end
 if longer then
 expires = newest + longestMs + longer
@@ -4720,7 +4851,7 @@ if whole then
 if total == 0 or newest + longestMs + slack <= now then
 call('DEL', key_2)
 else
-local function log_advanceAll(key_3, at)
+local function log_advanceAll(key_3, at, isDecision)
 source = key_3
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -4737,7 +4868,6 @@ chunk, chunkFrom = log_known_result, H
 end
 local head = total
 if total > oldest and newest > at - ARGV[params + 3] then
-local log_firstLive_result
 local total_2, windowMs = total, ARGV[params + 3]
 local low, high, step = oldest, total_2, 1
 while low < high do
@@ -4777,14 +4907,16 @@ else
 low, step = probe + 1, step * 2
 end
 end
-log_firstLive_result = low
-head = log_firstLive_result > total - ARGV[params + 2] and log_firstLive_result or total - ARGV[params + 2]
+head = low
+if isDecision then
+head = head > total - ARGV[params + 2] and head or total - ARGV[params + 2]
+end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
 H, K, moved = head, known, moved > 1 and moved or 1
 end
-log_advanceAll(key_2, newest)
+log_advanceAll(key_2, newest, false)
 local function log_rewrite(key_3, entries, longer)
 local known
 local known_2 = K
@@ -4798,7 +4930,7 @@ local head = H - oldest
 H, K, moved = head, known, moved > 1 and moved or 1
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
-capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
 end
 if longer then
 expires = newest + longestMs + longer
@@ -4828,7 +4960,7 @@ call('SET', key_3, value, 'KEEPTTL')
 end
 end
 log_rewrite(key_2, whole, 0)
-log_advanceAll(key_2, instant)
+log_advanceAll(key_2, instant, true)
 end
 end
 end
@@ -4966,7 +5098,7 @@ return reply
 
 const decideLogsScript: LuaScript = {
   name: 'decide-logs',
-  sha1: '323c6525c08f29cb567cbcc292233f12cc7cf66d',
+  sha1: 'b274101279a63c42d63855900ed370a7271c6f2b',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -5139,7 +5271,8 @@ local head, known, low = unpackBytes(limitFormat, header, at)
 H[l], K[l], Z[l] = head, nil, known
 at = at + stride
 oldest = oldest < head and oldest or head
-if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
+local isMore = total - head > ARGV[params + 2 * l]
+if isMore or known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
 source = key
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -5156,7 +5289,6 @@ chunk, chunkFrom = log_known_result, H[l]
 end
 local head_2 = total
 if total > oldest and newest > instant - ARGV[params + 2 * l + 1] then
-local log_firstLive_result
 local total_2, windowMs = total, ARGV[params + 2 * l + 1]
 local low_2, high, step = head, total_2, 1
 while low_2 < high do
@@ -5196,8 +5328,8 @@ else
 low_2, step = probe + 1, step * 2
 end
 end
-log_firstLive_result = low_2
-head_2 = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+head_2 = low_2
+head_2 = head_2 > total - ARGV[params + 2 * l] and head_2 or total - ARGV[params + 2 * l]
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
@@ -5209,7 +5341,7 @@ newest = now
 local entries = rep(packBytes(entry, now % modulus), total - oldest)
 whole, oldest, total = entries, 0, #entries / width
 newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
-local function log_advanceAll(key_2, at_2)
+local function log_advanceAll(key_2, at_2, isDecision)
 for l = 1, limits do
 source = key_2
 if whole then
@@ -5227,7 +5359,6 @@ chunk, chunkFrom = log_known_result, H[l]
 end
 local head = total
 if total > oldest and newest > at_2 - ARGV[params + 2 * l + 1] then
-local log_firstLive_result
 local total_2, windowMs = total, ARGV[params + 2 * l + 1]
 local low, high, step = oldest, total_2, 1
 while low < high do
@@ -5267,15 +5398,17 @@ else
 low, step = probe + 1, step * 2
 end
 end
-log_firstLive_result = low
-head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+head = low
+if isDecision then
+head = head > total - ARGV[params + 2 * l] and head or total - ARGV[params + 2 * l]
+end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
 H[l], K[l], moved = head, known, moved > l and moved or l
 end
 end
-log_advanceAll(key, instant)
+log_advanceAll(key, instant, true)
 end
 end
 local wait_2 = 0
@@ -5422,7 +5555,7 @@ H[l], K[l], moved = head, known, moved > l and moved or l
 end
 oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
 if total > 4 then
-capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
 end
 if longer then
 expires = newest + longestMs + longer
@@ -5525,7 +5658,7 @@ H[l], K[l], moved = head, known, moved > l and moved or l
 end
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
-capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
 end
 if longer then
 expires = newest + longestMs + longer
@@ -5575,7 +5708,7 @@ if whole then
 if total == 0 or newest + longestMs + slack <= now then
 call('DEL', key_2)
 else
-local function log_advanceAll(key_3, at)
+local function log_advanceAll(key_3, at, isDecision)
 for l = 1, limits do
 source = key_3
 if whole then
@@ -5593,7 +5726,6 @@ chunk, chunkFrom = log_known_result, H[l]
 end
 local head = total
 if total > oldest and newest > at - ARGV[params + 2 * l + 1] then
-local log_firstLive_result
 local total_2, windowMs = total, ARGV[params + 2 * l + 1]
 local low, high, step = oldest, total_2, 1
 while low < high do
@@ -5633,15 +5765,17 @@ else
 low, step = probe + 1, step * 2
 end
 end
-log_firstLive_result = low
-head = log_firstLive_result > total - ARGV[params + 2 * l] and log_firstLive_result or total - ARGV[params + 2 * l]
+head = low
+if isDecision then
+head = head > total - ARGV[params + 2 * l] and head or total - ARGV[params + 2 * l]
+end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
 H[l], K[l], moved = head, known, moved > l and moved or l
 end
 end
-log_advanceAll(key_2, newest)
+log_advanceAll(key_2, newest, false)
 local function log_rewrite(key_3, entries, longer)
 for l = 1, limits do
 local known
@@ -5657,7 +5791,7 @@ H[l], K[l], moved = head, known, moved > l and moved or l
 end
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
-capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
 end
 if longer then
 expires = newest + longestMs + longer
@@ -5699,7 +5833,7 @@ call('SET', key_3, value, 'KEEPTTL')
 end
 end
 log_rewrite(key_2, whole, 0)
-log_advanceAll(key_2, instant)
+log_advanceAll(key_2, instant, true)
 end
 end
 end
@@ -5852,7 +5986,7 @@ return reply
 
 const decideSegmentsScript: LuaScript = {
   name: 'decide-segments',
-  sha1: '39e3d4bcec5aca64960a3456e5f5df3ce089aa78',
+  sha1: '6738bcb8db71040eb092c158fe646b9445b58ff6',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -5904,6 +6038,9 @@ ARGV[p] = ARGV[p] + 0
 end
 local p = first
 local bytes, top, limit_2 = 1, 256, ARGV[p]
+if ARGV[p + 3] >= 8 then
+bytes = limit_2 > 2147483647 and 7 or 4
+else
 if ARGV[p + 3] >= 4 then
 limit_2 = max(limit_2, min(2147483647, floor(9007199254740991 / ARGV[p + 1])))
 end
@@ -5911,10 +6048,14 @@ while top <= limit_2 do
 bytes = bytes + 1
 top = top * 256
 end
+end
 W, F, T = bytes, '>I' .. bytes, limit_2
 local p_2 = first
 limit, windowMs, segments, edge = ARGV[p_2], ARGV[p_2 + 1], ARGV[p_2 + 2], ARGV[p_2 + 3]
 segmentMs, width, counter, most = windowMs / segments, W, F, T
+if edge >= 8 then
+edge = edge - 8
+end
 withRefusals = edge >= 4
 if withRefusals then
 edge = edge - 4
@@ -6007,7 +6148,7 @@ if edge < 2 then
 else
 local units = (unpackBytes(counter, counts, segments * width + 1))
 counts = sub(counts, 1, segments * width) .. rep('\\0', width)
-local k, units_2 = segments - 1, units < most - total and units or most - total
+local k, units_2 = segments - 1, max(0, units < most - total and units or most - total)
 local count = packBytes(counter, (unpackBytes(counter, counts, k * width + 1)) + units_2)
 counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
 if k < segments then
@@ -6356,10 +6497,10 @@ return reply
 
 const oneBucketScript: LuaScript = {
   name: 'one-bucket',
-  sha1: 'df19421e868bf8ddae946f0fedff14ac3a650a2b',
+  sha1: '7d369bfe7e16732ef44b4bea27c0c126ff27a186',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
+local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local format = string.format
 local ARGV1, ARGV2, ARGV3, ARGV4 = P1, P2, P3, P4
@@ -6378,6 +6519,7 @@ local N
 local F
 local X
 local debt, instant, since, expires, refunds
+local pace, beyond
 if tryCall('GET', KEYS[1]) then
 return ''
 end
@@ -6400,6 +6542,16 @@ instant = since
 else
 instant = now
 end
+local bucket_paceOf_result
+if debt <= capacity * windowMs then
+bucket_paceOf_result = limit
+else
+bucket_paceOf_result = max(limit, ceil(debt / windowMs))
+end
+pace, beyond = bucket_paceOf_result, nil
+if pace ~= limit then
+beyond = debt
+end
 local since_2 = since < instant and since or instant
 local elapsed
 if stepMs == 1 then
@@ -6407,7 +6559,7 @@ elapsed = instant - since_2
 else
 elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
 end
-debt = 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
+debt = 0 > debt - elapsed * pace and 0 or debt - elapsed * pace
 else
 if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
 if not string.match(stored.err, 'non local key') then
@@ -6415,29 +6567,31 @@ error(stored.err)
 end
 end
 debt, instant, since, expires, refunds = 0, now, nil, nil, ''
+pace, beyond = limit, nil
 end
 if cost > capacity then
 look_result = -1
 else
 local excess = debt + cost * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or cost < (1 < capacity and 1 or capacity) then
 look_result = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 look_result = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 end
 if look_result == 0 then
 outcome = 1
 debt = capacity * windowMs < debt + cost * windowMs and capacity * windowMs or debt + cost * windowMs
+pace, beyond = limit, nil
 if since then
 local life
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
@@ -6465,10 +6619,10 @@ if N ~= debt then
 local life
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
@@ -6485,10 +6639,10 @@ if since and since > now + windowMs then
 local life
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 then
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
-local steps = ceil(excess / (limit * stepMs))
+local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
@@ -6517,15 +6671,20 @@ local said = outcome
 if refunds ~= '' then
 said = outcome + 4
 end
+if beyond then
+local piece = packBytes('>BI7I6', said, beyond, since < instant and since or instant) .. refunds
+reply = reply .. piece
+else
 local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
 reply = reply .. piece
+end
 return reply
 `,
 }
 
 const oneConcurrencyScript: LuaScript = {
   name: 'one-concurrency',
-  sha1: 'e59265009cc516841306f29c19f27c09c3bef4f2',
+  sha1: '2267fdddd0db02cf79f72069d794c3542aff54d3',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
@@ -6609,7 +6768,8 @@ local rank = -1
 local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
 ends = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
 end
-local piece = packBytes('>BI7I7', outcome, limit - held, ends - now)
+local free = 0 > limit - held and 0 or limit - held
+local piece = packBytes('>BI7I7', outcome, free, ends - now)
 reply = reply .. piece
 if outcome == 0 then
 local wait
@@ -6629,7 +6789,7 @@ end
 end
 local room = -1
 if wait == 0 then
-local cost_2 = limit - held + 1
+local cost_2 = free + 1
 if cost_2 > limit then
 room = -1
 else
@@ -6772,7 +6932,7 @@ return reply
 
 const oneLogScript: LuaScript = {
   name: 'one-log',
-  sha1: '28371e587548f03ba241c5fe3d09a48fc3e50a6b',
+  sha1: '029596b88ce884f11f5642179f9b347decd8981a',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -6861,7 +7021,8 @@ local head, known, low = unpackBytes(limitFormat, header, at)
 H, K, Z = head, nil, known
 at = at + stride
 oldest = oldest < head and oldest or head
-if known == 0 or newest - (newest - low) % modulus <= instant - ARGV4 then
+local isMore = total - head > ARGV3
+if isMore or known == 0 or newest - (newest - low) % modulus <= instant - ARGV4 then
 source = key
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -6878,7 +7039,6 @@ chunk, chunkFrom = log_known_result, H
 end
 local head_2 = total
 if total > oldest and newest > instant - ARGV4 then
-local log_firstLive_result
 local total_2 = total
 local low_2, high, step = head, total_2, 1
 while low_2 < high do
@@ -6918,8 +7078,8 @@ else
 low_2, step = probe + 1, step * 2
 end
 end
-log_firstLive_result = low_2
-head_2 = log_firstLive_result > total - ARGV3 and log_firstLive_result or total - ARGV3
+head_2 = low_2
+head_2 = head_2 > total - ARGV3 and head_2 or total - ARGV3
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
@@ -6930,7 +7090,7 @@ newest = now
 local entries = rep(packBytes(entry, now % modulus), total - oldest)
 whole, oldest, total = entries, 0, #entries / width
 newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
-local function log_advanceAll(key_2, at_2)
+local function log_advanceAll(key_2, at_2, isDecision)
 source = key_2
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -6947,7 +7107,6 @@ chunk, chunkFrom = log_known_result, H
 end
 local head_2 = total
 if total > oldest and newest > at_2 - ARGV4 then
-local log_firstLive_result
 local total_2 = total
 local low_2, high, step = oldest, total_2, 1
 while low_2 < high do
@@ -6987,14 +7146,16 @@ else
 low_2, step = probe + 1, step * 2
 end
 end
-log_firstLive_result = low_2
-head_2 = log_firstLive_result > total - ARGV3 and log_firstLive_result or total - ARGV3
+head_2 = low_2
+if isDecision then
+head_2 = head_2 > total - ARGV3 and head_2 or total - ARGV3
+end
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
 H, K, moved = head_2, known_2, moved > 1 and moved or 1
 end
-log_advanceAll(key, instant)
+log_advanceAll(key, instant, true)
 end
 end
 local wait = 0
@@ -7090,7 +7251,7 @@ local head_2 = H - oldest
 H, K, moved = head_2, known_2, moved > 1 and moved or 1
 oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
 if total > 4 then
-capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
 end
 if longer then
 expires = newest + longestMs + longer
@@ -7167,7 +7328,7 @@ local head_2 = H - oldest
 H, K, moved = head_2, known_2, moved > 1 and moved or 1
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
-capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
 end
 if longer then
 expires = newest + longestMs + longer
@@ -7204,7 +7365,7 @@ if whole then
 if total == 0 or newest + longestMs + slack <= now then
 call('DEL', key)
 else
-local function log_advanceAll(key_2, at)
+local function log_advanceAll(key_2, at, isDecision)
 source = key_2
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -7221,7 +7382,6 @@ chunk, chunkFrom = log_known_result, H
 end
 local head = total
 if total > oldest and newest > at - ARGV4 then
-local log_firstLive_result
 local total_2 = total
 local low, high, step = oldest, total_2, 1
 while low < high do
@@ -7261,14 +7421,16 @@ else
 low, step = probe + 1, step * 2
 end
 end
-log_firstLive_result = low
-head = log_firstLive_result > total - ARGV3 and log_firstLive_result or total - ARGV3
+head = low
+if isDecision then
+head = head > total - ARGV3 and head or total - ARGV3
+end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
 H, K, moved = head, known, moved > 1 and moved or 1
 end
-log_advanceAll(key, newest)
+log_advanceAll(key, newest, false)
 local function log_rewrite(key_2, entries, longer)
 local known
 local known_2 = K
@@ -7282,7 +7444,7 @@ local head = H - oldest
 H, K, moved = head, known, moved > 1 and moved or 1
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
-capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
 end
 if longer then
 expires = newest + longestMs + longer
@@ -7312,7 +7474,7 @@ call('SET', key_2, value, 'KEEPTTL')
 end
 end
 log_rewrite(key, whole, 0)
-log_advanceAll(key, instant)
+log_advanceAll(key, instant, true)
 end
 end
 end
@@ -7418,7 +7580,7 @@ return reply
 
 const oneLogsScript: LuaScript = {
   name: 'one-logs',
-  sha1: '3ae0b4829e43170517ebb853335bfabc5a5d003d',
+  sha1: '9c60f55a3cfec872ff29a9a437e8a0d3d613a9b2',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -7488,7 +7650,8 @@ local head, known, low = unpackBytes(limitFormat, header, at)
 H[l], K[l], Z[l] = head, nil, known
 at = at + stride
 oldest = oldest < head and oldest or head
-if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[1 + 2 * l + 1] then
+local isMore = total - head > ARGV[1 + 2 * l]
+if isMore or known == 0 or newest - (newest - low) % modulus <= instant - ARGV[1 + 2 * l + 1] then
 source = key
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -7505,7 +7668,6 @@ chunk, chunkFrom = log_known_result, H[l]
 end
 local head_2 = total
 if total > oldest and newest > instant - ARGV[1 + 2 * l + 1] then
-local log_firstLive_result
 local total_2, windowMs = total, ARGV[1 + 2 * l + 1]
 local low_2, high, step = head, total_2, 1
 while low_2 < high do
@@ -7545,8 +7707,8 @@ else
 low_2, step = probe + 1, step * 2
 end
 end
-log_firstLive_result = low_2
-head_2 = log_firstLive_result > total - ARGV[1 + 2 * l] and log_firstLive_result or total - ARGV[1 + 2 * l]
+head_2 = low_2
+head_2 = head_2 > total - ARGV[1 + 2 * l] and head_2 or total - ARGV[1 + 2 * l]
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
@@ -7558,7 +7720,7 @@ newest = now
 local entries = rep(packBytes(entry, now % modulus), total - oldest)
 whole, oldest, total = entries, 0, #entries / width
 newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
-local function log_advanceAll(key_2, at_2)
+local function log_advanceAll(key_2, at_2, isDecision)
 for l = 1, limits do
 source = key_2
 if whole then
@@ -7576,7 +7738,6 @@ chunk, chunkFrom = log_known_result, H[l]
 end
 local head = total
 if total > oldest and newest > at_2 - ARGV[1 + 2 * l + 1] then
-local log_firstLive_result
 local total_2, windowMs = total, ARGV[1 + 2 * l + 1]
 local low, high, step = oldest, total_2, 1
 while low < high do
@@ -7616,15 +7777,17 @@ else
 low, step = probe + 1, step * 2
 end
 end
-log_firstLive_result = low
-head = log_firstLive_result > total - ARGV[1 + 2 * l] and log_firstLive_result or total - ARGV[1 + 2 * l]
+head = low
+if isDecision then
+head = head > total - ARGV[1 + 2 * l] and head or total - ARGV[1 + 2 * l]
+end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
 H[l], K[l], moved = head, known, moved > l and moved or l
 end
 end
-log_advanceAll(key, instant)
+log_advanceAll(key, instant, true)
 end
 end
 local wait = 0
@@ -7756,7 +7919,7 @@ H[l], K[l], moved = head, known, moved > l and moved or l
 end
 oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
 if total > 4 then
-capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
 end
 if longer then
 expires = newest + longestMs + longer
@@ -7859,7 +8022,7 @@ H[l], K[l], moved = head, known, moved > l and moved or l
 end
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
-capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
 end
 if longer then
 expires = newest + longestMs + longer
@@ -7908,7 +8071,7 @@ if whole then
 if total == 0 or newest + longestMs + slack <= now then
 call('DEL', key)
 else
-local function log_advanceAll(key_2, at)
+local function log_advanceAll(key_2, at, isDecision)
 for l = 1, limits do
 source = key_2
 if whole then
@@ -7926,7 +8089,6 @@ chunk, chunkFrom = log_known_result, H[l]
 end
 local head = total
 if total > oldest and newest > at - ARGV[1 + 2 * l + 1] then
-local log_firstLive_result
 local total_2, windowMs = total, ARGV[1 + 2 * l + 1]
 local low, high, step = oldest, total_2, 1
 while low < high do
@@ -7966,15 +8128,17 @@ else
 low, step = probe + 1, step * 2
 end
 end
-log_firstLive_result = low
-head = log_firstLive_result > total - ARGV[1 + 2 * l] and log_firstLive_result or total - ARGV[1 + 2 * l]
+head = low
+if isDecision then
+head = head > total - ARGV[1 + 2 * l] and head or total - ARGV[1 + 2 * l]
+end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
 H[l], K[l], moved = head, known, moved > l and moved or l
 end
 end
-log_advanceAll(key, newest)
+log_advanceAll(key, newest, false)
 local function log_rewrite(key_2, entries, longer)
 for l = 1, limits do
 local known
@@ -7990,7 +8154,7 @@ H[l], K[l], moved = head, known, moved > l and moved or l
 end
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
-capacity, tail = min(most, total + 5 * ceil(total / 20)), ''
+capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
 end
 if longer then
 expires = newest + longestMs + longer
@@ -8032,7 +8196,7 @@ call('SET', key_2, value, 'KEEPTTL')
 end
 end
 log_rewrite(key, whole, 0)
-log_advanceAll(key, instant)
+log_advanceAll(key, instant, true)
 end
 end
 end
@@ -8147,7 +8311,7 @@ return reply
 
 const oneSegmentsScript: LuaScript = {
   name: 'one-segments',
-  sha1: 'c51cd1931c6052cf1966d2aeeb53efed95e825d1',
+  sha1: 'a9f6635c7344a985c9c6542916ac1a3682da7243',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -8175,6 +8339,9 @@ return ''
 end
 local cost, key = (given[1] or 1) + 0, KEYS[2]
 local bytes, top, limit_2 = 1, 256, ARGV1
+if ARGV4 >= 8 then
+bytes = limit_2 > 2147483647 and 7 or 4
+else
 if ARGV4 >= 4 then
 limit_2 = max(limit_2, min(2147483647, floor(9007199254740991 / ARGV2)))
 end
@@ -8182,9 +8349,13 @@ while top <= limit_2 do
 bytes = bytes + 1
 top = top * 256
 end
+end
 W, F, T = bytes, '>I' .. bytes, limit_2
 limit, windowMs, segments, edge = ARGV1, ARGV2, ARGV3, ARGV4
 segmentMs, width, counter, most = windowMs / segments, W, F, T
+if edge >= 8 then
+edge = edge - 8
+end
 withRefusals = edge >= 4
 if withRefusals then
 edge = edge - 4
@@ -8234,7 +8405,7 @@ if edge < 2 then
 else
 local units = (unpackBytes(counter, counts, segments * width + 1))
 counts = sub(counts, 1, segments * width) .. rep('\\0', width)
-local k, units_2 = segments - 1, units < most - total and units or most - total
+local k, units_2 = segments - 1, max(0, units < most - total and units or most - total)
 local count = packBytes(counter, (unpackBytes(counter, counts, k * width + 1)) + units_2)
 counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
 if k < segments then
@@ -8901,19 +9072,19 @@ export const BAN_CHANGES: readonly (Omit<KindScript, 'script'> & {
   readonly changes: readonly (readonly [line: number, removed: number, added: string])[]
 })[] = [
   { kind: 'bucket', isShared: false, isJoint: false, changes: [
-    [290, 0, `pieces = pieces + 1
+    [314, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [289, 0, `if banEnds > 0 then
+    [313, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [274, 0, `if banEnds == 0 then`],
-    [183, 0, `local banEnds, banReason = 0, ''
+    [287, 0, `if banEnds == 0 then`],
+    [195, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
@@ -9037,7 +9208,7 @@ begun = begun or {}
 begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
 end
 end`],
-    [85, 0, `if begun and terms > 0 and op <= 2 and not ends then
+    [86, 0, `if begun and terms > 0 and op <= 2 and not ends then
 local base
 local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
 base = sub(key, 1, #key - cut) .. names
@@ -9045,26 +9216,26 @@ if begun[base] then
 ends, reason = string.match(begun[base], '^(%d+) (.*)$')
 end
 end`],
-    [68, 0, `local jitter = a
+    [69, 0, `local jitter = a
 if isStriking then
 a = a + 1
 end`],
-    [55, 0, `local isStriking = op >= 32
+    [56, 0, `local isStriking = op >= 32
 if isStriking then
 op = op - 32
 end`],
-    [51, 0, `local terms = ARGV[a] + 0
+    [52, 0, `local terms = ARGV[a] + 0
 local ban = a + 1
 a = ban + terms`],
-    [25, 0, `local begun`],
+    [26, 0, `local begun`],
     [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
   ] },
   { kind: 'concurrency', isShared: false, isJoint: false, changes: [
-    [230, 0, `pieces = pieces + 1
+    [231, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [229, 0, `if banEnds > 0 then
+    [230, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
@@ -9379,19 +9550,19 @@ a = ban + terms`],
     [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
   ] },
   { kind: 'log', isShared: false, isJoint: false, changes: [
-    [786, 0, `pieces = pieces + 1
+    [788, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [785, 0, `if banEnds > 0 then
+    [787, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [667, 0, `if banEnds == 0 then`],
-    [350, 0, `local banEnds, banReason = 0, ''
+    [669, 0, `if banEnds == 0 then`],
+    [351, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base_2
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
@@ -9537,19 +9708,19 @@ a = ban + terms`],
     [35, 0, `local begun`],
   ] },
   { kind: 'log', isShared: true, isJoint: false, changes: [
-    [871, 0, `pieces = pieces + 1
+    [873, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [870, 0, `if banEnds > 0 then
+    [872, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [737, 0, `if banEnds == 0 then`],
-    [358, 0, `local banEnds, banReason = 0, ''
+    [739, 0, `if banEnds == 0 then`],
+    [359, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base_2
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
@@ -9695,19 +9866,19 @@ a = ban + terms`],
     [33, 0, `local begun`],
   ] },
   { kind: 'segments', isShared: false, isJoint: false, changes: [
-    [489, 0, `pieces = pieces + 1
+    [496, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [488, 0, `if banEnds > 0 then
+    [495, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [332, 0, `if banEnds == 0 then`],
-    [221, 0, `local banEnds, banReason = 0, ''
+    [339, 0, `if banEnds == 0 then`],
+    [228, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
@@ -9831,7 +10002,7 @@ begun = begun or {}
 begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
 end
 end`],
-    [96, 0, `if begun and terms > 0 and op <= 2 and not ends then
+    [103, 0, `if begun and terms > 0 and op <= 2 and not ends then
 local base
 local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
 base = sub(key, 1, #key - cut) .. names
@@ -9839,15 +10010,15 @@ if begun[base] then
 ends, reason = string.match(begun[base], '^(%d+) (.*)$')
 end
 end`],
-    [79, 0, `local jitter = a
+    [86, 0, `local jitter = a
 if isStriking then
 a = a + 1
 end`],
-    [70, 0, `local isStriking = op >= 32
+    [77, 0, `local isStriking = op >= 32
 if isStriking then
 op = op - 32
 end`],
-    [66, 0, `local terms = ARGV[a] + 0
+    [73, 0, `local terms = ARGV[a] + 0
 local ban = a + 1
 a = ban + terms`],
     [26, 0, `local begun`],

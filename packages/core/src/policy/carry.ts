@@ -1,0 +1,27 @@
+import { WIDE } from '../kernels/segments.js'
+import type { Limit, Resolution } from './limits/limit.js'
+
+/** Above this limit counters of segments take more room: what the memory store counts in 4 bytes with a sign. */
+const LARGEST_NARROW = 2 ** 31 - 1
+
+/**
+ * A limit as it is counted where its count is to outlast changes of its amounts: its id names what its state depends on, and no
+ * amount. So plans of several versions of it, in any process, share one state, and nothing is moved when the version changes.
+ */
+export function carriedForm(resolution: Resolution, { carry = '', unit }: Pick<Limit, 'carry' | 'unit'>): Resolution {
+  const { kernel, carriedId, params } = resolution
+  const isLarge = kernel === 'segments' && (params[0] as number) > LARGEST_NARROW
+  // Bytes and requests are no counts of each other, whatever they have in common.
+  const id = `${carriedId}${isLarge ? '.large' : ''}${unit === 'content-bytes' ? '.bytes' : ''}${carry}`
+  return { ...resolution, id, params: kernel === 'segments' ? widened(params) : params }
+}
+
+/** How wide counters are does not depend on the limit then. */
+function widened(params: readonly number[]): readonly number[] {
+  return params.with(3, (params[3] as number) + WIDE)
+}
+
+/** The id of a log of these windows. */
+export function carriedLogId(windowsMs: readonly number[], carry: string): string {
+  return `log~${windowsMs.join('.')}${carry}`
+}
