@@ -48,8 +48,50 @@ test('plan tells what apply would change, and apply changes it', async () => {
     err: '',
   })
   const more = document(2, '  more: { limits: [{ limit: 1, window: 1m }] }\n')
-  expect((await sluice(['plan', file(more)])).out).toBe('~ policy api\n+ policy more\n')
+  expect((await sluice(['plan', file(more)])).out).toBe(
+    '~ policy api\n+ policy more\n  api, limit api: what was used still counts\n',
+  )
   expect((await sluice(['plan', file(document(1))])).out).toBe('nothing is different from version 1\n')
+})
+
+test('plan tells of each limit that changes whether what was used still counts, and why not', async () => {
+  const before = `version: 1
+policies:
+  api: { limits: [{ limit: 10, window: 1m }, { name: burst, algorithm: gcra, limit: 5, window: 1s }] }
+  login: { limits: [{ limit: 5, window: 15m }] }
+  search: { limits: [{ algorithm: fixedWindow, limit: 5, window: 1h }] }
+  same: { limits: [{ limit: 7, window: 1m }] }
+overrides:
+  - { policy: search, key: { ip: 192.0.2.1 }, limits: [{ limit: 50 }] }
+  - { policy: search, key: { ip: 192.0.2.2 }, limits: [{ limit: 50 }] }
+  - { policy: search, key: { ip: 192.0.2.3 }, limits: [{ limit: 50 }] }
+`
+  const after = before
+    .replace('limit: 10,', 'limit: 20,')
+    .replace('limit: 5, window: 1s }', 'limit: 5, window: 2s }')
+    .replace('login: { limits: [', 'login: { limits: [{ name: day, limit: 50, window: 1d }, ')
+    .replace('192.0.2.1 }, limits: [{ limit: 50 }]', '192.0.2.1 }, limits: [{ limit: 60 }]')
+    .replace('192.0.2.2 }, limits: [{ limit: 50 }]', '192.0.2.2 }, limits: [{ limit: 50, window: 2h }]')
+    .replace('  - { policy: search, key: { ip: 192.0.2.3 }, limits: [{ limit: 50 }] }\n', '')
+  await sluice(['apply', file(before), '--yes'])
+  expect((await sluice(['plan', file(after)])).out).toBe(`~ policy api
+~ policy login
++ overrides of search (2)
+- overrides of search (3)
+  api, limit api-1m: what was used still counts
+  api, limit api-burst: begins anew: its window was 1s
+  login, limit login-day: begins anew: it is new
+  login, limit login-15m: begins anew: it shares a key with limits that are others
+  overrides of search: what was used of 2 limits still counts; 1 limit begins anew, the first: its window was 1h
+`)
+  const { carried } = JSON.parse((await sluice(['plan', file(after), '--json'])).out)
+  expect(carried).toContainEqual({ policy: 'search', override: 1, limit: 'search', isKept: false, why: expect.any(String) })
+  expect(carried).toContainEqual({ policy: 'search', override: 2, isRemoved: true, limit: 'search', isKept: true })
+
+  const reset = before.replace('version: 1', 'version: 1\ncarry: reset')
+  const told = (await sluice(['plan', file(reset)])).out.split('\n')
+  expect(told[0]).toBe('+ carry: reset')
+  expect(told).toContain('  same, limit same: begins anew: carry was another')
 })
 
 test('without a terminal nothing is changed but with --yes', async () => {
@@ -83,7 +125,7 @@ test('a change that another overtook while it was asked for is refused, with the
 test('history lists versions with who and what, and rollback puts one in force again', async () => {
   await sluice(['apply', file(document(1)), '--yes'])
   await sluice(['apply', file(document(2)), '--yes', '--by', 'bob'])
-  expect((await sluice(['rollback', '--yes'])).out).toBe('~ policy api\nversion 3 is in force\n')
+  expect((await sluice(['rollback', '--yes'])).out).toBe('~ policy api\n  api, limit api: what was used still counts\nversion 3 is in force\n')
   const { out } = await sluice(['history', '--json'])
   expect(JSON.parse(out)).toMatchObject([
     { version: 3, by: 'ann', changes: ['~ policy api'] },

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { HttpContext, MatchedPolicies, PoliciesReloadedEvent, PolicySource } from '@sluice/core'
 import { emitWarning, Listeners } from '@sluice/core/http'
+import { type CarriedLimit, carriedBetween } from './compile/carried.js'
 import { compile, compileBetween } from './compile/compile.js'
 import type { CompiledPolicies } from './compile/compiled-policies.js'
 import type { Explanation, RequestToExplain } from './compile/explain.js'
@@ -258,8 +259,22 @@ export function problemsIn(
   return wrong.length > 0 ? checkText({ name, text, toLocate: wrong }).problems : []
 }
 
+/**
+ * What becomes of what was used when one document comes after another: of each limit that is another one then. Nothing where
+ * one of them is wrong.
+ *
+ * @param before YAML or JSON
+ */
+export function carriedLimits(before: string, after: string): readonly CarriedLimit[] {
+  const documents = [before, after].map((text) => checkText({ name: 'document', text }))
+  if (documents.some(({ problems }) => problems.length > 0)) return []
+  const [from, to] = documents.map(({ value }) => value as PolicyDocument)
+  return carriedBetween(from as PolicyDocument, to as PolicyDocument)
+}
+
 /** A document by its parts, which are plain data. */
 export interface ReadDocument {
+  readonly carry?: unknown
   readonly policies?: Readonly<Record<string, unknown>>
   readonly overrides?: readonly { readonly policy: string }[]
 }

@@ -5,8 +5,10 @@
 
 export { FileWatcher } from '../lists/files/file-watcher.js'
 export { stampOf } from '../lists/files/stamp.js'
+export { type StateName, stateNamesOf } from '../policy/state-names.js'
 export type { HttpContext, ProxyTrust, RawResponse } from '../request/context.js'
 export { headerText, pathOf, RequestContext } from '../request/context.js'
+export { durationText } from '../util/duration.js'
 export { knowFactories } from '../util/factories.js'
 export { type Audience, Listeners } from '../util/listeners.js'
 export { nearestOf } from '../util/nearest.js'

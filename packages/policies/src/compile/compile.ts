@@ -41,7 +41,7 @@ export async function compileBetween(
 const MOST_AT_ONCE_MS = 2
 
 function* compiling(
-  { policies: data, overrides = [] }: PolicyDocument,
+  { policies: data, overrides = [], carry = 'keep' }: PolicyDocument,
   resolvers: Resolvers | typeof ANY_RESOLVER,
   table?: OverrideTable,
 ): Generator<void, Compilation> {
@@ -51,7 +51,7 @@ function* compiling(
   const policies = new Map<string, CompiledPolicy>()
   for (const [name, each] of Object.entries(data)) {
     yield
-    const policy = compilePolicy(name, each, keys, resolvers, problems)
+    const policy = compilePolicy(name, each, carry, keys, resolvers, problems)
     if (policy) policies.set(name, policy)
   }
   if (problems.length > 0) return failed

@@ -9,7 +9,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '@sluice/core'
-import type { LimitData } from '../document/document.js'
+import type { Carry, LimitData } from '../document/document.js'
 import type { Path, Problem } from '../document/problem.js'
 import { shown } from '../document/problem.js'
 import type { Keys } from './keys.js'
@@ -35,6 +35,8 @@ export interface LimitsOf {
   // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
   readonly key: KeyFunction<any>
   readonly respond: LimitData['respond']
+  /** Whether what was used goes on to count when amounts change. */
+  readonly carry: Carry
   readonly keys: Keys
 }
 
@@ -71,7 +73,15 @@ function makeLimit(data: LimitData, name: string, of: LimitsOf, path: Path, prob
     })
     return made
   })
-  return limit && Object.freeze({ ...limit, policy: of.space })
+  return limit && Object.freeze({ ...limit, policy: of.space, ...(of.carry === 'keep' && { carry: carryOf(own, of.key) }) })
+}
+
+/**
+ * Limits that count the same way on different keys are told apart by the kinds of these, not by their order, which is a user's to
+ * change.
+ */
+function carryOf({ kind = 'key' }: LimitsOf['key'], policys: LimitsOf['key']): string {
+  return kind === (policys.kind ?? 'key') ? '' : `@${kind.replace(/[^\w-]/g, '_')}`
 }
 
 /** As headers call them: the policy's name, with the limit's own, or its window where there are several. */

@@ -105,7 +105,7 @@ function timeOf(text: string | undefined, path: Path, problems: Problem[]): numb
 /** The limits of a policy, or of each of its tiers that has limits of these names, with what is different. */
 export function changedLimits(
   { limits: changes }: Pick<OverrideData, 'limits'>,
-  { name, data, key }: CompiledPolicy,
+  { name, data, key, carry }: CompiledPolicy,
   keys: Keys,
   path: Path,
   problems: Problem[],
@@ -131,7 +131,7 @@ export function changedLimits(
     if (problems.length > before) continue
     const found: Problem[] = []
     const space = tier === undefined ? name : `${name}.${tier}`
-    const limits = makeLimits(merged, { policy: name, space, key, respond: data.respond, keys }, [], found)
+    const limits = makeLimits(merged, { policy: name, space, key, respond: data.respond, carry, keys }, [], found)
     // What is wrong is wrong by what was changed.
     for (const {
       path: [i, ...rest],

@@ -8,7 +8,7 @@ import {
   type MatchedPolicies,
   memoryStore,
 } from '@sluice/core'
-import type { BanData, PolicyData } from '../document/document.js'
+import type { BanData, Carry, PolicyData } from '../document/document.js'
 import { type Path, type Problem, shown } from '../document/problem.js'
 import { patternFault } from '../match/path-tree.js'
 import { requestTest } from '../match/request-test.js'
@@ -45,6 +45,7 @@ export interface CompiledPolicy {
   readonly tierOf: ResolverOf<string> | undefined
   // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
   readonly key: KeyFunction<any>
+  readonly carry: Carry
   /** What a limiter has of it beside its limits. Undefined where that is nothing: then it is one with others. */
   readonly own: OwnOptions | undefined
   /** Undefined where it has none. */
@@ -63,6 +64,7 @@ export function pathsOf({ match }: PolicyData): readonly string[] {
 export function compilePolicy(
   name: string,
   data: PolicyData,
+  carry: Carry,
   keys: Keys,
   resolvers: Resolvers | typeof ANY_RESOLVER,
   problems: Problem[],
@@ -85,13 +87,14 @@ export function compilePolicy(
   }
   if (!key || problems.length > before) return undefined
   const own = ownOptions(name, data, resolvers, path, problems)
-  const of = { policy: name, key, respond: data.respond, keys }
+  const of = { policy: name, key, respond: data.respond, carry, keys }
   const policy = {
     name,
     data,
     test: requestTest(data.match ?? {}),
     tierOf,
     key,
+    carry,
     own,
     tiers: new Map<string, Variant>(),
   }

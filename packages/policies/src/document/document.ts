@@ -1,9 +1,13 @@
 /** A document that is right by the schema. */
 export interface PolicyDocument {
   readonly version: 1
+  readonly carry?: Carry
   readonly policies: Readonly<Record<string, PolicyData>>
   readonly overrides?: readonly OverrideData[]
 }
+
+/** What becomes of what was used when a limit's amount changes. */
+export type Carry = 'keep' | 'reset'
 
 export interface PolicyData {
   readonly description?: string

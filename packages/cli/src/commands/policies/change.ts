@@ -3,6 +3,7 @@ import { agreed } from '../../program/agreed.js'
 import type { OptionValues } from '../../program/command.js'
 import type { Environment } from '../../program/environment.js'
 import { DONE, REFUSED } from '../../program/exit-codes.js'
+import { carriedLines, carriedOf } from './carried.js'
 import { differencesOf } from './differences.js'
 
 /** Saves a text as the next version, once a person has seen what is different, or has said --yes. */
@@ -17,17 +18,19 @@ export async function change(
   const version = newest?.version ?? 0
   const differences = differencesOf(newest?.text, text)
   if (newest?.text === text) {
-    tell(values, environment, { version, differences: [] }, `nothing is different from version ${version}\n`)
+    tell(values, environment, { version, differences: [], carried: [] }, `nothing is different from version ${version}\n`)
     return DONE
   }
-  if (!values.json) stdout.write(`${differences.join('\n') || 'nothing but its spelling is different'}\n`)
+  const carried = carriedOf(newest?.text, text)
+  const lines = [...differences, ...carriedLines(carried)]
+  if (!values.json) stdout.write(`${lines.join('\n') || 'nothing but its spelling is different'}\n`)
   if (!values.yes && !(await agreed(environment, `Replace version ${version}?`, 'changes what is in force'))) {
     stderr.write('sluice: nothing was changed\n')
     return REFUSED
   }
   try {
     const saved = await documents.save(text, version, authorOf(values, environment))
-    tell(values, environment, { version: saved, differences }, `version ${saved} is in force\n`)
+    tell(values, environment, { version: saved, differences, carried }, `version ${saved} is in force\n`)
     return DONE
   } catch (error) {
     if (!(error instanceof VersionConflict)) throw error

@@ -2,6 +2,7 @@ import { checkedDocument } from '../../documents/checked.js'
 import type { Command, OptionSpec } from '../../program/command.js'
 import { DONE, EXIT_CODES, REFUSED } from '../../program/exit-codes.js'
 import { UsageError } from '../../program/usage-error.js'
+import { carriedLines, carriedOf } from './carried.js'
 import { change } from './change.js'
 import { differencesOf } from './differences.js'
 import { DOCUMENT_OPTIONS, withDocuments } from './documents.js'
@@ -15,7 +16,8 @@ const CHANGE_OPTIONS: Readonly<Record<string, OptionSpec>> = {
 export const plan: Command = {
   name: 'plan',
   summary: 'show what a file of policies would change in Redis or PostgreSQL',
-  description: 'Checks a file of policies, and shows what is different from the version in force. Changes nothing.',
+  description: `Checks a file of policies, and shows what is different from the version in force, and of each limit that changes
+whether what clients have used of it still counts. Changes nothing.`,
   operands: { placeholder: 'FILE', least: 1, most: 1 },
   options: DOCUMENT_OPTIONS,
   examples: ['REDIS_URL=redis://host:6379 sluice plan policies.yaml'],
@@ -27,11 +29,13 @@ export const plan: Command = {
     return withDocuments(values, environment, async (documents) => {
       const newest = await documents.newest()
       const differences = differencesOf(newest?.text, text)
+      const carried = carriedOf(newest?.text, text)
       const version = newest?.version ?? 0
+      const lines = [...differences, ...carriedLines(carried)]
       environment.stdout.write(
         values.json
-          ? `${JSON.stringify({ version, differences }, null, 2)}\n`
-          : `${differences.join('\n') || `nothing is different from version ${version}`}\n`,
+          ? `${JSON.stringify({ version, differences, carried }, null, 2)}\n`
+          : `${lines.join('\n') || `nothing is different from version ${version}`}\n`,
       )
       return DONE
     })

@@ -17,7 +17,8 @@ export function differencesOf(before: string | undefined, after: string): string
 function entriesOf(text: string | undefined): ReadonlyMap<string, string> {
   const entries = new Map<string, string>()
   if (text === undefined) return entries
-  const { policies = {}, overrides = [] }: ReadDocument = readDocument(text)
+  const { policies = {}, overrides = [], carry = 'keep' }: ReadDocument = readDocument(text)
+  if (carry !== 'keep') entries.set(`carry: ${carry}`, '')
   for (const [name, policy] of Object.entries(policies)) entries.set(`policy ${name}`, JSON.stringify(policy))
   const byPolicy = new Map<string, string[]>()
   for (const override of overrides) {

@@ -1,0 +1,170 @@
+import type { Limit } from '@sluice/core'
+import { durationText, stateNamesOf } from '@sluice/core/http'
+import type { OverrideData, PolicyDocument } from '../document/document.js'
+import type { Problem } from '../document/problem.js'
+import { Keys } from './keys.js'
+import { changedLimits } from './make-overrides.js'
+import { type CompiledPolicy, compilePolicy } from './policy.js'
+import { ANY_RESOLVER } from './resolvers.js'
+
+/** What becomes of what was used of a limit that is another one in the next version of a document. */
+export interface CarriedLimit {
+  readonly policy: string
+  readonly tier?: string
+  /** Which override it is of, from 0; of the version before, where it is removed. */
+  readonly override?: number
+  readonly isRemoved?: boolean
+  /** As headers call it. */
+  readonly limit: string
+  /** Whether it counts against the new limit; else that begins anew. */
+  readonly isKept: boolean
+  /** Why it begins anew. */
+  readonly why?: string
+}
+
+/** The limits of one version for some clients. */
+interface ForClients {
+  readonly policy: string
+  readonly tier: string | undefined
+  readonly override: number | undefined
+  readonly limits: readonly Limit[]
+}
+
+/** What is kept of the limits that change between two documents that are right. Those of new policies are none of them. */
+export function carriedBetween(before: PolicyDocument, after: PolicyDocument): CarriedLimit[] {
+  const [old, next] = [new Version(before), new Version(after)]
+  const names = new Names()
+  const carry = (after.carry ?? 'keep') === (before.carry ?? 'keep') ? after.carry : 'changed'
+  const compare = (from: ForClients | undefined, to: ForClients | undefined, told: Partial<CarriedLimit>) => {
+    if (!from || !to || from.limits === to.limits) return []
+    const { policy, tier } = to
+    const found = namedChanges(names.of(from.limits), names.of(to.limits), carry)
+    return found.map((each) => ({ policy, ...(tier !== undefined && { tier }), ...told, ...each }))
+  }
+  const changes: CarriedLimit[] = []
+  for (const [client, to] of next.all) {
+    const told = to.override === undefined ? {} : { override: to.override }
+    changes.push(...compare(old.of(client), to, told))
+  }
+  for (const [client, from] of old.all) {
+    if (from.override === undefined || next.all.has(client)) continue
+    changes.push(...compare(from, next.of(client), { override: from.override, isRemoved: true }))
+  }
+  return changes
+}
+
+/** The limits of a version by client: those of the policy itself, or of a tier, and those of each override. */
+class Version {
+  readonly all = new Map<string, ForClients>()
+  /** Of equal overrides. */
+  readonly #made = new Map<string, ReadonlyMap<string | undefined, readonly Limit[]>>()
+
+  constructor({ policies: data, overrides = [], carry = 'keep' }: PolicyDocument) {
+    const keys = new Keys(ANY_RESOLVER)
+    const problems: Problem[] = []
+    const policies = new Map<string, CompiledPolicy>()
+    for (const [name, each] of Object.entries(data)) {
+      const compiled = compilePolicy(name, each, carry, keys, ANY_RESOLVER, problems)
+      if (!compiled) continue
+      policies.set(name, compiled)
+      const variants = compiled.base ? [compiled.base] : compiled.tiers.values()
+      for (const { tier, limits } of variants) this.#add({ policy: name, tier, override: undefined, limits }, '')
+    }
+    for (const [index, override] of overrides.entries()) {
+      const policy = policies.get(override.policy)
+      if (!policy) continue
+      for (const [tier, limits] of this.#limitsOf(override, policy, keys, problems)) {
+        this.#add({ policy: policy.name, tier, override: index, limits }, clientOf(override))
+      }
+    }
+  }
+
+  /** What a client has by this version. */
+  of(id: string): ForClients | undefined {
+    return this.all.get(id) ?? this.all.get(JSON.stringify([...JSON.parse(id).slice(0, 2), '']))
+  }
+
+  #add(each: ForClients, client: string): void {
+    this.all.set(JSON.stringify([each.policy, each.tier ?? '', client]), each)
+  }
+
+  #limitsOf(override: OverrideData, policy: CompiledPolicy, keys: Keys, problems: Problem[]) {
+    const id = JSON.stringify([policy.name, override.limits])
+    let limits = this.#made.get(id)
+    if (!limits) {
+      limits = changedLimits(override, policy, keys, [], problems)
+      this.#made.set(id, limits)
+    }
+    return limits
+  }
+}
+
+function clientOf({ key, prefix, range }: OverrideData): string {
+  return JSON.stringify(range ?? [key, prefix])
+}
+
+interface NamedLimit {
+  readonly limit: Limit
+  readonly own: string
+  readonly whole: string
+}
+
+/** Limits with the names of their states. The same array for the same limits. */
+class Names {
+  readonly #known = new Map<readonly Limit[], readonly NamedLimit[]>()
+
+  of(limits: readonly Limit[]): readonly NamedLimit[] {
+    let named = this.#known.get(limits)
+    if (!named) {
+      const states = stateNamesOf(limits)
+      named = limits.map((limit, i) => ({ limit, ...(states[i] as { own: string; whole: string }) }))
+      this.#known.set(limits, named)
+    }
+    return named
+  }
+}
+
+/** The limits that are others than before, or are counted anew because of others. */
+function namedChanges(
+  before: readonly NamedLimit[],
+  after: readonly NamedLimit[],
+  carry: string | undefined,
+): Pick<CarriedLimit, 'limit' | 'isKept' | 'why'>[] {
+  return after.flatMap((to): Pick<CarriedLimit, 'limit' | 'isKept' | 'why'>[] => {
+    const name = to.limit.name as string
+    const from = before.find(({ limit }) => limit.name === name)
+    const isKept = before.some(({ own, whole }) => own === to.own && whole === to.whole)
+    if (isKept) return from && isSame(from.limit, to.limit) ? [] : [{ limit: name, isKept }]
+    return [{ limit: name, isKept, why: whyAnew(from, to, before, carry) }]
+  })
+}
+
+function whyAnew(
+  from: NamedLimit | undefined,
+  to: NamedLimit,
+  before: readonly NamedLimit[],
+  carry: string | undefined,
+): string {
+  if (carry === 'changed') return 'carry was another'
+  if (carry !== 'reset' && before.some(({ own }) => own === to.own)) return 'it shares a key with limits that are others'
+  if (!from) return 'it is new'
+  const [was, is] = [from.limit, to.limit]
+  const kind = was.key?.kind ?? 'key'
+  if (kind !== (is.key?.kind ?? 'key')) return `its key was ${kind}`
+  if (String(was.window) !== String(is.window)) return `its window was ${durationText(was.window as number)}`
+  if (kernelOf(was) !== kernelOf(is)) return `its algorithm was ${was.algorithm}`
+  if (was.unit !== is.unit) return `its unit was ${was.unit}`
+  return carry === 'reset' ? 'carry is reset' : 'it is counted in another way'
+}
+
+function isSame(one: Limit, other: Limit): boolean {
+  return JSON.stringify(resolutionOf(one)) === JSON.stringify(resolutionOf(other))
+}
+
+function kernelOf(limit: Limit): string {
+  return resolutionOf(limit).kernel
+}
+
+function resolutionOf({ resolve, limit, window }: Limit): ReturnType<Limit['resolve']> {
+  return resolve('', limit as number, window as number)
+}
