@@ -85,7 +85,13 @@ overrides:
   overrides of search: what was used of 2 limits still counts; 1 limit begins anew, the first: its window was 1h
 `)
   const { carried } = JSON.parse((await sluice(['plan', file(after), '--json'])).out)
-  expect(carried).toContainEqual({ policy: 'search', override: 1, limit: 'search', isKept: false, why: expect.any(String) })
+  expect(carried).toContainEqual({
+    policy: 'search',
+    override: 1,
+    limit: 'search',
+    isKept: false,
+    why: expect.any(String),
+  })
   expect(carried).toContainEqual({ policy: 'search', override: 2, isRemoved: true, limit: 'search', isKept: true })
 
   const reset = before.replace('version: 1', 'version: 1\ncarry: reset')
@@ -125,7 +131,9 @@ test('a change that another overtook while it was asked for is refused, with the
 test('history lists versions with who and what, and rollback puts one in force again', async () => {
   await sluice(['apply', file(document(1)), '--yes'])
   await sluice(['apply', file(document(2)), '--yes', '--by', 'bob'])
-  expect((await sluice(['rollback', '--yes'])).out).toBe('~ policy api\n  api, limit api: what was used still counts\nversion 3 is in force\n')
+  expect((await sluice(['rollback', '--yes'])).out).toBe(
+    '~ policy api\n  api, limit api: what was used still counts\nversion 3 is in force\n',
+  )
   const { out } = await sluice(['history', '--json'])
   expect(JSON.parse(out)).toMatchObject([
     { version: 3, by: 'ann', changes: ['~ policy api'] },

@@ -4,7 +4,14 @@ export type { ResolverOf, Resolvers } from './compile/resolvers.js'
 export { PoliciesError } from './document/policies-error.js'
 export { type LocatedProblem, lineOf, type Path, type Problem } from './document/problem.js'
 export { type PoliciesOptions, policies } from './from.js'
-export { carriedLimits, Policies, type PoliciesEvents, problemsIn, type ReadDocument, readDocument } from './policies.js'
+export {
+  carriedLimits,
+  Policies,
+  type PoliciesEvents,
+  problemsIn,
+  type ReadDocument,
+  readDocument,
+} from './policies.js'
 export { PostgresFailure } from './sources/postgres/failures.js'
 export { migratePostgres, migrationSql, TABLES_VERSION, tablesVersion } from './sources/postgres/migrate.js'
 export type { PostgresOptions } from './sources/postgres/options.js'

@@ -146,7 +146,8 @@ function whyAnew(
   carry: string | undefined,
 ): string {
   if (carry === 'changed') return 'carry was another'
-  if (carry !== 'reset' && before.some(({ own }) => own === to.own)) return 'it shares a key with limits that are others'
+  if (carry !== 'reset' && before.some(({ own }) => own === to.own))
+    return 'it shares a key with limits that are others'
   if (!from) return 'it is new'
   const [was, is] = [from.limit, to.limit]
   const kind = was.key?.kind ?? 'key'

@@ -73,7 +73,9 @@ function makeLimit(data: LimitData, name: string, of: LimitsOf, path: Path, prob
     })
     return made
   })
-  return limit && Object.freeze({ ...limit, policy: of.space, ...(of.carry === 'keep' && { carry: carryOf(own, of.key) }) })
+  return (
+    limit && Object.freeze({ ...limit, policy: of.space, ...(of.carry === 'keep' && { carry: carryOf(own, of.key) }) })
+  )
 }
 
 /**

@@ -1,4 +1,5 @@
 import { createLimiter, type HttpContext, type Limit, type MatchedPolicies, type RedisStore } from '@sluice/core'
+import { stateNamesOf } from '@sluice/core/http'
 import { policies, readDocument } from '@sluice/policies'
 import { namesIn } from '../../documents/names.js'
 import type { UsedLimit } from './limits.js'
@@ -15,7 +16,7 @@ export interface OverrideFor {
 /** What a document says of one identity, whatever the request. */
 export interface DocumentFor {
   readonly overrides: readonly OverrideFor[]
-  /** Limits that count such identities and may share a key, by policy and tier. */
+  /** Limits that count such identities, by policy and tier, where the names of their keys may not tell them. */
   readonly sharing: ReadonlyMap<string, readonly Limit[]>
 }
 
@@ -57,7 +58,8 @@ export async function documentFor(text: string, identity: string): Promise<Docum
       }
       for (const limit of limitsOf(await loaded.match(context))) {
         const of = limit.policy ?? name
-        if ((limit.key?.kind ?? 'key') === kind && SHARING.has(limit.algorithm)) {
+        const isUntold = limit.carry !== undefined || SHARING.has(limit.algorithm)
+        if ((limit.key?.kind ?? 'key') === kind && isUntold) {
           sharing.set(of, [...(sharing.get(of) ?? []), limit])
         }
       }
@@ -67,10 +69,11 @@ export async function documentFor(text: string, identity: string): Promise<Docum
       overrides.push({ policy: name, index, ...(until && { until }), ...(reason && { reason }) })
     }
   }
-  return { overrides, sharing: new Map([...sharing].filter(([, limits]) => limits.length > 1)) }
+  const untold = [...sharing].filter(([, limits]) => limits.length > 1 || limits[0]?.carry !== undefined)
+  return { overrides, sharing: new Map(untold) }
 }
 
-/** What an identity has used of limits that share a key, under a limiter of this name: of each policy that it has used. */
+/** What an identity has used of such limits, under a limiter of this name: of each key that there is. */
 export async function usedOfSharing(
   store: RedisStore,
   limiter: string,
@@ -83,20 +86,17 @@ export async function usedOfSharing(
     [...sharing].map(async ([policy, limits]) => {
       const own = limits.map((limit) => ({ ...limit, key }))
       const verdict = await createLimiter<unknown>({ name: limiter, store, limits: own }).peek(undefined, { cost: 0 })
-      return verdict.limits.map(({ algorithm, limit, windowMs, capacity, remaining, resetAfterMs }) => ({
-        limiter,
-        policy,
-        algorithm,
-        limit,
-        windowMs,
-        capacity,
-        used: capacity - remaining,
-        remaining,
-        resetAfterMs,
-      }))
+      const keys = stateNamesOf(own).map(({ whole }) => whole)
+      const byKey = new Map<string, UsedLimit[]>(keys.map((name) => [name, []]))
+      for (const [i, { algorithm, limit, windowMs, capacity, remaining, resetAfterMs }] of verdict.limits.entries()) {
+        const used = capacity - remaining
+        const told = { limiter, policy, algorithm, limit, windowMs, capacity, used, remaining, resetAfterMs }
+        byKey.get(keys[i] as string)?.push(told)
+      }
+      return [...byKey.values()]
     }),
   )
-  return all.filter((limits) => limits.some(({ resetAfterMs }) => resetAfterMs > 0))
+  return all.flat().filter((limits) => limits.some(({ resetAfterMs = 0 }) => resetAfterMs > 0))
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests

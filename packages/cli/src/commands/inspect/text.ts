@@ -47,8 +47,8 @@ function limitText({ algorithm, limit, windowMs }: Pick<UsedLimit, 'algorithm' |
 }
 
 function unknownText(count: number): string {
-  const keys = count === 1 ? 'one key' : `${count} keys`
-  return `${keys} of limits that share it: what they count cannot be read from its name; --policies FILE tells of those of a document`
+  const [keys, its] = count === 1 ? ['one key', 'its name'] : [`${count} keys`, 'their names']
+  return `${keys} of limits that cannot be read from ${its}; --policies FILE tells of those of a document`
 }
 
 /** Without what would steer a terminal. */

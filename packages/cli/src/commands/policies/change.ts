@@ -18,7 +18,12 @@ export async function change(
   const version = newest?.version ?? 0
   const differences = differencesOf(newest?.text, text)
   if (newest?.text === text) {
-    tell(values, environment, { version, differences: [], carried: [] }, `nothing is different from version ${version}\n`)
+    tell(
+      values,
+      environment,
+      { version, differences: [], carried: [] },
+      `nothing is different from version ${version}\n`,
+    )
     return DONE
   }
   const carried = carriedOf(newest?.text, text)
