@@ -33,6 +33,28 @@ const loaded = await policies.from({
 })
 console.log(`loaded in ${(performance.now() - before).toFixed(0)} ms`)
 
+// One policy alone: what overrides take is not that of many policies.
+const single = await policies.from({
+  object: {
+    version: 1,
+    policies: { p: { key: 'user', limits } },
+    overrides: [
+      ...Array.from({ length: OVERRIDES }, (_, i) => ({
+        policy: 'p',
+        key: { user: `u${i}` },
+        limits: [{ limit: 200_000_000 + i }],
+      })),
+      ...Array.from({ length: OVERRIDES }, (_, i) => ({
+        policy: 'p',
+        key: { user: `plan-${i}` },
+        limits: [{ limit: 400_000_000 + (i % 10) }],
+      })),
+      { policy: 'p', prefix: { user: 'start-' }, limits: [{ limit: 300_000_000 }] },
+    ],
+  },
+  keys: { user: (request) => request.user },
+})
+
 /**
  * @param {number} i
  * @param {string} user
@@ -62,6 +84,15 @@ measure('matching, 10,000 clients, each with an override of its own', match, (i)
 measure('a decision in memory, 10,000 clients without an override', decide, (i) => requestOf(i, `x${i}`))
 measure('a decision in memory, 10,000 clients under 1,000 overrides', decide, (i) => requestOf(i, `start-${i}`))
 measure('a decision in memory, 10,000 clients, each with an override of its own', decide, (i) => requestOf(i, `u${i}`))
+
+const guardOfOne = createGuard({ policies: single, store: memoryStore(), headers: false })
+/** @param {Context} context */
+const decideOne = (context) => guardOfOne({ ...context, response: { ...context.response } })
+measure('one policy, one client with an override', decideOne, () => requestOf(0, 'u7'))
+measure('one policy, 10,000 clients without an override', decideOne, (i) => requestOf(i, `x${i}`))
+measure('one policy, 10,000 clients under one override', decideOne, (i) => requestOf(i, `start-${i}`))
+measure('one policy, 10,000 overrides of ten kinds', decideOne, (i) => requestOf(i, `plan-${i}`))
+measure('one policy, 10,000 overrides, each with other numbers', decideOne, (i) => requestOf(i, `u${i}`))
 
 /**
  * @param {string} what

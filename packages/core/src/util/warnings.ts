@@ -67,7 +67,8 @@ export class Warnings<Code extends WarningCode> {
   readonly emit: (code: Code, message: string) => void
 
   /**
-   * `codes`: those that there are here. `listeners`: of the limiter or store that they are about.
+   * `codes`: those that there are here. `listeners`: of the limiter or store that they are about. `isNew`: whether others that warn
+   * of the same have not done so yet.
    *
    * @throws SluiceError `INVALID_POLICY`
    */
@@ -76,6 +77,7 @@ export class Warnings<Code extends WarningCode> {
     codes: readonly Code[],
     option: WarningsOption<Code> = {},
     listeners: Audience<{ warning: WarningEvent }> = new Listeners(where, ['warning']),
+    isNew: (code: Code, message: string) => boolean = () => true,
   ) {
     if (typeof option !== 'object' || option === null || Array.isArray(option)) {
       invalidPolicy(where, 'warnings', `an object such as { ${codes[0]}: false }`, option)
@@ -87,7 +89,7 @@ export class Warnings<Code extends WarningCode> {
     this.#silenced = new Set(codes.filter((code) => option[code] === false))
     if (this.#silenced.has('SLUICE_LISTENER_FAILED')) listeners.isSilent = true
     this.emit = (code, message) => {
-      if (!this.#silenced.has(code)) emitWarning(code, message, listeners)
+      if (!this.#silenced.has(code) && isNew(code, message)) emitWarning(code, message, listeners)
     }
   }
 }

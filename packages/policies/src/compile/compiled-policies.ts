@@ -17,7 +17,7 @@ export class CompiledPolicies {
   readonly size: number
   readonly #policies: readonly CompiledPolicy[]
   readonly #paths = new PathTree()
-  readonly #combinations = new Combinations(together)
+  readonly #combinations: Combinations = new Combinations((variants) => together(variants, this.#combinations))
 
   constructor(policies: readonly CompiledPolicy[], overrides = 0) {
     this.#policies = policies
@@ -78,7 +78,8 @@ async function explanationOf(policy: CompiledPolicy, hasPath: boolean, context: 
   const why = hasPath ? policy.test?.(context) : 'path'
   if (why) return { ...none, why }
   try {
-    const { tier, override, limits } = await variantFor(policy, context)
+    const { tier, base, limits } = await variantFor(policy, context)
+    const override = base && (await policy.overrides?.find(context))?.override?.index
     const shown = limits.map(({ name = '', algorithm, limit, window }) => ({ name, algorithm, limit, window }))
     return { policy: name, applies: true, why: undefined, tier, override, limits: shown }
   } catch (error) {
@@ -111,7 +112,7 @@ function tierNamed({ name, tiers }: CompiledPolicy, tier: unknown): Variant {
  * All limits as those of one limiter. Policies with options of their own come after them, one by one; beside them those that
  * are only reported on.
  */
-function together(variants: readonly Variant[]): Matched {
+function together(variants: readonly Variant[], combinations: Combinations): Matched {
   const enforced = variants.filter(({ policy }) => policy.data.mode !== 'report')
   const plain = enforced.filter(({ policy }) => !policy.own)
   const groups = [
@@ -122,10 +123,16 @@ function together(variants: readonly Variant[]): Matched {
   let matched: Matched | undefined
   for (const group of groups.reverse()) {
     const options = { ...group[0]?.policy.own, limits: limitsOf(group) }
-    matched = Object.freeze({ options, ...(matched && { next: matched }) })
+    const base = baseOf(group, combinations)
+    matched = Object.freeze({ options, ...(base && { base }), ...(matched && { next: matched }) })
   }
   if (!matched) return reported as Matched
   return reported ? Object.freeze({ ...matched, reported }) : matched
+}
+
+/** The same policies without overrides; undefined where they have none. */
+function baseOf(group: readonly Variant[], combinations: Combinations): Matched | undefined {
+  return group.some(({ base }) => base) ? combinations.of(group.map((each) => each.base ?? each)) : undefined
 }
 
 /** Each by itself, as nothing has to be undone. */

@@ -13,7 +13,7 @@ import type { Carry, LimitData } from '../document/document.js'
 import type { Path, Problem } from '../document/problem.js'
 import { shown } from '../document/problem.js'
 import type { Keys } from './keys.js'
-import { makeResponder } from './responders.js'
+import type { RespondersOfPolicy } from './responders.js'
 import { tried } from './tried.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: options are checked by the schema, and by each of these
@@ -37,6 +37,7 @@ export interface LimitsOf {
   readonly respond: LimitData['respond']
   /** Whether what was used goes on to count when amounts change. */
   readonly carry: Carry
+  readonly responders: RespondersOfPolicy
   readonly keys: Keys
 }
 
@@ -61,7 +62,8 @@ export function makeLimits(
 }
 
 function makeLimit(data: LimitData, name: string, of: LimitsOf, path: Path, problems: Problem[]): Limit | undefined {
-  const { algorithm = 'slidingLog', name: _, key, respond = of.respond, ...options } = data
+  const { algorithm = 'slidingLog', name: _, key, respond: ownRespond, ...options } = data
+  const respond = ownRespond ?? of.respond
   const own = key === undefined ? of.key : of.keys.make(key, [...path, 'key'], problems)
   if (!own) return undefined
   const limit = tried(path, problems, () => {
@@ -69,7 +71,7 @@ function makeLimit(data: LimitData, name: string, of: LimitsOf, path: Path, prob
       ...options,
       name,
       key: own,
-      ...(respond !== undefined && { respond: makeResponder(respond) }),
+      ...(respond !== undefined && { respond: of.responders.make(ownRespond ? name : '', respond) }),
     })
     return made
   })

@@ -5,7 +5,7 @@ import { rangeOf } from '../match/range-map.js'
 import { checkLimit, fieldsOfLimit } from '../schema/check.js'
 import type { Keys } from './keys.js'
 import { makeLimits } from './limits.js'
-import { type Override, Overrides } from './overrides.js'
+import { type ChangedLimits, type Override, Overrides } from './overrides.js'
 import type { CompiledPolicy } from './policy.js'
 
 /** Makes the overrides of a document, one by one: by the policy that they are of. */
@@ -16,6 +16,7 @@ export function* makeOverrides(
   problems: Problem[],
 ): Generator<void, ReadonlyMap<CompiledPolicy, Overrides>> {
   const made = new Map<CompiledPolicy, Overrides>()
+  const changes = new Map<CompiledPolicy, Map<string, ChangedLimits>>()
   for (const [index, each] of data.entries()) {
     yield
     const path: Path = ['overrides', index]
@@ -25,16 +26,39 @@ export function* makeOverrides(
       problems.push({ path: [...path, 'policy'], message: `expected ${known}, got ${shown(each.policy)}` })
       continue
     }
-    const limits = changedLimits(each, policy, keys, [...path, 'limits'], problems)
+    const changed = sharedChange(changes, policy, each.limits, () =>
+      changedLimits(each, policy, keys, [...path, 'limits'], problems),
+    )
     const until = timeOf(each.until, [...path, 'until'], problems)
     let overrides = made.get(policy)
     if (!overrides) {
       overrides = new Overrides()
       made.set(policy, overrides)
     }
-    add(overrides, each, { index, limits, until }, keys, path, problems)
+    add(overrides, each, { index, changed, until }, keys, path, problems)
   }
   return made
+}
+
+/** One object for equal changes of one policy: most clients with limits of their own have those of many others. */
+function sharedChange(
+  known: Map<CompiledPolicy, Map<string, ChangedLimits>>,
+  policy: CompiledPolicy,
+  limits: OverrideData['limits'],
+  make: () => ChangedLimits['byTier'],
+): ChangedLimits {
+  let ofPolicy = known.get(policy)
+  if (!ofPolicy) {
+    ofPolicy = new Map()
+    known.set(policy, ofPolicy)
+  }
+  const text = JSON.stringify(limits)
+  let changed = ofPolicy.get(text)
+  if (!changed) {
+    changed = { byTier: make() }
+    ofPolicy.set(text, changed)
+  }
+  return changed
 }
 
 function add(
@@ -105,7 +129,7 @@ function timeOf(text: string | undefined, path: Path, problems: Problem[]): numb
 /** The limits of a policy, or of each of its tiers that has limits of these names, with what is different. */
 export function changedLimits(
   { limits: changes }: Pick<OverrideData, 'limits'>,
-  { name, data, key, carry }: CompiledPolicy,
+  { name, data, key, carry, responders }: CompiledPolicy,
   keys: Keys,
   path: Path,
   problems: Problem[],
@@ -131,7 +155,8 @@ export function changedLimits(
     if (problems.length > before) continue
     const found: Problem[] = []
     const space = tier === undefined ? name : `${name}.${tier}`
-    const limits = makeLimits(merged, { policy: name, space, key, respond: data.respond, carry, keys }, [], found)
+    const of = { policy: name, space, key, respond: data.respond, carry, responders, keys }
+    const limits = makeLimits(merged, of, [], found)
     // What is wrong is wrong by what was changed.
     for (const {
       path: [i, ...rest],

@@ -11,10 +11,15 @@ type Context = HttpContext<any>
 export interface Override {
   /** Which of the document it is, from 0, or the table that it is in. */
   readonly index: number | string
-  /** Limits by the tier that they are instead of; `undefined` for those of a policy without tiers. */
-  readonly limits: ReadonlyMap<string | undefined, readonly Limit[]>
+  readonly changed: ChangedLimits
   /** When it ends, in ms since 1970. */
   readonly until: number | undefined
+}
+
+/** Limits that are different. Overrides of one policy that change the same share them: what decides is made once for all of them. */
+export interface ChangedLimits {
+  /** By the tier that they are instead of; `undefined` for those of a policy without tiers. */
+  readonly byTier: ReadonlyMap<string | undefined, readonly Limit[]>
   /** The variant that it makes of the one of its policy, or of the first of its tiers that came. */
   firstBase?: Variant
   firstVariant?: Variant
@@ -115,7 +120,7 @@ export class Overrides {
     return undefined
   }
 
-  /** The override for a request, with what it is for: what is beside a table asks. A promise only where a key is one. */
+  /** The override for a request, with what it is for. A promise only where a key is one. */
   find(context: Context): Later<FoundOverride> {
     const values = [...this.#kinds.values()].map(({ key }): unknown => key(context.request, context))
     if (values.some(isThenable)) return Promise.all(values).then((known) => this.#rank(known, context))
@@ -132,22 +137,22 @@ export class Overrides {
   }
 }
 
-/** One object for an override and what it is of, so that one limiter is made for it. */
-export function variantOf(override: Override, base: Variant): Variant {
-  if (override.firstBase === base) return override.firstVariant as Variant
-  let variant = override.others?.get(base)
+/** One object for what is changed and what it is of, so that one limiter is made for it. */
+export function variantOf({ changed }: Override, base: Variant): Variant {
+  if (changed.firstBase === base) return changed.firstVariant as Variant
+  let variant = changed.others?.get(base)
   if (!variant) {
     // A tier without a limit of that name stays as it is.
-    const limits = override.limits.get(base.tier)
-    variant = limits ? { ...base, limits, override: override.index, alone: undefined } : base
-    if (override.firstBase) {
-      override.others ??= new Map()
-      override.others.set(base, variant)
+    const limits = changed.byTier.get(base.tier)
+    variant = limits ? { ...base, limits, base, alone: undefined } : base
+    if (changed.firstBase) {
+      changed.others ??= new Map()
+      changed.others.set(base, variant)
       return variant
     }
   }
-  override.firstBase ??= base
-  override.firstVariant ??= variant
+  changed.firstBase ??= base
+  changed.firstVariant ??= variant
   return variant
 }
 

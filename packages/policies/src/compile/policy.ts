@@ -10,6 +10,7 @@ import {
 } from '@sluice/core'
 import type { BanData, Carry, PolicyData } from '../document/document.js'
 import { type Path, type Problem, shown } from '../document/problem.js'
+import type { Later } from '../match/later.js'
 import { patternFault } from '../match/path-tree.js'
 import { requestTest } from '../match/request-test.js'
 import type { Keys } from './keys.js'
@@ -17,7 +18,7 @@ import { makeLimits } from './limits.js'
 import { type OwnOptions, ownOptions } from './own-options.js'
 import { resolverOf } from './resolver-of.js'
 import { ANY_RESOLVER, type ResolverOf, type Resolvers } from './resolvers.js'
-import { makeResponder } from './responders.js'
+import { makeResponder, RespondersOfPolicy } from './responders.js'
 import { tried } from './tried.js'
 
 /** The limits of a policy for some of its clients: of a tier, of an override, or its own. */
@@ -26,11 +27,21 @@ export interface Variant {
   readonly limits: readonly Limit[]
   /** The tier that it is of. */
   readonly tier: string | undefined
-  /** Which of the document's overrides it is of, from 0, or the table that has it. */
-  readonly override?: number | string
+  /** What it is of, where it is of overrides. */
+  readonly base?: Variant
   /** What it is where it applies alone: kept here by `Combinations`, as nothing is found sooner. */
   // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
   alone?: MatchedPolicies<any> | undefined
+}
+
+/** What is different for some clients of a policy. */
+export interface OverridesOfPolicy {
+  /** The variant for a request: `base`, where no override is for it. A promise only where something has to be awaited. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  choose(base: Variant, context: HttpContext<any>): Later<Variant>
+  /** The override for a request. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  find(context: HttpContext<any>): Later<{ readonly override: { readonly index: number | string } | undefined }>
 }
 
 /** A policy of a document, ready to decide. */
@@ -48,9 +59,9 @@ export interface CompiledPolicy {
   readonly carry: Carry
   /** What a limiter has of it beside its limits. Undefined where that is nothing: then it is one with others. */
   readonly own: OwnOptions | undefined
+  readonly responders: RespondersOfPolicy
   /** Undefined where it has none. */
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  overrides: { choose(base: Variant, context: HttpContext<any>): Variant | Promise<Variant> } | undefined
+  overrides: OverridesOfPolicy | undefined
 }
 
 const EVERY_PATH = ['/**']
@@ -87,7 +98,8 @@ export function compilePolicy(
   }
   if (!key || problems.length > before) return undefined
   const own = ownOptions(name, data, resolvers, path, problems)
-  const of = { policy: name, key, respond: data.respond, carry, keys }
+  const responders = new RespondersOfPolicy()
+  const of = { policy: name, key, respond: data.respond, carry, responders, keys }
   const policy = {
     name,
     data,
@@ -96,6 +108,7 @@ export function compilePolicy(
     key,
     carry,
     own,
+    responders,
     tiers: new Map<string, Variant>(),
   }
   const compiled: CompiledPolicy & { base: Variant | undefined } = Object.assign(policy, {

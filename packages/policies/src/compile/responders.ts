@@ -12,6 +12,27 @@ const RESPONDERS: Readonly<Record<string, (options: any) => Responder<any>>> = {
   throttle,
 }
 
+/** Those of a policy. Its overrides and tiers share them, so that a responder's `maxConnections` bounds all of its clients. */
+export class RespondersOfPolicy {
+  // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
+  readonly #made = new Map<string, Responder<any>>()
+
+  /**
+   * @param limit the name of the limit that it is of; empty for that of all
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  make(limit: string, data: RespondData): Responder<any> {
+    const id = JSON.stringify([limit, data])
+    let responder = this.#made.get(id)
+    if (!responder) {
+      responder = makeResponder(data)
+      this.#made.set(id, responder)
+    }
+    return responder
+  }
+}
+
 /** @throws SluiceError `INVALID_POLICY` */
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
 export function makeResponder(data: RespondData): Responder<any> {

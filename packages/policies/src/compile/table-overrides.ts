@@ -54,11 +54,24 @@ export class TableOverrides {
   }
 
   #choose(base: Variant, stored: FoundOverride, context: Context): Later<Variant> {
-    if (!this.#own) return stored.override ? variantOf(stored.override, base) : base
-    if (!stored.override) return this.#own.choose(base, context)
-    const own = this.#own.find(context)
-    const better = (known: FoundOverride) =>
-      variantOf((known.rank >= stored.rank ? known : stored).override as Override, base)
+    if (!stored.override) return this.#own ? this.#own.choose(base, context) : base
+    const found = this.#better(stored, context)
+    if (found instanceof Promise) return found.then(({ override }) => variantOf(override as Override, base))
+    return variantOf(found.override as Override, base)
+  }
+
+  /** The override for a request. */
+  find(context: Context): Later<FoundOverride> {
+    const stored = this.#lookUp(context)
+    return stored instanceof Promise
+      ? stored.then((known) => this.#better(known, context))
+      : this.#better(stored, context)
+  }
+
+  /** What the table has, or what the document has for fewer clients. */
+  #better(stored: FoundOverride, context: Context): Later<FoundOverride> {
+    const own = this.#own?.find(context) ?? NONE
+    const better = (known: FoundOverride) => (known.rank >= stored.rank ? known : stored)
     return own instanceof Promise ? own.then(better) : better(own)
   }
 
@@ -153,9 +166,9 @@ export class TableOverrides {
       checkChanges(changes, ['limits'], problems)
       if (problems.length === 0) {
         const data = { limits: changes as LimitData[] }
-        const limits = changedLimits(data, this.#policy, this.#keys, ['limits'], problems)
+        const byTier = changedLimits(data, this.#policy, this.#keys, ['limits'], problems)
         // The time of each is its own.
-        if (problems.length === 0) return { index: this.#table.name, limits, until: undefined }
+        if (problems.length === 0) return { index: this.#table.name, changed: { byTier }, until: undefined }
       }
     } catch (error) {
       problems.push({ path: ['limits'], message: (error as Error).message })

@@ -1,4 +1,5 @@
 import type { DecisionOptions } from '../../limiter/options.js'
+import type { PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import { PEEK } from '../../store/store.js'
 import { SluiceError } from '../../util/errors.js'
@@ -42,20 +43,20 @@ export class Decider<Request> {
     this.#bans = bans
   }
 
-  /** Undefined where the request has no key and is not limited. */
-  decide(context: HttpContext<Request>, units: number): Asked | Promise<Asked> {
+  /** Undefined where the request has no key and is not limited. `choice`: as `decideRequest` takes it. */
+  decide(context: HttpContext<Request>, units: number, choice?: PolicyChoice<Request>): Asked | Promise<Asked> {
     // The limiter would take undefined, which a careless function returns, for its default.
     if (units === undefined)
       throw new SluiceError('INVALID_COST', `${this.#where}: cost: expected a whole number, got undefined`)
     const options = this.optionsFor(context)
     if (!this.#queues || units === 0 || !this.#limiter.hasQueues) {
-      return this.#limiter.decideRequest(context, units, options)
+      return this.#limiter.decideRequest(context, units, options, undefined, choice)
     }
-    return whenKnown(this.#limiter.hasWaiters(context), (hasWaiters) =>
+    return whenKnown(this.#limiter.hasWaiters(context, choice), (hasWaiters) =>
       hasWaiters
         ? // Requests that wait are first: any room belongs to them.
-          whenKnown(this.#limiter.decideRequest(context, units, options, PEEK), behindWaiters)
-        : this.#limiter.decideRequest(context, units, options),
+          whenKnown(this.#limiter.decideRequest(context, units, options, PEEK, choice), behindWaiters)
+        : this.#limiter.decideRequest(context, units, options, undefined, choice),
     )
   }
 

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import type { PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { type Later, whenKnown } from '../../util/when-known.js'
@@ -26,11 +27,14 @@ import { waitTurn } from './wait-turn.js'
 export class GuardedRequest<Request> {
   readonly #guard: GuardParts<Request>
   readonly #context: HttpContext<Request>
+  readonly #choice: PolicyChoice<Request> | undefined
   #units = 1
 
-  constructor(guard: GuardParts<Request>, context: HttpContext<Request>) {
+  /** `choice`: the limits of this request, where they differ in numbers from those that the guard was made with. */
+  constructor(guard: GuardParts<Request>, context: HttpContext<Request>, choice?: PolicyChoice<Request>) {
     this.#guard = guard
     this.#context = context
+    this.#choice = choice
   }
 
   /** Without a promise where nothing has to be awaited. */
@@ -77,7 +81,7 @@ export class GuardedRequest<Request> {
     this.#units = units
     let verdict: Verdict | Promise<Verdict | undefined> | undefined
     try {
-      verdict = this.#guard.decider.decide(this.#context, units)
+      verdict = this.#guard.decider.decide(this.#context, units, this.#choice)
     } catch (error) {
       return this.#handleInvalid(error)
     }
@@ -112,7 +116,8 @@ export class GuardedRequest<Request> {
 
   /** A refusal may turn into an admission by the outcome of other requests. */
   #reconsider(charging: Charging<Request>, refusal: Verdict, isShared: boolean): Later<Outcome> {
-    const decideAgain = () => this.#guard.decider.decide(this.#context, this.#units) as Verdict | Promise<Verdict>
+    const { decider } = this.#guard
+    const decideAgain = () => decider.decide(this.#context, this.#units, this.#choice) as Verdict | Promise<Verdict>
     const changed = charging.reconsider(this.#context, refusal, decideAgain, isShared)
     if (!changed) return this.#respond(refusal)
     return changed.then((last) => (last ? this.#respond(last) : this.#finish(refusal, 'gone')))
@@ -158,7 +163,8 @@ export class GuardedRequest<Request> {
     const action = responders.for(verdict)({
       context,
       verdict,
-      waitTurn: (options) => waitTurn(limiter, context, this.#units, verdict, options, decider.optionsFor(context)),
+      waitTurn: (options) =>
+        waitTurn(limiter, context, this.#units, verdict, options, decider.optionsFor(context), this.#choice),
     })
     return whenKnown(action, (known) => this.#carryOut(known, verdict, arrivedAt))
   }

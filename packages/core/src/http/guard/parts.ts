@@ -49,19 +49,26 @@ export interface GuardParts<Request> {
   readonly bans: RequestBans<Request> | undefined
 }
 
+/** What the guards of one `rateLimit` share, where that has several. */
+export interface SharedByGuards {
+  readonly telling: LimiterTelling
+  /** Whether none of them has warned of it so far. */
+  readonly isNew: (code: LimiterWarning, message: string) => boolean
+}
+
 /**
- * Checks every option, once. `shared`: of the limiter that several guards belong to, which tells what they all do.
+ * Checks every option, once.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function guardParts<Request>(options: RateLimitOptions<Request>, shared?: LimiterTelling): GuardParts<Request> {
+export function guardParts<Request>(options: RateLimitOptions<Request>, shared?: SharedByGuards): GuardParts<Request> {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
   const { key = byIp<Request>(), store = memoryStore() } = options
   const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11', anonymous = 'error', onVerdict } = options
   const policy = choosePolicy<Request>({ ...options, key })
   const { where } = policy
-  const telling = shared ?? new LimiterTelling(where)
-  const warnings = new Warnings(where, LIMITER_WARNINGS, options.warnings, telling.listeners)
+  const telling = shared?.telling ?? new LimiterTelling(where)
+  const warnings = new Warnings(where, LIMITER_WARNINGS, options.warnings, telling.listeners, shared?.isNew)
   if (typeof cost !== 'function') wholeNumber(where, 'cost', cost, 0)
   optionalFunction(where, 'skip', skip)
   optionalFunction(where, 'onVerdict', onVerdict)

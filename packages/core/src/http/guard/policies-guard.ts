@@ -1,18 +1,22 @@
 import { LimiterTelling } from '../../limiter/limiter-telling.js'
 import { memoryStore } from '../../memory/store.js'
+import { Policy, type PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import type { Store } from '../../store/store.js'
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
 import { knownOptions } from '../../util/validate.js'
 import { type Later, whenKnown } from '../../util/when-known.js'
 import { anonymousBy } from '../identity/anonymous.js'
+import { byIp } from '../identity/ip.js'
 import { RequestLimiter } from '../identity/request-limiter.js'
+import { differInNumbers } from './differ-in-numbers.js'
 import { GuardedRequest } from './guarded-request.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { type Outcome, SKIPPED } from './outcome.js'
 import { type GuardParts, guardParts } from './parts.js'
 import { PoliciesByHand } from './policies-by-hand.js'
 import type { MatchedPolicies, PolicySource } from './policy-source.js'
+import { warnedOnce } from './warned-once.js'
 
 /** What policies say themselves. */
 const OF_POLICIES = [
@@ -71,23 +75,44 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>): Po
   }
 }
 
+/** How requests of a match are decided. `choice`: by which limits, where the guard was made with other numbers. */
+interface Made<Request> {
+  readonly parts: GuardParts<Request>
+  readonly choice: PolicyChoice<Request> | undefined
+}
+
 class LimitersOfPolicies<Request> {
   readonly #own: RateLimitOptions<Request>
   readonly #telling: LimiterTelling
-  readonly #made = new WeakMap<MatchedPolicies<Request>, GuardParts<Request>>()
+  readonly #made = new WeakMap<MatchedPolicies<Request>, Made<Request>>()
+  readonly #isNew = warnedOnce()
 
   constructor(own: RateLimitOptions<Request>, telling: LimiterTelling) {
     this.#own = own
     this.#telling = telling
   }
 
-  of(matched: MatchedPolicies<Request>): GuardParts<Request> {
-    let parts = this.#made.get(matched)
-    if (!parts) {
-      parts = guardParts({ ...this.#own, ...matched.options }, this.#telling)
-      this.#made.set(matched, parts)
+  of(matched: MatchedPolicies<Request>): Made<Request> {
+    let made = this.#made.get(matched)
+    if (!made) {
+      made = this.#make(matched)
+      this.#made.set(matched, made)
     }
-    return parts
+    return made
+  }
+
+  #make({ options, base }: MatchedPolicies<Request>): Made<Request> {
+    if (!base || !differInNumbers(base.options, options)) {
+      const parts = guardParts({ ...this.#own, ...options }, { telling: this.#telling, isNew: this.#isNew })
+      // Requests of a few clients say nothing of the set-up.
+      return { parts: base ? { ...parts, advice: this.of(base).parts.advice } : parts, choice: undefined }
+    }
+    const { name } = this.#own
+    const { limits = [] } = options
+    return {
+      parts: this.of(base).parts,
+      choice: new Policy<Request>({ key: byIp<Request>(), limits, ...(name !== undefined && { name }) }),
+    }
   }
 
   run(matched: MatchedPolicies<Request> | undefined, context: HttpContext<Request>): Later<Outcome> {
@@ -95,8 +120,8 @@ class LimitersOfPolicies<Request> {
     const { reported, next } = matched
     // Asked first, in the same turn of the event loop: a refusal of the others does not keep it from counting.
     const aside = reported && this.run(reported, context)
-    const parts = this.of(matched)
-    const own = new GuardedRequest(parts, context).run()
+    const { parts, choice } = this.of(matched)
+    const own = new GuardedRequest(parts, context, choice).run()
     const outcome = next ? whenKnown(own, (first) => this.#goOn(first, parts, next, context)) : own
     if (!aside) return outcome
     return whenKnown(aside, ({ verdict }) =>

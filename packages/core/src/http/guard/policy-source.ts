@@ -22,6 +22,11 @@ export interface OptionsOfPolicies<Request>
 export interface MatchedPolicies<Request> {
   /** What the limiter has of them, beside its own options: the limits of all, each with the name of its policy. */
   readonly options: OptionsOfPolicies<Request>
+  /**
+   * The same without what is different for some clients. Where that is numbers of limits alone, one limiter decides on both: to
+   * make one for each client would take memory and time.
+   */
+  readonly base?: MatchedPolicies<Request> | undefined
   /** What is decided next, where they admit the request; where that refuses it, what they charged is refunded. */
   readonly next?: MatchedPolicies<Request> | undefined
   /** What is decided apart from them and acted on by nothing. */

@@ -1,5 +1,6 @@
 import type { DecisionOptions } from '../../limiter/options.js'
 import { WaitExceeded } from '../../limiter/wait-queue.js'
+import type { PolicyChoice } from '../../policy/policy.js'
 import { type HttpContext, isOver } from '../../request/context.js'
 import { isBarred, Verdict } from '../../verdict/verdict.js'
 import type { RequestLimiter } from '../identity/request-limiter.js'
@@ -16,6 +17,7 @@ export async function waitTurn<Request>(
   refusal: Verdict,
   options: TurnOptions,
   from: DecisionOptions | undefined,
+  choice: PolicyChoice<Request> | undefined,
 ): Promise<TurnResult> {
   // No turn comes for a client that a list denies.
   if (refusal.reason === 'denied') return refusal
@@ -26,7 +28,7 @@ export async function waitTurn<Request>(
     const { signal } = leaving
     // No limit refused it, only requests before it: it may be admitted now.
     const last = refusal.limits.every(({ allowed }) => allowed) && !isBarred(refusal) ? undefined : refusal
-    return await limiter.waitTurn(context, { ...options, cost, signal, refusal: last }, from)
+    return await limiter.waitTurn(context, { ...options, cost, signal, refusal: last }, from, choice)
   } catch (error) {
     if (leaving.signal.aborted) return 'gone'
     if (!(error instanceof WaitExceeded)) throw error

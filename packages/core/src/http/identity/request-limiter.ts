@@ -62,22 +62,27 @@ export class RequestLimiter<Request> extends Limiter<Request> {
     return this.#listed?.decide(context.request, context)
   }
 
-  /** Undefined for a request without a key, where such requests are not limited. Without a promise where nothing needs one. */
+  /**
+   * Undefined for a request without a key, where such requests are not limited. Without a promise where nothing needs one.
+   *
+   * @param choice that of the request, where it is another than the limiter's: the same but for the numbers of its limits
+   */
   decideRequest(
     context: HttpContext<Request>,
     cost: number,
     options: DecisionOptions = NO_OPTIONS,
     op?: Op,
+    choice: PolicyChoice<Request> = this.#policy,
   ): Verdict | undefined | Promise<Verdict | undefined> {
     const { request } = context
-    const { plain } = this.#policy
+    const { plain } = choice
     if (plain && cost === 1 && !this.#anonymous) {
       const key: unknown = plain.key ? plain.key(request, context) : request
       if (typeof key !== 'string' && isThenable(key)) return this.#decideLater(plain, key, options, op)
       return this.decidePlain(plain, checkedKey(plain.where, key, true), op, options.fresh, options.strikes)
     }
-    const units = checkCost(this.#policy.where, 'cost', cost)
-    const policy = this.#policy.of(request, context)
+    const units = checkCost(choice.where, 'cost', cost)
+    const policy = choice.of(request, context)
     if (policy instanceof Promise) return policy.then((known) => this.#decideBy(known, context, units, options, op))
     return this.#decideBy(policy, context, units, options, op)
   }
@@ -100,10 +105,10 @@ export class RequestLimiter<Request> extends Limiter<Request> {
   }
 
   /** Whether others wait for one of the limits of this request, in this process. */
-  hasWaiters(context: HttpContext<Request>): boolean | Promise<boolean> {
+  hasWaiters(context: HttpContext<Request>, choice: PolicyChoice<Request> = this.#policy): boolean | Promise<boolean> {
     if (!this.hasQueues) return false
     const { request } = context
-    return whenKnown(this.#policy.of(request, context), (policy) =>
+    return whenKnown(choice.of(request, context), (policy) =>
       whenKnown(this.#identitiesOf(policy, context), (identities) =>
         identities === undefined
           ? false
@@ -113,9 +118,14 @@ export class RequestLimiter<Request> extends Limiter<Request> {
   }
 
   /** Waits in the queue of the request's key until admitted. */
-  async waitTurn(context: HttpContext<Request>, wait: WaitOptions, options?: DecisionOptions): Promise<Verdict> {
+  async waitTurn(
+    context: HttpContext<Request>,
+    wait: WaitOptions,
+    options?: DecisionOptions,
+    choice: PolicyChoice<Request> = this.#policy,
+  ): Promise<Verdict> {
     const { request } = context
-    const chosen = this.#policy.of(request, context)
+    const chosen = choice.of(request, context)
     const policy = chosen instanceof Promise ? await chosen : chosen
     const found = this.#identitiesOf(policy, context)
     const identities = (found instanceof Promise ? await found : found) ?? []
