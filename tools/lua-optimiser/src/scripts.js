@@ -66,6 +66,7 @@ export function scriptsOf(source, optimised = optimise, isIndented = false) {
     return [name, optimised(withSections(one, sections), { kind: kind.number, ...params, ...known })]
   })
   const scripts = {
+    behind: bundle('behind', read),
     block: bundle('block', read),
     'cross-slots': bundle('cross-slots', read),
     // The store leaves sections out of this one, but not what gives back and what is decided at once.
@@ -81,6 +82,9 @@ export function scriptsOf(source, optimised = optimise, isIndented = false) {
     refusals: bundle('refusals', read),
     'refusals-slice': bundle('refusals-slice', read),
     strike: bundle('strike', read),
+    turns: bundle('turns', read),
+    waiting: bundle('waiting', read),
+    'waiting-one': bundle('waiting-one', read),
   }
   return isIndented ? scripts : Object.fromEntries(Object.entries(scripts).map(withoutIndentation))
 }

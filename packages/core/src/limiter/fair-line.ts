@@ -1,3 +1,5 @@
+import type { WaitingClass } from '../store/store.js'
+
 /** The place of one waiter in a line. */
 export interface Turn {
   readonly cost: number
@@ -32,11 +34,16 @@ class FairClass {
     return this.#first?.turns[0]
   }
 
-  /** When the earliest of its turns began. */
+  /** When the earliest of its turns began; infinite where it is empty. */
   get since(): number {
+    return this.sinceWithout(undefined)
+  }
+
+  sinceWithout(left: Turn | undefined): number {
     let earliest = Number.POSITIVE_INFINITY
     for (const { turns } of this.#clients.values()) {
-      if (turns[0] && turns[0].since < earliest) earliest = turns[0].since
+      const first = turns[0] === left ? turns[1] : turns[0]
+      if (first && first.since < earliest) earliest = first.since
     }
     return earliest
   }
@@ -139,6 +146,15 @@ export class FairLine {
     if (!own.first) this.#classes.delete(turn.headStartMs)
     this.#findFirst()
     return true
+  }
+
+  /** The classes in the order in which they are served, without one turn or with all, up to so many. */
+  classes(most: number, without?: Turn): WaitingClass[] {
+    const classes = [...this.#classes].map(([headStartMs, one]) => ({ headStartMs, since: one.sinceWithout(without) }))
+    return classes
+      .filter(({ since }) => since < Number.POSITIVE_INFINITY)
+      .sort((a, b) => a.since - b.since)
+      .slice(0, most)
   }
 
   /** Units that are served until this turn has been, if no other came. */

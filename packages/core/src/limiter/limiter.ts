@@ -42,7 +42,7 @@ import {
 } from './options.js'
 import { adviseOnSetUp } from './set-up-advice.js'
 import { noteStoreInUse } from './stores-in-use.js'
-import { type AcquireOptions, acquireOptions, WaitExceeded, type WaitOptions, WaitQueues } from './wait-queue.js'
+import { type AcquireOptions, acquireOptions, type Waiter, WaitExceeded, type WaitOptions, WaitQueues } from './wait-queue.js'
 
 export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions, StrikeOptions } from './options.js'
 
@@ -499,7 +499,8 @@ export class Limiter<Subject = string> {
       permitId: plan.hasPermits ? `${holder}.${(permits++).toString(36)}` : '',
       fresh: options.fresh === true,
     }
-    const needing = kept ? { ...charge, needs: needsOf(costs, kept) } : charge
+    const own = options.turn ? { ...charge, turn: options.turn } : charge
+    const needing = kept ? { ...own, needs: needsOf(costs, kept) } : own
     const strike =
       plan.ban && options.strikes !== false && charge.op !== PEEK
         ? this.#bans?.strikeOf(policy.tier, plan.ban, identities)
@@ -518,9 +519,19 @@ export class Limiter<Subject = string> {
     const { plan, identities } = first instanceof Promise ? await first : first
     // Another process may have refunded, which a cached refusal does not show. What waits is not refused yet.
     const fresh: DecisionOptions = { ...options, fresh: true, strikes: false }
-    const waiter = {
+    const store = this.#store
+    const cellOf = (queue: number) => plan.cellOf[queue] as number
+    const waiter: Waiter = {
       queues: queuesOf(plan, identities),
-      decide: (cost: number, op: Op) => whenKnown(resolve(), (known) => this.decideResolved(known, cost, fresh, op)),
+      decide: (cost, op, turn, queue = 0) => {
+        const asking = turn ? { ...fresh, turn: { ...turn, cell: cellOf(queue) } } : fresh
+        return whenKnown(resolve(), (known) => this.decideResolved(known, cost, asking, op))
+      },
+      tell:
+        plan.sharesTurns && store.tellWaiting
+          ? async (process, queue, classes) =>
+              store.tellWaiting?.(plan, identities, { process, cell: cellOf(queue) }, classes)
+          : undefined,
       refund: (verdict: Verdict) => this.#charges.refund(verdict),
       waits: () => this.#telling.waits(this.#policy.name),
     }

@@ -1,6 +1,6 @@
 import type { ListOptions } from '../lists/options.js'
 import type { PolicyOptions } from '../policy/policy.js'
-import type { Store } from '../store/store.js'
+import type { Store, WaitingTurn } from '../store/store.js'
 import type { Duration } from '../util/duration.js'
 import { invalidPolicy } from '../util/errors.js'
 import { knownOptions } from '../util/validate.js'
@@ -36,6 +36,8 @@ export interface CostOptions {
 export interface DecisionOptions extends Omit<CostOptions, 'cost'> {
   /** Whether the store itself has to decide: a cached refusal does not do. @default false */
   readonly fresh?: boolean
+  /** Whose turn it is, where it waits for that across processes. */
+  readonly turn?: WaitingTurn | undefined
   /** Whether a refusal is a strike, where the policy bans: not while it may still be admitted in the end. @default true */
   readonly strikes?: boolean
 }

@@ -1,10 +1,11 @@
-import { CONSUME, type Op, PEEK } from '../store/store.js'
+import { CONSUME, type Op, PEEK, type WaitingClass } from '../store/store.js'
 import { type Duration, durationOrNever } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
 import { knownOptions } from '../util/validate.js'
 import { isBarred, longestRefusal, type Verdict } from '../verdict/verdict.js'
 import { FairLine, type Turn } from './fair-line.js'
+import { type AskingTurn, SharedTurns } from './shared-turns.js'
 
 export interface AcquireOptions {
   /** Units: whole, 0 or more. @default 1 */
@@ -43,7 +44,12 @@ export interface WaitOptions {
 export interface Waiter {
   /** The queue of each limit, in the order of a verdict's reports. Equal limits of equal keys share a queue. */
   readonly queues: readonly string[]
-  decide(cost: number, op: Op): Verdict | Promise<Verdict>
+  /** `turn`: who asks, and in which of the queues, where requests wait for their turn across processes. */
+  decide(cost: number, op: Op, turn?: AskingTurn, queue?: number): Verdict | Promise<Verdict>
+  /** Tells other processes who waits in one of the queues; undefined where none needs to know. */
+  readonly tell?:
+    | ((process: string, queue: number, classes: readonly WaitingClass[]) => Promise<unknown>)
+    | undefined
   refund(verdict: Verdict): Promise<unknown>
   /** It has to wait. Returns what to call once it does not any more; undefined without listeners. */
   waits?(): ((outcome: 'admitted' | 'refused' | 'left') => void) | undefined
@@ -92,6 +98,7 @@ export function acquireOptions(where: string, options: AcquireOptions): WaitOpti
  */
 export class WaitQueues {
   readonly #queues = new Map<string, FairLine>()
+  readonly #shared = new SharedTurns()
   /** How many refunds, releases and resets there were. */
   #refunds = 0
 
@@ -145,12 +152,22 @@ export class WaitQueues {
       if (!displaced) throw await noRoom(full.units + cost)
       this.#displace(full, displaced)
     }
+    const { tell } = waiter
+    /** Others are told of a queue when it has changed. */
+    const told = (line: FairLine) => {
+      if (!tell) return
+      const index = waiter.queues.indexOf(id)
+      this.#shared.changed(id, line, (classes) => tell(this.#shared.process, index, classes))
+    }
     let queue = this.#join(id, turn)
+    told(queue)
     let hasJoined = true
     const moveTo = (other: string) => {
       this.#leave(id, turn, false)
+      told(queue)
       id = other
       queue = this.#join(id, turn)
+      told(queue)
       hasJoined = true
     }
     let isServed = false
@@ -188,7 +205,7 @@ export class WaitQueues {
           continue
         }
         if (!refusal) refundsBefore = this.#refunds
-        const verdict = refusal ?? (await waiter.decide(cost, cost === 0 ? PEEK : CONSUME))
+        const verdict = refusal ?? (await this.#ask(waiter, id, queue, turn))
         refusal = undefined
         if (verdict.allowed) {
           if (!signal?.aborted && verdict.delayMs <= Math.max(0, left())) {
@@ -210,7 +227,24 @@ export class WaitQueues {
       }
     } finally {
       this.#leave(id, turn, isServed)
+      told(queue)
       hasWaited?.(isServed ? 'admitted' : signal?.aborted ? 'left' : 'refused')
+    }
+  }
+
+  /** Asks the store for the first of a queue. */
+  async #ask(waiter: Waiter, id: string, queue: FairLine, turn: Turn): Promise<Verdict> {
+    const { cost } = turn
+    if (!waiter.tell || cost === 0) return waiter.decide(cost, cost === 0 ? PEEK : CONSUME)
+    const asking = this.#shared.ask(queue, turn)
+    const asked = this.#shared.asking(id, asking)
+    try {
+      const verdict = await waiter.decide(cost, CONSUME, asking, waiter.queues.indexOf(id))
+      asked(verdict.kind === 'decided' ? verdict.allowed : undefined)
+      return verdict
+    } catch (error) {
+      asked(undefined)
+      throw error
     }
   }
 

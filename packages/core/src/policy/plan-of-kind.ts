@@ -47,13 +47,14 @@ function makePart(whole: ReadablePlan, identities: readonly number[]): ReadableP
     reports: resolved.length,
     resolved,
     positions: resolved.map((limit) => inAnswer.indexOf(limit)),
-    isSimple: resolved.length === 1 && !resolved[0]?.queue,
+    isSimple: resolved.length === 1 && !resolved[0]?.queue && !whole.sharesTurns,
     hasPermits: cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
     ones: ofCells(whole.ones),
     cellOf: ofLimits(whole.cellOf).map((c) => kept.indexOf(c)),
     countsBytes: countsBytes?.includes(true) ? countsBytes : undefined,
     reserves: reserves?.some((steps) => steps.length > 0) ? reserves : undefined,
     definitions: ofLimits(whole.definitions),
+    ...(whole.sharesTurns && { sharesTurns: true as const }),
     // Where the identity that is banned is not among them, nothing can be struck.
     ban:
       whole.ban && identities.includes(whole.ban.identity)

@@ -60,6 +60,11 @@ export interface PolicyOptions<Subject> {
   readonly tier?: (subject: Subject, context: HttpContext<Subject>) => string | PromiseLike<string>
   /** Higher comes first, where a limit has a `reserve` and in queues: a number by tier, or a function. @default 0 */
   readonly priority?: PriorityOption<Subject>
+  /**
+   * Whether requests wait for their turn across all processes that share the store: while one waits in any of them, none of a
+   * lower priority is admitted in another. See docs/queues-and-shaping.md. Changes nothing on a memory store. @default false
+   */
+  readonly sharedTurns?: boolean
   /** Bans who is refused again and again, for longer each time. See docs/bans.md. @default none */
   readonly ban?: BanOptions<Subject>
 }
@@ -74,6 +79,7 @@ export const POLICY_OPTIONS = [
   'tiers',
   'tier',
   'priority',
+  'sharedTurns',
   'ban',
 ] as const
 
@@ -139,6 +145,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly ban: Ban | undefined
   readonly #keyOf: readonly number[]
   readonly #tier: TierOf | undefined
+  readonly #sharesTurns: boolean
   readonly #plans = new Map<string, ReadablePlan>()
   readonly #static: ReadablePlan | undefined
 
@@ -159,6 +166,13 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       throw new SluiceError('INVALID_POLICY', `${where}: reserve: expected none beside onDeny: "charge"`)
     }
     checkLeases(where, this.limits)
+    const { sharedTurns = false } = options
+    if (typeof sharedTurns !== 'boolean') invalidPolicy(where, 'sharedTurns', 'true or false', sharedTurns)
+    if (sharedTurns && this.limits.some(({ lease }) => lease !== undefined)) {
+      // What a process has taken ahead it spends without asking who waits elsewhere.
+      throw new SluiceError('INVALID_POLICY', `${where}: sharedTurns: expected none beside lease`)
+    }
+    this.#sharesTurns = sharedTurns
     const keyFunctions = this.limits.map((limit) => limit.key ?? options.key)
     checkKinds(where + (tier ? `: tiers: ${tier.name}` : ''), keyFunctions, tier?.known ?? new Map())
     this.keys = keyFunctions.filter((key, i) => keyFunctions.findIndex((other) => isSameKey(other, key)) === i)
@@ -361,7 +375,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       reports: resolved.length,
       resolved,
       positions: resolved.map((limit) => inAnswer.indexOf(limit)),
-      isSimple: resolved.length === 1 && !resolved[0]?.queue && resolved[0]?.spreadMs === undefined,
+      isSimple: resolved.length === 1 && !resolved[0]?.queue && resolved[0]?.spreadMs === undefined && !this.#sharesTurns,
       hasPermits: cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
       ones: cells.map(() => 1),
       cellOf,
@@ -370,6 +384,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       definitions: this.limits,
       ban: this.#banTerms(),
       banningPolicy: this.#banningPolicy(),
+      ...(this.#sharesTurns && { sharesTurns: true as const }),
     })
   }
 }

@@ -173,6 +173,7 @@ function part(plan: Plan, identities: readonly number[], contains: (cell: Cell) 
     identities: identities.length,
     starts: identities.map((i) => plan.starts[i] as string),
     reports: positions.length,
+    ...(plan.sharesTurns && { sharesTurns: true }),
   }
   return { plan: partial, identities, cells, positions }
 }
@@ -211,6 +212,7 @@ function partAsk(
     permitId: request.permitId,
     // A part's refusal says nothing of the whole.
     fresh: true,
+    ...(request.turn && { turn: { ...request.turn, cell: cells.indexOf(request.turn.cell) } }),
     ...(charge && { charge }),
   }
 }
@@ -224,6 +226,7 @@ function whole(
   const now = Math.min(...results.map((result) => result.now))
   const block = results.find((result) => result.block)?.block
   if (block) return { now, allowed: false, values: [], offset: 0, block }
+  const behindMs = Math.max(...results.map((result) => result.behindMs ?? 0))
   const values: number[] = new Array(request.plan.reports * STRIDE).fill(0)
   let given: number[] | undefined
   parts.forEach(({ positions, cells }, i) => {
@@ -238,5 +241,5 @@ function whole(
       }
     })
   })
-  return given ? { now, allowed, values, offset: 0, given } : { now, allowed, values, offset: 0 }
+  return { now, allowed, values, offset: 0, ...(given && { given }), ...(behindMs > 0 && { behindMs }) }
 }

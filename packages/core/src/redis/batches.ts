@@ -22,6 +22,15 @@ import { unreadable } from './scripts/reply-reader.js'
 import { isTryAgain, type Pulse, run } from './scripts/run.js'
 import { decideScriptFor, oneScriptFor, SETTLES } from './scripts/script.js'
 import type { LuaScript } from './scripts/scripts.generated.js'
+import {
+  behindWaitersScript,
+  encodeBehind,
+  encodeWatching,
+  splitBehind,
+  waitingKeys,
+  watchingScript,
+} from './scripts/turns.js'
+import { WaitedLines } from './waited-lines.js'
 
 export interface BatchOptions {
   readonly prefix: string
@@ -72,14 +81,22 @@ interface Batch {
   /** By the performance clock: when it was made, and once it is sent, when that was. */
   sentAt: number
   isSent: boolean
+  /** Of plans whose requests wait for their turn across processes: whether somebody is known to wait. It is one decision then. */
+  readonly turns: 'nobody' | 'somebody' | undefined
 }
 
 /** How a batch is decided. */
 interface BatchScript {
   readonly script: LuaScript
   readonly encoded: () => Encoded
+  /** Whether it is the script for one decision of one cell. */
+  readonly isOne?: boolean
   /** Whether it may reply that it has decided nothing, because an identity is blocked. */
   readonly mayBeEmpty: boolean
+  /** The records of who waits, where it replies with the numbers of those that are there, and has decided nothing. */
+  readonly watches?: readonly string[]
+  /** The records of who waits, where it tells of them behind what it has decided. */
+  readonly isBehind?: readonly string[]
   /** Whether a refusal, which has charged nothing, is to be decided again by a script that strikes. */
   readonly strikesApart: boolean
 }
@@ -114,6 +131,7 @@ export class Batches {
   /** What waits for the end of this turn, by master, or by slot where that is not known (all in one where there are no slots). */
   #waiting = new Map<string | number, Pending[]>()
   readonly #crossSlots: CrossSlots | undefined
+  readonly #waited = new WaitedLines()
   #scheduled = false
   /** How many batches are neither answered nor given up. */
   #inFlight = 0
@@ -155,7 +173,7 @@ export class Batches {
   decide(request: StoreRequest, slot: number, apart?: () => Promise<StoreResult>): Promise<StoreResult> {
     return new Promise((resolve, reject) => {
       const pending = { request, slot, resolve, reject, apart }
-      const at = (this.#crossSlots && this.#connection.nodeOf(slot)) || slot
+      const at = request.plan.sharesTurns ? -1 - slot : (this.#crossSlots && this.#connection.nodeOf(slot)) || slot
       const line = this.#waiting.get(at)
       if (!line) this.#waiting.set(at, [pending])
       else if (line.length < this.#options.batch) line.push(pending)
@@ -181,7 +199,8 @@ export class Batches {
 
   #dispatch(line: readonly Pending[], at: string | number): void {
     const { slot } = line[0] as Pending
-    if (!this.#crossSlots || typeof at === 'number') this.#send(line, slot)
+    if ((at as number) < 0) this.#sendTurns(line, slot)
+    else if (!this.#crossSlots || typeof at === 'number') this.#send(line, slot)
     else if (line.every((pending) => pending.slot === slot && !pending.apart)) this.#send(line, slot)
     else if (this.#crossSlots.isSupported(at)) this.#sendToNode(line, at)
     else {
@@ -209,6 +228,20 @@ export class Batches {
       else bySlot.set(slot, [pending])
     }
     for (const [slot, pendings] of bySlot) this.#send(pendings, slot, undefined, sentAt)
+  }
+
+  /**
+   * Sends decisions whose requests wait for their turn across processes: where nobody is known to wait as one run, which asks
+   * for that first, else each by itself.
+   */
+  #sendTurns(line: readonly Pending[], slot: number, sentAt = performance.now()): void {
+    const { prefix } = this.#options
+    const keysOf = ({ request }: Pending) => waitingKeys(request, this.#textOf(request.plan), prefix)
+    for (const pending of line) if (pending.request.turn) this.#waited.note(keysOf(pending), true)
+    const behind = line.filter((pending) => this.#waited.hasAny(keysOf(pending)))
+    const others = behind.length > 0 ? line.filter((pending) => !behind.includes(pending)) : line
+    if (others.length > 0) this.#send(others, slot, undefined, sentAt, 'nobody')
+    for (const pending of behind) this.#send([pending], slot, undefined, sentAt, 'somebody')
   }
 
   flush(): void {
@@ -241,11 +274,17 @@ export class Batches {
     })
   }
 
-  #send(line: readonly Pending[], slot: number, node?: string, sentAt = performance.now()): void {
+  #send(
+    line: readonly Pending[],
+    slot: number,
+    node?: string,
+    sentAt = performance.now(),
+    turns?: Batch['turns'],
+  ): void {
     this.#inFlight++
     this.#deciding += line.length
     if (watchers.isCounting) this.#sized.add(line.length)
-    const batch: Batch = { line, slot, node, groups: byPlan(line), sentAt, isSent: false }
+    const batch: Batch = { line, slot, node, groups: byPlan(line), sentAt, isSent: false, turns }
     if (this.#unsent >= MOST_UNSENT) {
       for (const { reject } of line) reject(TOO_MANY)
       this.#over(line)
@@ -271,7 +310,7 @@ export class Batches {
    */
   #run(batch: Batch, withinMs: number, bringsBlockKeys: boolean): void {
     const { node, slot } = batch
-    const how = this.#scriptFor(batch, bringsBlockKeys)
+    const how = batch.turns ? this.#turnScriptFor(batch, bringsBlockKeys) : this.#scriptFor(batch, bringsBlockKeys)
     const pulse = this.#pulseOf(node ?? this.#connection.nodeOf(slot))
     run(this.#connection, withinMs, how.script, how.encoded, { node, pulse, onSent: () => this.#sent(batch) }).then(
       (reply) => this.#heard(batch, reply, how),
@@ -286,7 +325,7 @@ export class Batches {
     if (one) {
       const { request } = only
       const encoded = () => encodeOne(request, this.#textOf(request.plan), prefix, clock?.(), marker)
-      return { script: one, encoded, mayBeEmpty: true, strikesApart: request.strike !== undefined }
+      return { script: one, encoded, mayBeEmpty: true, strikesApart: request.strike !== undefined, isOne: true }
     }
     const { groups, node } = batch
     let parts = 0
@@ -298,6 +337,29 @@ export class Batches {
     const keys = node === undefined ? 'declared' : 'undeclared'
     const encoded = () => encode(groups, this.#textOf, prefix, clock?.(), byMarker, keys, parts)
     return { script: decideScriptFor(parts), encoded, mayBeEmpty: byMarker !== undefined, strikesApart: false }
+  }
+
+  /** The same, where requests wait for their turn across processes. */
+  #turnScriptFor(batch: Batch, bringsBlockKeys: boolean): BatchScript {
+    const { prefix } = this.#options
+    const records = new Set<string>()
+    for (const { request } of batch.line) {
+      for (const key of waitingKeys(request, this.#textOf(request.plan), prefix)) records.add(key)
+    }
+    const keys = [...records]
+    if (batch.turns === 'nobody') {
+      const how = this.#scriptFor(batch, bringsBlockKeys)
+      const isOne = how.isOne === true
+      const encoded = () => encodeWatching(how.encoded(), keys, isOne)
+      return { ...how, script: watchingScript(how.script, isOne), encoded, watches: keys }
+    }
+    const how = this.#scriptFor(batch, true)
+    const { request } = batch.line[0] as Pending
+    // What gives back waits for nobody.
+    if (request.op >= REFUND) return how
+    const text = this.#textOf(request.plan)
+    const encoded = () => encodeBehind(how.encoded(), request, text, text.parts, keys)
+    return { ...how, script: behindWaitersScript(how.script), encoded, isBehind: keys }
   }
 
   /** The script for this decision alone, if it is a plain charge of one cell, and that script one of those that are made. */
@@ -341,9 +403,16 @@ export class Batches {
     this.#unsent -= batch.line.length
   }
 
-  #heard(batch: Batch, reply: unknown, { mayBeEmpty, strikesApart }: BatchScript): void {
+  #heard(batch: Batch, reply: unknown, how: BatchScript): void {
+    const { mayBeEmpty, strikesApart, watches, isBehind } = how
     try {
-      const results = new Answers(reply)
+      if (watches && Array.isArray(reply)) {
+        this.#waitedFor(batch, reply, watches)
+        return
+      }
+      const told = isBehind && splitBehind(reply)
+      if (told) this.#waited.note(isBehind, told.anyWaits)
+      const results = new Answers(told ? told.reply : reply)
       if (mayBeEmpty && results.needsBlockKeys) {
         const now = performance.now()
         this.#blockedUntil = now + ASSUME_BLOCKED_MS
@@ -355,13 +424,24 @@ export class Batches {
         this.#run(batch, this.#leftMs(batch.sentAt), false)
         return
       }
-      this.#settle(batch, results)
+      this.#settle(batch, results, told?.behindMs)
     } catch (error) {
       this.#failed(batch, error as Error)
       return
     }
     this.#options.breaker.succeeded(batch.slot)
     this.#over(batch.line)
+  }
+
+  /** Nothing was decided, as there are records of who waits: they are to be looked at for each decision. */
+  #waitedFor({ line, slot, sentAt }: Batch, found: readonly unknown[], records: readonly string[]): void {
+    this.#waited.note(
+      found.map((i) => records[Number(i)] ?? ''),
+      true,
+    )
+    this.#options.breaker.succeeded(slot)
+    this.#sendTurns(line, slot, sentAt)
+    this.#over(line)
   }
 
   #failed(batch: Batch, error: Error): void {
@@ -403,11 +483,14 @@ export class Batches {
     for (const resolve of this.#drained.splice(0)) resolve()
   }
 
-  #settle({ groups, node, line, sentAt }: Batch, results: Answers): void {
+  #settle({ groups, node, line, sentAt }: Batch, results: Answers, behindMs = 0): void {
     const settled: (StoreResult | undefined)[] = []
     for (const [plan, group] of groups) {
       const { reports } = this.#textOf(plan)
-      for (const { request } of group) settled.push(results.next(request, reports))
+      for (const { request } of group) {
+        const result = results.next(request, reports)
+        settled.push(result && behindMs > 0 ? { ...result, allowed: false, behindMs } : result)
+      }
     }
     results.end()
     const { onAnswer } = this.#options

@@ -2,6 +2,7 @@ import { BlockedRanges } from '../store/blocked-ranges.js'
 import type { BlockEntry } from '../store/blocks.js'
 import { EVERY_POLICY } from '../store/store.js'
 import { blockEntry, type IndexEntry } from './blocks/entry.js'
+import { WAITING } from './scripts/keys.js'
 import { ReplyReader } from './scripts/reply-reader.js'
 
 /** What Redis keeps of an identity. Plain data, as JSON holds it. */
@@ -37,7 +38,7 @@ export function namesIn(rests: readonly string[]): { counts: KeptState['counts']
     // The name of a policy holds no colon.
     const end = rest.indexOf(':')
     const [policy, cell] = [rest.slice(0, end), rest.slice(end + 1)]
-    if (end < 0 || cell === 'block') continue
+    if (end < 0 || cell === 'block' || cell.endsWith(WAITING)) continue
     if (cell === 'strikes') strikes.push(policy)
     else counts.push({ policy, cell })
   }

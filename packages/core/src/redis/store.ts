@@ -13,6 +13,7 @@ import { offendersOf, type RefusalLog, refusalLog } from '../store/refusal-log.j
 import {
   type BanTerms,
   type BlockReport,
+  type Cell,
   CHARGE,
   isImpossible,
   PEEK,
@@ -24,6 +25,8 @@ import {
   type StoreResult,
   type Strike,
   type StrikeResult,
+  type WaitingClass,
+  type WaitingTurn,
 } from '../store/store.js'
 import type { StoreList } from '../store/store-list.js'
 import { durationMs } from '../util/duration.js'
@@ -52,11 +55,12 @@ import { Leases } from './leases/leases.js'
 import { RedisRefusals } from './redis-refusals.js'
 import { keptReason, strikeResult } from './scripts/decode.js'
 import { termsText } from './scripts/encode.js'
-import { blockSuffix, cellSuffix, firstOfKeys, keyStart, prefixOf, strikesSuffix } from './scripts/keys.js'
+import { blockSuffix, cellSuffix, firstOfKeys, keyStart, prefixOf, strikesSuffix, waitingSuffix } from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
 import { unreadable } from './scripts/reply-reader.js'
 import { deleteKeys, readKeys, run, whenConnected } from './scripts/run.js'
-import { blockScript, forgetScript, keptScript, strikeScript } from './scripts/scripts.generated.js'
+import { blockScript, forgetScript, keptScript, strikeScript, turnsScript } from './scripts/scripts.generated.js'
+import { encodeWaiting } from './scripts/turns.js'
 
 export interface RedisStoreOptions extends StoreListOptions {
   /**
@@ -299,7 +303,8 @@ export class RedisStore implements Store {
       marker: this.#marker,
       undeclaredKeys: options.undeclaredKeys !== false,
       onAnswer: (request, result, slot, sentAt) => {
-        this.#denials?.hear(request, result, sentAt)
+        // A refusal for those that wait holds only while they do.
+        if (result.behindMs === undefined) this.#denials?.hear(request, result, sentAt)
         if (result.block) this.#hearOfBlock(request, result, result.block)
         if (request.permitId !== '') this.#hearOfPlaces(request, result, slot)
       },
@@ -395,7 +400,7 @@ export class RedisStore implements Store {
     // Before any part is charged, as all would have to be given back.
     for (const slot of slots) this.#refuseIfAway(slot)
     if (isOne(slots)) return this.#batches.decide(request, slots[0] as number)
-    if (request.op < REFUND && this.#batches.canDecideTogether(slots)) {
+    if (request.op < REFUND && !request.plan.sharesTurns && this.#batches.canDecideTogether(slots)) {
       return this.#noted(this.#batches.decide(request, slots[0] as number, () => this.#askBySlot(request, slots)))
     }
     return this.#noted(this.#askBySlot(request, slots))
@@ -481,6 +486,19 @@ export class RedisStore implements Store {
       kinds: this.#batches.kinds,
       bans: this.#batches.bans,
     })
+  }
+
+  async tellWaiting(
+    { policy, cells }: Plan,
+    identities: readonly string[],
+    { process, cell }: Pick<WaitingTurn, 'process' | 'cell'>,
+    classes: readonly WaitingClass[],
+  ): Promise<void> {
+    const waited = cells[cell] as Cell
+    const identity = identities[waited.identity] as string
+    this.#refuseIfAway(this.#connection.isCluster ? (this.#slots([identity])[0] as number) : 0)
+    const key = this.#start(identity) + waitingSuffix(policy, waited)
+    await run(this.#connection, this.#timeoutMs, turnsScript, () => encodeWaiting(key, process, classes))
   }
 
   async reset(plan: Plan, identities: readonly string[]): Promise<void> {

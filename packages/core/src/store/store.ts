@@ -103,6 +103,8 @@ export interface Plan {
   readonly reports: number
   /** Present where refusals may ban. */
   readonly ban?: BanTerms | undefined
+  /** Present where requests wait for their turn across processes: see `StoreRequest.turn`. */
+  readonly sharesTurns?: true
   /** Another policy whose blocks and bans refuse it: where several are decided under one name, each may ban for itself. */
   readonly banningPolicy?: string | undefined
 }
@@ -146,8 +148,34 @@ export interface StoreRequest {
    * starts is longer than its rung says.
    */
   readonly strike?: number
+  /**
+   * Present where a request that waits asks, of a plan that `sharesTurns`: it is refused while one of a class before its own
+   * waits in another process. A request of such a plan that does not wait is refused while any does.
+   */
+  readonly turn?: WaitingTurn
   /** For `REFUND`, `RELEASE` and `RENEW`: the result of the charge. */
   readonly charge?: StoreResult
+}
+
+/** The waiters of one class in the line of one limit and key, in one process. */
+export interface WaitingClass {
+  /** Waiters of a class count as if they had come so many ms earlier; a class for each number. */
+  readonly headStartMs: number
+  /** When the first of them came, less the head start, by the performance clock of the process. Of two classes the earlier goes first. */
+  readonly since: number
+}
+
+/** The request at the head of a line, as it asks. */
+export interface WaitingTurn {
+  /** Its process: 12 characters of ASCII. */
+  readonly process: string
+  /** In the line of which cell it waits; -1 where that is on another slot. */
+  readonly cell: number
+  /** Its own class. */
+  readonly class: WaitingClass
+  /** Who waits in that line of this process if it is refused, and who if it is admitted. */
+  readonly ifRefused: readonly WaitingClass[]
+  readonly ifAdmitted: readonly WaitingClass[]
 }
 
 /** Numbers per reported limit in `StoreResult.values`. */
@@ -169,6 +197,11 @@ export interface StoreResult {
   readonly given?: readonly number[]
   /** Present when an identity is blocked; nothing was charged then. */
   readonly block?: BlockReport
+  /**
+   * Present where a request waits before this one in another process: for how many ms more that is believed. Then nothing is charged,
+   * and `values` say what a peek would.
+   */
+  readonly behindMs?: number
   /**
    * What decided, where that was not the store's state: a refusal from a moment ago (`deny-cache`), units taken ahead (`lease`),
    * or what this process knows of blocks while the store is away (`mirror`).
@@ -240,6 +273,16 @@ export interface Store {
    * stores that do not ban: a policy with `ban` is refused on them.
    */
   strike?(terms: BanTerms, identity: string, strike: Strike): StrikeResult | Promise<StrikeResult>
+  /**
+   * Tells other processes who waits in a line of this one, of a plan that `sharesTurns`; none when it is empty. They believe it for
+   * half a second. Absent from stores that no other process uses.
+   */
+  tellWaiting?(
+    plan: Plan,
+    identities: readonly string[],
+    line: Pick<WaitingTurn, 'process' | 'cell'>,
+    classes: readonly WaitingClass[],
+  ): Promise<void>
   /** Told when a policy is made whose bans hold for `EVERY_POLICY`: decisions of this store look for them from now on. */
   heedBansOfEveryPolicy?(): void
   /** Resolves when decisions can be asked of it, or it is known that they cannot; never rejects. Absent where they always can. */

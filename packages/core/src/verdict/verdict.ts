@@ -511,7 +511,7 @@ function aggregateVerdict(
   const untilMs = block?.remainingMs ?? from.tryAgainMs
   // While others wait, a new request is not admitted, whatever room there is.
   const allowed = result.allowed && marks.waitMs === undefined
-  const waitMs = marks.waitMs ?? 0
+  const waitMs = marks.waitMs ?? result.behindMs ?? 0
   if (untilMs !== undefined) {
     const againMs = isForEver(untilMs) ? -1 : Math.max(untilMs, waitMs)
     return new Verdict(request, result, from, charged, allowed, 0, againMs, 0, 0, marks)

@@ -13,7 +13,15 @@ import {
 } from '../../store/store.js'
 import { areEqual } from '../../util/are-equal.js'
 import { reportsOf } from './decode.js'
-import { blockSuffix, cellSuffix, firstOfKeys, keyStart, sharesKeyWithPrevious, strikesSuffix } from './keys.js'
+import {
+  blockSuffix,
+  cellSuffix,
+  firstOfKeys,
+  keyStart,
+  sharesKeyWithPrevious,
+  strikesSuffix,
+  waitingSuffix,
+} from './keys.js'
 import { BANS, JOINT, kindNumber, partsFor } from './script.js'
 import { RESERVING, STRIKING, TOGETHER, TOGETHER_KINDS } from './scripts.generated.js'
 
@@ -29,6 +37,8 @@ export interface PlanText {
   readonly blockSuffixes: readonly string[]
   /** ARGV of its ban, between those of its cells and its runs, in scripts that ban. */
   readonly ban: readonly string[]
+  /** Of each cell: the record of who waits for it, where requests wait for their turn across processes. */
+  readonly waiting: readonly { readonly identity: number; readonly suffix: string }[]
   /** Keys that a strike uses beside, declared in a cluster alone: what follows the identity there. */
   readonly strikeSuffixes: readonly string[]
   readonly takesPlaces: boolean
@@ -53,6 +63,9 @@ export function planText(plan: Plan, marker?: string, heeds = false): PlanText {
     cellSuffixes: keys.map((cell) => cellSuffix(policy, cell)),
     blockSuffixes,
     ban: banText(plan, marker),
+    waiting: plan.sharesTurns
+      ? plan.cells.map((cell) => ({ identity: cell.identity, suffix: waitingSuffix(policy, cell) }))
+      : [],
     strikeSuffixes:
       plan.ban && marker === undefined ? [strikesSuffix(plan.ban.scope), blockSuffix(plan.ban.scope)] : [],
     takesPlaces: plan.cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),

@@ -65,6 +65,14 @@ export function blockSuffix(policy: string): string {
   return `}:${policy}:block`
 }
 
+/** What follows the identity in the key of the record of who waits for a cell. */
+export function waitingSuffix(policy: string, { id }: Cell): string {
+  return `}:${policy}:${id}${WAITING}`
+}
+
+/** How the keys of such records end, and no others. */
+export const WAITING = ':waiting'
+
 /** What follows the identity in the key of its strikes. */
 export function strikesSuffix(scope: string): string {
   return `}:${scope}:strikes`

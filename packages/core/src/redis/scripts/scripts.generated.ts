@@ -2464,6 +2464,77 @@ return reply
 ` },
 ]
 
+export const behindScript: LuaScript = {
+  name: 'behind',
+  sha1: '5c3ce1d137179e343cb3ca9d71ccc4c0ce7a5b5a',
+  source: `local ENTRY = 34
+local time = redis.call('TIME')
+local turnsNow = time[1] * 1000 + math.floor(time[2] / 1000)
+local function turns_others(key, process)
+local record = redis.pcall('GET', key)
+if type(record) == 'table' and not string.match(record.err, '^WRONGTYPE') then error(record.err) end
+local others, latest = '', turnsNow
+if type(record) ~= 'string' or #record % ENTRY ~= 0 then return others, latest end
+for at = 1, #record, ENTRY do
+local ends = struct.unpack('>I6', record, at + 28)
+if ends > turnsNow and string.sub(record, at, at + 11) ~= process then
+others = others .. string.sub(record, at, at + ENTRY - 1)
+if ends > latest then latest = ends end
+end
+end
+return others, latest
+end
+local function turns_write(key, process, ttlMs, a, others, latest)
+local record = others
+for _ = 1, ARGV[a] + 0 do
+local class, aheadMs = ARGV[a + 1] + 0, ARGV[a + 2] + 0
+record = record .. process .. struct.pack('>ddI6', class, turnsNow - aheadMs, turnsNow + ttlMs)
+if turnsNow + ttlMs > latest then latest = turnsNow + ttlMs end
+a = a + 2
+end
+if record == '' then
+redis.call('DEL', key)
+return false
+end
+redis.call('SET', key, record, 'PX', string.format('%.0f', latest - turnsNow))
+return true
+end
+local function decide()
+return DECISION
+end
+local a = ARGV[#ARGV] + 0
+local firstRecord, opAt, peek, process = ARGV[a] + 0, ARGV[a + 1] + 0, ARGV[a + 2], ARGV[a + 3]
+local own, class, aheadMs, ttlMs = 0, 0, 0, 0
+if process ~= '' then
+own, class, aheadMs, ttlMs = ARGV[a + 4] + 0, ARGV[a + 5] + 0, ARGV[a + 6] + 0, ARGV[a + 7] + 0
+end
+local isPeek = ARGV[opAt] == peek
+local since = turnsNow - aheadMs
+local behindMs, anyWaits = 0, false
+local lineOthers, lineLatest = '', turnsNow
+for k = firstRecord, #KEYS do
+local others, latest = turns_others(KEYS[k], process)
+if others ~= '' then anyWaits = true end
+if k - firstRecord + 1 == own then lineOthers, lineLatest = others, latest end
+for at = 1, #others, ENTRY do
+local otherClass, otherSince, ends = struct.unpack('>ddI6', others, at + 12)
+if process == '' or (otherClass ~= class and otherSince < since) then
+behindMs = math.max(behindMs, ends - turnsNow)
+end
+end
+end
+if behindMs > 0 then ARGV[opAt] = peek end
+local reply = decide()
+if own > 0 and not isPeek then
+local outcome = string.byte(reply, 7)
+local list = a + 8
+if behindMs == 0 and (outcome == 1 or outcome == 5) then list = list + 1 + 2 * ARGV[list] end
+if turns_write(KEYS[firstRecord + own - 1], process, ttlMs, list, lineOthers, lineLatest) then anyWaits = true end
+end
+return reply .. struct.pack('>I2B', math.min(behindMs, 65535), anyWaits and 1 or 0)
+`,
+}
+
 export const blockScript: LuaScript = {
   name: 'block',
   sha1: 'ab0661778ac332c9217ebdfc60d64a649681875c',
@@ -9049,6 +9120,70 @@ ends, reason = strikes_strike(base, KEYS[3] or '', weight, number(3), ARGV[4], 5
 if ends > 0 then begun = '1' end
 end
 return { format('%.0f', now), format('%.0f', ends), reason, begun }
+`,
+}
+
+export const turnsScript: LuaScript = {
+  name: 'turns',
+  sha1: '94dad77992bea11be7c4b7f761814e96347363e0',
+  source: `local ENTRY = 34
+local time = redis.call('TIME')
+local turnsNow = time[1] * 1000 + math.floor(time[2] / 1000)
+local function turns_others(key, process)
+local record = redis.pcall('GET', key)
+if type(record) == 'table' and not string.match(record.err, '^WRONGTYPE') then error(record.err) end
+local others, latest = '', turnsNow
+if type(record) ~= 'string' or #record % ENTRY ~= 0 then return others, latest end
+for at = 1, #record, ENTRY do
+local ends = struct.unpack('>I6', record, at + 28)
+if ends > turnsNow and string.sub(record, at, at + 11) ~= process then
+others = others .. string.sub(record, at, at + ENTRY - 1)
+if ends > latest then latest = ends end
+end
+end
+return others, latest
+end
+local function turns_write(key, process, ttlMs, a, others, latest)
+local record = others
+for _ = 1, ARGV[a] + 0 do
+local class, aheadMs = ARGV[a + 1] + 0, ARGV[a + 2] + 0
+record = record .. process .. struct.pack('>ddI6', class, turnsNow - aheadMs, turnsNow + ttlMs)
+if turnsNow + ttlMs > latest then latest = turnsNow + ttlMs end
+a = a + 2
+end
+if record == '' then
+redis.call('DEL', key)
+return false
+end
+redis.call('SET', key, record, 'PX', string.format('%.0f', latest - turnsNow))
+return true
+end
+local others, latest = turns_others(KEYS[1], ARGV[1])
+return turns_write(KEYS[1], ARGV[1], ARGV[2] + 0, 3, others, latest) and 1 or 0
+`,
+}
+
+export const waitingScript: LuaScript = {
+  name: 'waiting',
+  sha1: 'f737eddd5d6b8435cdfd45a0f5d93c91e3c08fb5',
+  source: `do
+local first, waited = ARGV[#ARGV] + 0, {}
+for k = first, #KEYS, 1000 do
+if redis.call('EXISTS', unpack(KEYS, k, math.min(k + 999, #KEYS))) > 0 then
+for each = k, math.min(k + 999, #KEYS) do
+if redis.call('EXISTS', KEYS[each]) == 1 then waited[#waited + 1] = each - first end
+end
+end
+end
+if #waited > 0 then return waited end
+end
+`,
+}
+
+export const waitingOneScript: LuaScript = {
+  name: 'waiting-one',
+  sha1: '360267bed8643570af798c4348ca841b39d53065',
+  source: `if redis.call('EXISTS', KEYS[3]) == 1 then return { 0 } end
 `,
 }
 

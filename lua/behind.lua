@@ -1,0 +1,52 @@
+--- Decides one request behind those that wait before it in other processes. The store puts `decide.lua`, or a script made of
+-- it, in the place of DECISION.
+-- KEYS   those of that script; then the record of the waiters of each cell, see shared/turns.lua
+-- ARGV   those of that script for one decision; then: which of KEYS is the first record; where in ARGV the op stands;
+--        that op as a peek; the process, '' for a request that does not wait;
+--        if it waits: in the line of which record, counted from 1, 0 for one of another slot; its class; for how long that
+--        waits, head start included; for how many ms it is believed; who will wait in that line if it is refused, and who if
+--        it is admitted: see shared/turns.lua;
+--        last of all where in ARGV all this begins.
+-- Returns what the script does; then for how many ms more a waiter before it is believed, 0 for none (2 bytes), and whether
+-- anybody waits (1).
+--- @include "shared/turns"
+
+local function decide()
+  return DECISION
+end
+
+local a = ARGV[#ARGV] + 0
+local firstRecord, opAt, peek, process = ARGV[a] + 0, ARGV[a + 1] + 0, ARGV[a + 2], ARGV[a + 3]
+local own, class, aheadMs, ttlMs = 0, 0, 0, 0
+if process ~= '' then
+  own, class, aheadMs, ttlMs = ARGV[a + 4] + 0, ARGV[a + 5] + 0, ARGV[a + 6] + 0, ARGV[a + 7] + 0
+end
+local isPeek = ARGV[opAt] == peek
+local since = turnsNow - aheadMs
+
+local behindMs, anyWaits = 0, false
+local lineOthers, lineLatest = '', turnsNow
+for k = firstRecord, #KEYS do
+  local others, latest = turns_others(KEYS[k], process)
+  if others ~= '' then anyWaits = true end
+  if k - firstRecord + 1 == own then lineOthers, lineLatest = others, latest end
+  for at = 1, #others, ENTRY do
+    local otherClass, otherSince, ends = struct.unpack('>ddI6', others, at + 12)
+    -- Of one class whoever asks first is served, in whichever process. One that does not wait comes after all who do.
+    if process == '' or (otherClass ~= class and otherSince < since) then
+      behindMs = math.max(behindMs, ends - turnsNow)
+    end
+  end
+end
+
+if behindMs > 0 then ARGV[opAt] = peek end
+local reply = decide()
+
+if own > 0 and not isPeek then
+  -- The first byte of the decision: 1 where it was admitted, and 4 more where a refund record follows.
+  local outcome = string.byte(reply, 7)
+  local list = a + 8
+  if behindMs == 0 and (outcome == 1 or outcome == 5) then list = list + 1 + 2 * ARGV[list] end
+  if turns_write(KEYS[firstRecord + own - 1], process, ttlMs, list, lineOthers, lineLatest) then anyWaits = true end
+end
+return reply .. struct.pack('>I2B', math.min(behindMs, 65535), anyWaits and 1 or 0)
