@@ -87,6 +87,11 @@ class Failing implements FailingStore {
     })
   }
 
+  get tellWaiting(): Store['tellWaiting'] {
+    const { tellWaiting } = this.#store
+    return tellWaiting && ((...told) => this.#reach(() => tellWaiting.apply(this.#store, told)))
+  }
+
   heedBansOfEveryPolicy(): void {
     this.#store.heedBansOfEveryPolicy?.()
   }

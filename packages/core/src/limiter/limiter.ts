@@ -42,7 +42,14 @@ import {
 } from './options.js'
 import { adviseOnSetUp } from './set-up-advice.js'
 import { noteStoreInUse } from './stores-in-use.js'
-import { type AcquireOptions, acquireOptions, type Waiter, WaitExceeded, type WaitOptions, WaitQueues } from './wait-queue.js'
+import {
+  type AcquireOptions,
+  acquireOptions,
+  WaitExceeded,
+  type Waiter,
+  type WaitOptions,
+  WaitQueues,
+} from './wait-queue.js'
 
 export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions, StrikeOptions } from './options.js'
 
@@ -520,6 +527,7 @@ export class Limiter<Subject = string> {
     // Another process may have refunded, which a cached refusal does not show. What waits is not refused yet.
     const fresh: DecisionOptions = { ...options, fresh: true, strikes: false }
     const store = this.#store
+    const turns = plan.sharesTurns
     const cellOf = (queue: number) => plan.cellOf[queue] as number
     const waiter: Waiter = {
       queues: queuesOf(plan, identities),
@@ -527,11 +535,14 @@ export class Limiter<Subject = string> {
         const asking = turn ? { ...fresh, turn: { ...turn, cell: cellOf(queue) } } : fresh
         return whenKnown(resolve(), (known) => this.decideResolved(known, cost, asking, op))
       },
-      tell:
-        plan.sharesTurns && store.tellWaiting
-          ? async (process, queue, classes) =>
-              store.tellWaiting?.(plan, identities, { process, cell: cellOf(queue) }, classes)
-          : undefined,
+      tellingOf:
+        turns &&
+        store.tellWaiting &&
+        ((queue) => ({
+          ttlMs: turns.ttlMs,
+          tell: async (process, classes) =>
+            store.tellWaiting?.(plan, identities, { process, cell: cellOf(queue) }, classes),
+        })),
       refund: (verdict: Verdict) => this.#charges.refund(verdict),
       waits: () => this.#telling.waits(this.#policy.name),
     }

@@ -1,22 +1,26 @@
 import type { WaitingClass, WaitingTurn } from '../store/store.js'
 import type { FairLine, Turn } from './fair-line.js'
 
-/** How often a process says again who waits in it. It is believed for more than twice as long. */
-const RENEW_MS = 200
+/** A process says again who waits in it after this share of the time for which it is believed. */
+const RENEW_SHARE = 0.4
 /** Longest that news of who waits is held back, so that a burst of newcomers is one message. */
 const GATHER_MS = 10
 /** Most classes that a process tells of, those to be served first: what it tells stays small, however many priorities there are. */
 const MOST_CLASSES = 16
 
-/** Tells other processes who waits in a line of this one. */
-export type TellWaiting = (classes: readonly WaitingClass[]) => Promise<unknown>
+/** How other processes are told of a line of this one. */
+export interface Telling {
+  /** For how many ms they believe it. */
+  readonly ttlMs: number
+  tell(process: string, classes: readonly WaitingClass[]): Promise<unknown>
+}
 
 /** What the request at the head of a line asks with, but for the cell that it waits for. */
 export type AskingTurn = Omit<WaitingTurn, 'cell'>
 
 interface SharedLine {
   line: FairLine
-  readonly tell: TellWaiting
+  readonly telling: Telling
   /** What others have been told last, as a text; undefined where that is not known. */
   told: string | undefined
   /** By the performance clock. */
@@ -28,23 +32,23 @@ interface SharedLine {
 
 /**
  * Keeps other processes told of who waits in the lines of this one: with each request that asks, at once when a class comes or
- * goes meanwhile, and again every `RENEW_MS`. What could not be told is told with the next of these.
+ * goes meanwhile, and again in time. What could not be told is told with the next of these.
  */
 export class SharedTurns {
   /** Who tells: two limiters of one process have lines of their own, and are two. */
-  readonly process = crypto.randomUUID().slice(-12)
+  readonly #process = crypto.randomUUID().slice(-12)
   readonly #lines = new Map<string, SharedLine>()
   #timer: NodeJS.Timeout | undefined
 
   /** A line of this process has another turn, or one less. */
-  changed(id: string, line: FairLine, tell: TellWaiting): void {
+  changed(id: string, line: FairLine, telling: Telling): void {
     let shared = this.#lines.get(id)
     if (!shared) {
       // A line that is over leaves nothing behind.
       if (line.length === 0) return
-      shared = { line, tell, told: textOf([]), toldAt: 0, messages: 0, isDue: false }
+      shared = { line, telling, told: textOf([]), toldAt: 0, messages: 0, isDue: false }
       this.#lines.set(id, shared)
-      this.#timer ??= setInterval(() => this.#renew(), RENEW_MS).unref()
+      this.#timer ??= setInterval(() => this.#renew(), telling.ttlMs * RENEW_SHARE).unref()
     }
     shared.line = line
     this.#catchUp(id, shared)
@@ -55,7 +59,7 @@ export class SharedTurns {
     const ifRefused = line.classes(MOST_CLASSES)
     const own = ifRefused.find(({ headStartMs }) => headStartMs === turn.headStartMs)
     return {
-      process: this.process,
+      process: this.#process,
       class: own ?? { headStartMs: turn.headStartMs, since: turn.since },
       ifRefused,
       ifAdmitted: line.classes(MOST_CLASSES, turn),
@@ -105,7 +109,7 @@ export class SharedTurns {
     shared.told = textOf(classes)
     shared.toldAt = performance.now()
     shared.messages++
-    shared.tell(classes).catch(() => {
+    shared.telling.tell(this.#process, classes).catch(() => {
       shared.told = undefined
     })
   }
@@ -115,7 +119,7 @@ export class SharedTurns {
     for (const [id, shared] of this.#lines) {
       const classes = shared.line.classes(MOST_CLASSES)
       if (classes.length === 0) this.#catchUp(id, shared)
-      else if (now - shared.toldAt > RENEW_MS / 2) this.#tell(shared, classes)
+      else if (now - shared.toldAt > (shared.telling.ttlMs * RENEW_SHARE) / 2) this.#tell(shared, classes)
     }
   }
 }

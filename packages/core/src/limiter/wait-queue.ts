@@ -1,11 +1,11 @@
-import { CONSUME, type Op, PEEK, type WaitingClass } from '../store/store.js'
+import { CONSUME, type Op, PEEK } from '../store/store.js'
 import { type Duration, durationOrNever } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
 import { knownOptions } from '../util/validate.js'
 import { isBarred, longestRefusal, type Verdict } from '../verdict/verdict.js'
 import { FairLine, type Turn } from './fair-line.js'
-import { type AskingTurn, SharedTurns } from './shared-turns.js'
+import { type AskingTurn, SharedTurns, type Telling } from './shared-turns.js'
 
 export interface AcquireOptions {
   /** Units: whole, 0 or more. @default 1 */
@@ -46,10 +46,8 @@ export interface Waiter {
   readonly queues: readonly string[]
   /** `turn`: who asks, and in which of the queues, where requests wait for their turn across processes. */
   decide(cost: number, op: Op, turn?: AskingTurn, queue?: number): Verdict | Promise<Verdict>
-  /** Tells other processes who waits in one of the queues; undefined where none needs to know. */
-  readonly tell?:
-    | ((process: string, queue: number, classes: readonly WaitingClass[]) => Promise<unknown>)
-    | undefined
+  /** How other processes are told of a queue, by its number; undefined where none needs to know. */
+  readonly tellingOf?: ((queue: number) => Telling) | undefined
   refund(verdict: Verdict): Promise<unknown>
   /** It has to wait. Returns what to call once it does not any more; undefined without listeners. */
   waits?(): ((outcome: 'admitted' | 'refused' | 'left') => void) | undefined
@@ -152,12 +150,9 @@ export class WaitQueues {
       if (!displaced) throw await noRoom(full.units + cost)
       this.#displace(full, displaced)
     }
-    const { tell } = waiter
     /** Others are told of a queue when it has changed. */
     const told = (line: FairLine) => {
-      if (!tell) return
-      const index = waiter.queues.indexOf(id)
-      this.#shared.changed(id, line, (classes) => tell(this.#shared.process, index, classes))
+      if (waiter.tellingOf) this.#shared.changed(id, line, waiter.tellingOf(waiter.queues.indexOf(id)))
     }
     let queue = this.#join(id, turn)
     told(queue)
@@ -235,7 +230,7 @@ export class WaitQueues {
   /** Asks the store for the first of a queue. */
   async #ask(waiter: Waiter, id: string, queue: FairLine, turn: Turn): Promise<Verdict> {
     const { cost } = turn
-    if (!waiter.tell || cost === 0) return waiter.decide(cost, cost === 0 ? PEEK : CONSUME)
+    if (!waiter.tellingOf || cost === 0) return waiter.decide(cost, cost === 0 ? PEEK : CONSUME)
     const asking = this.#shared.ask(queue, turn)
     const asked = this.#shared.asking(id, asking)
     try {

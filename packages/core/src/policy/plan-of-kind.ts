@@ -54,7 +54,7 @@ function makePart(whole: ReadablePlan, identities: readonly number[]): ReadableP
     countsBytes: countsBytes?.includes(true) ? countsBytes : undefined,
     reserves: reserves?.some((steps) => steps.length > 0) ? reserves : undefined,
     definitions: ofLimits(whole.definitions),
-    ...(whole.sharesTurns && { sharesTurns: true as const }),
+    ...(whole.sharesTurns && { sharesTurns: whole.sharesTurns }),
     // Where the identity that is banned is not among them, nothing can be struck.
     ban:
       whole.ban && identities.includes(whole.ban.identity)

@@ -10,6 +10,7 @@ import {
   type LeaseTerms,
   type Op,
   type ResolvedLimit,
+  type SharesTurns,
 } from '../store/store.js'
 import { type Duration, durationMs, durationText } from '../util/duration.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
@@ -31,6 +32,7 @@ import { reserveSteps } from './limits/reserve.js'
 import type { ReadablePlan, TierOf } from './plan.js'
 import { planOf } from './plan-of-kind.js'
 import { checkPriority, type PriorityFunction, type PriorityOption, priorityFor } from './priority.js'
+import { type SharedTurnsOptions, sharedTurnsFor } from './shared-turns.js'
 
 export interface PolicyOptions<Subject> {
   /** Names the policy in keys, headers and errors: letters, digits, `_`, `-`. @default 'default' */
@@ -64,7 +66,7 @@ export interface PolicyOptions<Subject> {
    * Whether requests wait for their turn across all processes that share the store: while one waits in any of them, none of a
    * lower priority is admitted in another. See docs/queues-and-shaping.md. Changes nothing on a memory store. @default false
    */
-  readonly sharedTurns?: boolean
+  readonly sharedTurns?: boolean | SharedTurnsOptions
   /** Bans who is refused again and again, for longer each time. See docs/bans.md. @default none */
   readonly ban?: BanOptions<Subject>
 }
@@ -145,7 +147,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly ban: Ban | undefined
   readonly #keyOf: readonly number[]
   readonly #tier: TierOf | undefined
-  readonly #sharesTurns: boolean
+  readonly #sharesTurns: SharesTurns | undefined
   readonly #plans = new Map<string, ReadablePlan>()
   readonly #static: ReadablePlan | undefined
 
@@ -166,13 +168,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       throw new SluiceError('INVALID_POLICY', `${where}: reserve: expected none beside onDeny: "charge"`)
     }
     checkLeases(where, this.limits)
-    const { sharedTurns = false } = options
-    if (typeof sharedTurns !== 'boolean') invalidPolicy(where, 'sharedTurns', 'true or false', sharedTurns)
-    if (sharedTurns && this.limits.some(({ lease }) => lease !== undefined)) {
-      // What a process has taken ahead it spends without asking who waits elsewhere.
-      throw new SluiceError('INVALID_POLICY', `${where}: sharedTurns: expected none beside lease`)
-    }
-    this.#sharesTurns = sharedTurns
+    this.#sharesTurns = sharedTurnsFor(where, options.sharedTurns, this.limits)
     const keyFunctions = this.limits.map((limit) => limit.key ?? options.key)
     checkKinds(where + (tier ? `: tiers: ${tier.name}` : ''), keyFunctions, tier?.known ?? new Map())
     this.keys = keyFunctions.filter((key, i) => keyFunctions.findIndex((other) => isSameKey(other, key)) === i)
@@ -375,7 +371,8 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       reports: resolved.length,
       resolved,
       positions: resolved.map((limit) => inAnswer.indexOf(limit)),
-      isSimple: resolved.length === 1 && !resolved[0]?.queue && resolved[0]?.spreadMs === undefined && !this.#sharesTurns,
+      isSimple:
+        resolved.length === 1 && !resolved[0]?.queue && resolved[0]?.spreadMs === undefined && !this.#sharesTurns,
       hasPermits: cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
       ones: cells.map(() => 1),
       cellOf,
@@ -384,7 +381,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       definitions: this.limits,
       ban: this.#banTerms(),
       banningPolicy: this.#banningPolicy(),
-      ...(this.#sharesTurns && { sharesTurns: true as const }),
+      ...(this.#sharesTurns && { sharesTurns: this.#sharesTurns }),
     })
   }
 }

@@ -173,7 +173,7 @@ function part(plan: Plan, identities: readonly number[], contains: (cell: Cell) 
     identities: identities.length,
     starts: identities.map((i) => plan.starts[i] as string),
     reports: positions.length,
-    ...(plan.sharesTurns && { sharesTurns: true }),
+    ...(plan.sharesTurns && { sharesTurns: plan.sharesTurns }),
   }
   return { plan: partial, identities, cells, positions }
 }

@@ -139,7 +139,8 @@ export class DenyCache {
       const result = await decide()
       const hasChanged = (identity: string) =>
         this.#marks.get(identity)?.changes !== before[request.identities.indexOf(identity)]
-      if (!result.allowed && result.behindMs === undefined) this.#keep(request, result, sentAt, (id) => this.#isClearing(id) || hasChanged(id))
+      if (!result.allowed && result.behindMs === undefined)
+        this.#keep(request, result, sentAt, (id) => this.#isClearing(id) || hasChanged(id))
       return result
     } finally {
       this.#unmark(request.identities)

@@ -55,7 +55,15 @@ import { Leases } from './leases/leases.js'
 import { RedisRefusals } from './redis-refusals.js'
 import { keptReason, strikeResult } from './scripts/decode.js'
 import { termsText } from './scripts/encode.js'
-import { blockSuffix, cellSuffix, firstOfKeys, keyStart, prefixOf, strikesSuffix, waitingSuffix } from './scripts/keys.js'
+import {
+  blockSuffix,
+  cellSuffix,
+  firstOfKeys,
+  keyStart,
+  prefixOf,
+  strikesSuffix,
+  waitingSuffix,
+} from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
 import { unreadable } from './scripts/reply-reader.js'
 import { deleteKeys, readKeys, run, whenConnected } from './scripts/run.js'
@@ -489,16 +497,16 @@ export class RedisStore implements Store {
   }
 
   async tellWaiting(
-    { policy, cells }: Plan,
+    plan: Plan,
     identities: readonly string[],
     { process, cell }: Pick<WaitingTurn, 'process' | 'cell'>,
     classes: readonly WaitingClass[],
   ): Promise<void> {
-    const waited = cells[cell] as Cell
+    const waited = plan.cells[cell] as Cell
     const identity = identities[waited.identity] as string
     this.#refuseIfAway(this.#connection.isCluster ? (this.#slots([identity])[0] as number) : 0)
-    const key = this.#start(identity) + waitingSuffix(policy, waited)
-    await run(this.#connection, this.#timeoutMs, turnsScript, () => encodeWaiting(key, process, classes))
+    const key = this.#start(identity) + waitingSuffix(plan.policy, waited)
+    await run(this.#connection, this.#timeoutMs, turnsScript, () => encodeWaiting(key, process, plan, classes))
   }
 
   async reset(plan: Plan, identities: readonly string[]): Promise<void> {

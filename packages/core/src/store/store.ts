@@ -72,6 +72,11 @@ export interface Cell {
   readonly lease?: LeaseTerms
 }
 
+export interface SharesTurns {
+  /** For how many ms a process is believed that requests wait in it. */
+  readonly ttlMs: number
+}
+
 /** Which identity refusals ban, after how many, and for how long. */
 export interface BanTerms {
   /** Which of the identities of a `StoreRequest` is banned. */
@@ -104,7 +109,7 @@ export interface Plan {
   /** Present where refusals may ban. */
   readonly ban?: BanTerms | undefined
   /** Present where requests wait for their turn across processes: see `StoreRequest.turn`. */
-  readonly sharesTurns?: true
+  readonly sharesTurns?: SharesTurns
   /** Another policy whose blocks and bans refuse it: where several are decided under one name, each may ban for itself. */
   readonly banningPolicy?: string | undefined
 }
@@ -275,7 +280,7 @@ export interface Store {
   strike?(terms: BanTerms, identity: string, strike: Strike): StrikeResult | Promise<StrikeResult>
   /**
    * Tells other processes who waits in a line of this one, of a plan that `sharesTurns`; none when it is empty. They believe it for
-   * half a second. Absent from stores that no other process uses.
+   * the plan's `ttlMs`. Absent from stores that no other process uses.
    */
   tellWaiting?(
     plan: Plan,

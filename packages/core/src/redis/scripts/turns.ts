@@ -1,13 +1,17 @@
 import { createHash } from 'node:crypto'
-import { PEEK, type StoreRequest, type WaitingClass, type WaitingTurn } from '../../store/store.js'
+import {
+  PEEK,
+  type Plan,
+  type SharesTurns,
+  type StoreRequest,
+  type WaitingClass,
+  type WaitingTurn,
+} from '../../store/store.js'
 import type { Encoded, PlanText } from './encode.js'
 import { keyStart } from './keys.js'
 import { ReplyReader } from './reply-reader.js'
 import { BANS, JOINT } from './script.js'
 import { behindScript, type LuaScript, RESERVING, waitingOneScript, waitingScript } from './scripts.generated.js'
-
-/** How long a process is believed that requests wait in it. It renews that several times meanwhile. */
-const BELIEVED_MS = 500
 
 /** The records of who waits, one for each cell of a request. */
 export function waitingKeys({ identities }: StoreRequest, { waiting }: PlanText, prefix: string): string[] {
@@ -48,7 +52,7 @@ export function behindWaitersScript(decide: LuaScript): LuaScript {
 /** What `behindWaitersScript` is sent, from what the script of `parts` would be. */
 export function encodeBehind(
   { keys, args }: Encoded,
-  { needs, turn }: StoreRequest,
+  { needs, turn, plan }: StoreRequest,
   text: PlanText,
   parts: number,
   records: readonly string[],
@@ -57,19 +61,29 @@ export function encodeBehind(
   // The time, the number of block keys, one plan, its header and its ban, one run; counted from 1.
   const opAt = 3 + header.length + ((parts & BANS) === 0 ? 0 : text.ban.length) + 2
   const peek = needs ? PEEK + RESERVING : PEEK
-  const more = [keys.length + 1, opAt, peek, ...(turn ? turnText(turn) : ['']), args.length + 1]
+  const more = [keys.length + 1, opAt, peek, ...(turn ? turnText(turn, plan) : ['']), args.length + 1]
   return { keys: [...keys, ...records], args: [...args, ...more.map(String)] }
 }
 
 /** What lua/turns.lua is sent. */
-export function encodeWaiting(key: string, process: string, classes: readonly WaitingClass[]): Encoded {
-  return { keys: [key], args: [process, BELIEVED_MS, ...classesText(classes)].map(String) }
+export function encodeWaiting(
+  key: string,
+  process: string,
+  { sharesTurns }: Plan,
+  classes: readonly WaitingClass[],
+): Encoded {
+  const { ttlMs } = sharesTurns as SharesTurns
+  return { keys: [key], args: [process, ttlMs, ...classesText(classes)].map(String) }
 }
 
-function turnText({ process, cell, class: own, ifRefused, ifAdmitted }: WaitingTurn): (string | number)[] {
+function turnText(
+  { process, cell, class: own, ifRefused, ifAdmitted }: WaitingTurn,
+  { sharesTurns }: Plan,
+): (string | number)[] {
+  const { ttlMs } = sharesTurns as SharesTurns
   const [headStartMs, aheadMs] = classText(own)
   const lists = [...classesText(ifRefused), ...classesText(ifAdmitted)]
-  return [process, cell + 1, headStartMs, aheadMs, BELIEVED_MS, ...lists]
+  return [process, cell + 1, headStartMs, aheadMs, ttlMs, ...lists]
 }
 
 function classesText(classes: readonly WaitingClass[]): number[] {

@@ -1,0 +1,38 @@
+import type { SharesTurns } from '../store/store.js'
+import { type Duration, durationMs } from '../util/duration.js'
+import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { knownOptions } from '../util/validate.js'
+
+export interface SharedTurnsOptions {
+  /**
+   * For how long other processes believe this one that requests wait in it, unless it says so again: 100 ms to 1 minute. A process
+   * that dies holds up nobody for longer, and one that is stalled for longer is overtaken. @default '500ms'
+   */
+  readonly ttl?: Duration
+}
+
+const [LEAST_TTL_MS, MOST_TTL_MS] = [100, 60_000]
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function sharedTurnsFor(
+  where: string,
+  option: boolean | SharedTurnsOptions = false,
+  limits: readonly { readonly lease?: unknown }[],
+): SharesTurns | undefined {
+  if (option === false) return undefined
+  const options = option === true ? {} : option
+  if (typeof options !== 'object' || options === null) {
+    invalidPolicy(where, 'sharedTurns', "true, false or options such as { ttl: '500ms' }", option)
+  }
+  if (limits.some(({ lease }) => lease !== undefined)) {
+    // What a process has taken ahead it spends without asking who waits elsewhere.
+    throw new SluiceError('INVALID_POLICY', `${where}: sharedTurns: expected none beside lease`)
+  }
+  knownOptions(`${where}: sharedTurns`, options, ['ttl'])
+  const { ttl = '500ms' } = options
+  const ttlMs = durationMs(`${where}: sharedTurns`, 'ttl', ttl)
+  if (ttlMs < LEAST_TTL_MS || ttlMs > MOST_TTL_MS) {
+    invalidPolicy(`${where}: sharedTurns`, 'ttl', "a duration from '100ms' to '1m'", ttl)
+  }
+  return Object.freeze({ ttlMs })
+}

@@ -1,0 +1,212 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  concurrency,
+  createLimiter,
+  type Limiter,
+  leakyBucket,
+  type RedisStore,
+  redisStore,
+  slidingLog,
+  tokenBucket,
+} from '@sluice/core'
+import { afterEach, describe, expect, test } from 'vitest'
+import { redisForTests } from '../support/redis-for-tests.js'
+import { until } from '../support/until.js'
+
+const { client } = await redisForTests()
+
+const stores: RedisStore[] = []
+const waits: AbortController[] = []
+afterEach(async () => {
+  for (const wait of waits.splice(0)) wait.abort()
+  for (const store of stores.splice(0)) await store.close()
+  await client.flushall()
+})
+
+/** On a store of its own, as another process has. */
+function elsewhere(options: Partial<Parameters<typeof createLimiter<string>>[0]> = {}): Limiter {
+  const store = redisStore(client, { timeoutMs: 5000 })
+  stores.push(store)
+  return createLimiter({
+    name: 'turns',
+    store,
+    sharedTurns: true,
+    limits: [concurrency({ limit: 2, ttl: '1h' })],
+    ...options,
+  } as Parameters<typeof createLimiter<string>>[0])
+}
+
+function waitFor(limiter: Limiter, cost: number) {
+  const wait = new AbortController()
+  waits.push(wait)
+  const ended = limiter.acquire('ann', { cost, signal: wait.signal }).then(
+    (verdict) => verdict.allowed,
+    () => 'left',
+  )
+  return { wait, ended }
+}
+
+const records = () => client.keys('*:waiting')
+const isTold = (waiters = 1) =>
+  until(`${waiters} are told of`, async () => {
+    const [key] = await records()
+    return key !== undefined && (await client.strlen(key)) === 34 * waiters
+  })
+const isOver = () => until('nobody is told of', async () => (await records()).length === 0)
+
+/** What another process says for an hour, so that no pause of this one changes it: one waiter, of a class that came before all others. */
+async function someoneWaits(cell: string, { headStartMs = 1, cameMsAgo = 1_000_000 } = {}): Promise<void> {
+  const [seconds] = await client.time()
+  const now = Number(seconds) * 1000
+  const entry = Buffer.alloc(34)
+  entry.write('some process')
+  entry.writeDoubleBE(headStartMs, 12)
+  entry.writeDoubleBE(now - cameMsAgo - headStartMs, 20)
+  entry.writeUIntBE(now + 3_600_000, 28, 6)
+  await client.set(`sluice:v1:{key=ann}:turns:${cell}:waiting`, entry, 'PX', 3_600_000)
+}
+
+describe('while a request waits in another process', () => {
+  test.each([
+    ['permits', concurrency({ limit: 3, ttl: '1h' }), 'concurrency.3.3600000'],
+    ['a bucket', tokenBucket({ capacity: 3, refill: 1, every: '1h' }), 'bucket.1.3600000.3.1'],
+    ['a log', slidingLog({ limit: 3, window: '1h' }), 'log.3.3600000'],
+  ])('none that does not wait is admitted, though it would have room: %s', async (_what, limit, cell) => {
+    const limiter = elsewhere({ limits: [limit] })
+    const first = await limiter.consume('ann')
+    expect(first.allowed).toBe(true)
+    await someoneWaits(cell)
+    for (const verdict of [await limiter.consume('ann'), await limiter.peek('ann')]) {
+      expect(verdict).toMatchObject({ allowed: false, reason: 'limited', remaining: 2, cost: 0 })
+      expect(verdict.retryAfterMs).toBeGreaterThan(0)
+    }
+    expect((await limiter.consume('bob')).allowed).toBe(true)
+    expect(await limiter.refund('ann', first)).toBe(true)
+    expect(await limiter.peek('ann')).toMatchObject({ allowed: false, remaining: 3 })
+    await client.del(...(await records()))
+    expect(await limiter.consume('ann', { cost: 3 })).toMatchObject({ allowed: true, remaining: 0 })
+  })
+
+  test('what is refused for it is not charged, with onDeny: "charge" neither', async () => {
+    const limiter = elsewhere({ limits: [slidingLog({ limit: 3, window: '1h' })], onDeny: 'charge' })
+    await limiter.consume('ann')
+    await someoneWaits('log.3.3600000')
+    expect((await limiter.consume('ann')).allowed).toBe(false)
+    await client.del(...(await records()))
+    expect((await limiter.peek('ann')).remaining).toBe(2)
+  })
+
+  test('in the line of one of several limits, all are held for it', async () => {
+    const limits = [slidingLog({ limit: 3, window: '1h' }), tokenBucket({ capacity: 3, refill: 1, every: '1h' })]
+    const limiter = elsewhere({ limits })
+    await someoneWaits('bucket.1.3600000.3.1')
+    expect((await limiter.consume('ann')).allowed).toBe(false)
+    await client.del(...(await records()))
+    await someoneWaits('log.3.3600000')
+    expect((await limiter.consume('ann')).allowed).toBe(false)
+    await client.del(...(await records()))
+    expect((await limiter.consume('ann')).allowed).toBe(true)
+  })
+
+  test('decisions of many keys that are made together each look at their own line', async () => {
+    await someoneWaits('concurrency.2.3600000')
+    const limiter = elsewhere()
+    const names = ['ann', 'bob', 'cem', 'ann', 'dan', 'eve']
+    const verdicts = await Promise.all(names.map((name) => limiter.consume(name)))
+    expect(verdicts.map(({ allowed }) => allowed)).toEqual([false, true, true, false, true, true])
+  })
+
+  test.each([
+    ['of a class before its own', { headStartMs: 1, cameMsAgo: 3_600_000 }, false],
+    ['of a class after its own, which came later', { headStartMs: 1, cameMsAgo: -3_600_000 }, true],
+    ['of its own class, which came earlier', { headStartMs: 0, cameMsAgo: 3_600_000 }, true],
+  ])('%s, a waiter is admitted accordingly', async (_what, waiter, isAdmitted) => {
+    await someoneWaits('concurrency.2.3600000', waiter)
+    const limiter = elsewhere()
+    const { wait, ended } = waitFor(limiter, 1)
+    if (isAdmitted) expect(await ended).toBe(true)
+    else {
+      await isTold(2)
+      wait.abort()
+      expect(await ended).toBe('left')
+    }
+    await isTold(1)
+    expect((await limiter.peek('ann')).remaining).toBe(isAdmitted ? 1 : 2)
+  })
+})
+
+test('a waiter is told of for half a second, and again and again, also when that was lost', async () => {
+  const limiter = elsewhere()
+  await limiter.consume('ann')
+  const { wait, ended } = waitFor(limiter, 2)
+  for (let renewals = 0, before = 0; renewals < 3; ) {
+    await isTold()
+    const leftMs = await client.pttl(key)
+    // -2: it has just lapsed, which a pause of this process may do.
+    expect(leftMs).not.toBe(-1)
+    expect(leftMs).toBeLessThanOrEqual(500)
+    if (leftMs > before) renewals++
+    before = leftMs
+    await sleep(20)
+  }
+  await client.del(key)
+  await isTold()
+  wait.abort()
+  expect(await ended).toBe('left')
+  await isOver()
+})
+
+test('who waits is no count of the identity, and forgetting that erases it', async () => {
+  await someoneWaits('concurrency.2.3600000')
+  elsewhere()
+  const [store] = stores as [RedisStore]
+  expect((await store.kept({ key: 'ann' })).counts).toEqual([])
+  await store.forget({ key: 'ann' })
+  expect(await records()).toEqual([])
+})
+
+test('of the waiters of two limiters of one process none is lost', async () => {
+  const [one, two] = [elsewhere(), elsewhere()]
+  await one.consume('ann')
+  waitFor(one, 2)
+  const { wait } = waitFor(two, 2)
+  await isTold(2)
+  wait.abort()
+  await isTold(1)
+})
+
+test.each([
+  ['text', () => client.set(key, 'nothing of ours')],
+  ['a list', () => client.rpush(key, 'nothing of ours')],
+])('a foreign value counts as nobody who waits, and is replaced: %s', async (_what, write) => {
+  await write()
+  const limiter = elsewhere()
+  expect((await limiter.consume('ann')).allowed).toBe(true)
+  waitFor(limiter, 2)
+  await until('it is replaced', async () => (await client.type(key)) === 'string' && (await client.strlen(key)) === 34)
+})
+const key = 'sluice:v1:{key=ann}:turns:concurrency.2.3600000:waiting'
+
+test('where nobody waits nothing is written beside the counts, whatever is decided together', async () => {
+  const limiter = elsewhere({
+    limits: [slidingLog({ limit: 50, window: '1h' }), tokenBucket({ capacity: 40, refill: 1, every: '1h' })],
+  })
+  const verdicts = await Promise.all(Array.from({ length: 60 }, () => limiter.consume('ann')))
+  expect(verdicts.filter(({ allowed }) => allowed)).toHaveLength(40)
+  expect(await records()).toEqual([])
+})
+
+test('sharedTurns is refused where it would not hold', () => {
+  const lease = { size: 2, ttl: '1s' as const }
+  expect(() => elsewhere({ limits: [tokenBucket({ capacity: 10, refill: 1, every: '1s', lease })] })).toThrow(
+    'policy "turns": sharedTurns: expected none beside lease',
+  )
+  expect(() => elsewhere({ sharedTurns: 1 as never })).toThrow(
+    "sharedTurns: expected true, false or options such as { ttl: '500ms' }, got 1",
+  )
+  expect(() => elsewhere({ sharedTurns: { ttl: '99ms' } })).toThrow(
+    "sharedTurns: ttl: expected a duration from '100ms' to '1m'",
+  )
+  expect(() => elsewhere({ sharedTurns: { until: 1 } as never })).toThrow('until')
+  expect(() => elsewhere({ limits: [leakyBucket({ leak: 1, every: '1s', queue: true })] })).not.toThrow()
+})
