@@ -1,5 +1,18 @@
 import { randomUUID } from 'node:crypto'
-import { byHeader, concurrency, createLimiter, everyone, type QueueOptions, queue, type Store } from '@sluice/core'
+import {
+  byHeader,
+  concurrency,
+  createLimiter,
+  delay,
+  everyone,
+  type HttpContext,
+  keyed,
+  leakyBucket,
+  type QueueOptions,
+  queue,
+  type Responder,
+  type Store,
+} from '@sluice/core'
 import { afterEach, describe, expect, test } from 'vitest'
 import { until } from '../support/until.js'
 import { type AppFactory, type RunningApp, run } from './support/app.js'
@@ -15,7 +28,10 @@ export function fairContract(name: string, factory: AppFactory, makeStore: () =>
     })
 
     /** An app of one request at a time, of which the first comes when `go` is called. Each is sent once the last has joined the line. */
-    const start = async (options: QueueOptions<unknown> = {}) => {
+    const start = async (
+      options: QueueOptions<unknown> = {},
+      responder?: (hasJoined: () => void) => Responder<unknown>,
+    ) => {
       let joined = 0
       const priority = () => {
         joined++
@@ -25,7 +41,7 @@ export function fairContract(name: string, factory: AppFactory, makeStore: () =>
       stores.push(store)
       const limits = [concurrency({ limit: 1, ttl: '1h', key: everyone() })]
       const line = { name: `fair-${randomUUID()}`, store, limits }
-      const respond = queue<unknown>({ maxWait: '1m', priority, ...options })
+      const respond = responder?.(() => void joined++) ?? queue<unknown>({ maxWait: '1m', priority, ...options })
       const app = await run(factory, {
         trustProxy: true,
         routes: { '/': { limiters: [{ ...line, respond }] } },
@@ -64,6 +80,60 @@ export function fairContract(name: string, factory: AppFactory, makeStore: () =>
       expect(left).toEqual([ann, bob, ...new Array(19).fill(ann)])
     })
 
+    test('behind delay() likewise', async () => {
+      const client = (hasJoined: () => void) =>
+        keyed('client', (_request: unknown, context) => {
+          hasJoined()
+          return context.header('x-forwarded-for')
+        })
+      const { left, send, go } = await start({}, (hasJoined) => delay({ max: '1m', fairBy: client(hasJoined) }))
+      for (let i = 0; i < 20; i++) await send(ann)
+      await send(bob)
+      await go()
+      expect(left).toEqual([ann, bob, ...new Array(19).fill(ann)])
+    })
+
+    test('turns that a queueing limit has given are exchanged between addresses', async () => {
+      // All have to come before the first of them is served: the slower the machine, the more is ahead of them.
+      for (let aheadMs = 1000; ; aheadMs *= 2) {
+        const left = await servedOf([...new Array(20).fill(ann), bob], aheadMs)
+        if (left === undefined) continue
+        expect(left).toEqual([ann, bob, ...new Array(19).fill(ann)])
+        break
+      }
+    })
+
+    /** Whom a leaky bucket has served in which order; undefined where time did not suffice for all to come before. */
+    const servedOf = async (froms: readonly string[], aheadMs: number): Promise<string[] | undefined> => {
+      const store = makeStore()
+      stores.push(store)
+      const limits = [leakyBucket({ leak: 100, every: '1s', capacity: 100_000, queue: true, key: everyone() })]
+      const line = { name: `booked-${randomUUID()}`, store, limits }
+      let came = 0
+      const cost = () => {
+        came++
+        return 1
+      }
+      // Responses may be read in another order than they were sent.
+      const served: string[] = []
+      const onVerdict = (_request: unknown, _verdict: unknown, context: HttpContext<unknown>) =>
+        void served.push(String(context.header('x-forwarded-for')))
+      const limiters = [{ ...line, cost, onVerdict }]
+      const app = await run(factory, { trustProxy: true, routes: { '/': { limiters } } })
+      running.push(app)
+      const began = performance.now()
+      await createLimiter(line).consume('all', { cost: aheadMs / 10 })
+      const responses: Promise<Response>[] = []
+      for (const from of froms) {
+        const before = came
+        responses.push(fetch(app.url, { headers: { 'x-forwarded-for': from } }))
+        await until(`${from} has come`, () => came > before)
+      }
+      const tookMs = performance.now() - began
+      for (const response of await Promise.all(responses)) expect(response.status).toBe(200)
+      return tookMs < aheadMs / 2 ? served : undefined
+    }
+
     test.each([
       ['a key function', byHeader('x-user'), ['ann 1', 'bob 1', 'ann 2', 'bob 2', 'ann 3']],
       ['false', false as const, ['ann 1', 'ann 2', 'ann 3', 'bob 1', 'bob 2']],
@@ -83,6 +153,26 @@ export function fairContract(name: string, factory: AppFactory, makeStore: () =>
       await until('one that would have as many is refused', () => left.length > 1)
       await go()
       expect(left).toEqual([`${ann}: 503`, `${ann}: 503`, ann, bob, ann])
+    })
+
+    test('callers of acquire() are served in turn', async () => {
+      const store = makeStore()
+      stores.push(store)
+      const limiter = createLimiter({
+        name: `fair-${randomUUID()}`,
+        store,
+        limits: [concurrency({ limit: 1, ttl: '1h' })],
+      })
+      const taken = await limiter.consume('all')
+      const served: string[] = []
+      const acquired = [...new Array(20).fill('ann'), 'bob'].map(async (fairBy) => {
+        const verdict = await limiter.acquire('all', { fairBy })
+        served.push(fairBy)
+        await limiter.release(verdict)
+      })
+      await limiter.release(taken)
+      await Promise.all(acquired)
+      expect(served).toEqual(['ann', 'bob', ...new Array(19).fill('ann')])
     })
   })
 }

@@ -16,7 +16,7 @@ import { tellOfBlock, tellOfUnblock } from '../store/told-blocks.js'
 import { durationOrForEver } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
-import { pause } from '../util/pause.js'
+import { LONGEST_TIMER_MS, pause } from '../util/pause.js'
 import { isThenable } from '../util/thenable.js'
 import { knownOptions, optionalFunction } from '../util/validate.js'
 import { warnOnRejection } from '../util/warn-on-rejection.js'
@@ -24,6 +24,7 @@ import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import { whenKnown } from '../util/when-known.js'
 import { type BanReport, type DecidedBy, Verdict } from '../verdict/verdict.js'
 import { BanKeeper } from './bans.js'
+import { BookedTurns } from './booked-turns.js'
 import { ChargeLedger } from './charge-ledger.js'
 import type { LimiterEvents, ListenOptions } from './events.js'
 import { isUnavailable, LocalFallback, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
@@ -105,6 +106,9 @@ const OBJECTS: ListSources<unknown> = {
   moreKinds: ['ip'],
 }
 
+/** How much later than its last moment a wait ends by itself. */
+const SLACK_MS = 5
+
 /** Permit ids are unique over processes and restarts: the id of this process, and a number. */
 let permits = 0
 const holder = crypto.randomUUID().slice(-12)
@@ -118,6 +122,7 @@ export class Limiter<Subject = string> {
   /** Undefined where there are no lists. */
   readonly #listed: ListedSubjects<Subject> | undefined
   readonly #queues = new WaitQueues()
+  readonly #booked = new BookedTurns()
   /** Told of verdicts before they are returned. */
   readonly #tell: ((subject: Subject, verdict: Verdict) => void) | undefined
   readonly #telling: LimiterTelling
@@ -258,6 +263,7 @@ export class Limiter<Subject = string> {
    */
   // `async`, so that a bad key rejects as in the other methods.
   async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
+    const began = performance.now()
     const wait = acquireOptions(this.#policy.where, options)
     const cost = checkCost(this.#policy.where, 'cost', wait.cost)
     const pending = this.#listed?.pending
@@ -272,14 +278,35 @@ export class Limiter<Subject = string> {
     })
     const verdict = await this.#told(subject, noted.catch(refusalOf))
     if (verdict.delayMs > 0) {
-      try {
-        await pause(verdict.delayMs, wait.signal)
-      } catch (error) {
-        await this.#charges.refund(verdict)
-        throw error
-      }
+      const leftMs = Math.max(verdict.delayMs, wait.maxWaitMs - (performance.now() - began))
+      await this.#waitBooked(verdict, wait, leftMs)
     }
     return verdict
+  }
+
+  /** Waits for a turn that was given, up to so many ms: others may come before it meanwhile. */
+  async #waitBooked(verdict: Verdict, { client, maxWaitMs, signal }: WaitOptions, leftMs: number): Promise<void> {
+    const overtaken = new AbortController()
+    const late = () => {
+      const message = `${this.#policy.where}: acquire: others came before it, and the wait would exceed ${maxWaitMs} ms`
+      overtaken.abort(new WaitExceeded(message, undefined, undefined))
+    }
+    // A turn that comes in time comes before this.
+    const timer = leftMs < LONGEST_TIMER_MS - SLACK_MS ? setTimeout(late, Math.ceil(leftMs) + SLACK_MS) : undefined
+    try {
+      await this.waitBooked(verdict, client, signal ? AbortSignal.any([signal, overtaken.signal]) : overtaken.signal)
+    } catch (error) {
+      await this.#charges.refund(verdict)
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** @internal Waits for the turn that a queueing limit has given, or for another that this process exchanges it for. Rejects with the signal's reason. */
+  async waitBooked(verdict: Verdict, client: string | undefined, signal: AbortSignal | undefined): Promise<void> {
+    const booking = Verdict.bookingOf(verdict)
+    await (booking ? this.#booked.wait(booking, client, signal) : pause(verdict.delayMs, signal))
   }
 
   /**
@@ -544,6 +571,10 @@ export class Limiter<Subject = string> {
             store.tellWaiting?.(plan, identities, { process, cell: cellOf(queue) }, classes),
         })),
       refund: (verdict: Verdict) => this.#charges.refund(verdict),
+      delayOf: (verdict) => {
+        const booking = Verdict.bookingOf(verdict)
+        return booking ? this.#booked.delayOf(booking, wait.client) : verdict.delayMs
+      },
       waits: () => this.#telling.waits(this.#policy.name),
     }
     return this.#queues.admission(this.#policy.where, waiter, wait)

@@ -49,6 +49,8 @@ export interface Waiter {
   /** How other processes are told of a queue, by its number; undefined where none needs to know. */
   readonly tellingOf?: ((queue: number) => Telling) | undefined
   refund(verdict: Verdict): Promise<unknown>
+  /** For how many ms it waits for a turn that a queueing limit has given, which may be exchanged. */
+  delayOf(verdict: Verdict): number
   /** It has to wait. Returns what to call once it does not any more; undefined without listeners. */
   waits?(): ((outcome: 'admitted' | 'refused' | 'left') => void) | undefined
 }
@@ -203,12 +205,13 @@ export class WaitQueues {
         const verdict = refusal ?? (await this.#ask(waiter, id, queue, turn))
         refusal = undefined
         if (verdict.allowed) {
-          if (!signal?.aborted && verdict.delayMs <= Math.max(0, left())) {
+          const delayMs = waiter.delayOf(verdict)
+          if (!signal?.aborted && delayMs <= Math.max(0, left())) {
             isServed = true
             return verdict
           }
           await waiter.refund(verdict)
-          throw signal?.aborted ? signal.reason : tooLong(verdict, verdict.delayMs)
+          throw signal?.aborted ? signal.reason : tooLong(verdict, delayMs)
         }
         // A refund that came while the store decided may have made room.
         if (refundsBefore !== this.#refunds) continue

@@ -156,7 +156,10 @@ export class Verdict {
   readonly retryAfterMs: number | undefined
   /** Milliseconds until every limit is as good as new: the most over the limits. */
   readonly resetAfterMs: number
-  /** Milliseconds an admitted request has to wait for its turn in a queueing limit, else 0. */
+  /**
+   * Milliseconds an admitted request has to wait for its turn in a queueing limit, else 0. The middleware and `acquire` may exchange turns
+   * between the clients that wait.
+   */
   readonly delayMs: number
   /** Why and how long, when `reason` is `blocked`. */
   readonly block: BlockReport | undefined
@@ -387,6 +390,23 @@ export class Verdict {
     const request = verdict.#request
     const missing = verdict.#isCharged ? 0 : unitsOf(request.needs ?? request.costs, request, i)
     return useWithout(request, verdict.#result, i, -missing)
+  }
+
+  /** @internal The turn that queueing limits have given for what was charged; undefined where none has to be waited for. */
+  static bookingOf(verdict: Verdict): { id: string; inMs: number; units: number; unitMs: number } | undefined {
+    const { plan, identities, costs } = verdict.#request
+    if (verdict.delayMs === 0 || !verdict.#isCharged) return undefined
+    const { resolved, cellOf, cells } = plan as ReadablePlan
+    const ids: string[] = []
+    let [units, unitMs] = [0, 0]
+    for (const [i, { queue, windowMs, limit }] of resolved.entries()) {
+      const c = cellOf[i] as number
+      const { id, identity } = cells[c] as Cell
+      if (!queue || costs[c] === 0) continue
+      ids.push(`${id}\n${identities[identity]}`)
+      if (windowMs / limit > unitMs) [units, unitMs] = [costs[c] as number, windowMs / limit]
+    }
+    return units === 0 ? undefined : { id: ids.join('\n'), inMs: verdict.delayMs, units, unitMs }
   }
 
   /** @internal Whether the decision charged. It may have been refunded since. */

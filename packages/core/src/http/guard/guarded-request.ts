@@ -21,7 +21,7 @@ import {
   SKIPPED,
 } from './outcome.js'
 import type { GuardParts } from './parts.js'
-import { waitTurn } from './wait-turn.js'
+import { LEFT, waitBooked, waitTurn } from './wait-turn.js'
 
 /** The way of one request through a guard, from its arrival to its outcome. The steps stand in the order in which they run. */
 export class GuardedRequest<Request> {
@@ -152,8 +152,8 @@ export class GuardedRequest<Request> {
 
   #admit(verdict: Verdict, slownessMs: number): Later<Outcome> {
     this.#holdCharges(verdict)
-    const waitMs = Math.max(verdict.delayMs, slownessMs)
-    return waitMs > 0 ? this.#waitThenFinish(verdict, waitMs) : this.#finish(verdict, 'proceed')
+    if (verdict.delayMs > 0) return this.#waitTurnThenFinish(verdict, slownessMs)
+    return slownessMs > 0 ? this.#waitThenFinish(verdict, slownessMs) : this.#finish(verdict, 'proceed')
   }
 
   #refuse(verdict: Verdict): Later<Outcome> {
@@ -184,7 +184,9 @@ export class GuardedRequest<Request> {
     // The wait in the queue counts as part of the slowness, or later requests would overtake this one.
     const slownessMs = this.#guard.responders.slowness(verdict) - (performance.now() - arrivedAt)
     // Also with nothing left to wait for: if the client has left meanwhile, the handler must not run.
-    return this.#waitThenFinish(verdict, Math.max(verdict.delayMs, slownessMs))
+    return verdict.delayMs > 0
+      ? this.#waitTurnThenFinish(verdict, slownessMs)
+      : this.#waitThenFinish(verdict, Math.max(0, slownessMs))
   }
 
   /** From now on the request holds its permits, and its charge is corrected when its outcome is known. */
@@ -194,6 +196,21 @@ export class GuardedRequest<Request> {
     charging?.applyOutcomeLater(this.#context, verdict)
     responders.admitted(this.#context)
     this.#guard.bans?.countLater(this.#context, verdict)
+  }
+
+  /** Waits for the turn that a queueing limit has given, and at least for so many ms. */
+  async #waitTurnThenFinish(verdict: Verdict, slownessMs: number): Promise<Outcome> {
+    const { limiter, responders } = this.#guard
+    const context = this.#context
+    const began = performance.now()
+    try {
+      await waitBooked(limiter, context, verdict, await responders.clientOf(context, verdict))
+    } catch (error) {
+      await limiter.refundVerdict(verdict)
+      if (error === LEFT) return this.#finish(verdict, 'gone')
+      throw error
+    }
+    return this.#waitThenFinish(verdict, Math.max(0, slownessMs - (performance.now() - began)))
   }
 
   async #waitThenFinish(verdict: Verdict, waitMs: number): Promise<Outcome> {

@@ -7,7 +7,8 @@ import type { RequestLimiter } from '../identity/request-limiter.js'
 import type { TurnOptions, TurnResult } from '../responders/turn.js'
 import { listenTo } from '../response/shared-listener.js'
 
-const LEFT = new Error('the client has left')
+/** Why a wait ends early. */
+export const LEFT = new Error('the client has left')
 
 /** Queues a refused request until it is admitted, the wait is too long, or the client leaves. */
 export async function waitTurn<Request>(
@@ -33,6 +34,23 @@ export async function waitTurn<Request>(
     if (leaving.signal.aborted) return 'gone'
     if (!(error instanceof WaitExceeded)) throw error
     return Verdict.marked(error.refusal ?? refusal, { waitMs: error.waitMs ?? 0 })
+  } finally {
+    ignoreClose()
+  }
+}
+
+/** Waits for a turn that a queueing limit has given. Rejects with `LEFT` when the client leaves. */
+export async function waitBooked<Request>(
+  limiter: RequestLimiter<Request>,
+  { response }: HttpContext<Request>,
+  verdict: Verdict,
+  client: string | undefined,
+): Promise<void> {
+  if (isOver(response)) throw LEFT
+  const leaving = new AbortController()
+  const ignoreClose = listenTo(response, 'close', () => leaving.abort(LEFT))
+  try {
+    await limiter.waitBooked(verdict, client, leaving.signal)
   } finally {
     ignoreClose()
   }

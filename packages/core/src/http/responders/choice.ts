@@ -4,8 +4,12 @@ import { invalidPolicy } from '../../util/errors.js'
 import { refuseFactory } from '../../util/factories.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { type LimitReport, longestRefusal, Verdict } from '../../verdict/verdict.js'
+import { fairClient } from './fair-client.js'
 import { whenUnavailableOf } from './fallback.js'
 import type { Responder } from './responder.js'
+
+/** Who a request is of where no responder says it. */
+const clientByAddress = fairClient<unknown>('respond', undefined)
 
 /** The responder of requests that no limit has refused, where that is not the limiter's own. */
 export interface BarredResponders<Request> {
@@ -74,6 +78,12 @@ export class Responders<Request> {
       most = Math.max(most, this.#of(verdict, i).slowness?.(report) ?? 0)
     }
     return most
+  }
+
+  /** Whose turn a request waits for that a queueing limit has admitted. */
+  clientOf(context: HttpContext<Request>, verdict: Verdict): Promise<string | undefined> {
+    const i = verdict.limits.findIndex((_, i) => this.#of(verdict, i).clientOf !== undefined)
+    return (i >= 0 ? this.#of(verdict, i).clientOf : undefined)?.(context, verdict) ?? clientByAddress(context, verdict)
   }
 
   #of(verdict: Verdict, i: number): Responder<Request> {

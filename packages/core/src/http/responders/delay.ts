@@ -67,7 +67,7 @@ export function delay<Request>(options: DelayOptions<Request> = {}): Responder<R
     return beyond > 0 ? Math.min(maxMs, Math.ceil(beyond * (byMs ?? windowMs / limit))) : 0
   }
 
-  return withTraits(delay, otherwise, { queues: true, ...(from !== undefined && { slowness }) })
+  return withTraits(delay, otherwise, { queues: true, clientOf, ...(from !== undefined && { slowness }) })
 }
 
 knowFactories({ 'delay()': delay })

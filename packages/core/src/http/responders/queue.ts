@@ -69,7 +69,7 @@ export function queue<Request>(options: QueueOptions<Request> = {}): Responder<R
       semaphore.release()
     }
   }
-  return withTraits(queue, otherwise, { queues: true })
+  return withTraits(queue, otherwise, { queues: true, clientOf })
 }
 
 knowFactories({ 'queue()': queue })

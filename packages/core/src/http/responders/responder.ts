@@ -93,6 +93,8 @@ export interface ResponderTraits<Request = unknown> {
   readonly whenUnavailable?: Responder<Request>
   /** Called for each request that is admitted, before its handler runs. */
   readonly onAdmitted?: (context: HttpContext<Request>) => void
+  /** Whose turn a request waits for: turns are exchanged between clients. @default by IP where many clients share a limit */
+  readonly clientOf?: (context: HttpContext<Request>, verdict: Verdict) => Promise<string | undefined>
   /** Milliseconds by which to delay a request that one limit has just admitted. */
   readonly slowness?: (report: LimitReport) => number
 }
@@ -103,8 +105,8 @@ export function withTraits<Request>(
   fallback: Responder<Request>,
   traits: ResponderTraits<Request> = {},
 ): Responder<Request> {
-  const { queues, hidesQuota, whenUnavailable, onAdmitted, slowness } = fallback
-  return Object.assign(responder, { queues, hidesQuota, whenUnavailable, onAdmitted, slowness, ...traits })
+  const { queues, hidesQuota, whenUnavailable, onAdmitted, slowness, clientOf } = fallback
+  return Object.assign(responder, { queues, hidesQuota, whenUnavailable, onAdmitted, slowness, clientOf, ...traits })
 }
 
 export function isHandover(ending: Reply | Handover): ending is Handover {

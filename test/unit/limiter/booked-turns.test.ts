@@ -1,0 +1,157 @@
+import { createLimiter, type Limit, leakyBucket, memoryStore } from '@sluice/core'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { byEffort } from '../../support/effort.js'
+
+// Timers and the store's clock are one: time passes where a test says so, and nowhere else.
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => {
+  expect(vi.getTimerCount(), 'timers left behind, beside the one of the store').toBeLessThanOrEqual(1)
+  vi.useRealTimers()
+})
+
+const NOON = 20_000 * 86_400_000 + 43_200_000
+
+/** One unit each 100 ms, and who started when. */
+function start(limit: Limit = leakyBucket({ leak: 10, every: '1s', capacity: 1000, queue: true })) {
+  const began = performance.now()
+  const clock = () => NOON + performance.now() - began
+  const store = memoryStore({ clock })
+  const limiter = createLimiter({ name: 'booked', store, limits: [limit] })
+  const starts: { who: string; atMs: number; cost: number }[] = []
+  const failures: string[] = []
+  const acquire = (who: string, options: Parameters<typeof limiter.acquire>[1] = {}) => {
+    limiter.acquire('all', { fairBy: who.slice(0, 3), ...options }).then(
+      ({ cost }) => void starts.push({ who, atMs: performance.now() - began, cost }),
+      (error) => void failures.push(`${who}: ${error.name === 'AbortError' ? 'left' : error.code}`),
+    )
+    return vi.advanceTimersByTimeAsync(0)
+  }
+  return { store, limiter, starts, failures, acquire, order: () => starts.map(({ who }) => who) }
+}
+
+describe('turns that a queueing limit has given', () => {
+  test('of twenty of one client and one of another, the one comes second, and none comes before its time', async () => {
+    const { acquire, starts, order } = start()
+    for (let i = 0; i < 21; i++) await acquire(`ann ${i}`)
+    await acquire('bob')
+    await vi.advanceTimersByTimeAsync(5000)
+    // The first of all starts at once, and waits for none.
+    expect(order().slice(0, 4)).toEqual(['ann 0', 'ann 1', 'bob', 'ann 2'])
+    expect(starts.map(({ atMs }) => atMs)).toEqual(Array.from({ length: 22 }, (_, i) => 100 * i))
+  })
+
+  test('those without a client, and those of one, keep their order', async () => {
+    const { acquire, order } = start()
+    for (let i = 0; i < 5; i++) await acquire(`ann ${i}`, i % 2 === 0 ? {} : { fairBy: 'ann' })
+    await vi.advanceTimersByTimeAsync(5000)
+    expect(order()).toEqual(['ann 0', 'ann 1', 'ann 2', 'ann 3', 'ann 4'])
+  })
+
+  test('without clients, first come is first served', async () => {
+    const { limiter } = start()
+    const served: number[] = []
+    for (let i = 0; i < 5; i++) limiter.acquire('all').then(() => void served.push(i))
+    await vi.advanceTimersByTimeAsync(5000)
+    expect(served).toEqual([0, 1, 2, 3, 4])
+  })
+
+  test('when one leaves, the others move up, and the last turn is free again', async () => {
+    const { acquire, starts, order, failures } = start()
+    const leaving = new AbortController()
+    await acquire('ann 0')
+    await acquire('ann 1', { signal: leaving.signal })
+    await acquire('ann 2')
+    await acquire('bob 0')
+    leaving.abort()
+    await vi.advanceTimersByTimeAsync(0)
+    await acquire('bob 1')
+    await vi.advanceTimersByTimeAsync(5000)
+    expect(failures).toEqual(['ann 1: left'])
+    expect(order()).toEqual(['ann 0', 'ann 2', 'bob 0', 'bob 1'])
+    expect(starts.map(({ atMs }) => atMs)).toEqual([0, 100, 200, 300])
+  })
+
+  test('who would wait too long alone is served in its turn, and who is overtaken for too long is refused and refunded', async () => {
+    const { acquire, limiter, order, failures } = start()
+    await acquire('ann 0')
+    for (let i = 1; i <= 4; i++) await acquire(`ann ${i}`, { maxWait: 400 })
+    await acquire('bob', { maxWait: 200 })
+    await vi.advanceTimersByTimeAsync(5000)
+    expect(order()).toEqual(['ann 0', 'ann 1', 'bob', 'ann 2', 'ann 3'])
+    expect(failures).toEqual(['ann 4: WAIT_EXCEEDED'])
+    expect(await limiter.peek('all')).toMatchObject({ remaining: 1000 })
+  })
+
+  test('who would not be served in time in its turn either is refused at once', async () => {
+    const { acquire, failures } = start()
+    for (let i = 0; i < 5; i++) await acquire(`ann ${i}`)
+    await acquire('bob', { maxWait: 199 })
+    expect(failures).toEqual(['bob: WAIT_EXCEEDED'])
+    await vi.advanceTimersByTimeAsync(5000)
+  })
+
+  test('turns of different keys are not exchanged', async () => {
+    const { limiter } = start()
+    const served: string[] = []
+    const began = performance.now()
+    for (const [key, who] of ['xa', 'xa', 'xa', 'yb', 'yb', 'xb'].map((one) => [one[0], one[1]] as [string, string])) {
+      limiter.acquire(key, { fairBy: who }).then(() => void served.push(`${key}${who} ${performance.now() - began}`))
+    }
+    await vi.advanceTimersByTimeAsync(5000)
+    expect(served.sort()).toEqual(['xa 0', 'xa 200', 'xa 300', 'xb 100', 'yb 0', 'yb 100'])
+  })
+})
+
+test('whatever units cost and whoever comes and leaves, none comes before one was booked, and all come in the time of all', async () => {
+  const arrival = fc.record({
+    who: fc.constantFrom('ann', 'bob', 'cem'),
+    cost: fc.integer({ min: 1, max: 5 }),
+    afterMs: fc.integer({ min: 0, max: 300 }),
+    /** Takes units by itself, as another process does. */
+    isElsewhere: fc.boolean(),
+    leavesAfterMs: fc.option(fc.integer({ min: 1, max: 2000 }), { nil: undefined, freq: 5 }),
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.array(arrival, { minLength: 1, maxLength: 25 }), async (arrivals) => {
+      const { store, limiter, starts, failures, acquire } = start()
+      const began = performance.now()
+      const booked: number[] = []
+      const expected: string[] = []
+      let leaving = 0
+      for (const [i, { who, cost, afterMs, isElsewhere, leavesAfterMs }] of arrivals.entries()) {
+        await vi.advanceTimersByTimeAsync(afterMs)
+        // What would be booked, by the store itself.
+        const { delayMs } = await limiter.peek('all')
+        const from = performance.now() - began + delayMs
+        if (isElsewhere) {
+          await limiter.consume('all', { cost })
+          continue
+        }
+        for (let unit = 0; unit < cost; unit++) booked.push(from + 100 * unit)
+        expected.push(`${who} ${i}`)
+        const signal = leavesAfterMs === undefined ? undefined : new AbortController()
+        if (leavesAfterMs !== undefined) {
+          leaving++
+          setTimeout(() => signal?.abort(), leavesAfterMs)
+        }
+        await acquire(`${who} ${i}`, { cost, ...(signal && { signal: signal.signal }) })
+      }
+      await vi.advanceTimersByTimeAsync(100_000)
+      expect(starts.length + failures.length).toBe(expected.length)
+      expect(failures.length).toBeLessThanOrEqual(leaving)
+      const units = starts.flatMap(({ atMs, cost }) => Array.from({ length: cost }, (_, unit) => atMs + 100 * unit))
+      units.sort((a, b) => a - b)
+      booked.sort((a, b) => a - b)
+      for (const [i, at] of units.entries()) expect(at).toBeGreaterThanOrEqual((booked[i] as number) - 1)
+      if (failures.length === 0 && units.length > 0)
+        expect(units.at(-1)).toBeLessThanOrEqual((booked.at(-1) as number) + 500)
+      for (const who of ['ann', 'bob', 'cem']) {
+        const own = starts.map((one) => one.who).filter((one) => one.startsWith(who))
+        expect(own).toEqual(expected.filter((one) => own.includes(one)))
+      }
+      await store.close()
+    }),
+    { numRuns: byEffort({ usual: 50, full: 1000 }) },
+  )
+})
