@@ -110,6 +110,7 @@ export { type SlidingWindowOptions, slidingWindow } from './policy/limits/slidin
 export type { SpreadOptions } from './policy/limits/spread.js'
 export type { PolicyOptions } from './policy/policy.js'
 export type { PriorityOption } from './policy/priority.js'
+export type { SharedTurnsOptions } from './policy/shared-turns.js'
 export { commandsOfBlocks } from './redis/blocks/commands.js'
 export type { StoreState } from './redis/breaker.js'
 export type { KeptState, KeptStrikes } from './redis/kept-state.js'

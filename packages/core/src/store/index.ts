@@ -33,10 +33,13 @@ export {
   RENEW,
   type ResolvedLimit,
   receiptsOf,
+  type SharesTurns,
   STRIDE,
   type Store,
   type StoreRequest,
   type StoreResult,
   type Strike,
   type StrikeResult,
+  type WaitingClass,
+  type WaitingTurn,
 } from './store.js'
