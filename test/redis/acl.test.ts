@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { commandsNeeded, createLimiter, gcra, redisStore } from '@sluice/core'
-import { CELL_KINDS, type KernelName } from '@sluice/core/store'
+import { createLimiter, gcra, redisStore } from '@sluice/core'
+import { CELL_KINDS, commandsNeeded, type KernelName } from '@sluice/core/store'
 import { Cluster, Redis } from 'ioredis'
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5'
 import { createClient, createCluster } from 'redis'

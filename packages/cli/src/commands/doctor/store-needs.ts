@@ -1,6 +1,6 @@
-import { commandsNeeded, commandsOfBlocks } from '@sluice/core'
+import { commandsNeeded, commandsOfBlocks } from '@sluice/core/store'
 
-export { KEY_LAYOUT } from '@sluice/core'
+export { KEY_LAYOUT } from '@sluice/core/store'
 
 /** Of `redisStore`. */
 export const DEFAULT_PREFIX = 'sluice:'
