@@ -118,7 +118,7 @@ export function storeContract({ name, make, describe, test }: StoreContractOptio
 
   describe(`refunds and resets on ${name}`, () => {
     for (const [algorithm, limit] of Object.entries(ONE_OF_EACH)) {
-      on(`a refund gives back what was charged, once: ${algorithm}`, async (store) => {
+      on(`a refund returns what was charged, once: ${algorithm}`, async (store) => {
         const limiter = createLimiter({ store, limits: [limit] })
         const key = freshKey()
         const { remaining } = await limiter.peek(key)
@@ -140,7 +140,7 @@ export function storeContract({ name, make, describe, test }: StoreContractOptio
       })
 
       on(
-        `a reset forgets one key, and none of what was charged before is given back after: ${algorithm}`,
+        `a reset forgets one key, and none of what was charged before is refunded after: ${algorithm}`,
         async (store) => {
           const limiter = createLimiter({ store, limits: [limit] })
           const [key, other] = [freshKey(), freshKey()]

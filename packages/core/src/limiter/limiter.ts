@@ -212,7 +212,7 @@ export class Limiter<Subject = string> {
   }
 
   /**
-   * Refunds what an allowed verdict charged, once, less what time has given back already. Releases its permits, too.
+   * Refunds what an allowed verdict charged, once, less what time has returned already. Releases its permits, too.
    * Resolves to whether this call refunded anything. During an outage of the store that was charged nothing is
    * refunded, then or later.
    */

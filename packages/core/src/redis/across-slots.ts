@@ -26,12 +26,12 @@ interface Part {
 
 /**
  * Decides a plan whose keys sit on different slots, which no script may touch together: every slot
- * decides its part all or none, and if one refuses, the others give back what they charged.
+ * decides its part all or none, and if one refuses, the others refund what they charged.
  *
  * Holds in every order in which slots may run and answer (`test/deep/interleavings/slots.test.ts`):
  * - At no instant more is admitted than any limit has room for: an admitted request is charged on every slot.
- * - What is refused, blocked or failed is charged nowhere in the end, and is given back once. Except that a call
- *   whose answer is lost may have run: where it was a charge, or was to give back, its slot stays charged.
+ * - What is refused, blocked or failed is charged nowhere in the end, and is refunded once. Except that a call
+ *   whose answer is lost may have run: where it was a charge or a refund, its slot stays charged.
  * - What a slot has refused, when all have answered, is refused: whether the others hear of it or not.
  * - A refusal that is to be charged (`CHARGE`) is charged on every slot, when all have answered; it holds no places.
  *
@@ -76,7 +76,7 @@ async function decideInParts(
       else if (first.allowed) results[i] = { ...(await again(REFUND)), allowed: true }
     })
     const all = Promise.allSettled(seconds)
-    // What could not be decided is not kept waiting for what is given back. What was refused stays so, however that goes.
+    // What could not be decided is not kept waiting for what is refunded. What was refused stays so, however that goes.
     if (!failure) await all
   }
   if (failure) throw failure.reason
@@ -182,7 +182,7 @@ function partAsks(request: StoreRequest, parts: readonly Part[]): StoreRequest[]
   const { charge } = request
   const charges = charge && answersOf.get(charge)
   return parts.map((part, i) => {
-    // What was charged as a whole, such as on one master, can still be given back by parts.
+    // What was charged as a whole, such as on one master, can still be refunded by parts.
     const own = charges?.length === parts.length ? charges[i] : charge && partAnswer(part, charge)
     return partAsk(request, part, own)
   })

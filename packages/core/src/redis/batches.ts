@@ -209,7 +209,7 @@ export class Batches {
     }
   }
 
-  /** What gives back goes by slot: done in part it could not be undone. So does what was asked of the same slot, to stay in order. */
+  /** Refunds and releases go by slot: done in part it could not be undone. So does what is asked of the same slot, to stay in order. */
   #sendToNode(line: readonly Pending[], node: string): void {
     const isGivenBack = (slot: number) => line.some((other) => other.slot === slot && other.request.op >= REFUND)
     const apart = line.some(({ request }) => request.op >= REFUND) ? line.filter(({ slot }) => isGivenBack(slot)) : []

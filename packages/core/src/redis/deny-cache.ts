@@ -94,7 +94,7 @@ interface Mark {
  * its retry time. It is repeated for the same costs under the same plan, for a second at most, and no longer than
  * nothing else comes back either: so what it tells of the keys that refused is to the ms what Redis would say.
  *
- * Whatever is charged, given back, reset or blocked by this store is noticed at once. What other processes
+ * Whatever is charged, refunded, reset or blocked by this store is noticed at once. What other processes
  * do is noticed within the second, and so is what becomes of limits with room on keys that did not refuse.
  */
 export class DenyCache {

@@ -18,7 +18,7 @@ interface Moving {
 /**
  * Decides on a slot that moves from one master to another. Some of a decision's keys are here, some there, and those of a
  * new client in neither place: the cluster lets no script have two of them, but redirects each alone. So blocks are read
- * first, then each key is charged by itself, and given back if another refuses.
+ * first, then each key is charged by itself, and refunded if another refuses.
  */
 export async function decideOnMovingSlot(
   moving: Moving,

@@ -333,7 +333,8 @@ export class RedisStore implements Store {
 
   /** What is leased is spent here, what was refused a moment ago is refused here, and Redis is asked the rest. */
   decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
-    // What gives back still goes out, as long as there is a connection: there is no more of it than was admitted before.
+    // Refunds and releases still go out, as long as there is a connection: there are no more of them than requests were
+    // admitted before.
     if (this.#closed && request.op !== REFUND && request.op !== RELEASE) throw this.#closed
     const held = request.op <= CHARGE ? this.#held.find(request) : undefined
     if (held) return this.#decideHeld(request, held)
@@ -405,7 +406,7 @@ export class RedisStore implements Store {
       return this.#batches.decide(request, 0)
     }
     const slots = this.#slots(request.identities)
-    // Before any part is charged, as all would have to be given back.
+    // Before any part is charged, as all would have to be refunded.
     for (const slot of slots) this.#refuseIfAway(slot)
     if (isOne(slots)) return this.#batches.decide(request, slots[0] as number)
     if (request.op < REFUND && !request.plan.sharesTurns && this.#batches.canDecideTogether(slots)) {

@@ -248,7 +248,7 @@ export class Verdict {
   }
 
   /**
-   * Replaces the estimated cost by the actual one, once: the rest is refunded, less what time has given back already.
+   * Replaces the estimated cost by the actual one, once: the rest is refunded, less what time has returned already.
    * The first of `settle` and `refund` counts, the second does nothing.
    * Resolves to whether anything was refunded; for a refusal that is false.
    *

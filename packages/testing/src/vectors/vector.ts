@@ -30,7 +30,7 @@ export interface VectorLimit {
 export interface VectorStep {
   /** Milliseconds since midnight. */
   readonly atMs: number
-  /** `refund` gives back what step `of` charged, the first being 1, and then looks. @default 'consume' */
+  /** `refund` refunds what step `of` charged, the first being 1, and then looks. @default 'consume' */
   readonly op?: 'consume' | 'peek' | 'refund'
   readonly of?: number
   /** @default 1 */

@@ -32,8 +32,8 @@ interface Grouping {
 }
 
 /**
- * The client's address by the framework's own trusted-proxy answer, never a raw header. IPv4 in any
- * IPv6 clothing (mapped, NAT64) counts as that IPv4 address; IPv6 is grouped by prefix.
+ * The client's address by the framework's own trusted-proxy answer, never a raw header. An IPv4-mapped or NAT64
+ * IPv6 address counts as its IPv4 address; IPv6 is grouped by prefix.
  *
  * @throws SluiceError `INVALID_POLICY`; per request `INVALID_KEY` where the address is missing or none.
  */

@@ -46,7 +46,7 @@ function silenceWatch(
     due--
     unheard = 0
   }
-  const heed = (reply: Promise<unknown>): Promise<unknown> => {
+  const watched = (reply: Promise<unknown>): Promise<unknown> => {
     if (due++ === 0) unheard = 0
     if (!timer) lookAgain()
     reply.then(heard, (error) => {
@@ -55,8 +55,8 @@ function silenceWatch(
     })
     return reply
   }
-  client.on('connect', () => heed(attempt(client)))
-  return { heed }
+  client.on('connect', () => watched(attempt(client)))
+  return { watched }
 }
 
 /** A duplicate inherits what its user wants numbers and texts turned into. By RESP type: `$` is a bulk string. */
@@ -171,14 +171,14 @@ export function nodeRedis(client: Client, silenceMs: number, connectTimeoutMs: n
       () => isCurrent() && room.open(),
       (error) => isCurrent() && failed(error),
     )
-    const { heed } = silenceWatch(
+    const { watched } = silenceWatch(
       own,
       silenceMs,
       () => isCurrent() && silent(),
       // A master demoted by a failover says READONLY: its name may lead to the new one by now.
       ({ message }) => message.startsWith('READONLY') && isCurrent() && restart(),
     )
-    const session = { client: own, end, heed }
+    const session = { client: own, end, watched }
     return session
   }
   function restart(): void {
@@ -210,7 +210,7 @@ export function nodeRedis(client: Client, silenceMs: number, connectTimeoutMs: n
     },
     nodeOf: () => addressOf(current.client.options?.socket ?? {}),
     send: (_key, command) =>
-      current.heed(current.client.sendCommand([...command(sentBy(current.client))], PLAIN_REPLIES)),
+      current.watched(current.client.sendCommand([...command(sentBy(current.client))], PLAIN_REPLIES)),
     lastError: () => last,
     close: () => {
       client.off?.('end', close)
@@ -268,7 +268,7 @@ export function nodeRedisCluster(client: Client, silenceMs: number, connectTimeo
     if (master.connectPromise) wait.connects()
     const node = master.client
     // The promise itself stays open until there is a connection, and keeps all that wait for it.
-    if (master.connectPromise) await watchOf(master).heed(attempt(node))
+    if (master.connectPromise) await watchOf(master).watched(attempt(node))
     if (!node.isReady) throw new Error(`its node was not connected${last ? `: ${last.message}` : ''}`)
   }
   const close = () => {
@@ -296,7 +296,7 @@ export function nodeRedisCluster(client: Client, silenceMs: number, connectTimeo
       const send = () => {
         const sent = master?.client ? sentBy(master.client) : new Set<string>()
         const reply = own.sendCommand(key, false, [...command(sent)], PLAIN_REPLIES)
-        return master?.client ? watchOf(master).heed(reply) : reply
+        return master?.client ? watchOf(master).watched(reply) : reply
       }
       if (!master || master.client?.isReady) return send()
       return connected(master, wait).then(() => {
@@ -309,7 +309,7 @@ export function nodeRedisCluster(client: Client, silenceMs: number, connectTimeo
       const master = masterNamed(address)
       if (!master?.client?.isReady) return Promise.reject(new Error(`${address} is not connected`))
       const { client: node } = master
-      return watchOf(master).heed(node.sendCommand([...command(sentBy(node))], PLAIN_REPLIES))
+      return watchOf(master).watched(node.sendCommand([...command(sentBy(node))], PLAIN_REPLIES))
     },
     lastError: () => last,
     close: () => {

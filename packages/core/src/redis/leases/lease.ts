@@ -13,7 +13,7 @@ import type { Moment } from './lease-clock.js'
 /**
  * Units that one charge has taken from every cell of a plan, to be spent in this process while its life lasts.
  *
- * Invariants: each of the `units` is spent, left or given back, never two of these; and none is spent when
+ * Invariants: each of the `units` is spent, left or refunded, never two of these; and none is spent when
  * `lifeMs` have passed since before the charge was sent.
  */
 export class Lease {
@@ -24,9 +24,9 @@ export class Lease {
   left: number
   /** Whether units that come back may be spent again, as far as its life lasts. */
   isOpen = true
-  /** Its charge is not there any more, so nothing of it is ever given back. */
+  /** Its charge is not there any more, so nothing of it is ever refunded. */
   isForgotten = false
-  /** Units given back to the store. */
+  /** Units refunded to the store. */
   #returned = 0
   /** What the store said when it was charged, and how long after `began` it was heard. */
   readonly now: number
@@ -73,9 +73,9 @@ export class Lease {
 }
 
 /**
- * The answer to a charge of which `units` are not given back yet, as a refund must see it: as if nothing else had
+ * The answer to a charge of which `units` are not refunded yet, as a refund must see it: as if nothing else had
  * been in its buckets, then or since. A lease gives its charge back in parts, and of one charge no part may count
- * twice: what is sure to be still in a bucket of it is what time has left of those units. Whatever is given back
+ * twice: what is sure to be still in a bucket of it is what time has left of those units. Whatever is refunded
  * in whatever order then leaves no less in a bucket than what was spent.
  */
 function standingAlone(plan: Plan, { now, allowed, values: said, offset }: StoreResult, units: number): StoreResult {
@@ -85,7 +85,7 @@ function standingAlone(plan: Plan, { now, allowed, values: said, offset }: Store
     values[at] = CELL_KINDS[kernel].lease.receiptAlone(params, values[at] as number, units)
     at += STRIDE * limits.length
   }
-  // Nothing that is given back can have been any of it.
+  // Nothing that is refunded can have been any of it.
   const given = plan.cells.map(() => Number.MAX_SAFE_INTEGER)
   return { now, allowed, values, offset: 0, given }
 }

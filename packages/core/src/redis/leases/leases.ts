@@ -27,7 +27,7 @@ const SWEEP_EVERY_MS = 100
 
 /**
  * Decides for plans with a lease: takes units of a key from the store, all cells at once, and spends them here
- * without a promise. What was deducted is spent, given back or stranded until it lapses, never spent twice or
+ * without a promise. What was deducted is spent, refunded or stranded until it lapses, never spent twice or
  * after its time; that the limits hold for when it is spent is up to the cells' parameters (limits/lease.ts).
  * Tried in every order of asks, answers, time, resets and ends of processes by `test/deep/interleavings/leases.test.ts`.
  */
@@ -66,7 +66,7 @@ export class Leases {
     return this.#request(pool ?? this.#newPool(request), request)
   }
 
-  /** Before a reset: what was deducted is not in the state that comes after, and must neither be spent nor given back. */
+  /** Before a reset: what was deducted is not in the state that comes after, and must neither be spent nor refunded. */
   forget(plan: Plan, identities: readonly string[]): void {
     const isHit = (other: Plan) => other.cells.some(({ id }) => plan.cells.some((cell) => cell.id === id))
     this.#drop(plan.policy, identities, isHit, true)
@@ -191,7 +191,7 @@ export class Leases {
     if (!lease.isForgotten) await this.#source.decide(lease.refund(units))
   }
 
-  /** What a verdict gives back: to its lease while that lives, else to the store, of what the lease was charged. */
+  /** What a verdict refunds: to its lease while that lives, else to the store, of what the lease was charged. */
   #takeBack(request: StoreRequest): StoreResult | Promise<StoreResult> {
     const { charge } = request
     if (!(charge instanceof Spent)) return this.#source.decide(request)

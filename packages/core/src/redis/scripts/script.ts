@@ -25,7 +25,7 @@ const bitOf = (kind: KernelName) => 1 << kinds.indexOf(kind)
 const SEVERAL = 1 << KINDS.length
 /** Where a cell is shared by several limits. */
 const SHARED = 1 << (KINDS.length + 1)
-/** Where something is given back or renewed. */
+/** Where something is refunded or renewed. */
 export const SETTLES = 1 << (KINDS.length + 2)
 
 /** Where a plan has a ban. */
