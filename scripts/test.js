@@ -19,10 +19,8 @@ const preparations = [
 
 const checks = [
   npmRunAtOnce([['check:generated'], ['check:lint'], ['build']]),
-  npmRunAtOnce([['check:types'], ['check:unused'], ['check:api']]),
-  npmRun('test:source'),
-  npmRun('test:built'),
-  npmRun('check:packages'),
+  npmRunAtOnce([['check:types'], ['check:unused'], ['check:api'], ['check:packages']]),
+  npmRun('test:merge'),
 ]
 
 await whenStarted(import.meta.url, async () => {

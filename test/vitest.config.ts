@@ -17,52 +17,74 @@ const OF_USERS = [
 /** What needs nothing but Node. */
 const QUICK = ['unit', 'contract', 'http']
 /**
- * What looks at its whole process, at memory or timers, or sets how V8 runs, has a worker of its own. All other files share
- * theirs: in a worker of its own, each spends two seconds of computing on loading what others have loaded.
+ * What looks at all timers, warnings, stores or memory of its process, or sets how V8 runs, has a worker of its own. All
+ * other files share theirs: in a worker of its own, each spends a second or two of computing on loading what others have
+ * loaded.
  */
 const ALONE = [
-  'deep/',
+  'deep/chaos/chaos.test.ts',
+  'deep/chaos/memory.test.ts',
+  'deep/fuzz/connections.test.ts',
+  'deep/fuzz/replies.test.ts',
   'http/clients.test.ts',
+  'http/events.test.ts',
   'http/slow-stream.test.ts',
   'metrics/',
-  'packages/',
-  'policies/processes/',
+  'packages/docs/documents.test.ts',
   'redis/breaker.test.ts',
   'redis/harness.test.ts',
-  'redis/processes/',
-  'tools/',
-  '../tools/',
-  'unit/limiter/',
   'unit/lists/file-list.test.ts',
   'unit/memory/',
 ]
-/** What takes longest begins first, so that nothing is left to wait for when all others are done. */
+/**
+ * What takes longest begins first, so that nothing is left to wait for when all others are done: by turns what waits for
+ * most of its time, and what computes.
+ */
 const LONGEST = [
-  'deep/chaos/chaos.test.ts',
   'redis/outages.test.ts',
+  'packages/examples/examples.test.ts',
   'redis/cluster/outages.test.ts',
-  'deep/fuzz/connections.test.ts',
-  'redis/cluster/moving-slots.test.ts',
+  'contract/memory.test.ts',
+  'redis/acl.test.ts',
+  'redis/contract/ioredis.test.ts',
   'redis/cluster/failover.test.ts',
-  'tools/bench.test.ts',
-  'redis/contract/cluster.test.ts',
   'packages/docs/documents.test.ts',
+  'deep/chaos/chaos.test.ts',
+  'redis/contract/node-redis.test.ts',
+  'redis/faults.test.ts',
+  'redis/contract/cluster.test.ts',
+  'redis/sentinel.test.ts',
+  'redis/cluster/moving-slots.test.ts',
+  'packages/examples/http.test.ts',
+  'deep/fuzz/connections.test.ts',
+  'packages/gateways/gateways.test.ts',
+  'tools/bench.test.ts',
 ]
 
+interface Part {
+  /** On the packages as built, or on their source. */
+  readonly built: boolean
+  readonly folders?: readonly string[]
+  readonly without?: readonly string[]
+}
+
+// The mutants of the Lua are for `npm run deep`, which tries all of them.
+const ON_SOURCE: Part = { built: false, without: [...OF_USERS, 'deep/mutation'] }
+const ON_BUILD: Part = { built: true, folders: OF_USERS }
+
 /** Which files run, on what, by SLUICE_TEST. Without it: all, or those that the command line names, on the source. */
-const SETS: Record<string, { built: boolean; folders?: string[]; without?: string[] }> = {
-  all: { built: false },
-  quick: { built: false, folders: QUICK },
-  // The mutants of the Lua are for `npm run deep`, which tries all of them.
-  source: { built: false, without: [...OF_USERS, 'deep/mutation'] },
-  built: { built: true, folders: OF_USERS },
+const SETS: Record<string, readonly Part[]> = {
+  all: [{ built: false }],
+  quick: [{ built: false, folders: QUICK }],
+  source: [ON_SOURCE],
+  built: [ON_BUILD],
+  // In one pool: while some wait, others compute.
+  merge: [ON_SOURCE, ON_BUILD],
 }
 const name = process.env.SLUICE_TEST ?? 'all'
-const set = SETS[name]
-if (!set) throw new Error(`SLUICE_TEST: expected ${Object.keys(SETS).join(', ')}; got ${name}`)
+const parts = SETS[name]
+if (!parts) throw new Error(`SLUICE_TEST: expected ${Object.keys(SETS).join(', ')}; got ${name}`)
 
-// These conditions reach Node's own require too, so 'import' must not be among them.
-const conditions = set.built ? ['node'] : ['@sluice/source', 'node']
 const isIn = (file: string, places: readonly string[]) => places.some((place) => file.startsWith(place))
 const asFolders = (names: readonly string[]) => names.map((folder) => `${folder}/`)
 
@@ -70,40 +92,60 @@ const asFolders = (names: readonly string[]) => names.map((folder) => `${folder}
 const files = ['.', '../tools'].flatMap((folder) =>
   readdirSync(new URL(`${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.test.ts') && !file.includes('node_modules'))
-    .map((file) => (folder === '.' ? file : `${folder}/${file}`))
-    .filter((file) => !set.folders || isIn(file, asFolders(set.folders)))
-    .filter((file) => !isIn(file, asFolders(set.without ?? []))),
+    .map((file) => (folder === '.' ? file : `${folder}/${file}`)),
 )
 const isAlone = (file: string) => isIn(file, ALONE)
 
-// What is built is loaded anew for each file, as a user's process loads it.
-// No files are named outside of projects: those would run once more in each of them.
-const projects: TestProjectConfiguration[] = [
-  { extends: true, test: { name: 'alone', include: files.filter(isAlone) } },
-  { extends: true, test: { name: 'shared', include: files.filter((file) => !isAlone(file)), isolate: set.built } },
-]
+/** Its files as two projects: those with a worker for each, and those that share theirs. */
+function projectsOf({ built, folders, without = [] }: Part): TestProjectConfiguration[] {
+  const include = files
+    .filter((file) => !folders || isIn(file, asFolders(folders)))
+    .filter((file) => !isIn(file, asFolders(without)))
+  // These conditions reach Node's own require too, so 'import' must not be among them.
+  const conditions = built ? ['node'] : ['@sluice/source', 'node']
+  const project = (suffix: string, include: string[], isolate: boolean): TestProjectConfiguration => ({
+    extends: true,
+    resolve: { conditions },
+    ssr: { resolve: { conditions } },
+    test: {
+      name: `${built ? 'built' : 'source'}, ${suffix}`,
+      include,
+      isolate,
+      env: { SLUICE_TEST: built ? 'built' : 'source' },
+    },
+  })
+  // No files are named outside of projects: those would run once more in each of them.
+  return [
+    project('alone', include.filter(isAlone), true),
+    project(
+      'shared',
+      include.filter((file) => !isAlone(file)),
+      false,
+    ),
+  ]
+}
 
 class LongestFirst extends BaseSequencer {
   override async sort(all: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId, project }: TestSpecification) => {
       const place = LONGEST.findIndex((file) => moduleId.endsWith(`/test/${file}`))
-      // A shared worker ends when the next file does not share it: so all of those that do come last.
-      return place >= 0 ? place : LONGEST.length + (project.config.isolate ? 0 : 1)
+      if (place >= 0) return place
+      // A shared worker ends when the next file is of another project: so those of one project come last, and together.
+      const { isolate, name } = project.config
+      return LONGEST.length + (isolate ? 0 : name.startsWith('built') ? 1 : 2)
     }
     return (await super.sort(all)).sort((a, b) => rank(a) - rank(b))
   }
 }
 
 export default defineConfig({
-  resolve: { conditions },
-  ssr: { resolve: { conditions } },
   test: {
-    projects,
+    projects: parts.flatMap(projectsOf),
     // What has not changed is not transformed again by the next run.
     experimental: { fsModuleCache: true, fsModuleCachePath: fileURLToPath(new URL('../.tmp/vitest', import.meta.url)) },
     sequence: { sequencer: LongestFirst },
-    // Many tests wait for most of their time, so that two cores do for four.
-    maxWorkers: 4,
+    // Many tests wait for most of their time, so that two cores do for six.
+    maxWorkers: 6,
     // Tests look at the warnings that they expect; printed, they would hide everything else.
     execArgv: ['--disable-warning=SluiceWarning'],
     // Only what hangs takes so long, also on a machine that does many other things at once.

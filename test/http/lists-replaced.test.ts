@@ -9,7 +9,7 @@ import { until } from '../support/until.js'
 import { run } from './support/app.js'
 import { koaApp } from './support/koa.js'
 
-const REPLACEMENTS = byEffort({ quick: 3, usual: 20, full: 100 })
+const REPLACEMENTS = byEffort({ quick: 3, usual: 8, full: 100 })
 const LINES = 5000
 
 /** The first and the last line are in every version; what is in between tells which version it is. */

@@ -106,5 +106,5 @@ test.each(Object.entries(ROUTERS))('no spelling reaches a handler past its polic
   }
   for (const target of WHOLE) await check(target)
   expect(reached).toBeGreaterThan(5)
-  await fc.assert(fc.asyncProperty(targets, check), { numRuns: byEffort({ quick: 100, usual: 400, full: 20_000 }) })
+  await fc.assert(fc.asyncProperty(targets, check), { numRuns: byEffort({ quick: 100, usual: 200, full: 20_000 }) })
 })

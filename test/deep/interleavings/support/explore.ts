@@ -1,3 +1,6 @@
+import { randomFrom } from '../../../contract/policies.js'
+import { byEffort } from '../../../support/effort.js'
+
 /** One thing that may happen next. */
 export interface Step {
   readonly name: string
@@ -19,17 +22,20 @@ export interface World {
   close?(): unknown
 }
 
-export interface Explored {
-  /** Complete schedules, from the start to the end. */
-  readonly schedules: number
-  /** States told apart on the way: a state that is reached again is not gone on from again. */
-  readonly states: number
+export interface ExploreOptions {
+  /** Only this schedule, as a failure names it. @default the environment's SLUICE_SCHEDULE, else all or a sample */
+  readonly schedule?: string | undefined
+  /**
+   * How many schedules are tried, each by chance, the same in every run. @default all of them in `npm run deep`, and
+   * as many as a merge has time for otherwise
+   */
+  readonly sample?: number
 }
 
-export interface ExploreOptions {
-  /** Only this schedule, as a failure names it. @default the environment's SLUICE_SCHEDULE, else all */
-  readonly schedule?: string | undefined
-}
+/** For what must be found: every schedule, however much is tried elsewhere. */
+export const ALL: ExploreOptions = { sample: Number.POSITIVE_INFINITY }
+
+const SAMPLE = byEffort({ usual: 80, full: Number.POSITIVE_INFINITY })
 
 /** A choice that was made, and what came of it. */
 interface Branch {
@@ -41,29 +47,39 @@ interface Branch {
 }
 
 /**
- * Runs a world through every order in which its steps can be taken, depth first, each time from the start. The
- * first order that breaks something is thrown with its steps and with the numbers that repeat it:
+ * Runs a world through the orders in which its steps can be taken, each time from the start: all of them, depth first,
+ * or a sample. The first order that breaks something is thrown with its steps and with the numbers that repeat it:
  * `SLUICE_SCHEDULE=0.2.1 npx vitest run --root test interleavings -t 'name of the test'`.
+ *
+ * @param moreThan how many complete schedules a world has at least that branches as its test means
  */
 export async function explore(
   make: () => World | Promise<World>,
-  { schedule = process.env.SLUICE_SCHEDULE }: ExploreOptions = {},
-): Promise<Explored> {
+  moreThan: number,
+  { schedule = process.env.SLUICE_SCHEDULE, sample = SAMPLE }: ExploreOptions = {},
+): Promise<void> {
   if (schedule !== undefined) {
     const branches = schedule
       .split('.')
       .map((choice) => ({ state: '', choices: 0, choice: Number(choice), schedules: 0 }))
     await run(make, branches)
-    return { schedules: 1, states: 0 }
+  } else if (Number.isFinite(sample)) await exploreSome(make, sample)
+  else {
+    const schedules = await exploreAll(make)
+    if (schedules <= moreThan) throw new Error(`expected more than ${moreThan} schedules; there are ${schedules}`)
   }
+}
+
+/** Returns how many complete schedules there are. A state that is reached again is not gone on from again. */
+async function exploreAll(make: () => World | Promise<World>): Promise<number> {
   /** How many complete schedules there are from each state that is done with. */
   const done = new Map<string, number>()
   const branches: Branch[] = []
   for (;;) {
-    let schedules = await run(make, branches, (state) => done.get(state))
+    let schedules = await run(make, branches, { known: (state) => done.get(state) })
     for (;;) {
       const last = branches.at(-1)
-      if (!last) return { schedules, states: done.size }
+      if (!last) return schedules
       last.schedules += schedules
       if (++last.choice < last.choices) break
       done.set(last.state, last.schedules)
@@ -73,11 +89,23 @@ export async function explore(
   }
 }
 
-/** One run: along `branches`, and on by first choices, which are added. Returns how many schedules its last state stands for. */
+async function exploreSome(make: () => World | Promise<World>, count: number): Promise<void> {
+  const pick = randomFrom(1)
+  for (let i = 0; i < count; i++) await run(make, [], { pick })
+}
+
+interface RunOptions {
+  /** How many schedules a state stands for that is done with. @default none is */
+  readonly known?: (state: string) => number | undefined
+  /** Which of so many steps is taken where nothing is said. @default the first */
+  readonly pick?: (choices: number) => number
+}
+
+/** One run: along `branches`, and on by choices that are added. Returns how many schedules its last state stands for. */
 async function run(
   make: () => World | Promise<World>,
   branches: Branch[],
-  known?: (state: string) => number | undefined,
+  { known, pick = () => 0 }: RunOptions = {},
 ): Promise<number> {
   const world = await make()
   const taken: string[] = []
@@ -96,7 +124,7 @@ async function run(
         const state = world.state()
         const schedules = known?.(state)
         if (schedules !== undefined) return schedules
-        branches.push({ state, choices: steps.length, choice: 0, schedules: 0 })
+        branches.push({ state, choices: steps.length, choice: pick(steps.length), schedules: 0 })
       }
       const { choice } = branches[depth] as Branch
       const step = steps[choice]
