@@ -32,7 +32,9 @@ const ALONE = [
   'metrics/',
   'packages/docs/documents.test.ts',
   'redis/breaker.test.ts',
+  'redis/events.test.ts',
   'redis/harness.test.ts',
+  'unit/limiter/acquire.test.ts',
   'unit/lists/file-list.test.ts',
   'unit/memory/',
 ]
@@ -144,8 +146,8 @@ export default defineConfig({
     // What has not changed is not transformed again by the next run.
     experimental: { fsModuleCache: true, fsModuleCachePath: fileURLToPath(new URL('../.tmp/vitest', import.meta.url)) },
     sequence: { sequencer: LongestFirst },
-    // Many tests wait for most of their time, so that two cores do for six.
-    maxWorkers: 6,
+    // Many tests wait for most of their time, so that two cores do for more; those in memory wait less.
+    maxWorkers: name === 'quick' ? 4 : 6,
     // Tests look at the warnings that they expect; printed, they would hide everything else.
     execArgv: ['--disable-warning=SluiceWarning'],
     // Only what hangs takes so long, also on a machine that does many other things at once.
