@@ -34,7 +34,7 @@ const ALONE = [
   'redis/breaker.test.ts',
   'redis/events.test.ts',
   'redis/harness.test.ts',
-  'unit/limiter/acquire.test.ts',
+  'unit/limiter/',
   'unit/lists/file-list.test.ts',
   'unit/memory/',
 ]
