@@ -1,4 +1,7 @@
 import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { CELL_KINDS, type KernelName } from '@sluice/core/store'
+import { cellKindsOf, sourceIn } from '@sluice/lua-optimiser'
 import { describe, expect, test } from 'vitest'
 import { refusedByRedis, renderModule, scriptOf } from '../../scripts/build-lua.js'
 
@@ -55,5 +58,18 @@ describe('Redis', () => {
       scriptOf('broken', 'local function ( return end'),
     ])
     expect(problems).toEqual([expect.stringMatching(/^broken: Redis says: .*compiling script.*expected near/s)])
+  })
+})
+
+describe('a kind of cell', () => {
+  const lua = sourceIn(join(import.meta.dirname, '../../lua'))
+
+  test.each(cellKindsOf(lua))('is the same in lua/cells and in the port: $name', ({ name, hasPermits, scripts }) => {
+    const kind = CELL_KINDS[name as KernelName]
+    expect(hasPermits).toBe(kind.hasPermits)
+    // Its state has a size, and its scripts for several cells under one key need it.
+    const hasSize = lua.read(`cells/${name}`)?.includes(`size[${name.toUpperCase()}] =`)
+    expect(hasSize).toBe(kind.canBeJoint)
+    expect(scripts.some(({ isJoint }) => isJoint) && !kind.canBeJoint).toBe(false)
   })
 })
