@@ -70,10 +70,18 @@ export class Lane {
     if (told === undefined || !/not available|no answer within|closed|ready/i.test(told)) return told
     this.#redis.close()
     // After a script that does not end there is no talking to that server any more.
-    if (/no answer within|closed|ready/i.test(told)) await this.#server.restart()
+    if (/no answer within|closed|ready/i.test(told) || !(await this.#replies())) await this.#server.restart()
     this.#redis = new MutatedRedis(this.#server.url)
     this.#redis.load(mutant)
     return told
+  }
+
+  /** Not where a script runs on: the server says that it is busy. */
+  #replies(): Promise<boolean> {
+    return this.#server.call('PING').then(
+      () => true,
+      () => false,
+    )
   }
 }
 

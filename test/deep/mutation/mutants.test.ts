@@ -24,9 +24,10 @@ describe('the tests notice when the Lua is wrong', () => {
   test('also when a script does not end, and goes on with the next on a new server', async () => {
     const [mutant] = allMutants() as [Mutant]
     const endless = { ...mutant, file: 'kernels/clock', source: `${luaOf('kernels/clock')}\nwhile true do end\n` }
-    expect(await lane.tryOn(endless)).toMatchObject({ told: expect.stringMatching(/no answer/) })
+    // A store on a busy machine may only say that it was not available.
+    expect((await lane.tryOn(endless)).told).toMatch(/no answer|not available/)
     const wrong = allMutants().find(({ id }) => id.startsWith('cells/counter.lua') && id.endsWith('<= to <')) as Mutant
-    expect((await lane.tryOn(wrong)).told).not.toMatch(/no answer/)
+    expect((await lane.tryOn(wrong)).told).not.toMatch(/no answer|not available|BUSY/)
   })
 
   test('and a change that changes nothing is no mistake', async () => {
