@@ -58,3 +58,19 @@ test('a tier that is none is told', async () => {
   const { stdout } = await sluice(['explain', file, '--path', '/'])
   expect(stdout).toContain('- plan: does not apply (policy "plan": tier: expected "free" or "paid", got "")')
 })
+
+test('spellings, hosts and a query are read as the limiter reads them', async () => {
+  const hosts = join(folder, 'hosts.yaml')
+  writeFileSync(
+    hosts,
+    'version: 1\npolicies:\n  api: { match: { hosts: ["*.example.com"], paths: [/api/search] }, limits: [{ limit: 1, window: 1s }] }\n',
+  )
+  const why = async (path: string, host: string) => {
+    const { stdout } = await sluice(['explain', hosts, '--path', path, '--header', `Host: ${host}`, '--json'])
+    return JSON.parse(stdout)[0].why
+  }
+  expect(await why('/API//%73earch/?q=1', 'a.example.com:8080')).toBeUndefined()
+  expect(await why('https://a.example.com/api/search?q=1', 'a.example.com')).toBeUndefined()
+  expect(await why('/api/search', 'example.com')).toBe('host')
+  expect(await why('/api/searching', 'a.example.com')).toBe('path')
+})

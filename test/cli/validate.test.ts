@@ -37,7 +37,7 @@ test('every mistake of every file is a line of its own', async () => {
   expect(code).toBe(1)
   expect(out.split('\n')).toEqual([
     `${right}: right`,
-    expect.stringContaining(`${wrong}:3:19: policies.api.limits[0]: expected window`),
+    expect.stringContaining(`${wrong}:3:19: policies.api.limits[0]: window is missing`),
     expect.stringContaining(`${wrong}:3:31: policies.api.limits[0].windw: unknown field; did you mean window?`),
     expect.stringContaining('none: expected a file that can be read (ENOENT)'),
     '',

@@ -1,10 +1,11 @@
 import type { HttpContext } from '@sluice/core'
+import { pathOf } from '@sluice/core/http'
 
 /** A request to explain: what of it is not given is not there. */
 export interface RequestToExplain {
   /** @default 'GET' */
   readonly method?: string
-  /** The path, without the query. */
+  /** The path, or a whole URL: its query does not count, and neither does its host, which is a header. */
   readonly path: string
   /** By their names, in any case. */
   readonly headers?: Readonly<Record<string, string>>
@@ -30,14 +31,20 @@ export interface Explanation {
   }[]
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
-export function contextFor({ method = 'GET', path, headers = {}, ip, request }: RequestToExplain): HttpContext<any> {
+export function contextFor({
+  method = 'GET',
+  path: target,
+  headers = {},
+  ip,
+  request,
+  // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
+}: RequestToExplain): HttpContext<any> {
   const fields = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
   return {
     request,
     method,
-    path,
-    target: path,
+    path: pathOf(target),
+    target,
     ip,
     route: undefined,
     response: { on() {}, removeListener() {} },

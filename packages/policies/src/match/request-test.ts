@@ -21,7 +21,7 @@ export function requestTest({
   if (!known && !hosts && fields.length === 0) return undefined
   return (head) => {
     if (known && !known.has(head.method)) return 'method'
-    if (hosts && !isOneOf(hostOf(head.header('host')), exact, endings)) return 'host'
+    if (hosts && !hostsOf(head).some((host) => isOneOf(host, exact, endings))) return 'host'
     for (const { name, value } of fields) {
       const sent = head.header(name)
       if (typeof value === 'boolean' ? (sent !== undefined) !== value : sent !== value) return `header ${name}`
@@ -30,12 +30,18 @@ export function requestTest({
   }
 }
 
-/** Without its port and the dot at its end. */
+/** Over HTTP/2 a request may name two hosts, of which some frameworks take the one, and others the other. */
+function hostsOf(head: RequestHead): string[] {
+  const authority = head.header(':authority')
+  const host = hostOf(head.header('host'))
+  return authority === undefined ? [host] : [host, hostOf(authority)]
+}
+
+/** Without its port and the dot at its end. As frameworks do, whatever stands after the colon is taken for a port. */
 function hostOf(header = ''): string {
-  return header
-    .toLowerCase()
-    .replace(/:[0-9]{0,5}$/, '')
-    .replace(/[.]$/, '')
+  const port = header.indexOf(':', header.startsWith('[') ? header.indexOf(']') + 1 : 0)
+  const host = (port < 0 ? header : header.slice(0, port)).toLowerCase()
+  return host.endsWith('.') ? host.slice(0, -1) : host
 }
 
 function isOneOf(host: string, exact: ReadonlySet<string>, endings: readonly string[]): boolean {

@@ -85,7 +85,7 @@ function checkFields(schema: Schema, fields: Fields, path: Path, problems: Probl
   for (const field of required) {
     if (Object.hasOwn(fields, field)) continue
     const expected = resolved(properties[field] as Schema).title
-    problems.push({ path, message: `expected ${field}${expected ? `, ${expected}` : ''}; it is missing` })
+    problems.push({ path, message: `${field} is missing${expected ? `: expected ${expected}` : ''}` })
   }
   for (const [field, value] of Object.entries(fields)) {
     // No more are told, and each is compared with all that are known.
@@ -104,7 +104,7 @@ function checkFields(schema: Schema, fields: Fields, path: Path, problems: Probl
     }
     if (propertyNames && !isText(resolved(propertyNames), field)) {
       const expected = resolved(propertyNames).title
-      problems.push({ path: at, message: `expected as the name of a field ${expected}`, isField: true })
+      problems.push({ path: at, message: `wrong name: expected ${expected}`, isField: true })
     } else if (typeof additionalProperties === 'object') check(additionalProperties, value, at, problems)
   }
 }

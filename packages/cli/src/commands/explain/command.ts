@@ -11,7 +11,12 @@ export const explain: Command = {
 It asks no Redis.`,
   operands: { placeholder: 'FILE', least: 1, most: 1 },
   options: {
-    path: { type: 'string', placeholder: 'PATH', text: 'the path of the request', default: '/' },
+    path: {
+      type: 'string',
+      placeholder: 'PATH',
+      text: 'the path of the request; its query does not count',
+      default: '/',
+    },
     method: { type: 'string', placeholder: 'METHOD', text: 'its method', default: 'GET' },
     ip: { type: 'string', placeholder: 'ADDRESS', text: 'the address of the client' },
     header: { type: 'string', placeholder: 'NAME:VALUE', text: 'a header; again for more', repeats: true },
