@@ -50,7 +50,7 @@ const MISTAKES: readonly Mistake[] = [
     what: 'a field that is misspelt',
     text: `version: 1\n▸policys: {}\npolicies: {}\n`,
     path: 'policys',
-    message: 'unknown field; did you mean policies? (expected $schema, version, policies, overrides)',
+    message: 'unknown field; did you mean policies? (expected $schema, version, carry, policies, overrides)',
   },
   {
     what: 'a name with a space',
