@@ -34,8 +34,11 @@ const PARTS = /** @type {Record<string, string[]>} */ ({
   policies: ['sql/postgres-1.sql', 'src/schema/policies.schema.json'],
   prometheus: ['alerts.yaml', 'dashboard.json'],
 })
-/** So that a package does not grow unnoticed. */
-const LARGEST_TARBALL = 200_000
+/**
+ * So that a package does not grow unnoticed. Of the core's, three fifths are the program, which would be a twentieth less with
+ * all names shortened, a fifth declarations, three quarters of these docstrings, and a tenth scripts.
+ */
+const LARGEST_TARBALL = 210_000
 
 /**
  * What is wrong with a package's list of files; nothing when the list is empty.
