@@ -24,7 +24,8 @@ function document(limit: number, last = ''): string {
   ].join('\n')
 }
 
-const keys = { user: () => 'ann' }
+/** With time for a busy machine to read it. */
+const set = { keys: { user: () => 'ann' }, loadTimeoutMs: 600_000 } as const
 
 function saved(text: string): string {
   const file = join(folder, 'policies.yaml')
@@ -40,7 +41,7 @@ test('a long document is in force as a short one is, and meanwhile others have t
     if (!isLoaded) setImmediate(count)
   }
   setImmediate(count)
-  const loaded = await policies.from({ file: saved(document(3)), keys })
+  const loaded = await policies.from({ file: saved(document(3)), ...set })
   isLoaded = true
   expect(turns).toBeGreaterThan(20)
   expect(loaded.byName.size).toBe(COUNT + 1)
@@ -55,7 +56,7 @@ test.each([
   ['of its form', '  - { policy: p1, key: { user: ann }, limits: [{ limit: ten }] }', 57],
   ['of what it names', '  - { policy: p0, key: { user: u0 }, limits: [{ limit: 1 }] }', 24],
 ])('mistakes %s are told with their line and column', async (_, last, column) => {
-  const error = await policies.from({ file: saved(document(3, last)), keys }).then(
+  const error = await policies.from({ file: saved(document(3, last)), ...set }).then(
     () => undefined,
     (error: unknown) => error,
   )
@@ -66,7 +67,7 @@ test.each([
 
 test('of two reloads the later one is in force in the end', async () => {
   const file = saved(document(3))
-  const loaded = await policies.from({ file, keys })
+  const loaded = await policies.from({ file, ...set })
   writeFileSync(file, document(4))
   const first = loaded.reload()
   writeFileSync(file, document(5))
