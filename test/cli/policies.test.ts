@@ -129,7 +129,9 @@ test('a change that another overtook while it was asked for is refused, with the
 })
 
 test('history lists versions with who and what, and rollback puts one in force again', async () => {
+  expect((await sluice(['rollback', '--yes'])).err).toContain('no version to go back to: nothing was applied so far')
   await sluice(['apply', file(document(1)), '--yes'])
+  expect((await sluice(['rollback', '--yes'])).err).toContain('no version to go back to: version 1 is the only one')
   await sluice(['apply', file(document(2)), '--yes', '--by', 'bob'])
   expect((await sluice(['rollback', '--yes'])).out).toBe(
     '~ policy api\n  api, limit api: what was used still counts\nversion 3 is in force\n',

@@ -106,7 +106,11 @@ export const rollback: Command = {
       const found = version === undefined ? all[1] : all.find((each) => String(each.version) === version)
       if (!found) {
         const known = all.map((each) => each.version).join(', ')
-        throw new UsageError(`expected a version that is kept (${known || 'there is none'}), got ${version ?? 'none'}`)
+        if (version === undefined) {
+          const kept = all.length > 0 ? `version ${known} is the only one` : 'nothing was applied so far'
+          throw new UsageError(`there is no version to go back to: ${kept}`)
+        }
+        throw new UsageError(`expected a version that is kept (${known || 'there is none'}), got ${version}`)
       }
       return change(documents, found.text, values, environment)
     })
