@@ -1,5 +1,6 @@
 import { checkVector } from '../../../packages/testing/src/vectors/check.js'
 import { VECTORS } from '../../../packages/testing/src/vectors/vector.js'
+import { banChecks } from './bans.js'
 import { blockIndexChecks } from './block-index.js'
 import type { Check } from './check.js'
 import { effortChecks } from './effort.js'
@@ -13,6 +14,7 @@ import { rungChecks } from './rungs.js'
 import { serverTimeChecks } from './server-time.js'
 import { sharedKeyChecks } from './shared-keys.js'
 import { strangerChecks } from './strangers.js'
+import { turnChecks } from './turns.js'
 import { scenarios } from './walks.js'
 
 /** Everything that is tried on a mutant, what is told best first. */
@@ -41,6 +43,8 @@ export async function allChecks(): Promise<Check[]> {
     ...roomChecks,
     ...effortChecks,
     ...refusalChecks,
+    ...banChecks,
+    ...turnChecks,
     ...elsewhereChecks,
     ...elsewhereInPartChecks,
     ...(await scenarios()).map(

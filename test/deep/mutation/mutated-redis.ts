@@ -31,6 +31,25 @@ function namesOf(scripts: Scripts): Name[] {
   return [...Object.keys(scripts), ...choices]
 }
 
+/** Scripts that the store puts another one into, behind the line `return DECISION` or at their end. */
+const FRAMES = ['waiting', 'waiting-one', 'behind']
+
+/** A frame with a script in it. */
+function framed(frame: string, inner: string): string {
+  return frame.includes(DECISION) ? frame.replace(DECISION, () => inner) : `${frame}\n${inner}`
+}
+const DECISION = 'return DECISION'
+
+/** What a script consists of that has a frame around another. */
+function partsOf(script: string): { frame: Name; inner: string } | undefined {
+  for (const frame of FRAMES) {
+    const [before = '', after = ''] = framed(originals[frame] as string, '\0').split('\0')
+    if (script.startsWith(before) && script.endsWith(after))
+      return { frame, inner: script.slice(before.length, script.length - after.length) }
+  }
+  return undefined
+}
+
 const nameOf = new Map(namesOf(originals).map((name) => [sha1(scriptOf(originals, name)), name]))
 
 /**
@@ -43,7 +62,7 @@ export class MutatedRedis {
   /** Of `#scripts`, those that were asked for. */
   readonly #used = new Map<string, { sha: string; source: string; isLoaded: boolean }>()
   /** What was sent whole that begins with its parameters, by its SHA-1. */
-  readonly #withHead = new Map<string, { head: string; name: Name | undefined }>()
+  readonly #withHead = new Map<string, { head: string; name: Name | undefined; frame?: Name | undefined }>()
   /** Called with the keys of a run, once it is sent. */
   onRun: ((keys: readonly string[]) => void) | undefined
   /** Scripts that were run since this was last emptied. */
@@ -103,8 +122,9 @@ export class MutatedRedis {
         if (command === 'EVALSHA') return this.#run(script, args)
         if (command !== 'EVAL') return own.callBuffer(command, script, ...args)
         const sha = sha1(script)
-        const [head] = HEAD.exec(script) ?? []
-        if (head) this.#withHead.set(sha, { head, name: nameOf.get(sha1(script.slice(head.length))) })
+        const { frame, inner = script } = partsOf(script) ?? {}
+        const [head = ''] = HEAD.exec(inner) ?? []
+        if (head || frame) this.#withHead.set(sha, { head, name: nameOf.get(sha1(inner.slice(head.length))), frame })
         return this.#run(sha, args)
       },
     }
@@ -134,12 +154,14 @@ export class MutatedRedis {
   }
 
   #scriptFor(sha: string): { sha: string; source: string; isLoaded: boolean } {
-    const { head, name } = this.#withHead.get(sha) ?? { head: '', name: nameOf.get(sha) }
+    const { head, name, frame } = this.#withHead.get(sha) ?? { head: '', name: nameOf.get(sha) }
     if (name === undefined) throw new Error(`lua/ and the embedded scripts differ: no script has sha1 ${sha}`)
     this.ran.add(name)
+    if (frame) this.ran.add(frame)
     let script = this.#used.get(sha)
     if (!script) {
-      const source = head + scriptOf(this.#scripts, name)
+      const own = head + scriptOf(this.#scripts, name)
+      const source = frame ? framed(this.#scripts[frame] as string, own) : own
       script = { source, sha: sha1(source), isLoaded: false }
       this.#used.set(sha, script)
     }

@@ -1,0 +1,47 @@
+import { createLimiter, redisStore, slidingLog, tokenBucket } from '@sluice/core'
+import { insist } from '../../support/outages.js'
+import type { Check } from './check.js'
+
+/** Of cells of two kinds, so that the store puts their script together of parts. */
+const LIMITS = [
+  slidingLog<string>({ limit: 1, window: '1h' }),
+  tokenBucket<string>({ capacity: 9, refill: 1, every: '1h' }),
+]
+
+/** Decisions whose refusals are strikes. */
+export const banChecks: readonly Check[] = [
+  {
+    name: 'bans: a refusal of a batch starts one, which its next decisions are refused by, and a marker says so',
+    run: async ({ redis }) => {
+      await redis.call('FLUSHALL')
+      const store = insist(redisStore(redis.client(), { timeoutMs: 5000 }))
+      try {
+        const ban = { by: 'key', after: 2, within: '1h', for: ['2h'] } as const
+        const limiter = createLimiter<string>({ name: 'bans', store, limits: LIMITS, ban })
+        const plain = createLimiter<string>({ name: 'plain', store, limits: LIMITS })
+        const verdicts = await Promise.all([
+          ...['a', 'b', 'a', 'a', 'a', 'b'].map((key) => limiter.consume(key)),
+          ...['a', 'b', 'a'].map((key) => plain.consume(key)),
+        ])
+        const told = verdicts.map(({ allowed, reason }) => (allowed ? 'admitted' : reason)).join()
+        if (told !== 'admitted,admitted,limited,banned,banned,limited,admitted,admitted,limited') return told
+        if ((await redis.call('EXISTS', 'sluice:v1:blocked')) !== 1) return 'there is no marker'
+        // The marker stays for as long as the longest block, whichever comes first.
+        for (const [blockedMs, staysMs] of [
+          [0, 7_200_000],
+          [60_000, 7_200_000],
+          [10_800_000, 10_800_000],
+        ] as const) {
+          await redis.call('FLUSHALL')
+          if (blockedMs > 0) await limiter.block('other', { for: blockedMs })
+          await limiter.strike('c', { weight: 2 })
+          const left = Number(await redis.call('PTTL', 'sluice:v1:blocked'))
+          if (left <= staysMs - 60_000 || left > staysMs) return `the marker stays ${left} ms, not ${staysMs}`
+        }
+        return undefined
+      } finally {
+        await store.close()
+      }
+    },
+  },
+]

@@ -1,0 +1,435 @@
+import { concurrency, createLimiter, type Limit, redisStore, type Store, slidingLog, tokenBucket } from '@sluice/core'
+import { CONSUME, PEEK, type Plan, type StoreRequest, type StoreResult, type WaitingTurn } from '@sluice/core/store'
+import { insist } from '../../support/outages.js'
+import type { Check, Venue } from './check.js'
+
+/** Who waits, as processes tell it: since when and for how long that is believed, in ms before and after now. */
+interface Entry {
+  readonly process: string
+  readonly class: number
+  readonly aheadMs: number
+  readonly leftMs: number
+}
+
+const [ann, bob, cem] = ['process-0001', 'process-0002', 'process-0003']
+const TTL_MS = 60_000
+const ENTRY = 34
+
+const entry = (process: string, of: number, aheadMs: number, leftMs = 50_000): Entry => ({
+  process,
+  class: of,
+  aheadMs,
+  leftMs,
+})
+
+async function serverNow({ redis }: Venue): Promise<number> {
+  const [seconds, micros] = (await redis.call('TIME')) as [string, string]
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+}
+
+async function writeEntries(venue: Venue, key: string, entries: readonly Entry[]): Promise<void> {
+  const now = await serverNow(venue)
+  const record = Buffer.concat(
+    entries.map((one) => {
+      const bytes = Buffer.alloc(ENTRY)
+      bytes.write(one.process)
+      bytes.writeDoubleBE(one.class, 12)
+      bytes.writeDoubleBE(now - one.aheadMs, 20)
+      bytes.writeUIntBE(now + one.leftMs, 28, 6)
+      return bytes
+    }),
+  )
+  await venue.redis.call('SET', key, record as unknown as string, 'PX', 3_600_000)
+}
+
+/** To the second: time passes while it is looked at. */
+async function readEntries(venue: Venue, key: string): Promise<string[]> {
+  const now = await serverNow(venue)
+  const record = await (venue.redis.client() as { callBuffer(...args: unknown[]): Promise<Buffer | null> }).callBuffer(
+    'GET',
+    [key],
+  )
+  const found: string[] = []
+  for (let at = 0; record && at < record.length; at += ENTRY) {
+    const aheadMs = now - record.readDoubleBE(at + 20)
+    const leftMs = record.readUIntBE(at + 28, 6) - now
+    found.push(
+      textOf({ process: record.toString('latin1', at, at + 12), class: record.readDoubleBE(at + 12), aheadMs, leftMs }),
+    )
+  }
+  const leftMs = Number(await venue.redis.call('PTTL', key))
+  if (record) found.push(`expires in ${seconds(leftMs)}`)
+  return found
+}
+
+const seconds = (ms: number) => Math.round(ms / 5000) * 5
+const textOf = (one: Entry) => `${one.process} ${one.class} ${seconds(one.aheadMs)} ${seconds(one.leftMs)}`
+
+/** Where it asks: a plan of these limits, and the key of the record of one cell. */
+async function planOf(
+  limits: readonly Limit<string>[],
+  venue: Venue,
+): Promise<{ store: Store; request: StoreRequest; keys: string[] }> {
+  const store = insist(redisStore(venue.redis.client(), { timeoutMs: 5000 }))
+  let request: StoreRequest | undefined
+  const spy = {
+    ...store,
+    decide: (asked: StoreRequest) => {
+      request = asked
+      return store.decide(asked)
+    },
+  } as Store
+  const sharedTurns = { ttl: '1m' as const }
+  await venue.redis.call('FLUSHALL')
+  const limiter = createLimiter<string>({ name: 'turns', store: spy, sharedTurns, limits })
+  await limiter.peek('k')
+  const plan = (request as unknown as StoreRequest).plan
+  return { store, request: request as unknown as StoreRequest, keys: keysOf(plan) }
+}
+
+const keysOf = ({ cells }: Plan) => cells.map(({ id }) => `sluice:v1:{key=k}:turns:${id}:waiting`)
+
+interface Case {
+  readonly name: string
+  readonly limits?: readonly Limit<string>[]
+  /** What is told before, by cell. */
+  readonly told?: readonly (readonly Entry[])[]
+  /** Who asks, in the line of which cell; undefined where it does not wait. */
+  readonly turn?: { readonly cell: number; readonly class: number; readonly aheadMs: number } | undefined
+  readonly ifRefused?: readonly [number, number][]
+  readonly ifAdmitted?: readonly [number, number][]
+  readonly op?: typeof CONSUME | typeof PEEK
+  readonly cost?: number
+  readonly reserve?: boolean
+  /** What is to come of it. */
+  readonly allowed: boolean
+  readonly behindMs?: number
+  /** Of each cell. */
+  readonly leaves: readonly (readonly string[])[]
+}
+
+const log = slidingLog<string>({ limit: 3, window: '1h' })
+const bucket = tokenBucket<string>({ capacity: 3, refill: 1, every: '1h' })
+const permits = concurrency<string>({ limit: 3, ttl: '1h' })
+const kept = (entries: readonly Entry[], leftMs: number) => [...entries.map(textOf), `expires in ${seconds(leftMs)}`]
+const own = (process: string, classes: readonly [number, number][]) =>
+  classes.map(([of, aheadMs]) => entry(process, of, aheadMs, TTL_MS))
+
+const before = [entry(bob, 5, 40_000)]
+const CASES: readonly Case[] = [
+  { name: 'nobody waits: what does not wait is admitted, and nothing is written', allowed: true, leaves: [[]] },
+  {
+    name: 'one that waits is before what does not, whatever its class',
+    told: [[entry(bob, -1, -10_000)]],
+    allowed: false,
+    behindMs: 50_000,
+    leaves: [kept([entry(bob, -1, -10_000)], 3_600_000)],
+  },
+  {
+    name: 'also of the process itself',
+    told: [[entry(ann, 0, 0)]],
+    allowed: false,
+    behindMs: 50_000,
+    leaves: [kept([entry(ann, 0, 0)], 3_600_000)],
+  },
+  {
+    name: 'a peek is told the same',
+    op: PEEK,
+    told: [before],
+    allowed: false,
+    behindMs: 50_000,
+    leaves: [kept(before, 3_600_000)],
+  },
+  {
+    name: 'what has lapsed counts no more',
+    told: [[entry(bob, 5, 40_000, -5000)]],
+    allowed: true,
+    leaves: [kept([entry(bob, 5, 40_000, -5000)], 3_600_000)],
+  },
+  {
+    name: 'the longest of several says for how long',
+    told: [[entry(bob, 5, 40_000, 20_000), entry(cem, 5, 40_000, 30_000), entry(bob, 6, 40_000, 10_000)]],
+    allowed: false,
+    behindMs: 30_000,
+    leaves: [
+      kept([entry(bob, 5, 40_000, 20_000), entry(cem, 5, 40_000, 30_000), entry(bob, 6, 40_000, 10_000)], 3_600_000),
+    ],
+  },
+  {
+    name: 'it is told no more than fits',
+    told: [[entry(bob, 5, 40_000, 500_000)]],
+    allowed: false,
+    behindMs: 65_535,
+    leaves: [kept([entry(bob, 5, 40_000, 500_000)], 3_600_000)],
+  },
+  {
+    name: 'an earlier class goes before one that waits, and is kept beside what that tells',
+    told: [before],
+    turn: { cell: 0, class: 0, aheadMs: 10_000 },
+    ifRefused: [
+      [0, 10_000],
+      [7, 5000],
+    ],
+    ifAdmitted: [[7, 5000]],
+    allowed: false,
+    behindMs: 50_000,
+    leaves: [
+      kept(
+        [
+          ...before,
+          ...own(ann, [
+            [0, 10_000],
+            [7, 5000],
+          ]),
+        ],
+        TTL_MS,
+      ),
+    ],
+  },
+  {
+    name: 'a later class goes after it',
+    told: [[entry(bob, 5, 10_000)]],
+    turn: { cell: 0, class: 0, aheadMs: 40_000 },
+    ifRefused: [
+      [0, 40_000],
+      [7, 5000],
+    ],
+    ifAdmitted: [[7, 5000]],
+    allowed: true,
+    leaves: [kept([entry(bob, 5, 10_000), ...own(ann, [[7, 5000]])], TTL_MS)],
+  },
+  {
+    name: 'its own class does not go before it, however early',
+    told: [[entry(bob, 0, 40_000, 55_000), entry(cem, 0, 50_000, 20_000)]],
+    turn: { cell: 0, class: 0, aheadMs: 10_000 },
+    ifRefused: [[0, 10_000]],
+    ifAdmitted: [],
+    allowed: true,
+    leaves: [kept([entry(bob, 0, 40_000, 55_000), entry(cem, 0, 50_000, 20_000)], 55_000)],
+  },
+  {
+    name: 'a class of the same instant does not go before it',
+    told: [[entry(bob, 5, Number.POSITIVE_INFINITY)]],
+    turn: { cell: 0, class: 0, aheadMs: Number.POSITIVE_INFINITY },
+    ifAdmitted: [],
+    allowed: true,
+    leaves: [kept([entry(bob, 5, Number.POSITIVE_INFINITY)], 50_000)],
+  },
+  {
+    name: 'what its process told before is replaced, and what has lapsed goes',
+    told: [[entry(ann, 9, 90_000), entry(bob, 1, 5000, -5000), entry(cem, 1, 5000, 20_000)]],
+    turn: { cell: 0, class: 0, aheadMs: 10_000 },
+    ifRefused: [[0, 10_000]],
+    ifAdmitted: [],
+    cost: 4,
+    allowed: false,
+    leaves: [kept([entry(cem, 1, 5000, 20_000), ...own(ann, [[0, 10_000]])], TTL_MS)],
+  },
+  {
+    name: 'the last one leaves no record',
+    told: [[entry(ann, 0, 10_000)]],
+    turn: { cell: 0, class: 0, aheadMs: 10_000 },
+    ifRefused: [[0, 10_000]],
+    ifAdmitted: [],
+    allowed: true,
+    leaves: [[]],
+  },
+  {
+    name: 'a peek of one that waits tells nothing',
+    op: PEEK,
+    told: [before],
+    turn: { cell: 0, class: 0, aheadMs: 90_000 },
+    ifRefused: [[0, 10_000]],
+    ifAdmitted: [],
+    allowed: true,
+    leaves: [kept(before, 3_600_000)],
+  },
+  ...[0, 1].map(
+    (line): Case => ({
+      name: `of several cells all are looked at, and that of its line is written: ${line}`,
+      limits: [log, bucket],
+      told: [[entry(bob, 1, 1000)], [entry(cem, 1, 2000)]],
+      turn: { cell: line, class: 0, aheadMs: 40_000 },
+      ifRefused: [[0, 40_000]],
+      ifAdmitted: [[3, 3000]],
+      allowed: true,
+      leaves: [
+        line === 0
+          ? kept([entry(bob, 1, 1000), ...own(ann, [[3, 3000]])], TTL_MS)
+          : kept([entry(bob, 1, 1000)], 3_600_000),
+        line === 1
+          ? kept([entry(cem, 1, 2000), ...own(ann, [[3, 3000]])], TTL_MS)
+          : kept([entry(cem, 1, 2000)], 3_600_000),
+      ],
+    }),
+  ),
+  ...[0, 1].map(
+    (line): Case => ({
+      name: `one before it in the line of any cell holds it up: ${line}`,
+      limits: [log, bucket],
+      told: line === 0 ? [before, []] : [[], before],
+      turn: { cell: -1, class: 0, aheadMs: 10_000 },
+      ifRefused: [[0, 10_000]],
+      ifAdmitted: [],
+      allowed: false,
+      behindMs: 50_000,
+      leaves: line === 0 ? [kept(before, 3_600_000), []] : [[], kept(before, 3_600_000)],
+    }),
+  ),
+  {
+    name: 'a limit that keeps room is only looked at, too',
+    limits: [slidingLog<string>({ limit: 3, window: '1h', reserve: 1 })],
+    told: [before],
+    reserve: true,
+    allowed: false,
+    behindMs: 50_000,
+    leaves: [kept(before, 3_600_000)],
+  },
+]
+
+async function decideCase(venue: Venue, given: Case): Promise<string | undefined> {
+  const { store, request, keys } = await planOf(given.limits ?? [permits], venue)
+  try {
+    for (const [i, entries] of (given.told ?? []).entries()) {
+      if (entries.length > 0) await writeEntries(venue, keys[i] as string, entries)
+    }
+    const at = performance.now()
+    const classOf = ([headStartMs, aheadMs]: readonly [number, number]) => ({ headStartMs, since: at - aheadMs })
+    const turn: WaitingTurn | undefined = given.turn && {
+      process: ann,
+      cell: given.turn.cell,
+      class: classOf([given.turn.class, given.turn.aheadMs]),
+      ifRefused: (given.ifRefused ?? []).map(classOf),
+      ifAdmitted: (given.ifAdmitted ?? []).map(classOf),
+    }
+    const costs = request.plan.cells.map(() => given.cost ?? 1)
+    const asked: StoreRequest = {
+      ...request,
+      op: given.op ?? CONSUME,
+      costs,
+      permitId: 'permit',
+      fresh: true,
+      ...(given.reserve && { needs: costs.map((cost) => cost + 1) }),
+      ...(turn && { turn }),
+    }
+    const result = await store.decide(asked)
+    const told = resultText(result, asked)
+    const expected = { allowed: given.allowed, behindS: given.behindMs === undefined ? 0 : seconds(given.behindMs) }
+    if (JSON.stringify(told) !== JSON.stringify(expected))
+      return `${JSON.stringify(told)}, not ${JSON.stringify(expected)}`
+    for (const [i, key] of keys.entries()) {
+      const found = (await readEntries(venue, key)).join(', ')
+      const then = (given.leaves[i] ?? []).join(', ')
+      if (found !== then) return `told of cell ${i}: ${found}, not ${then}`
+    }
+    const left = await store.decide({ ...request, op: PEEK, fresh: true, turn: { ...SOMEONE } })
+    const remaining = left.values[left.offset]
+    const charged = given.allowed && asked.op !== PEEK ? 1 : 0
+    return remaining === 3 - charged ? undefined : `${remaining} are left`
+  } finally {
+    await store.close()
+  }
+}
+
+/** Before all others. */
+const SOMEONE: WaitingTurn = {
+  process: 'process-0009',
+  cell: -1,
+  class: { headStartMs: 99, since: Number.NEGATIVE_INFINITY },
+  ifRefused: [],
+  ifAdmitted: [],
+}
+
+function resultText({ allowed, behindMs = 0 }: StoreResult, _asked: StoreRequest) {
+  return { allowed, behindS: seconds(behindMs) }
+}
+
+/** What processes tell by themselves. */
+async function tellCase(venue: Venue): Promise<string | undefined> {
+  const { store, request, keys } = await planOf([log, bucket], venue)
+  const tell = (process: string, cell: number, classes: readonly [number, number][]) =>
+    store.tellWaiting?.(
+      request.plan,
+      request.identities,
+      { process, cell },
+      classes.map(([headStartMs, aheadMs]) => ({ headStartMs, since: performance.now() - aheadMs })),
+    )
+  const read = async () => (await Promise.all(keys.map((key) => readEntries(venue, key)))).map((all) => all.join(', '))
+  try {
+    await tell(ann, 0, [
+      [1, 10_000],
+      [0, 5000],
+    ])
+    await tell(bob, 0, [[2, 20_000]])
+    await tell(cem, 1, [[2, 30_000]])
+    await tell(ann, 0, [[0, 5000]])
+    const first = (await read()).join(' | ')
+    const expected = [
+      kept([...own(bob, [[2, 20_000]]), ...own(ann, [[0, 5000]])], TTL_MS),
+      kept(own(cem, [[2, 30_000]]), TTL_MS),
+    ]
+    if (first !== expected.map((all) => all.join(', ')).join(' | ')) return first
+    await tell(bob, 0, [])
+    await tell(cem, 1, [])
+    const second = (await read()).join(' | ')
+    const then = `${kept(own(ann, [[0, 5000]]), TTL_MS).join(', ')} | `
+    if (second !== then) return second
+    await venue.redis.call('SET', keys[0] as string, 'not ours')
+    await tell(ann, 0, [[0, 5000]])
+    const third = (await read())[0]
+    if (third !== kept(own(ann, [[0, 5000]]), TTL_MS).join(', ')) return `${third}`
+    await venue.redis.call('DEL', keys[0] as string)
+    await venue.redis.call('RPUSH', keys[0] as string, 'not ours')
+    await tell(ann, 0, [[0, 5000]])
+    const fourth = (await read())[0]
+    return fourth === third ? undefined : `${fourth}`
+  } finally {
+    await store.close()
+  }
+}
+
+/** Many keys in one batch: one run tells in which lines someone waits, and the others are decided by the next. */
+async function batchCase(
+  venue: Venue,
+  limits: readonly Limit<string>[],
+  runs: readonly number[],
+): Promise<string | undefined> {
+  const store = insist(redisStore(venue.redis.client(), { timeoutMs: 5000 }))
+  try {
+    await venue.redis.call('FLUSHALL')
+    const limiter = createLimiter<string>({ name: 'turns', store, sharedTurns: true, limits })
+    const { plan } = await firstRequest(limits)
+    const keyOf = (name: string) => `sluice:v1:{key=${name}}:turns:${plan.cells.at(-1)?.id}:waiting`
+    for (const name of ['b', 'd']) await writeEntries(venue, keyOf(name), before)
+    const seen: number[] = []
+    venue.redis.onRun = (keys) => seen.push(keys.length)
+    const verdicts = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((name) => limiter.consume(name)))
+    const allowed = verdicts.map((verdict) => (verdict.allowed ? 1 : 0)).join('')
+    if (allowed !== '10101') return allowed
+    return seen.join() === runs.join() ? undefined : `runs of ${seen.join(', ')} keys`
+  } finally {
+    venue.redis.onRun = undefined
+    await store.close()
+  }
+}
+
+async function firstRequest(limits: readonly Limit<string>[]): Promise<StoreRequest> {
+  let request: StoreRequest | undefined
+  const store = {
+    decide: (asked: StoreRequest) => {
+      request = asked
+      return Promise.reject(new Error('it is only asked for what it would be asked'))
+    },
+  } as unknown as Store
+  await createLimiter<string>({ name: 'turns', store, sharedTurns: true, limits })
+    .peek('k')
+    .catch(() => {})
+  return request as unknown as StoreRequest
+}
+
+export const turnChecks: readonly Check[] = [
+  ...CASES.map((given): Check => ({ name: `turns: ${given.name}`, run: (venue) => decideCase(venue, given) })),
+  { name: 'turns: what processes tell', run: tellCase },
+  { name: 'turns: a batch of several keys', run: (venue) => batchCase(venue, [bucket], [11, 7, 3, 3]) },
+  { name: 'turns: a batch of several keys and cells', run: (venue) => batchCase(venue, [log, bucket], [21, 13, 5, 5]) },
+]
