@@ -196,6 +196,38 @@ overrides:
     ])
   })
 
+  test('inspect tells what limits of a document have used by the amounts that the document says now', async () => {
+    const text = (hour: number) => `version: 1
+policies:
+  carried:
+    key: user
+    limits:
+      - { limit: ${hour}, window: 1h }
+      - { name: rate, algorithm: gcra, limit: ${hour}, window: 1h }
+      - { name: flight, algorithm: concurrency, limit: 9 }
+`
+    const file = join(folder, 'carried.yaml')
+    writeFileSync(file, text(50))
+    const loaded = await policies.from({ file, keys: { user: () => 'eve' } })
+    await loaded.close()
+    const limits = loaded.byName.get('carried')?.options.limits ?? []
+    const limiter = createLimiter({ name: 'default', store, limits: [...limits] })
+    for (let n = 0; n < 4; n++) await limiter.consume('eve')
+    const untold = await inspected('user=eve')
+    expect(untold.unknown).toHaveLength(3)
+    expect((await command('inspect', 'user=eve')).stdout).toContain(
+      '3 keys of limits that cannot be read from their names',
+    )
+    writeFileSync(file, text(20))
+    const { limits: told, unknown } = await inspected('user=eve', '--policies', file)
+    expect(unknown).toEqual([])
+    expect(told).toMatchObject([
+      { policy: 'carried', algorithm: 'slidingLog', limit: 20, used: 4, remaining: 16 },
+      { policy: 'carried', algorithm: 'gcra', limit: 20, used: 4 },
+      { policy: 'carried', algorithm: 'concurrency', limit: 9, used: 4 },
+    ])
+  })
+
   test('reset makes limits as good as new, of one limiter or of all, and leaves those of others', async () => {
     const mail = createLimiter({
       name: 'mail',

@@ -48,7 +48,7 @@ export const CARRIED: Readonly<Record<string, LimitsOf>> = {
 }
 
 /** As a document makes them: what they count is kept when their amounts change. */
-function carried(limits: readonly Limit[]): readonly Limit[] {
+export function carried(limits: readonly Limit[]): readonly Limit[] {
   return limits.map((limit) => Object.freeze({ ...limit, policy: 'api', carry: '' }))
 }
 

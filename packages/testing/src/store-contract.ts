@@ -157,6 +157,26 @@ export function storeContract({ name, make, describe, test }: StoreContractOptio
     }
   })
 
+  describe(`limits of documents, whose numbers change, on ${name}`, () => {
+    for (const [algorithm, limitOf] of Object.entries(BY_AMOUNT)) {
+      on(`what one number charged counts against another, and neither forgets it: ${algorithm}`, async (store) => {
+        const by = (amount: number) => {
+          const limit = Object.freeze({ ...limitOf(amount), policy: 'api', carry: '' })
+          return createLimiter<string>({ store, limits: [limit] })
+        }
+        const [few, many] = [by(3), by(10)]
+        const key = freshKey()
+        const charge = await many.consume(key, { cost: 7 })
+        const refused = await few.consume(key)
+        assert.deepEqual([refused.allowed, refused.remaining], [false, 0])
+        assert((refused.retryAfterMs ?? 0) <= 75_000, 'nobody is refused for longer than a window and a segment')
+        assert.equal((await many.peek(key)).remaining, 3, 'a refusal forgets nothing')
+        await many.refund(key, charge)
+        assert.equal((await few.peek(key)).remaining, 3)
+      })
+    }
+  })
+
   describe(`permits on ${name}`, () => {
     on('are released, renewed, and lapse', async (store, clock) => {
       const limiter = createLimiter({ store, limits: [concurrency({ limit: 2, ttl: '10s' })] })
@@ -213,6 +233,14 @@ export function storeContract({ name, make, describe, test }: StoreContractOptio
       await limiter.unblock(key)
     })
   })
+}
+
+/** A limit of each kind of state, by its amount. */
+const BY_AMOUNT: Readonly<Record<string, (limit: number) => Limit<string>>> = {
+  'sliding log': (limit) => slidingLog({ limit, window: '1m' }),
+  'fixed window': (limit) => fixedWindow({ limit, window: '1m' }),
+  'strict sliding window': (limit) => slidingWindow({ limit, window: '1m', segments: 4, edge: 'strict' }),
+  gcra: (limit) => gcra({ limit, window: '1m' }),
 }
 
 /** Limits of some units over a minute, of each algorithm that charges over time. */

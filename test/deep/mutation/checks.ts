@@ -2,6 +2,7 @@ import { checkVector } from '../../../packages/testing/src/vectors/check.js'
 import { VECTORS } from '../../../packages/testing/src/vectors/vector.js'
 import { banChecks } from './bans.js'
 import { blockIndexChecks } from './block-index.js'
+import { carriedChecks } from './carried.js'
 import type { Check } from './check.js'
 import { effortChecks } from './effort.js'
 import { elsewhereChecks, elsewhereInPartChecks } from './elsewhere.js'
@@ -23,6 +24,7 @@ export async function allChecks(): Promise<Check[]> {
     ...blockIndexChecks,
     ...rungChecks,
     ...(await sharedKeyChecks()),
+    ...(await carriedChecks()),
     ...ownClockChecks,
     ...Object.entries(VECTORS).flatMap(([file, vectors]) =>
       vectors.map(

@@ -1,0 +1,52 @@
+import type { Limiter, Verdict } from '@sluice/core'
+import { CARRIED, carried } from '../../contract/carried.js'
+import { randomFrom } from '../../contract/policies.js'
+import type { Check } from './check.js'
+import { replay } from './replay.js'
+import { Recorder, type Scenario } from './scenario.js'
+
+const AMOUNTS = [12, 4, 40, 300, 0]
+const WALKS_EACH = 6
+const STEPS = 40
+
+/** Versions of one limit take turns with one state. */
+async function walked(name: string, seed: number): Promise<Scenario> {
+  const limitsOf = CARRIED[name] as NonNullable<(typeof CARRIED)[string]>
+  const recorder = new Recorder(AMOUNTS.map((amount) => ({ name: 'carried', limits: carried(limitsOf(amount)) })))
+  const below = randomFrom(seed)
+  const upTo = (most: number) => below(most + 1)
+  const charged: { readonly answer: number; readonly version: number }[] = []
+  for (let step = 0; step < STEPS; step++) {
+    const gap = below(100)
+    recorder.clock.now += gap < 40 ? 0 : gap < 90 ? upTo(2500) : gap < 95 ? upTo(15_000) : -upTo(40_000)
+    recorder.step()
+    const version = upTo(AMOUNTS.length - 1)
+    const cost = below(100) < 70 ? upTo(4) : upTo(40)
+    const kept = charged[upTo(charged.length)]
+    const what = below(100)
+    if (what < 15 && kept) {
+      const { version: of, answer } = kept
+      await recorder.ask((limiters, verdict) => (limiters[of] as Limiter).refund('k', verdict as Verdict), answer)
+    } else if (what < 25) await recorder.ask((limiters) => (limiters[version] as Limiter).peek('k', { cost }))
+    else {
+      const asks = what > 90 ? 3 : 1
+      for (let n = 0; n < asks; n++) {
+        const answer = recorder.answers.length
+        const said = await recorder.ask((limiters) => (limiters[version] as Limiter).consume('k', { cost }))
+        if ((said as Verdict).allowed) charged.push({ answer, version })
+      }
+    }
+  }
+  return recorder.scenario(`carried: ${name}, walk ${seed}`)
+}
+
+/** What states promise that limits of several versions have in common. */
+export async function carriedChecks(): Promise<Check[]> {
+  const walks = Object.keys(CARRIED).flatMap((name) =>
+    Array.from({ length: WALKS_EACH }, (_, i) => walked(name, i + 1)),
+  )
+  return (await Promise.all(walks)).map((scenario) => ({
+    name: scenario.name,
+    run: (venue) => replay(scenario, venue),
+  }))
+}
