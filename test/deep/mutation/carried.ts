@@ -9,10 +9,12 @@ const AMOUNTS = [12, 4, 40, 300, 0]
 const WALKS_EACH = 6
 const STEPS = 40
 
-/** Versions of one limit take turns with one state. */
-async function walked(name: string, seed: number): Promise<Scenario> {
+/** Versions of one limit take turns with one state. `scale`: of all amounts and costs. */
+async function walked(name: string, seed: number, scale = 1): Promise<Scenario> {
   const limitsOf = CARRIED[name] as NonNullable<(typeof CARRIED)[string]>
-  const recorder = new Recorder(AMOUNTS.map((amount) => ({ name: 'carried', limits: carried(limitsOf(amount)) })))
+  const recorder = new Recorder(
+    AMOUNTS.map((amount) => ({ name: 'carried', limits: carried(limitsOf(scale * amount)) })),
+  )
   const below = randomFrom(seed)
   const upTo = (most: number) => below(most + 1)
   const charged: { readonly answer: number; readonly version: number }[] = []
@@ -21,7 +23,7 @@ async function walked(name: string, seed: number): Promise<Scenario> {
     recorder.clock.now += gap < 40 ? 0 : gap < 90 ? upTo(2500) : gap < 95 ? upTo(15_000) : -upTo(40_000)
     recorder.step()
     const version = upTo(AMOUNTS.length - 1)
-    const cost = below(100) < 70 ? upTo(4) : upTo(40)
+    const cost = scale * (below(100) < 70 ? upTo(4) : upTo(40))
     const kept = charged[upTo(charged.length)]
     const what = below(100)
     if (what < 15 && kept) {
@@ -37,7 +39,7 @@ async function walked(name: string, seed: number): Promise<Scenario> {
       }
     }
   }
-  return recorder.scenario(`carried: ${name}, walk ${seed}`)
+  return recorder.scenario(`carried: ${name}, walk ${seed}, times ${scale}`)
 }
 
 /** What states promise that limits of several versions have in common. */
@@ -45,6 +47,8 @@ export async function carriedChecks(): Promise<Check[]> {
   const walks = Object.keys(CARRIED).flatMap((name) =>
     Array.from({ length: WALKS_EACH }, (_, i) => walked(name, i + 1)),
   )
+  // Counters that need more than 4 bytes.
+  walks.push(walked('a strict window', 1, 1_000_000_000), walked('a weighted window', 2, 1_000_000_000))
   return (await Promise.all(walks)).map((scenario) => ({
     name: scenario.name,
     run: (venue) => replay(scenario, venue),
