@@ -58,6 +58,21 @@ describe.each(Object.entries(MAKERS))('%s refuses when the limiter is made', (_n
       /maxBodyBytes: expected the most that a request of unknown length may send/,
     ],
     [
+      'bytes of responses beside a count',
+      { limits: [express.gcra({ limit: 1, window: 1000, unit: 'response-bytes' })], count: 'failure' },
+      /count: expected none beside a limit of response-bytes, .*: use two limiters/,
+    ],
+    [
+      'an end of quota where no bytes are counted',
+      { limit: 1, window: 1000, onExhausted: 'cut' },
+      /onExhausted: expected none without a limit of response-bytes/,
+    ],
+    [
+      'an end of quota in other words',
+      { limits: [express.gcra({ limit: 1, window: 1000, unit: 'response-bytes' })], onExhausted: 'end' },
+      /onExhausted: expected "cut" or "finish", got "end"/,
+    ],
+    [
       'an unknown way with strangers',
       { limit: 1, window: 1000, anonymous: 'ip' },
       /anonymous: expected "error" or "by-ip" or "skip", got "ip"/,

@@ -137,7 +137,7 @@ export type {
   StoreLists,
 } from './store/list.js'
 export type { Offender, OffendersQuery, OffendersReport, OffendersWindow } from './store/offenders.js'
-export type { BlockReport, QuotaUnit, Store } from './store/store.js'
+export type { BlockReport, ByteUnit, QuotaUnit, Store } from './store/store.js'
 export type {
   ListEntryOptions,
   StoreList,

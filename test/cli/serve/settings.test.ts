@@ -159,6 +159,11 @@ describe('a document with what a decider cannot do is refused, with file, line a
       'policies.a.limits[0].unit: expected requests',
     ],
     [
+      'bytes of responses',
+      'a: { limits: [{ algorithm: fixedWindow, limit: 1, window: 1m, unit: response-bytes }] }',
+      'policies.a.limits[0].unit: expected requests',
+    ],
+    [
       'a queue',
       'a: { respond: queue, limits: [{ limit: 1, window: 1m }] }',
       'policies.a.respond: expected reject: a decider answers at once, and cannot queue',

@@ -218,12 +218,12 @@ describe('an unknown option is rejected, not ignored', () => {
     [
       'a misspelt option',
       { costs: 3 },
-      'costs: unknown option: did you mean cost? (the options are cost, bytes, priority, tier), got 3',
+      'costs: unknown option: did you mean cost? (the options are cost, bytes, responseBytes, priority, tier), got 3',
     ],
     [
       'one beside those there are',
       { cost: 2, fresh: true },
-      'fresh: unknown option (the options are cost, bytes, priority, tier), got true',
+      'fresh: unknown option (the options are cost, bytes, responseBytes, priority, tier), got true',
     ],
   ])('%s in place of the options of consume or peek rejects and charges nothing', async (_, options, message) => {
     const limiter = createLimiter({ name: 'api', limit: 5, window: '1m' })

@@ -67,7 +67,7 @@ function checkLimits(limits: unknown, path: Path, named: Named, problems: Proble
       const message = 'expected another algorithm: a decider does not see when a request is done'
       problems.push({ path: [...at, 'algorithm'], message })
     }
-    if (unit === 'content-bytes') {
+    if (unit === 'content-bytes' || unit === 'response-bytes') {
       problems.push({ path: [...at, 'unit'], message: 'expected requests: a decider does not see bodies' })
     }
     if (queue === true) problems.push({ path: [...at, 'queue'], message: 'expected false: a decider answers at once' })

@@ -99,9 +99,9 @@ export class ChargeLedger {
     const open = units & ~charge.settled
     charge.settled |= units
     const { request } = charge
-    const { countsBytes } = request.plan as ReadablePlan
+    const { byteUnits } = request.plan as ReadablePlan
     const costs = request.costs.map((charged, c) => {
-      if ((open & (countsBytes?.[c] ? SETTLED_BYTES : SETTLED_COST)) === 0) return 0
+      if ((open & (byteUnits?.[c] ? SETTLED_BYTES : SETTLED_COST)) === 0) return 0
       return this.#isForgotten(charge, request.plan.cells[c] as Cell) ? 0 : charged - actual(charged)
     })
     if (takesNothing(costs)) return false

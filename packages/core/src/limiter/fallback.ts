@@ -35,6 +35,7 @@ export class LocalFallback {
   readonly #share: number
   readonly #store: Store
   readonly #plans = new WeakMap<Plan, ReadablePlan>()
+  readonly #wholes = new WeakMap<Plan, ReadablePlan>()
 
   /** @throws SluiceError `INVALID_POLICY` */
   constructor(where: string, store: Store, { onUnavailable = 'local', share }: UnavailableOptions) {
@@ -62,7 +63,7 @@ export class LocalFallback {
     known.charge(store as unknown as LocalStore, request, plan)
     if (plan === request.plan) return decideLocally(store, request, { ...from, kind: 'unavailable', store })
     const kept = from.kept && keptShare(plan, from.kept, this.#share)
-    const needs = kept && needsOf(request.costs, kept)
+    const needs = request.needs && needsOf(plan, request.costs, kept)
     const { needs: _, ...rest } = request
     const local: StoreRequest = { ...rest, plan, ...(needs && { needs }) }
     // The cost exceeds this share alone: `impossible` would be wrong, as the whole limit can hold it.
@@ -95,8 +96,14 @@ export class LocalFallback {
     if (!scaled) {
       scaled = planShare(plan, this.#share)
       this.#plans.set(plan, scaled)
+      this.#wholes.set(scaled, plan)
     }
     return scaled
+  }
+
+  /** The plan of which one is a share; the same for one that is no share. */
+  wholeOf(plan: Plan): ReadablePlan {
+    return this.#wholes.get(plan) ?? (plan as ReadablePlan)
   }
 }
 

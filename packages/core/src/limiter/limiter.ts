@@ -11,7 +11,7 @@ import { type Plain, POLICY_OPTIONS, type PolicyChoice, type Resolved } from '..
 import { Subjects } from '../policy/subjects.js'
 import { choosePolicy } from '../policy/tiers.js'
 import type { IdentityByKind, KeyValue } from '../store/identity.js'
-import { type Cell, type Op, PEEK, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
+import { type Cell, CHARGE, type Op, PEEK, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
 import { tellOfBlock, tellOfUnblock } from '../store/told-blocks.js'
 import { durationOrForEver } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
@@ -523,10 +523,11 @@ export class Limiter<Subject = string> {
     options: DecisionOptions,
     op?: Op,
   ): Verdict | Promise<Verdict> {
-    const costs = cost === 1 && !plan.countsBytes ? plan.ones : costsOf(policy.where, plan, cost, options.bytes, op)
+    const costs = cost === 1 && !plan.byteUnits ? plan.ones : costsOf(policy.where, plan, cost, options, op)
     const kept = plan.reserves && keptFor(plan, plan.reserves, priority)
+    const needs = kept || plan.byteUnits ? needsOf(plan, costs, kept) : undefined
     const charge: StoreRequest = {
-      op: op ?? (costs !== plan.ones && takesNothing(costs) ? PEEK : policy.consume),
+      op: op ?? (costs !== plan.ones && takesNothing(needs ?? costs) ? PEEK : policy.consume),
       plan,
       identities,
       costs,
@@ -534,13 +535,26 @@ export class Limiter<Subject = string> {
       fresh: options.fresh === true,
     }
     const own = options.turn ? { ...charge, turn: options.turn } : charge
-    const needing = kept ? { ...own, needs: needsOf(costs, kept) } : own
+    const needing = needs ? { ...own, needs } : own
     const strike =
       plan.ban && options.strikes !== false && charge.op !== PEEK
         ? this.#bans?.strikeOf(policy.tier, plan.ban, identities)
         : undefined
     const from = { ...this.#from, cost, tier: policy.tier, priority, kept }
     return strike === undefined ? this.#ask(needing, from) : this.#askStriking({ ...needing, strike }, from)
+  }
+
+  /**
+   * @internal Charges bytes of a response that have been sent since its request was decided on, as far as each limit can hold
+   * them. The verdict says whether they had room.
+   */
+  chargeSent(verdict: Verdict, bytes: number): Verdict | Promise<Verdict> {
+    const { plan: decided, identities } = Verdict.decisionOf(verdict)
+    const plan = this.#fallback.wholeOf(decided)
+    const costs = plan.cells.map((_, c) => (plan.byteUnits?.[c] === 'response-bytes' ? bytes : 0))
+    const { tier, priority } = verdict
+    const from = { ...this.#from, cost: 0, tier, priority }
+    return this.#ask({ op: CHARGE, plan, identities, costs, permitId: '', fresh: true }, from)
   }
 
   /** @internal Waits in the queues of a subject until admitted. The caller still waits for `delayMs` of a queueing limit. */

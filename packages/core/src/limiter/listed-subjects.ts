@@ -131,7 +131,7 @@ function planWithoutLimits(policy: string): ReadablePlan {
     hasPermits: false,
     ones: [],
     cellOf: [],
-    countsBytes: undefined,
+    byteUnits: undefined,
     reserves: undefined,
     definitions: [],
   })

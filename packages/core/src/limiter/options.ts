@@ -26,6 +26,11 @@ export interface CostOptions {
   readonly cost?: number
   /** Bytes this takes from limits whose unit is `content-bytes`; needed to consume where there are such limits. */
   readonly bytes?: number
+  /**
+   * Bytes this takes from limits whose unit is `response-bytes`; needed to consume where there are such limits. 0 asks for room for
+   * one. @default for a peek 0
+   */
+  readonly responseBytes?: number
   /** What `reserve` goes by. @default by the policy's `priority`, else 0 */
   readonly priority?: number
   /** The tier, for a key that is given as text to a limiter of requests. @default by the policy's `tier` */
@@ -56,7 +61,7 @@ export function checkReason(where: string, reason: unknown): string {
 }
 
 export const NO_OPTIONS: DecisionOptions = Object.freeze({})
-const COST_OPTIONS = ['cost', 'bytes', 'priority', 'tier'] as const
+const COST_OPTIONS = ['cost', 'bytes', 'responseBytes', 'priority', 'tier'] as const
 
 /** @throws SluiceError `INVALID_POLICY` for an option that is none */
 export function checkCostOptions(where: string, method: string, options: CostOptions): void {
@@ -67,7 +72,8 @@ export function checkCostOptions(where: string, method: string, options: CostOpt
 function isCostOptions(options: unknown): boolean {
   if (typeof options !== 'object' || options === null) return false
   for (const field in options) {
-    if (field !== 'cost' && field !== 'bytes' && field !== 'priority' && field !== 'tier') return false
+    if (field === 'cost' || field === 'bytes' || field === 'responseBytes') continue
+    if (field !== 'priority' && field !== 'tier') return false
   }
   return !Array.isArray(options)
 }

@@ -3,20 +3,29 @@ import { SluiceError, show } from '../util/errors.js'
 import { type ReserveStep, reservedFrom } from './limits/reserve.js'
 import type { ReadablePlan } from './plan.js'
 
+/** The sizes of bodies. */
+interface Bytes {
+  readonly bytes?: number | undefined
+  readonly responseBytes?: number | undefined
+}
+
 /** Units per cell. */
 export function costsOf(
   where: string,
   plan: ReadablePlan,
   cost: number,
-  bytes: number | undefined,
+  { bytes, responseBytes }: Bytes,
   op: Op | undefined,
 ): readonly number[] {
-  const { ones, countsBytes } = plan
-  if (!countsBytes) return ones.map(() => cost)
+  const { ones, byteUnits } = plan
+  if (!byteUnits) return ones.map(() => cost)
   // An uncounted body must not pass for an empty one.
-  const units = op === PEEK ? (bytes ?? 0) : bytes
-  const checked = checkCost(where, 'bytes', units)
-  return countsBytes.map((isBytes) => (isBytes ? checked : cost))
+  const checked = (field: string, units: number | undefined) =>
+    checkCost(where, field, op === PEEK ? (units ?? 0) : units)
+  return byteUnits.map((unit) => {
+    if (unit === undefined) return cost
+    return unit === 'response-bytes' ? checked('responseBytes', responseBytes) : checked('bytes', bytes)
+  })
 }
 
 export function takesNothing(costs: readonly number[]): boolean {
@@ -38,9 +47,20 @@ export function keptFor(
   return takesNothing(kept) ? undefined : kept
 }
 
-/** Units per cell that must have room: what is charged, and on top what is kept for others. */
-export function needsOf(costs: readonly number[], kept: readonly number[]): number[] {
-  return costs.map((units, c) => (units > 0 ? units + (kept[c] as number) : 0))
+/**
+ * Units per cell that must have room: what is charged, and on top what is `kept` for others. What a response will take is not
+ * known, so it begins where there is room for a byte. Undefined where it is what is charged.
+ */
+export function needsOf(
+  { byteUnits }: ReadablePlan,
+  costs: readonly number[],
+  kept: readonly number[] | undefined,
+): readonly number[] | undefined {
+  if (!kept && !byteUnits?.includes('response-bytes')) return undefined
+  return costs.map((units, c) => {
+    if (byteUnits?.[c] === 'response-bytes') return Math.max(1, units)
+    return units > 0 ? units + (kept?.[c] ?? 0) : 0
+  })
 }
 
 /** @throws SluiceError `INVALID_COST` */

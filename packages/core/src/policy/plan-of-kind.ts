@@ -37,7 +37,7 @@ function makePart(whole: ReadablePlan, identities: readonly number[]): ReadableP
   )
   const resolved = ofLimits(whole.resolved)
   const inAnswer: ResolvedLimit[] = cells.flatMap((cell) => cell.limits)
-  const countsBytes = whole.countsBytes && ofCells(whole.countsBytes)
+  const byteUnits = whole.byteUnits && ofCells(whole.byteUnits)
   const reserves = whole.reserves && ofCells(whole.reserves)
   return Object.freeze({
     policy: whole.policy,
@@ -51,7 +51,7 @@ function makePart(whole: ReadablePlan, identities: readonly number[]): ReadableP
     hasPermits: cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
     ones: ofCells(whole.ones),
     cellOf: ofLimits(whole.cellOf).map((c) => kept.indexOf(c)),
-    countsBytes: countsBytes?.includes(true) ? countsBytes : undefined,
+    byteUnits: byteUnits?.some((unit) => unit !== undefined) ? byteUnits : undefined,
     reserves: reserves?.some((steps) => steps.length > 0) ? reserves : undefined,
     definitions: ofLimits(whole.definitions),
     ...(whole.sharesTurns && { sharesTurns: whole.sharesTurns }),

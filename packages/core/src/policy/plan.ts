@@ -1,4 +1,4 @@
-import type { Plan, ResolvedLimit } from '../store/store.js'
+import type { ByteUnit, Plan, ResolvedLimit } from '../store/store.js'
 import type { KeyFunction, Limit } from './limits/limit.js'
 import type { ReserveStep } from './limits/reserve.js'
 
@@ -14,8 +14,8 @@ export interface ReadablePlan extends Plan {
   readonly ones: readonly number[]
   /** Which cell each limit of `resolved` is counted in. */
   readonly cellOf: readonly number[]
-  /** Whether a cell counts bytes instead of cost; undefined where none does. */
-  readonly countsBytes: readonly boolean[] | undefined
+  /** Which bytes a cell counts instead of cost; undefined where none counts any. */
+  readonly byteUnits: readonly (ByteUnit | undefined)[] | undefined
   /** What a cell keeps for higher priorities; undefined where none keeps anything. */
   readonly reserves: readonly (readonly ReserveStep[])[] | undefined
   /** The limits as they were made, in the same order. */

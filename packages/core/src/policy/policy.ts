@@ -3,6 +3,7 @@ import { CELL_KINDS } from '../store/cell-kinds.js'
 import { startOf } from '../store/identity.js'
 import {
   type BanTerms,
+  type ByteUnit,
   type Cell,
   CHARGE,
   CONSUME,
@@ -336,7 +337,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   #plainly(): Plain<Subject> | undefined {
     const plan = this.#static
     const differ = this.tier !== undefined || this.priority !== undefined || this.keys.length > 1
-    if (!plan || differ || plan.hasPermits || plan.countsBytes || plan.reserves) return undefined
+    if (!plan || differ || plan.hasPermits || plan.byteUnits || plan.reserves) return undefined
     return {
       key: this.keys[0],
       start: this.starts[0] as string,
@@ -357,7 +358,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     )
     const cells = cellsFor(this.limits, resolutions, resolved, this.#keyOf, this.#tier)
     const cellOf = resolved.map((limit) => cells.findIndex((cell) => cell.limits.includes(limit)))
-    const countsBytes = cells.map(({ limits }) => limits[0]?.unit === 'content-bytes')
+    const byteUnits = cells.map(({ limits }) => byteUnitOf(limits[0] as ResolvedLimit))
     const reserves = cells.map((_, c) => {
       const { reserve } = this.limits[cellOf.indexOf(c)] as Limit
       return reserve === undefined ? [] : reserveSteps(this.where, reserve)
@@ -376,7 +377,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       hasPermits: cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
       ones: cells.map(() => 1),
       cellOf,
-      countsBytes: countsBytes.includes(true) ? countsBytes : undefined,
+      byteUnits: byteUnits.some((unit) => unit !== undefined) ? byteUnits : undefined,
       reserves: reserves.some((steps) => steps.length > 0) ? reserves : undefined,
       definitions: this.limits,
       ban: this.#banTerms(),
@@ -384,6 +385,10 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       ...(this.#sharesTurns && { sharesTurns: this.#sharesTurns }),
     })
   }
+}
+
+function byteUnitOf({ unit }: ResolvedLimit): ByteUnit | undefined {
+  return unit === 'content-bytes' || unit === 'response-bytes' ? unit : undefined
 }
 
 function limitsOf<Subject>(where: string, options: PolicyOptions<Subject>): readonly Limit<Subject>[] {

@@ -20,6 +20,7 @@ export type {
 export {
   type BanTerms,
   type BlockReport,
+  type ByteUnit,
   type Cell,
   CHARGE,
   CONSUME,

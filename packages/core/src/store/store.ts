@@ -14,8 +14,14 @@ export type { KernelName } from './cell-kinds.js'
  * policy, no request and no HTTP. Adding a store is implementing `Store` and passing `storeContract` of `@sluice/testing`.
  */
 
-/** What a limit counts: the quota units of draft-ietf-httpapi-ratelimit-headers. */
-export type QuotaUnit = 'requests' | 'content-bytes' | 'concurrent-requests'
+/**
+ * What a limit counts: the quota units of draft-ietf-httpapi-ratelimit-headers, which calls bytes of requests and of
+ * responses `content-bytes` alike.
+ */
+export type QuotaUnit = 'requests' | 'content-bytes' | 'response-bytes' | 'concurrent-requests'
+
+/** Units of bodies, which a request takes by their size and not by its cost. */
+export type ByteUnit = Extract<QuotaUnit, `${string}-bytes`>
 
 /** One limit with every option resolved to a number. */
 export interface ResolvedLimit {

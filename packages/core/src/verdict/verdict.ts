@@ -551,7 +551,7 @@ function aggregateVerdict(
     const spread = spreadFor(limit, request, cell)
     const retry = later(values[at + 1] as number, spread)
     // Bytes are no units of cost: `remaining` shows them only where no limit counts requests.
-    const isUnits = limit.unit !== 'content-bytes'
+    const isUnits = limit.unit !== 'content-bytes' && limit.unit !== 'response-bytes'
     if (isUnits && !hasUnits) {
       hasUnits = true
       remaining = left

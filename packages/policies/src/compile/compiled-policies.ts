@@ -80,7 +80,10 @@ async function explanationOf(policy: CompiledPolicy, hasPath: boolean, context: 
   try {
     const { tier, base, limits } = await variantFor(policy, context)
     const override = base && (await policy.overrides?.find(context))?.override?.index
-    const shown = limits.map(({ name = '', algorithm, limit, window }) => ({ name, algorithm, limit, window }))
+    const shown = limits.map(({ name = '', algorithm, limit, window, unit }) => {
+      const countsBytes = unit === 'content-bytes' || unit === 'response-bytes'
+      return { name, algorithm, limit, window, ...(countsBytes && { unit }) }
+    })
     return { policy: name, applies: true, why: undefined, tier, override, limits: shown }
   } catch (error) {
     return { ...none, why: (error as Error).message }

@@ -1,5 +1,6 @@
 import type { HttpContext } from '@sluice/core'
 import { pathOf } from '@sluice/core/http'
+import type { ByteUnit } from '@sluice/core/store'
 
 /** A request to explain: what of it is not given is not there. */
 export interface RequestToExplain {
@@ -28,6 +29,8 @@ export interface Explanation {
     readonly algorithm: string
     readonly limit: unknown
     readonly window: unknown
+    /** Present where it counts bytes instead of requests. */
+    readonly unit?: ByteUnit
   }[]
 }
 

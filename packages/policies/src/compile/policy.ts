@@ -123,8 +123,16 @@ export function compilePolicy(
     const limits = makeLimits(each, { ...of, space: `${name}.${tier}` }, [...path, 'tiers', tier], problems)
     if (limits) policy.tiers.set(tier, { policy: compiled, limits, tier })
   }
+  if (data.count && [compiled.base, ...policy.tiers.values()].some(countsResponses)) {
+    const message = 'expected none beside limits of response-bytes: give them a policy of their own'
+    problems.push({ path: [...path, 'count'], message, isField: true })
+  }
   if (data.ban) checkBan(compiled, data.ban, path, problems)
   return problems.length > before ? undefined : compiled
+}
+
+function countsResponses(variant: Variant | undefined): boolean {
+  return variant?.limits.some(({ unit }) => unit === 'response-bytes') ?? false
 }
 
 /** No limiter of it ever decides. */

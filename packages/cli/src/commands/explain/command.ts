@@ -77,7 +77,8 @@ function lineOf({ policy, applies, why, tier, override, limits }: Explanation): 
     ...(override === undefined ? [] : [`overrides[${override}]`]),
   ]
   const shown = limits.map(
-    ({ name, algorithm, limit, window }) => `    ${name}: ${limit} per ${window} ms, ${algorithm}\n`,
+    ({ name, algorithm, limit, window, unit }) =>
+      `    ${name}: ${limit}${unit ? ` ${unit}` : ''} per ${window} ms, ${algorithm}\n`,
   )
   return `+ ${policy}${by.length > 0 ? ` (${by.join(', ')})` : ''}\n${shown.join('')}`
 }

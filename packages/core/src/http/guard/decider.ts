@@ -23,6 +23,7 @@ export class Decider<Request> {
   readonly #queues: boolean
   readonly #fresh: boolean
   readonly #bans: RequestBans<Request> | undefined
+  readonly #countsResponses: boolean
 
   /**
    * `queues`: whether requests wait for a turn. `fresh`: whether refusals that were remembered a moment ago do not count.
@@ -41,6 +42,7 @@ export class Decider<Request> {
     this.#queues = queues
     this.#fresh = fresh
     this.#bans = bans
+    this.#countsResponses = limiter.limits.some(({ unit }) => unit === 'response-bytes')
   }
 
   /** Undefined where the request has no key and is not limited. `choice`: as `decideRequest` takes it. */
@@ -63,6 +65,10 @@ export class Decider<Request> {
   optionsFor(context: HttpContext<Request>): DecisionOptions | undefined {
     const bytes = this.#charging?.bytesOf(context)
     const strikes = this.#bans === undefined || this.#bans.strikesAtOnce(context)
+    if (this.#countsResponses) {
+      // What is sent is charged when it is.
+      return { ...(bytes !== undefined && { bytes }), responseBytes: 0, fresh: this.#fresh, strikes }
+    }
     if (bytes !== undefined) return { bytes, fresh: this.#fresh, strikes }
     if (!strikes) return this.#fresh ? FRESH_UNSTRUCK : UNSTRUCK
     return this.#fresh ? FRESH : undefined

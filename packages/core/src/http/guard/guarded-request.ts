@@ -236,6 +236,7 @@ export class GuardedRequest<Request> {
         ? handoverOutcome(ending, context, verdict, writers)
         : refusalOutcome(ending, context, verdict, writers)
     }
+    this.#guard.responseBytes?.meter(context, verdict)
     const tellsQuota = enforcement.tells(verdict) && !responders.hidesQuota
     const headers = tellsQuota ? quotaHeaders(writers, context, verdict) : []
     return { proceed: true, verdict, headers, reply: undefined, error: undefined, handler: undefined }

@@ -7,6 +7,7 @@ import type { Store } from '../../store/store.js'
 import type { LimiterWarningsOption } from '../../util/warnings.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import type { ChargingOptions } from '../charging/charging.js'
+import type { ResponseBytesOptions } from '../charging/response-bytes.js'
 import type { HeadersOption } from '../headers/table.js'
 import type { AnonymousOption } from '../identity/anonymous.js'
 import type { Responder } from '../responders/responder.js'
@@ -19,6 +20,7 @@ export interface RateLimitOptions<Request>
   extends PolicyOptions<Request>,
     ListOptions<Request>,
     ChargingOptions<Request>,
+    ResponseBytesOptions,
     EnforcementOptions,
     UnavailableOptions {
   /**
@@ -79,6 +81,7 @@ export const RATE_LIMIT_OPTIONS = [
   'maxWait',
   'maxBodyBytes',
   'requireLength',
+  'onExhausted',
   'anonymous',
   'onInvalid',
   'onVerdict',

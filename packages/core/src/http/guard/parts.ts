@@ -8,6 +8,7 @@ import { knownOptions, optionalFunction, wholeNumber } from '../../util/validate
 import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
 import { type Charging, chargingFor } from '../charging/charging.js'
 import { type Permits, permitsFor } from '../charging/permits.js'
+import { type ResponseBytes, responseBytesFor } from '../charging/response-bytes.js'
 import { headerWriters } from '../headers/table.js'
 import type { HeaderWriter } from '../headers/writer.js'
 import { anonymousBy } from '../identity/anonymous.js'
@@ -43,6 +44,8 @@ export interface GuardParts<Request> {
   readonly invalid: InvalidRequests<Request>
   /** Undefined where requests count by neither outcome nor body. */
   readonly charging: Charging<Request> | undefined
+  /** Undefined where no limit counts bytes of responses. */
+  readonly responseBytes: ResponseBytes<Request> | undefined
   /** Undefined where no limit is a `concurrency` limit. */
   readonly permits: Permits | undefined
   /** Undefined where the policy has no `ban`. */
@@ -84,6 +87,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
   }
   const charging = chargingFor(where, options, limiter, store, warnings)
+  const responseBytes = responseBytesFor(where, options, limiter, responders)
   const invalid = new InvalidRequests(policy, options.onInvalid ?? 'reject', enforcement.onlyReports, warnings)
   const permits = permitsFor(where, limiter)
   // A request that waits for room, or for the outcome of others, needs the state of now.
@@ -111,6 +115,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
     writers,
     invalid,
     charging,
+    responseBytes,
     permits,
     bans,
   }

@@ -103,7 +103,13 @@ class LimitersOfPolicies<Request> {
 
   #make({ options, base }: MatchedPolicies<Request>): Made<Request> {
     if (!base || !differInNumbers(base.options, options)) {
-      const parts = guardParts({ ...this.#own, ...options }, { telling: this.#telling, isNew: this.#isNew })
+      const { onExhausted, ...own } = this.#own
+      // Said for those of the policies that count bytes of responses.
+      const countsResponses = options.limits?.some(({ unit }) => unit === 'response-bytes')
+      const parts = guardParts(
+        { ...own, ...(countsResponses && onExhausted !== undefined && { onExhausted }), ...options },
+        { telling: this.#telling, isNew: this.#isNew },
+      )
       // Requests of a few clients say nothing of the set-up.
       return { parts: base ? { ...parts, advice: this.of(base).parts.advice } : parts, choice: undefined }
     }

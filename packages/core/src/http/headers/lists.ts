@@ -13,7 +13,9 @@ import {
 /** Names are of letters, digits, `_` and `-` by construction, so quoting them is all their serialization takes. */
 function policyMember(limit: LimitReport): string {
   const { q, w } = quota(limit)
-  const unit = limit.unit === 'requests' ? '' : `;qu="${limit.unit}"`
+  // Of bytes the draft knows one unit.
+  const name = limit.unit === 'response-bytes' ? 'content-bytes' : limit.unit
+  const unit = name === 'requests' ? '' : `;qu="${name}"`
   return `"${limit.name}";q=${q}${unit}${w === undefined ? '' : `;w=${w}`}`
 }
 

@@ -19,10 +19,15 @@ export interface DegradeOptions<Request> {
 export function degrade<Request>(options: DegradeOptions<Request> = {}): Responder<Request> {
   knownOptions('degrade', options, ['otherwise'])
   const otherwise = fallback<Request>('degrade', 'otherwise', options.otherwise)
-  return withTraits<Request>(function degrade(refused) {
-    if (isBarred(refused.verdict)) return otherwise(refused)
-    return { verdict: Verdict.marked(refused.verdict, { degraded: true }), ending: 'proceed' }
-  }, otherwise)
+  return withTraits<Request>(
+    function degrade(refused) {
+      if (isBarred(refused.verdict)) return otherwise(refused)
+      return { verdict: Verdict.marked(refused.verdict, { degraded: true }), ending: 'proceed' }
+    },
+    otherwise,
+    // Its handler has begun, and knows nothing of it.
+    { whenExhausted: () => true },
+  )
 }
 
 knowFactories({ 'degrade()': degrade })

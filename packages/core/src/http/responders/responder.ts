@@ -91,6 +91,11 @@ export interface ResponderTraits<Request = unknown> {
    * is no reason to deceive, hold or admit a client. @default reject()
    */
   readonly whenUnavailable?: Responder<Request>
+  /**
+   * @internal Whether a response goes on in whose middle a quota of its bytes is used up, after so many of them; slows it down
+   * where that is what the responder does. @default the limiter's `onExhausted`
+   */
+  readonly whenExhausted?: (context: HttpContext<Request>, sent: number) => boolean
   /** Called for each request that is admitted, before its handler runs. */
   readonly onAdmitted?: (context: HttpContext<Request>) => void
   /** Whose turn a request waits for: turns are exchanged between clients. @default by IP where many clients share a limit */
@@ -105,8 +110,9 @@ export function withTraits<Request>(
   fallback: Responder<Request>,
   traits: ResponderTraits<Request> = {},
 ): Responder<Request> {
-  const { queues, hidesQuota, whenUnavailable, onAdmitted, slowness, clientOf } = fallback
-  return Object.assign(responder, { queues, hidesQuota, whenUnavailable, onAdmitted, slowness, clientOf, ...traits })
+  const { queues, hidesQuota, whenUnavailable, whenExhausted, onAdmitted, slowness, clientOf } = fallback
+  const own = { queues, hidesQuota, whenUnavailable, whenExhausted, onAdmitted, slowness, clientOf }
+  return Object.assign(responder, { ...own, ...traits })
 }
 
 export function isHandover(ending: Reply | Handover): ending is Handover {

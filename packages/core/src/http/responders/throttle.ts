@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import type { HttpContext } from '../../request/context.js'
 import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { isBarred } from '../../verdict/verdict.js'
@@ -33,16 +34,24 @@ export function throttle<Request>(options: ThrottleOptions<Request>): Responder<
   const { maxConnections = 1000 } = options
   const semaphore = new Semaphore(wholeNumber('throttle', 'maxConnections', maxConnections, 1))
   const otherwise = fallback<Request>('throttle', 'otherwise', options.otherwise)
-  return withTraits<Request>(function throttle(refused) {
-    const { context, verdict } = refused
-    if (isBarred(verdict)) return otherwise(refused)
-    // A HEAD response has no bytes to slow down.
-    if (context.method === 'HEAD') return 'proceed'
-    if (!semaphore.tryAcquire()) return otherwise(refused)
-    whenOver(context.response, () => semaphore.release())
-    slowDown(context.response as unknown as ServerResponse, bytesPerSecond, after)
-    return 'proceed'
-  }, otherwise)
+  /** Whether it is one of those that may be slowed down. */
+  const slowed = ({ response }: HttpContext<Request>, free: number) => {
+    if (!semaphore.tryAcquire()) return false
+    whenOver(response, () => semaphore.release())
+    slowDown(response as unknown as ServerResponse, bytesPerSecond, free)
+    return true
+  }
+  return withTraits<Request>(
+    function throttle(refused) {
+      const { context, verdict } = refused
+      if (isBarred(verdict)) return otherwise(refused)
+      // A HEAD response has no bytes to slow down.
+      if (context.method === 'HEAD' || slowed(context, after)) return 'proceed'
+      return otherwise(refused)
+    },
+    otherwise,
+    { whenExhausted: (context, sent) => slowed(context, Math.max(0, after - sent)) },
+  )
 }
 
 knowFactories({ 'throttle({ bytesPerSecond })': throttle })

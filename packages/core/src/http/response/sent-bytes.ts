@@ -58,11 +58,26 @@ function countWrites(stream: ServerHttp2Stream, count: { bytes: number }): void 
 export function abortResponse(response: RawResponse): void {
   const stream = http2Stream(response)
   if (!stream) {
-    ;(response as unknown as ServerResponse).req.socket.destroy()
+    const { socket } = (response as unknown as ServerResponse).req
+    // A body that ends with its connection would look whole.
+    if (endsWithConnection(response as unknown as ServerResponse)) resetOnDestroy(socket)
+    socket.destroy()
     return
   }
   stream.close(CANCEL)
   stream.destroy()
+}
+
+/** `resetAndDestroy` would first end the socket as usual, and with writes under way clients see that alone. */
+function resetOnDestroy(socket: Socket): void {
+  const { _handle: handle } = socket as { _handle?: { reset?: unknown } | null }
+  if (typeof handle?.reset === 'function') (socket as { resetAndClosing?: boolean }).resetAndClosing = true
+}
+
+/** Whether nothing else says where the body ends: neither its length nor a last chunk. */
+function endsWithConnection(response: ServerResponse): boolean {
+  const { chunkedEncoding, _header: header } = response as { chunkedEncoding?: boolean; _header?: string | null }
+  return chunkedEncoding !== true && !/^content-length:/im.test(header ?? '')
 }
 
 /** RFC 9113 §7. */

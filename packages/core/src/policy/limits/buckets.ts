@@ -112,6 +112,10 @@ export function leakyBucket<Subject>(options: LeakyBucketOptions<Subject>): Limi
     // Turns are given out by the store, one after the other.
     throw new SluiceError('INVALID_POLICY', 'leakyBucket: lease: expected none beside queue')
   }
+  if (queue && rest.unit === 'response-bytes') {
+    // A turn is as far off as what is ahead of it is large, and of a response that is not known.
+    throw new SluiceError('INVALID_POLICY', 'leakyBucket: queue: expected none beside unit "response-bytes"')
+  }
   if (capacity !== undefined) wholeNumber('leakyBucket', 'capacity', capacity, 1)
   const { rate, names } = renamed('leakyBucket', rest, 'leak')
   return makeLimit(

@@ -49,7 +49,8 @@ export function makeLimit<Subject>(
   // With both known now, numbers that could round are refused now.
   const known = typeof limit === 'number' && typeof window === 'number' ? resolve(algorithm, limit, window) : undefined
   const { unit = 'requests' } = options as UnitOptions
-  oneOf(algorithm, 'unit', unit, ['requests', 'content-bytes'])
+  oneOf(algorithm, 'unit', unit, ['requests', 'content-bytes', 'response-bytes'])
+  if (unit === 'response-bytes') refuseBesideResponses(algorithm, options)
   if (options.reserve !== undefined) {
     if (lease) throw new SluiceError('INVALID_POLICY', `${algorithm}: lease: expected none beside reserve`)
     const steps = reserveSteps(algorithm, options.reserve)
@@ -67,6 +68,14 @@ export function makeLimit<Subject>(
     ...(options.reserve !== undefined && { reserve: options.reserve }),
     ...(leaseOptions !== undefined && { lease: leaseOptions }),
   })
+}
+
+/** @throws SluiceError `INVALID_POLICY` for what is decided once for a request, and not step by step while it is answered */
+function refuseBesideResponses(where: string, options: object): void {
+  for (const field of ['lease', 'reserve']) {
+    if (!(options as Record<string, unknown>)[field]) continue
+    throw new SluiceError('INVALID_POLICY', `${where}: ${field}: expected none beside unit "response-bytes"`)
+  }
 }
 
 /**

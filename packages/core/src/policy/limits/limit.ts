@@ -1,7 +1,7 @@
 import type { HttpContext } from '../../request/context.js'
 import type { Algorithm, KernelName } from '../../store/cell-kinds.js'
 import type { KeyValue } from '../../store/identity.js'
-import type { LeaseTerms, QuotaUnit, ResolvedLimit } from '../../store/store.js'
+import type { ByteUnit, LeaseTerms, QuotaUnit, ResolvedLimit } from '../../store/store.js'
 import type { Duration } from '../../util/duration.js'
 import type { Reserve } from './reserve.js'
 
@@ -51,9 +51,10 @@ export interface CommonOptions<Subject> {
 /** For limits that may count something else than requests. */
 export interface UnitOptions {
   /**
-   * `'content-bytes'` charges the bytes of a request's body, as received, instead of its cost. @default 'requests'
+   * `'content-bytes'` charges the bytes of a request's body, as received, instead of its cost. `'response-bytes'` charges
+   * those of the response's body, as they are sent; not beside `lease`, `reserve` or `queue`. @default 'requests'
    */
-  readonly unit?: 'requests' | 'content-bytes'
+  readonly unit?: 'requests' | ByteUnit
 }
 
 /** Units that a process takes from a shared limit at once, to spend them without asking again. */

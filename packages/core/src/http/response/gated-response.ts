@@ -1,0 +1,234 @@
+import type { ServerResponse } from 'node:http'
+import { listenTo } from './shared-listener.js'
+
+/** Something that says when bytes of a response may leave. */
+export interface Gate {
+  /** How many may leave now. Where it is 0 although bytes wait, the gate calls the function that `addGate` returned, once it is not. */
+  room(): number
+  /** So many have left. `isLast`: the body ends with them. */
+  passed(bytes: number, isLast: boolean): void
+  /** The response is sent, or its client has left: nothing passes any more. */
+  closed(): void
+}
+
+type Done = (error?: Error | null) => void
+
+interface Piece {
+  readonly bytes: Uint8Array
+  readonly done: Done | undefined
+}
+
+type Write = (chunk: unknown, encoding?: unknown, done?: unknown) => boolean
+type End = (chunk?: unknown, encoding?: unknown, done?: unknown) => ServerResponse
+type Emit = (event: string | symbol, ...args: unknown[]) => boolean
+
+const gatedBy = new WeakMap<ServerResponse, GatedResponse>()
+
+/**
+ * Sends the body of a response through a gate, whichever code writes it and however. Writers see an ordinary response:
+ * `write` says false when they should wait, `drain` says when to go on, `end` ends it once all has left. Holds what was
+ * written and has not left, no copies; a writer that minds `drain` has no more than one write held. Several gates are
+ * passed together. Returns what to call when the gate opens.
+ */
+export function addGate(response: ServerResponse, gate: Gate): () => void {
+  let gated = gatedBy.get(response)
+  if (!gated) {
+    gated = new GatedResponse(response)
+    gatedBy.set(response, gated)
+  }
+  return gated.add(gate)
+}
+
+class GatedResponse {
+  readonly #response: ServerResponse
+  readonly #write: Write
+  readonly #end: End
+  readonly #emit: Emit
+  readonly #gates: Gate[] = []
+  readonly #pieces: Piece[] = []
+  readonly #pump = () => this.#send()
+  /** Whether a call of the response below is under way: what that calls itself passes. */
+  #isPassing = false
+  #isSending = false
+  #isFull = false
+  #isAwaited = false
+  #isEnding = false
+  #hasEnded = false
+  #isClosed = false
+  #onEnd: Done | undefined
+
+  constructor(response: ServerResponse) {
+    this.#response = response
+    this.#write = response.write as Write
+    this.#end = response.end as End
+    this.#emit = response.emit as Emit
+    response.write = ((...args: Parameters<Write>) => this.#gatedWrite(...args)) as typeof response.write
+    response.end = ((...args: Parameters<End>) => this.#gatedEnd(...args)) as typeof response.end
+    response.emit = ((...args: Parameters<Emit>) => this.#gatedEmit(...args)) as typeof response.emit
+    const ignoreClose = listenTo(response, 'close', () => {
+      ignoreClose()
+      this.#close()
+    })
+  }
+
+  add(gate: Gate): () => void {
+    this.#gates.push(gate)
+    return this.#pump
+  }
+
+  #room(): number {
+    let room = Number.POSITIVE_INFINITY
+    for (const gate of this.#gates) room = Math.min(room, gate.room())
+    return room
+  }
+
+  #passed(bytes: number, isLast: boolean): void {
+    // A copy: a gate that closes may add another one.
+    for (const gate of [...this.#gates]) gate.passed(bytes, isLast)
+  }
+
+  /** Sends what may leave by now. A gate that opens calls again. */
+  #send(): void {
+    if (this.#isSending) return
+    this.#isSending = true
+    while (this.#pieces.length > 0 && !this.#isFull && !this.#isClosed) {
+      const room = this.#room()
+      if (room <= 0) break
+      this.#sendSlice(room)
+    }
+    this.#isSending = false
+    if (this.#pieces.length > 0 || this.#isClosed) return
+    if (this.#isEnding) this.#finish()
+    else if (this.#isAwaited && !this.#isFull) {
+      this.#isAwaited = false
+      this.#emit.call(this.#response, 'drain')
+    }
+  }
+
+  #sendSlice(room: number): void {
+    const { bytes, done } = this.#pieces[0] as Piece
+    const slice = bytes.length > room ? bytes.subarray(0, room) : bytes
+    const isWhole = slice.length === bytes.length
+    if (isWhole) this.#pieces.shift()
+    else this.#pieces[0] = { bytes: bytes.subarray(slice.length), done }
+    this.#isFull = !this.#passOn(() => this.#write.call(this.#response, slice, isWhole ? done : undefined))
+    this.#passed(slice.length, false)
+  }
+
+  #finish(): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    this.#passed(0, true)
+    this.#passOn(() => this.#end.call(this.#response, this.#onEnd))
+  }
+
+  #passOn<T>(call: () => T): T {
+    this.#isPassing = true
+    try {
+      return call()
+    } finally {
+      this.#isPassing = false
+    }
+  }
+
+  #hold(chunk: string | Uint8Array, encoding: unknown, done: Done | undefined): void {
+    this.#pieces.push({ bytes: typeof chunk === 'string' ? Buffer.from(chunk, encodingOf(encoding)) : chunk, done })
+    this.#send()
+  }
+
+  #gatedWrite(chunk: unknown, encoding?: unknown, callback?: unknown): boolean {
+    const response = this.#response
+    // Mistakes, and writes that are too late, are the response's own to complain about. HTTP/2 ends by a write.
+    if (this.#isPassing || this.#isClosed || !isBytes(chunk) || (!this.#isEnding && hasNoBody(response))) {
+      return this.#write.call(response, chunk, encoding, callback)
+    }
+    const done = callbackOf(encoding, callback)
+    if (this.#isEnding) {
+      const error = failure('ERR_STREAM_WRITE_AFTER_END', 'write after end')
+      if (done) process.nextTick(done, error)
+      // Without a gate the response would be closed by now, and would say nothing.
+      if (response.listenerCount('error') > 0) process.nextTick(() => this.#emit.call(response, 'error', error))
+      return false
+    }
+    this.#hold(chunk, encoding, done)
+    if (this.#pieces.length === 0 && !this.#isFull) return true
+    this.#isAwaited = true
+    return false
+  }
+
+  #gatedEnd(...args: [chunk?: unknown, encoding?: unknown, callback?: unknown]): ServerResponse {
+    const response = this.#response
+    const [chunk, encoding] = args
+    const done = typeof chunk === 'function' ? (chunk as Done) : callbackOf(encoding, args[2])
+    const last = typeof chunk === 'function' ? undefined : chunk
+    if (this.#isPassing || this.#isClosed || !(last === undefined || last === null || isBytes(last))) {
+      return this.#end.apply(response, args)
+    }
+    if (this.#isEnding) {
+      if (done) process.nextTick(done, failure('ERR_STREAM_ALREADY_FINISHED', 'end was called twice'))
+      return response
+    }
+    this.#isEnding = true
+    const bytes = isBytes(last) && !hasNoBody(response) ? sizeOf(last, encoding) : 0
+    if (this.#pieces.length === 0 && (bytes === 0 || this.#room() >= bytes)) {
+      this.#hasEnded = true
+      this.#passOn(() => this.#end.apply(response, args))
+      this.#passed(bytes, true)
+      return response
+    }
+    this.#onEnd = done
+    if (bytes > 0) {
+      knowLength(response, bytes)
+      this.#hold(last as string | Uint8Array, encoding, undefined)
+    } else this.#send()
+    return response
+  }
+
+  #gatedEmit(event: string | symbol, ...args: unknown[]): boolean {
+    if (event !== 'drain') return this.#emit.call(this.#response, event, ...args)
+    // Of the response below: writers wait for what is held here as well.
+    this.#isFull = false
+    this.#send()
+    return true
+  }
+
+  #close(): void {
+    this.#isClosed = true
+    for (const { done } of this.#pieces.splice(0))
+      done?.(failure('ERR_STREAM_DESTROYED', 'the response was closed before all was sent'))
+    for (const gate of this.#gates) gate.closed()
+  }
+}
+
+/** Whether what is written goes nowhere (RFC 9110 §6.4.1). */
+function hasNoBody({ req, statusCode }: ServerResponse): boolean {
+  return req?.method === 'HEAD' || statusCode === 204 || statusCode === 304
+}
+
+/** A body that ends with its first write has a length by which Node would have known it. */
+function knowLength(response: ServerResponse, bytes: number): void {
+  if (response.headersSent || response.hasHeader('Content-Length') || response.hasHeader('Transfer-Encoding')) return
+  response.setHeader('Content-Length', bytes)
+}
+
+/** As Node's own streams say it. */
+function failure(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code })
+}
+
+function isBytes(chunk: unknown): chunk is string | Uint8Array {
+  return typeof chunk === 'string' || chunk instanceof Uint8Array
+}
+
+function sizeOf(chunk: string | Uint8Array, encoding: unknown): number {
+  return typeof chunk === 'string' ? Buffer.byteLength(chunk, encodingOf(encoding)) : chunk.length
+}
+
+function encodingOf(encoding: unknown): BufferEncoding {
+  return typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8'
+}
+
+function callbackOf(encoding: unknown, callback: unknown): Done | undefined {
+  const done = typeof encoding === 'function' ? encoding : callback
+  return typeof done === 'function' ? (done as Done) : undefined
+}

@@ -1,0 +1,302 @@
+import { once } from 'node:events'
+import { get, type IncomingMessage, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { Readable } from 'node:stream'
+import { degrade, everyone, fixedWindow, gcra, memoryStore, perMinute, type Store, throttle } from '@sluice/core'
+import { afterEach, describe, expect, test } from 'vitest'
+import { until } from '../support/until.js'
+import type { AnyOptions } from './support/app.js'
+import { receive } from './support/receive.js'
+import type { Sending, SendingApp, SendingAppFactory } from './support/sending-apps.js'
+
+const STEP = 64 * 1024
+const MB = 1_000_000
+
+/** Bytes of responses as a quota, the same in every framework and on every store. */
+export function responseBytesContract(name: string, factory: SendingAppFactory, newStore: () => Store): void {
+  describe(name, () => {
+    const running: SendingApp[] = []
+    let names = 0
+    afterEach(async () => {
+      for (const { server } of running.splice(0)) {
+        server.close()
+        server.closeAllConnections()
+      }
+    })
+    const start = async (options: AnyOptions, send: Sending) => {
+      const app = await factory(
+        { name: `${name.replace(/\W/g, '')}${names++}`, store: newStore(), key: everyone(), ...options },
+        send,
+      )
+      running.push(app)
+      app.server.listen(0, '127.0.0.1')
+      await once(app.server, 'listening')
+      const { port } = app.server.address() as AddressInfo
+      return { ...app, port, left: async () => (await app.limiter.peek('everyone')).remaining }
+    }
+    const bytes = (limit: number, more: object = {}) => ({
+      limits: [fixedWindow({ limit, window: '1h', unit: 'response-bytes' as const, anchor: 'first-request', ...more })],
+    })
+
+    test('the body of a response is charged, in one piece or as a stream, and its headers are not', async () => {
+      const app = await start(bytes(10 * MB), (req) =>
+        req.url === '/stream' ? { stream: () => Readable.from(pieces(100, 300)) } : { whole: Buffer.alloc(70_000) },
+      )
+      const whole = await receive(app.port)
+      expect([whole.body.length, whole.isWhole, whole.headers['content-length']]).toEqual([70_000, true, '70000'])
+      expect(await app.left()).toBe(10 * MB - 70_000)
+      const stream = await receive(app.port, { path: '/stream' })
+      expect([stream.body.length, stream.isWhole]).toEqual([30_000, true])
+      expect(await app.left()).toBe(10 * MB - 100_000)
+    })
+
+    test('a body of many steps in one piece comes whole and in order, with its length', async () => {
+      const body = Buffer.from(Uint32Array.from({ length: 750_000 }, (_, i) => i).buffer)
+      const app = await start(bytes(100 * MB), () => ({ whole: body }))
+      const got = await receive(app.port)
+      expect(got.headers['content-length']).toBe(String(body.length))
+      expect(got.body.equals(body)).toBe(true)
+      expect(await app.left()).toBe(100 * MB - body.length)
+    })
+
+    test('responses without a body count nothing: HEAD, 204 and 304', async () => {
+      const app = await start(bytes(MB), (req) => ({
+        whole: Buffer.alloc(5000),
+        status: req.url === '/204' ? 204 : req.url === '/304' ? 304 : 200,
+      }))
+      await receive(app.port, { method: 'HEAD' })
+      await receive(app.port, { path: '/204' })
+      await receive(app.port, { path: '/304' })
+      expect(await app.left()).toBe(MB)
+    })
+
+    test('quota headers tell what was left when the headers were sent, in bytes', async () => {
+      const app = await start(bytes(MB), () => ({ whole: Buffer.alloc(1000) }))
+      const { headers } = await receive(app.port)
+      expect(headers['ratelimit-policy']).toMatch(/;q=1000000;qu="content-bytes";w=3600$/)
+      expect(headers.ratelimit).toMatch(/;r=1000000;t=0$/)
+      expect((await receive(app.port)).headers.ratelimit).toMatch(/;r=999000;t=3600$/)
+    })
+
+    test('without room for a byte requests are refused, with a true time to come back', async () => {
+      let ran = 0
+      const app = await start(bytes(5000), () => {
+        ran++
+        return { whole: Buffer.alloc(6000) }
+      })
+      expect((await receive(app.port)).isWhole).toBe(true)
+      const refused = await receive(app.port)
+      expect([refused.status, ran]).toEqual([429, 1])
+      const wait = Number(refused.headers['retry-after'])
+      expect(wait).toBeGreaterThan(3500)
+      expect(wait).toBeLessThanOrEqual(3600)
+      expect((await app.limiter.peek('everyone')).allowed).toBe(false)
+    })
+
+    test.each([
+      ['with a length', (res: ServerResponse) => void res.setHeader('Content-Length', 5 * MB)],
+      ['in chunks', () => {}],
+    ])('a response %s in whose middle the quota ends is cut, at most a step beyond it', async (_how, begin) => {
+      const raw = (res: ServerResponse) => {
+        begin(res)
+        sendAll(res, 5 * MB)
+      }
+      const app = await start(bytes(MB), () => ({ raw }))
+      const cut = await receive(app.port)
+      expect([cut.status, cut.isWhole]).toEqual([200, false])
+      expect(cut.body.length).toBeLessThanOrEqual(MB + STEP)
+      expect(await app.left()).toBe(0)
+      expect((await receive(app.port)).status).toBe(429)
+    })
+
+    test('one piece is cut as well, a stream is closed, and its writer is told', async () => {
+      let source: Readable | undefined
+      const app = await start(bytes(MB), (req) => {
+        if (req.url === '/whole') return { whole: Buffer.alloc(5 * MB) }
+        source = Readable.from(pieces(500, 10_000))
+        return { stream: () => source as Readable }
+      })
+      const stream = await receive(app.port, { path: '/stream' })
+      expect(stream.isWhole).toBe(false)
+      expect(stream.body.length).toBeLessThanOrEqual(MB + STEP)
+      await app.limiter.reset('everyone')
+      const whole = await receive(app.port, { path: '/whole' })
+      expect(whole.isWhole).toBe(false)
+      expect(whole.body.length).toBeLessThanOrEqual(MB + STEP)
+    })
+
+    test('a body that ends where the quota ends is whole', async () => {
+      const app = await start(bytes(2 * STEP), () => ({ whole: Buffer.alloc(3 * STEP) }))
+      // Two steps have room, the third is the one beyond.
+      expect((await receive(app.port)).isWhole).toBe(true)
+      expect(await app.left()).toBe(0)
+    })
+
+    test('responses at once are at most a step each beyond the quota', async () => {
+      const app = await start(bytes(MB), () => ({ raw: (res) => sendAll(res, 2 * MB) }))
+      const got = await Promise.all([1, 2, 3, 4, 5, 6].map(() => receive(app.port)))
+      const sent = got.reduce((sum, { status, body }) => sum + (status === 200 ? body.length : 0), 0)
+      expect(got.filter(({ isWhole, status }) => isWhole && status === 200)).toEqual([])
+      expect(sent).toBeLessThanOrEqual(MB + 6 * STEP)
+      expect(await app.left()).toBe(0)
+    })
+
+    test('onExhausted "finish" sends all of what has begun, and refuses what comes then', async () => {
+      const app = await start({ ...bytes(MB), onExhausted: 'finish' }, () => ({ whole: Buffer.alloc(3 * MB) }))
+      const got = await receive(app.port)
+      expect([got.isWhole, got.body.length]).toEqual([true, 3 * MB])
+      expect(await app.left()).toBe(0)
+      expect((await receive(app.port)).status).toBe(429)
+    })
+
+    test('with throttle: at full speed while there is quota, and then slowly, to the end', async () => {
+      const respond = throttle({ bytesPerSecond: 200_000 })
+      const app = await start({ ...bytes(200_000), respond }, () => ({ whole: Buffer.alloc(400_000) }))
+      const first = await receive(app.port)
+      expect([first.isWhole, first.body.length]).toEqual([true, 400_000])
+      // 200 kB and a step at once, what is left takes most of 0.7 s.
+      expect(first.tookMs).toBeGreaterThan(500)
+      expect(await app.left()).toBe(0)
+      const second = await receive(app.port)
+      expect([second.status, second.isWhole]).toEqual([200, true])
+      expect(second.tookMs).toBeGreaterThan(1800)
+    })
+
+    test('with degrade: the small version once the quota is used up, and what has begun is sent', async () => {
+      const app = await start({ ...bytes(100_000), respond: degrade() }, (_req, verdict) => ({
+        whole: Buffer.alloc(verdict?.degraded ? 10 : 300_000),
+      }))
+      const large = await receive(app.port)
+      expect([large.isWhole, large.body.length]).toEqual([true, 300_000])
+      expect((await receive(app.port)).body.length).toBe(10)
+    })
+
+    test('what throttle lets through is counted as well', async () => {
+      const respond = throttle({ bytesPerSecond: 10 * MB })
+      const limits = [gcra({ limit: 1000, window: '1s', unit: 'response-bytes' })]
+      const app = await start({ limits, respond }, () => ({ whole: Buffer.alloc(1000) }))
+      await receive(app.port)
+      for (let i = 0; i < 5; i++) expect((await receive(app.port)).isWhole).toBe(true)
+      expect(await app.left()).toBeLessThan(1000)
+    })
+
+    test('in report mode everything is sent at once and counted', async () => {
+      const app = await start({ ...bytes(MB), mode: 'report' }, () => ({ whole: Buffer.alloc(3 * MB) }))
+      expect((await receive(app.port)).body.length).toBe(3 * MB)
+      await until('all is counted', async () => (await app.left()) === 0)
+      const more = await receive(app.port)
+      expect([more.status, more.body.length]).toEqual([200, 3 * MB])
+    })
+
+    test('beside a limit of requests: all or none at the start', async () => {
+      const limits = [perMinute(2), ...bytes(MB).limits]
+      const app = await start({ limits }, () => ({ whole: Buffer.alloc(300_000) }))
+      const statuses = []
+      for (let i = 0; i < 3; i++) statuses.push((await receive(app.port)).status)
+      expect(statuses).toEqual([200, 200, 429])
+      const [requests, sent] = (await app.limiter.peek('everyone')).limits
+      expect([requests?.remaining, sent?.remaining, sent?.unit]).toEqual([0, 400_000, 'response-bytes'])
+    })
+
+    test('a quota that is used up charges no other limit', async () => {
+      const limits = [perMinute(10), ...bytes(1000).limits]
+      const app = await start({ limits }, () => ({ whole: Buffer.alloc(1000) }))
+      for (let i = 0; i < 4; i++) await receive(app.port)
+      expect((await app.limiter.peek('everyone')).limits[0]?.remaining).toBe(9)
+    })
+
+    test('a stream of few bytes is counted while it lasts', async () => {
+      const app = await start(bytes(MB), () => ({
+        raw: (res) => {
+          res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+          res.write('data: 1\n\n')
+        },
+      }))
+      const asked = get({ port: app.port, host: '127.0.0.1', agent: false })
+      asked.on('error', () => {})
+      const [response] = (await once(asked, 'response')) as [IncomingMessage]
+      response.on('error', () => {})
+      await until('9 bytes are counted', async () => (await app.left()) === MB - 9)
+      asked.destroy()
+    })
+
+    test('what a client that leaves was not sent is not charged', async () => {
+      const app = await start(bytes(100 * MB), () => ({ whole: Buffer.alloc(50 * MB) }))
+      const asked = get({ port: app.port, host: '127.0.0.1', agent: false })
+      asked.on('error', () => {})
+      const [response] = (await once(asked, 'response')) as [IncomingMessage]
+      response.on('error', () => {})
+      let got = 0
+      response.on('data', (chunk: Buffer) => {
+        got += chunk.length
+        if (got > MB) asked.destroy()
+      })
+      await new Promise((resolve) => response.once('close', resolve))
+      await until('what was sent is counted', async () => (await app.left()) < 100 * MB - MB)
+      // What the kernels of both sides hold was sent.
+      expect(await app.left()).toBeGreaterThan(60 * MB)
+    })
+
+    test('a client that reads nothing holds up its writer, and nothing is held in memory for it', async () => {
+      let written = 0
+      const app = await start(bytes(1000 * MB), () => ({
+        stream: () =>
+          Readable.from(
+            (function* () {
+              for (; written < 200 * MB; written += 100_000) yield Buffer.alloc(100_000)
+            })(),
+          ),
+      }))
+      const socket = connect(app.port, '127.0.0.1')
+      socket.on('error', () => {})
+      socket.pause()
+      socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+      let before = -1
+      await until('the writer waits', async () => {
+        const isStill = written > 0 && written === before
+        before = written
+        await new Promise((resolve) => setTimeout(resolve, 100))
+        return isStill
+      })
+      expect(written).toBeLessThan(100 * MB)
+      socket.destroy()
+    })
+
+    test('callbacks and return values of write are those of any response', async () => {
+      const seen: string[] = []
+      const app = await start(bytes(10 * MB), () => ({
+        raw: (res) => {
+          res.write(Buffer.alloc(200_000), () => seen.push('written'))
+          res.once('finish', () => seen.push('finish'))
+          res.end('end', () => seen.push('ended'))
+        },
+      }))
+      expect((await receive(app.port)).body.length).toBe(200_003)
+      await until('all callbacks', () => seen.length === 3)
+      expect(seen[0]).toBe('written')
+    })
+  })
+}
+
+function* pieces(count: number, size: number) {
+  for (let i = 0; i < count; i++) yield Buffer.alloc(size, i % 256)
+}
+
+/** Writes so many bytes, as fast as the response takes them. */
+function sendAll(response: ServerResponse, bytes: number): void {
+  let left = bytes
+  const more = () => {
+    while (left > 0) {
+      const piece = Buffer.alloc(Math.min(left, 10_000))
+      left -= piece.length
+      if (!response.write(piece)) {
+        response.once('drain', more)
+        return
+      }
+    }
+    response.end()
+  }
+  more()
+}
+
+export const inMemory = () => memoryStore()
