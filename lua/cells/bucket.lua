@@ -26,6 +26,13 @@ local function bucket_drain(debt, since, at, limit, stepMs)
   return max(0, debt - elapsed * limit)
 end
 
+--- @when exchange
+--- For how many ms a bucket has drained between two instants.
+local function bucket_elapsed(since, at, stepMs)
+  return floor(at / stepMs) * stepMs - floor(since / stepMs) * stepMs
+end
+--- @end
+
 --- Milliseconds from `at` until `cost` units have room: 0 now, -1 never.
 local function bucket_waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)
   if cost > capacity then return -1 end
@@ -250,3 +257,33 @@ report[BUCKET] = function(key, cost, outcome)
     say(packBytes('>BI7I6', said, debt, instant) .. refunds)
   end
 end
+
+--- @when exchange
+--- What a process has charged, in unit*ms (negative for what it has given back); what all of it would have left in an empty
+-- bucket, and as of when; and since when it was charged, with the debt at that time.
+-- Charges are told late: what has drained since then was theirs to fill, as far as nobody else is known to have. So the debt
+-- is that of an idle bucket below 0, plus all of them, but never less than they leave by themselves.
+merge[BUCKET] = function(key, from)
+  local units, alone, asOf, base, debtThen = number(from), number(from + 1), number(from + 2), number(from + 3), number(from + 4)
+  local before = debt
+  if debt == 0 then
+    local at, owed = base, debtThen
+    if since and since >= base then at, owed = since, unpackBytes('>I7', call('GET', key)) end
+    debt = min(0, owed - bucket_elapsed(min(at, instant), instant, stepMs) * limit)
+  end
+  debt = max(0, debt + units, bucket_drain(alone, min(asOf, instant), instant, limit, stepMs))
+  -- What was charged beyond the capacity is paid off, but nobody is locked out for longer than a window.
+  debt = min(debt, max(before, (capacity + limit) * windowMs))
+  bucket_pace()
+  if since then
+    bucket_write(key)
+  elseif debt > 0 then
+    bucket_writeFirst(key)
+  end
+end
+
+--- Debt (7 bytes), the instant that it is of (6).
+state[BUCKET] = function()
+  return packBytes('>I7I6', debt, instant)
+end
+--- @end

@@ -139,3 +139,23 @@ end
 report[COUNTER] = function(key, cost, outcome)
   say(packBytes('>BI7I6', outcome, count, start))
 end
+
+--- @when exchange
+--- Pairs: when a window started, and what was charged in it (negative for what was given back). Of a window that is over
+-- nothing counts any more.
+merge[COUNTER] = function(key, from, to)
+  for at = from, to, 2 do
+    local started, units = number(at), number(at + 1)
+    if started + windowMs > now then
+      if count == 0 and not byClock then start = min(now, started) end
+      count = max(0, min(most, count + units))
+    end
+  end
+  if since or count > 0 then counter_write(key) end
+end
+
+--- Count (7 bytes), start (6).
+state[COUNTER] = function()
+  return packBytes('>I7I6', count, start)
+end
+--- @end

@@ -261,3 +261,32 @@ report[SEGMENTS] = function(key, cost, outcome)
     say(packBytes('>I7I7', segments_wait(cost) + 1, segments_wait(room + 1) + 1))
   end
 end
+
+--- @when exchange
+--- Pairs: the number of a segment, and what was charged in it (negative for what was given back).
+merge[SEGMENTS] = function(key, from, to)
+  for at = from, to, 2 do
+    local k, units = max(0, segment - number(at)), number(at + 1)
+    if k <= segments then
+      local counted = window_nth(counts, k, width, counter)
+      local room = most - counted
+      if k < segments then room = most - total end
+      segments_add(k, max(-counted, min(units, room)))
+    end
+  end
+  segments_write(key)
+end
+
+--- The segment (6 bytes); how many counters are not 0 (2), and of each which it is, from the newest on (2), and its units (7).
+state[SEGMENTS] = function()
+  local found, said = 0, {}
+  local at = string.find(counts, '[^%z]')
+  while at do
+    local k = floor((at - 1) / width)
+    found = found + 1
+    said[found] = packBytes('>I2I7', k, window_nth(counts, k, width, counter))
+    at = string.find(counts, '[^%z]', (k + 1) * width + 1)
+  end
+  return packBytes('>I6I2', segment, found) .. concat(said)
+end
+--- @end

@@ -6,6 +6,10 @@ local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {
 --- @when together
 local room = {}
 --- @end
+--- @when exchange
+-- `merge` adds what a process has charged by itself, from ARGV; `state` is what such a process goes on from.
+local merge, state = {}, {}
+--- @end
 --- @when several
 -- What is put aside, by cell; each kind of cell says what where.
 local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}

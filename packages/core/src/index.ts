@@ -104,6 +104,7 @@ export type {
   OrFunction,
   UnitOptions,
 } from './policy/limits/limit.js'
+export type { ConsistencyOptions } from './policy/limits/relaxed.js'
 export type { Reserve } from './policy/limits/reserve.js'
 export { perDay, perHour, perMinute, perSecond, slidingLog } from './policy/limits/sliding-log.js'
 export { type SlidingWindowOptions, slidingWindow } from './policy/limits/sliding-window.js'

@@ -35,6 +35,9 @@ export function sharedConstants({ read }) {
   return { ops, flags, outcomes }
 }
 
+/** The kinds of cells that a process may count by itself for a while. */
+const EXCHANGED = ['bucket', 'counter', 'segments']
+
 /**
  * The text of every script, by name.
  *
@@ -57,6 +60,7 @@ export function scriptsOf(source, optimised = optimise, isIndented = false) {
       several: false,
       joint: false,
       together: false,
+      exchange: false,
       shared: isShared,
       single: !isShared,
       ...onlyKind(kinds, kind),
@@ -70,9 +74,18 @@ export function scriptsOf(source, optimised = optimise, isIndented = false) {
     block: bundle('block', read),
     'cross-slots': bundle('cross-slots', read),
     // The store leaves sections out of this one, but not what gives back and what is decided at once.
-    decide: optimised(withSections(decide, { settle: true, together: true })),
+    decide: optimised(withSections(decide, { settle: true, together: true, exchange: false })),
     ...Object.fromEntries(uniform),
     ...Object.fromEntries(ones),
+    // Its own work is small beside what it does for each of many counts: it stays as it is.
+    exchange: withSections(bundle('exchange', read), {
+      several: false,
+      joint: false,
+      settle: false,
+      together: false,
+      exchange: true,
+      ...Object.fromEntries(kinds.map(({ name }) => [name, EXCHANGED.includes(name)])),
+    }),
     forget: bundle('forget', read),
     kept: bundle('kept', read),
     index: bundle('index', read),
@@ -131,6 +144,7 @@ function uniformScript(decide, kinds, kind, { isJoint, known }, bans, optimised)
     joint: isJoint,
     settle: false,
     bans,
+    exchange: false,
     together: kind.goesTogether,
     ...onlyKind(kinds, kind),
   }

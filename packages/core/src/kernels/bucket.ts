@@ -19,10 +19,14 @@ export function paceOf(debt: number, limit: number, windowMs: number, capacity: 
   return debt <= capacity * windowMs ? limit : Math.max(limit, Math.ceil(debt / windowMs))
 }
 
+/** For how many ms a bucket drains between two instants. */
+export function elapsed(since: number, at: number, stepMs: number): number {
+  return Math.floor(at / stepMs) * stepMs - Math.floor(since / stepMs) * stepMs
+}
+
 /** What is left of `debt` at the instant `at`, having been written at `since`. */
 export function drain(debt: number, since: number, at: number, limit: number, stepMs: number): number {
-  const elapsed = Math.floor(at / stepMs) * stepMs - Math.floor(since / stepMs) * stepMs
-  return Math.max(0, debt - elapsed * limit)
+  return Math.max(0, debt - elapsed(since, at, stepMs) * limit)
 }
 
 /** Milliseconds from `at` until `cost` units have room: 0 now, -1 never. */

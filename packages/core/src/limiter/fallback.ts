@@ -60,6 +60,8 @@ export class LocalFallback {
     if (this.#mode !== 'local') return undecided(request, from, this.#mode === 'allow')
     const { store, known } = localBeside(this.#store)
     const plan = this.#planOf(request.plan as ReadablePlan)
+    const counted = this.#store.lastKnown?.(request)
+    if (counted) known.hear(request, counted)
     known.charge(store as unknown as LocalStore, request, plan)
     if (plan === request.plan) return decideLocally(store, request, { ...from, kind: 'unavailable', store })
     const kept = from.kept && keptShare(plan, from.kept, this.#share)

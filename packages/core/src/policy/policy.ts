@@ -10,6 +10,7 @@ import {
   EVERY_POLICY,
   type LeaseTerms,
   type Op,
+  type RelaxedTerms,
   type ResolvedLimit,
   type SharesTurns,
 } from '../store/store.js'
@@ -29,6 +30,7 @@ import { defaultLimit } from './limits/default-limit.js'
 import { checkLeases, leasedId, leasedWindow } from './limits/lease.js'
 import type { KeyFunction, Limit, OrFunction, Resolution } from './limits/limit.js'
 import { countingRefusals } from './limits/refusals.js'
+import { type ConsistencyOptions, countedInFull, relaxedTerms } from './limits/relaxed.js'
 import { reserveSteps } from './limits/reserve.js'
 import type { ReadablePlan, TierOf } from './plan.js'
 import { planOf } from './plan-of-kind.js'
@@ -55,6 +57,12 @@ export interface PolicyOptions<Subject> {
    */
   readonly onDeny?: 'none' | 'charge'
   /**
+   * Lets each process that shares a Redis store count by itself and exchange counts `syncEvery` so often: a decision then costs
+   * what it costs in memory, and several processes together may exceed a limit by a bound. For windows of counters and
+   * buckets. See docs/relaxed-counting.md. @default none: every decision is asked of Redis, and is exact
+   */
+  readonly consistency?: ConsistencyOptions
+  /**
    * Limits by the name of a tier, instead of `limits`. Each tier keeps state of its own; a limit that stands
    * in several tiers as one object is one limit over all of them.
    */
@@ -79,6 +87,7 @@ export const POLICY_OPTIONS = [
   'limits',
   'key',
   'onDeny',
+  'consistency',
   'tiers',
   'tier',
   'priority',
@@ -149,6 +158,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly #keyOf: readonly number[]
   readonly #tier: TierOf | undefined
   readonly #sharesTurns: SharesTurns | undefined
+  readonly #relaxed: RelaxedTerms | undefined
   readonly #plans = new Map<string, ReadablePlan>()
   readonly #static: ReadablePlan | undefined
 
@@ -170,6 +180,11 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     }
     checkLeases(where, this.limits)
     this.#sharesTurns = sharedTurnsFor(where, options.sharedTurns, this.limits)
+    this.#relaxed =
+      options.consistency === undefined ? undefined : relaxedTerms(where, options.consistency, this.limits)
+    if (this.#relaxed && this.#sharesTurns) {
+      throw new SluiceError('INVALID_POLICY', `${where}: consistency: expected none beside sharedTurns`)
+    }
     const keyFunctions = this.limits.map((limit) => limit.key ?? options.key)
     checkKinds(where + (tier ? `: tiers: ${tier.name}` : ''), keyFunctions, tier?.known ?? new Map())
     this.keys = keyFunctions.filter((key, i) => keyFunctions.findIndex((other) => isSameKey(other, key)) === i)
@@ -350,13 +365,14 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   #makePlan(values: readonly (readonly [number, number])[]): ReadablePlan {
     const resolutions = this.limits.map((limit, i) => {
       const resolution = limit.resolve(this.where, ...(values[i] as [number, number]))
+      if (this.#relaxed) return countedInFull(this.where, resolution, this.#relaxed)
       if (limit.carry !== undefined) return carriedForm(resolution, limit)
       return this.consume === CHARGE ? countingRefusals(this.where, resolution) : resolution
     })
     const resolved = namesFor(this.name, this.limits, resolutions).map((name, i) =>
       Object.freeze({ name, ...(resolutions[i] as Resolution).report, unit: (this.limits[i] as Limit).unit }),
     )
-    const cells = cellsFor(this.limits, resolutions, resolved, this.#keyOf, this.#tier)
+    const cells = cellsFor(this.limits, resolutions, resolved, this.#keyOf, this.#tier, this.#relaxed !== undefined)
     const cellOf = resolved.map((limit) => cells.findIndex((cell) => cell.limits.includes(limit)))
     const byteUnits = cells.map(({ limits }) => byteUnitOf(limits[0] as ResolvedLimit))
     const reserves = cells.map((_, c) => {
@@ -383,6 +399,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       ban: this.#banTerms(),
       banningPolicy: this.#banningPolicy(),
       ...(this.#sharesTurns && { sharesTurns: this.#sharesTurns }),
+      relaxed: this.#relaxed,
     })
   }
 }
@@ -396,7 +413,8 @@ function limitsOf<Subject>(where: string, options: PolicyOptions<Subject>): read
   if (limits === undefined) {
     if (limit === undefined) invalidPolicy(where, 'limit', 'a limit and a window, or limits', limit)
     try {
-      return Object.freeze([defaultLimit<Subject>({ limit, window: window as OrFunction<number, Subject> })])
+      const rate = { limit, window: window as OrFunction<number, Subject> }
+      return Object.freeze([defaultLimit<Subject>(rate, options.consistency !== undefined)])
     } catch (error) {
       // The one limit of a policy is known by the policy's name, not by the algorithm it became.
       throw error instanceof SluiceError
@@ -458,6 +476,7 @@ function cellsFor(
   resolved: readonly ResolvedLimit[],
   keyOf: readonly number[],
   tier: TierOf | undefined,
+  isRelaxed: boolean,
 ): readonly Cell[] {
   const cells: Cell[] = []
   const ids = new Set<string>()
@@ -487,12 +506,12 @@ function cellsFor(
   const joinsLog = (i: number) =>
     resolutions[i]?.kernel === 'log' && definitions[i]?.reserve === undefined && !isShared(i)
   // What is joint begins anew where one of them has other numbers. So those whose numbers are a request's to choose are not, nor
-  // those by tier; and leases are taken of one limit at a time.
+  // those by tier; and leases are taken, and counts exchanged, of one limit at a time.
   const joins = (i: number) => {
     const { kernel, lease } = resolutions[i] as Resolution
     const { limit, window } = definitions[i] as Limit
     const isFixed = typeof limit !== 'function' && typeof window !== 'function'
-    return CELL_KINDS[kernel].canBeJoint && isFixed && !lease && !tier
+    return CELL_KINDS[kernel].canBeJoint && isFixed && !lease && !tier && !isRelaxed
   }
   const groupOf = (i: number) => `${keyOf[i]} ${prefix(i)}`
   const carried = (i: number) => definitions[i]?.carry !== undefined && { isCarried: true }

@@ -46,6 +46,8 @@ export interface BatchOptions {
   readonly onAnswer: (request: StoreRequest, result: StoreResult, slot: number, sentAt: number) => void
   /** Hears how each run went. */
   readonly breaker: Breaker
+  /** Called before decisions are sent, for what has to reach Redis before them. */
+  readonly beforeSend: () => void
 }
 
 /** How long after a block was seen batches bring their block keys without asking first. */
@@ -162,6 +164,19 @@ export class Batches {
     this.#texts = new WeakMap()
   }
 
+  get heedsBansOfEveryPolicy(): boolean {
+    return this.#heeds
+  }
+
+  /** The master of a slot, if a script may have keys there without declaring them. Where that is not known it is tried out. */
+  nodeForUndeclared(slot: number, identity: string): string | undefined {
+    if (!this.#crossSlots) return undefined
+    const node = this.#connection.nodeOf(slot)
+    if (this.#crossSlots.isSupported(node)) return node
+    this.#crossSlots.tryOut(node, [probeKey(this.#options.prefix, identity)])
+    return undefined
+  }
+
   /** Whether keys of these slots can be decided together: on one master, by one script. Not of refunds and releases. */
   canDecideTogether(slots: readonly number[]): boolean {
     if (!this.#crossSlots) return false
@@ -198,6 +213,7 @@ export class Batches {
   }
 
   #dispatch(line: readonly Pending[], at: string | number): void {
+    this.#options.beforeSend()
     const { slot } = line[0] as Pending
     if ((at as number) < 0) this.#sendTurns(line, slot)
     else if (!this.#crossSlots || typeof at === 'number') this.#send(line, slot)

@@ -53,6 +53,7 @@ import { IndexWarning } from './index-warning.js'
 import { blocksFor, type KeptState, namesIn, strikesIn } from './kept-state.js'
 import { Leases } from './leases/leases.js'
 import { RedisRefusals } from './redis-refusals.js'
+import { Relaxed } from './relaxed/relaxed.js'
 import { keptReason, strikeResult } from './scripts/decode.js'
 import { termsText } from './scripts/encode.js'
 import {
@@ -209,6 +210,7 @@ export class RedisStore implements Store {
   readonly #breaker: Breaker
   readonly #denials: DenyCache | undefined
   readonly #leases: Leases
+  readonly #relaxed: Relaxed
   readonly #permits = new HeldPermits()
   readonly #now: () => number
   readonly #prefix: string
@@ -317,12 +319,29 @@ export class RedisStore implements Store {
         if (request.permitId !== '') this.#hearOfPlaces(request, result, slot)
       },
       breaker: this.#breaker,
+      beforeSend: () => this.#relaxed.flush(),
     })
     this.#denials = options.denyCache ? new DenyCache(options.clock) : undefined
     this.#leases = new Leases({
       decide: (request) => this.#decideShared(request),
       isOneRun: (identities) => !connection.isCluster || isOne(this.#slots(identities)),
       clock: options.clock,
+    })
+    this.#relaxed = new Relaxed({
+      connection,
+      prefix: this.#prefix,
+      timeoutMs: options.timeoutMs,
+      clock: options.clock,
+      marker: this.#marker,
+      heeds: () => this.#batches.heedsBansOfEveryPolicy,
+      onSucceeded: (slot) => this.#breaker.succeeded(slot),
+      onFailed: (slot, error, identity) => this.#breaker.failed(slot, error, probeKey(this.#prefix, identity)),
+      decide: (request) => this.#decideShared(request),
+      strikeAfter: (request, result) => this.#strikeAfter(request, result),
+      slotOf: (identity) => (connection.isCluster ? (this.#slots([identity])[0] as number) : 0),
+      causeFor: (slot) => this.#breaker.causeFor(slot),
+      flushDecisions: () => this.#batches.flush(),
+      nodeFor: (slot, identity) => this.#batches.nodeForUndeclared(slot, identity),
     })
   }
 
@@ -331,7 +350,7 @@ export class RedisStore implements Store {
     return this.#breaker.state
   }
 
-  /** What is leased is spent here, what was refused a moment ago is refused here, and Redis is asked the rest. */
+  /** What is leased is spent here, what is relaxed is counted here, what was refused a moment ago is refused here, and Redis is asked the rest. */
   decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
     // Refunds and releases still go out, as long as there is a connection: there are no more of them than requests were
     // admitted before.
@@ -342,7 +361,9 @@ export class RedisStore implements Store {
   }
 
   #decideUnheld(request: StoreRequest): StoreResult | Promise<StoreResult> {
-    return request.plan.cells[0]?.lease ? this.#leases.decide(request) : this.#decideShared(request)
+    const { plan } = request
+    if (plan.relaxed) return this.#relaxed.decide(request)
+    return plan.cells[0]?.lease ? this.#leases.decide(request) : this.#decideShared(request)
   }
 
   /** An identity that is blocked as far as this process knows: Redis may know better, or have lost the block. */
@@ -512,6 +533,7 @@ export class RedisStore implements Store {
 
   async reset(plan: Plan, identities: readonly string[]): Promise<void> {
     this.#leases.forget(plan, identities)
+    this.#relaxed.forget(plan, identities)
     await this.#clearing(plan, identities, () => {
       this.#batches.flush()
       const keys = firstOfKeys(plan.cells).map((cell) => {
@@ -574,6 +596,11 @@ export class RedisStore implements Store {
     return { kind: 'redis', state, since, pending, blocked: this.#held.size, batches: sizes }
   }
 
+  /** @internal */
+  lastKnown(request: StoreRequest): StoreResult | undefined {
+    return request.plan.relaxed && this.#relaxed.lastKnown(request)
+  }
+
   heedBansOfEveryPolicy(): void {
     this.#batches.heedBansOfEveryPolicy()
   }
@@ -584,6 +611,7 @@ export class RedisStore implements Store {
 
   async forget(identity: IdentityByKind): Promise<void> {
     const text = identityText('forget', identity)
+    this.#relaxed.erase(text)
     // First of all, or a process that knows of a block or an entry of a list might write it again.
     for (const policy of await this.#held.namesOf(text)) await this.unblock(policy, text)
     this.#lists ??= this.#makeLists()
@@ -660,6 +688,7 @@ export class RedisStore implements Store {
 
   async block(policy: string, identity: string, forMs: number, reason: string): Promise<void> {
     this.#leases.drop(policy, identity)
+    this.#relaxed.drop(identity)
     const kept = keptReason(reason)
     await this.#changingBlock(policy, identity, async () => {
       this.#batches.flush()
@@ -671,6 +700,7 @@ export class RedisStore implements Store {
 
   async unblock(policy: string, identity: string): Promise<void> {
     this.#leases.drop(policy, identity)
+    this.#relaxed.drop(identity)
     await this.#changingBlock(policy, identity, async () => {
       this.#batches.flush()
       // First of all, or a process that knows the block might write it again.
@@ -699,6 +729,7 @@ export class RedisStore implements Store {
     await this.#writeBlockKeys(added)
     for (const { policy, identity } of added) {
       this.#leases.drop(policy, identity)
+      this.#relaxed.drop(identity)
       await this.#changingBlock(policy, identity, async () => {})
     }
     return added.length
@@ -738,7 +769,7 @@ export class RedisStore implements Store {
   }
 
   /**
-   * Gives back leases, waits for what is in flight, releases the permits that this process holds, and ends the store's own
+   * Gives back leases, tells Redis what was counted here, waits for what is in flight, releases the permits that this process holds, and ends the store's own
    * connections and timers. Decisions that come after this call are those of an outage.
    */
   close(): Promise<void> {
@@ -752,6 +783,7 @@ export class RedisStore implements Store {
     this.#held.close()
     this.#lists?.close()
     await this.#leases.close()
+    await this.#relaxed.close()
     await this.#refusals?.close()
     await Promise.allSettled(this.#acrossSlots)
     await this.#batches.drain()

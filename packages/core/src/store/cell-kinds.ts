@@ -65,6 +65,11 @@ export interface CellKind {
   readonly canBeJoint: boolean
   /** @internal The parameters of a limit that counts refusals as well. None where refusals need not be counted apart. */
   readonly countRefusals?: (params: readonly number[]) => readonly number[]
+  /**
+   * @internal The parameters of a limit that counts in full what processes have admitted beyond it. None where processes do not
+   * count by themselves.
+   */
+  readonly countInFull?: (params: readonly number[]) => readonly number[]
   /** @internal When so many units have to be charged at once for all of them to be gone as told; later where that cannot be. */
   readonly chargedAt: (params: readonly number[], told: ToldUse) => number
   /** @internal Reads what its Lua reports. */
@@ -93,6 +98,8 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
     hasPermits: false,
     canBeJoint: true,
     readReport: bucket.readReport,
+    // Debts beyond the capacity are paid off within a window.
+    countInFull: (params) => params,
     chargedAt(params, { used, at, resetMs }) {
       const [limit, windowMs, , stepMs] = params as BucketParams
       return stepMs === 1 ? Math.min(at, at + resetMs - Math.floor((used * windowMs) / limit)) : at
@@ -127,7 +134,8 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
     hasPermits: false,
     canBeJoint: true,
     readReport: counter.readReport,
-    countRefusals: (params) => params.with(2, 1),
+    countRefusals: countAllOfWindow,
+    countInFull: countAllOfWindow,
     // Windows by the clock begin by the clock of this process, too.
     chargedAt: (params, told) => (params[3] === 1 ? told.at : windowBefore(params, told)),
     lease: {
@@ -144,7 +152,8 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
     hasPermits: false,
     canBeJoint: true,
     readReport: segments.readReport,
-    countRefusals: (params) => params.with(3, (params[3] as number) + segments.WITH_REFUSALS),
+    countRefusals: countAllOfSegments,
+    countInFull: countAllOfSegments,
     chargedAt: windowBefore,
     lease: {
       ...NO_RULES,
@@ -180,6 +189,14 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
     chargedAt: windowBefore,
     lease: NO_RULES,
   },
+}
+
+function countAllOfWindow(params: readonly number[]): readonly number[] {
+  return params.with(2, 1)
+}
+
+function countAllOfSegments(params: readonly number[]): readonly number[] {
+  return params.with(3, (params[3] as number) + segments.WITH_REFUSALS)
 }
 
 function segmentLength([, windowMs, segments]: readonly number[]): number {

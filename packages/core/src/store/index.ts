@@ -35,6 +35,7 @@ export {
   REFUND,
   RELEASE,
   RENEW,
+  type RelaxedTerms,
   type ResolvedLimit,
   receiptsOf,
   type SharesTurns,

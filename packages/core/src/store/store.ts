@@ -50,6 +50,12 @@ export interface LeaseTerms {
   readonly ttlMs: number
 }
 
+/** How a store in several processes may count a plan by itself in each of them for a while. */
+export interface RelaxedTerms {
+  /** How often, in ms, a process exchanges its counts with the others. */
+  readonly syncEveryMs: number
+}
+
 /** One piece of state: what one kernel keeps under one key. */
 export interface Cell {
   readonly kernel: KernelName
@@ -118,6 +124,8 @@ export interface Plan {
   readonly sharesTurns?: SharesTurns
   /** Another policy whose blocks and bans refuse it: where several are decided under one name, each may ban for itself. */
   readonly banningPolicy?: string | undefined
+  /** Present where processes that share a store may exceed the limits a little, so as not to ask it; the cells count in full then. */
+  readonly relaxed?: RelaxedTerms | undefined
 }
 
 /** Decide, and charge every cell if all have room. */
@@ -215,9 +223,9 @@ export interface StoreResult {
   readonly behindMs?: number
   /**
    * What decided, where that was not the store's state: a refusal from a moment ago (`deny-cache`), units taken ahead (`lease`),
-   * or what this process knows of blocks while the store is away (`mirror`).
+   * what this process counts between two exchanges (`relaxed`), or what it knows of blocks while the store is away (`mirror`).
    */
-  readonly source?: 'deny-cache' | 'lease' | 'mirror'
+  readonly source?: 'deny-cache' | 'lease' | 'relaxed' | 'mirror'
 }
 
 /** The receipt of each cell in a result, which a refund needs. */
@@ -339,6 +347,11 @@ export interface Store {
    * @throws SluiceError `INVALID_POLICY`
    */
   on?<Name extends keyof StoreEvents>(event: Name, listener: (event: StoreEvents[Name]) => unknown): () => void
+  /**
+   * @internal What is counted in this process of what a request asks for, as a peek would say it, while the store is away.
+   * Undefined where nothing is. Absent from stores that never decide by themselves.
+   */
+  lastKnown?(request: StoreRequest): StoreResult | undefined
   /** Waits for what is in flight and closes what the store itself opened. */
   close(): Promise<void>
 }

@@ -28,7 +28,7 @@ export type RefusalReason = 'limited' | 'impossible' | 'denied' | 'blocked' | 'b
  * What decided: the store's state; a refusal of a moment ago that this process repeats; units that it had taken ahead; this
  * process alone, while the store was away (`local`), or what it knows of blocks meanwhile (`mirror`); a list.
  */
-export type DecisionSource = 'store' | 'deny-cache' | 'lease' | 'local' | 'mirror' | 'list'
+export type DecisionSource = 'store' | 'deny-cache' | 'lease' | 'relaxed' | 'local' | 'mirror' | 'list'
 
 /** The ban that refuses a request. */
 export interface BanReport {

@@ -6,11 +6,11 @@ import { slidingWindow } from './sliding-window.js'
 /** Up to here a plain `{ limit, window }` is an exact log; above, a strict window of segments, whose state does not grow. */
 const LARGEST_DEFAULT_LOG = 1000
 
-/** What a plain `{ limit, window }` means. */
-export function defaultLimit<Subject>(rate: RateOptions<Subject>): Limit<Subject> {
+/** What a plain `{ limit, window }` means. `isRelaxed`: for counts that are exchanged, which logs are not. */
+export function defaultLimit<Subject>(rate: RateOptions<Subject>, isRelaxed = false): Limit<Subject> {
   const log = slidingLog({ limit: 1, window: '1ms' })
   const segments = slidingWindow({ limit: 1, window: '1ms', edge: 'strict' })
-  const choose = (limit: number) => (limit <= LARGEST_DEFAULT_LOG ? log : segments)
-  const algorithm = typeof rate.limit === 'number' ? choose(rate.limit).algorithm : 'slidingLog'
+  const choose = (limit: number) => (limit <= LARGEST_DEFAULT_LOG && !isRelaxed ? log : segments)
+  const { algorithm } = choose(typeof rate.limit === 'number' ? rate.limit : 0)
   return makeLimit(algorithm, rate, [], (where, limit, windowMs) => choose(limit).resolve(where, limit, windowMs))
 }

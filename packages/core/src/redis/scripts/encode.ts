@@ -52,9 +52,8 @@ export interface PlanText {
 
 /** `marker`: the key that exists while any identity is blocked; none in a cluster. `heeds`: whether bans of every policy are looked for. */
 export function planText(plan: Plan, marker?: string, heeds = false): PlanText {
-  const { policy, banningPolicy } = plan
-  const policies = [policy, ...(banningPolicy === undefined ? [] : [banningPolicy]), ...(heeds ? [EVERY_POLICY] : [])]
-  const blockSuffixes = policies.map(blockSuffix)
+  const { policy } = plan
+  const blockSuffixes = heededPolicies(plan, heeds).map(blockSuffix)
   const keys = firstOfKeys(plan.cells)
   return {
     header: headerOf(plan, blockSuffixes.length, false),
@@ -76,6 +75,14 @@ export function planText(plan: Plan, marker?: string, heeds = false): PlanText {
     parts: partsFor(plan),
     reports: reportsOf(plan.cells),
   }
+}
+
+/** The names under which blocks and bans refuse an identity of a plan. */
+export function heededPolicies(
+  { policy, banningPolicy }: Pick<Plan, 'policy' | 'banningPolicy'>,
+  heeds: boolean,
+): string[] {
+  return [policy, ...(banningPolicy === undefined ? [] : [banningPolicy]), ...(heeds ? [EVERY_POLICY] : [])]
 }
 
 function headerOf({ identities, cells }: Plan, blockKeys: number, isJoint: boolean): string[] {

@@ -8780,6 +8780,545 @@ return reply
 `,
 }
 
+export const exchangeScript: LuaScript = {
+  name: 'exchange',
+  sha1: '0f14a4066b27549dad3d83cb9bcaa084c3191aeb',
+  source: `local ARGV, KEYS = ARGV, KEYS
+local tryCall = redis.pcall
+local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
+local packBytes, unpackBytes = struct.pack, struct.unpack
+local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
+local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
+local RESERVING, TOGETHER, STRIKING = 8, 16, 32
+local REFUSED, ADMITTED, BLOCKED, ELSEWHERE, REFUNDS, EQUALS, BEGUN = 0, 1, 2, 3, 4, 8, 16
+local BUCKET, LOG, SEGMENTS, COUNTER, CONCURRENCY = 1, 2, 3, 4, 5
+local function hasPermits(kind) return kind == CONCURRENCY end
+local LINGER = 10000
+local function number(i)
+return ARGV[i] + 0
+end
+local elsewhere
+local function requireRead(value)
+if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+if not string.match(value.err, 'non local key') then error(value.err) end
+elsewhere = true
+end
+end
+local clock = ARGV[1]
+local now
+local slack = 0
+if clock ~= '' then
+now, slack = clock + 0, 3600000
+else
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
+end
+local pieces = { packBytes('>I6', now) }
+local function say(piece)
+pieces[#pieces + 1] = piece
+end
+local first, last = {}, {}
+local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+local merge, state = {}, {}
+local function clock_instant(at, now, horizonMs)
+if at > now and at <= now + horizonMs then return at end
+return now
+end
+local function clock_isAhead(at, now, horizonMs)
+return at > now + horizonMs
+end
+local function ceiling_of(limit, windowMs)
+return max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
+end
+do
+local function bucket_paceOf(debt, limit, windowMs, capacity)
+if debt <= capacity * windowMs then return limit end
+return max(limit, ceil(debt / windowMs))
+end
+local function bucket_drain(debt, since, at, limit, stepMs)
+local elapsed
+if stepMs == 1 then
+elapsed = at - since
+else
+elapsed = floor(at / stepMs) * stepMs - floor(since / stepMs) * stepMs
+end
+return max(0, debt - elapsed * limit)
+end
+local function bucket_elapsed(since, at, stepMs)
+return floor(at / stepMs) * stepMs - floor(since / stepMs) * stepMs
+end
+local function bucket_waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)
+if cost > capacity then return -1 end
+local excess = debt + cost * windowMs - capacity * windowMs
+if excess <= 0 or cost < min(1, capacity) then return 0 end
+local steps = ceil(excess / (limit * stepMs))
+return (floor(at / stepMs) + steps) * stepMs - at
+end
+local function bucket_charge(debt, cost, windowMs, capacity)
+return min(capacity * windowMs, debt + cost * windowMs)
+end
+local function bucket_remaining(debt, windowMs, capacity)
+return floor((capacity * windowMs - debt) / windowMs)
+end
+local function bucket_refund(debt, given, from, at, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs)
+local since = given - before
+if chargedAt < from then since = capacity * windowMs end
+local own, paidFrom = cost * windowMs, min(chargedAt, at)
+local left = bucket_drain(receipt, paidFrom, at, limit, stepMs)
+local owed = min(debt, own, max(left - max(0, since), bucket_drain(own, paidFrom, at, limit, stepMs)))
+if owed == 0 or (since == 0 and debt == left) then return debt - owed, given, from end
+if given + owed < 9007199254740991 then return debt - owed, given + owed, from end
+return debt - owed, 0, at + 1
+end
+local own, limit, windowMs, capacity, stepMs
+local N, F, X = {}, {}, {}
+local debt, instant, since, expires, refunds
+local pace, beyond
+prepare[BUCKET] = function(c)
+N[c] = nil
+end
+open[BUCKET] = function(c)
+local p = first[c]
+own = c
+limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
+end
+local function bucket_wait(cost)
+local wait = bucket_waitFor(debt, instant, cost, pace, windowMs, capacity, stepMs)
+if wait > 0 then return wait + instant - now end
+return wait
+end
+local function bucket_writeFirst(key)
+if N[own] ~= debt then
+local life = bucket_wait(capacity)
+N[own], F[own], X[own] = debt, packBytes('>I7I6I6', debt, now, now + life), format('%d', life + slack)
+end
+call('SET', key, F[own], 'PX', X[own])
+end
+local function bucket_write(key)
+local life = bucket_wait(capacity)
+if life <= 0 and refunds == '' then
+call('DEL', key)
+return
+end
+local ends = now + life
+if ends <= expires then
+local state = packBytes('>I7I6', debt, instant)
+if refunds ~= '' then state = packBytes('>I7I6I6', debt, instant, expires) .. refunds end
+call('SETRANGE', key, '0', state)
+return
+end
+ends = ends + min(LINGER, ceil(capacity * windowMs / limit))
+call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
+end
+local function bucket_rewrite(key)
+bucket_write(key)
+end
+local function bucket_pace()
+pace, beyond = bucket_paceOf(debt, limit, windowMs, capacity), nil
+if pace ~= limit then beyond = debt end
+end
+local function bucket_bring()
+instant = clock_instant(since, now, windowMs)
+bucket_pace()
+debt = bucket_drain(debt, min(since, instant), instant, pace, stepMs)
+end
+look[BUCKET] = function(key, cost)
+local stored = tryCall('GET', key)
+local bytes = stored and #stored
+if bytes == 19 or bytes == 32 then
+if bytes == 19 then
+debt, since, expires = unpackBytes('>I7I6I6', stored)
+refunds = ''
+else
+debt, since, expires, refunds = unpackBytes('>I7I6I6c13', stored)
+end
+bucket_bring()
+else
+requireRead(stored)
+debt, instant, since, expires, refunds = 0, now, nil, nil, ''
+pace, beyond = limit, nil
+end
+return bucket_waitFor(debt, instant, cost, pace, windowMs, capacity, stepMs)
+end
+take[BUCKET] = function(key, cost)
+debt = bucket_charge(debt, cost, windowMs, capacity)
+pace, beyond = limit, nil
+if since then bucket_write(key) else bucket_writeFirst(key) end
+end
+giveBack[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
+if not since then return end
+local given, from = 0, 0
+if refunds ~= '' then given, from = unpackBytes('>I7I6', refunds) end
+local newGiven, newFrom
+debt, newGiven, newFrom = bucket_refund(
+debt, given, from, instant, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs
+)
+if newGiven ~= given or newFrom ~= from then refunds = packBytes('>I7I6', newGiven, newFrom) end
+since = instant
+bucket_pace()
+bucket_rewrite(key)
+end
+heal[BUCKET] = function(key)
+if since and clock_isAhead(since, now, windowMs) then bucket_rewrite(key) end
+end
+report[BUCKET] = function(key, cost, outcome)
+local said = outcome
+if refunds ~= '' then said = outcome + REFUNDS end
+if beyond then
+say(packBytes('>BI7I6', said, beyond, min(since, instant)) .. refunds)
+else
+say(packBytes('>BI7I6', said, debt, instant) .. refunds)
+end
+end
+merge[BUCKET] = function(key, from)
+local units, alone, asOf, base, debtThen = number(from), number(from + 1), number(from + 2), number(from + 3), number(from + 4)
+local before = debt
+if debt == 0 then
+local at, owed = base, debtThen
+if since and since >= base then at, owed = since, unpackBytes('>I7', call('GET', key)) end
+debt = min(0, owed - bucket_elapsed(min(at, instant), instant, stepMs) * limit)
+end
+debt = max(0, debt + units, bucket_drain(alone, min(asOf, instant), instant, limit, stepMs))
+debt = min(debt, max(before, (capacity + limit) * windowMs))
+bucket_pace()
+if since then
+bucket_write(key)
+elseif debt > 0 then
+bucket_writeFirst(key)
+end
+end
+state[BUCKET] = function()
+return packBytes('>I7I6', debt, instant)
+end
+end
+do
+local STRICT, DROPPED, WEIGHTED_DOWN = 0, 1, 2
+local WITH_REFUSALS = 4
+local WIDE, LARGEST_NARROW = 8, 2147483647
+local function window_nth(counts, k, width, format)
+return (unpackBytes(format, counts, k * width + 1))
+end
+local function window_leaving(counts, by, segments, width, format)
+local units = 0
+for k = max(0, segments - by), segments - 1 do units = units + window_nth(counts, k, width, format) end
+return units
+end
+local function window_edgeUnits(count, offset, segmentMs, edge)
+if edge == STRICT then return count end
+if edge == DROPPED then return 0 end
+local share = (count * (segmentMs - offset)) / segmentMs
+if edge == WEIGHTED_DOWN then return floor(share) end
+return ceil(share)
+end
+local function window_offsetFor(count, room, segmentMs, edge)
+if edge == DROPPED or count <= room then return 0 end
+if edge == STRICT then return segmentMs end
+if edge == WEIGHTED_DOWN then return floor((segmentMs * (count - room - 1)) / count) + 1 end
+return ceil((segmentMs * (count - room)) / count)
+end
+local function window_waitFor(counts, total, offset, cost, limit, segments, segmentMs, edge, width, format)
+if cost > limit then return -1 end
+if cost == 0 then return 0 end
+local inside, wait = total, (segments + 1) * segmentMs - offset
+for by = 0, segments do
+if by > 0 then inside = inside - window_nth(counts, segments - by, width, format) end
+if inside + cost <= limit then
+local count = window_nth(counts, segments - by, width, format)
+local from = window_offsetFor(count, limit - cost - inside, segmentMs, edge)
+if from < segmentMs then
+wait = max(0, by * segmentMs + from - offset)
+break
+end
+end
+end
+return wait
+end
+local function window_resetAfter(counts, offset, segments, segmentMs, edge, width, format)
+local reset = 0
+for k = 0, segments do
+local count = window_nth(counts, k, width, format)
+if count > 0 then
+reset = max(0, (segments - k) * segmentMs + window_offsetFor(count, 0, segmentMs, edge) - offset)
+break
+end
+end
+return reset
+end
+local limit, windowMs, segments, edge, segmentMs, width, counter
+local withRefusals, most
+local W, F, T = {}, {}, {}
+local counts, total, segment, offset, instant, newest
+prepare[SEGMENTS] = function(c)
+local p = first[c]
+local bytes, top, limit = 1, 256, ARGV[p]
+if ARGV[p + 3] >= WIDE then
+bytes = limit > LARGEST_NARROW and 7 or 4
+else
+if ARGV[p + 3] >= WITH_REFUSALS then limit = ceiling_of(limit, ARGV[p + 1]) end
+while top <= limit do
+bytes = bytes + 1
+top = top * 256
+end
+end
+W[c], F[c], T[c] = bytes, '>I' .. bytes, limit
+end
+open[SEGMENTS] = function(c)
+local p = first[c]
+limit, windowMs, segments, edge = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
+segmentMs, width, counter, most = windowMs / segments, W[c], F[c], T[c]
+if edge >= WIDE then edge = edge - WIDE end
+withRefusals = edge >= WITH_REFUSALS
+if withRefusals then edge = edge - WITH_REFUSALS end
+end
+local function segments_wait(cost)
+local wait = window_waitFor(counts, total, offset, cost, limit, segments, segmentMs, edge, width, counter)
+if wait > 0 then return wait + instant - now end
+return wait
+end
+local function segments_reset()
+local reset = window_resetAfter(counts, offset, segments, segmentMs, edge, width, counter)
+if reset > 0 then return reset + instant - now end
+return 0
+end
+local function segments_life()
+return windowMs + segmentMs - offset + instant - now
+end
+local function segments_state()
+return packBytes('>I6', segment) .. packBytes(counter, total) .. counts
+end
+local function segments_write(key)
+if segments_reset() > 0 then
+call('SET', key, segments_state(), 'PX', segments_life() + slack)
+elseif newest then
+call('DEL', key)
+end
+end
+local function segments_add(k, units)
+local count = packBytes(counter, window_nth(counts, k, width, counter) + units)
+counts = sub(counts, 1, k * width) .. count .. sub(counts, (k + 1) * width + 1)
+if k < segments then total = total + units end
+end
+local function segments_room()
+return max(0, limit - total - window_edgeUnits(window_nth(counts, segments, width, counter), offset, segmentMs, edge))
+end
+local function segments_bringBack()
+if edge < WEIGHTED_DOWN then return end
+local units = window_nth(counts, segments, width, counter)
+counts = sub(counts, 1, segments * width) .. rep('\\0', width)
+segments_add(segments - 1, max(0, min(units, most - total)))
+end
+look[SEGMENTS] = function(key, cost)
+local stored, at = false, 1
+stored = tryCall('GET', key)
+if stored and #stored ~= 6 + (segments + 2) * width then
+requireRead(stored)
+stored = false
+end
+newest, instant = nil, now
+if stored then
+newest = unpackBytes('>I6', stored, at)
+instant = clock_instant(newest * segmentMs, now, windowMs)
+end
+segment = floor(instant / segmentMs)
+offset = instant - segment * segmentMs
+local by = stored and max(0, segment - newest) or segments + 1
+if by > segments then
+total, counts = 0, rep('\\0', (segments + 1) * width)
+else
+total, counts = unpackBytes(counter, stored, at + 6), sub(stored, at + 6 + width, at + 5 + (segments + 2) * width)
+if by > 0 then
+total = total - window_leaving(counts, by, segments, width, counter)
+counts = rep('\\0', by * width) .. sub(counts, 1, (segments + 1 - by) * width)
+end
+end
+if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_bringBack() end
+return segments_wait(cost)
+end
+take[SEGMENTS] = function(key, cost)
+local room = most - total
+if not withRefusals then room = segments_room() end
+segments_add(0, min(cost, room))
+local isNewest = newest == segment
+if isNewest then
+call('SETRANGE', key, '6', packBytes(counter, total) .. sub(counts, 1, width))
+else
+segments_write(key)
+end
+end
+giveBack[SEGMENTS] = function(key, cost, receipt)
+local k = segment - receipt
+if not newest or k < 0 or k > segments then return end
+segments_add(k, -min(cost, window_nth(counts, k, width, counter)))
+segments_write(key)
+end
+heal[SEGMENTS] = function(key)
+if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_write(key) end
+end
+report[SEGMENTS] = function(key, cost, outcome)
+local room = segments_room()
+say(packBytes('>BI7I7I6', outcome, room, segments_reset(), segment))
+if outcome == REFUSED then
+say(packBytes('>I7I7', segments_wait(cost) + 1, segments_wait(room + 1) + 1))
+end
+end
+merge[SEGMENTS] = function(key, from, to)
+for at = from, to, 2 do
+local k, units = max(0, segment - number(at)), number(at + 1)
+if k <= segments then
+local counted = window_nth(counts, k, width, counter)
+local room = most - counted
+if k < segments then room = most - total end
+segments_add(k, max(-counted, min(units, room)))
+end
+end
+segments_write(key)
+end
+state[SEGMENTS] = function()
+local found, said = 0, {}
+local at = string.find(counts, '[^%z]')
+while at do
+local k = floor((at - 1) / width)
+found = found + 1
+said[found] = packBytes('>I2I7', k, window_nth(counts, k, width, counter))
+at = string.find(counts, '[^%z]', (k + 1) * width + 1)
+end
+return packBytes('>I6I2', segment, found) .. concat(said)
+end
+end
+do
+local function counter_startOf(at, windowMs, byClock)
+if byClock then return floor(at / windowMs) * windowMs end
+return at
+end
+local function counter_waitFor(count, endsIn, cost, limit)
+if cost > limit then return -1 end
+if count + cost <= limit or cost == 0 then return 0 end
+return endsIn
+end
+local own, limit, windowMs, byClock
+local most
+local N, F, X = {}, {}, {}
+local count, start, since
+prepare[COUNTER] = function(c)
+N[c] = nil
+end
+open[COUNTER] = function(c)
+local p = first[c]
+own = c
+limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
+most = limit
+if ARGV[p + 2] == 1 then most = ceiling_of(limit, windowMs) end
+end
+local function counter_write(key)
+if count == 0 then
+call('DEL', key)
+elseif since == start then
+call('SETRANGE', key, '0', packBytes('>I7', count))
+elseif not since then
+if N[own] ~= count then
+N[own], F[own] = count, packBytes('>I7I6', count, start)
+X[own] = format('%d', start + windowMs - now + slack)
+end
+call('SET', key, F[own], 'PX', X[own])
+else
+call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+end
+end
+look[COUNTER] = function(key, cost)
+local instant, isOver = now, true
+since = nil
+local stored = tryCall('GET', key)
+if stored and #stored == 13 then
+count, since = unpackBytes('>I7I6', stored)
+else
+requireRead(stored)
+end
+if since then
+instant = clock_instant(since, now, windowMs)
+isOver = instant >= since + windowMs
+end
+if isOver then count = 0 end
+if not isOver and since <= instant then start = since else start = counter_startOf(instant, windowMs, byClock) end
+return counter_waitFor(count, start + windowMs - now, cost, limit)
+end
+take[COUNTER] = function(key, cost)
+count = min(most, count + cost)
+counter_write(key)
+end
+giveBack[COUNTER] = function(key, cost, receipt)
+if not since or start ~= receipt then return end
+count = max(0, count - cost)
+counter_write(key)
+end
+heal[COUNTER] = function(key)
+if since and clock_isAhead(since, now, windowMs) then counter_write(key) end
+end
+report[COUNTER] = function(key, cost, outcome)
+say(packBytes('>BI7I6', outcome, count, start))
+end
+merge[COUNTER] = function(key, from, to)
+for at = from, to, 2 do
+local started, units = number(at), number(at + 1)
+if started + windowMs > now then
+if count == 0 and not byClock then start = min(now, started) end
+count = max(0, min(most, count + units))
+end
+end
+if since or count > 0 then counter_write(key) end
+end
+state[COUNTER] = function()
+return packBytes('>I7I6', count, start)
+end
+end
+local key = 1
+if number(2) > 0 then KEYS, key = ARGV, number(2) end
+local anyBlocked = true
+if number(3) == 1 then
+anyBlocked = tryCall('GET', KEYS[key])
+key = key + 1
+end
+local function isBlocked(from, to)
+for k = from, to do
+local value = tryCall('GET', KEYS[k])
+requireRead(value)
+if type(value) == 'string' then
+local ends = string.match(value, '^(%d+) ')
+if ends and tonumber(ends) > now then return true end
+end
+end
+return false
+end
+local a = 5
+for _ = 1, number(4) do
+local kind, params = number(a), number(a + 1)
+first[1], last[1] = a + 2, a + 1 + params
+a = a + 2 + params
+for p = first[1], last[1] do ARGV[p] = number(p) end
+local blockKeys, counts = number(a), number(a + 1)
+a = a + 2
+for _ = 1, counts do
+if prepare[kind] then prepare[kind](1) end
+open[kind](1)
+local own = KEYS[key + blockKeys]
+local numbers = number(a)
+elsewhere = false
+local outcome = ADMITTED
+if anyBlocked and isBlocked(key, key + blockKeys - 1) then outcome = BLOCKED end
+look[kind](own, 0)
+if elsewhere then
+say(packBytes('B', ELSEWHERE))
+else
+if numbers > 0 then merge[kind](own, a + 1, a + numbers) else heal[kind](own) end
+say(packBytes('B', outcome) .. state[kind]())
+end
+a = a + 1 + numbers
+key = key + blockKeys + 1
+end
+end
+return concat(pieces)
+`,
+}
+
 export const forgetScript: LuaScript = {
   name: 'forget',
   sha1: '45d46fd86f844290e839e837dfc75cee95632d0a',

@@ -1,0 +1,82 @@
+import type { Cell, Plan } from '../../store/store.js'
+import { localCountOf, numbersOf } from './kinds.js'
+import type { LocalCount, Unsent } from './local-count.js'
+
+/** What Redis's clock said in a reply, and when that was here: by the performance clock, sent and heard. */
+export interface Heard {
+  readonly now: number
+  readonly at: number
+  /** By how much more, in ms, Redis's clock may be ahead of what was read. */
+  readonly spreadMs: number
+}
+
+/** The cell of all plans that count in one state, and what this process counts in it by identity. */
+export class CountTable {
+  readonly cell: Cell
+  /** By which plans that count in the same state find it. */
+  readonly name: string
+  /** Whether it was dropped when it was empty. */
+  isGone = false
+  readonly policy: string
+  /** Another policy whose blocks and bans refuse its identities. */
+  readonly banningPolicy: string | undefined
+  readonly numbers: number
+  readonly counts = new Map<string, Count>()
+
+  constructor({ policy, banningPolicy }: Plan, cell: Cell, name: string) {
+    this.cell = cell
+    this.name = name
+    this.policy = policy
+    this.banningPolicy = banningPolicy
+    this.numbers = numbersOf(cell)
+  }
+}
+
+/** Units that Redis was asked for, by a decision. */
+export interface Asked {
+  readonly units: number
+  /** When it was sent, in the order of all that is: see `Exchanges.order`. */
+  readonly order: number
+  /** Whether it waits for its reply. */
+  isOpen: boolean
+}
+
+/** What this process counts of one identity in one cell. */
+export class Count {
+  readonly table: CountTable
+  readonly identity: string
+  readonly slot: number
+  readonly syncEveryMs: number
+  readonly local: LocalCount
+  /** Whether decisions are made here: once Redis has said what it counts. */
+  isOpen = false
+  heard: Heard | undefined
+  /** Whether anything was decided on it since it was sent last. */
+  isUsed = true
+  /** Whether it was dropped: nothing of it is to be told any more. */
+  isGone = false
+  /** Whether it is to be sent alone and without its block keys: its slot is on the move, or was elsewhere. */
+  isAlone = false
+  /** What may not be in what Redis says next: it was asked for after that was sent. */
+  asked: Asked[] = []
+  /** What exchanges carry that were not replied to, in order. */
+  underWay: Unsent[] = []
+
+  constructor(table: CountTable, identity: string, slot: number, syncEveryMs: number) {
+    this.table = table
+    this.identity = identity
+    this.slot = slot
+    this.syncEveryMs = syncEveryMs
+    this.local = localCountOf(table.cell)
+  }
+
+  /** Whether a decision waits for Redis. */
+  get isAsked(): boolean {
+    return this.asked.some(({ isOpen }) => isOpen)
+  }
+
+  /** Whether nothing would be lost or noticed without it. */
+  get isIdle(): boolean {
+    return !this.isUsed && this.asked.length === 0 && this.underWay.length === 0 && !this.local.hasUnsent
+  }
+}

@@ -1,0 +1,127 @@
+import { instant } from '../../kernels/clock.js'
+import * as counter from '../../kernels/counter.js'
+import type { ReplyReader } from '../scripts/reply-reader.js'
+import { ChargesByWindow } from './charges-by-window.js'
+import type { LocalCount } from './local-count.js'
+
+export class LocalCounter implements LocalCount<ChargesByWindow> {
+  readonly #limit: number
+  readonly #windowMs: number
+  readonly #byClock: boolean
+  #count = 0
+  #start = 0
+  /** Charged close to the end of a window: perhaps in the next one, which starts then. */
+  #nextCount = 0
+  #nextStart = 0
+  #unsent = new ChargesByWindow()
+
+  constructor(params: readonly number[]) {
+    const [limit, windowMs, , byClock] = params as [number, number, number, number]
+    this.#limit = limit
+    this.#windowMs = windowMs
+    this.#byClock = byClock === 1
+  }
+
+  get given(): number {
+    return 0
+  }
+
+  get hasUnsent(): boolean {
+    return !this.#unsent.isEmpty
+  }
+
+  wait(cost: number, now: number): number {
+    this.#bring(now)
+    return counter.waitFor(this.#count, this.#start + this.#windowMs - now, cost, this.#limit)
+  }
+
+  charge(cost: number, now: number, latest: number): void {
+    this.assume(cost, now)
+    const isOver = latest >= this.#start + this.#windowMs
+    if (isOver) this.#noteNext(counter.startOf(latest, this.#windowMs, this.#byClock), cost)
+    this.#unsent.add(isOver ? this.#nextStart : this.#start, cost)
+  }
+
+  chargeRefusal(cost: number, now: number, latest: number): void {
+    this.charge(cost, now, latest)
+  }
+
+  assume(cost: number, now: number): void {
+    this.#bring(now)
+    this.#count = Math.max(0, this.#count + cost)
+  }
+
+  /** The window of a first request may have begun a little later than this process took it for. */
+  hearReceipt(start: number): void {
+    if (!this.#byClock && this.#count > 0) this.#start = start
+  }
+
+  refund(cost: number, receipt: number, _before: number, _chargedAt: number, now: number): void {
+    this.#bring(now)
+    if (receipt !== this.#start) return
+    const units = Math.min(cost, this.#count)
+    this.#count -= units
+    this.#unsent.add(receipt, -units)
+  }
+
+  report(values: number[], now: number, need: number | undefined): void {
+    const remaining = Math.max(0, this.#limit - this.#count)
+    const reset = this.resetAfter(now)
+    if (need === undefined) values.push(remaining, 0, reset, this.#start)
+    else values.push(remaining, this.wait(need, now), reset, this.wait(remaining + 1, now))
+  }
+
+  resetAfter(now: number): number {
+    this.#bring(now)
+    return this.#count === 0 ? 0 : this.#start + this.#windowMs - now
+  }
+
+  takeUnsent(): ChargesByWindow {
+    const taken = this.#unsent
+    this.#unsent = new ChargesByWindow()
+    return taken
+  }
+
+  putBack(sent: ChargesByWindow): void {
+    this.#unsent.addEarlier(sent)
+  }
+
+  hear(reply: ReplyReader, _saidAt: number, now: number, underWay: readonly ChargesByWindow[]): void {
+    this.#count = reply.uint56()
+    this.#start = reply.uint48()
+    this.#nextCount = 0
+    for (const charges of [...underWay, this.#unsent]) {
+      for (const [start, units] of charges) {
+        const isOver = start + this.#windowMs <= now
+        if (isOver) continue
+        if (start >= this.#start + this.#windowMs) this.#noteNext(start, units)
+        else if (this.#count === 0 && !this.#byClock) this.#open(Math.min(start, now), units)
+        else this.#count = Math.max(0, this.#count + units)
+      }
+    }
+  }
+
+  /** What is counted in the window that an instant is in. */
+  #bring(now: number): void {
+    // The first unit opens a window.
+    if (this.#count === 0 && this.#nextCount === 0 && !this.#byClock) this.#start = now
+    const at = instant(this.#start, now, this.#windowMs)
+    // A clock that stepped back further than can be does not refund.
+    if (at < this.#start) this.#start = counter.startOf(at, this.#windowMs, this.#byClock)
+    if (at < this.#start + this.#windowMs) return
+    const isNext = this.#nextCount > 0 && at >= this.#nextStart && at < this.#nextStart + this.#windowMs
+    if (isNext) this.#open(this.#nextStart, this.#nextCount)
+    else this.#open(counter.startOf(at, this.#windowMs, this.#byClock), 0)
+    this.#nextCount = 0
+  }
+
+  #open(start: number, units: number): void {
+    this.#start = start
+    this.#count = Math.max(0, units)
+  }
+
+  #noteNext(start: number, units: number): void {
+    if (this.#nextCount === 0) this.#nextStart = start
+    this.#nextCount = Math.max(0, this.#nextCount + units)
+  }
+}

@@ -1,0 +1,176 @@
+import { instant } from '../../kernels/clock.js'
+import * as window from '../../kernels/segments.js'
+import type { ReplyReader } from '../scripts/reply-reader.js'
+import { unreadable } from '../scripts/reply-reader.js'
+import { ChargesByWindow } from './charges-by-window.js'
+import type { LocalCount } from './local-count.js'
+
+export class LocalSegments implements LocalCount<ChargesByWindow> {
+  readonly #limit: number
+  readonly #windowMs: number
+  readonly #segments: number
+  readonly #segmentMs: number
+  readonly #edge: number
+  /** Newest first; the last is the edge. */
+  #counts: number[]
+  #total = 0
+  #segment = 0
+  /** How far the instant at hand is into its segment, and the instant. */
+  #offset = 0
+  #at = 0
+  /** Charged close to the end of a segment: perhaps in the next one. */
+  #nextCount = 0
+  #nextSegment = 0
+  #unsent = new ChargesByWindow()
+
+  constructor(params: readonly number[]) {
+    const [limit, windowMs, segments, edge] = params as [number, number, number, number]
+    this.#limit = limit
+    this.#windowMs = windowMs
+    this.#segments = segments
+    this.#segmentMs = windowMs / segments
+    this.#edge = edge - window.WITH_REFUSALS
+    this.#counts = new Array<number>(segments + 1).fill(0)
+  }
+
+  get given(): number {
+    return 0
+  }
+
+  get hasUnsent(): boolean {
+    return !this.#unsent.isEmpty
+  }
+
+  wait(cost: number, now: number): number {
+    this.#bring(now)
+    return this.#fromNow(this.#waitFor(cost), now)
+  }
+
+  charge(cost: number, now: number, latest: number): void {
+    this.assume(cost, now)
+    const segment = Math.max(this.#segment, Math.floor(latest / this.#segmentMs))
+    if (segment > this.#segment) this.#noteNext(segment, cost)
+    this.#unsent.add(segment, cost)
+  }
+
+  chargeRefusal(cost: number, now: number, latest: number): void {
+    this.charge(cost, now, latest)
+  }
+
+  assume(cost: number, now: number): void {
+    this.#bring(now)
+    this.#add(0, cost)
+  }
+
+  refund(cost: number, receipt: number, _before: number, _chargedAt: number, now: number): void {
+    this.#bring(now)
+    const k = this.#segment - receipt
+    if (k < 0 || k > this.#segments) return
+    const units = Math.min(cost, this.#counts[k] as number)
+    this.#add(k, -units)
+    this.#unsent.add(receipt, -units)
+  }
+
+  report(values: number[], now: number, need: number | undefined): void {
+    this.#bring(now)
+    const edge = window.edgeUnits(this.#counts[this.#segments] as number, this.#offset, this.#segmentMs, this.#edge)
+    const room = Math.max(0, this.#limit - this.#total - edge)
+    const reset = this.resetAfter(now)
+    if (need === undefined) values.push(room, 0, reset, this.#segment)
+    else values.push(room, this.wait(need, now), reset, this.wait(room + 1, now))
+  }
+
+  resetAfter(now: number): number {
+    this.#bring(now)
+    return this.#fromNow(
+      window.resetAfter(this.#counts, this.#offset, this.#segments, this.#segmentMs, this.#edge),
+      now,
+    )
+  }
+
+  takeUnsent(): ChargesByWindow {
+    const taken = this.#unsent
+    this.#unsent = new ChargesByWindow()
+    return taken
+  }
+
+  putBack(sent: ChargesByWindow): void {
+    this.#unsent.addEarlier(sent)
+  }
+
+  hear(reply: ReplyReader, _saidAt: number, now: number, underWay: readonly ChargesByWindow[]): void {
+    this.#segment = reply.uint48()
+    this.#counts.fill(0)
+    this.#total = 0
+    this.#nextCount = 0
+    for (let left = reply.uint16(); left > 0; left--) {
+      const k = reply.uint16()
+      if (k > this.#segments) throw unreadable('expected a segment of the window')
+      this.#add(k, reply.uint56())
+    }
+    this.#bring(now)
+    for (const charges of [...underWay, this.#unsent]) {
+      for (const [segment, units] of charges) {
+        const k = this.#segment - segment
+        if (k < 0) this.#noteNext(segment, units)
+        else if (k <= this.#segments) this.#add(k, units)
+      }
+    }
+  }
+
+  #waitFor(cost: number): number {
+    return window.waitFor(
+      this.#counts,
+      this.#total,
+      this.#offset,
+      cost,
+      this.#limit,
+      this.#segments,
+      this.#segmentMs,
+      this.#edge,
+    )
+  }
+
+  /** While the clock catches up with the state, its waits count from the state's instant. */
+  #fromNow(ms: number, now: number): number {
+    return ms > 0 ? ms + this.#at - now : ms
+  }
+
+  /** Adds units to the `k`-th segment before the newest; never below none. */
+  #add(k: number, units: number): void {
+    const before = this.#counts[k] as number
+    const after = Math.max(0, before + units)
+    this.#counts[k] = after
+    if (k < this.#segments) this.#total += after - before
+  }
+
+  /** Moves on to the segment that an instant is in. */
+  #bring(now: number): void {
+    this.#at = instant(this.#segment * this.#segmentMs, now, this.#windowMs)
+    const segment = Math.floor(this.#at / this.#segmentMs)
+    this.#offset = this.#at - segment * this.#segmentMs
+    if (segment === this.#segment) return
+    this.#shift(Math.max(0, segment - this.#segment))
+    this.#segment = segment
+    const k = segment - this.#nextSegment
+    if (this.#nextCount === 0 || k < 0) return
+    if (k <= this.#segments) this.#add(k, this.#nextCount)
+    this.#nextCount = 0
+  }
+
+  #shift(by: number): void {
+    if (by > this.#segments) {
+      this.#counts.fill(0)
+      this.#total = 0
+      return
+    }
+    this.#total -= window.leaving(this.#counts, by, this.#segments)
+    this.#counts.copyWithin(by, 0, this.#segments + 1 - by)
+    this.#counts.fill(0, 0, by)
+  }
+
+  #noteNext(segment: number, units: number): void {
+    if (this.#nextCount === 0) this.#nextSegment = segment
+    this.#nextCount = Math.max(0, this.#nextCount + units)
+  }
+}

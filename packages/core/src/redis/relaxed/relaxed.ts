@@ -1,0 +1,369 @@
+import {
+  type Cell,
+  CHARGE,
+  CONSUME,
+  isImpossible,
+  PEEK,
+  type Plan,
+  REFUND,
+  receiptsOf,
+  type StoreRequest,
+  type StoreResult,
+} from '../../store/store.js'
+import { standingAlone } from '../leases/lease.js'
+import { type Asked, Count, CountTable, type Heard } from './counts.js'
+import type { ExchangeOptions } from './exchange.js'
+import { Exchanges } from './exchanges.js'
+
+/** What relaxed counts are of. */
+export interface RelaxedSource extends ExchangeOptions {
+  /** Asks Redis. */
+  decide(request: StoreRequest): StoreResult | Promise<StoreResult>
+  /** Strikes for a refusal, where the plan bans. */
+  strikeAfter(request: StoreRequest, result: StoreResult): Promise<StoreResult>
+  slotOf(identity: string): number
+  /** Why a slot's server is not asked. */
+  causeFor(slot: number): Error | undefined
+  nodeFor(slot: number, identity: string): string | undefined
+  flushDecisions(): void
+}
+
+/** Most numbers kept, which are about 32 MB: what comes beyond is decided by Redis, exactly. */
+const MOST_NUMBERS = 4_000_000
+
+/** Tables are looked through for empty ones from here on. */
+const MOST_TABLES = 1000
+
+/**
+ * Decides for plans whose counts are relaxed. The first decision on an identity is Redis's. From then on this process counts
+ * by itself, without a promise, and tells Redis in the background what it has charged, which tells it what all have. A
+ * count that is not used for as long is dropped, and begins with Redis again.
+ *
+ * Whatever Redis says replaces what was counted here, with what Redis cannot know yet added to it: so one process alone
+ * never exceeds a limit. Several exceed it by what they admit before they hear of each other.
+ */
+export class Relaxed {
+  readonly #source: RelaxedSource
+  readonly #exchanges: Exchanges
+  readonly #tables = new Map<string, CountTable>()
+  readonly #byPlan = new WeakMap<Plan, readonly CountTable[]>()
+  #lastPlan: Plan | undefined
+  #lastTables: readonly CountTable[] = []
+  #numbers = 0
+  #isClosed = false
+
+  constructor(source: RelaxedSource) {
+    this.#source = source
+    this.#exchanges = new Exchanges({
+      ...source,
+      isAway: (slot) => source.causeFor(slot) !== undefined,
+      nodeFor: (slot, identity) => source.nodeFor(slot, identity),
+      flushDecisions: () => source.flushDecisions(),
+      onIdle: (count) => this.#delete(count),
+      now: (count) => this.#instant(count.heard as Heard, performance.now()),
+    })
+  }
+
+  decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
+    const { op, plan, identities } = request
+    if (op === REFUND) return this.#refund(request)
+    if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#source.decide(request)
+    const tables = plan === this.#lastPlan ? this.#lastTables : this.#tablesOf(plan)
+    const counts = new Array<Count>(tables.length)
+    for (let c = 0; c < tables.length; c++) {
+      const { cell, counts: byIdentity } = tables[c] as CountTable
+      const count = byIdentity.get(identities[cell.identity] as string)
+      if (count?.isOpen !== true) return this.#ask(request, tables)
+      const cause = this.#source.causeFor(count.slot)
+      if (cause) throw cause
+      counts[c] = count
+    }
+    return this.#decideHere(request, counts)
+  }
+
+  /** Sends what decisions from now on have to find in Redis. */
+  flush(): void {
+    this.#exchanges.flush()
+  }
+
+  /** Before a reset: what was counted is not in the state that comes after, and must not be told any more. */
+  forget(plan: Plan, identities: readonly string[]): void {
+    if (!plan.relaxed) return
+    for (const table of this.#tablesOf(plan)) {
+      const count = table.counts.get(identities[table.cell.identity] as string)
+      if (count) this.#delete(count)
+    }
+  }
+
+  /** Before a block or its end, and before an identity is erased: from now on Redis is asked. */
+  drop(identity: string): void {
+    for (const { counts } of this.#tables.values()) {
+      const count = counts.get(identity)
+      if (count) count.isOpen = false
+    }
+  }
+
+  /** Erases what is kept of an identity. */
+  erase(identity: string): void {
+    for (const { counts } of this.#tables.values()) {
+      const count = counts.get(identity)
+      if (count) this.#delete(count)
+    }
+  }
+
+  /** What was counted when Redis went away. */
+  lastKnown(request: StoreRequest): StoreResult | undefined {
+    const counts = this.#countsOf(request)
+    if (counts.some((count) => !count?.heard)) return undefined
+    return this.#decideHere({ ...request, op: PEEK }, counts as Count[]) as StoreResult
+  }
+
+  /** Tells Redis what was counted. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#exchanges.close()
+    for (const { counts } of this.#tables.values()) counts.clear()
+    this.#numbers = 0
+  }
+
+  #decideHere(request: StoreRequest, counts: readonly Count[]): StoreResult | Promise<StoreResult> {
+    const { op, costs, needs = costs } = request
+    const at = performance.now()
+    let allowed = true
+    let isPossible = true
+    for (let c = 0; c < counts.length; c++) {
+      const { local, heard } = counts[c] as Count
+      const wait = local.wait(needs[c] as number, this.#instant(heard as Heard, at))
+      if (wait !== 0) allowed = false
+      if (wait < 0) isPossible = false
+    }
+    const values: number[] = []
+    let given: number[] | undefined
+    for (let c = 0; c < counts.length; c++) {
+      const count = counts[c] as Count
+      const { local, heard } = count
+      const now = this.#instant(heard as Heard, at)
+      const cost = costs[c] as number
+      count.isUsed = true
+      if (op !== PEEK && cost > 0 && (allowed || (op === CHARGE && isPossible))) {
+        const latest = now + (heard as Heard).spreadMs
+        if (allowed) local.charge(cost, now, latest)
+        else local.chargeRefusal(cost, now, latest)
+      }
+      local.report(values, now, allowed ? undefined : (needs[c] as number))
+      if (local.given > 0) {
+        given ??= counts.map(() => 0)
+        given[c] = local.given
+      }
+    }
+    const now = this.#instant((counts[0] as Count).heard as Heard, at)
+    const result = given ? new GivenHere(now, allowed, values, given) : new DecidedHere(now, allowed, values)
+    if (allowed || request.strike === undefined || !isPossible || op === PEEK) return result
+    return this.#source.strikeAfter(request, result)
+  }
+
+  /** What a refusal is told that was charged after it. */
+  #reportOf({ costs, needs = costs }: StoreRequest, counts: readonly Count[]): StoreResult {
+    const values: number[] = []
+    counts.forEach((count, c) => {
+      count.local.report(values, this.#nowOf(count), needs[c] as number)
+    })
+    return { now: this.#nowOf(counts[0] as Count), allowed: false, values, offset: 0 }
+  }
+
+  /** By Redis's clock. Milliseconds are rounded down: what has not surely come, has not. */
+  #instant({ now, at }: Heard, performanceNow: number): number {
+    const { clock } = this.#source
+    return clock ? clock() : now + Math.floor(performanceNow - at)
+  }
+
+  /** Asks Redis, which is to know first what was counted here, and tells what it counts. */
+  #ask(request: StoreRequest, tables: readonly CountTable[]): StoreResult | Promise<StoreResult> {
+    const { op, plan, identities, costs } = request
+    if (op === PEEK) {
+      for (const count of this.#countsOf(request)) if (count?.local.hasUnsent) this.#exchanges.now(count)
+      return this.#source.decide(request)
+    }
+    const counts = tables.map((table) => this.#countFor(table, identities[table.cell.identity] as string, plan))
+    const isCounted = counts.every((count) => count !== undefined)
+    // What is counted here, the deny cache does not hear of. A refusal that is to be charged is charged here, and told.
+    const asked: StoreRequest = isCounted ? { ...request, op: CONSUME, fresh: true } : request
+    let result: StoreResult | Promise<StoreResult>
+    try {
+      result = this.#source.decide(asked)
+    } catch (error) {
+      this.#deleteUnheard(counts)
+      throw error
+    }
+    if (!(result instanceof Promise)) {
+      this.#deleteUnheard(counts)
+      return result
+    }
+    const entries = counts.map((count, c): Asked | undefined => {
+      if (!count) return undefined
+      const cost = costs[c] as number
+      // Before it is asked for: what goes to Redis first must not know of it.
+      if (count.local.hasUnsent || (!count.isOpen && count.underWay.length === 0)) this.#exchanges.now(count)
+      count.isUsed = true
+      if (count.isOpen) count.local.assume(cost, this.#nowOf(count))
+      const entry = { units: cost, order: this.#exchanges.order, isOpen: true }
+      count.asked.push(entry)
+      return entry
+    })
+    return this.#answered(request, counts, entries, result)
+  }
+
+  async #answered(
+    request: StoreRequest,
+    counts: readonly (Count | undefined)[],
+    entries: readonly (Asked | undefined)[],
+    asked: Promise<StoreResult>,
+  ): Promise<StoreResult> {
+    const { op, costs } = request
+    let result: StoreResult
+    try {
+      result = await asked
+    } finally {
+      // Where it failed it may have been charged. The next exchange says whether it was.
+      for (const entry of entries) if (entry) entry.isOpen = false
+    }
+    const receipts = result.allowed ? receiptsOf(request.plan, result) : []
+    const isCharged = op === CHARGE && !result.allowed && !result.block && !isImpossible(request)
+    counts.forEach((count, c) => {
+      if (!count) return
+      const cost = costs[c] as number
+      if (result.block) count.isOpen = false
+      if (result.allowed) {
+        if (cost > 0) count.local.hearReceipt?.(receipts[c] as number)
+        return
+      }
+      // Unless an exchange has said so already.
+      const i = count.asked.indexOf(entries[c] as Asked)
+      if (i >= 0) count.asked.splice(i, 1)
+      if (!count.heard) return
+      const now = this.#nowOf(count)
+      if (i >= 0) count.local.assume(-cost, now)
+      if (isCharged && cost > 0) count.local.chargeRefusal(cost, now, now + count.heard.spreadMs)
+    })
+    return isCharged && counts.every((count) => count?.isOpen) ? this.#reportOf(request, counts as Count[]) : result
+  }
+
+  /** What a verdict gives back: here while it is counted here, and else to Redis. */
+  #refund(request: StoreRequest): StoreResult | Promise<StoreResult> {
+    const { plan, costs } = request
+    const charge = request.charge as StoreResult
+    const counts = this.#countsOf(request)
+    if (!counts.every((count) => count?.isOpen)) {
+      // Redis does not know which refunds it was told of with other charges: so it is sure of no more than of the charge alone.
+      for (const count of counts) if (count?.local.hasUnsent) this.#exchanges.now(count)
+      return this.#source.decide({ ...request, charge: standingAlone(plan, charge, Math.max(...costs)) })
+    }
+    const receipts = receiptsOf(plan, charge)
+    counts.forEach((count, c) => {
+      const cost = costs[c] as number
+      if (cost === 0) return
+      const { local } = count as Count
+      const now = this.#nowOf(count as Count)
+      local.refund(cost, receipts[c] as number, charge.given?.[c] ?? 0, charge.now, now)
+      ;(count as Count).isUsed = true
+    })
+    return charge
+  }
+
+  #nowOf({ heard }: Count): number {
+    return this.#instant(heard as Heard, performance.now())
+  }
+
+  #countsOf({ plan, identities }: StoreRequest): (Count | undefined)[] {
+    return this.#tablesOf(plan).map(({ cell, counts }) => counts.get(identities[cell.identity] as string))
+  }
+
+  #tablesOf(plan: Plan): readonly CountTable[] {
+    let tables = this.#byPlan.get(plan)
+    if (!tables || tables.some(({ isGone }) => isGone)) {
+      if (this.#tables.size >= MOST_TABLES) this.#dropEmptyTables()
+      tables = plan.cells.map((cell) => {
+        // Limits that plans have in common are one count.
+        const name = nameOf(plan, cell)
+        const known = this.#tables.get(name) ?? new CountTable(plan, cell, name)
+        this.#tables.set(name, known)
+        return known
+      })
+      this.#byPlan.set(plan, tables)
+    }
+    this.#lastPlan = plan
+    this.#lastTables = tables
+    return tables
+  }
+
+  #countFor(table: CountTable, identity: string, plan: Plan): Count | undefined {
+    const known = table.counts.get(identity)
+    if (known) return known
+    if (this.#isClosed || this.#numbers + table.numbers > MOST_NUMBERS) return undefined
+    const count = new Count(table, identity, this.#source.slotOf(identity), plan.relaxed?.syncEveryMs ?? 0)
+    table.counts.set(identity, count)
+    this.#numbers += table.numbers
+    this.#exchanges.add(count)
+    return count
+  }
+
+  /** Of decisions that were not asked of Redis. */
+  #deleteUnheard(counts: readonly (Count | undefined)[]): void {
+    for (const count of counts) {
+      if (count && !count.heard && count.asked.length === 0 && count.underWay.length === 0) this.#delete(count)
+    }
+  }
+
+  #delete(count: Count): void {
+    const { table, identity } = count
+    if (table.counts.get(identity) !== count) return
+    table.counts.delete(identity)
+    this.#numbers -= table.numbers
+    count.isOpen = false
+    count.isGone = true
+    this.#exchanges.delete(count)
+  }
+
+  /** Numbers of limits may be a request's to choose, so there may be any number of tables over time. */
+  #dropEmptyTables(): void {
+    for (const table of this.#tables.values()) {
+      if (table.counts.size > 0) continue
+      table.isGone = true
+      this.#tables.delete(table.name)
+    }
+    this.#lastPlan = undefined
+  }
+}
+
+function nameOf({ policy }: Plan, { id }: Cell): string {
+  return `${policy}\n${id}`
+}
+
+/** The result of a decision that was made here. */
+class DecidedHere implements StoreResult {
+  readonly now: number
+  readonly allowed: boolean
+  readonly values: readonly number[]
+  readonly offset = 0
+  declare readonly given?: readonly number[]
+
+  constructor(now: number, allowed: boolean, values: readonly number[]) {
+    this.now = now
+    this.allowed = allowed
+    this.values = values
+  }
+
+  // Of the class, so that it takes no room in each result.
+  get source(): StoreResult['source'] {
+    return 'relaxed'
+  }
+}
+
+class GivenHere extends DecidedHere {
+  override readonly given: readonly number[]
+
+  constructor(now: number, allowed: boolean, values: readonly number[], given: readonly number[]) {
+    super(now, allowed, values)
+    this.given = given
+  }
+}

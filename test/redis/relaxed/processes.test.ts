@@ -1,0 +1,82 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { createLimiter, fixedWindow, gcra, redisStore, slidingWindow } from '@sluice/core'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ensureBuiltCore } from '../../support/built-core.js'
+import { type RedisServer, startRedis } from '../../support/redis-server.js'
+
+let server: RedisServer
+beforeAll(async () => {
+  ensureBuiltCore()
+  server = await startRedis()
+  return () => server.stop()
+})
+
+/** Each process's clocks against the machine's, in ms. */
+const CLOCKS = [-10_000, 0, 10_000, 3_600_000]
+const SYNC_MS = 50
+/** What is allowed for a round trip, and for timers that are late: far less than it takes to admit the limit. */
+const SLACK_MS = 1000
+const LIMIT = 1000
+
+interface Done {
+  readonly admitted: Readonly<Record<string, readonly number[]>>
+}
+
+const children: ChildProcess[] = []
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL')
+})
+
+async function start(shiftMs: number): Promise<ChildProcess> {
+  const options = { port: server.port, syncEvery: SYNC_MS, everyMs: 5, limit: LIMIT, window: '30d' }
+  const child = fork(fileOf('./counter.js'), [JSON.stringify(options)], {
+    execArgv: ['--import', fileOf('../processes/shifted-clock.js')],
+    env: { ...process.env, NODE_OPTIONS: '', CLOCK_SHIFT_MS: String(shiftMs) },
+  })
+  children.push(child)
+  await once(child, 'message')
+  return child
+}
+
+function fileOf(path: string): string {
+  return fileURLToPath(new URL(path, import.meta.url))
+}
+
+/** The most that a process admits within so many ms. */
+function mostWithin(instants: readonly number[], ms: number): number {
+  let most = 0
+  for (let last = 0, first = 0; last < instants.length; last++) {
+    while ((instants[first] as number) <= (instants[last] as number) - ms) first++
+    most = Math.max(most, last - first + 1)
+  }
+  return most
+}
+
+test('processes exceed a limit by no more than all but one admit while they do not know, and Redis counts all of it', async () => {
+  const running = await Promise.all(CLOCKS.map(start))
+  const done = running.map((child) => once(child, 'message'))
+  for (const child of running) child.send('go')
+  const results = (await Promise.all(done)).map(([message]) => message as Done)
+  for (const name of ['fixedWindow', 'slidingWindow', 'gcra']) {
+    const byProcess = results.map(({ admitted }) => admitted[name] ?? [])
+    const total = byProcess.reduce((sum, { length }) => sum + length, 0)
+    const most = Math.max(...byProcess.map((instants) => mostWithin(instants, 2 * SYNC_MS + SLACK_MS)))
+    const bound = LIMIT + (CLOCKS.length - 1) * Math.min(LIMIT, most)
+    console.log(`${name}: ${total} of ${LIMIT} admitted, at most ${bound}`)
+    expect(total).toBeGreaterThanOrEqual(LIMIT)
+    // What comes back to a bucket meanwhile, by far.
+    expect(total).toBeLessThanOrEqual(bound + 1)
+  }
+  const client = new Redis(server.url)
+  const store = redisStore(client, { timeoutMs: 15_000 })
+  const limit = { limit: LIMIT, window: '30d' } as const
+  for (const [name, make] of Object.entries({ fixedWindow, slidingWindow, gcra })) {
+    const limiter = createLimiter({ name, store, limits: [make<string>(limit)], consistency: { syncEvery: SYNC_MS } })
+    expect((await limiter.peek('all')).remaining, name).toBe(0)
+  }
+  await store.close()
+  client.disconnect()
+})

@@ -1,0 +1,92 @@
+import {
+  concurrency,
+  createLimiter,
+  fixedWindow,
+  gcra,
+  leakyBucket,
+  memoryStore,
+  perMinute,
+  rateLimit,
+  slidingWindow,
+  tokenBucket,
+} from '@sluice/express'
+import { expect, test } from 'vitest'
+
+/** What a JavaScript user may pass. */
+// biome-ignore lint/suspicious/noExplicitAny: the point is what types forbid
+type Anything = any
+
+const consistency = { syncEvery: '100ms' } as const
+const rate = { limit: 100, window: '1m' } as const
+const make = (options: object) => createLimiter({ store: memoryStore(), consistency, ...options } as Anything)
+
+test.each<[string, () => unknown, string]>([
+  ['a log', () => make({ limits: [perMinute(5)] }), 'consistency: a log holds each unit: use slidingWindow'],
+  [
+    'permits',
+    () => make({ limits: [fixedWindow(rate), concurrency({ limit: 5, ttl: '1s' })] }),
+    'consistency: permits are held in Redis: put concurrency into a limiter of its own',
+  ],
+  [
+    'a lease',
+    () => make({ limits: [slidingWindow({ ...rate, lease: { size: 5, ttl: '1s' } })] }),
+    'consistency: expected none beside lease',
+  ],
+  [
+    'a queue',
+    () => make({ limits: [leakyBucket({ leak: 5, every: '1s', queue: true })] }),
+    'consistency: expected none beside queue',
+  ],
+  [
+    'a longer time than the window',
+    () => make({ limits: [gcra({ limit: 5, window: '50ms' })] }),
+    'consistency: syncEvery: expected at most the window of 50 ms, got 100',
+  ],
+  [
+    'too short a time',
+    () => make({ limits: [gcra(rate)], consistency: { syncEvery: '9ms' } }),
+    'consistency: syncEvery: expected 10 ms to 1 minute, got 9',
+  ],
+  [
+    'too long a time',
+    () => make({ limits: [gcra({ limit: 5, window: '1h' })], consistency: { syncEvery: '61s' } }),
+    'consistency: syncEvery: expected 10 ms to 1 minute, got 61000',
+  ],
+  ['no time', () => make({ limits: [gcra(rate)], consistency: {} }), 'consistency: syncEvery: expected whole'],
+  [
+    'no object',
+    () => make({ limits: [gcra(rate)], consistency: '100ms' }),
+    'consistency: expected an object such as { syncEvery: "100ms" }, got "100ms"',
+  ],
+  [
+    'a misspelt option',
+    () => make({ limits: [gcra(rate)], consistency: { ...consistency, sync: 1 } }),
+    'consistency: sync: unknown option',
+  ],
+  [
+    'numbers that could round',
+    () => make({ limits: [tokenBucket({ capacity: 2 ** 40, refill: 2 ** 40, every: 8000 })] }),
+    'consistency: expected units times window in ms to stay below 2^53',
+  ],
+])('relaxed counting of %s is refused', (_, run, message) => {
+  expect(run).toThrow(message)
+})
+
+test('windows and buckets of every kind take it, in every form of a policy', () => {
+  const limits = [
+    fixedWindow(rate),
+    fixedWindow({ ...rate, anchor: 'first-request' }),
+    slidingWindow({ ...rate, edge: 'strict' }),
+    gcra(rate),
+    tokenBucket({ refill: 5, every: '1s', style: 'interval' }),
+    leakyBucket({ leak: 5, every: '1s' }),
+  ]
+  expect(() => make({ limits })).not.toThrow()
+  expect(() => make({ tiers: { free: limits, paid: limits }, tier: () => 'free' })).not.toThrow()
+  expect(() => rateLimit({ ...rate, store: memoryStore(), consistency })).not.toThrow()
+})
+
+test('a limit by a function of the request is checked when it is known', async () => {
+  const limiter = make({ limits: [slidingWindow<string>({ limit: 5, window: () => 50 })] })
+  await expect(limiter.consume('key')).rejects.toThrow('syncEvery: expected at most the window of 50 ms, got 100')
+})
