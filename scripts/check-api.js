@@ -1,6 +1,6 @@
 // Compares what packages export, with its types and documentation, with the reports in etc/, so that no change of it goes
 // unnoticed: node scripts/check-api.js [--update]. Needs a build before.
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { entriesOf } from './build-package.js'
 import { extract } from './lib/api-extractor.js'
@@ -18,16 +18,15 @@ const REPORTS = join(root, 'etc')
  * @returns {boolean} whether nothing differs, or it has been written
  */
 function report(name, entry, isUpdate) {
-  const dist = join(root, 'packages', name, 'dist')
-  const text = readFileSync(join(dist, `${entry.name}.d.cts`), 'utf8')
+  const folder = join(root, 'packages', name)
+  const text = readFileSync(join(folder, 'dist', `${entry.name}.d.cts`), 'utf8')
   // What is re-exported from the core is in the core's report, and API Extractor cannot follow it over an augmented interface.
-  const own = join(dist, `${entry.name}-own.d.cts`)
-  writeFileSync(own, text.replace(/^export \* from '@sluice\/core';$/m, ''))
-  try {
-    return reportOf(name, entry.name, own, isUpdate)
-  } finally {
-    rmSync(own)
-  }
+  const own = text.replace(/^export \* from '@sluice\/core';$/m, '')
+  // Not in dist/: it may be packed at this moment.
+  mkdirSync(join(folder, '.tmp'), { recursive: true })
+  const file = join(folder, '.tmp', `${entry.name}-own.d.cts`)
+  writeFileSync(file, own.replaceAll("'./", "'../dist/"))
+  return reportOf(name, entry.name, file, isUpdate)
 }
 
 /**
