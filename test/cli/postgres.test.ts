@@ -59,7 +59,9 @@ test('plan, apply, history and rollback do with PostgreSQL what they do with Red
   })
   await sluice(['apply', ...TO, file(document(2)), '--yes', '--by', 'bob'])
   expect((await sluice(['plan', ...TO, file(document(2))])).out).toBe('nothing is different from version 2\n')
-  expect((await sluice(['rollback', ...TO, '--yes'])).out).toBe('~ policy api\nversion 3 is in force\n')
+  expect((await sluice(['rollback', ...TO, '--yes'])).out).toBe(
+    '~ policy api\n  api, limit api: what was used still counts\nversion 3 is in force\n',
+  )
   expect(JSON.parse((await sluice(['history', ...TO, '--json'])).out)).toMatchObject([
     { version: 3, by: 'ann', changes: ['~ policy api'] },
     { version: 2, by: 'bob' },

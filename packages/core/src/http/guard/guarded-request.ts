@@ -204,7 +204,7 @@ export class GuardedRequest<Request> {
     const context = this.#context
     const began = performance.now()
     try {
-      await waitBooked(limiter, context, verdict, await responders.clientOf(context, verdict))
+      await waitBooked(limiter, context, verdict, () => responders.clientOf(context, verdict))
     } catch (error) {
       await limiter.refundVerdict(verdict)
       if (error === LEFT) return this.#finish(verdict, 'gone')

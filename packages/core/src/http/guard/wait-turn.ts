@@ -44,13 +44,14 @@ export async function waitBooked<Request>(
   limiter: RequestLimiter<Request>,
   { response }: HttpContext<Request>,
   verdict: Verdict,
-  client: string | undefined,
+  clientOf: () => Promise<string | undefined>,
 ): Promise<void> {
   if (isOver(response)) throw LEFT
   const leaving = new AbortController()
   const ignoreClose = listenTo(response, 'close', () => leaving.abort(LEFT))
   try {
-    await limiter.waitBooked(verdict, client, leaving.signal)
+    // A client may leave while it is found out which one it is.
+    await limiter.waitBooked(verdict, await clientOf(), leaving.signal)
   } finally {
     ignoreClose()
   }
