@@ -2,7 +2,17 @@ import { once } from 'node:events'
 import { get, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { Readable } from 'node:stream'
-import { degrade, everyone, fixedWindow, gcra, memoryStore, perMinute, type Store, throttle } from '@sluice/core'
+import {
+  type DecisionEvent,
+  degrade,
+  everyone,
+  fixedWindow,
+  gcra,
+  memoryStore,
+  perMinute,
+  type Store,
+  throttle,
+} from '@sluice/core'
 import { afterEach, describe, expect, test } from 'vitest'
 import { until } from '../support/until.js'
 import type { AnyOptions } from './support/app.js'
@@ -169,6 +179,38 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       const large = await receive(app.port)
       expect([large.isWhole, large.body.length]).toEqual([true, 300_000])
       expect((await receive(app.port)).body.length).toBe(10)
+    })
+
+    test.each([
+      ['cut', {}, true],
+      ['finished', { onExhausted: 'finish' as const }, false],
+      ['slowed down', { respond: throttle({ bytesPerSecond: 10 * MB }) }, false],
+      ['let through', { respond: degrade() }, false],
+    ])('operators are told once of a response that is %s, and that it was one', async (_what, options, isRefused) => {
+      const limits = [perMinute(9, { name: 'requests' }), ...bytes(200_000, { name: 'sent' }).limits]
+      const app = await start({ limits, ...options }, () => ({ whole: Buffer.alloc(600_000) }))
+      const told: unknown[] = []
+      const note = (event: string) => (decision: DecisionEvent) => {
+        const { outcome, limit, source, allowed, verdict } = decision
+        told.push([event, outcome, limit, source, allowed, verdict.keys])
+      }
+      const stops = [app.limiter.on('decision', note('decision')), app.limiter.on('refused', note('refused'))]
+      await receive(app.port)
+      for (const stop of stops) stop()
+      const refusal = ['limited', 'sent', 'response', false, [{ kind: 'everyone', value: 'everyone' }]]
+      const [admission, ...rest] = told
+      expect(admission).toEqual(['decision', 'admitted', undefined, 'store', true, expect.anything()])
+      expect(rest).toEqual([['decision', ...refusal], ...(isRefused ? [['refused', ...refusal]] : [])])
+    })
+
+    test('operators are told of nothing where a body ends with its quota', async () => {
+      const app = await start(bytes(200_000), () => ({ whole: Buffer.alloc(200_000) }))
+      const told: unknown[] = []
+      const stop = app.limiter.on('decision', ({ outcome, source }) => void told.push([outcome, source]))
+      await receive(app.port)
+      await until('all is counted', async () => (await app.left()) === 0)
+      stop()
+      expect(told).toEqual([['admitted', 'store']])
     })
 
     test('what throttle lets through is counted as well', async () => {

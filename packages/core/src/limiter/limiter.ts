@@ -553,8 +553,9 @@ export class Limiter<Subject = string> {
     const plan = this.#fallback.wholeOf(decided)
     const costs = plan.cells.map((_, c) => (plan.byteUnits?.[c] === 'response-bytes' ? bytes : 0))
     const { tier, priority } = verdict
-    const from = { ...this.#from, cost: 0, tier, priority }
-    return this.#ask({ op: CHARGE, plan, identities, costs, permitId: '', fresh: true }, from)
+    const from = { ...this.#from, cost: 0, tier, priority, isOfResponse: true as const }
+    // Not measured: most of them are no decision that anybody is told of.
+    return this.#askStore({ op: CHARGE, plan, identities, costs, permitId: '', fresh: true }, from)
   }
 
   /** @internal Waits in the queues of a subject until admitted. The caller still waits for `delayMs` of a queueing limit. */

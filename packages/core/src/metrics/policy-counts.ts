@@ -5,7 +5,16 @@ import type { DecisionSource } from '../verdict/verdict.js'
 import type { AbuseCounts, DecisionCount, DurationCounts, QueueCounts, ReportedCounts } from './snapshot.js'
 import { LimitUseCounts } from './use-counts.js'
 
-const SOURCES: readonly DecisionSource[] = ['store', 'deny-cache', 'lease', 'relaxed', 'local', 'mirror', 'list']
+const SOURCES: readonly DecisionSource[] = [
+  'store',
+  'deny-cache',
+  'lease',
+  'relaxed',
+  'local',
+  'mirror',
+  'list',
+  'response',
+]
 const OUTCOMES: readonly DecisionOutcome[] = [
   'admitted',
   'limited',

@@ -26,9 +26,10 @@ export type RefusalReason = 'limited' | 'impossible' | 'denied' | 'blocked' | 'b
 
 /**
  * What decided: the store's state; a refusal of a moment ago that this process repeats; units that it had taken ahead; this
- * process alone, while the store was away (`local`), or what it knows of blocks meanwhile (`mirror`); a list.
+ * process alone, while the store was away (`local`), or what it knows of blocks meanwhile (`mirror`); a list;
+ * bytes of a response under way, which went beyond a limit of `response-bytes`.
  */
-export type DecisionSource = 'store' | 'deny-cache' | 'lease' | 'relaxed' | 'local' | 'mirror' | 'list'
+export type DecisionSource = 'store' | 'deny-cache' | 'lease' | 'relaxed' | 'local' | 'mirror' | 'list' | 'response'
 
 /** The ban that refuses a request. */
 export interface BanReport {
@@ -355,6 +356,7 @@ export class Verdict {
   /** @internal What decided. */
   static sourceOf(verdict: Verdict): DecisionSource {
     const { kind } = verdict
+    if (verdict.#from.isOfResponse) return 'response'
     if (kind === 'decided') return verdict.#result.source ?? 'store'
     return kind === 'listed' ? 'list' : 'local'
   }
@@ -451,6 +453,8 @@ export interface DecidedBy {
   readonly list: ListReport | undefined
   /** How long it took, where that is measured. */
   readonly took: { ms: number } | undefined
+  /** Whether it is of bytes of a response under way, whose request was decided on before. */
+  readonly isOfResponse?: true
 }
 
 const BY_LIST: Omit<DecidedBy, 'charges' | 'list'> = {

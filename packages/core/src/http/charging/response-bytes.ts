@@ -158,12 +158,17 @@ class ResponseMeter<Request> implements Gate {
 
   /** Whether the response goes on without room for it. If not, its connection ends. */
   #goesOn(refusal: Verdict): boolean {
-    const { responders, onExhausted } = this.#by
+    const { limiter, responders, onExhausted } = this.#by
     const context = this.#context
     const { whenExhausted } = responders.for(refusal)
-    if (!isBarred(refusal) && whenExhausted?.(context, this.#sent)) return true
-    if (onExhausted === 'finish') return true
-    if (!isOver(context.response)) abortResponse(context.response)
-    return false
+    const goesOn = !isBarred(refusal) && whenExhausted?.(context, this.#sent) === true
+    const isCut = !goesOn && onExhausted !== 'finish'
+    if (isCut) {
+      if (isOver(context.response)) return false
+      limiter.noteRefusal(refusal)
+      abortResponse(context.response)
+    }
+    limiter.noteDecision(refusal, isCut)
+    return !isCut
   }
 }
