@@ -554,7 +554,7 @@ export class Limiter<Subject = string> {
     const costs = plan.cells.map((_, c) => (plan.byteUnits?.[c] === 'response-bytes' ? bytes : 0))
     const { tier, priority } = verdict
     const from = { ...this.#from, cost: 0, tier, priority, isOfResponse: true as const }
-    // Not measured: most of them are no decision that anybody is told of.
+    // Not measured: most of them are decisions that no event tells of.
     return this.#askStore({ op: CHARGE, plan, identities, costs, permitId: '', fresh: true }, from)
   }
 
