@@ -1,4 +1,4 @@
-import { createLimiter, type Limiter, memoryStore, redisStore, type Verdict } from '@sluice/core'
+import { createLimiter, fixedWindow, gcra, type Limiter, memoryStore, redisStore, type Verdict } from '@sluice/core'
 import { expect, test } from 'vitest'
 import { POLICIES, randomFrom, waysToDeny } from '../../contract/policies.js'
 import { Clock } from '../../contract/store-under-test.js'
@@ -12,6 +12,15 @@ const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 3
 
 const { client } = await redisForTests()
 
+const ALL = {
+  ...POLICIES,
+  responses: [
+    fixedWindow<string>({ limit: 40, window: '10s', unit: 'response-bytes', anchor: 'first-request' }),
+    gcra<string>({ limit: 30, window: '10s', unit: 'response-bytes' }),
+    gcra<string>({ limit: 12, window: '10s' }),
+  ],
+}
+
 interface Kept {
   readonly key: string
   readonly inMemory: Verdict
@@ -21,7 +30,7 @@ interface Kept {
 for (const onDeny of ['none', 'charge'] as const) {
   for (const stepsBack of [false, true]) {
     const clockSays = stepsBack ? 'a clock that also steps back' : 'a clock that goes forward'
-    for (const [name, limits] of Object.entries(POLICIES)) {
+    for (const [name, limits] of Object.entries(ALL)) {
       if (!waysToDeny(limits).includes(onDeny)) continue
       test(`${name}: memory and Redis say the same at every step, refusals charged: ${onDeny}, by ${clockSays}`, async () => {
         const clock = new Clock()
@@ -41,13 +50,14 @@ for (const onDeny of ['none', 'charge'] as const) {
           return { inMemory, inRedis }
         }
         const kept: Kept[] = []
-        const steps = Math.ceil(STEPS / (4 * Object.keys(POLICIES).length))
+        const steps = Math.ceil(STEPS / (4 * Object.keys(ALL).length))
 
         for (let step = 0; step < steps; step++) {
           if (random(2) === 0) clock.now += random(random(10) === 0 ? 12_000 : 900)
           if (stepsBack && random(33) === 0) clock.now -= random(random(3) === 0 ? 50_000 : 3_000)
           const key = `key-${random(3)}`
-          const asked = { cost: random(4), bytes: random(3) * random(9), priority: random(3) }
+          const bytes = random(3) * random(9)
+          const asked = { cost: random(4), bytes, responseBytes: bytes, priority: random(3) }
           const pair = kept[random(kept.length + 1)]
           const answers = await both<unknown>((limiter, verdictOf) => {
             const what = (step * 7919 + SEED) % 100

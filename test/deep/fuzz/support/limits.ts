@@ -21,7 +21,7 @@ const window = fc.oneof(
   fc.constantFrom(1, 999, 1000, 1001, 1500, 60_000, 86_400_000, 2 ** 31, 100 * 365 * 86_400_000),
 )
 const name = fc.option(fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/), { nil: undefined, freq: 3 })
-const unit = fc.constantFrom('requests' as const, 'content-bytes' as const)
+const unit = fc.constantFrom('requests' as const, 'content-bytes' as const, 'response-bytes' as const)
 const some = fc.integer({ min: 1, max: 20 })
 
 type Maker = (options: never) => Limit
