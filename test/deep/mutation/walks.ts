@@ -379,6 +379,19 @@ async function* chargedToTheCeiling(): AsyncGenerator<Scenario> {
   }
 }
 
+/** Windows filled to the last unit, where that is one more than fewer bytes hold. */
+async function* filled(): AsyncGenerator<Scenario> {
+  for (const limit of [256, 65_536]) {
+    const limits = [slidingWindow<string>({ limit, window: '10s', segments: 2, edge: 'strict' })]
+    const recorder = new Recorder([{ name: 'filled', limits }])
+    for (const cost of [limit - 1, 1, 1]) {
+      recorder.step()
+      await recorder.ask((all) => at(all, 0).consume('k', { cost }))
+    }
+    yield recorder.scenario(`filled: a limit of ${limit}`)
+  }
+}
+
 /** Charges given back while the clock is behind, and renewals at and around the end of a place. */
 async function* cornerCases(): AsyncGenerator<Scenario> {
   for (const [name, limits] of Object.entries(ALL)) {
@@ -422,6 +435,7 @@ export function scenarios(): Promise<Scenario[]> {
       cornerCases(),
       chargedFromAhead(),
       chargedToTheCeiling(),
+      filled(),
       roundWalks(),
       longWalks(),
       randomTraces(),
