@@ -39,6 +39,7 @@ const NAMES = [
   'latency',
   'flood',
   'lease',
+  'relaxed',
   'redis-memory',
   'growth',
   'memory-decisions',

@@ -1,6 +1,6 @@
 // Contestants with state in Redis. All use ioredis and the same identities, and their own prefix before them.
 // A process loads what its own contestant needs.
-import { createLimiter, fixedWindow, gcra, redisStore, slidingLog } from '@sluice/core'
+import { createLimiter, fixedWindow, gcra, redisStore, slidingLog, slidingWindow } from '@sluice/core'
 
 /**
  * @typedef {{ limit: number, windowMs: number }} Rule
@@ -48,6 +48,31 @@ export const contestants = {
     join: (redis, { limit, windowMs }) => {
       return ours(redis, [slidingLog({ limit, window: windowMs, lease: { size: 100, ttl: '1s' } })])
     },
+  },
+  'sluice, sliding window': {
+    setup: '`slidingWindow({ limit, window })` on `redisStore(redis)`',
+    side: 'ours',
+    join: (redis, { limit, windowMs }) => ours(redis, [slidingWindow({ limit, window: windowMs })]),
+  },
+  'sluice, sliding window, leases of 100': {
+    setup: "`slidingWindow({ limit, window, lease: { size: 100, ttl: '1s' } })` on `redisStore(redis)`",
+    side: 'ours',
+    strands: 100,
+    join: (redis, { limit, windowMs }) => {
+      return ours(redis, [slidingWindow({ limit, window: windowMs, lease: { size: 100, ttl: '1s' } })])
+    },
+  },
+  'sluice, sliding window, relaxed': {
+    setup: "`slidingWindow({ limit, window })`, `consistency: { syncEvery: '100ms' }`, on `redisStore(redis)`",
+    side: 'ours',
+    join: (redis, { limit, windowMs }) => {
+      return ours(redis, [slidingWindow({ limit, window: windowMs })], {}, { consistency: { syncEvery: '100ms' } })
+    },
+  },
+  'no decision': {
+    setup: 'nothing is called: what the loop and the turns of the event loop take',
+    side: 'floor',
+    join: () => ({ decide: async () => undefined }),
   },
   'rate-limit-redis': {
     setup: '`increment` of its `RedisStore`, `sendCommand: (...args) => redis.call(...args)`; fixed window',
@@ -160,12 +185,13 @@ for (const name of ['rate-limit-redis', '@fastify/rate-limit']) {
  * @param {import('ioredis').Redis | import('ioredis').Cluster} redis
  * @param {import('@sluice/core').Limit[]} limits
  * @param {Record<string, unknown>} [options] of the store
+ * @param {Record<string, unknown>} [policy] beside the limits
  * @returns {Player}
  */
-export function ours(redis, limits, options) {
+export function ours(redis, limits, options, policy) {
   // Timed are decisions, not the timeout of decisions: this is for a machine that does other things too.
   const store = redisStore(redis, { timeoutMs: 10_000, ...options })
-  const limiter = createLimiter({ name: 'bench', store, limits })
+  const limiter = createLimiter({ name: 'bench', store, limits, ...policy })
   return {
     decide: (key) => limiter.consume(key),
     fill: (key, cost) => limiter.consume(key, { cost }),

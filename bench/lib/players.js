@@ -64,10 +64,31 @@ export async function decide(players, load) {
   const costs = await Promise.all(players.map(({ child }) => child.call('decide', load)))
   const seconds = players.length === 1 ? costs[0].seconds : (performance.now() - startedMs) / 1000
   const after = await costOfAll(servers)
-  const count = load.count * players.length
+  const cpuUs = costs.reduce((sum, cost) => sum + cost.cpuUs, 0)
+  return costEach({ count: load.count * players.length, seconds, cpuUs }, before, after)
+}
+
+/**
+ * Decisions by one player for some time, with turns of the event loop between them, and what each cost.
+ *
+ * @param {Joined} player
+ * @param {import('./loop-turns.js').LoadInTurns} load
+ */
+export async function decideInTurns({ child, servers }, load) {
+  const before = await costOfAll(servers)
+  const spent = await child.call('decideInTurns', load)
+  return costEach(spent, before, await costOfAll(servers))
+}
+
+/**
+ * @param {{ count: number, seconds: number, cpuUs: number }} spent
+ * @param {import('./redis.js').RedisCost} before
+ * @param {import('./redis.js').RedisCost} after
+ */
+function costEach({ count, seconds, cpuUs }, before, after) {
   return {
     perSecond: count / seconds,
-    nodeUs: costs.reduce((sum, { cpuUs }) => sum + cpuUs, 0) / count,
+    nodeUs: cpuUs / count,
     commandUs: (after.commandUs - before.commandUs) / count,
     redisUs: (after.cpuUs - before.cpuUs) / count,
     calls: (after.calls - before.calls) / count,

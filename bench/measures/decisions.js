@@ -11,7 +11,7 @@ import { figure, withSpread } from '../report/text.js'
 const RULE = { limit: 100, windowMs: 60_000 }
 const IN_FLIGHT = [1, 10, 100, 1000]
 const OURS = 'sluice, exact log'
-const NAMES = Object.keys(contestants).filter((name) => !/deny cache|leases/.test(name))
+const NAMES = Object.keys(contestants).filter((name) => !/deny cache|leases|sliding window|no decision/.test(name))
 /** So slow that a shorter turn will do. */
 const SLOW = new Set(['rolling-rate-limiter'])
 

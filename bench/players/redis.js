@@ -4,6 +4,7 @@ import { Cluster, Redis } from 'ioredis'
 import { checkThatItCounts, contestants, ours } from '../contestants/redis.js'
 import { answer } from '../lib/child.js'
 import { inFlight, keepInFlight } from '../lib/keep-in-flight.js'
+import { callInTurns } from '../lib/loop-turns.js'
 import { median } from '../lib/stats.js'
 
 /**
@@ -37,6 +38,16 @@ answer({
     const seconds = (performance.now() - startedMs) / 1000
     const { user, system } = process.cpuUsage(cpu)
     return { seconds, cpuUs: user + system }
+  },
+
+  /** @param {import('../lib/loop-turns.js').LoadInTurns} load */
+  async decideInTurns(load) {
+    const cpu = process.cpuUsage()
+    const startedMs = performance.now()
+    const count = await callInTurns(load, player.decide)
+    const seconds = (performance.now() - startedMs) / 1000
+    const { user, system } = process.cpuUsage(cpu)
+    return { count, seconds, cpuUs: user + system }
   },
 
   /** A contestant whose cost does not grow with what it has counted counts each key once. @param {{ keys: number, cost: number }} params */

@@ -1,0 +1,32 @@
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+
+/**
+ * @typedef {object} LoadInTurns
+ * @property {number} ms for how long
+ * @property {number} keys taken in turn, made before the first call
+ * @property {number} [first] how many calls have been made before
+ * @property {number} [inFlight] calls in each turn of the event loop, as fast as they go
+ * @property {number} [perSecond] or as many as are due, each ms
+ */
+
+/**
+ * Makes calls as a server does whose requests come with turns of the event loop: timers and sockets get theirs between them.
+ * Each turn waits for its calls.
+ *
+ * @param {LoadInTurns} load
+ * @param {(key: string) => Promise<unknown>} call
+ * @returns {Promise<number>} how many were made
+ */
+export async function callInTurns({ ms, keys, first = 0, inFlight = 1, perSecond }, call) {
+  const names = Array.from({ length: keys }, (_, i) => `user:${i}`)
+  const startedMs = performance.now()
+  let made = 0
+  for (let passedMs = 0; passedMs < ms; passedMs = performance.now() - startedMs) {
+    const upTo = perSecond === undefined ? made + inFlight : Math.floor((passedMs * perSecond) / 1000)
+    const calls = []
+    while (made < upTo) calls.push(call(/** @type {string} */ (names[(first + made++) % keys])))
+    await Promise.all(calls)
+    await (perSecond === undefined ? nextTurn() : sleep(1))
+  }
+  return made
+}
