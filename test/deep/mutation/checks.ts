@@ -6,6 +6,7 @@ import { carriedChecks } from './carried.js'
 import type { Check } from './check.js'
 import { effortChecks } from './effort.js'
 import { elsewhereChecks, elsewhereInPartChecks } from './elsewhere.js'
+import { exchangeChecks } from './exchange.js'
 import { markerChecks } from './markers.js'
 import { ownClockChecks } from './own-clock.js'
 import { refusalChecks } from './refusals.js'
@@ -47,6 +48,7 @@ export async function allChecks(): Promise<Check[]> {
     ...refusalChecks,
     ...banChecks,
     ...turnChecks,
+    ...exchangeChecks,
     ...elsewhereChecks,
     ...elsewhereInPartChecks,
     ...(await scenarios()).map(

@@ -138,8 +138,13 @@ export class MutatedRedis {
 
   /** Runs a script by its name, past every store. Resolves to its reply, with every value as text. */
   async runNamed(name: Name, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
-    const reply = await this.#run(sha1(scriptOf(originals, name)), [String(keys.length), ...keys, ...args.map(String)])
+    const reply = await this.runForBytes(name, keys, args)
     return Array.isArray(reply) ? reply.map(String) : [String(reply)]
+  }
+
+  /** The same, with the reply as it came. */
+  runForBytes(name: Name, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
+    return this.#run(sha1(scriptOf(originals, name)), [String(keys.length), ...keys, ...args.map(String)])
   }
 
   #run(sha: string, [count = '', ...rest]: string[]): Promise<unknown> {
