@@ -71,7 +71,7 @@ test('what is not blocked cannot be unblocked', async () => {
   expect(await command('unblock', 'user=carl', '--yes')).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'sluice: user=carl is not blocked by every policy\n',
+    stderr: 'sluice: user=carl has no block for all policies: --policy NAME ends that of one\n',
   })
 })
 

@@ -81,7 +81,7 @@ overrides:
   api, limit api-1m: what was used still counts
   api, limit api-burst: begins anew: its window was 1s
   login, limit login-day: begins anew: it is new
-  login, limit login-15m: begins anew: it shares a key with limits that are others
+  login, limit login-15m: begins anew: it shares a key with a limit that is added, removed or begins anew
   overrides of search: what was used of 2 limits still counts; 1 limit begins anew, the first: its window was 1h
 `)
   const { carried } = JSON.parse((await sluice(['plan', file(after), '--json'])).out)

@@ -147,7 +147,7 @@ function whyAnew(
 ): string {
   if (carry === 'changed') return 'carry was another'
   if (carry !== 'reset' && before.some(({ own }) => own === to.own))
-    return 'it shares a key with limits that are others'
+    return 'it shares a key with a limit that is added, removed or begins anew'
   if (!from) return 'it is new'
   const [was, is] = [from.limit, to.limit]
   const kind = was.key?.kind ?? 'key'

@@ -103,7 +103,10 @@ export const unblock: Command = {
       const scope = scopeOf(policy)
       const entry = await usable(() => store.blocks.get(identity, scope))
       if (!entry) {
-        stderr.write(`sluice: ${operand} is not blocked by ${policy ?? 'every policy'}\n`)
+        const what = policy
+          ? `is not blocked by ${policy}`
+          : 'has no block for all policies: --policy NAME ends that of one'
+        stderr.write(`sluice: ${operand} ${what}\n`)
         return REFUSED
       }
       if (!values.json) stdout.write(blocksTable([entry]))

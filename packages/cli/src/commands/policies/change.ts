@@ -29,7 +29,8 @@ export async function change(
   const carried = carriedOf(newest?.text, text)
   const lines = [...differences, ...carriedLines(carried)]
   if (!values.json) stdout.write(`${lines.join('\n') || 'nothing but its spelling is different'}\n`)
-  if (!values.yes && !(await agreed(environment, `Replace version ${version}?`, 'changes what is in force'))) {
+  const question = newest ? `Replace version ${version}?` : 'Put it in force as version 1?'
+  if (!values.yes && !(await agreed(environment, question, 'puts it in force'))) {
     stderr.write('sluice: nothing was changed\n')
     return REFUSED
   }
