@@ -13,20 +13,20 @@ const TIMEOUT_MS = 3000
 const STEPS = 120
 
 /** Cells as `exchange` is told of them. */
-export interface ExchangedCell {
+interface ExchangedCell {
   readonly kernel: KernelName
   readonly params: readonly number[]
 }
 
 /** A count as it is told, with the keys of the blocks that are looked for. */
-export interface Told {
+interface Told {
   readonly blockKeys: readonly string[]
   readonly key: string
   readonly charges: readonly number[]
 }
 
 /** As lua/exchange.lua takes it. */
-export function exchangeArgs(
+function exchangeArgs(
   clock: number | '',
   marker: string | undefined,
   cells: readonly { readonly cell: ExchangedCell; readonly counts: readonly Told[] }[],
@@ -49,7 +49,7 @@ export function exchangeArgs(
 }
 
 /** Reads a reply: the time, and each count as its oracle says it. */
-export function exchangeReply(reply: Buffer, kernels: readonly KernelName[]): string[] {
+function exchangeReply(reply: Buffer, kernels: readonly KernelName[]): string[] {
   let at = 0
   const next = (bytes: number) => {
     const high = bytes > 6 ? reply.readUIntBE(at, bytes - 6) * 2 ** 48 : 0
