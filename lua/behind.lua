@@ -8,7 +8,7 @@
 --        it is admitted: see shared/turns.lua;
 --        last of all where in ARGV all this begins.
 -- Returns what the script does; then for how many ms more a waiter before it is believed, 0 for none (2 bytes), and whether
--- anybody waits (1).
+-- any waits (1).
 --- @include "shared/turns"
 
 local function decide()
@@ -32,7 +32,7 @@ for k = firstRecord, #KEYS do
   if k - firstRecord + 1 == own then lineOthers, lineLatest = others, latest end
   for at = 1, #others, ENTRY do
     local otherClass, otherSince, ends = struct.unpack('>ddI6', others, at + 12)
-    -- Of one class whoever asks first is served, in whichever process. One that does not wait comes after all who do.
+    -- Of one class the first to ask is served, in whichever process. One that does not wait comes after all who do.
     if process == '' or (otherClass ~= class and otherSince < since) then
       behindMs = math.max(behindMs, ends - turnsNow)
     end

@@ -1,4 +1,4 @@
---- Stands before a script that decides, where requests wait for their turn across processes: where nobody waits, that is all.
+--- Stands before a script that decides, where requests wait for their turn across processes: where none waits, that is all.
 -- KEYS   those of the script; then the records of waiters, see shared/turns.lua
 -- ARGV   those of the script; then which of KEYS is the first record
 -- Returns which records there are, counted from 0, where there are any: then nothing is decided.

@@ -261,7 +261,7 @@ end
 --- @when exchange
 --- What a process has charged, in unit*ms (negative for what it has given back); what all of it would have left in an empty
 -- bucket, and as of when; and since when it was charged, with the debt at that time.
--- Charges are told late: what has drained since then was theirs to fill, as far as nobody else is known to have. So the debt
+-- Charges are told late: what has drained since then was theirs to fill, as far as no other is known to have. So the debt
 -- is that of an idle bucket below 0, plus all of them, but never less than they leave by themselves.
 merge[BUCKET] = function(key, from)
   local units, alone, asOf, base, debtThen = number(from), number(from + 1), number(from + 2), number(from + 3), number(from + 4)
@@ -272,7 +272,7 @@ merge[BUCKET] = function(key, from)
     debt = min(0, owed - bucket_elapsed(min(at, instant), instant, stepMs) * limit)
   end
   debt = max(0, debt + units, bucket_drain(alone, min(asOf, instant), instant, limit, stepMs))
-  -- What was charged beyond the capacity is paid off, but nobody is locked out for longer than a window.
+  -- What was charged beyond the capacity is paid off, but no client is locked out for longer than a window.
   debt = min(debt, max(before, (capacity + limit) * windowMs))
   bucket_pace()
   if since then

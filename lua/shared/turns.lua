@@ -1,7 +1,7 @@
 --- Who waits for one limit of one key, in every process: what each process tells of its waiters.
 -- A record is a list of entries of 34 bytes: the process (12), the class of its waiters (8), since when the first of that
 -- class waits, less the head start of the class (8), until when this is believed (6). Of two classes that one goes first whose
--- entry says the earlier instant. An entry that is not renewed lapses: a process that died holds up nobody for longer.
+-- entry says the earlier instant. An entry that is not renewed lapses: a process that died holds up others no longer.
 local ENTRY = 34
 
 -- By Redis's clock, whatever clock decisions go by: processes renew their entries by timers.
@@ -13,7 +13,7 @@ local function turns_others(key, process)
   local record = redis.pcall('GET', key)
   if type(record) == 'table' and not string.match(record.err, '^WRONGTYPE') then error(record.err) end
   local others, latest = '', turnsNow
-  -- What is not ours counts as nobody who waits, and is replaced.
+  -- What is not ours counts as none that waits, and is replaced.
   if type(record) ~= 'string' or #record % ENTRY ~= 0 then return others, latest end
   for at = 1, #record, ENTRY do
     local ends = struct.unpack('>I6', record, at + 28)
@@ -26,7 +26,7 @@ local function turns_others(key, process)
 end
 
 --- Puts the classes of a process in the place of what it said before. In ARGV from `a` on: how many, and of each its class
--- and for how long its first one waits already, head start included. Returns whether anybody waits now.
+-- and for how long its first one waits already, head start included. Returns whether any waits now.
 local function turns_write(key, process, ttlMs, a, others, latest)
   local record = others
   for _ = 1, ARGV[a] + 0 do

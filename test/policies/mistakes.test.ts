@@ -293,7 +293,7 @@ const MISTAKES: readonly Mistake[] = [
     message: 'expected "api", got "apy"',
   },
   {
-    what: 'an override of nobody',
+    what: 'an override of no client',
     text: override('▸policy: api').replace('- { ▸', '- ▸{ '),
     path: 'overrides[0]',
     message: 'expected one of key, prefix and range, got none',

@@ -52,7 +52,7 @@ const isTold = (waiters = 1) =>
     const [key] = await records()
     return key !== undefined && (await client.strlen(key)) === 34 * waiters
   })
-const isOver = () => until('nobody is told of', async () => (await records()).length === 0)
+const isOver = () => until('none is told of', async () => (await records()).length === 0)
 
 /** What another process says for an hour, so that no pause of this one changes it: one waiter, of a class that came before all others. */
 async function someoneWaits(cell: string, { headStartMs = 1, cameMsAgo = 1_000_000 } = {}): Promise<void> {
@@ -178,7 +178,7 @@ test('of the waiters of two limiters of one process none is lost', async () => {
 test.each([
   ['text', () => client.set(key, 'nothing of ours')],
   ['a list', () => client.rpush(key, 'nothing of ours')],
-])('a foreign value counts as nobody who waits, and is replaced: %s', async (_what, write) => {
+])('a foreign value counts as none that waits, and is replaced: %s', async (_what, write) => {
   await write()
   const limiter = elsewhere()
   expect((await limiter.consume('ann')).allowed).toBe(true)
@@ -187,7 +187,7 @@ test.each([
 })
 const key = 'sluice:v1:{key=ann}:turns:concurrency.2.3600000:waiting'
 
-test('where nobody waits nothing is written beside the counts, whatever is decided together', async () => {
+test('where none waits nothing is written beside the counts, whatever is decided together', async () => {
   const limiter = elsewhere({
     limits: [slidingLog({ limit: 50, window: '1h' }), tokenBucket({ capacity: 40, refill: 1, every: '1h' })],
   })

@@ -169,7 +169,7 @@ export function storeContract({ name, make, describe, test }: StoreContractOptio
         const charge = await many.consume(key, { cost: 7 })
         const refused = await few.consume(key)
         assert.deepEqual([refused.allowed, refused.remaining], [false, 0])
-        assert((refused.retryAfterMs ?? 0) <= 75_000, 'nobody is refused for longer than a window and a segment')
+        assert((refused.retryAfterMs ?? 0) <= 75_000, 'no client is refused for longer than a window and a segment')
         assert.equal((await many.peek(key)).remaining, 3, 'a refusal forgets nothing')
         await many.refund(key, charge)
         assert.equal((await few.peek(key)).remaining, 3)

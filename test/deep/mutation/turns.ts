@@ -117,7 +117,7 @@ const own = (process: string, classes: readonly [number, number][]) =>
 
 const before = [entry(bob, 5, 40_000)]
 const CASES: readonly Case[] = [
-  { name: 'nobody waits: what does not wait is admitted, and nothing is written', allowed: true, leaves: [[]] },
+  { name: 'none waits: what does not wait is admitted, and nothing is written', allowed: true, leaves: [[]] },
   {
     name: 'one that waits is before what does not, whatever its class',
     told: [[entry(bob, -1, -10_000)]],

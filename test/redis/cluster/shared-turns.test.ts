@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 
 describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
-  test('who waits in one slot holds up whoever does not, and what these have on other slots is not charged', async () => {
+  test('who waits in one slot holds up what does not, and what these have on other slots is not charged', async () => {
     const { store, close } = await openStore(clusterClients[kind](cluster))
     const other = await openStore(clusterClients[kind](cluster))
     const options = {
@@ -43,7 +43,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     await limiter.release(first)
     expect((await waiter).allowed).toBe(true)
     await limiter.release(await waiter)
-    const third = await until('nobody waits any more', async () => {
+    const third = await until('none waits any more', async () => {
       const verdict = await elsewhere.consume('bob')
       return verdict.allowed && verdict
     })

@@ -98,7 +98,7 @@ test('200 requests of three priorities in four processes: each priority is serve
   ])
 })
 
-test('a process that is killed holds up nobody once what it said has lapsed', async () => {
+test('a process that is killed holds up no other once what it said has lapsed', async () => {
   const { started, send, areWaiting, go } = await start(2, '500ms')
   send(0, 1)
   await areWaiting(0, 1)
@@ -109,7 +109,7 @@ test('a process that is killed holds up nobody once what it said has lapsed', as
   const exit = once(child, 'exit')
   child.kill('SIGKILL')
   await exit
-  // It is believed for no longer than this, whoever renews the record of the others meanwhile.
+  // It is believed for no longer than this, whichever process renews the record of the others meanwhile.
   await areTold(1)
   expect(await go()).toEqual([undefined, 200])
   expect(await client.lrange('served', 0, -1)).toEqual(['0'])

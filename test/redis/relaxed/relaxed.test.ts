@@ -81,7 +81,7 @@ async function callsDuring(run: () => Promise<unknown>): Promise<number> {
   return (await calls()) - before
 }
 
-test('the first decision on a key is asked of Redis, and those after it of nobody', async () => {
+test('the first decision on a key is asked of Redis, and those after it are not', async () => {
   const here = inProcess({ consistency: seldom })
   expect(await callsDuring(() => consume(here, 1))).toBeGreaterThan(0)
   expect(await callsDuring(() => consume(here, 50))).toBe(0)

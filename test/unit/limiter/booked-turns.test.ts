@@ -103,7 +103,7 @@ describe('turns that a queueing limit has given', () => {
   })
 })
 
-test('whatever units cost and whoever comes and leaves, none comes before one was booked, and all come in the time of all', async () => {
+test('whatever units cost and whichever clients come and leave, none comes before one was booked, and all come in the time of all', async () => {
   const arrival = fc.record({
     who: fc.constantFrom('ann', 'bob', 'cem'),
     cost: fc.integer({ min: 1, max: 5 }),

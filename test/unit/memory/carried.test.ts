@@ -88,7 +88,7 @@ describe('buckets', () => {
     },
   )
 
-  test.each(BUCKETS)('%s: after a fall of the limit nobody is refused for longer than a window', async (name) => {
+  test.each(BUCKETS)('%s: after a fall of the limit no client is refused for longer than a window', async (name) => {
     const limitsOf = CARRIED[name] as NonNullable<(typeof CARRIED)[string]>
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 0, max: 400 }), async (low, used) => {

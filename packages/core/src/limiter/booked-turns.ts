@@ -51,7 +51,7 @@ export class BookedTurns {
     return Math.max(0, Math.ceil(startOf(slots, before, turn.cost, line.unitMs) - now))
   }
 
-  /** Resolves when its turn has come. Rejects with the signal's reason when aborted: then its units are no one's any more. */
+  /** Resolves when its turn has come. Rejects with the signal's reason when aborted: then its units are free again. */
   wait(booking: Booking, client: string | undefined, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) {

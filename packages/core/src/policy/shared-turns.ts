@@ -6,7 +6,7 @@ import { knownOptions } from '../util/validate.js'
 export interface SharedTurnsOptions {
   /**
    * For how long other processes believe this one that requests wait in it, unless it says so again: 100 ms to 1 minute. A process
-   * that dies holds up nobody for longer, and one that is stalled for longer is overtaken. @default '500ms'
+   * that dies holds up others no longer, and one that is stalled for longer is overtaken. @default '500ms'
    */
   readonly ttl?: Duration
 }

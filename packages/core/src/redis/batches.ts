@@ -83,8 +83,8 @@ interface Batch {
   /** By the performance clock: when it was made, and once it is sent, when that was. */
   sentAt: number
   isSent: boolean
-  /** Of plans whose requests wait for their turn across processes: whether somebody is known to wait. It is one decision then. */
-  readonly turns: 'nobody' | 'somebody' | undefined
+  /** Of plans whose requests wait for their turn across processes: whether any is known to wait. It is one decision then. */
+  readonly turns: 'none' | 'some' | undefined
 }
 
 /** How a batch is decided. */
@@ -247,7 +247,7 @@ export class Batches {
   }
 
   /**
-   * Sends decisions whose requests wait for their turn across processes: where nobody is known to wait as one run, which asks
+   * Sends decisions whose requests wait for their turn across processes: where none is known to wait as one run, which asks
    * for that first, else each by itself.
    */
   #sendTurns(line: readonly Pending[], slot: number, sentAt = performance.now()): void {
@@ -256,8 +256,8 @@ export class Batches {
     for (const pending of line) if (pending.request.turn) this.#waited.note(keysOf(pending), true)
     const behind = line.filter((pending) => this.#waited.hasAny(keysOf(pending)))
     const others = behind.length > 0 ? line.filter((pending) => !behind.includes(pending)) : line
-    if (others.length > 0) this.#send(others, slot, undefined, sentAt, 'nobody')
-    for (const pending of behind) this.#send([pending], slot, undefined, sentAt, 'somebody')
+    if (others.length > 0) this.#send(others, slot, undefined, sentAt, 'none')
+    for (const pending of behind) this.#send([pending], slot, undefined, sentAt, 'some')
   }
 
   flush(): void {
@@ -363,7 +363,7 @@ export class Batches {
       for (const key of waitingKeys(request, this.#textOf(request.plan), prefix)) records.add(key)
     }
     const keys = [...records]
-    if (batch.turns === 'nobody') {
+    if (batch.turns === 'none') {
       const how = this.#scriptFor(batch, bringsBlockKeys)
       const isOne = how.isOne === true
       const encoded = () => encodeWatching(how.encoded(), keys, isOne)
@@ -371,7 +371,7 @@ export class Batches {
     }
     const how = this.#scriptFor(batch, true)
     const { request } = batch.line[0] as Pending
-    // What gives back waits for nobody.
+    // A refund does not wait.
     if (request.op >= REFUND) return how
     const text = this.#textOf(request.plan)
     const encoded = () => encodeBehind(how.encoded(), request, text, text.parts, keys)

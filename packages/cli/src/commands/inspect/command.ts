@@ -15,7 +15,12 @@ export const inspect: Command = {
 With a file of policies, overrides that are for it, too. Charges nothing. Looks through all keys, some at a time.`,
   operands: { placeholder: 'KIND=VALUE', least: 1, most: 1 },
   options: {
-    policies: { type: 'string', placeholder: 'FILE', text: 'policies, to tell of their limits and overrides', default: 'none' },
+    policies: {
+      type: 'string',
+      placeholder: 'FILE',
+      text: 'policies, to tell of their limits and overrides',
+      default: 'none',
+    },
     ...REDIS_OPTIONS,
   },
   examples: [

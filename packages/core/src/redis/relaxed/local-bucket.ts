@@ -180,7 +180,7 @@ export class LocalBucket implements LocalCount<BucketCharges> {
       sum = Math.max(sum + charges.units, charges.aloneAt(Math.max(this.#at, charges.asOf)))
     }
     this.#debt = Math.max(0, sum)
-    // Of charges from before nobody here knows what was given back since.
+    // What was refunded since of charges from before is not known here.
     if (this.#givenFrom < 0) this.#givenFrom = saidAt
     this.#unsent.base = saidAt
     this.#unsent.debtThen = debt

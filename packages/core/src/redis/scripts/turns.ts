@@ -20,7 +20,7 @@ export function waitingKeys({ identities }: StoreRequest, { waiting }: PlanText,
 
 const watching = new WeakMap<LuaScript, LuaScript>()
 
-/** The script that decides where nobody waits, and else replies with a list: see lua/waiting.lua. */
+/** The script that decides where none waits, and else replies with a list: see lua/waiting.lua. */
 export function watchingScript(script: LuaScript, isOne: boolean): LuaScript {
   let made = watching.get(script)
   if (!made) {
