@@ -14,8 +14,17 @@ export async function failuresDuring(run: () => unknown): Promise<unknown[]> {
   return [...errors, ...rejections]
 }
 
-/** The warnings of this project's while something ran. */
+/**
+ * The warnings of this project's while something ran, but the one about the limiters of the whole process: files share theirs, so
+ * whichever test makes the hundredth would be told.
+ */
 export async function warningsDuring(run: () => unknown): Promise<Error[]> {
+  const warnings = await allWarningsDuring(run)
+  return warnings.filter((warning) => (warning as { code?: unknown }).code !== 'SLUICE_MANY_LIMITERS')
+}
+
+/** The warnings of this project's while something ran, for files with a worker of their own. */
+export async function allWarningsDuring(run: () => unknown): Promise<Error[]> {
   const warnings = (await toldDuring('warning', run)) as Error[]
   return warnings.filter(({ name }) => name === 'SluiceWarning')
 }

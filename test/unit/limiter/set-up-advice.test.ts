@@ -1,6 +1,6 @@
 import * as express from '@sluice/express'
 import { describe, expect, test } from 'vitest'
-import { warningsDuring } from '../../support/process-events.js'
+import { allWarningsDuring as warningsDuring } from '../../support/process-events.js'
 
 const codesOf = (warnings: readonly Error[]) => warnings.map((warning) => (warning as { code?: string }).code)
 
