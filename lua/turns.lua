@@ -1,4 +1,4 @@
---- Tells who waits in a process for one limit of one key.
+--- Tells of the waiters in a process for one limit of one key.
 -- KEYS   1 the record of its waiters
 -- ARGV   1 the process; 2 for how many ms it is believed; 3 how many classes wait, 0 for none any more; for each: see shared/turns.lua
 -- Returns 1 if any waits now, in any process, else 0.

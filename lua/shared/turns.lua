@@ -1,4 +1,4 @@
---- Who waits for one limit of one key, in every process: what each process tells of its waiters.
+--- The waiters for one limit of one key, in every process: what each process tells of its waiters.
 -- A record is a list of entries of 34 bytes: the process (12), the class of its waiters (8), since when the first of that
 -- class waits, less the head start of the class (8), until when this is believed (6). Of two classes that one goes first whose
 -- entry says the earlier instant. An entry that is not renewed lapses: a process that died holds up others no longer.

@@ -3,19 +3,11 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ensureBuilt } from '../../support/built-core.js'
+import { LASTING_LIMITS } from '../../support/lasting-limits.js'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
 
 const PROCESSES = 4
 const REQUESTS_EACH = 150
-
-/** Windows so long that nothing comes back while a slow machine asks. */
-const LIMITS: Readonly<Record<string, object>> = {
-  slidingLog: { window: '30d' },
-  fixedWindow: { algorithm: 'fixedWindow', window: '30d', anchor: 'first-request' },
-  slidingWindow: { algorithm: 'slidingWindow', window: '30d', edge: 'strict' },
-  gcra: { algorithm: 'gcra', window: '30d' },
-  concurrency: { algorithm: 'concurrency', ttl: '30d' },
-}
 
 let server: RedisServer
 let workers: ChildProcess[] = []
@@ -36,7 +28,7 @@ afterAll(async () => {
 async function admitted(algorithm: string, amounts: readonly number[], carry = 'keep', requests = REQUESTS_EACH) {
   const all = await Promise.all(
     workers.map(async (worker, i) => {
-      const limits = [{ ...LIMITS[algorithm], limit: amounts[i % amounts.length] }]
+      const limits = [{ ...LASTING_LIMITS[algorithm], limit: amounts[i % amounts.length] }]
       const document = { version: 1, carry, policies: { api: { key: 'user', limits } } }
       worker.send({ document, user: `${algorithm}-${carry}`, requests })
       const [count] = (await once(worker, 'message')) as [number]
@@ -46,7 +38,7 @@ async function admitted(algorithm: string, amounts: readonly number[], carry = '
   return all.reduce((sum, count) => sum + count, 0)
 }
 
-for (const algorithm of Object.keys(LIMITS)) {
+for (const algorithm of Object.keys(LASTING_LIMITS)) {
   test(`${algorithm}: what one version admitted counts for the next, and for the one before where that comes back`, async () => {
     expect(await admitted(algorithm, [100], 'keep', 15), 'version 1 admits 60 of its 100').toBe(60)
     expect(await admitted(algorithm, [20]), 'version 2 has less than that').toBe(0)

@@ -2,20 +2,12 @@ import { createLimiter, type Limiter } from '@sluice/core'
 import { policies } from '@sluice/policies'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { clusterClients } from '../../support/clients.js'
+import { LASTING_LIMITS } from '../../support/lasting-limits.js'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.js'
 import { type OpenStore, openStore } from '../../support/stores.js'
 
 interface Client {
   readonly user: string
-}
-
-/** Windows so long that nothing comes back while a slow machine asks. */
-const LIMITS: Readonly<Record<string, object>> = {
-  slidingLog: { window: '30d' },
-  fixedWindow: { algorithm: 'fixedWindow', window: '30d', anchor: 'first-request' },
-  slidingWindow: { algorithm: 'slidingWindow', window: '30d', edge: 'strict' },
-  gcra: { algorithm: 'gcra', window: '30d' },
-  concurrency: { algorithm: 'concurrency', ttl: '30d' },
 }
 
 let cluster: RedisCluster
@@ -59,7 +51,7 @@ async function admits(limiter: Limiter<Client>, user: string, requests: number):
 }
 
 describe('a cluster whose clients decide by two versions of a document, 100 and 20', () => {
-  test.each(Object.entries(LIMITS))('%s counts what both admit, on every master', async (algorithm, more) => {
+  test.each(Object.entries(LASTING_LIMITS))('%s counts what both admit, on every master', async (algorithm, more) => {
     const [old, next] = await versions([{ ...more, limit: 100 }], [{ ...more, limit: 20 }])
     for (const master of [0, 1, 2]) {
       const user = cluster.identityOn(master, algorithm, 'user')

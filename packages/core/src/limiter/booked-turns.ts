@@ -29,7 +29,7 @@ interface BookedLine {
 }
 
 /**
- * Turns that a store has given out ahead of their time, exchanged between the clients that wait for them in this process: who came
+ * Turns that a store has given out ahead of their time, exchanged between the clients that wait for them in this process: one that came
  * later than twenty requests of another client need not wait for all of these.
  *
  * What is exchanged is the time of units, so no unit comes before one was booked, whatever order requests are served in and

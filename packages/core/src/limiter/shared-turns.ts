@@ -1,9 +1,9 @@
 import type { WaitingClass, WaitingTurn } from '../store/store.js'
 import type { FairLine, Turn } from './fair-line.js'
 
-/** A process says again who waits in it after this share of the time for which it is believed. */
+/** A process says again which classes wait in it after this share of the time for which it is believed. */
 const RENEW_SHARE = 0.4
-/** Longest that news of who waits is held back, so that a burst of newcomers is one message. */
+/** Longest that news of waiters is held back, so that a burst of newcomers is one message. */
 const GATHER_MS = 10
 /** Most classes that a process tells of, those to be served first: what it tells stays small, however many priorities there are. */
 const MOST_CLASSES = 16
@@ -31,11 +31,11 @@ interface SharedLine {
 }
 
 /**
- * Keeps other processes told of who waits in the lines of this one: with each request that asks, at once when a class comes or
+ * Keeps other processes told of the waiters in the lines of this one: with each request that asks, at once when a class comes or
  * goes meanwhile, and again in time. What could not be told is told with the next of these.
  */
 export class SharedTurns {
-  /** Who tells: two limiters of one process have lines of their own, and are two. */
+  /** What tells: two limiters of one process have lines of their own, and are two. */
   readonly #process = crypto.randomUUID().slice(-12)
   readonly #lines = new Map<string, SharedLine>()
   #timer: NodeJS.Timeout | undefined

@@ -95,9 +95,9 @@ interface BatchScript {
   readonly isOne?: boolean
   /** Whether it may reply that it has decided nothing, because an identity is blocked. */
   readonly mayBeEmpty: boolean
-  /** The records of who waits, where it replies with the numbers of those that are there, and has decided nothing. */
+  /** The records of waiters, where it replies with the numbers of those that are there, and has decided nothing. */
   readonly watches?: readonly string[]
-  /** The records of who waits, where it tells of them behind what it has decided. */
+  /** The records of waiters, where it tells of them behind what it has decided. */
   readonly isBehind?: readonly string[]
   /** Whether a refusal, which has charged nothing, is to be decided again by a script that strikes. */
   readonly strikesApart: boolean

@@ -1,9 +1,9 @@
-/** How long after someone was seen to wait decisions bring their turn without asking first. */
+/** How long after a waiter was seen decisions bring their turn without asking first. */
 const ASSUME_WAITED_MS = 1000
 /** Lines that are over go when there are so many. */
 const MOST = 1000
 
-/** The lines in which someone was seen to wait a moment ago, by the keys of their records. */
+/** The lines in which a waiter was seen a moment ago, by the keys of their records. */
 export class WaitedLines {
   /** Until when, by the performance clock. */
   readonly #until = new Map<string, number>()

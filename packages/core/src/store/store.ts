@@ -192,7 +192,7 @@ export interface WaitingTurn {
   readonly cell: number
   /** Its own class. */
   readonly class: WaitingClass
-  /** Who waits in that line of this process if it is refused, and who if it is admitted. */
+  /** The waiters in that line of this process if it is refused, and if it is admitted. */
   readonly ifRefused: readonly WaitingClass[]
   readonly ifAdmitted: readonly WaitingClass[]
 }
@@ -293,7 +293,7 @@ export interface Store {
    */
   strike?(terms: BanTerms, identity: string, strike: Strike): StrikeResult | Promise<StrikeResult>
   /**
-   * Tells other processes who waits in a line of this one, of a plan that `sharesTurns`; none when it is empty. They believe it for
+   * Tells other processes of the waiters in a line of this one, of a plan that `sharesTurns`; none when it is empty. They believe it for
    * the plan's `ttlMs`. Absent from stores that no other process uses.
    */
   tellWaiting?(

@@ -1,33 +1,22 @@
 import { instant } from '../../kernels/clock.js'
 import * as counter from '../../kernels/counter.js'
 import type { ReplyReader } from '../scripts/reply-reader.js'
-import { ChargesByWindow } from './charges-by-window.js'
-import type { LocalCount } from './local-count.js'
+import type { ChargesByWindow } from './charges-by-window.js'
+import { LocalWindows } from './local-windows.js'
 
-export class LocalCounter implements LocalCount<ChargesByWindow> {
+export class LocalCounter extends LocalWindows {
   readonly #limit: number
   readonly #windowMs: number
   readonly #byClock: boolean
   #count = 0
   #start = 0
-  /** Charged close to the end of a window: perhaps in the next one, which starts then. */
-  #nextCount = 0
-  #nextStart = 0
-  #unsent = new ChargesByWindow()
 
   constructor(params: readonly number[]) {
+    super()
     const [limit, windowMs, , byClock] = params as [number, number, number, number]
     this.#limit = limit
     this.#windowMs = windowMs
     this.#byClock = byClock === 1
-  }
-
-  get given(): number {
-    return 0
-  }
-
-  get hasUnsent(): boolean {
-    return !this.#unsent.isEmpty
   }
 
   wait(cost: number, now: number): number {
@@ -38,12 +27,8 @@ export class LocalCounter implements LocalCount<ChargesByWindow> {
   charge(cost: number, now: number, latest: number): void {
     this.assume(cost, now)
     const isOver = latest >= this.#start + this.#windowMs
-    if (isOver) this.#noteNext(counter.startOf(latest, this.#windowMs, this.#byClock), cost)
-    this.#unsent.add(isOver ? this.#nextStart : this.#start, cost)
-  }
-
-  chargeRefusal(cost: number, now: number, latest: number): void {
-    this.charge(cost, now, latest)
+    if (isOver) this.noteNext(counter.startOf(latest, this.#windowMs, this.#byClock), cost)
+    this.unsent.add(isOver ? this.next : this.#start, cost)
   }
 
   assume(cost: number, now: number): void {
@@ -61,7 +46,7 @@ export class LocalCounter implements LocalCount<ChargesByWindow> {
     if (receipt !== this.#start) return
     const units = Math.min(cost, this.#count)
     this.#count -= units
-    this.#unsent.add(receipt, -units)
+    this.unsent.add(receipt, -units)
   }
 
   report(values: number[], now: number, need: number | undefined): void {
@@ -76,25 +61,15 @@ export class LocalCounter implements LocalCount<ChargesByWindow> {
     return this.#count === 0 ? 0 : this.#start + this.#windowMs - now
   }
 
-  takeUnsent(): ChargesByWindow {
-    const taken = this.#unsent
-    this.#unsent = new ChargesByWindow()
-    return taken
-  }
-
-  putBack(sent: ChargesByWindow): void {
-    this.#unsent.addEarlier(sent)
-  }
-
   hear(reply: ReplyReader, _saidAt: number, now: number, underWay: readonly ChargesByWindow[]): void {
     this.#count = reply.uint56()
     this.#start = reply.uint48()
-    this.#nextCount = 0
-    for (const charges of [...underWay, this.#unsent]) {
+    this.nextCount = 0
+    for (const charges of [...underWay, this.unsent]) {
       for (const [start, units] of charges) {
         const isOver = start + this.#windowMs <= now
         if (isOver) continue
-        if (start >= this.#start + this.#windowMs) this.#noteNext(start, units)
+        if (start >= this.#start + this.#windowMs) this.noteNext(start, units)
         else if (this.#count === 0 && !this.#byClock) this.#open(Math.min(start, now), units)
         else this.#count = Math.max(0, this.#count + units)
       }
@@ -104,24 +79,19 @@ export class LocalCounter implements LocalCount<ChargesByWindow> {
   /** What is counted in the window that an instant is in. */
   #bring(now: number): void {
     // The first unit opens a window.
-    if (this.#count === 0 && this.#nextCount === 0 && !this.#byClock) this.#start = now
+    if (this.#count === 0 && this.nextCount === 0 && !this.#byClock) this.#start = now
     const at = instant(this.#start, now, this.#windowMs)
     // A clock that stepped back further than can be does not refund.
     if (at < this.#start) this.#start = counter.startOf(at, this.#windowMs, this.#byClock)
     if (at < this.#start + this.#windowMs) return
-    const isNext = this.#nextCount > 0 && at >= this.#nextStart && at < this.#nextStart + this.#windowMs
-    if (isNext) this.#open(this.#nextStart, this.#nextCount)
+    const isNext = this.nextCount > 0 && at >= this.next && at < this.next + this.#windowMs
+    if (isNext) this.#open(this.next, this.nextCount)
     else this.#open(counter.startOf(at, this.#windowMs, this.#byClock), 0)
-    this.#nextCount = 0
+    this.nextCount = 0
   }
 
   #open(start: number, units: number): void {
     this.#start = start
     this.#count = Math.max(0, units)
-  }
-
-  #noteNext(start: number, units: number): void {
-    if (this.#nextCount === 0) this.#nextStart = start
-    this.#nextCount = Math.max(0, this.#nextCount + units)
   }
 }

@@ -2,10 +2,10 @@ import { instant } from '../../kernels/clock.js'
 import * as window from '../../kernels/segments.js'
 import type { ReplyReader } from '../scripts/reply-reader.js'
 import { unreadable } from '../scripts/reply-reader.js'
-import { ChargesByWindow } from './charges-by-window.js'
-import type { LocalCount } from './local-count.js'
+import type { ChargesByWindow } from './charges-by-window.js'
+import { LocalWindows } from './local-windows.js'
 
-export class LocalSegments implements LocalCount<ChargesByWindow> {
+export class LocalSegments extends LocalWindows {
   readonly #limit: number
   readonly #windowMs: number
   readonly #segments: number
@@ -18,12 +18,9 @@ export class LocalSegments implements LocalCount<ChargesByWindow> {
   /** How far the instant at hand is into its segment, and the instant. */
   #offset = 0
   #at = 0
-  /** Charged close to the end of a segment: perhaps in the next one. */
-  #nextCount = 0
-  #nextSegment = 0
-  #unsent = new ChargesByWindow()
 
   constructor(params: readonly number[]) {
+    super()
     const [limit, windowMs, segments, edge] = params as [number, number, number, number]
     this.#limit = limit
     this.#windowMs = windowMs
@@ -31,14 +28,6 @@ export class LocalSegments implements LocalCount<ChargesByWindow> {
     this.#segmentMs = windowMs / segments
     this.#edge = edge - window.WITH_REFUSALS
     this.#counts = new Array<number>(segments + 1).fill(0)
-  }
-
-  get given(): number {
-    return 0
-  }
-
-  get hasUnsent(): boolean {
-    return !this.#unsent.isEmpty
   }
 
   wait(cost: number, now: number): number {
@@ -49,12 +38,8 @@ export class LocalSegments implements LocalCount<ChargesByWindow> {
   charge(cost: number, now: number, latest: number): void {
     this.assume(cost, now)
     const segment = Math.max(this.#segment, Math.floor(latest / this.#segmentMs))
-    if (segment > this.#segment) this.#noteNext(segment, cost)
-    this.#unsent.add(segment, cost)
-  }
-
-  chargeRefusal(cost: number, now: number, latest: number): void {
-    this.charge(cost, now, latest)
+    if (segment > this.#segment) this.noteNext(segment, cost)
+    this.unsent.add(segment, cost)
   }
 
   assume(cost: number, now: number): void {
@@ -68,7 +53,7 @@ export class LocalSegments implements LocalCount<ChargesByWindow> {
     if (k < 0 || k > this.#segments) return
     const units = Math.min(cost, this.#counts[k] as number)
     this.#add(k, -units)
-    this.#unsent.add(receipt, -units)
+    this.unsent.add(receipt, -units)
   }
 
   report(values: number[], now: number, need: number | undefined): void {
@@ -88,31 +73,21 @@ export class LocalSegments implements LocalCount<ChargesByWindow> {
     )
   }
 
-  takeUnsent(): ChargesByWindow {
-    const taken = this.#unsent
-    this.#unsent = new ChargesByWindow()
-    return taken
-  }
-
-  putBack(sent: ChargesByWindow): void {
-    this.#unsent.addEarlier(sent)
-  }
-
   hear(reply: ReplyReader, _saidAt: number, now: number, underWay: readonly ChargesByWindow[]): void {
     this.#segment = reply.uint48()
     this.#counts.fill(0)
     this.#total = 0
-    this.#nextCount = 0
+    this.nextCount = 0
     for (let left = reply.uint16(); left > 0; left--) {
       const k = reply.uint16()
       if (k > this.#segments) throw unreadable('expected a segment of the window')
       this.#add(k, reply.uint56())
     }
     this.#bring(now)
-    for (const charges of [...underWay, this.#unsent]) {
+    for (const charges of [...underWay, this.unsent]) {
       for (const [segment, units] of charges) {
         const k = this.#segment - segment
-        if (k < 0) this.#noteNext(segment, units)
+        if (k < 0) this.noteNext(segment, units)
         else if (k <= this.#segments) this.#add(k, units)
       }
     }
@@ -152,10 +127,10 @@ export class LocalSegments implements LocalCount<ChargesByWindow> {
     if (segment === this.#segment) return
     this.#shift(Math.max(0, segment - this.#segment))
     this.#segment = segment
-    const k = segment - this.#nextSegment
-    if (this.#nextCount === 0 || k < 0) return
-    if (k <= this.#segments) this.#add(k, this.#nextCount)
-    this.#nextCount = 0
+    const k = segment - this.next
+    if (this.nextCount === 0 || k < 0) return
+    if (k <= this.#segments) this.#add(k, this.nextCount)
+    this.nextCount = 0
   }
 
   #shift(by: number): void {
@@ -167,10 +142,5 @@ export class LocalSegments implements LocalCount<ChargesByWindow> {
     this.#total -= window.leaving(this.#counts, by, this.#segments)
     this.#counts.copyWithin(by, 0, this.#segments + 1 - by)
     this.#counts.fill(0, 0, by)
-  }
-
-  #noteNext(segment: number, units: number): void {
-    if (this.#nextCount === 0) this.#nextSegment = segment
-    this.#nextCount = Math.max(0, this.#nextCount + units)
   }
 }

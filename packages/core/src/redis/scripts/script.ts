@@ -84,7 +84,7 @@ export function decideScriptFor(parts: number): LuaScript {
   let script = variants.get(id)
   if (!script) {
     const source = isMadeForBans ? banningSource(parts) : piecedSource(needed)
-    script = { name: 'decide', source, sha1: createHash('sha1').update(source).digest('hex') }
+    script = { name: 'decide', source, sha1: sha1Of(source) }
     variants.set(id, script)
   }
   return script
@@ -116,10 +116,15 @@ export function oneScriptFor(cell: Cell): LuaScript {
   const whole = () => `local ${declared}\n${made.script.source}`
   return {
     name,
-    sha1: createHash('sha1').update(whole()).digest('hex'),
+    sha1: sha1Of(whole()),
     // Put together when it is sent: a store may have many of them.
     get source() {
       return whole()
     },
   }
+}
+
+/** By which Redis knows a script. */
+export function sha1Of(source: string): string {
+  return createHash('sha1').update(source).digest('hex')
 }

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import {
   PEEK,
   type Plan,
@@ -10,10 +9,10 @@ import {
 import type { Encoded, PlanText } from './encode.js'
 import { keyStart } from './keys.js'
 import { ReplyReader } from './reply-reader.js'
-import { BANS, JOINT } from './script.js'
+import { BANS, JOINT, sha1Of } from './script.js'
 import { behindScript, type LuaScript, RESERVING, waitingOneScript, waitingScript } from './scripts.generated.js'
 
-/** The records of who waits, one for each cell of a request. */
+/** The records of waiters, one for each cell of a request. */
 export function waitingKeys({ identities }: StoreRequest, { waiting }: PlanText, prefix: string): string[] {
   return waiting.map(({ identity, suffix }) => keyStart(prefix, identities[identity] as string) + suffix)
 }
@@ -25,7 +24,7 @@ export function watchingScript(script: LuaScript, isOne: boolean): LuaScript {
   let made = watching.get(script)
   if (!made) {
     const source = `${(isOne ? waitingOneScript : waitingScript).source}\n${script.source}`
-    made = { name: `waiting ${script.name}`, source, sha1: sha1(source) }
+    made = { name: `waiting ${script.name}`, source, sha1: sha1Of(source) }
     watching.set(script, made)
   }
   return made
@@ -43,7 +42,7 @@ export function behindWaitersScript(decide: LuaScript): LuaScript {
   let made = behind.get(decide)
   if (!made) {
     const source = behindScript.source.replace('return DECISION', () => decide.source)
-    made = { name: `behind ${decide.name}`, source, sha1: sha1(source) }
+    made = { name: `behind ${decide.name}`, source, sha1: sha1Of(source) }
     behind.set(decide, made)
   }
   return made
@@ -100,8 +99,4 @@ export function splitBehind(reply: unknown): { reply: Uint8Array; behindMs: numb
   reader.at = reader.length - 3
   const rest = (reply as Uint8Array).subarray(0, reader.length - 3)
   return { behindMs: reader.uint16(), anyWaits: reader.uint8() === 1, reply: rest }
-}
-
-function sha1(source: string): string {
-  return createHash('sha1').update(source).digest('hex')
 }

@@ -1,0 +1,8 @@
+/** A limit of a document for each kernel, by its algorithm: windows so long that nothing comes back while a slow machine asks. */
+export const LASTING_LIMITS: Readonly<Record<string, object>> = {
+  slidingLog: { window: '30d' },
+  fixedWindow: { algorithm: 'fixedWindow', window: '30d', anchor: 'first-request' },
+  slidingWindow: { algorithm: 'slidingWindow', window: '30d', edge: 'strict' },
+  gcra: { algorithm: 'gcra', window: '30d' },
+  concurrency: { algorithm: 'concurrency', ttl: '30d' },
+}
