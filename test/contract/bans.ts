@@ -6,7 +6,7 @@ import { randomFrom } from './policies.js'
 import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
 
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
-const STEPS = byEffort({ usual: 1500, full: 40_000 })
+const STEPS = byEffort({ usual: 700, full: 40_000 })
 
 /** Ladders of all forms; short, so that walks get to their ends. */
 const LADDERS: Record<

@@ -6,7 +6,7 @@ import type { LimitSpec } from '../support/oracle/spec.js'
 import { type Clock, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
 
 /** Random runs per property; more for a longer look: `SLUICE_RUNS=5000`. */
-const RUNS = Number(process.env.SLUICE_RUNS ?? byEffort({ quick: 10, usual: 30, full: 1000 }))
+const RUNS = Number(process.env.SLUICE_RUNS ?? byEffort({ quick: 10, usual: 15, full: 1000 }))
 /** Set to what a failure printed to see it again. */
 const SEED = process.env.SLUICE_SEED === undefined ? {} : { seed: Number(process.env.SLUICE_SEED) }
 

@@ -9,7 +9,7 @@ import { afterAll, expect, test } from 'vitest'
 import { byEffort } from '../support/effort.js'
 import { until } from '../support/until.js'
 
-const POLICIES = byEffort({ quick: 200, usual: 1000, full: 1000 })
+const POLICIES = byEffort({ quick: 200, usual: 300, full: 1000 })
 const OVERRIDES = 10 * POLICIES
 /** It takes seconds; on a busy machine it has a tenth of a processor. */
 const LONGEST_MS = 240_000

@@ -17,7 +17,7 @@ import {
 } from '@sluice/core'
 import { afterEach, describe, expect, test } from 'vitest'
 import { freePort } from '../../scripts/lib/ports.js'
-import { namesOf, singleClients } from '../support/clients.js'
+import { oneOfEach, singleClients } from '../support/clients.js'
 import { decided } from '../support/decided.js'
 import { startProxy } from '../support/proxy.js'
 import { HOST, type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.js'
@@ -83,7 +83,7 @@ async function untilOpen({ store, limiter }: Outage): Promise<void> {
 
 const back = ({ limiter }: Outage) => until('decisions are by Redis', () => decided(limiter.consume('back')), RECOVERY)
 
-describe.each(namesOf(singleClients))('%s', (kind) => {
+describe.each(oneOfEach(singleClients))('%s', (kind) => {
   test('decisions of an outage do not wait, and those who look are told of its beginning and its end', async () => {
     const redis = await server()
     const outage = await connected(kind, redis.port)

@@ -2,6 +2,7 @@ import { Cluster, Redis } from 'ioredis'
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5'
 import { createClient, createCluster } from 'redis'
 import { createClient as createClient5, createCluster as createCluster5 } from 'redis5'
+import { byEffort } from './effort.js'
 import type { RedisSentinels } from './redis-sentinel.js'
 import { HOST } from './redis-server.js'
 
@@ -47,6 +48,16 @@ export const sentinelClients = {
 /** The names of a table of clients, for `describe.each`. */
 export function namesOf<Kinds extends object>(kinds: Kinds): (keyof Kinds & string)[] {
   return Object.keys(kinds) as (keyof Kinds & string)[]
+}
+
+/**
+ * Of each library one major: what takes long runs over these in a merge, and over all of them in `npm run deep`. Over all of
+ * them in every run go `redis/clients`, `redis/faults`, `redis/scripts` and `redis/acl`.
+ */
+export function oneOfEach<Kinds extends object>(kinds: Kinds): (keyof Kinds & string)[] {
+  const all = namesOf(kinds)
+  // The newer ioredis, and the older redis.
+  return byEffort({ usual: all.filter((_, place) => place === 0 || place === 3), full: all })
 }
 
 /** The little that is asked of clients here: to compare their whole types takes TypeScript many seconds. */

@@ -49,7 +49,7 @@ fuzz(
     inputs: fc.tuple(...servers.map(({ framework }) => crowd(framework))) as fc.Arbitrary<Crowd[]>,
     dearness: 200,
     // Of 100 connections each.
-    least: 100,
+    least: 40,
     async check(crowds) {
       await Promise.all(servers.map((server, i) => checkOne(server, crowds[i] as Crowd)))
     },

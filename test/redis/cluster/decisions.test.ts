@@ -11,7 +11,7 @@ import {
   type Verdict,
 } from '@sluice/core'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { clusterClients, namesOf } from '../../support/clients.js'
+import { clusterClients, oneOfEach } from '../../support/clients.js'
 import { decided } from '../../support/decided.js'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.js'
 import { SLOTS, slotOf, slotOfIdentity } from '../../support/slots.js'
@@ -58,7 +58,7 @@ const pairs = {
 
 const slotOfEveryone = slotOfIdentity('everyone', 'everyone')
 
-describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
+describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
   let open: OpenStore
   beforeEach(async () => {
     await cluster.flush()

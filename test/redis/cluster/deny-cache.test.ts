@@ -1,6 +1,6 @@
 import { createLimiter, everyone, type Limiter, slidingLog } from '@sluice/core'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { clusterClients, namesOf } from '../../support/clients.js'
+import { clusterClients, oneOfEach } from '../../support/clients.js'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.js'
 import { slotOfIdentity } from '../../support/slots.js'
 import { type OpenStore, openStore } from '../../support/stores.js'
@@ -15,7 +15,7 @@ const now = 20_000 * 86_400_000
 const user = slidingLog<string>({ limit: 2, window: '1h' })
 const all = slidingLog<string>({ limit: 50, window: '1h', key: everyone() })
 
-describe.each(namesOf(clusterClients))('refusals over several slots of a cluster, over %s', (kind) => {
+describe.each(oneOfEach(clusterClients))('refusals over several slots of a cluster, over %s', (kind) => {
   let open: OpenStore
   let limiter: Limiter
   let key: string

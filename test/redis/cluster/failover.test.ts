@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLimiter, type Limiter, redisStore, slidingLog, type Verdict } from '@sluice/core'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { clusterClients, namesOf, type Owned } from '../../support/clients.js'
+import { clusterClients, type Owned, oneOfEach } from '../../support/clients.js'
 import { decided } from '../../support/decided.js'
 import { type RedisCluster, startCluster, startReplica } from '../../support/redis-cluster.js'
 import type { RedisServer } from '../../support/redis-server.js'
@@ -9,7 +9,7 @@ import { until } from '../../support/until.js'
 
 const LIMIT = 30
 
-describe.each(namesOf(clusterClients))('a failover of a master, over %s', (kind) => {
+describe.each(oneOfEach(clusterClients))('a failover of a master, over %s', (kind) => {
   let cluster: RedisCluster
   let replica: RedisServer
   beforeEach(async () => {

@@ -11,7 +11,7 @@ import {
   slidingLog,
 } from '@sluice/core'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { clusterClients, namesOf } from '../../support/clients.js'
+import { clusterClients, oneOfEach } from '../../support/clients.js'
 import { decided } from '../../support/decided.js'
 import { type RedisCluster, startCluster, startWiredMaster } from '../../support/redis-cluster.js'
 import { slotOfIdentity } from '../../support/slots.js'
@@ -33,7 +33,7 @@ const TIMEOUT_MS = 500
 /** Only a store that does not come back takes so long. How soon it is back, `npm run chaos` measures. */
 const RECOVERY = { withinMs: 20_000 }
 
-describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
+describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
   async function watched(
     reached: Parameters<(typeof clusterClients)[typeof kind]>[0] = cluster,
   ): Promise<{ store: RedisStore; limiter: Limiter; told: string[] }> {

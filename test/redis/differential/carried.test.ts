@@ -8,7 +8,7 @@ import { byEffort } from '../../support/effort.js'
 import { insist } from '../../support/outages.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 
-const RUNS = Number(process.env.SLUICE_RUNS ?? byEffort({ usual: 25, full: 600 }))
+const RUNS = Number(process.env.SLUICE_RUNS ?? byEffort({ usual: 12, full: 600 }))
 const AMOUNTS = [12, 4, 40, 300, 0]
 
 const { client } = await redisForTests()

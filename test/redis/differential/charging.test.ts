@@ -21,7 +21,7 @@ import { byEffort } from '../../support/effort.js'
 import { insist } from '../../support/outages.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 
-const RUNS = Number(process.env.SLUICE_RUNS ?? byEffort({ usual: 30, full: 1500 }))
+const RUNS = Number(process.env.SLUICE_RUNS ?? byEffort({ usual: 15, full: 1500 }))
 
 const { client } = await redisForTests()
 

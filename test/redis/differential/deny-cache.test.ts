@@ -15,7 +15,7 @@ import { byEffort } from '../../support/effort.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 
 /** Steps in all, spread evenly over the policies below; more for a longer look. */
-const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 2500, full: 60_000 }))
+const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 1200, full: 60_000 }))
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
 /** How long a refusal may be told again. */
 const HOLD_MS = 1000

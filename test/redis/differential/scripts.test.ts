@@ -11,7 +11,7 @@ import { type RedisServer, startRedis } from '../../support/redis-server.js'
 import { openStore } from '../../support/stores.js'
 
 /** Steps in all, spread evenly over the policies below. */
-const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 1500, full: 30_000 }))
+const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 600, full: 30_000 }))
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
 
 const scripts = scriptsOf(sourceIn(join(import.meta.dirname, '../../../lua')))

@@ -1,6 +1,6 @@
 import { createLimiter, keyed, slidingLog } from '@sluice/core'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { clusterClients, namesOf } from '../../support/clients.js'
+import { clusterClients, oneOfEach } from '../../support/clients.js'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.js'
 import { slotOfIdentity } from '../../support/slots.js'
 import { openStore } from '../../support/stores.js'
@@ -18,7 +18,7 @@ function onSlotOf(key: string, kind: string): string {
   for (let n = 0; ; n++) if (slotOfIdentity(`${n}`, kind) === slotOfIdentity(key)) return `${n}`
 }
 
-describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
+describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
   const name = `leases-${kind.replace(/\W/g, '_')}`
 
   test('gives leases for keys of one slot, and none where keys are on different slots', async () => {

@@ -1,6 +1,6 @@
 import { createLimiter, fixedWindow, gcra, type Limiter, slidingWindow } from '@sluice/core'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { clusterClients, namesOf } from '../../support/clients.js'
+import { clusterClients, oneOfEach } from '../../support/clients.js'
 import { moveSlot } from '../../support/move-slot.js'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.js'
 import { slotOfIdentity } from '../../support/slots.js'
@@ -33,7 +33,7 @@ async function calls(): Promise<number> {
 const leftOf = async (limiter: Limiter, key: string) =>
   (await limiter.peek(key)).limits.map(({ remaining }) => remaining)
 
-describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
+describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
   const name = `relaxed-${kind.replace(/\W/g, '_')}`
 
   test('keys of all masters are exchanged, in few scripts where servers take undeclared keys', async () => {

@@ -143,7 +143,7 @@ describe('lines of several limits', () => {
         expect(limiter.hasQueues).toBe(false)
         expect((await limiter.peek({ user: 'ann' })).remaining).toBe(1)
       }),
-      { numRuns: byEffort({ quick: 12, usual: 60, full: 600 }) },
+      { numRuns: byEffort({ quick: 12, usual: 20, full: 600 }) },
     )
   })
 })

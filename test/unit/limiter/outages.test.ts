@@ -252,7 +252,7 @@ describe('a share of the limits', () => {
           expect((await limiter.consume(key, { cost: holds(own) })).allowed).toBe(true)
           expect((await limiter.consume(key)).allowed).toBe(false)
         }),
-        { numRuns: byEffort({ quick: 15, usual: 60, full: 600 }) },
+        { numRuns: byEffort({ quick: 15, usual: 20, full: 600 }) },
       )
     },
   )

@@ -35,7 +35,7 @@ export interface ExploreOptions {
 /** For what must be found: every schedule, however much is tried elsewhere. */
 export const ALL: ExploreOptions = { sample: Number.POSITIVE_INFINITY }
 
-const SAMPLE = byEffort({ usual: 80, full: Number.POSITIVE_INFINITY })
+const SAMPLE = byEffort({ usual: 50, full: Number.POSITIVE_INFINITY })
 
 /** A choice that was made, and what came of it. */
 interface Branch {
