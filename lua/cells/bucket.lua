@@ -71,7 +71,7 @@ end
 -- refunds have to be told from each other, what was given back (7), of charges from when on (6).
 local own, limit, windowMs, capacity, stepMs
 -- By cell: the debt of a new client, the bytes of that state now, and how long it lives, as text. Most have these in common.
-local N, F, X = {}, {}, {}
+local newDebtOf, newStateOf, newLifeOf = {}, {}, {}
 -- The debt at the decision's instant; the instant and the expiry as stored, both nil for a key without a state; what is
 -- stored of refunds, mostly ''.
 local debt, instant, since, expires, refunds
@@ -79,7 +79,7 @@ local debt, instant, since, expires, refunds
 local pace, beyond
 
 prepare[BUCKET] = function(c)
-  N[c] = nil
+  newDebtOf[c] = nil
 end
 
 --- @when joint
@@ -97,11 +97,11 @@ end
 
 --- @when several
 keep[BUCKET] = function(c)
-  A[c], B[c], C[c], D[c], E[c], G[c] = debt, instant, since, expires, refunds, beyond
+  kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c] = debt, instant, since, expires, refunds, beyond
 end
 
 recall[BUCKET] = function(c)
-  debt, instant, since, expires, refunds, beyond = A[c], B[c], C[c], D[c], E[c], G[c]
+  debt, instant, since, expires, refunds, beyond = kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c]
   pace = limit
   if beyond then pace = bucket_paceOf(beyond, limit, windowMs, capacity) end
 end
@@ -115,11 +115,12 @@ end
 
 --- Writes the state of a key that had none.
 local function bucket_writeFirst(key)
-  if N[own] ~= debt then
+  if newDebtOf[own] ~= debt then
     local life = bucket_wait(capacity)
-    N[own], F[own], X[own] = debt, packBytes('>I7I6I6', debt, now, now + life), format('%d', life + slack)
+    newDebtOf[own], newStateOf[own] = debt, packBytes('>I7I6I6', debt, now, now + life)
+    newLifeOf[own] = format('%d', life + slack)
   end
-  call('SET', key, F[own], 'PX', X[own])
+  call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
 end
 
 --- Writes the state of a key that had one.

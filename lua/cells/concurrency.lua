@@ -27,11 +27,11 @@ end
 
 --- @when several
 keep[CONCURRENCY] = function(c)
-  A[c], B[c] = held, isForeign
+  kept1[c], kept2[c] = held, isForeign
 end
 
 recall[CONCURRENCY] = function(c)
-  held, isForeign = A[c], B[c]
+  held, isForeign = kept1[c], kept2[c]
 end
 --- @end
 

@@ -29,12 +29,12 @@ local own, limit, windowMs, byClock
 -- The most that it counts.
 local most
 -- By cell: the count of a new client, the bytes of that state now, and how long it lives, as text. Most have these in common.
-local N, F, X = {}, {}, {}
+local newCountOf, newStateOf, newLifeOf = {}, {}, {}
 -- The count in the window that starts at `start`; the start as stored, nil for a key without a state.
 local count, start, since
 
 prepare[COUNTER] = function(c)
-  N[c] = nil
+  newCountOf[c] = nil
 end
 
 open[COUNTER] = function(c)
@@ -47,11 +47,11 @@ end
 
 --- @when several
 keep[COUNTER] = function(c)
-  A[c], B[c], C[c] = count, start, since
+  kept1[c], kept2[c], kept3[c] = count, start, since
 end
 
 recall[COUNTER] = function(c)
-  count, start, since = A[c], B[c], C[c]
+  count, start, since = kept1[c], kept2[c], kept3[c]
 end
 --- @end
 
@@ -73,11 +73,11 @@ local function counter_write(key)
   elseif since == start then
     call('SETRANGE', key, '0', packBytes('>I7', count))
   elseif not since then
-    if N[own] ~= count then
-      N[own], F[own] = count, packBytes('>I7I6', count, start)
-      X[own] = format('%d', start + windowMs - now + slack)
+    if newCountOf[own] ~= count then
+      newCountOf[own], newStateOf[own] = count, packBytes('>I7I6', count, start)
+      newLifeOf[own] = format('%d', start + windowMs - now + slack)
     end
-    call('SET', key, F[own], 'PX', X[own])
+    call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
   else
     call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
   end

@@ -50,11 +50,11 @@ local own, params, limits, limitsAt, most, longestMs
 -- expiry, and one in use.
 local firstLinger, linger
 -- By cell: the bytes of an entry, its format, the bytes of the header, the index of its last as text.
-local W, F, S, R = {}, {}, {}, {}
+local widthOf, entryOf, baseOf, headerEndOf = {}, {}, {}, {}
 -- By cell: the bytes of a log of one entry that comes now, which new clients have in common, and how long they live, as text.
-local N, X = {}, {}
+local newLogOf, newLifeOf = {}, {}
 -- By limit: the first entry that counts, what is known from there on, how many those are in the header.
-local H, K, Z = {}, {}, {}
+local headOf, knownOf, knownCountOf = {}, {}, {}
 -- Bytes of the header, and the index of its last as text; bytes of an entry, of NEAR, its format, how many it can tell
 -- apart; bytes of the header before the first limit, and what a limit has there: its bytes, its format with one entry.
 local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
@@ -68,10 +68,10 @@ local stampedAt, stamp = nil, ''
 
 prepare[LOG] = function(c)
   local p = first[c]
-  if ARGV[p + 1] <= 4294967296 then W[c], F[c] = 4, '>I4' else W[c], F[c] = 6, '>I6' end
-  S[c] = 23 + NEAR * W[c] + (last[c] - p - 1) / 2 * (7 + NEAR * W[c])
-  R[c] = format('%d', S[c] - 1)
-  N[c] = nil
+  if ARGV[p + 1] <= 4294967296 then widthOf[c], entryOf[c] = 4, '>I4' else widthOf[c], entryOf[c] = 6, '>I6' end
+  baseOf[c] = 23 + NEAR * widthOf[c] + (last[c] - p - 1) / 2 * (7 + NEAR * widthOf[c])
+  headerEndOf[c] = format('%d', baseOf[c] - 1)
+  newLogOf[c] = nil
 end
 
 open[LOG] = function(c)
@@ -80,7 +80,7 @@ open[LOG] = function(c)
   most, longestMs = ARGV[params], ARGV[params + 1]
   firstLinger = floor(longestMs / 10)
   linger = max(firstLinger, min(LINGER, longestMs))
-  base, headerEnd, width, entry = S[c], R[c], W[c], F[c]
+  base, headerEnd, width, entry = baseOf[c], headerEndOf[c], widthOf[c], entryOf[c]
   near = NEAR * width
   fixed, stride = 23 + near, 7 + near
   if width == 4 then modulus, limitFormat = 4294967296, '>I6BI4' else modulus, limitFormat = 281474976710656, '>I6BI6' end
@@ -96,13 +96,13 @@ end
 
 --- @when several
 keep[LOG] = function(c)
-  A[c], B[c], C[c], D[c], E[c] = newest, expires, capacity, oldest, total
-  G[c], L[c], M[c], O[c], Q[c] = instant, whole, moved, tail, header
+  kept1[c], kept2[c], kept3[c], kept4[c], kept5[c] = newest, expires, capacity, oldest, total
+  kept6[c], kept7[c], kept8[c], kept9[c], kept10[c] = instant, whole, moved, tail, header
 end
 
 recall[LOG] = function(c)
-  newest, expires, capacity, oldest, total = A[c], B[c], C[c], D[c], E[c]
-  instant, whole, moved, tail, header = G[c], L[c], M[c], O[c], Q[c]
+  newest, expires, capacity, oldest, total = kept1[c], kept2[c], kept3[c], kept4[c], kept5[c]
+  instant, whole, moved, tail, header = kept6[c], kept7[c], kept8[c], kept9[c], kept10[c]
 end
 --- @end
 
@@ -136,11 +136,11 @@ end
 
 --- What the header knows of the entries that count for a limit.
 local function log_known(l)
-  local known = K[limitsAt + l]
+  local known = knownOf[limitsAt + l]
   if not known then
     local at = fixed + (l - 1) * stride + 7
-    known = sub(header, at + 1, at + Z[limitsAt + l] * width)
-    K[limitsAt + l] = known
+    known = sub(header, at + 1, at + knownCountOf[limitsAt + l] * width)
+    knownOf[limitsAt + l] = known
   end
   return known
 end
@@ -148,7 +148,7 @@ end
 --- Makes `log_entry` begin with what is known of a limit.
 local function log_begin(key, l)
   source = key
-  if whole then chunk, chunkFrom = whole, oldest else chunk, chunkFrom = log_known(l), H[limitsAt + l] end
+  if whole then chunk, chunkFrom = whole, oldest else chunk, chunkFrom = log_known(l), headOf[limitsAt + l] end
 end
 
 --- The entry with number `i`. Reads some at a time, since those around it are asked for next.
@@ -160,7 +160,7 @@ local function log_entry(i)
 end
 
 local function log_move(l, head, known)
-  H[limitsAt + l], K[limitsAt + l], moved = head, known, max(moved, l)
+  headOf[limitsAt + l], knownOf[limitsAt + l], moved = head, known, max(moved, l)
 end
 
 --- Moves a limit to the first entry that counts at `at`, and for a decision no more than `limit` from the newest.
@@ -182,12 +182,12 @@ local function log_header()
   local known = log_known(1)
   local text = packBytes(
     '>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\0', near - #tail),
-    H[limitsAt + 1], #known / width, known, rep('\0', near - #known)
+    headOf[limitsAt + 1], #known / width, known, rep('\0', near - #known)
   )
   for l = 2, limits do
     if l <= moved then
       known = log_known(l)
-      text = packBytes('>c0I6Bc0c0', text, H[limitsAt + l], #known / width, known, rep('\0', near - #known))
+      text = packBytes('>c0I6Bc0c0', text, headOf[limitsAt + l], #known / width, known, rep('\0', near - #known))
     end
   end
   return text
@@ -198,7 +198,7 @@ end
 local function log_rewrite(key, entries, longer)
   for l = 1, limits do
     local known = log_known(l)
-    log_move(l, H[limitsAt + l] - oldest, known)
+    log_move(l, headOf[limitsAt + l] - oldest, known)
   end
   oldest, total, capacity, tail = 0, total - oldest, 0, entries
   if total > NEAR then
@@ -248,7 +248,7 @@ look[LOG] = function(key, cost)
   end
   if not expires then
     newest, oldest, total, tail, instant = nil, 0, 0, '', now
-    for l = 1, limits do H[limitsAt + l], K[limitsAt + l] = 0, '' end
+    for l = 1, limits do headOf[limitsAt + l], knownOf[limitsAt + l] = 0, '' end
   else
     tail = sub(header, 24, 23 + unwritten * width)
     instant = clock_instant(newest, now, longestMs)
@@ -256,7 +256,7 @@ look[LOG] = function(key, cost)
     local at = fixed + 1
     for l = 1, limits do
       local head, known, low = unpackBytes(limitFormat, header, at)
-      H[limitsAt + l], K[limitsAt + l], Z[limitsAt + l] = head, nil, known
+      headOf[limitsAt + l], knownOf[limitsAt + l], knownCountOf[limitsAt + l] = head, nil, known
       at = at + stride
       oldest = min(oldest, head)
       -- Another plan with a larger limit may have charged more than counts here.
@@ -274,14 +274,14 @@ look[LOG] = function(key, cost)
   local wait = 0
   for l = 1, limits do
     if cost > log_limit(l) then wait = -1 end
-    if wait == 0 and total - H[limitsAt + l] + cost > log_limit(l) then wait = 1 end
+    if wait == 0 and total - headOf[limitsAt + l] + cost > log_limit(l) then wait = 1 end
   end
   return wait
 end
 
 --- How many entries count for a limit; 0 where there is no such limit.
 local function log_count(l)
-  return total - (H[limitsAt + l] or total)
+  return total - (headOf[limitsAt + l] or total)
 end
 
 --- @when together
@@ -316,15 +316,15 @@ end
 
 --- Writes a log whose first entry comes now.
 local function log_writeFirst(key)
-  local fresh = N[own]
+  local fresh = newLogOf[own]
   if not fresh then
     local gap = rep('\0', near - width)
     fresh = packBytes('>I6I6I4I6Bc0c0', now, now + longestMs + firstLinger, 0, 1, 1, stamp, gap)
     for _ = 1, limits do fresh = packBytes('>c0I6Bc0c0', fresh, 0, 1, stamp, gap) end
-    N[own], X[own] = fresh, format('%d', longestMs + firstLinger + slack)
+    newLogOf[own], newLifeOf[own] = fresh, format('%d', longestMs + firstLinger + slack)
   end
-  call('SET', key, fresh, 'PX', X[own])
-  for l = 1, limits do H[limitsAt + l], K[limitsAt + l] = 0, stamp end
+  call('SET', key, fresh, 'PX', newLifeOf[own])
+  for l = 1, limits do headOf[limitsAt + l], knownOf[limitsAt + l] = 0, stamp end
   oldest, total, newest, tail = 0, 1, now, stamp
 end
 
@@ -338,7 +338,8 @@ take[LOG] = function(key, cost)
   if cost > 1 then added = rep(added, cost) end
   local kept = total
   for l = 1, limits do
-    local was, known = H[limitsAt + l], K[limitsAt + l] and #K[limitsAt + l] / width or Z[limitsAt + l]
+    local was, known = headOf[limitsAt + l], knownCountOf[limitsAt + l]
+    if knownOf[limitsAt + l] then known = #knownOf[limitsAt + l] / width end
     local head = total + cost - log_limit(l)
     if head < was then head = was end
     if head > was or known < NEAR then
@@ -395,8 +396,8 @@ report[LOG] = function(key, cost, outcome)
   for l = 1, limits do
     log_begin(key, l)
     local fewer = -1
-    if H[limitsAt + l] < total then fewer = log_entry(H[limitsAt + l]) + log_window(l) - now end
-    local wait = log_waitFor(log_entry, total, total - H[limitsAt + l], instant, cost, log_limit(l), log_window(l))
+    if headOf[limitsAt + l] < total then fewer = log_entry(headOf[limitsAt + l]) + log_window(l) - now end
+    local wait = log_waitFor(log_entry, total, total - headOf[limitsAt + l], instant, cost, log_limit(l), log_window(l))
     if wait > 0 then wait = wait + instant - now end
     say(packBytes('>I4I7I7', log_count(l), wait + 1, fewer + 1))
   end

@@ -86,7 +86,7 @@ local limit, windowMs, segments, edge, segmentMs, width, counter
 -- Whether refusals count, and the most that the counters hold.
 local withRefusals, most
 -- By cell: the bytes of a counter, its format, the most that it holds.
-local W, F, T = {}, {}, {}
+local widthOf, counterOf, mostOf = {}, {}, {}
 -- The counters as of segment `segment`, in which the decision's instant is `offset` ms; the segment as stored, or nil.
 local counts, total, segment, offset, instant, newest
 
@@ -102,13 +102,13 @@ prepare[SEGMENTS] = function(c)
       top = top * 256
     end
   end
-  W[c], F[c], T[c] = bytes, '>I' .. bytes, limit
+  widthOf[c], counterOf[c], mostOf[c] = bytes, '>I' .. bytes, limit
 end
 
 open[SEGMENTS] = function(c)
   local p = first[c]
   limit, windowMs, segments, edge = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
-  segmentMs, width, counter, most = windowMs / segments, W[c], F[c], T[c]
+  segmentMs, width, counter, most = windowMs / segments, widthOf[c], counterOf[c], mostOf[c]
   if edge >= WIDE then edge = edge - WIDE end
   withRefusals = edge >= WITH_REFUSALS
   if withRefusals then edge = edge - WITH_REFUSALS end
@@ -116,11 +116,11 @@ end
 
 --- @when several
 keep[SEGMENTS] = function(c)
-  A[c], B[c], C[c], D[c], E[c], G[c] = counts, total, segment, offset, instant, newest
+  kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c] = counts, total, segment, offset, instant, newest
 end
 
 recall[SEGMENTS] = function(c)
-  counts, total, segment, offset, instant, newest = A[c], B[c], C[c], D[c], E[c], G[c]
+  counts, total, segment, offset, instant, newest = kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c]
 end
 --- @end
 
@@ -139,7 +139,7 @@ end
 --- @when joint
 --- As under a key of its own; none where nothing counts.
 size[SEGMENTS] = function(c)
-  return 6 + (ARGV[first[c] + 2] + 2) * W[c]
+  return 6 + (ARGV[first[c] + 2] + 2) * widthOf[c]
 end
 --- @end
 

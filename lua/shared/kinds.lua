@@ -12,7 +12,8 @@ local merge, state = {}, {}
 --- @end
 --- @when several
 -- What is put aside, by cell; each kind of cell says what where.
-local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+local kept1, kept2, kept3, kept4, kept5 = {}, {}, {}, {}, {}
+local kept6, kept7, kept8, kept9, kept10 = {}, {}, {}, {}, {}
 --- @end
 
 --- @include "kernels/clock"

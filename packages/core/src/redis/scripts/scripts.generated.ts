@@ -79,7 +79,8 @@ local kernel, first, last = {}, {}, {}
 local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 local room = {}
 ` },
-  { sections: ['several'], source: `local A, B, C, D, E, G, L, M, O, Q = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+  { sections: ['several'], source: `local kept1, kept2, kept3, kept4, kept5 = {}, {}, {}, {}, {}
+local kept6, kept7, kept8, kept9, kept10 = {}, {}, {}, {}, {}
 ` },
   { sections: ['joint'], source: `local joint, mine
 local NO_REFUNDS = rep('\\0', 13)
@@ -90,11 +91,11 @@ local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil
 ` },
   { sections: ['bucket'], source: `do
 local own, limit, windowMs, capacity, stepMs
-local N, F, X = {}, {}, {}
+local newDebtOf, newStateOf, newLifeOf = {}, {}, {}
 local debt, instant, since, expires, refunds
 local pace, beyond
 prepare[1] = function(c)
-N[c] = nil
+newDebtOf[c] = nil
 end
 ` },
   { sections: ['bucket', 'joint'], source: `size[1] = function()
@@ -108,10 +109,10 @@ limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 
 end
 ` },
   { sections: ['bucket', 'several'], source: `keep[1] = function(c)
-A[c], B[c], C[c], D[c], E[c], G[c] = debt, instant, since, expires, refunds, beyond
+kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c] = debt, instant, since, expires, refunds, beyond
 end
 recall[1] = function(c)
-debt, instant, since, expires, refunds, beyond = A[c], B[c], C[c], D[c], E[c], G[c]
+debt, instant, since, expires, refunds, beyond = kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c]
 pace = limit
 if beyond then
 if beyond <= capacity * windowMs then
@@ -287,7 +288,7 @@ call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', end
 end
 end
 else
-if N[own] ~= debt then
+if newDebtOf[own] ~= debt then
 local life
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
@@ -302,9 +303,10 @@ life = wait + instant - now
 else
 life = wait
 end
-N[own], F[own], X[own] = debt, packBytes('>I7I6I6', debt, now, now + life), format('%d', life + slack)
+newDebtOf[own], newStateOf[own] = debt, packBytes('>I7I6I6', debt, now, now + life)
+newLifeOf[own] = format('%d', life + slack)
 end
-call('SET', key, F[own], 'PX', X[own])
+call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
 end
 ` },
   { sections: ['bucket', 'joint'], source: `end
@@ -511,9 +513,9 @@ end
   { sections: ['log'], source: `do
 local own, params, limits, limitsAt, most, longestMs
 local firstLinger, linger
-local W, F, S, R = {}, {}, {}, {}
-local N, X = {}, {}
-local H, K, Z = {}, {}, {}
+local widthOf, entryOf, baseOf, headerEndOf = {}, {}, {}, {}
+local newLogOf, newLifeOf = {}, {}
+local headOf, knownOf, knownCountOf = {}, {}, {}
 local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
@@ -521,13 +523,13 @@ local stampedAt, stamp = nil, ''
 prepare[2] = function(c)
 local p = first[c]
 if ARGV[p + 1] <= 4294967296 then
-W[c], F[c] = 4, '>I4'
+widthOf[c], entryOf[c] = 4, '>I4'
 else
-W[c], F[c] = 6, '>I6'
+widthOf[c], entryOf[c] = 6, '>I6'
 end
-S[c] = 23 + 4 * W[c] + (last[c] - p - 1) / 2 * (7 + 4 * W[c])
-R[c] = format('%d', S[c] - 1)
-N[c] = nil
+baseOf[c] = 23 + 4 * widthOf[c] + (last[c] - p - 1) / 2 * (7 + 4 * widthOf[c])
+headerEndOf[c] = format('%d', baseOf[c] - 1)
+newLogOf[c] = nil
 end
 open[2] = function(c)
 own = c
@@ -535,7 +537,7 @@ params, limits, limitsAt = first[c], (last[c] - first[c] - 1) / 2, first[c]
 most, longestMs = ARGV[params], ARGV[params + 1]
 firstLinger = floor(longestMs / 10)
 linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
-base, headerEnd, width, entry = S[c], R[c], W[c], F[c]
+base, headerEnd, width, entry = baseOf[c], headerEndOf[c], widthOf[c], entryOf[c]
 near = 4 * width
 fixed, stride = 23 + near, 7 + near
 if width == 4 then
@@ -546,12 +548,12 @@ end
 end
 ` },
   { sections: ['log', 'several'], source: `keep[2] = function(c)
-A[c], B[c], C[c], D[c], E[c] = newest, expires, capacity, oldest, total
-G[c], L[c], M[c], O[c], Q[c] = instant, whole, moved, tail, header
+kept1[c], kept2[c], kept3[c], kept4[c], kept5[c] = newest, expires, capacity, oldest, total
+kept6[c], kept7[c], kept8[c], kept9[c], kept10[c] = instant, whole, moved, tail, header
 end
 recall[2] = function(c)
-newest, expires, capacity, oldest, total = A[c], B[c], C[c], D[c], E[c]
-instant, whole, moved, tail, header = G[c], L[c], M[c], O[c], Q[c]
+newest, expires, capacity, oldest, total = kept1[c], kept2[c], kept3[c], kept4[c], kept5[c]
+instant, whole, moved, tail, header = kept6[c], kept7[c], kept8[c], kept9[c], kept10[c]
 end
 ` },
   { sections: ['log'], source: `local function log_read(key, from, to)
@@ -574,15 +576,15 @@ end
 local function log_rewrite(key, entries, longer)
 for l = 1, limits do
 local known
-local known_2 = K[limitsAt + l]
+local known_2 = knownOf[limitsAt + l]
 if not known_2 then
 local at = fixed + (l - 1) * stride + 7
-known_2 = sub(header, at + 1, at + Z[limitsAt + l] * width)
-K[limitsAt + l] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[limitsAt + l] * width)
+knownOf[limitsAt + l] = known_2
 end
 known = known_2
-local head_2 = H[limitsAt + l] - oldest
-H[limitsAt + l], K[limitsAt + l], moved = head_2, known, moved > l and moved or l
+local head_2 = headOf[limitsAt + l] - oldest
+headOf[limitsAt + l], knownOf[limitsAt + l], moved = head_2, known, moved > l and moved or l
 end
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
@@ -596,24 +598,24 @@ if moved == 0 then
 value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known
-local known_2 = K[limitsAt + 1]
+local known_2 = knownOf[limitsAt + 1]
 if not known_2 then
 local at = fixed + 0 * stride + 7
-known_2 = sub(header, at + 1, at + Z[limitsAt + 1] * width)
-K[limitsAt + 1] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[limitsAt + 1] * width)
+knownOf[limitsAt + 1] = known_2
 end
 known = known_2
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[limitsAt + 1], #known / width, known, rep('\\0', near - #known))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf[limitsAt + 1], #known / width, known, rep('\\0', near - #known))
 for l = 2, limits do
 if l <= moved then
-local known_3 = K[limitsAt + l]
+local known_3 = knownOf[limitsAt + l]
 if not known_3 then
 local at = fixed + (l - 1) * stride + 7
-known_3 = sub(header, at + 1, at + Z[limitsAt + l] * width)
-K[limitsAt + l] = known_3
+known_3 = sub(header, at + 1, at + knownCountOf[limitsAt + l] * width)
+knownOf[limitsAt + l] = known_3
 end
 known = known_3
-text = packBytes('>c0I6Bc0c0', text, H[limitsAt + l], #known / width, known, rep('\\0', near - #known))
+text = packBytes('>c0I6Bc0c0', text, headOf[limitsAt + l], #known / width, known, rep('\\0', near - #known))
 end
 end
 value = text
@@ -634,14 +636,14 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known = K[limitsAt + l]
+local known = knownOf[limitsAt + l]
 if not known then
 local at_2 = fixed + (l - 1) * stride + 7
-known = sub(header, at_2 + 1, at_2 + Z[limitsAt + l] * width)
-K[limitsAt + l] = known
+known = sub(header, at_2 + 1, at_2 + knownCountOf[limitsAt + l] * width)
+knownOf[limitsAt + l] = known
 end
 log_known_result = known
-chunk, chunkFrom = log_known_result, H[limitsAt + l]
+chunk, chunkFrom = log_known_result, headOf[limitsAt + l]
 end
 local head_2 = total
 if total > oldest and newest > at - ARGV[params + 2 * l + 1] then
@@ -691,7 +693,7 @@ end
 end
 local skip = (head_2 - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
-H[limitsAt + l], K[limitsAt + l], moved = head_2, known, moved > l and moved or l
+headOf[limitsAt + l], knownOf[limitsAt + l], moved = head_2, known, moved > l and moved or l
 end
 end
 look[2] = function(key, cost)
@@ -715,7 +717,7 @@ end
 if not expires then
 newest, oldest, total, tail, instant = nil, 0, 0, '', now
 for l = 1, limits do
-H[limitsAt + l], K[limitsAt + l] = 0, ''
+headOf[limitsAt + l], knownOf[limitsAt + l] = 0, ''
 end
 else
 tail = sub(header, 24, 23 + unwritten * width)
@@ -728,7 +730,7 @@ oldest = total
 local at = fixed + 1
 for l = 1, limits do
 local head_2, known, low = unpackBytes(limitFormat, header, at)
-H[limitsAt + l], K[limitsAt + l], Z[limitsAt + l] = head_2, nil, known
+headOf[limitsAt + l], knownOf[limitsAt + l], knownCountOf[limitsAt + l] = head_2, nil, known
 at = at + stride
 oldest = oldest < head_2 and oldest or head_2
 local isMore = total - head_2 > ARGV[params + 2 * l]
@@ -738,14 +740,14 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known_2 = K[limitsAt + l]
+local known_2 = knownOf[limitsAt + l]
 if not known_2 then
 local at_2 = fixed + (l - 1) * stride + 7
-known_2 = sub(header, at_2 + 1, at_2 + Z[limitsAt + l] * width)
-K[limitsAt + l] = known_2
+known_2 = sub(header, at_2 + 1, at_2 + knownCountOf[limitsAt + l] * width)
+knownOf[limitsAt + l] = known_2
 end
 log_known_result = known_2
-chunk, chunkFrom = log_known_result, H[limitsAt + l]
+chunk, chunkFrom = log_known_result, headOf[limitsAt + l]
 end
 local head_3 = total
 if total > oldest and newest > instant - ARGV[params + 2 * l + 1] then
@@ -793,7 +795,7 @@ head_3 = head_3 > total - ARGV[params + 2 * l] and head_3 or total - ARGV[params
 end
 local skip = (head_3 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
-H[limitsAt + l], K[limitsAt + l], moved = head_3, known_2, moved > l and moved or l
+headOf[limitsAt + l], knownOf[limitsAt + l], moved = head_3, known_2, moved > l and moved or l
 end
 end
 if newest > now + longestMs then
@@ -809,7 +811,7 @@ for l = 1, limits do
 if cost > ARGV[params + 2 * l] then
 wait = -1
 end
-if wait == 0 and total - H[limitsAt + l] + cost > ARGV[params + 2 * l] then
+if wait == 0 and total - headOf[limitsAt + l] + cost > ARGV[params + 2 * l] then
 wait = 1
 end
 end
@@ -818,7 +820,7 @@ end
 room[2] = function()
 local units = most
 for l = 1, limits do
-local taken = total - (H[limitsAt + l] or total)
+local taken = total - (headOf[limitsAt + l] or total)
 units = units < ARGV[params + 2 * l] - taken and units or ARGV[params + 2 * l] - taken
 end
 return units
@@ -828,18 +830,18 @@ if instant ~= stampedAt or #stamp ~= width then
 stamp, stampedAt = packBytes(entry, instant % modulus), instant
 end
 if cost == 1 and not expires then
-local fresh = N[own]
+local fresh = newLogOf[own]
 if not fresh then
 local gap = rep('\\0', near - width)
 fresh = packBytes('>I6I6I4I6Bc0c0', now, now + longestMs + firstLinger, 0, 1, 1, stamp, gap)
 for _ = 1, limits do
 fresh = packBytes('>c0I6Bc0c0', fresh, 0, 1, stamp, gap)
 end
-N[own], X[own] = fresh, format('%d', longestMs + firstLinger + slack)
+newLogOf[own], newLifeOf[own] = fresh, format('%d', longestMs + firstLinger + slack)
 end
-call('SET', key, fresh, 'PX', X[own])
+call('SET', key, fresh, 'PX', newLifeOf[own])
 for l = 1, limits do
-H[limitsAt + l], K[limitsAt + l] = 0, stamp
+headOf[limitsAt + l], knownOf[limitsAt + l] = 0, stamp
 end
 oldest, total, newest, tail = 0, 1, now, stamp
 return
@@ -850,25 +852,28 @@ added = rep(added, cost)
 end
 local kept = total
 for l = 1, limits do
-local was, known = H[limitsAt + l], K[limitsAt + l] and #K[limitsAt + l] / width or Z[limitsAt + l]
+local was, known = headOf[limitsAt + l], knownCountOf[limitsAt + l]
+if knownOf[limitsAt + l] then
+known = #knownOf[limitsAt + l] / width
+end
 local head_2 = total + cost - ARGV[params + 2 * l]
 if head_2 < was then
 head_2 = was
 end
 if head_2 > was or known < 4 then
 local log_known_result
-local known_2 = K[limitsAt + l]
+local known_2 = knownOf[limitsAt + l]
 if not known_2 then
 local at = fixed + (l - 1) * stride + 7
-known_2 = sub(header, at + 1, at + Z[limitsAt + l] * width)
-K[limitsAt + l] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[limitsAt + l] * width)
+knownOf[limitsAt + l] = known_2
 end
 log_known_result = known_2
 local ahead = sub(log_known_result, (head_2 - was) * width + 1)
 if head_2 + #ahead / width == total then
 ahead = sub(ahead .. added, 1, near)
 end
-H[limitsAt + l], K[limitsAt + l], moved = head_2, ahead, moved > l and moved or l
+headOf[limitsAt + l], knownOf[limitsAt + l], moved = head_2, ahead, moved > l and moved or l
 end
 kept = kept < head_2 and kept or head_2
 end
@@ -922,24 +927,24 @@ if moved == 0 then
 log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known
-local known_2 = K[limitsAt + 1]
+local known_2 = knownOf[limitsAt + 1]
 if not known_2 then
 local at = fixed + 0 * stride + 7
-known_2 = sub(header, at + 1, at + Z[limitsAt + 1] * width)
-K[limitsAt + 1] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[limitsAt + 1] * width)
+knownOf[limitsAt + 1] = known_2
 end
 known = known_2
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[limitsAt + 1], #known / width, known, rep('\\0', near - #known))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf[limitsAt + 1], #known / width, known, rep('\\0', near - #known))
 for l = 2, limits do
 if l <= moved then
-local known_3 = K[limitsAt + l]
+local known_3 = knownOf[limitsAt + l]
 if not known_3 then
 local at = fixed + (l - 1) * stride + 7
-known_3 = sub(header, at + 1, at + Z[limitsAt + l] * width)
-K[limitsAt + l] = known_3
+known_3 = sub(header, at + 1, at + knownCountOf[limitsAt + l] * width)
+knownOf[limitsAt + l] = known_3
 end
 known = known_3
-text = packBytes('>c0I6Bc0c0', text, H[limitsAt + l], #known / width, known, rep('\\0', near - #known))
+text = packBytes('>c0I6Bc0c0', text, headOf[limitsAt + l], #known / width, known, rep('\\0', near - #known))
 end
 end
 log_header_result = text
@@ -990,7 +995,7 @@ end
 report[2] = function(key, cost, outcome)
 local latest = newest and newest + 1 or 0
 if outcome == 1 then
-local piece = packBytes('>BI6I6I4', outcome, instant, latest, total - (H[limitsAt + 1] or total))
+local piece = packBytes('>BI6I6I4', outcome, instant, latest, total - (headOf[limitsAt + 1] or total))
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -999,7 +1004,7 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 for l = 2, limits, 3 do
-local counts = packBytes('>I4I4I4', total - (H[limitsAt + l] or total), total - (H[limitsAt + (l + 1)] or total), total - (H[limitsAt + (l + 2)] or total))
+local counts = packBytes('>I4I4I4', total - (headOf[limitsAt + l] or total), total - (headOf[limitsAt + (l + 1)] or total), total - (headOf[limitsAt + (l + 2)] or total))
 if limits < l + 2 then
 counts = sub(counts, 1, (limits - l + 1) * 4)
 end
@@ -1027,19 +1032,19 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known = K[limitsAt + l]
+local known = knownOf[limitsAt + l]
 if not known then
 local at = fixed + (l - 1) * stride + 7
-known = sub(header, at + 1, at + Z[limitsAt + l] * width)
-K[limitsAt + l] = known
+known = sub(header, at + 1, at + knownCountOf[limitsAt + l] * width)
+knownOf[limitsAt + l] = known
 end
 log_known_result = known
-chunk, chunkFrom = log_known_result, H[limitsAt + l]
+chunk, chunkFrom = log_known_result, headOf[limitsAt + l]
 end
 local fewer = -1
-if H[limitsAt + l] < total then
+if headOf[limitsAt + l] < total then
 local log_entry_result
-local i = H[limitsAt + l]
+local i = headOf[limitsAt + l]
 local beyond = i - chunkFrom - #chunk / width
 if i < chunkFrom or beyond >= 16 then
 chunk, chunkFrom, beyond = '', i, 0
@@ -1068,7 +1073,7 @@ log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) 
 fewer = log_entry_result + ARGV[params + 2 * l + 1] - now
 end
 local wait
-local total_2, live, at, limit, windowMs = total, total - H[limitsAt + l], instant, ARGV[params + 2 * l], ARGV[params + 2 * l + 1]
+local total_2, live, at, limit, windowMs = total, total - headOf[limitsAt + l], instant, ARGV[params + 2 * l], ARGV[params + 2 * l + 1]
 if cost > limit then
 wait = -1
 else
@@ -1108,7 +1113,7 @@ end
 if wait > 0 then
 wait = wait + instant - now
 end
-local piece_2 = packBytes('>I4I7I7', total - (H[limitsAt + l] or total), wait + 1, fewer + 1)
+local piece_2 = packBytes('>I4I7I7', total - (headOf[limitsAt + l] or total), wait + 1, fewer + 1)
 if pieces == 0 then
 reply = reply .. piece_2
 else
@@ -1123,7 +1128,7 @@ end
   { sections: ['segments'], source: `do
 local limit, windowMs, segments, edge, segmentMs, width, counter
 local withRefusals, most
-local W, F, T = {}, {}, {}
+local widthOf, counterOf, mostOf = {}, {}, {}
 local counts, total, segment, offset, instant, newest
 prepare[3] = function(c)
 local p = first[c]
@@ -1139,12 +1144,12 @@ bytes_2 = bytes_2 + 1
 top = top * 256
 end
 end
-W[c], F[c], T[c] = bytes_2, '>I' .. bytes_2, limit_2
+widthOf[c], counterOf[c], mostOf[c] = bytes_2, '>I' .. bytes_2, limit_2
 end
 open[3] = function(c)
 local p = first[c]
 limit, windowMs, segments, edge = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
-segmentMs, width, counter, most = windowMs / segments, W[c], F[c], T[c]
+segmentMs, width, counter, most = windowMs / segments, widthOf[c], counterOf[c], mostOf[c]
 if edge >= 8 then
 edge = edge - 8
 end
@@ -1155,14 +1160,14 @@ end
 end
 ` },
   { sections: ['segments', 'several'], source: `keep[3] = function(c)
-A[c], B[c], C[c], D[c], E[c], G[c] = counts, total, segment, offset, instant, newest
+kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c] = counts, total, segment, offset, instant, newest
 end
 recall[3] = function(c)
-counts, total, segment, offset, instant, newest = A[c], B[c], C[c], D[c], E[c], G[c]
+counts, total, segment, offset, instant, newest = kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c]
 end
 ` },
   { sections: ['segments', 'joint'], source: `size[3] = function(c)
-return 6 + (ARGV[first[c] + 2] + 2) * W[c]
+return 6 + (ARGV[first[c] + 2] + 2) * widthOf[c]
 end
 ` },
   { sections: ['segments'], source: `local function segments_write(key)
@@ -1568,10 +1573,10 @@ end
   { sections: ['counter'], source: `do
 local own, limit, windowMs, byClock
 local most
-local N, F, X = {}, {}, {}
+local newCountOf, newStateOf, newLifeOf = {}, {}, {}
 local count, start, since
 prepare[4] = function(c)
-N[c] = nil
+newCountOf[c] = nil
 end
 open[4] = function(c)
 local p = first[c]
@@ -1584,10 +1589,10 @@ end
 end
 ` },
   { sections: ['counter', 'several'], source: `keep[4] = function(c)
-A[c], B[c], C[c] = count, start, since
+kept1[c], kept2[c], kept3[c] = count, start, since
 end
 recall[4] = function(c)
-count, start, since = A[c], B[c], C[c]
+count, start, since = kept1[c], kept2[c], kept3[c]
 end
 ` },
   { sections: ['counter', 'joint'], source: `size[4] = function()
@@ -1671,11 +1676,11 @@ call('DEL', key)
 elseif since == start then
 call('SETRANGE', key, '0', packBytes('>I7', count))
 elseif not since then
-if N[own] ~= count then
-N[own], F[own] = count, packBytes('>I7I6', count, start)
-X[own] = format('%d', start + windowMs - now + slack)
+if newCountOf[own] ~= count then
+newCountOf[own], newStateOf[own] = count, packBytes('>I7I6', count, start)
+newLifeOf[own] = format('%d', start + windowMs - now + slack)
 end
-call('SET', key, F[own], 'PX', X[own])
+call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
 else
 call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
 end
@@ -1703,11 +1708,11 @@ call('DEL', key)
 elseif since == start then
 call('SETRANGE', key, '0', packBytes('>I7', count))
 elseif not since then
-if N[own] ~= count then
-N[own], F[own] = count, packBytes('>I7I6', count, start)
-X[own] = format('%d', start + windowMs - now + slack)
+if newCountOf[own] ~= count then
+newCountOf[own], newStateOf[own] = count, packBytes('>I7I6', count, start)
+newLifeOf[own] = format('%d', start + windowMs - now + slack)
 end
-call('SET', key, F[own], 'PX', X[own])
+call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
 else
 call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
 end
@@ -1732,11 +1737,11 @@ call('DEL', key)
 elseif since == start then
 call('SETRANGE', key, '0', packBytes('>I7', count))
 elseif not since then
-if N[own] ~= count then
-N[own], F[own] = count, packBytes('>I7I6', count, start)
-X[own] = format('%d', start + windowMs - now + slack)
+if newCountOf[own] ~= count then
+newCountOf[own], newStateOf[own] = count, packBytes('>I7I6', count, start)
+newLifeOf[own] = format('%d', start + windowMs - now + slack)
 end
-call('SET', key, F[own], 'PX', X[own])
+call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
 else
 call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
 end
@@ -1767,10 +1772,10 @@ limit, ttlMs = ARGV[p], ARGV[p + 1]
 end
 ` },
   { sections: ['concurrency', 'several'], source: `keep[5] = function(c)
-A[c], B[c] = held, isForeign
+kept1[c], kept2[c] = held, isForeign
 end
 recall[5] = function(c)
-held, isForeign = A[c], B[c]
+held, isForeign = kept1[c], kept2[c]
 end
 ` },
   { sections: ['concurrency'], source: `look[5] = function(key, cost)
@@ -2578,7 +2583,7 @@ return 1
 
 const decideBucketScript: LuaScript = {
   name: 'decide-bucket',
-  sha1: 'f163bf505096bec6c372cecc7e70d3bba8d981c1',
+  sha1: 'bcd4a91143aa91c0356d495ad6e908c3df46fcc7',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -2600,9 +2605,9 @@ local last
 local costs
 local needs
 local limit, windowMs, capacity, stepMs
-local N
-local F
-local X
+local newDebtOf
+local newStateOf
+local newLifeOf
 local debt, instant, since, expires, refunds
 local pace, beyond
 local blockKeys = ARGV[2] + 0
@@ -2628,7 +2633,7 @@ a = a + 2 + params
 for p = first, last do
 ARGV[p] = ARGV[p] + 0
 end
-N = nil
+newDebtOf = nil
 local p = first
 limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
 local runs = ARGV[a] + 0
@@ -2812,7 +2817,7 @@ call('SET', key_2, packBytes('>I7I6I6', debt, instant, ends_2) .. refunds, 'PX',
 end
 end
 else
-if N ~= debt then
+if newDebtOf ~= debt then
 local life
 local wait_2
 local excess = debt + capacity * windowMs - capacity * windowMs
@@ -2827,9 +2832,10 @@ life = wait_2 + instant - now
 else
 life = wait_2
 end
-N, F, X = debt, packBytes('>I7I6I6', debt, now, now + life), format('%d', life + slack)
+newDebtOf, newStateOf = debt, packBytes('>I7I6I6', debt, now, now + life)
+newLifeOf = format('%d', life + slack)
 end
-call('SET', key_2, F, 'PX', X)
+call('SET', key_2, newStateOf, 'PX', newLifeOf)
 end
 end
 elseif op == 0 then
@@ -2907,7 +2913,7 @@ return reply
 
 const decideBucketsScript: LuaScript = {
   name: 'decide-buckets',
-  sha1: '0b7fe23347ca8fc9ae1d871eac2c90f132bda6f3',
+  sha1: '4e8c30a91813bf3b1e71a9cea15a80c9dbac01d4',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -2928,19 +2934,15 @@ local first = {}
 local last = {}
 local place, head = {}, {}
 local costs, needs = {}, {}
-local A = {}
-local B = {}
-local C = {}
-local D = {}
-local E = {}
-local G = {}
+local kept1, kept2, kept3, kept4, kept5 = {}, {}, {}, {}, {}
+local kept6 = {}
 local joint, mine
 local NO_REFUNDS = rep('\\0', 13)
 local after, bytes = {}, {}
 local cellsOf, endOf, storedOf = {}, {}, {}
 local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil
 local own, limit, windowMs, capacity, stepMs
-local N, F, X = {}, {}, {}
+local newDebtOf, newStateOf, newLifeOf = {}, {}, {}
 local debt, instant, since, expires, refunds
 local pace, beyond
 local blockKeys = ARGV[2] + 0
@@ -2977,7 +2979,7 @@ a = a + 2 + params
 for p = first[c], last[c] do
 ARGV[p] = ARGV[p] + 0
 end
-N[c] = nil
+newDebtOf[c] = nil
 if head[c] > 0 then
 local first_2 = head[c]
 if first_2 == c then
@@ -3199,7 +3201,7 @@ end
 pieces = pieces + 1
 end
 if cells > 1 then
-A[c], B[c], C[c], D[c], E[c], G[c] = debt, instant, since, expires, refunds, beyond
+kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c] = debt, instant, since, expires, refunds, beyond
 end
 end
 if elsewhere then
@@ -3228,7 +3230,7 @@ if cells > 1 then
 local p = first[c]
 own = c
 limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
-debt, instant, since, expires, refunds, beyond = A[c], B[c], C[c], D[c], E[c], G[c]
+debt, instant, since, expires, refunds, beyond = kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c]
 pace = limit
 if beyond then
 if beyond <= capacity * windowMs then
@@ -3295,7 +3297,7 @@ call('SET', key, packBytes('>I7I6I6', debt, instant, ends_2) .. refunds, 'PX', e
 end
 end
 else
-if N[own] ~= debt then
+if newDebtOf[own] ~= debt then
 local life
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
@@ -3310,9 +3312,10 @@ life = wait + instant - now
 else
 life = wait
 end
-N[own], F[own], X[own] = debt, packBytes('>I7I6I6', debt, now, now + life), format('%d', life + slack)
+newDebtOf[own], newStateOf[own] = debt, packBytes('>I7I6I6', debt, now, now + life)
+newLifeOf[own] = format('%d', life + slack)
 end
-call('SET', key, F[own], 'PX', X[own])
+call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
 end
 end
 end
@@ -3704,7 +3707,7 @@ return reply
 
 const decideCounterScript: LuaScript = {
   name: 'decide-counter',
-  sha1: 'd133595a3367d5e38696053e4a18870f1543c93e',
+  sha1: '02da035b102e1e34967931a29eca213fb90300da',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
@@ -3727,9 +3730,9 @@ local costs
 local needs
 local limit, windowMs, byClock
 local most
-local N
-local F
-local X
+local newCountOf
+local newStateOf
+local newLifeOf
 local count, start, since
 local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
@@ -3754,7 +3757,7 @@ a = a + 2 + params
 for p = first, last do
 ARGV[p] = ARGV[p] + 0
 end
-N = nil
+newCountOf = nil
 local p = first
 limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
 most = limit
@@ -3905,11 +3908,11 @@ call('DEL', key_2)
 elseif since == start then
 call('SETRANGE', key_2, '0', packBytes('>I7', count))
 elseif not since then
-if N ~= count then
-N, F = count, packBytes('>I7I6', count, start)
-X = format('%d', start + windowMs - now + slack)
+if newCountOf ~= count then
+newCountOf, newStateOf = count, packBytes('>I7I6', count, start)
+newLifeOf = format('%d', start + windowMs - now + slack)
 end
-call('SET', key_2, F, 'PX', X)
+call('SET', key_2, newStateOf, 'PX', newLifeOf)
 else
 call('SET', key_2, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
 end
@@ -3921,11 +3924,11 @@ call('DEL', key_2)
 elseif since == start then
 call('SETRANGE', key_2, '0', packBytes('>I7', count))
 elseif not since then
-if N ~= count then
-N, F = count, packBytes('>I7I6', count, start)
-X = format('%d', start + windowMs - now + slack)
+if newCountOf ~= count then
+newCountOf, newStateOf = count, packBytes('>I7I6', count, start)
+newLifeOf = format('%d', start + windowMs - now + slack)
 end
-call('SET', key_2, F, 'PX', X)
+call('SET', key_2, newStateOf, 'PX', newLifeOf)
 else
 call('SET', key_2, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
 end
@@ -3958,7 +3961,7 @@ return reply
 
 const decideCountersScript: LuaScript = {
   name: 'decide-counters',
-  sha1: '62018613c6643361fa89e61fd0453d796c27d257',
+  sha1: 'd34a45dd1496be699aef4d5b567aef1261585920',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
@@ -3979,9 +3982,9 @@ local first = {}
 local last = {}
 local place, head = {}, {}
 local costs, needs = {}, {}
-local A = {}
-local B = {}
-local C = {}
+local kept1 = {}
+local kept2 = {}
+local kept3 = {}
 local joint, mine
 local NO_REFUNDS = rep('\\0', 13)
 local after, bytes = {}, {}
@@ -3989,7 +3992,7 @@ local cellsOf, endOf, storedOf = {}, {}, {}
 local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil
 local own, limit, windowMs, byClock
 local most
-local N, F, X = {}, {}, {}
+local newCountOf, newStateOf, newLifeOf = {}, {}, {}
 local count, start, since
 local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
@@ -4025,7 +4028,7 @@ a = a + 2 + params
 for p = first[c], last[c] do
 ARGV[p] = ARGV[p] + 0
 end
-N[c] = nil
+newCountOf[c] = nil
 if head[c] > 0 then
 local first_2 = head[c]
 if first_2 == c then
@@ -4208,7 +4211,7 @@ end
 pieces = pieces + 1
 end
 if cells > 1 then
-A[c], B[c], C[c] = count, start, since
+kept1[c], kept2[c], kept3[c] = count, start, since
 end
 end
 if elsewhere then
@@ -4241,7 +4244,7 @@ most = limit
 if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end
-count, start, since = A[c], B[c], C[c]
+count, start, since = kept1[c], kept2[c], kept3[c]
 end
 if charged then
 if cost > 0 then
@@ -4259,11 +4262,11 @@ call('DEL', key)
 elseif since == start then
 call('SETRANGE', key, '0', packBytes('>I7', count))
 elseif not since then
-if N[own] ~= count then
-N[own], F[own] = count, packBytes('>I7I6', count, start)
-X[own] = format('%d', start + windowMs - now + slack)
+if newCountOf[own] ~= count then
+newCountOf[own], newStateOf[own] = count, packBytes('>I7I6', count, start)
+newLifeOf[own] = format('%d', start + windowMs - now + slack)
 end
-call('SET', key, F[own], 'PX', X[own])
+call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
 else
 call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
 end
@@ -4284,11 +4287,11 @@ call('DEL', key)
 elseif since == start then
 call('SETRANGE', key, '0', packBytes('>I7', count))
 elseif not since then
-if N[own] ~= count then
-N[own], F[own] = count, packBytes('>I7I6', count, start)
-X[own] = format('%d', start + windowMs - now + slack)
+if newCountOf[own] ~= count then
+newCountOf[own], newStateOf[own] = count, packBytes('>I7I6', count, start)
+newLifeOf[own] = format('%d', start + windowMs - now + slack)
 end
-call('SET', key, F[own], 'PX', X[own])
+call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
 else
 call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
 end
@@ -4366,7 +4369,7 @@ return reply
 
 const decideLogScript: LuaScript = {
   name: 'decide-log',
-  sha1: 'c84af436655ac3d51aef9578d4b93a44229e6424',
+  sha1: '0a349097a972ab8b02fcaa3a2817d0085499fea8',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -4389,15 +4392,15 @@ local costs
 local needs
 local params, most, longestMs
 local firstLinger, linger
-local W
-local F
-local S
-local R
-local N
-local X
-local H
-local K
-local Z
+local widthOf
+local entryOf
+local baseOf
+local headerEndOf
+local newLogOf
+local newLifeOf
+local headOf
+local knownOf
+local knownCountOf
 local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
@@ -4427,18 +4430,18 @@ ARGV[p] = ARGV[p] + 0
 end
 local p = first
 if ARGV[p + 1] <= 4294967296 then
-W, F = 4, '>I4'
+widthOf, entryOf = 4, '>I4'
 else
-W, F = 6, '>I6'
+widthOf, entryOf = 6, '>I6'
 end
-S = 23 + 4 * W + (last - p - 1) / 2 * (7 + 4 * W)
-R = format('%d', S - 1)
-N = nil
+baseOf = 23 + 4 * widthOf + (last - p - 1) / 2 * (7 + 4 * widthOf)
+headerEndOf = format('%d', baseOf - 1)
+newLogOf = nil
 params = first
 most, longestMs = ARGV[params], ARGV[params + 1]
 firstLinger = floor(longestMs / 10)
 linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
-base, headerEnd, width, entry = S, R, W, F
+base, headerEnd, width, entry = baseOf, headerEndOf, widthOf, entryOf
 near = 4 * width
 fixed, stride = 23 + near, 7 + near
 if width == 4 then
@@ -4524,7 +4527,7 @@ end
 end
 if not expires then
 newest, oldest, total, tail, instant = nil, 0, 0, '', now
-H, K = 0, ''
+headOf, knownOf = 0, ''
 else
 tail = sub(header, 24, 23 + unwritten * width)
 if newest > now and newest <= now + longestMs then
@@ -4535,7 +4538,7 @@ end
 oldest = total
 local at = fixed + 1
 local head, known, low = unpackBytes(limitFormat, header, at)
-H, K, Z = head, nil, known
+headOf, knownOf, knownCountOf = head, nil, known
 at = at + stride
 oldest = oldest < head and oldest or head
 local isMore = total - head > ARGV[params + 2]
@@ -4545,14 +4548,14 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known_2 = K
+local known_2 = knownOf
 if not known_2 then
 local at_2 = fixed + 0 * stride + 7
-known_2 = sub(header, at_2 + 1, at_2 + Z * width)
-K = known_2
+known_2 = sub(header, at_2 + 1, at_2 + knownCountOf * width)
+knownOf = known_2
 end
 log_known_result = known_2
-chunk, chunkFrom = log_known_result, H
+chunk, chunkFrom = log_known_result, headOf
 end
 local head_2 = total
 if total > oldest and newest > instant - ARGV[params + 3] then
@@ -4600,7 +4603,7 @@ head_2 = head_2 > total - ARGV[params + 2] and head_2 or total - ARGV[params + 2
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
-H, K, moved = head_2, known_2, moved > 1 and moved or 1
+headOf, knownOf, moved = head_2, known_2, moved > 1 and moved or 1
 end
 if newest > now + longestMs then
 newest = now
@@ -4613,14 +4616,14 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known_2 = K
+local known_2 = knownOf
 if not known_2 then
 local at_3 = fixed + 0 * stride + 7
-known_2 = sub(header, at_3 + 1, at_3 + Z * width)
-K = known_2
+known_2 = sub(header, at_3 + 1, at_3 + knownCountOf * width)
+knownOf = known_2
 end
 log_known_result = known_2
-chunk, chunkFrom = log_known_result, H
+chunk, chunkFrom = log_known_result, headOf
 end
 local head_2 = total
 if total > oldest and newest > at_2 - ARGV[params + 3] then
@@ -4670,7 +4673,7 @@ end
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
-H, K, moved = head_2, known_2, moved > 1 and moved or 1
+headOf, knownOf, moved = head_2, known_2, moved > 1 and moved or 1
 end
 log_advanceAll(key, instant, true)
 end
@@ -4679,7 +4682,7 @@ local wait_2 = 0
 if cost > ARGV[params + 2] then
 wait_2 = -1
 end
-if wait_2 == 0 and total - H + cost > ARGV[params + 2] then
+if wait_2 == 0 and total - headOf + cost > ARGV[params + 2] then
 wait_2 = 1
 end
 wait = wait_2
@@ -4694,7 +4697,7 @@ admitted = allowed and equals or 0
 if allowed and costs > 0 then
 local units
 local units_2 = most
-local taken = total - (H or total)
+local taken = total - (headOf or total)
 units_2 = units_2 < ARGV[params + 2] - taken and units_2 or ARGV[params + 2] - taken
 units = units_2
 admitted = min(equals, floor((units - needs) / costs) + 1)
@@ -4728,15 +4731,15 @@ if instant ~= stampedAt or #stamp ~= width then
 stamp, stampedAt = packBytes(entry, instant % modulus), instant
 end
 if cost_3 == 1 and not expires then
-local fresh = N
+local fresh = newLogOf
 if not fresh then
 local gap = rep('\\0', near - width)
 fresh = packBytes('>I6I6I4I6Bc0c0', now, now + longestMs + firstLinger, 0, 1, 1, stamp, gap)
 fresh = packBytes('>c0I6Bc0c0', fresh, 0, 1, stamp, gap)
-N, X = fresh, format('%d', longestMs + firstLinger + slack)
+newLogOf, newLifeOf = fresh, format('%d', longestMs + firstLinger + slack)
 end
-call('SET', key_2, fresh, 'PX', X)
-H, K = 0, stamp
+call('SET', key_2, fresh, 'PX', newLifeOf)
+headOf, knownOf = 0, stamp
 oldest, total, newest, tail = 0, 1, now, stamp
 else
 local added = stamp
@@ -4744,25 +4747,28 @@ if cost_3 > 1 then
 added = rep(added, cost_3)
 end
 local kept = total
-local was, known = H, K and #K / width or Z
+local was, known = headOf, knownCountOf
+if knownOf then
+known = #knownOf / width
+end
 local head = total + cost_3 - ARGV[params + 2]
 if head < was then
 head = was
 end
 if head > was or known < 4 then
 local log_known_result
-local known_2 = K
+local known_2 = knownOf
 if not known_2 then
 local at = fixed + 0 * stride + 7
-known_2 = sub(header, at + 1, at + Z * width)
-K = known_2
+known_2 = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known_2
 end
 log_known_result = known_2
 local ahead = sub(log_known_result, (head - was) * width + 1)
 if head + #ahead / width == total then
 ahead = sub(ahead .. added, 1, near)
 end
-H, K, moved = head, ahead, moved > 1 and moved or 1
+headOf, knownOf, moved = head, ahead, moved > 1 and moved or 1
 end
 kept = kept < head and kept or head
 if kept > oldest then
@@ -4796,15 +4802,15 @@ end
 log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
 local function log_rewrite(key_3, entries_2, longer)
 local known_2
-local known_3 = K
+local known_3 = knownOf
 if not known_3 then
 local at = fixed + 0 * stride + 7
-known_3 = sub(header, at + 1, at + Z * width)
-K = known_3
+known_3 = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known_3
 end
 known_2 = known_3
-local head_2 = H - oldest
-H, K, moved = head_2, known_2, moved > 1 and moved or 1
+local head_2 = headOf - oldest
+headOf, knownOf, moved = head_2, known_2, moved > 1 and moved or 1
 oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
 if total > 4 then
 capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
@@ -4817,14 +4823,14 @@ if moved == 0 then
 value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known_4
-local known_5 = K
+local known_5 = knownOf
 if not known_5 then
 local at = fixed + 0 * stride + 7
-known_5 = sub(header, at + 1, at + Z * width)
-K = known_5
+known_5 = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known_5
 end
 known_4 = known_5
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_4 / width, known_4, rep('\\0', near - #known_4))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf, #known_4 / width, known_4, rep('\\0', near - #known_4))
 value = text
 end
 if total > 4 then
@@ -4857,14 +4863,14 @@ if moved == 0 then
 log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known_2
-local known_3 = K
+local known_3 = knownOf
 if not known_3 then
 local at = fixed + 0 * stride + 7
-known_3 = sub(header, at + 1, at + Z * width)
-K = known_3
+known_3 = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known_3
 end
 known_2 = known_3
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_2 / width, known_2, rep('\\0', near - #known_2))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf, #known_2 / width, known_2, rep('\\0', near - #known_2))
 log_header_result = text
 end
 call('SETRANGE', key_2, '0', log_header_result)
@@ -4873,15 +4879,15 @@ else
 oldest, total, newest = kept, total + cost_3, instant
 local function log_rewrite(key_3, entries, longer)
 local known_2
-local known_3 = K
+local known_3 = knownOf
 if not known_3 then
 local at = fixed + 0 * stride + 7
-known_3 = sub(header, at + 1, at + Z * width)
-K = known_3
+known_3 = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known_3
 end
 known_2 = known_3
-local head_2 = H - oldest
-H, K, moved = head_2, known_2, moved > 1 and moved or 1
+local head_2 = headOf - oldest
+headOf, knownOf, moved = head_2, known_2, moved > 1 and moved or 1
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
 capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
@@ -4894,14 +4900,14 @@ if moved == 0 then
 value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known_4
-local known_5 = K
+local known_5 = knownOf
 if not known_5 then
 local at = fixed + 0 * stride + 7
-known_5 = sub(header, at + 1, at + Z * width)
-K = known_5
+known_5 = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known_5
 end
 known_4 = known_5
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_4 / width, known_4, rep('\\0', near - #known_4))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf, #known_4 / width, known_4, rep('\\0', near - #known_4))
 value = text
 end
 if total > 4 then
@@ -4928,14 +4934,14 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known = K
+local known = knownOf
 if not known then
 local at_2 = fixed + 0 * stride + 7
-known = sub(header, at_2 + 1, at_2 + Z * width)
-K = known
+known = sub(header, at_2 + 1, at_2 + knownCountOf * width)
+knownOf = known
 end
 log_known_result = known
-chunk, chunkFrom = log_known_result, H
+chunk, chunkFrom = log_known_result, headOf
 end
 local head = total
 if total > oldest and newest > at - ARGV[params + 3] then
@@ -4985,20 +4991,20 @@ end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
-H, K, moved = head, known, moved > 1 and moved or 1
+headOf, knownOf, moved = head, known, moved > 1 and moved or 1
 end
 log_advanceAll(key_2, newest, false)
 local function log_rewrite(key_3, entries, longer)
 local known
-local known_2 = K
+local known_2 = knownOf
 if not known_2 then
 local at = fixed + 0 * stride + 7
-known_2 = sub(header, at + 1, at + Z * width)
-K = known_2
+known_2 = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known_2
 end
 known = known_2
-local head = H - oldest
-H, K, moved = head, known, moved > 1 and moved or 1
+local head = headOf - oldest
+headOf, knownOf, moved = head, known, moved > 1 and moved or 1
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
 capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
@@ -5011,14 +5017,14 @@ if moved == 0 then
 value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known_3
-local known_4 = K
+local known_4 = knownOf
 if not known_4 then
 local at = fixed + 0 * stride + 7
-known_4 = sub(header, at + 1, at + Z * width)
-K = known_4
+known_4 = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known_4
 end
 known_3 = known_4
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_3 / width, known_3, rep('\\0', near - #known_3))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf, #known_3 / width, known_3, rep('\\0', near - #known_3))
 value = text
 end
 if total > 4 then
@@ -5040,7 +5046,7 @@ for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local cost_3 = needs
 local latest = newest and newest + 1 or 0
 if outcome_2 == 1 then
-local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H or total))
+local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (headOf or total))
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -5062,19 +5068,19 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known = K
+local known = knownOf
 if not known then
 local at = fixed + 0 * stride + 7
-known = sub(header, at + 1, at + Z * width)
-K = known
+known = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known
 end
 log_known_result = known
-chunk, chunkFrom = log_known_result, H
+chunk, chunkFrom = log_known_result, headOf
 end
 local fewer = -1
-if H < total then
+if headOf < total then
 local log_entry_result
-local i = H
+local i = headOf
 local beyond = i - chunkFrom - #chunk / width
 if i < chunkFrom or beyond >= 16 then
 chunk, chunkFrom, beyond = '', i, 0
@@ -5103,7 +5109,7 @@ log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) 
 fewer = log_entry_result + ARGV[params + 3] - now
 end
 local wait_3
-local total_2, live, at, limit, windowMs = total, total - H, instant, ARGV[params + 2], ARGV[params + 3]
+local total_2, live, at, limit, windowMs = total, total - headOf, instant, ARGV[params + 2], ARGV[params + 3]
 if cost_3 > limit then
 wait_3 = -1
 else
@@ -5143,7 +5149,7 @@ end
 if wait_3 > 0 then
 wait_3 = wait_3 + instant - now
 end
-local piece_2 = packBytes('>I4I7I7', total - (H or total), wait_3 + 1, fewer + 1)
+local piece_2 = packBytes('>I4I7I7', total - (headOf or total), wait_3 + 1, fewer + 1)
 if pieces == 0 then
 reply = reply .. piece_2
 else
@@ -5169,7 +5175,7 @@ return reply
 
 const decideLogsScript: LuaScript = {
   name: 'decide-logs',
-  sha1: 'b274101279a63c42d63855900ed370a7271c6f2b',
+  sha1: 'aacd710e37eba9eade1562dc391e411d1022852f',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -5192,13 +5198,13 @@ local costs
 local needs
 local params, limits, most, longestMs
 local firstLinger, linger
-local W
-local F
-local S
-local R
-local N
-local X
-local H, K, Z = {}, {}, {}
+local widthOf
+local entryOf
+local baseOf
+local headerEndOf
+local newLogOf
+local newLifeOf
+local headOf, knownOf, knownCountOf = {}, {}, {}
 local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
@@ -5228,18 +5234,18 @@ ARGV[p] = ARGV[p] + 0
 end
 local p = first
 if ARGV[p + 1] <= 4294967296 then
-W, F = 4, '>I4'
+widthOf, entryOf = 4, '>I4'
 else
-W, F = 6, '>I6'
+widthOf, entryOf = 6, '>I6'
 end
-S = 23 + 4 * W + (last - p - 1) / 2 * (7 + 4 * W)
-R = format('%d', S - 1)
-N = nil
+baseOf = 23 + 4 * widthOf + (last - p - 1) / 2 * (7 + 4 * widthOf)
+headerEndOf = format('%d', baseOf - 1)
+newLogOf = nil
 params, limits = first, (last - first - 1) / 2
 most, longestMs = ARGV[params], ARGV[params + 1]
 firstLinger = floor(longestMs / 10)
 linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
-base, headerEnd, width, entry = S, R, W, F
+base, headerEnd, width, entry = baseOf, headerEndOf, widthOf, entryOf
 near = 4 * width
 fixed, stride = 23 + near, 7 + near
 if width == 4 then
@@ -5326,7 +5332,7 @@ end
 if not expires then
 newest, oldest, total, tail, instant = nil, 0, 0, '', now
 for l = 1, limits do
-H[l], K[l] = 0, ''
+headOf[l], knownOf[l] = 0, ''
 end
 else
 tail = sub(header, 24, 23 + unwritten * width)
@@ -5339,7 +5345,7 @@ oldest = total
 local at = fixed + 1
 for l = 1, limits do
 local head, known, low = unpackBytes(limitFormat, header, at)
-H[l], K[l], Z[l] = head, nil, known
+headOf[l], knownOf[l], knownCountOf[l] = head, nil, known
 at = at + stride
 oldest = oldest < head and oldest or head
 local isMore = total - head > ARGV[params + 2 * l]
@@ -5349,14 +5355,14 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known_2 = K[l]
+local known_2 = knownOf[l]
 if not known_2 then
 local at_2 = fixed + (l - 1) * stride + 7
-known_2 = sub(header, at_2 + 1, at_2 + Z[l] * width)
-K[l] = known_2
+known_2 = sub(header, at_2 + 1, at_2 + knownCountOf[l] * width)
+knownOf[l] = known_2
 end
 log_known_result = known_2
-chunk, chunkFrom = log_known_result, H[l]
+chunk, chunkFrom = log_known_result, headOf[l]
 end
 local head_2 = total
 if total > oldest and newest > instant - ARGV[params + 2 * l + 1] then
@@ -5404,7 +5410,7 @@ head_2 = head_2 > total - ARGV[params + 2 * l] and head_2 or total - ARGV[params
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
-H[l], K[l], moved = head_2, known_2, moved > l and moved or l
+headOf[l], knownOf[l], moved = head_2, known_2, moved > l and moved or l
 end
 end
 if newest > now + longestMs then
@@ -5419,14 +5425,14 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known = K[l]
+local known = knownOf[l]
 if not known then
 local at_3 = fixed + (l - 1) * stride + 7
-known = sub(header, at_3 + 1, at_3 + Z[l] * width)
-K[l] = known
+known = sub(header, at_3 + 1, at_3 + knownCountOf[l] * width)
+knownOf[l] = known
 end
 log_known_result = known
-chunk, chunkFrom = log_known_result, H[l]
+chunk, chunkFrom = log_known_result, headOf[l]
 end
 local head = total
 if total > oldest and newest > at_2 - ARGV[params + 2 * l + 1] then
@@ -5476,7 +5482,7 @@ end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
-H[l], K[l], moved = head, known, moved > l and moved or l
+headOf[l], knownOf[l], moved = head, known, moved > l and moved or l
 end
 end
 log_advanceAll(key, instant, true)
@@ -5487,7 +5493,7 @@ for l = 1, limits do
 if cost > ARGV[params + 2 * l] then
 wait_2 = -1
 end
-if wait_2 == 0 and total - H[l] + cost > ARGV[params + 2 * l] then
+if wait_2 == 0 and total - headOf[l] + cost > ARGV[params + 2 * l] then
 wait_2 = 1
 end
 end
@@ -5504,7 +5510,7 @@ if allowed and costs > 0 then
 local units
 local units_2 = most
 for l = 1, limits do
-local taken = total - (H[l] or total)
+local taken = total - (headOf[l] or total)
 units_2 = units_2 < ARGV[params + 2 * l] - taken and units_2 or ARGV[params + 2 * l] - taken
 end
 units = units_2
@@ -5539,18 +5545,18 @@ if instant ~= stampedAt or #stamp ~= width then
 stamp, stampedAt = packBytes(entry, instant % modulus), instant
 end
 if cost_3 == 1 and not expires then
-local fresh = N
+local fresh = newLogOf
 if not fresh then
 local gap = rep('\\0', near - width)
 fresh = packBytes('>I6I6I4I6Bc0c0', now, now + longestMs + firstLinger, 0, 1, 1, stamp, gap)
 for __4 = 1, limits do
 fresh = packBytes('>c0I6Bc0c0', fresh, 0, 1, stamp, gap)
 end
-N, X = fresh, format('%d', longestMs + firstLinger + slack)
+newLogOf, newLifeOf = fresh, format('%d', longestMs + firstLinger + slack)
 end
-call('SET', key_2, fresh, 'PX', X)
+call('SET', key_2, fresh, 'PX', newLifeOf)
 for l = 1, limits do
-H[l], K[l] = 0, stamp
+headOf[l], knownOf[l] = 0, stamp
 end
 oldest, total, newest, tail = 0, 1, now, stamp
 else
@@ -5560,25 +5566,28 @@ added = rep(added, cost_3)
 end
 local kept = total
 for l = 1, limits do
-local was, known = H[l], K[l] and #K[l] / width or Z[l]
+local was, known = headOf[l], knownCountOf[l]
+if knownOf[l] then
+known = #knownOf[l] / width
+end
 local head = total + cost_3 - ARGV[params + 2 * l]
 if head < was then
 head = was
 end
 if head > was or known < 4 then
 local log_known_result
-local known_2 = K[l]
+local known_2 = knownOf[l]
 if not known_2 then
 local at = fixed + (l - 1) * stride + 7
-known_2 = sub(header, at + 1, at + Z[l] * width)
-K[l] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known_2
 end
 log_known_result = known_2
 local ahead = sub(log_known_result, (head - was) * width + 1)
 if head + #ahead / width == total then
 ahead = sub(ahead .. added, 1, near)
 end
-H[l], K[l], moved = head, ahead, moved > l and moved or l
+headOf[l], knownOf[l], moved = head, ahead, moved > l and moved or l
 end
 kept = kept < head and kept or head
 end
@@ -5614,15 +5623,15 @@ log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - in
 local function log_rewrite(key_3, entries_2, longer)
 for l = 1, limits do
 local known
-local known_2 = K[l]
+local known_2 = knownOf[l]
 if not known_2 then
 local at = fixed + (l - 1) * stride + 7
-known_2 = sub(header, at + 1, at + Z[l] * width)
-K[l] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known_2
 end
 known = known_2
-local head = H[l] - oldest
-H[l], K[l], moved = head, known, moved > l and moved or l
+local head = headOf[l] - oldest
+headOf[l], knownOf[l], moved = head, known, moved > l and moved or l
 end
 oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
 if total > 4 then
@@ -5636,24 +5645,24 @@ if moved == 0 then
 value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known
-local known_2 = K[1]
+local known_2 = knownOf[1]
 if not known_2 then
 local at = fixed + 0 * stride + 7
-known_2 = sub(header, at + 1, at + Z[1] * width)
-K[1] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[1] * width)
+knownOf[1] = known_2
 end
 known = known_2
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf[1], #known / width, known, rep('\\0', near - #known))
 for l = 2, limits do
 if l <= moved then
-local known_3 = K[l]
+local known_3 = knownOf[l]
 if not known_3 then
 local at = fixed + (l - 1) * stride + 7
-known_3 = sub(header, at + 1, at + Z[l] * width)
-K[l] = known_3
+known_3 = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known_3
 end
 known = known_3
-text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+text = packBytes('>c0I6Bc0c0', text, headOf[l], #known / width, known, rep('\\0', near - #known))
 end
 end
 value = text
@@ -5688,24 +5697,24 @@ if moved == 0 then
 log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known
-local known_2 = K[1]
+local known_2 = knownOf[1]
 if not known_2 then
 local at = fixed + 0 * stride + 7
-known_2 = sub(header, at + 1, at + Z[1] * width)
-K[1] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[1] * width)
+knownOf[1] = known_2
 end
 known = known_2
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf[1], #known / width, known, rep('\\0', near - #known))
 for l = 2, limits do
 if l <= moved then
-local known_3 = K[l]
+local known_3 = knownOf[l]
 if not known_3 then
 local at = fixed + (l - 1) * stride + 7
-known_3 = sub(header, at + 1, at + Z[l] * width)
-K[l] = known_3
+known_3 = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known_3
 end
 known = known_3
-text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+text = packBytes('>c0I6Bc0c0', text, headOf[l], #known / width, known, rep('\\0', near - #known))
 end
 end
 log_header_result = text
@@ -5717,15 +5726,15 @@ oldest, total, newest = kept, total + cost_3, instant
 local function log_rewrite(key_3, entries, longer)
 for l = 1, limits do
 local known
-local known_2 = K[l]
+local known_2 = knownOf[l]
 if not known_2 then
 local at = fixed + (l - 1) * stride + 7
-known_2 = sub(header, at + 1, at + Z[l] * width)
-K[l] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known_2
 end
 known = known_2
-local head = H[l] - oldest
-H[l], K[l], moved = head, known, moved > l and moved or l
+local head = headOf[l] - oldest
+headOf[l], knownOf[l], moved = head, known, moved > l and moved or l
 end
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
@@ -5739,24 +5748,24 @@ if moved == 0 then
 value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known
-local known_2 = K[1]
+local known_2 = knownOf[1]
 if not known_2 then
 local at = fixed + 0 * stride + 7
-known_2 = sub(header, at + 1, at + Z[1] * width)
-K[1] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[1] * width)
+knownOf[1] = known_2
 end
 known = known_2
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf[1], #known / width, known, rep('\\0', near - #known))
 for l = 2, limits do
 if l <= moved then
-local known_3 = K[l]
+local known_3 = knownOf[l]
 if not known_3 then
 local at = fixed + (l - 1) * stride + 7
-known_3 = sub(header, at + 1, at + Z[l] * width)
-K[l] = known_3
+known_3 = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known_3
 end
 known = known_3
-text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+text = packBytes('>c0I6Bc0c0', text, headOf[l], #known / width, known, rep('\\0', near - #known))
 end
 end
 value = text
@@ -5786,14 +5795,14 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known = K[l]
+local known = knownOf[l]
 if not known then
 local at_2 = fixed + (l - 1) * stride + 7
-known = sub(header, at_2 + 1, at_2 + Z[l] * width)
-K[l] = known
+known = sub(header, at_2 + 1, at_2 + knownCountOf[l] * width)
+knownOf[l] = known
 end
 log_known_result = known
-chunk, chunkFrom = log_known_result, H[l]
+chunk, chunkFrom = log_known_result, headOf[l]
 end
 local head = total
 if total > oldest and newest > at - ARGV[params + 2 * l + 1] then
@@ -5843,22 +5852,22 @@ end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
-H[l], K[l], moved = head, known, moved > l and moved or l
+headOf[l], knownOf[l], moved = head, known, moved > l and moved or l
 end
 end
 log_advanceAll(key_2, newest, false)
 local function log_rewrite(key_3, entries, longer)
 for l = 1, limits do
 local known
-local known_2 = K[l]
+local known_2 = knownOf[l]
 if not known_2 then
 local at = fixed + (l - 1) * stride + 7
-known_2 = sub(header, at + 1, at + Z[l] * width)
-K[l] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known_2
 end
 known = known_2
-local head = H[l] - oldest
-H[l], K[l], moved = head, known, moved > l and moved or l
+local head = headOf[l] - oldest
+headOf[l], knownOf[l], moved = head, known, moved > l and moved or l
 end
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
@@ -5872,24 +5881,24 @@ if moved == 0 then
 value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known
-local known_2 = K[1]
+local known_2 = knownOf[1]
 if not known_2 then
 local at = fixed + 0 * stride + 7
-known_2 = sub(header, at + 1, at + Z[1] * width)
-K[1] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[1] * width)
+knownOf[1] = known_2
 end
 known = known_2
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf[1], #known / width, known, rep('\\0', near - #known))
 for l = 2, limits do
 if l <= moved then
-local known_3 = K[l]
+local known_3 = knownOf[l]
 if not known_3 then
 local at = fixed + (l - 1) * stride + 7
-known_3 = sub(header, at + 1, at + Z[l] * width)
-K[l] = known_3
+known_3 = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known_3
 end
 known = known_3
-text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+text = packBytes('>c0I6Bc0c0', text, headOf[l], #known / width, known, rep('\\0', near - #known))
 end
 end
 value = text
@@ -5913,7 +5922,7 @@ for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local cost_3 = needs
 local latest = newest and newest + 1 or 0
 if outcome_2 == 1 then
-local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (H[1] or total))
+local piece = packBytes('>BI6I6I4', outcome_2, instant, latest, total - (headOf[1] or total))
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -5922,7 +5931,7 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 for l = 2, limits, 3 do
-local counts = packBytes('>I4I4I4', total - (H[l] or total), total - (H[l + 1] or total), total - (H[l + 2] or total))
+local counts = packBytes('>I4I4I4', total - (headOf[l] or total), total - (headOf[l + 1] or total), total - (headOf[l + 2] or total))
 if limits < l + 2 then
 counts = sub(counts, 1, (limits - l + 1) * 4)
 end
@@ -5949,19 +5958,19 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known = K[l]
+local known = knownOf[l]
 if not known then
 local at = fixed + (l - 1) * stride + 7
-known = sub(header, at + 1, at + Z[l] * width)
-K[l] = known
+known = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known
 end
 log_known_result = known
-chunk, chunkFrom = log_known_result, H[l]
+chunk, chunkFrom = log_known_result, headOf[l]
 end
 local fewer = -1
-if H[l] < total then
+if headOf[l] < total then
 local log_entry_result
-local i = H[l]
+local i = headOf[l]
 local beyond = i - chunkFrom - #chunk / width
 if i < chunkFrom or beyond >= 16 then
 chunk, chunkFrom, beyond = '', i, 0
@@ -5990,7 +5999,7 @@ log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) 
 fewer = log_entry_result + ARGV[params + 2 * l + 1] - now
 end
 local wait_3
-local total_2, live, at, limit, windowMs = total, total - H[l], instant, ARGV[params + 2 * l], ARGV[params + 2 * l + 1]
+local total_2, live, at, limit, windowMs = total, total - headOf[l], instant, ARGV[params + 2 * l], ARGV[params + 2 * l + 1]
 if cost_3 > limit then
 wait_3 = -1
 else
@@ -6030,7 +6039,7 @@ end
 if wait_3 > 0 then
 wait_3 = wait_3 + instant - now
 end
-local piece_2 = packBytes('>I4I7I7', total - (H[l] or total), wait_3 + 1, fewer + 1)
+local piece_2 = packBytes('>I4I7I7', total - (headOf[l] or total), wait_3 + 1, fewer + 1)
 if pieces == 0 then
 reply = reply .. piece_2
 else
@@ -6057,7 +6066,7 @@ return reply
 
 const decideSegmentsScript: LuaScript = {
   name: 'decide-segments',
-  sha1: '6738bcb8db71040eb092c158fe646b9445b58ff6',
+  sha1: '6e9a6f60da53ff4d2a43cd42aff3b24838558e59',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -6080,9 +6089,9 @@ local costs
 local needs
 local limit, windowMs, segments, edge, segmentMs, width, counter
 local withRefusals, most
-local W
-local F
-local T
+local widthOf
+local counterOf
+local mostOf
 local counts, total, segment, offset, instant, newest
 local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
@@ -6120,10 +6129,10 @@ bytes = bytes + 1
 top = top * 256
 end
 end
-W, F, T = bytes, '>I' .. bytes, limit_2
+widthOf, counterOf, mostOf = bytes, '>I' .. bytes, limit_2
 local p_2 = first
 limit, windowMs, segments, edge = ARGV[p_2], ARGV[p_2 + 1], ARGV[p_2 + 2], ARGV[p_2 + 3]
-segmentMs, width, counter, most = windowMs / segments, W, F, T
+segmentMs, width, counter, most = windowMs / segments, widthOf, counterOf, mostOf
 if edge >= 8 then
 edge = edge - 8
 end
@@ -6568,7 +6577,7 @@ return reply
 
 const oneBucketScript: LuaScript = {
   name: 'one-bucket',
-  sha1: '7d369bfe7e16732ef44b4bea27c0c126ff27a186',
+  sha1: '6623f9b79d6f2af293ebf5f2947d0ae90960d4ce',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -6586,16 +6595,16 @@ now = time[1] * 1000 + floor(time[2] / 1000)
 end
 local reply = packBytes('>I6', now)
 local limit, windowMs, capacity, stepMs
-local N
-local F
-local X
+local newDebtOf
+local newStateOf
+local newLifeOf
 local debt, instant, since, expires, refunds
 local pace, beyond
 if tryCall('GET', KEYS[1]) then
 return ''
 end
 local cost, key = (given[1] or 1) + 0, KEYS[2]
-N = nil
+newDebtOf = nil
 limit, windowMs, capacity, stepMs = ARGV1, ARGV2, ARGV3, ARGV4
 local outcome = 0
 local look_result
@@ -6686,7 +6695,7 @@ call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', end
 end
 end
 else
-if N ~= debt then
+if newDebtOf ~= debt then
 local life
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
@@ -6701,9 +6710,10 @@ life = wait + instant - now
 else
 life = wait
 end
-N, F, X = debt, packBytes('>I7I6I6', debt, now, now + life), format('%d', life + slack)
+newDebtOf, newStateOf = debt, packBytes('>I7I6I6', debt, now, now + life)
+newLifeOf = format('%d', life + slack)
 end
-call('SET', key, F, 'PX', X)
+call('SET', key, newStateOf, 'PX', newLifeOf)
 end
 else
 if since and since > now + windowMs then
@@ -6885,7 +6895,7 @@ return reply
 
 const oneCounterScript: LuaScript = {
   name: 'one-counter',
-  sha1: '4df7e0af50838bbc34b7062b23ba73d0693c5b90',
+  sha1: 'b3e6bb40b4336ddd3f9bff8b80d9c596e1fc3b2b',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
@@ -6904,15 +6914,15 @@ end
 local reply = packBytes('>I6', now)
 local limit, windowMs, byClock
 local most
-local N
-local F
-local X
+local newCountOf
+local newStateOf
+local newLifeOf
 local count, start, since
 if tryCall('GET', KEYS[1]) then
 return ''
 end
 local cost, key = (given[1] or 1) + 0, KEYS[2]
-N = nil
+newCountOf = nil
 limit, windowMs, byClock = ARGV1, ARGV2, ARGV4 == 1
 most = limit
 if ARGV3 == 1 then
@@ -6970,11 +6980,11 @@ call('DEL', key)
 elseif since == start then
 call('SETRANGE', key, '0', packBytes('>I7', count))
 elseif not since then
-if N ~= count then
-N, F = count, packBytes('>I7I6', count, start)
-X = format('%d', start + windowMs - now + slack)
+if newCountOf ~= count then
+newCountOf, newStateOf = count, packBytes('>I7I6', count, start)
+newLifeOf = format('%d', start + windowMs - now + slack)
 end
-call('SET', key, F, 'PX', X)
+call('SET', key, newStateOf, 'PX', newLifeOf)
 else
 call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
 end
@@ -6985,11 +6995,11 @@ call('DEL', key)
 elseif since == start then
 call('SETRANGE', key, '0', packBytes('>I7', count))
 elseif not since then
-if N ~= count then
-N, F = count, packBytes('>I7I6', count, start)
-X = format('%d', start + windowMs - now + slack)
+if newCountOf ~= count then
+newCountOf, newStateOf = count, packBytes('>I7I6', count, start)
+newLifeOf = format('%d', start + windowMs - now + slack)
 end
-call('SET', key, F, 'PX', X)
+call('SET', key, newStateOf, 'PX', newLifeOf)
 else
 call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
 end
@@ -7003,7 +7013,7 @@ return reply
 
 const oneLogScript: LuaScript = {
   name: 'one-log',
-  sha1: '029596b88ce884f11f5642179f9b347decd8981a',
+  sha1: 'ccd528e3b219187d107526fa4771a53b5b0bb32f',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -7022,15 +7032,15 @@ end
 local reply = packBytes('>I6', now)
 local most, longestMs
 local firstLinger, linger
-local W
-local F
-local S
-local R
-local N
-local X
-local H
-local K
-local Z
+local widthOf
+local entryOf
+local baseOf
+local headerEndOf
+local newLogOf
+local newLifeOf
+local headOf
+local knownOf
+local knownCountOf
 local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
@@ -7040,17 +7050,17 @@ return ''
 end
 local cost, key = (given[1] or 1) + 0, KEYS[2]
 if ARGV2 <= 4294967296 then
-W, F = 4, '>I4'
+widthOf, entryOf = 4, '>I4'
 else
-W, F = 6, '>I6'
+widthOf, entryOf = 6, '>I6'
 end
-S = 23 + 4 * W + 2 / 2 * (7 + 4 * W)
-R = format('%d', S - 1)
-N = nil
+baseOf = 23 + 4 * widthOf + 2 / 2 * (7 + 4 * widthOf)
+headerEndOf = format('%d', baseOf - 1)
+newLogOf = nil
 most, longestMs = ARGV1, ARGV2
 firstLinger = floor(longestMs / 10)
 linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
-base, headerEnd, width, entry = S, R, W, F
+base, headerEnd, width, entry = baseOf, headerEndOf, widthOf, entryOf
 near = 4 * width
 fixed, stride = 23 + near, 7 + near
 if width == 4 then
@@ -7078,7 +7088,7 @@ end
 end
 if not expires then
 newest, oldest, total, tail, instant = nil, 0, 0, '', now
-H, K = 0, ''
+headOf, knownOf = 0, ''
 else
 tail = sub(header, 24, 23 + unwritten * width)
 if newest > now and newest <= now + longestMs then
@@ -7089,7 +7099,7 @@ end
 oldest = total
 local at = fixed + 1
 local head, known, low = unpackBytes(limitFormat, header, at)
-H, K, Z = head, nil, known
+headOf, knownOf, knownCountOf = head, nil, known
 at = at + stride
 oldest = oldest < head and oldest or head
 local isMore = total - head > ARGV3
@@ -7099,14 +7109,14 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known_2 = K
+local known_2 = knownOf
 if not known_2 then
 local at_2 = fixed + 0 * stride + 7
-known_2 = sub(header, at_2 + 1, at_2 + Z * width)
-K = known_2
+known_2 = sub(header, at_2 + 1, at_2 + knownCountOf * width)
+knownOf = known_2
 end
 log_known_result = known_2
-chunk, chunkFrom = log_known_result, H
+chunk, chunkFrom = log_known_result, headOf
 end
 local head_2 = total
 if total > oldest and newest > instant - ARGV4 then
@@ -7154,7 +7164,7 @@ head_2 = head_2 > total - ARGV3 and head_2 or total - ARGV3
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
-H, K, moved = head_2, known_2, moved > 1 and moved or 1
+headOf, knownOf, moved = head_2, known_2, moved > 1 and moved or 1
 end
 if newest > now + longestMs then
 newest = now
@@ -7167,14 +7177,14 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known_2 = K
+local known_2 = knownOf
 if not known_2 then
 local at_3 = fixed + 0 * stride + 7
-known_2 = sub(header, at_3 + 1, at_3 + Z * width)
-K = known_2
+known_2 = sub(header, at_3 + 1, at_3 + knownCountOf * width)
+knownOf = known_2
 end
 log_known_result = known_2
-chunk, chunkFrom = log_known_result, H
+chunk, chunkFrom = log_known_result, headOf
 end
 local head_2 = total
 if total > oldest and newest > at_2 - ARGV4 then
@@ -7224,7 +7234,7 @@ end
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
-H, K, moved = head_2, known_2, moved > 1 and moved or 1
+headOf, knownOf, moved = head_2, known_2, moved > 1 and moved or 1
 end
 log_advanceAll(key, instant, true)
 end
@@ -7233,7 +7243,7 @@ local wait = 0
 if cost > ARGV3 then
 wait = -1
 end
-if wait == 0 and total - H + cost > ARGV3 then
+if wait == 0 and total - headOf + cost > ARGV3 then
 wait = 1
 end
 look_result = wait
@@ -7243,15 +7253,15 @@ if instant ~= stampedAt or #stamp ~= width then
 stamp, stampedAt = packBytes(entry, instant % modulus), instant
 end
 if cost == 1 and not expires then
-local fresh = N
+local fresh = newLogOf
 if not fresh then
 local gap = rep('\\0', near - width)
 fresh = packBytes('>I6I6I4I6Bc0c0', now, now + longestMs + firstLinger, 0, 1, 1, stamp, gap)
 fresh = packBytes('>c0I6Bc0c0', fresh, 0, 1, stamp, gap)
-N, X = fresh, format('%d', longestMs + firstLinger + slack)
+newLogOf, newLifeOf = fresh, format('%d', longestMs + firstLinger + slack)
 end
-call('SET', key, fresh, 'PX', X)
-H, K = 0, stamp
+call('SET', key, fresh, 'PX', newLifeOf)
+headOf, knownOf = 0, stamp
 oldest, total, newest, tail = 0, 1, now, stamp
 else
 local added = stamp
@@ -7259,25 +7269,28 @@ if cost > 1 then
 added = rep(added, cost)
 end
 local kept = total
-local was, known = H, K and #K / width or Z
+local was, known = headOf, knownCountOf
+if knownOf then
+known = #knownOf / width
+end
 local head = total + cost - ARGV3
 if head < was then
 head = was
 end
 if head > was or known < 4 then
 local log_known_result
-local known_2 = K
+local known_2 = knownOf
 if not known_2 then
 local at = fixed + 0 * stride + 7
-known_2 = sub(header, at + 1, at + Z * width)
-K = known_2
+known_2 = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known_2
 end
 log_known_result = known_2
 local ahead = sub(log_known_result, (head - was) * width + 1)
 if head + #ahead / width == total then
 ahead = sub(ahead .. added, 1, near)
 end
-H, K, moved = head, ahead, moved > 1 and moved or 1
+headOf, knownOf, moved = head, ahead, moved > 1 and moved or 1
 end
 kept = kept < head and kept or head
 if kept > oldest then
@@ -7311,15 +7324,15 @@ end
 log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
 local function log_rewrite(key_2, entries_2, longer)
 local known_2
-local known_3 = K
+local known_3 = knownOf
 if not known_3 then
 local at = fixed + 0 * stride + 7
-known_3 = sub(header, at + 1, at + Z * width)
-K = known_3
+known_3 = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known_3
 end
 known_2 = known_3
-local head_2 = H - oldest
-H, K, moved = head_2, known_2, moved > 1 and moved or 1
+local head_2 = headOf - oldest
+headOf, knownOf, moved = head_2, known_2, moved > 1 and moved or 1
 oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
 if total > 4 then
 capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
@@ -7332,14 +7345,14 @@ if moved == 0 then
 value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known_4
-local known_5 = K
+local known_5 = knownOf
 if not known_5 then
 local at = fixed + 0 * stride + 7
-known_5 = sub(header, at + 1, at + Z * width)
-K = known_5
+known_5 = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known_5
 end
 known_4 = known_5
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_4 / width, known_4, rep('\\0', near - #known_4))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf, #known_4 / width, known_4, rep('\\0', near - #known_4))
 value = text
 end
 if total > 4 then
@@ -7372,14 +7385,14 @@ if moved == 0 then
 log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known_2
-local known_3 = K
+local known_3 = knownOf
 if not known_3 then
 local at = fixed + 0 * stride + 7
-known_3 = sub(header, at + 1, at + Z * width)
-K = known_3
+known_3 = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known_3
 end
 known_2 = known_3
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_2 / width, known_2, rep('\\0', near - #known_2))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf, #known_2 / width, known_2, rep('\\0', near - #known_2))
 log_header_result = text
 end
 call('SETRANGE', key, '0', log_header_result)
@@ -7388,15 +7401,15 @@ else
 oldest, total, newest = kept, total + cost, instant
 local function log_rewrite(key_2, entries, longer)
 local known_2
-local known_3 = K
+local known_3 = knownOf
 if not known_3 then
 local at = fixed + 0 * stride + 7
-known_3 = sub(header, at + 1, at + Z * width)
-K = known_3
+known_3 = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known_3
 end
 known_2 = known_3
-local head_2 = H - oldest
-H, K, moved = head_2, known_2, moved > 1 and moved or 1
+local head_2 = headOf - oldest
+headOf, knownOf, moved = head_2, known_2, moved > 1 and moved or 1
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
 capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
@@ -7409,14 +7422,14 @@ if moved == 0 then
 value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known_4
-local known_5 = K
+local known_5 = knownOf
 if not known_5 then
 local at = fixed + 0 * stride + 7
-known_5 = sub(header, at + 1, at + Z * width)
-K = known_5
+known_5 = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known_5
 end
 known_4 = known_5
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_4 / width, known_4, rep('\\0', near - #known_4))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf, #known_4 / width, known_4, rep('\\0', near - #known_4))
 value = text
 end
 if total > 4 then
@@ -7442,14 +7455,14 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known = K
+local known = knownOf
 if not known then
 local at_2 = fixed + 0 * stride + 7
-known = sub(header, at_2 + 1, at_2 + Z * width)
-K = known
+known = sub(header, at_2 + 1, at_2 + knownCountOf * width)
+knownOf = known
 end
 log_known_result = known
-chunk, chunkFrom = log_known_result, H
+chunk, chunkFrom = log_known_result, headOf
 end
 local head = total
 if total > oldest and newest > at - ARGV4 then
@@ -7499,20 +7512,20 @@ end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
-H, K, moved = head, known, moved > 1 and moved or 1
+headOf, knownOf, moved = head, known, moved > 1 and moved or 1
 end
 log_advanceAll(key, newest, false)
 local function log_rewrite(key_2, entries, longer)
 local known
-local known_2 = K
+local known_2 = knownOf
 if not known_2 then
 local at = fixed + 0 * stride + 7
-known_2 = sub(header, at + 1, at + Z * width)
-K = known_2
+known_2 = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known_2
 end
 known = known_2
-local head = H - oldest
-H, K, moved = head, known, moved > 1 and moved or 1
+local head = headOf - oldest
+headOf, knownOf, moved = head, known, moved > 1 and moved or 1
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
 capacity, tail = max(total, min(most, total + 5 * ceil(total / 20))), ''
@@ -7525,14 +7538,14 @@ if moved == 0 then
 value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known_3
-local known_4 = K
+local known_4 = knownOf
 if not known_4 then
 local at = fixed + 0 * stride + 7
-known_4 = sub(header, at + 1, at + Z * width)
-K = known_4
+known_4 = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known_4
 end
 known_3 = known_4
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H, #known_3 / width, known_3, rep('\\0', near - #known_3))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf, #known_3 / width, known_3, rep('\\0', near - #known_3))
 value = text
 end
 if total > 4 then
@@ -7551,7 +7564,7 @@ end
 end
 local latest = newest and newest + 1 or 0
 if outcome == 1 then
-local piece = packBytes('>BI6I6I4', outcome, instant, latest, total - (H or total))
+local piece = packBytes('>BI6I6I4', outcome, instant, latest, total - (headOf or total))
 reply = reply .. piece
 else
 local piece = packBytes('>BI6I6', outcome, instant, latest)
@@ -7561,19 +7574,19 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known = K
+local known = knownOf
 if not known then
 local at = fixed + 0 * stride + 7
-known = sub(header, at + 1, at + Z * width)
-K = known
+known = sub(header, at + 1, at + knownCountOf * width)
+knownOf = known
 end
 log_known_result = known
-chunk, chunkFrom = log_known_result, H
+chunk, chunkFrom = log_known_result, headOf
 end
 local fewer = -1
-if H < total then
+if headOf < total then
 local log_entry_result
-local i = H
+local i = headOf
 local beyond = i - chunkFrom - #chunk / width
 if i < chunkFrom or beyond >= 16 then
 chunk, chunkFrom, beyond = '', i, 0
@@ -7602,7 +7615,7 @@ log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) 
 fewer = log_entry_result + ARGV4 - now
 end
 local wait_2
-local total_2, live, at = total, total - H, instant
+local total_2, live, at = total, total - headOf, instant
 if cost > ARGV3 then
 wait_2 = -1
 else
@@ -7642,7 +7655,7 @@ end
 if wait_2 > 0 then
 wait_2 = wait_2 + instant - now
 end
-local piece_2 = packBytes('>I4I7I7', total - (H or total), wait_2 + 1, fewer + 1)
+local piece_2 = packBytes('>I4I7I7', total - (headOf or total), wait_2 + 1, fewer + 1)
 reply = reply .. piece_2
 end
 return reply
@@ -7651,7 +7664,7 @@ return reply
 
 const oneLogsScript: LuaScript = {
   name: 'one-logs',
-  sha1: '9c60f55a3cfec872ff29a9a437e8a0d3d613a9b2',
+  sha1: 'a8ef09df647fcbfe03f07748a4bfaaafd1acecba',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -7674,13 +7687,13 @@ local reply = packBytes('>I6', now)
 local look = {}
 local limits, most, longestMs
 local firstLinger, linger
-local W
-local F
-local S
-local R
-local N
-local X
-local H, K, Z = {}, {}, {}
+local widthOf
+local entryOf
+local baseOf
+local headerEndOf
+local newLogOf
+local newLifeOf
+local headOf, knownOf, knownCountOf = {}, {}, {}
 local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
@@ -7705,7 +7718,7 @@ end
 if not expires then
 newest, oldest, total, tail, instant = nil, 0, 0, '', now
 for l = 1, limits do
-H[l], K[l] = 0, ''
+headOf[l], knownOf[l] = 0, ''
 end
 else
 tail = sub(header, 24, 23 + unwritten * width)
@@ -7718,7 +7731,7 @@ oldest = total
 local at = fixed + 1
 for l = 1, limits do
 local head, known, low = unpackBytes(limitFormat, header, at)
-H[l], K[l], Z[l] = head, nil, known
+headOf[l], knownOf[l], knownCountOf[l] = head, nil, known
 at = at + stride
 oldest = oldest < head and oldest or head
 local isMore = total - head > ARGV[1 + 2 * l]
@@ -7728,14 +7741,14 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known_2 = K[l]
+local known_2 = knownOf[l]
 if not known_2 then
 local at_2 = fixed + (l - 1) * stride + 7
-known_2 = sub(header, at_2 + 1, at_2 + Z[l] * width)
-K[l] = known_2
+known_2 = sub(header, at_2 + 1, at_2 + knownCountOf[l] * width)
+knownOf[l] = known_2
 end
 log_known_result = known_2
-chunk, chunkFrom = log_known_result, H[l]
+chunk, chunkFrom = log_known_result, headOf[l]
 end
 local head_2 = total
 if total > oldest and newest > instant - ARGV[1 + 2 * l + 1] then
@@ -7783,7 +7796,7 @@ head_2 = head_2 > total - ARGV[1 + 2 * l] and head_2 or total - ARGV[1 + 2 * l]
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
-H[l], K[l], moved = head_2, known_2, moved > l and moved or l
+headOf[l], knownOf[l], moved = head_2, known_2, moved > l and moved or l
 end
 end
 if newest > now + longestMs then
@@ -7798,14 +7811,14 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known = K[l]
+local known = knownOf[l]
 if not known then
 local at_3 = fixed + (l - 1) * stride + 7
-known = sub(header, at_3 + 1, at_3 + Z[l] * width)
-K[l] = known
+known = sub(header, at_3 + 1, at_3 + knownCountOf[l] * width)
+knownOf[l] = known
 end
 log_known_result = known
-chunk, chunkFrom = log_known_result, H[l]
+chunk, chunkFrom = log_known_result, headOf[l]
 end
 local head = total
 if total > oldest and newest > at_2 - ARGV[1 + 2 * l + 1] then
@@ -7855,7 +7868,7 @@ end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
-H[l], K[l], moved = head, known, moved > l and moved or l
+headOf[l], knownOf[l], moved = head, known, moved > l and moved or l
 end
 end
 log_advanceAll(key, instant, true)
@@ -7866,7 +7879,7 @@ for l = 1, limits do
 if cost > ARGV[1 + 2 * l] then
 wait = -1
 end
-if wait == 0 and total - H[l] + cost > ARGV[1 + 2 * l] then
+if wait == 0 and total - headOf[l] + cost > ARGV[1 + 2 * l] then
 wait = 1
 end
 end
@@ -7877,18 +7890,18 @@ return ''
 end
 local cost, key = (given[1] or 1) + 0, KEYS[2]
 if ARGV[2] <= 4294967296 then
-W, F = 4, '>I4'
+widthOf, entryOf = 4, '>I4'
 else
-W, F = 6, '>I6'
+widthOf, entryOf = 6, '>I6'
 end
-S = 23 + 4 * W + (last - 2) / 2 * (7 + 4 * W)
-R = format('%d', S - 1)
-N = nil
+baseOf = 23 + 4 * widthOf + (last - 2) / 2 * (7 + 4 * widthOf)
+headerEndOf = format('%d', baseOf - 1)
+newLogOf = nil
 limits = (last - 2) / 2
 most, longestMs = ARGV[1], ARGV[2]
 firstLinger = floor(longestMs / 10)
 linger = max(firstLinger, 10000 < longestMs and 10000 or longestMs)
-base, headerEnd, width, entry = S, R, W, F
+base, headerEnd, width, entry = baseOf, headerEndOf, widthOf, entryOf
 near = 4 * width
 fixed, stride = 23 + near, 7 + near
 if width == 4 then
@@ -7903,18 +7916,18 @@ if instant ~= stampedAt or #stamp ~= width then
 stamp, stampedAt = packBytes(entry, instant % modulus), instant
 end
 if cost == 1 and not expires then
-local fresh = N
+local fresh = newLogOf
 if not fresh then
 local gap = rep('\\0', near - width)
 fresh = packBytes('>I6I6I4I6Bc0c0', now, now + longestMs + firstLinger, 0, 1, 1, stamp, gap)
 for _ = 1, limits do
 fresh = packBytes('>c0I6Bc0c0', fresh, 0, 1, stamp, gap)
 end
-N, X = fresh, format('%d', longestMs + firstLinger + slack)
+newLogOf, newLifeOf = fresh, format('%d', longestMs + firstLinger + slack)
 end
-call('SET', key, fresh, 'PX', X)
+call('SET', key, fresh, 'PX', newLifeOf)
 for l = 1, limits do
-H[l], K[l] = 0, stamp
+headOf[l], knownOf[l] = 0, stamp
 end
 oldest, total, newest, tail = 0, 1, now, stamp
 else
@@ -7924,25 +7937,28 @@ added = rep(added, cost)
 end
 local kept = total
 for l = 1, limits do
-local was, known = H[l], K[l] and #K[l] / width or Z[l]
+local was, known = headOf[l], knownCountOf[l]
+if knownOf[l] then
+known = #knownOf[l] / width
+end
 local head = total + cost - ARGV[1 + 2 * l]
 if head < was then
 head = was
 end
 if head > was or known < 4 then
 local log_known_result
-local known_2 = K[l]
+local known_2 = knownOf[l]
 if not known_2 then
 local at = fixed + (l - 1) * stride + 7
-known_2 = sub(header, at + 1, at + Z[l] * width)
-K[l] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known_2
 end
 log_known_result = known_2
 local ahead = sub(log_known_result, (head - was) * width + 1)
 if head + #ahead / width == total then
 ahead = sub(ahead .. added, 1, near)
 end
-H[l], K[l], moved = head, ahead, moved > l and moved or l
+headOf[l], knownOf[l], moved = head, ahead, moved > l and moved or l
 end
 kept = kept < head and kept or head
 end
@@ -7978,15 +7994,15 @@ log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - in
 local function log_rewrite(key_2, entries_2, longer)
 for l = 1, limits do
 local known
-local known_2 = K[l]
+local known_2 = knownOf[l]
 if not known_2 then
 local at = fixed + (l - 1) * stride + 7
-known_2 = sub(header, at + 1, at + Z[l] * width)
-K[l] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known_2
 end
 known = known_2
-local head = H[l] - oldest
-H[l], K[l], moved = head, known, moved > l and moved or l
+local head = headOf[l] - oldest
+headOf[l], knownOf[l], moved = head, known, moved > l and moved or l
 end
 oldest, total, capacity, tail = 0, total - oldest, 0, entries_2
 if total > 4 then
@@ -8000,24 +8016,24 @@ if moved == 0 then
 value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known
-local known_2 = K[1]
+local known_2 = knownOf[1]
 if not known_2 then
 local at = fixed + 0 * stride + 7
-known_2 = sub(header, at + 1, at + Z[1] * width)
-K[1] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[1] * width)
+knownOf[1] = known_2
 end
 known = known_2
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf[1], #known / width, known, rep('\\0', near - #known))
 for l = 2, limits do
 if l <= moved then
-local known_3 = K[l]
+local known_3 = knownOf[l]
 if not known_3 then
 local at = fixed + (l - 1) * stride + 7
-known_3 = sub(header, at + 1, at + Z[l] * width)
-K[l] = known_3
+known_3 = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known_3
 end
 known = known_3
-text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+text = packBytes('>c0I6Bc0c0', text, headOf[l], #known / width, known, rep('\\0', near - #known))
 end
 end
 value = text
@@ -8052,24 +8068,24 @@ if moved == 0 then
 log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known
-local known_2 = K[1]
+local known_2 = knownOf[1]
 if not known_2 then
 local at = fixed + 0 * stride + 7
-known_2 = sub(header, at + 1, at + Z[1] * width)
-K[1] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[1] * width)
+knownOf[1] = known_2
 end
 known = known_2
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf[1], #known / width, known, rep('\\0', near - #known))
 for l = 2, limits do
 if l <= moved then
-local known_3 = K[l]
+local known_3 = knownOf[l]
 if not known_3 then
 local at = fixed + (l - 1) * stride + 7
-known_3 = sub(header, at + 1, at + Z[l] * width)
-K[l] = known_3
+known_3 = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known_3
 end
 known = known_3
-text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+text = packBytes('>c0I6Bc0c0', text, headOf[l], #known / width, known, rep('\\0', near - #known))
 end
 end
 log_header_result = text
@@ -8081,15 +8097,15 @@ oldest, total, newest = kept, total + cost, instant
 local function log_rewrite(key_2, entries, longer)
 for l = 1, limits do
 local known
-local known_2 = K[l]
+local known_2 = knownOf[l]
 if not known_2 then
 local at = fixed + (l - 1) * stride + 7
-known_2 = sub(header, at + 1, at + Z[l] * width)
-K[l] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known_2
 end
 known = known_2
-local head = H[l] - oldest
-H[l], K[l], moved = head, known, moved > l and moved or l
+local head = headOf[l] - oldest
+headOf[l], knownOf[l], moved = head, known, moved > l and moved or l
 end
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
@@ -8103,24 +8119,24 @@ if moved == 0 then
 value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known
-local known_2 = K[1]
+local known_2 = knownOf[1]
 if not known_2 then
 local at = fixed + 0 * stride + 7
-known_2 = sub(header, at + 1, at + Z[1] * width)
-K[1] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[1] * width)
+knownOf[1] = known_2
 end
 known = known_2
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf[1], #known / width, known, rep('\\0', near - #known))
 for l = 2, limits do
 if l <= moved then
-local known_3 = K[l]
+local known_3 = knownOf[l]
 if not known_3 then
 local at = fixed + (l - 1) * stride + 7
-known_3 = sub(header, at + 1, at + Z[l] * width)
-K[l] = known_3
+known_3 = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known_3
 end
 known = known_3
-text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+text = packBytes('>c0I6Bc0c0', text, headOf[l], #known / width, known, rep('\\0', near - #known))
 end
 end
 value = text
@@ -8149,14 +8165,14 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known = K[l]
+local known = knownOf[l]
 if not known then
 local at_2 = fixed + (l - 1) * stride + 7
-known = sub(header, at_2 + 1, at_2 + Z[l] * width)
-K[l] = known
+known = sub(header, at_2 + 1, at_2 + knownCountOf[l] * width)
+knownOf[l] = known
 end
 log_known_result = known
-chunk, chunkFrom = log_known_result, H[l]
+chunk, chunkFrom = log_known_result, headOf[l]
 end
 local head = total
 if total > oldest and newest > at - ARGV[1 + 2 * l + 1] then
@@ -8206,22 +8222,22 @@ end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
-H[l], K[l], moved = head, known, moved > l and moved or l
+headOf[l], knownOf[l], moved = head, known, moved > l and moved or l
 end
 end
 log_advanceAll(key, newest, false)
 local function log_rewrite(key_2, entries, longer)
 for l = 1, limits do
 local known
-local known_2 = K[l]
+local known_2 = knownOf[l]
 if not known_2 then
 local at = fixed + (l - 1) * stride + 7
-known_2 = sub(header, at + 1, at + Z[l] * width)
-K[l] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known_2
 end
 known = known_2
-local head = H[l] - oldest
-H[l], K[l], moved = head, known, moved > l and moved or l
+local head = headOf[l] - oldest
+headOf[l], knownOf[l], moved = head, known, moved > l and moved or l
 end
 oldest, total, capacity, tail = 0, total - oldest, 0, entries
 if total > 4 then
@@ -8235,24 +8251,24 @@ if moved == 0 then
 value = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
 else
 local known
-local known_2 = K[1]
+local known_2 = knownOf[1]
 if not known_2 then
 local at = fixed + 0 * stride + 7
-known_2 = sub(header, at + 1, at + Z[1] * width)
-K[1] = known_2
+known_2 = sub(header, at + 1, at + knownCountOf[1] * width)
+knownOf[1] = known_2
 end
 known = known_2
-local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), H[1], #known / width, known, rep('\\0', near - #known))
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf[1], #known / width, known, rep('\\0', near - #known))
 for l = 2, limits do
 if l <= moved then
-local known_3 = K[l]
+local known_3 = knownOf[l]
 if not known_3 then
 local at = fixed + (l - 1) * stride + 7
-known_3 = sub(header, at + 1, at + Z[l] * width)
-K[l] = known_3
+known_3 = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known_3
 end
 known = known_3
-text = packBytes('>c0I6Bc0c0', text, H[l], #known / width, known, rep('\\0', near - #known))
+text = packBytes('>c0I6Bc0c0', text, headOf[l], #known / width, known, rep('\\0', near - #known))
 end
 end
 value = text
@@ -8273,10 +8289,10 @@ end
 end
 local latest = newest and newest + 1 or 0
 if outcome == 1 then
-local piece = packBytes('>BI6I6I4', outcome, instant, latest, total - (H[1] or total))
+local piece = packBytes('>BI6I6I4', outcome, instant, latest, total - (headOf[1] or total))
 reply = reply .. piece
 for l = 2, limits, 3 do
-local counts = packBytes('>I4I4I4', total - (H[l] or total), total - (H[l + 1] or total), total - (H[l + 2] or total))
+local counts = packBytes('>I4I4I4', total - (headOf[l] or total), total - (headOf[l + 1] or total), total - (headOf[l + 2] or total))
 if limits < l + 2 then
 counts = sub(counts, 1, (limits - l + 1) * 4)
 end
@@ -8291,19 +8307,19 @@ if whole then
 chunk, chunkFrom = whole, oldest
 else
 local log_known_result
-local known = K[l]
+local known = knownOf[l]
 if not known then
 local at = fixed + (l - 1) * stride + 7
-known = sub(header, at + 1, at + Z[l] * width)
-K[l] = known
+known = sub(header, at + 1, at + knownCountOf[l] * width)
+knownOf[l] = known
 end
 log_known_result = known
-chunk, chunkFrom = log_known_result, H[l]
+chunk, chunkFrom = log_known_result, headOf[l]
 end
 local fewer = -1
-if H[l] < total then
+if headOf[l] < total then
 local log_entry_result
-local i = H[l]
+local i = headOf[l]
 local beyond = i - chunkFrom - #chunk / width
 if i < chunkFrom or beyond >= 16 then
 chunk, chunkFrom, beyond = '', i, 0
@@ -8332,7 +8348,7 @@ log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) 
 fewer = log_entry_result + ARGV[1 + 2 * l + 1] - now
 end
 local wait
-local total_2, live, at, limit, windowMs = total, total - H[l], instant, ARGV[1 + 2 * l], ARGV[1 + 2 * l + 1]
+local total_2, live, at, limit, windowMs = total, total - headOf[l], instant, ARGV[1 + 2 * l], ARGV[1 + 2 * l + 1]
 if cost > limit then
 wait = -1
 else
@@ -8372,7 +8388,7 @@ end
 if wait > 0 then
 wait = wait + instant - now
 end
-local piece_2 = packBytes('>I4I7I7', total - (H[l] or total), wait + 1, fewer + 1)
+local piece_2 = packBytes('>I4I7I7', total - (headOf[l] or total), wait + 1, fewer + 1)
 reply = reply .. piece_2
 end
 end
@@ -8382,7 +8398,7 @@ return reply
 
 const oneSegmentsScript: LuaScript = {
   name: 'one-segments',
-  sha1: 'a9f6635c7344a985c9c6542916ac1a3682da7243',
+  sha1: 'cf55eeaa77b47d6c0b8dcacf42e307169d6b3e11',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -8401,9 +8417,9 @@ end
 local reply = packBytes('>I6', now)
 local limit, windowMs, segments, edge, segmentMs, width, counter
 local withRefusals, most
-local W
-local F
-local T
+local widthOf
+local counterOf
+local mostOf
 local counts, total, segment, offset, instant, newest
 if tryCall('GET', KEYS[1]) then
 return ''
@@ -8421,9 +8437,9 @@ bytes = bytes + 1
 top = top * 256
 end
 end
-W, F, T = bytes, '>I' .. bytes, limit_2
+widthOf, counterOf, mostOf = bytes, '>I' .. bytes, limit_2
 limit, windowMs, segments, edge = ARGV1, ARGV2, ARGV3, ARGV4
-segmentMs, width, counter, most = windowMs / segments, W, F, T
+segmentMs, width, counter, most = windowMs / segments, widthOf, counterOf, mostOf
 if edge >= 8 then
 edge = edge - 8
 end
@@ -8782,7 +8798,7 @@ return reply
 
 export const exchangeScript: LuaScript = {
   name: 'exchange',
-  sha1: '0f14a4066b27549dad3d83cb9bcaa084c3191aeb',
+  sha1: '466b67c1eea611ef8e63b6bb80f52536e6108445',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -8871,11 +8887,11 @@ if given + owed < 9007199254740991 then return debt - owed, given + owed, from e
 return debt - owed, 0, at + 1
 end
 local own, limit, windowMs, capacity, stepMs
-local N, F, X = {}, {}, {}
+local newDebtOf, newStateOf, newLifeOf = {}, {}, {}
 local debt, instant, since, expires, refunds
 local pace, beyond
 prepare[BUCKET] = function(c)
-N[c] = nil
+newDebtOf[c] = nil
 end
 open[BUCKET] = function(c)
 local p = first[c]
@@ -8888,11 +8904,12 @@ if wait > 0 then return wait + instant - now end
 return wait
 end
 local function bucket_writeFirst(key)
-if N[own] ~= debt then
+if newDebtOf[own] ~= debt then
 local life = bucket_wait(capacity)
-N[own], F[own], X[own] = debt, packBytes('>I7I6I6', debt, now, now + life), format('%d', life + slack)
+newDebtOf[own], newStateOf[own] = debt, packBytes('>I7I6I6', debt, now, now + life)
+newLifeOf[own] = format('%d', life + slack)
 end
-call('SET', key, F[own], 'PX', X[own])
+call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
 end
 local function bucket_write(key)
 local life = bucket_wait(capacity)
@@ -9046,7 +9063,7 @@ return reset
 end
 local limit, windowMs, segments, edge, segmentMs, width, counter
 local withRefusals, most
-local W, F, T = {}, {}, {}
+local widthOf, counterOf, mostOf = {}, {}, {}
 local counts, total, segment, offset, instant, newest
 prepare[SEGMENTS] = function(c)
 local p = first[c]
@@ -9060,12 +9077,12 @@ bytes = bytes + 1
 top = top * 256
 end
 end
-W[c], F[c], T[c] = bytes, '>I' .. bytes, limit
+widthOf[c], counterOf[c], mostOf[c] = bytes, '>I' .. bytes, limit
 end
 open[SEGMENTS] = function(c)
 local p = first[c]
 limit, windowMs, segments, edge = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
-segmentMs, width, counter, most = windowMs / segments, W[c], F[c], T[c]
+segmentMs, width, counter, most = windowMs / segments, widthOf[c], counterOf[c], mostOf[c]
 if edge >= WIDE then edge = edge - WIDE end
 withRefusals = edge >= WITH_REFUSALS
 if withRefusals then edge = edge - WITH_REFUSALS end
@@ -9197,10 +9214,10 @@ return endsIn
 end
 local own, limit, windowMs, byClock
 local most
-local N, F, X = {}, {}, {}
+local newCountOf, newStateOf, newLifeOf = {}, {}, {}
 local count, start, since
 prepare[COUNTER] = function(c)
-N[c] = nil
+newCountOf[c] = nil
 end
 open[COUNTER] = function(c)
 local p = first[c]
@@ -9215,11 +9232,11 @@ call('DEL', key)
 elseif since == start then
 call('SETRANGE', key, '0', packBytes('>I7', count))
 elseif not since then
-if N[own] ~= count then
-N[own], F[own] = count, packBytes('>I7I6', count, start)
-X[own] = format('%d', start + windowMs - now + slack)
+if newCountOf[own] ~= count then
+newCountOf[own], newStateOf[own] = count, packBytes('>I7I6', count, start)
+newLifeOf[own] = format('%d', start + windowMs - now + slack)
 end
-call('SET', key, F[own], 'PX', X[own])
+call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
 else
 call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
 end
@@ -9746,18 +9763,18 @@ export const BAN_CHANGES: readonly (Omit<KindScript, 'script'> & {
   readonly changes: readonly (readonly [line: number, removed: number, added: string])[]
 })[] = [
   { kind: 'bucket', isShared: false, isJoint: false, changes: [
-    [314, 0, `pieces = pieces + 1
+    [315, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [313, 0, `if banEnds > 0 then
+    [314, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [287, 0, `if banEnds == 0 then`],
+    [288, 0, `if banEnds == 0 then`],
     [195, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base
@@ -10224,18 +10241,18 @@ a = ban + terms`],
     [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
   ] },
   { kind: 'log', isShared: false, isJoint: false, changes: [
-    [788, 0, `pieces = pieces + 1
+    [791, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [787, 0, `if banEnds > 0 then
+    [790, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [669, 0, `if banEnds == 0 then`],
+    [672, 0, `if banEnds == 0 then`],
     [351, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base_2
@@ -10382,18 +10399,18 @@ a = ban + terms`],
     [35, 0, `local begun`],
   ] },
   { kind: 'log', isShared: true, isJoint: false, changes: [
-    [873, 0, `pieces = pieces + 1
+    [876, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [872, 0, `if banEnds > 0 then
+    [875, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [739, 0, `if banEnds == 0 then`],
+    [742, 0, `if banEnds == 0 then`],
     [359, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base_2
