@@ -1,6 +1,6 @@
 // @ts-check
 // An API with plans and prices: a free key has 10 units a minute, a pro key 100. A search takes 1, a report reserves 8
-// and gives back what it did not need. Pages of other origins may read the quota.
+// and refunds what it did not need. Pages of other origins may read the quota.
 //
 //   node tiers.js
 //   curl -i -H 'x-api-key: free-1' localhost:3000/search

@@ -19,16 +19,16 @@
 --            if the plan takes places: per decision the name of its lease;
 --            if op is STRIKING more than any of these, a refusal is a strike: per decision by how many ms a ban that starts
 --            is longer;
---            if op is REFUND: when it was charged, and per cell the receipt and, for buckets, what had been given back
+--            if op is REFUND: when it was charged, and per cell the receipt and, for buckets, what had been refunded
 --            before (such a run is one decision).
 --        Where KEYS is empty: all keys, and last of all the index of the first; only what decides, no refunds or releases.
 -- A part between `@when` and `@end` is left out of scripts that do not need it, by kernel, where no plan has several
--- cells (`several`), where none shares a key (`joint`), where no plan has a ban (`bans`), where nothing is given back or renewed (`settle`), and where nothing
+-- cells (`several`), where none shares a key (`joint`), where no plan has a ban (`bans`), where nothing is refunded or renewed (`refund`), and where nothing
 -- of one key is decided at once (`together`): Redis makes every function and table anew on every run. And of batches whose plans have one cell each, all of one kind, the build makes scripts that run straight on.
 -- Returns one string: the time in ms (6 bytes), then for each decision and each of its cells whether the decision
 -- was admitted (1 byte: 0 or 1) and what the cell says, as its `report` writes it. Mostly that is its state: what
 -- follows from a state, the store works out by the same kernels, and not here, where everybody waits for it. With 4
--- added to that byte, there comes after it what a bucket has given back (7), of charges from when on (6).
+-- added to that byte, there comes after it what a bucket has refunded (7), of charges from when on (6).
 -- Decisions that were made together are the byte 8, how many they are (2), how many of them, the first, were admitted (2);
 -- then, if any were, what the cell says after the last of these, and if any were not, what it says to those.
 -- A blocked decision is the byte 2, the ms until the block ends (7), the length of the reason (2), the reason. One that has
@@ -184,7 +184,7 @@ for _ = 1, number(3) do
       end
 --- @end
 
---- @when settle
+--- @when refund
       if op >= REFUND then
         local chargedAt = 0
         if op == REFUND then
@@ -201,11 +201,11 @@ for _ = 1, number(3) do
           open[kind](c)
           look[kind](key, 0)
           if op == REFUND then
-            giveBack[kind](key, costs[c], number(a), chargedAt, lease, number(a + 1))
+            refund[kind](key, costs[c], number(a), chargedAt, lease, number(a + 1))
             a = a + 2
           elseif hasPermits(kind) then
             if op == RELEASE then
-              giveBack[kind](key, costs[c], 0, 0, lease)
+              refund[kind](key, costs[c], 0, 0, lease)
             else
               renew[kind](key, costs[c], lease)
             end

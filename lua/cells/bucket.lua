@@ -53,7 +53,7 @@ local function bucket_remaining(debt, windowMs, capacity)
   return floor((capacity * windowMs - debt) / windowMs)
 end
 
---- The debt, and what is counted as given back (of charges from when on), after giving back `cost` units of a charge that
+--- The debt, and what is counted as refunded (of charges from when on), after refunding `cost` units of a charge that
 -- left the debt `receipt` at `chargedAt`, when `before` was counted.
 local function bucket_refund(debt, given, from, at, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs)
   local since = given - before
@@ -68,7 +68,7 @@ end
 
 --- @state
 --- A bucket under one key: debt (7 bytes), the instant it was written at (6), when the key expires (6); and where
--- refunds have to be told from each other, what was given back (7), of charges from when on (6).
+-- refunds have to be told from each other, what was refunded (7), of charges from when on (6).
 local own, limit, windowMs, capacity, stepMs
 -- By cell: the debt of a new client, the bytes of that state now, and how long it lives, as text. Most have these in common.
 local newDebtOf, newStateOf, newLifeOf = {}, {}, {}
@@ -83,7 +83,7 @@ prepare[BUCKET] = function(c)
 end
 
 --- @when joint
---- Debt (7 bytes), the instant it was written at (6); none where the debt is 0, and nothing was given back.
+--- Debt (7 bytes), the instant it was written at (6); none where the debt is 0, and nothing was refunded.
 size[BUCKET] = function()
   return 13
 end
@@ -126,7 +126,7 @@ end
 --- Writes the state of a key that had one.
 local function bucket_write(key)
   local life = bucket_wait(capacity)
-  -- What was given back has to be known for as long as its charges would count.
+  -- What was refunded has to be known for as long as its charges would count.
   if life <= 0 and refunds == '' then
     call('DEL', key)
     return
@@ -229,7 +229,7 @@ take[BUCKET] = function(key, cost)
 --- @end
 end
 
-giveBack[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
+refund[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
   if not since then return end
   local given, from = 0, 0
   if refunds ~= '' then given, from = unpackBytes('>I7I6', refunds) end
@@ -260,7 +260,7 @@ report[BUCKET] = function(key, cost, outcome)
 end
 
 --- @when exchange
---- What a process has charged, in unit*ms (negative for what it has given back); what all of it would have left in an empty
+--- What a process has charged, in unit*ms (negative for what it has refunded); what all of it would have left in an empty
 -- bucket, and as of when; and since when it was charged, with the debt at that time.
 -- Charges are told late: what has drained since then was theirs to fill, as far as no other is known to have. So the debt
 -- is that of an idle bucket below 0, plus all of them, but never less than they leave by themselves.

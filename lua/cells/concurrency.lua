@@ -75,8 +75,8 @@ take[CONCURRENCY] = function(key, cost, lease)
   if call('ZCARD', key) > held then call('ZREMRANGEBYSCORE', key, '-inf', nowText) end
 end
 
---- A place given back is a place freed. The key goes with its last lease.
-giveBack[CONCURRENCY] = function(key, cost, receipt, chargedAt, lease)
+--- Releases what a lease holds. The key goes with its last lease.
+refund[CONCURRENCY] = function(key, cost, receipt, chargedAt, lease)
   if isForeign then return end
   for place = 0, cost - 1 do call('ZREM', key, lease .. '.' .. place) end
   concurrency_count(key)

@@ -125,7 +125,7 @@ take[COUNTER] = function(key, cost)
   counter_write(key)
 end
 
-giveBack[COUNTER] = function(key, cost, receipt)
+refund[COUNTER] = function(key, cost, receipt)
   if not since or start ~= receipt then return end
   count = max(0, count - cost)
   counter_write(key)
@@ -141,7 +141,7 @@ report[COUNTER] = function(key, cost, outcome)
 end
 
 --- @when exchange
---- Pairs: when a window started, and what was charged in it (negative for what was given back). Of a window that is over
+--- Pairs: when a window started, and what was charged in it (negative for what was refunded). Of a window that is over
 -- nothing counts any more.
 merge[COUNTER] = function(key, from, to)
   for at = from, to, 2 do

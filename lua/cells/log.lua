@@ -364,7 +364,7 @@ take[LOG] = function(key, cost)
   log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
 end
 
-giveBack[LOG] = function(key, cost, receipt)
+refund[LOG] = function(key, cost, receipt)
   local entries = whole or log_read(key, oldest, total)
   local after = #entries / width
   while after > 0 and log_instant(entries, after - 1) > receipt do after = after - 1 end

@@ -241,7 +241,7 @@ take[SEGMENTS] = function(key, cost)
   end
 end
 
-giveBack[SEGMENTS] = function(key, cost, receipt)
+refund[SEGMENTS] = function(key, cost, receipt)
   local k = segment - receipt
   if not newest or k < 0 or k > segments then return end
   segments_add(k, -min(cost, window_nth(counts, k, width, counter)))
@@ -263,7 +263,7 @@ report[SEGMENTS] = function(key, cost, outcome)
 end
 
 --- @when exchange
---- Pairs: the number of a segment, and what was charged in it (negative for what was given back).
+--- Pairs: the number of a segment, and what was charged in it (negative for what was refunded).
 merge[SEGMENTS] = function(key, from, to)
   for at = from, to, 2 do
     local k, units = max(0, segment - number(at)), number(at + 1)

@@ -2,7 +2,7 @@
 -- brings it to the present and returns whether a cost has room (0 now, -1 never, else later); the others act on what it
 -- found; `room` is for how many units there is room. Where a decision has several cells, `keep` puts what was found aside,
 -- and `recall` brings it back.
-local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+local prepare, open, look, keep, recall, take, refund, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 --- @when together
 local room = {}
 --- @end

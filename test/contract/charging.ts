@@ -39,7 +39,7 @@ export function chargingContract(under: StoreUnderTest): void {
           },
         ))
 
-      test('later gives what time has not given back already, and never more', () =>
+      test('later refunds what time has not restored already, and never more', () =>
         always(under, fc.record({ case: cases, which: fc.nat(), actual: fc.nat(), wait: fc.nat() }), async (input) => {
           const { spec, trace } = input.case
           const limiter = limiterOf(limitOf(spec))

@@ -91,7 +91,7 @@ export function guaranteesContract(under: StoreUnderTest): void {
     }
 
     for (const { title, specs } of ALGORITHMS) {
-      test(`what was charged before a reset is not given back after it, when others have charged: ${title}`, async () => {
+      test(`what was charged before a reset is not refunded after it, when others have charged: ${title}`, async () => {
         const [sample] = fc.sample(specs, { seed: 1, numRuns: 1 }) as [LimitSpec]
         const limiter = createLimiter({ store, limits: [limitOf({ ...sample, limit: 4, window: 3_600_000 })] })
         const [key, other] = [freshKey(), freshKey()]
@@ -106,7 +106,7 @@ export function guaranteesContract(under: StoreUnderTest): void {
       })
     }
 
-    test('of several refunds of a bucket none gives back again what another gave back', async () => {
+    test('of several refunds of a bucket none refunds again what another refunded', async () => {
       const limiter = createLimiter({ store, limits: [gcra({ limit: 10, window: '10s' })] })
       const key = freshKey()
       clock.now = MIDNIGHT

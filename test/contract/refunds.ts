@@ -12,7 +12,7 @@ const BUCKETS = ALGORITHMS.filter(({ title }) => /gcra|bucket/.test(title)).map(
   specs: specs as fc.Arbitrary<BucketSpec>,
 }))
 
-/** What buckets give back where charges overlap: measured by a bucket that remembers each charge. */
+/** What buckets refund where charges overlap: measured by a bucket that remembers each charge. */
 export function refundsContract(under: StoreUnderTest): void {
   describe(`refunds of buckets on ${under.name}`, () => {
     const clock = new Clock()
@@ -25,7 +25,7 @@ export function refundsContract(under: StoreUnderTest): void {
     for (const { title, specs } of BUCKETS) {
       for (const onDeny of ['none', 'charge'] as const) {
         const refusals = onDeny === 'charge' ? ', refusals charged' : ''
-        test(`a ${title} never has more room than if what was given back had not been charged${refusals}`, () =>
+        test(`a ${title} never has more room than if what was refunded had not been charged${refusals}`, () =>
           always(under, specs.chain(historyOf), async ({ spec, steps }) => {
             const limiter = createLimiter({ store, limits: [limitOf(spec)], onDeny })
             const bucket = new RememberingBucket(spec)
@@ -44,7 +44,7 @@ export function refundsContract(under: StoreUnderTest): void {
               if (one) {
                 const back = given < 0 ? one.verdict.cost : 1 + (given % one.verdict.cost)
                 await one.verdict.settle(one.verdict.cost - back)
-                bucket.giveBack(one.kept, back)
+                bucket.refund(one.kept, back)
               } else {
                 const verdict = await limiter.consume(key, { cost })
                 if (verdict.cost > 0) held.push({ verdict, kept: bucket.charge(cost) })
@@ -57,7 +57,7 @@ export function refundsContract(under: StoreUnderTest): void {
           }))
       }
 
-      test(`a ${title} is as good as new when all that was charged at one instant is given back then, in any order`, () =>
+      test(`a ${title} is as good as new when all that was charged at one instant is refunded then, in any order`, () =>
         always(under, fc.record({ spec: specs, costs: manyCosts, order: fc.nat() }), async ({ spec, costs, order }) => {
           const limiter = createLimiter({ store, limits: [limitOf(spec)] })
           const key = freshKey()
@@ -70,7 +70,7 @@ export function refundsContract(under: StoreUnderTest): void {
           expect(await limiter.peek(key)).toMatchObject({ remaining: capacityOf(spec), resetAfterMs: 0 })
         }))
 
-      test(`a ${title} that gives back the newest first gives back all that is owed`, () => {
+      test(`a ${title} that refunds the newest first refunds all that is owed`, () => {
         const charges = fc.array(fc.record({ cost: fc.integer({ min: 1, max: 4 }), gap: fc.nat() }), { maxLength: 6 })
         return always(under, fc.record({ spec: specs, charges, wait: fc.nat() }), async ({ spec, charges, wait }) => {
           const limiter = createLimiter({ store, limits: [limitOf(spec)] })
@@ -88,7 +88,7 @@ export function refundsContract(under: StoreUnderTest): void {
             clock.now += wait % Math.ceil(spec.window / 3)
             bucket.goTo(clock.now, (await limiter.peek(key)).resetAfterMs === 0)
             await limiter.refund(key, verdict)
-            bucket.giveBack(kept, verdict.cost)
+            bucket.refund(kept, verdict.cost)
             expect(await limiter.peek(key)).toMatchObject({ remaining: bucket.room, resetAfterMs: bucket.emptyInMs })
           }
         })
@@ -112,7 +112,7 @@ function historyOf(spec: BucketSpec) {
   const step = fc.record({
     gap,
     cost: fc.oneof(fc.integer({ min: 1, max: 3 }), upTo(capacityOf(spec) + 1)),
-    /** Which of those held is given back, and how much of it; else there is a charge. */
+    /** Which of those held is refunded, and how much of it; else there is a charge. */
     which: fc.option(fc.nat(), { freq: 2, nil: undefined }),
     given: fc.oneof(fc.constant(-1), fc.nat()),
   })

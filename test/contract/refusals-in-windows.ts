@@ -61,7 +61,7 @@ export function refusalsInWindows(under: StoreUnderTest, clock: Clock, storeOf: 
       })
     })
 
-    test(`a refund gives back the charge alone, and refusals go on counting: ${title}`, async () => {
+    test(`a refund refunds the charge alone, and refusals go on counting: ${title}`, async () => {
       const limiter = createLimiter({ store: storeOf(), limits: [limitOf(10, 10_000)], onDeny: 'charge' })
       const key = freshKey()
       clock.now = MIDNIGHT

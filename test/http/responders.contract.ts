@@ -377,7 +377,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         await leave(app, leaving)
         open()
         gate = undefined
-        await until('it is given back', async () => (await app.limiter.peek('everyone')).remaining === 1)
+        await until('it is refunded', async () => (await app.limiter.peek('everyone')).remaining === 1)
         expect(app.ran).toHaveLength(1)
         expect(app.errors).toEqual([])
       })
@@ -406,7 +406,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         const leaving = await sent(app)
         expect((await app.limiter.peek('everyone')).remaining).toBe(3)
         leaving.socket.destroy()
-        await until('it is given back', async () => (await app.limiter.peek('everyone')).remaining === 4)
+        await until('it is refunded', async () => (await app.limiter.peek('everyone')).remaining === 4)
         expect(app.ran).toEqual([])
       })
 
@@ -619,7 +619,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         await until('the second is in flight', () => release.length === 2)
         release[1]?.()
         expect((await second.response).status).toBe(200)
-        await until('it is given back', async () => (await app.limiter.peek('everyone')).remaining === 1)
+        await until('it is refunded', async () => (await app.limiter.peek('everyone')).remaining === 1)
       })
 
       test('turns of a leaky bucket that queues by itself come after the line', async () => {

@@ -29,7 +29,7 @@ async function values(): Promise<{ bytes: unknown; lifeMs: number }[]> {
   return found
 }
 
-test('a bucket takes no more room when each charge is given back before the next, all of it or a part', async () => {
+test('a bucket takes no more room when each charge is refunded before the next, all of it or a part', async () => {
   const limiter = limiterOf()
   const other = await limiter.consume('k', { cost: 2 })
   for (let n = 0; n < 5; n++) {
@@ -59,7 +59,7 @@ test('a bucket takes 13 bytes more where refunds overlap, for as long as its cha
   await limiter.refund('k', second)
   await limiter.refund('k', third)
   expect(await limiter.peek('k')).toMatchObject({ remaining: 10, resetAfterMs: 0 })
-  // Another may still be given back: its charge would be paid off in an hour.
+  // Another may still be refunded: its charge would be paid off in an hour.
   const [{ bytes, lifeMs }] = (await values()) as [{ bytes: number; lifeMs: number }]
   expect(bytes).toBe(COUNTED_BYTES)
   expect(lifeMs).toBeGreaterThan(HOUR_MS - 60_000)

@@ -308,14 +308,14 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     expect(await redis.connections()).toBe(before)
   })
 
-  test('a store is closed soon though it goes on being asked; what gives back is still heard', async () => {
+  test('a store is closed soon though it goes on being asked; refunds are still sent', async () => {
     const redis = await server()
     const proxy = await proxyTo(redis)
     const { client, close } = singleClients[kind](proxy.port)
     open.push(close)
     const store = redisStore(client, { timeoutMs: 5000 })
     const limiter = createLimiter({ name: 'faults', store, limits: [slidingLog({ limit: 1000, window: '1h' })] })
-    const admitted = await decided(limiter.consume('given back'))
+    const admitted = await decided(limiter.consume('refunded'))
     // Slow enough that something is always under way.
     proxy.toClient.pass(20)
     const underWay = limiter.consume('under way')
@@ -323,7 +323,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     const closing = store.close().then(() => {
       isClosed = true
     })
-    const givenBack = limiter.refund('given back', admitted)
+    const refunded = limiter.refund('refunded', admitted)
     const asked = names('after', 100)
     for (const key of asked) {
       expect((await limiter.consume(key)).kind).toBe('unavailable')
@@ -333,8 +333,8 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     expect(isClosed).toBe(true)
     await closing
     expect((await underWay).kind).toBe('decided')
-    expect(await givenBack).toBe(true)
-    expect(await charged(redis, ['given back', 'under way', 'after-0'])).toEqual([0, 1, 0])
+    expect(await refunded).toBe(true)
+    expect(await charged(redis, ['refunded', 'under way', 'after-0'])).toEqual([0, 1, 0])
   })
 
   test('a client that its user closes takes the connections of the store with it', async () => {

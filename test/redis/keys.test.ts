@@ -175,7 +175,7 @@ test('keys are short, and printable, whatever the identity', async () => {
   await own.close()
 })
 
-test('odd identities are blocked, forgotten and given back one by one', async () => {
+test('odd identities are blocked, forgotten and refunded one by one', async () => {
   const own = insist(redisStore(client, { prefix: 'own:', timeoutMs: 5000 }))
   const limiter = createLimiter({ name: 'keys', store: own, limit: 5, window: '1h' })
   const remaining = () => Promise.all(odd.map(async (identity) => (await limiter.peek(identity)).remaining))

@@ -152,7 +152,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     expect((await limiter.peek('k')).remaining).toBe(3)
   })
 
-  test('what is given back beyond its window is not taken from what came later', async () => {
+  test('what is refunded beyond its window is not taken from what came later', async () => {
     const limiter = on(timed, 4, HOUR_MS)
     const early = await limiter.consume('k', { cost: 2 })
     now += 2 * HOUR_MS
@@ -179,7 +179,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     },
   )
 
-  test('also what is given back while the clock is behind is as if it had not been', async () => {
+  test('also what is refunded while the clock is behind is as if it had not been', async () => {
     const limiter = on(timed, 6, HOUR_MS)
     const verdict = await limiter.consume('k', { cost: 2 })
     now -= HOUR_MS / 4
@@ -188,7 +188,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     expect(await server.call('DBSIZE')).toBe(0)
   })
 
-  test('everything given back is as if nothing had been', async () => {
+  test('everything refunded is as if nothing had been', async () => {
     const limiter = on(timed, 6, HOUR_MS)
     const verdicts = []
     for (const cost of [1, 2, 3]) verdicts.push(await limiter.consume('k', { cost }))
@@ -219,7 +219,7 @@ test('a place can be renewed until the ms at which it ends, and not at it', asyn
   expect((await limiter.peek('k')).allowed).toBe(true)
 })
 
-test('a log in use for long gives back the room of what has lapsed', async () => {
+test('a log in use for long frees the room of what has lapsed', async () => {
   const limiter = createLimiter({ name: 'room', store: timed, limits: [slidingLog({ limit: 1000, window: 1000 })] })
   // At once, so that it all lapses at once, too.
   await limiter.consume('k', { cost: 1000 })
@@ -228,7 +228,7 @@ test('a log in use for long gives back the room of what has lapsed', async () =>
     now += 60
     expect((await limiter.consume('k')).allowed).toBe(true)
     const [key] = [...(await server.lifetimes()).keys()] as [string]
-    // The header, and 4 bytes per entry: 17 count at a time, and room for four times as many is not worth giving back.
+    // The header, and 4 bytes per entry: 17 count at a time, and room for four times as many is not worth freeing.
     expect(await server.call('STRLEN', key)).toBeLessThanOrEqual(68 + 4 * 4 * 17)
   }
 })

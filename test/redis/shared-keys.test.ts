@@ -48,7 +48,7 @@ const sharing: Record<string, readonly Limit<string>[]> = {
   ],
 }
 
-test('a bucket tells refunds from each other, whatever is charged between them: no unit is given back twice', async () => {
+test('a bucket tells refunds from each other, whatever is charged between them: no unit is refunded twice', async () => {
   // A unit each second. Of the two charges at the start 2 units have gone when the first is refunded, and another at the end.
   const limits = [gcra({ limit: 10, window: '10s' }), gcra({ limit: 100, window: '100s' })]
   const walked = async (own: Store) => {
@@ -93,7 +93,7 @@ describe.each(Object.entries(sharing))('%s of one identity', (_, limits) => {
     )
   })
 
-  test('are forgotten together, and leave no key once all was given back', async () => {
+  test('are forgotten together, and leave no key once all was refunded', async () => {
     const limiter = createLimiter({ name: 'same', store, limits })
     await limiter.consume('k', { cost: 3, bytes: 5 })
     expect((await limiter.consume('k', { bytes: 5 })).allowed).toBe(false)

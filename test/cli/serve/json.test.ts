@@ -120,7 +120,7 @@ test.each<[string, unknown, string]>([
   ['an empty key', { ...ANN, keys: { user: '' } }, 'keys: expected texts or whole numbers by their names'],
   ['an object as a key', { ...ANN, keys: { user: {} } }, 'keys: expected texts or whole numbers by their names'],
   ['half a unit', { ...ANN, cost: 0.5 }, 'cost: expected a whole number from 0 to 1000000000'],
-  ['units given back', { ...ANN, cost: -1 }, 'cost: expected a whole number from 0'],
+  ['a cost below 0', { ...ANN, cost: -1 }, 'cost: expected a whole number from 0'],
   ['an endless cost', '{"path":"/","cost":1e999}', 'cost: expected a whole number from 0'],
   ['an empty batch', { requests: [] }, 'requests: expected an array of 1 to 100 requests'],
   ['a huge batch', { requests: Array(101).fill(ANN) }, 'requests: expected an array of 1 to 100 requests'],

@@ -103,7 +103,7 @@ const LAST: Client = {
   ...{ pauseMs: 0, end: 'wait', requests: 1 },
 }
 
-/** Everything that connections took is given back when they are gone, and nothing has failed. */
+/** Everything that connections took is freed when they are gone, and nothing has failed. */
 async function freed(server: FuzzedServer, setup: number, what: string): Promise<State> {
   let state = await server.order('look', setup)
   let { mostRead } = state

@@ -56,7 +56,7 @@ const lasting = {
   lasts: true,
 }
 
-test('two processes spend no more than there is, and give back the rest', async () => {
+test('two processes spend no more than there is, and return the rest', async () => {
   await exploreLeases(
     {
       ...lasting,
@@ -75,12 +75,12 @@ test('answers and time come whenever they like', async () => {
   await exploreLeases({ ...late, asks: [[1], [1]] }, 500)
 })
 
-test('what an admission gives back is spent again while its lease lives, and goes back to the store after', async () => {
+test('what an admission refunds is spent again while its lease lives, and goes back to the store after', async () => {
   await exploreLeases(
     {
       ...lasting,
       asks: [[1, 1], []],
-      givesBack: true,
+      refunds: true,
       passMs: TTL_MS,
       passes: 1,
     },
@@ -88,7 +88,7 @@ test('what an admission gives back is spent again while its lease lives, and goe
   )
 })
 
-test('a reset leaves nothing that was taken before it to be spent or given back', async () => {
+test('a reset leaves nothing that was taken before it to be spent or refunded', async () => {
   await exploreLeases({ ...lasting, asks: [[1, 1, 1], []], resets: true, lateAnswers: true }, 10_000)
 })
 

@@ -17,7 +17,7 @@ const exploreWaiters = (options: WaitersOptions, moreThan: number) =>
 const limits = { slidingLog: slidingLog({ limit: 1, window: 300 }), gcra: gcra({ limit: 1, window: 300 }) }
 
 describe.each(Object.entries(limits))('those who wait for a %s', (_, limit) => {
-  test('get what is given back, however late the store answers', async () => {
+  test('get what is refunded, however late the store answers', async () => {
     await exploreWaiters({ limit, taken: 1, waiters: [{}, {}] }, 5000)
   })
 
@@ -31,7 +31,7 @@ describe.each(Object.entries(limits))('those who wait for a %s', (_, limit) => {
 })
 
 describe('waiters in a queue', () => {
-  test('may leave while something is given back', async () => {
+  test('may leave while something is refunded', async () => {
     await exploreWaiters({ limit: limits.gcra, taken: 1, waiters: [{ leaves: true }] }, 50)
   })
 

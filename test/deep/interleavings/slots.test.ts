@@ -73,7 +73,7 @@ describe.each(tried)('%s on each of two slots', (_, make) => {
     await exploreSlots(make, { capacities: [1, 1], requests: [ann, bob], faults: 1 }, 1000)
   })
 
-  test('whenever an admitted request gives back, and whenever time does, it is given back once', async () => {
+  test('an admitted request is refunded once, whenever it asks for that, and whenever time restores its units', async () => {
     const requests: Request[] = [{ ...ann, after: 'refund' }, ann]
     await exploreSlots(make, { capacities: [1, 1], requests, passMs }, 900)
   })
@@ -158,7 +158,7 @@ describe('on real Redis', () => {
     await redis.stop()
   })
 
-  test.each(tried)('two requests, one of which is given back: %s', async (_, make) => {
+  test.each(tried)('two requests, one of which is refunded: %s', async (_, make) => {
     const stores = new Map<number, { now: () => number; store: Store }>()
     const storeOf = (slot: number, clock: () => number): Store => {
       const known = stores.get(slot)
@@ -209,7 +209,7 @@ describe('the explorer notices', () => {
     await expect(exploreSlots(log, { ...two, decide, faults: 1 }, 0, ALL)).rejects.toThrow()
   })
 
-  test('a refusal that is forgotten when what it charged could not be given back', async () => {
+  test('a refusal that is forgotten when what it charged could not be refunded', async () => {
     const decide: typeof decideAcrossSlots = async (ask, slots, decide) => {
       const lost: unknown[] = []
       const answer = await decideAcrossSlots(ask, slots, (part, slot) =>

@@ -74,7 +74,7 @@ export const roomChecks: readonly Check[] = [
     },
   },
   {
-    name: 'room: a log gives back the room of what has lapsed, however long it is in use',
+    name: 'room: a log frees the room of what has lapsed, however long it is in use',
     run: async (venue) => {
       const log = await alone(venue, 1000, 1000)
       await log.charge(1000)

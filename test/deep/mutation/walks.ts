@@ -51,7 +51,7 @@ interface WalkOptions {
   readonly equals?: number
   /** The instant at which it begins. */
   readonly start?: number
-  /** Nothing is given back, freed or renewed. */
+  /** Nothing is refunded, freed or renewed. */
   readonly onlyCharges?: boolean
 }
 
@@ -159,7 +159,7 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
     if (stepsBack && random(12) === 0) recorder.clock.now = Math.max(0, recorder.clock.now - back())
     recorder.step()
     for (let n = 1 + random(together); n > 0; n--) await ask(step)
-    // A verdict is there to be given back once its batch is answered; the latest matter most.
+    // A verdict is there to be refunded once its batch is answered; the latest matter most.
     kept = [...kept, ...opened].slice(-12)
     opened = []
   }
@@ -184,7 +184,7 @@ async function* longWalks(): AsyncGenerator<Scenario> {
   }
 }
 
-/** Logs whose rings go round, which what is given back would have written anew; also where clocks begin. */
+/** Logs whose rings go round, which what is refunded would have written anew; also where clocks begin. */
 async function* roundWalks(): AsyncGenerator<Scenario> {
   const round = {
     one: [slidingLog({ limit: 24, window: '6s' })],
@@ -225,7 +225,7 @@ async function* batchWalks(): AsyncGenerator<Scenario> {
   }
 }
 
-/** Policies of one kind, several things asked in one batch, and nothing given back: what scripts of their own decide. */
+/** Policies of one kind, several things asked in one batch, and nothing refunded: what scripts of their own decide. */
 async function* alikeWalks(): AsyncGenerator<Scenario> {
   const kinds = {
     log: ['log', 'long'],
@@ -392,7 +392,7 @@ async function* filled(): AsyncGenerator<Scenario> {
   }
 }
 
-/** Charges given back while the clock is behind, and renewals at and around the end of a place. */
+/** Charges refunded while the clock is behind, and renewals at and around the end of a place. */
 async function* cornerCases(): AsyncGenerator<Scenario> {
   for (const [name, limits] of Object.entries(ALL)) {
     const window = Math.min(...limits.map((limit) => limit.window as number))

@@ -8,10 +8,10 @@ import { type Kept, RememberingBucket } from '../../support/oracle/refunds.js'
 
 const GUARANTEES = new URL('../../../docs/guarantees.md', import.meta.url)
 
-/** A bucket as traffic sees it: charges where there is room, and gives back. */
+/** A bucket as traffic sees it: charges where there is room, and refunds. */
 interface Bucket<Charge> {
   charge(at: number, cost: number): Promise<Charge | undefined>
-  giveBack(at: number, charge: Charge, units: number): Promise<void>
+  refund(at: number, charge: Charge, units: number): Promise<void>
 }
 
 /** How many of the requests are admitted. */
@@ -21,7 +21,7 @@ async function play<Charge>(traffic: RefundTraffic, bucket: Bucket<Charge>): Pro
     open.sort((a, b) => a.endsAt - b.endsAt)
     while (open[0] && open[0].endsAt <= at) {
       const { endsAt, back, charge } = open.shift() as (typeof open)[number]
-      await bucket.giveBack(endsAt, charge, back)
+      await bucket.refund(endsAt, charge, back)
     }
   }
   let admitted = 0
@@ -36,7 +36,7 @@ async function play<Charge>(traffic: RefundTraffic, bucket: Bucket<Charge>): Pro
   return admitted
 }
 
-/** A bucket that gives back all that is owed. */
+/** A bucket that refunds all that is owed. */
 function ideal({ spec }: RefundTraffic): Bucket<Kept> {
   const bucket = new RememberingBucket(spec)
   return {
@@ -44,14 +44,14 @@ function ideal({ spec }: RefundTraffic): Bucket<Kept> {
       bucket.goTo(at, false)
       return bucket.room < cost ? undefined : bucket.charge(cost)
     },
-    async giveBack(at, kept, units) {
+    async refund(at, kept, units) {
       bucket.goTo(at, false)
-      bucket.giveBack(kept, units)
+      bucket.refund(kept, units)
     },
   }
 }
 
-/** What room is missing that a bucket would have that gives back all, of the same charges: on average after refunds, in percent. */
+/** What room is missing that a bucket would have that refunds all, of the same charges: on average after refunds, in percent. */
 class Missing {
   #sum = 0
   #refunds = 0
@@ -77,11 +77,11 @@ function ofSluice({ spec }: RefundTraffic, missing: Missing): Bucket<{ verdict: 
       const verdict = await limiter.consume('k', { cost })
       return verdict.allowed ? { verdict, kept: bucket.charge(cost) } : undefined
     },
-    async giveBack(at, { verdict, kept }, units) {
+    async refund(at, { verdict, kept }, units) {
       clock.now = MIDNIGHT + at
       bucket.goTo(at, false)
       await verdict.settle(verdict.cost - units)
-      bucket.giveBack(kept, units)
+      bucket.refund(kept, units)
       const { remaining } = await limiter.peek('k')
       missing.add((100 * (bucket.room - remaining)) / spec.capacity)
     },

@@ -129,7 +129,7 @@ describe.each(['express', 'koa', 'fastify'])('login/%s.js', (framework) => {
 })
 
 describe('tiers.js', () => {
-  test('gives each plan its quota, and gives back what a report did not need', async () => {
+  test('gives each plan its quota, and refunds what a report did not need', async () => {
     const { url } = await start('tiers.js')
     const get = async (path: string, key: string) => {
       const response = await fetch(url + path, { headers: { 'x-api-key': key } })

@@ -229,7 +229,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       },
     )
 
-    test.each(Object.entries(pairs))('gives back on both slots, once: %s', async (_, limits) => {
+    test.each(Object.entries(pairs))('refunds on both slots, once: %s', async (_, limits) => {
       const limiter = createLimiter({ name: 'across', store: open.store, limits: limits(5, 5) })
       const [user] = spread() as [string]
       const verdict = await limiter.consume(user, { cost: 3 })
@@ -271,7 +271,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       expect(await left(limiter, user)).toEqual([2, 3])
     })
 
-    test('a store that is closed meanwhile gives back first what a refused request was charged', async () => {
+    test('a store that is closed meanwhile refunds first what a refused request was charged', async () => {
       const limits = pairs.slidingLog(5, 1)
       const limiter = createLimiter({ name: 'across', store: open.store, limits })
       const [ann, bob] = spread() as [string, string]
@@ -287,7 +287,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       }
     })
 
-    test('gives back what the reachable slot charged when the other one hangs', async () => {
+    test('refunds what the reachable slot charged when the other one hangs', async () => {
       const store = redisStore(open.client, { timeoutMs: 200 })
       const hung = cluster.masterOf(slotOfEveryone)
       const user = cluster.identityOn((cluster.masters.indexOf(hung) + 1) % 3, 'reachable')
@@ -304,7 +304,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
           store,
           limits: [slidingLog({ limit: 5, window: '1h' })],
         })
-        expect((await until('it is given back', () => decided(alone.peek(user)))).remaining).toBe(4)
+        expect((await until('it is refunded', () => decided(alone.peek(user)))).remaining).toBe(4)
       } finally {
         hung.kill('SIGCONT')
       }

@@ -97,7 +97,7 @@ describe.each(namesOf(clusterClients))('while slots move between masters, over %
               const verdict = await limiter.consume(identity)
               verdicts.push(verdict)
               if (!verdict.allowed) return
-              // Some of it is given back, while its slot is on the way.
+              // Some of it is refunded, while its slot is on the way.
               if ((n + i) % 4 === 0) expect(await limiter.refund(identity, verdict)).toBe(true)
               else kept.set(identity, (kept.get(identity) ?? 0) + 1)
             }),

@@ -89,7 +89,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     expect(admitted(await Promise.all(users(30).map((user) => limiter.consume(user))))).toBe(30)
   })
 
-  test('what is given back in the same turn has been given back before what comes after it is decided', async () => {
+  test('what is refunded in the same turn has been refunded before what comes after it is decided', async () => {
     await scriptsPerTurn()
     const limiter = createLimiter({ name: 'places', store: open.store, limits: [concurrency({ limit: 1 })] })
     const held = await Promise.all(users(20).map((user) => limiter.consume(user)))
@@ -102,7 +102,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
   describe('a policy of several identities', () => {
     const limits = [slidingLog({ limit: 5, window: '1h' }), concurrency({ limit: 8, key: everyone() })]
 
-    test('is decided, given back and freed whether its keys share a master or not', async () => {
+    test('is decided, refunded and freed whether its keys share a master or not', async () => {
       await scriptsPerTurn()
       const limiter = createLimiter({ name: 'pairs', store: open.store, limits })
       const mixed = users(12)

@@ -99,7 +99,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
         await both.consume(user)
         return store.state === 'unavailable'
       })
-      await until('what was charged is given back', async () => (await decided(alone.peek(user))).remaining === 50)
+      await until('what was charged is refunded', async () => (await decided(alone.peek(user))).remaining === 50)
       for (let n = 0; n < 20; n++) expect((await both.consume(user)).kind).toBe('unavailable')
       expect((await decided(alone.peek(user))).remaining).toBe(50)
     } finally {
@@ -108,7 +108,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     await until('both are asked', () => decided(both.consume(user)), RECOVERY)
   })
 
-  test('what one master refused stays refused, though another does not hear that it is given back', async () => {
+  test('what one master refused stays refused, though another does not hear that it is refunded', async () => {
     const { client, ready, close } = clusterClients[kind](cluster)
     open.push(close)
     await ready

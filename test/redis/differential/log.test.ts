@@ -100,7 +100,7 @@ describe.each(['none', 'charge'] as const)('refusals charged: %s', (onDeny) => {
       const options = { timeoutMs: 5000, denyCache: false }
       const stores = [memoryStore({ clock: clock.read }), redisStore(client, { clock: clock.read, ...options })]
       const limiters = stores.map((store) => createLimiter({ name: `log-${i}-${onDeny}`, store, limits, onDeny }))
-      // Of 160. What is given back has its log written anew: a ring that is to go round must be left alone for long.
+      // Of 160. What is refunded has its log written anew: a ring that is to go round must be left alone for long.
       const refunds = oneOf([0, 1, 20], random)
       let kept: Kept[] = []
       let last: Verdict | undefined

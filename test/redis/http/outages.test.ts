@@ -166,7 +166,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
     expect(responses.map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
-  test('what does not count is given back, here too', async () => {
+  test('what does not count is refunded, here too', async () => {
     const app = await start({ limit: 1, window: '1m', count: (status) => status >= 400 })
     for (let n = 0; n < 3; n++) expect((await ask(app)).status).toBe(200)
   })

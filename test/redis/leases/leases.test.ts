@@ -219,7 +219,7 @@ test('a bucket gets back what time has not paid off of each charge', async () =>
   expect(remaining).toBeLessThanOrEqual(59)
 })
 
-test('a bucket from which one charge was given back gets back no more of the next than is still owed', async () => {
+test('a bucket from which one charge was refunded gets back no more of the next than is still owed', async () => {
   const here = inProcess([gcra({ limit: 10, window: '10s', burst: 21, lease })])
   const first = await here.consume(key, { cost: 5 })
   const second = await here.consume(key, { cost: 5 })

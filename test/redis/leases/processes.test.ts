@@ -96,7 +96,7 @@ test('processes that are killed strand no more than a lease each, whatever their
   const file = join(dir, 'killed')
   writeFileSync(file, '')
   const size = 50
-  // A life so long that nothing lapses or is given back meanwhile: the worst case.
+  // A life so long that nothing lapses or is returned meanwhile: the worst case.
   const limit = { limit: 20_000, window: '1h', lease: { size, ttl: '10m' } } as const
   const spending: Spending = {
     file,

@@ -13,14 +13,14 @@ const { client } = await redisForTests()
 const PROCESSES = 3
 const redis = { name: 'redis', make: () => redisStore(client), close: async () => {} }
 
-/** What happens at one instant: some ask, at once or one after the other, and some give back. */
+/** What happens at one instant: some ask, at once or one after the other, and some refund. */
 interface Step {
   readonly gap: number
   /** How much later it is when the store hears of it. */
   readonly late: number
   readonly asks: readonly { readonly process: number; readonly cost: number; readonly times: number }[]
   readonly together: boolean
-  /** Which of the verdicts so far are given back, and of how much. */
+  /** Which of the verdicts so far are refunded, and of how much. */
   readonly refunds: readonly { readonly which: number; readonly share: number }[]
 }
 
@@ -92,7 +92,7 @@ function isPossible(spec: LimitSpec, ttl: number): boolean {
   return !isGreedy || capacityOf(spec) - Math.ceil((ttl * spec.limit) / spec.window) >= 1
 }
 
-/** What was admitted, by when it was; what was given back is not there any more. */
+/** What was admitted, by when it was; what was refunded is not there any more. */
 class Admissions {
   readonly #charges: Charge[] = []
   readonly #verdicts: { readonly verdict: Verdict; readonly charge: Charge }[] = []
@@ -113,7 +113,7 @@ class Admissions {
     this.#verdicts.push({ verdict, charge })
   }
 
-  async giveBack(which: number, share: number): Promise<void> {
+  async refund(which: number, share: number): Promise<void> {
     const [chosen] = this.#verdicts.splice(which, 1)
     if (!chosen) return
     const { verdict, charge } = chosen
@@ -141,7 +141,7 @@ async function play({ specs, size, ttl, start, steps }: Run): Promise<void> {
   try {
     for (const { gap, late, asks, together, refunds } of steps) {
       clock.now += gap
-      for (const { which, share } of hasRefunds ? refunds : []) await admissions.giveBack(which, share)
+      for (const { which, share } of hasRefunds ? refunds : []) await admissions.refund(which, share)
       const sent = []
       for (const { process, cost } of asks.flatMap((ask) => new Array<typeof ask>(ask.times).fill(ask))) {
         const decided = (limiters[process] as Limiter).consume(key, { cost })

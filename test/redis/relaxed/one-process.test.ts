@@ -130,7 +130,7 @@ for (const name of ['gcra', 'interval']) {
         if (random(2) === 0) await limiter.refund(key, verdict)
         else kept.push({ at: clock.now, cost })
       }
-      // What was not given back, in a bucket of its own that refuses nothing of it.
+      // What was not refunded, in a bucket of its own that refuses nothing of it.
       const own = memoryStore({ clock: clock.read })
       const exact = createLimiter({ name: `refunds-${name}`, store: own, limits, consistency })
       const end = clock.now

@@ -299,7 +299,7 @@ test('refusals that are charged keep a client out for as long as it goes on', as
   const again = redisStore(client, { timeoutMs: 5000 })
   stores.push(again)
   const exact = createLimiter({ name: 'charged', store: again, limits, consistency: seldom, onDeny: 'charge' })
-  // 25 are counted: giving back some of them makes no room.
+  // 25 are counted: refunding some of them makes no room.
   expect((await exact.peek(key)).allowed).toBe(false)
 })
 

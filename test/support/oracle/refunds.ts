@@ -4,7 +4,7 @@ import type { LimitSpec } from './spec.js'
 
 export type BucketSpec = Extract<LimitSpec, { algorithm: 'gcra' | 'tokenBucket' | 'leakyBucket' }>
 
-/** What a charge has put into a bucket, less what has been given back of it: in unit·ms. */
+/** What a charge has put into a bucket, less what has been refunded of it: in unit·ms. */
 export interface Kept {
   readonly at: number
   amount: bigint
@@ -13,7 +13,7 @@ export interface Kept {
 const positive = (a: bigint) => (a > 0n ? a : 0n)
 
 /**
- * A bucket that remembers each of its charges. What is given back of one was never charged: all that came after is
+ * A bucket that remembers each of its charges. What is refunded of one was never charged: all that came after is
  * worked out anew without it. Slow, and simple enough to be believed.
  */
 export class RememberingBucket {
@@ -50,8 +50,8 @@ export class RememberingBucket {
     this.#add(positive(this.#full - this.#paidOff(this.#at, this.#now + paidOffAfterMs)))
   }
 
-  /** Gives back, and tells how much less there is now, in unit·ms. */
-  giveBack(kept: Kept, cost: number): bigint {
+  /** Refunds, and tells how much less there is now, in unit·ms. */
+  refund(kept: Kept, cost: number): bigint {
     const before = this.#debt(this.#at)
     this.#changedAt = this.#at
     kept.amount = positive(kept.amount - BigInt(cost) * this.#unit)

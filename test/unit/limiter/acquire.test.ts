@@ -209,7 +209,7 @@ describe('a wait that would exceed maxWait fails at once', () => {
     expect((await limiter.peek('key')).resetAfterMs).toBe(resetAfterMs)
   })
 
-  test('in a queueing limit, whose place is given back', async () => {
+  test('in a queueing limit, whose units are refunded', async () => {
     const limiter = limiterOf(leakyBucket({ leak: 1, every: 100, capacity: 5, queue: true }))
     await limiter.consume('key', { cost: 2 })
     await expectExceeded(limiter.acquire('key', { maxWait: 150 }))

@@ -72,7 +72,7 @@ describe('by default, while the store is away', () => {
     expect((await limiter.consume('k')).allowed).toBe(true)
   })
 
-  test('what was charged is given back to where it was charged, and nowhere else', async () => {
+  test('what was charged is refunded to where it was charged, and nowhere else', async () => {
     const limiter = limiterOf({ limits: [perMinute(5)] })
     const shared = await limiter.consume('k', { cost: 2 })
     store.isAway = true
@@ -299,7 +299,7 @@ describe('a share of the limits', () => {
 describe('with nothing to decide instead', () => {
   const NOTHING_KNOWN = { kind: 'unavailable', remaining: 0, resetAfterMs: 0, delayMs: 0, limits: [], cost: 0 }
 
-  test('all are let through: no numbers, nothing charged, nothing to give back', async () => {
+  test('all are let through: no numbers, nothing charged, nothing to refund', async () => {
     const limiter = limiterOf({ limits: [perMinute(1)], onUnavailable: 'allow' })
     store.isAway = true
     const verdicts = [await limiter.consume('k'), await limiter.consume('k', { cost: 9 }), await limiter.peek('k')]

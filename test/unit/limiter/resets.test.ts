@@ -1,7 +1,7 @@
 import { createLimiter, fixedWindow, memoryStore, perMinute } from '@sluice/core'
 import { expect, test } from 'vitest'
 
-test('of two tiers, what was charged in the one is given back after a reset of the other', async () => {
+test('of two tiers, what was charged in the one is refunded after a reset of the other', async () => {
   const limiter = createLimiter<{ id: string; plan: string }>({
     store: memoryStore({ clock: () => 0 }),
     key: ({ id }) => id,
@@ -19,7 +19,7 @@ test('of two tiers, what was charged in the one is given back after a reset of t
   expect([(await limiter.peek(free)).remaining, (await limiter.peek(pro)).remaining]).toEqual([2, 8])
 })
 
-test('after more resets than are remembered, what was charged before them stays, and what came since is given back', async () => {
+test('after more resets than are remembered, what was charged before them stays, and what came since is refunded', async () => {
   const limiter = createLimiter({ store: memoryStore({ clock: () => 0 }), limits: [perMinute(5)] })
   const old = await limiter.consume('ann')
   await limiter.reset('ann')

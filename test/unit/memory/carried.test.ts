@@ -112,7 +112,7 @@ describe('buckets', () => {
   })
 })
 
-test('a refund under the smaller limit gives back no more than its charge', async () => {
+test('a refund under the smaller limit refunds no more than its charge', async () => {
   for (const limitsOf of Object.values(CARRIED)) {
     const clock = new Clock()
     const store = memoryStore({ clock: clock.read })

@@ -123,7 +123,7 @@ describe('what has expired', () => {
     expect(bytesOfStates() - before).toBeLessThan((full - before) / 5)
   })
 
-  test('gives back what a flood took although some of it stays, and those who stay keep their counts', async () => {
+  test('frees what a flood took although some of it stays, and those who stay keep their counts', async () => {
     vi.useFakeTimers()
     let now = NOON
     const limiter = createLimiter({
@@ -231,7 +231,7 @@ describe('among tens of thousands of keys', () => {
   })
 })
 
-test('a log that grows, lapses and is given back from knows at every step what counts', async () => {
+test('a log that grows, lapses and is refunded from knows at every step what counts', async () => {
   const [limit, window] = [300, 1000]
   let now = NOON
   const limiter = createLimiter({ store: memoryStore({ clock: () => now }), limits: [slidingLog({ limit, window })] })

@@ -103,7 +103,7 @@ describe('a verdict', () => {
 })
 
 describe('an identity by its kind', () => {
-  test('is peeked at, charged, given back and reset on the limits of its kind alone', async () => {
+  test('is peeked at, charged, refunded and reset on the limits of its kind alone', async () => {
     const guard = loginGuard()
     const { limiter } = guard
     await ask(guard, { account: 'ann' })
@@ -120,7 +120,7 @@ describe('an identity by its kind', () => {
     expect(await left(limiter as never, { ip: '192.0.2.1' })).toEqual([5])
   })
 
-  test('gives back a request’s verdict by any of its identities', async () => {
+  test('refunds a request’s verdict by any of its identities', async () => {
     const guard = loginGuard()
     const { verdict } = await ask(guard, { account: 'ann' })
     await expect(guard.limiter.refund({ account: 'bob' }, verdict as never)).rejects.toMatchObject({

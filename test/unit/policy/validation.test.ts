@@ -582,7 +582,7 @@ describe('what a limiter is', () => {
     expect(await limiter.consume('key')).toMatchObject({ remaining: 0, limits: [{ limit: 1 }] })
   })
 
-  test('a verdict of another limiter or key is no charge to give back', async () => {
+  test('a verdict of another limiter or key is no charge to refund', async () => {
     const one = createLimiter({ name: 'one', limit: 5, window: '1m' })
     const other = createLimiter({ name: 'other', limit: 5, window: '1m' })
     const verdict = await one.consume('key')
@@ -594,7 +594,7 @@ describe('what a limiter is', () => {
     expect((await one.peek('key')).remaining).toBe(5)
   })
 
-  test('a refusal and a peek have nothing to give back', async () => {
+  test('a refusal and a peek have nothing to refund', async () => {
     const limiter = createLimiter({ limit: 1, window: '1m' })
     await limiter.consume('key')
     expect(await limiter.refund('key', await limiter.consume('key'))).toBe(false)

@@ -73,15 +73,15 @@ export function scriptsOf(source, optimised = optimise, isIndented = false) {
     behind: bundle('behind', read),
     block: bundle('block', read),
     'cross-slots': bundle('cross-slots', read),
-    // The store leaves sections out of this one, but not what gives back and what is decided at once.
-    decide: optimised(withSections(decide, { settle: true, together: true, exchange: false })),
+    // The store leaves sections out of this one, but not what refunds, and what is decided at once.
+    decide: optimised(withSections(decide, { refund: true, together: true, exchange: false })),
     ...Object.fromEntries(uniform),
     ...Object.fromEntries(ones),
     // Its own work is small beside what it does for each of many counts: it stays as it is.
     exchange: withSections(bundle('exchange', read), {
       several: false,
       joint: false,
-      settle: false,
+      refund: false,
       together: false,
       exchange: true,
       ...Object.fromEntries(kinds.map(({ name }) => [name, EXCHANGED.includes(name)])),
@@ -142,7 +142,7 @@ function uniformScript(decide, kinds, kind, { isJoint, known }, bans, optimised)
   const sections = {
     several: isJoint,
     joint: isJoint,
-    settle: false,
+    refund: false,
     bans,
     exchange: false,
     together: kind.goesTogether,

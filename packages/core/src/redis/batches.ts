@@ -227,8 +227,8 @@ export class Batches {
 
   /** Refunds and releases go by slot: done in part it could not be undone. So does what is asked of the same slot, to stay in order. */
   #sendToNode(line: readonly Pending[], node: string): void {
-    const isGivenBack = (slot: number) => line.some((other) => other.slot === slot && other.request.op >= REFUND)
-    const apart = line.some(({ request }) => request.op >= REFUND) ? line.filter(({ slot }) => isGivenBack(slot)) : []
+    const hasRefund = (slot: number) => line.some((other) => other.slot === slot && other.request.op >= REFUND)
+    const apart = line.some(({ request }) => request.op >= REFUND) ? line.filter(({ slot }) => hasRefund(slot)) : []
     const together = apart.length > 0 ? line.filter((pending) => !apart.includes(pending)) : line
     if (together.length > 0) this.#send(together, (together[0] as Pending).slot, node)
     this.#sendBySlot(apart)

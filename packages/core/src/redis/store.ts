@@ -769,7 +769,7 @@ export class RedisStore implements Store {
   }
 
   /**
-   * Gives back leases, tells Redis what was counted here, waits for what is in flight, releases the permits that this process holds, and ends the store's own
+   * Returns leases, tells Redis what was counted here, waits for what is in flight, releases the permits that this process holds, and ends the store's own
    * connections and timers. Decisions that come after this call are those of an outage.
    */
   close(): Promise<void> {

@@ -71,7 +71,7 @@ export function packed(cells: readonly Form[], decisions: number): fc.Arbitrary<
   const cellOf = ([admitted, refused]: Form, outcome: fc.Arbitrary<number>) =>
     outcome.chain((said) => {
       const widths = said % 2 === 0 ? refused : admitted
-      // What a bucket has given back comes last.
+      // What a bucket has refunded comes last.
       const all = said === 4 || said === 5 ? [...widths, 7, 6] : widths
       return packedAs(all).map((numbers) => [bigEndian(said, 1), ...numbers])
     })

@@ -11,8 +11,8 @@ export interface LeasesOptions {
   readonly units: number
   /** The costs each process is asked for, one after the other, after it has been asked often enough to take leases. */
   readonly asks: readonly (readonly number[])[]
-  /** Whether an admission may be given back to the first process. */
-  readonly givesBack?: boolean
+  /** Whether an admission may be refunded to the first process. */
+  readonly refunds?: boolean
   /** Whether the first process may forget the key. */
   readonly resets?: boolean
   /** Whether the first process may die, with all that it holds. */
@@ -73,7 +73,7 @@ export class LeasesWorld implements World {
   #passes: number
   #waiting = 0
   #isReady = false
-  #isGivenBack = false
+  #isRefunded = false
   #hasReset = false
   #sweeps: number
   #broken: Error | undefined
@@ -104,10 +104,10 @@ export class LeasesWorld implements World {
       if (asks.length > 0) steps.push({ name: `${name} is asked`, take: () => void this.#askAgain(process) })
       else steps.push({ name: `${name} closes`, take: () => this.#close(process) })
     }
-    const { givesBack, resets, dies, sweeps, passMs } = this.#options
+    const { refunds, resets, dies, sweeps, passMs } = this.#options
     const isOpen = first.state === 'open'
-    if (givesBack && isOpen && !this.#isGivenBack && this.#admissions.some(({ process }) => process === first)) {
-      steps.push({ name: 'an admission is given back', take: () => this.#giveBack(first) })
+    if (refunds && isOpen && !this.#isRefunded && this.#admissions.some(({ process }) => process === first)) {
+      steps.push({ name: 'an admission is refunded', take: () => this.#refund(first) })
     }
     if (resets && isOpen && !this.#hasReset) steps.push({ name: 'the key is reset', take: () => this.#reset(first) })
     if (dies && isOpen) steps.push({ name: `${first.name} dies`, take: () => this.#die(first) })
@@ -213,9 +213,9 @@ export class LeasesWorld implements World {
     this.#waiting--
   }
 
-  #giveBack(process: Process): void {
-    this.#isGivenBack = true
-    this.#network.note(process.name, 'gives back')
+  #refund(process: Process): void {
+    this.#isRefunded = true
+    this.#network.note(process.name, 'refunds')
     const admission = this.#admissions.findLast((one) => one.process === process) as Admission
     this.#admissions = this.#admissions.filter((one) => one !== admission)
     process.limiter.refund(KEY, admission.verdict).catch((error) => this.#tolerate(error))

@@ -13,7 +13,7 @@ export interface Waiter {
 
 export interface WaitersOptions {
   readonly limit: Limit
-  /** Units taken before any request waits, each of which may be given back at any moment. */
+  /** Units taken before any request waits, each of which may be refunded at any moment. */
   readonly taken: number
   readonly waiters: readonly Waiter[]
   /** How many calls to the store may go wrong. @default 0 */
@@ -46,9 +46,9 @@ export class WaitersWorld implements World {
   readonly #limiter: Limiter
   readonly #waiting: readonly Waiting[]
   readonly #start = performance.now()
-  /** What is charged, by the answer that told so, and what was charged and given back. */
+  /** What is charged, by the answer that told so, and what was charged and refunded. */
   readonly #charges = new Set<StoreResult>()
-  readonly #givenBack = new Set<StoreResult>()
+  readonly #refunded = new Set<StoreResult>()
   /** Every call, by its name. */
   readonly #asked = new Map<string, StoreRequest>()
   #held: Verdict[] = []
@@ -95,7 +95,7 @@ export class WaitersWorld implements World {
       }
     }
     if (this.#held.length > 0 && this.#isAnyWaiting()) {
-      steps.push({ name: 'a refund', take: () => this.#giveBack() })
+      steps.push({ name: 'a refund', take: () => this.#refund() })
     }
     if (this.#isAnyWaiting() && (this.#network.isQuiet ? this.#moments < PATIENCE : this.#slow > 0)) {
       steps.push({ name: 'time goes on', take: () => this.#goOn() })
@@ -123,7 +123,7 @@ export class WaitersWorld implements World {
     if (starved) throw new Error(`${starved.name} starves`)
     if (this.#limiter.hasQueues) throw new Error('a queue without waiters is left')
     const admitted = this.#waiting.filter(({ outcome }) => outcome === 'admitted').length
-    const charged = this.#charges.size - this.#givenBack.size - this.#strayed()
+    const charged = this.#charges.size - this.#refunded.size - this.#strayed()
     if (charged !== admitted + this.#held.length) {
       throw new Error(`${admitted + this.#held.length} are admitted, and ${charged} charged`)
     }
@@ -170,7 +170,7 @@ export class WaitersWorld implements World {
     waiting.leaving.abort(new Error('left'))
   }
 
-  #giveBack(): void {
+  #refund(): void {
     this.#network.note('the process', 'a refund')
     const verdict = this.#held.pop() as Verdict
     this.#limiter.refund(KEY, verdict).catch(() => {})
@@ -190,8 +190,8 @@ export class WaitersWorld implements World {
       if (ask.op === CONSUME && answer.allowed) this.#charges.add(answer)
       if (ask.op === REFUND) {
         const charge = ask.charge as StoreResult
-        if (this.#givenBack.has(charge)) throw new Error('given back twice')
-        this.#givenBack.add(charge)
+        if (this.#refunded.has(charge)) throw new Error('refunded twice')
+        this.#refunded.add(charge)
       }
       return answer
     }

@@ -41,7 +41,7 @@ interface Asked {
   readonly request: Request
   outcome: 'waits' | 'admitted' | 'refused' | 'failed'
   verdict: Verdict | undefined
-  /** It has begun to give back what it took. */
+  /** It has begun to refund what it took. */
   isLeaving: boolean
 }
 
@@ -53,10 +53,10 @@ interface Stay {
   taken: number
   /** The same, for a request that was refused here and charged all the same. */
   fined: number
-  /** Whether time has given back what was taken before it passed. */
+  /** Whether time has restored what was taken before it passed. */
   isOver: boolean
   wasBlocked: boolean
-  isGivenBack: boolean
+  isRefunded: boolean
 }
 
 /**
@@ -88,7 +88,7 @@ export class SlotsWorld implements World {
     }))
     for (const asked of this.#asked) {
       for (const slot of this.#stores.keys()) {
-        const rest = { taken: 0, fined: 0, isOver: false, wasBlocked: false, isGivenBack: false }
+        const rest = { taken: 0, fined: 0, isOver: false, wasBlocked: false, isRefunded: false }
         this.#stays.push({ asked, slot, ...rest })
       }
       this.#live(asked).catch((error) => {
@@ -147,8 +147,8 @@ export class SlotsWorld implements World {
       const stays = this.#isIn(asked, slot)
       const isKept = this.#options.onDeny === 'charge' && this.#isRefusedByLimits(asked)
       const isPlaces = this.#isPlaces(slot)
-      if (stays || (isKept && !isPlaces)) expect(stay.isGivenBack, `${told} gave back`).toBe(false)
-      else expect(stay.isGivenBack ? 0 : stay.taken, `${told} is charged`).toBe(0)
+      if (stays || (isKept && !isPlaces)) expect(stay.isRefunded, `${told} refunded`).toBe(false)
+      else expect(stay.isRefunded ? 0 : stay.taken, `${told} is charged`).toBe(0)
       if (isKept && !isPlaces) expect(stay.taken + stay.fined, `${told} is charged for a refusal`).toBeGreaterThan(0)
       if (!isKept) expect(stay.fined, `${told} is charged for a refusal`).toBe(0)
     }
@@ -164,7 +164,7 @@ export class SlotsWorld implements World {
     return outcome === 'admitted' && !(isLeaving && (request.after === 'refund' || this.#isPlaces(slot)))
   }
 
-  /** Whether a call was lost that charges or gives back: then units may stay. */
+  /** Whether a call was lost that charges or refunds: then units may stay. */
   #isUncertain({ asked, slot }: Stay): boolean {
     return OPS.some((op) => this.#network.fate(`${asked.name}: ${op} on slot ${slot + 1}`)?.failed)
   }
@@ -187,7 +187,7 @@ export class SlotsWorld implements World {
     return this.#stores.map((_, slot) => this.#network.fate(`${name}: consume on slot ${slot + 1}`))
   }
 
-  /** What the slots hold is what was taken and not given back, no more and no less. */
+  /** What the slots hold is what was taken and not refunded, no more and no less. */
   async #expectUsed(): Promise<void> {
     const { capacities, requests } = this.#options
     const observer = this.#limiterOn((part, slot) => (this.#stores[slot] as Store).decide(part))
@@ -200,7 +200,7 @@ export class SlotsWorld implements World {
             stay.slot === slot && this.#keyOf(stay.asked.request, slot) === this.#keyOf(request, slot) && !stay.isOver,
         )
         const used = (capacities[slot] as number) - remaining
-        const held = units(there.filter(({ isGivenBack }) => !isGivenBack))
+        const held = units(there.filter(({ isRefunded }) => !isRefunded))
         const fines = there.reduce((sum, { fined }) => sum + fined, 0)
         if (fines === 0) expect(used, `units charged on slot ${slot + 1}`).toBe(held)
         else {
@@ -243,8 +243,8 @@ export class SlotsWorld implements World {
       else if (part.op === CHARGE && !answer.block && !isPlaces) stay.fined = part.costs[0] as number
     }
     if (part.op === REFUND || (part.op === RELEASE && isPlaces)) {
-      expect(stay.isGivenBack, `${asked.name} had given back on slot ${slot + 1} already`).toBe(false)
-      stay.isGivenBack = true
+      expect(stay.isRefunded, `${asked.name} had refunded on slot ${slot + 1} already`).toBe(false)
+      stay.isRefunded = true
     }
     return answer
   }

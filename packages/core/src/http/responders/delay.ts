@@ -18,7 +18,7 @@ export interface DelayOptions<Request> extends FairOptions<Request> {
    * @default none are
    */
   readonly from?: number
-  /** Beside `from`. @default the time in which the limit gives back one unit */
+  /** Beside `from`. @default the time in which the limit restores one unit */
   readonly by?: Duration
   /** Most requests delayed at once, over all keys; beyond, they are refused. @default 1000 */
   readonly maxConnections?: number

@@ -77,7 +77,7 @@ export class Leases {
     this.#drop(policy, [identity], () => true, false)
   }
 
-  /** Gives back what is left. */
+  /** Returns what is left. */
   async close(): Promise<void> {
     this.#isClosed = true
     clearInterval(this.#timer)
@@ -184,10 +184,10 @@ export class Leases {
     lease.isForgotten = pool.isForgotten
     const { left } = lease
     lease.left = 0
-    if (left > 0) this.#giveBack(lease, left).catch(() => {})
+    if (left > 0) this.#returnUnits(lease, left).catch(() => {})
   }
 
-  async #giveBack(lease: Lease, units: number): Promise<void> {
+  async #returnUnits(lease: Lease, units: number): Promise<void> {
     if (!lease.isForgotten) await this.#source.decide(lease.refund(units))
   }
 
@@ -201,7 +201,7 @@ export class Leases {
       lease.left += units
       return charge
     }
-    return this.#giveBack(lease, units).then(() => charge)
+    return this.#returnUnits(lease, units).then(() => charge)
   }
 
   /** What the store says, and what is held here on top. */

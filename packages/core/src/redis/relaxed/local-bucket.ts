@@ -73,7 +73,7 @@ export class LocalBucket implements LocalCount<BucketCharges> {
   readonly #stepMs: number
   #debt = 0
   #at = 0
-  /** How much was given back here, in unit·ms, of charges from when on. */
+  /** How much was refunded here, in unit·ms, of charges from when on. */
   #given = 0
   #givenFrom = -1
   #unsent: BucketCharges

@@ -28,9 +28,9 @@ export interface LocalCount<Sent extends Unsent = Unsent> {
   assume(cost: number, now: number): void
   /** Hears the receipt of a charge that Redis has made. */
   hearReceipt?(receipt: number): void
-  /** Gives back units of a charge that was made here. */
+  /** Refunds units of a charge that was made here. */
   refund(cost: number, receipt: number, before: number, chargedAt: number, now: number): void
-  /** How much was given back so far, for receipts. */
+  /** How much was refunded so far, for receipts. */
   readonly given: number
   /** Appends what a limit reports; `need` where it was refused. */
   report(values: number[], now: number, need: number | undefined): void

@@ -248,7 +248,7 @@ export class Relaxed {
     return isCharged && counts.every((count) => count?.isOpen) ? this.#reportOf(request, counts as Count[]) : result
   }
 
-  /** What a verdict gives back: here while it is counted here, and else to Redis. */
+  /** What a verdict refunds: here while it is counted here, and else to Redis. */
   #refund(request: StoreRequest): StoreResult | Promise<StoreResult> {
     const { plan, costs } = request
     const charge = request.charge as StoreResult

@@ -76,7 +76,7 @@ local kernel, first, last = {}, {}, {}
   { sections: ['joint'], source: `local place, head = {}, {}
 ` },
   { sections: [], source: `local costs, needs = {}, {}
-local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+local prepare, open, look, keep, recall, take, refund, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 local room = {}
 ` },
   { sections: ['several'], source: `local kept1, kept2, kept3, kept4, kept5 = {}, {}, {}, {}, {}
@@ -312,7 +312,7 @@ end
   { sections: ['bucket', 'joint'], source: `end
 ` },
   { sections: ['bucket'], source: `end
-giveBack[1] = function(key, cost, receipt, chargedAt, _, before)
+refund[1] = function(key, cost, receipt, chargedAt, _, before)
 if not since then
 return
 end
@@ -956,7 +956,7 @@ end
 oldest, total, newest = kept, total + cost, instant
 log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
 end
-giveBack[2] = function(key, cost, receipt)
+refund[2] = function(key, cost, receipt)
 local entries = whole or log_read(key, oldest, total)
 local after_2 = #entries / width
 while after_2 > 0 and newest - (newest - unpackBytes(entry, entries, (after_2 - 1) * width + 1)) % modulus > receipt do
@@ -1394,7 +1394,7 @@ else
 segments_write(key)
 end
 end
-giveBack[3] = function(key, cost, receipt)
+refund[3] = function(key, cost, receipt)
 local k = segment - receipt
 if not newest or k < 0 or k > segments then
 return
@@ -1688,7 +1688,7 @@ end
   { sections: ['counter', 'joint'], source: `end
 ` },
   { sections: ['counter'], source: `end
-giveBack[4] = function(key, cost, receipt)
+refund[4] = function(key, cost, receipt)
 if not since or start ~= receipt then
 return
 end
@@ -1820,7 +1820,7 @@ if call('ZCARD', key) > held then
 call('ZREMRANGEBYSCORE', key, '-inf', nowText)
 end
 end
-giveBack[5] = function(key, cost, receipt, chargedAt, lease)
+refund[5] = function(key, cost, receipt, chargedAt, lease)
 if isForeign then
 return
 end
@@ -2091,11 +2091,11 @@ end
   { sections: [], source: `open[kind](c)
 look[kind](key, 0)
 if op == 3 then
-giveBack[kind](key, costs[c], ARGV[a] + 0, chargedAt, lease, ARGV[a + 1] + 0)
+refund[kind](key, costs[c], ARGV[a] + 0, chargedAt, lease, ARGV[a + 1] + 0)
 a = a + 2
 elseif kind == 5 then
 if op == 4 then
-giveBack[kind](key, costs[c], 0, 0, lease)
+refund[kind](key, costs[c], 0, 0, lease)
 else
 renew[kind](key, costs[c], lease)
 end
@@ -8798,7 +8798,7 @@ return reply
 
 export const exchangeScript: LuaScript = {
   name: 'exchange',
-  sha1: '466b67c1eea611ef8e63b6bb80f52536e6108445',
+  sha1: '5983645e53d97923f3758c414e3cb183e35c127e',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -8834,7 +8834,7 @@ local function say(piece)
 pieces[#pieces + 1] = piece
 end
 local first, last = {}, {}
-local prepare, open, look, keep, recall, take, giveBack, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+local prepare, open, look, keep, recall, take, refund, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 local merge, state = {}, {}
 local function clock_instant(at, now, horizonMs)
 if at > now and at <= now + horizonMs then return at end
@@ -8962,7 +8962,7 @@ debt = bucket_charge(debt, cost, windowMs, capacity)
 pace, beyond = limit, nil
 if since then bucket_write(key) else bucket_writeFirst(key) end
 end
-giveBack[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
+refund[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
 if not since then return end
 local given, from = 0, 0
 if refunds ~= '' then given, from = unpackBytes('>I7I6', refunds) end
@@ -9162,7 +9162,7 @@ else
 segments_write(key)
 end
 end
-giveBack[SEGMENTS] = function(key, cost, receipt)
+refund[SEGMENTS] = function(key, cost, receipt)
 local k = segment - receipt
 if not newest or k < 0 or k > segments then return end
 segments_add(k, -min(cost, window_nth(counts, k, width, counter)))
@@ -9262,7 +9262,7 @@ take[COUNTER] = function(key, cost)
 count = min(most, count + cost)
 counter_write(key)
 end
-giveBack[COUNTER] = function(key, cost, receipt)
+refund[COUNTER] = function(key, cost, receipt)
 if not since or start ~= receipt then return end
 count = max(0, count - cost)
 counter_write(key)
