@@ -113,7 +113,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     expect(await charged(redis, keys)).toEqual(new Array(10).fill(0))
   })
 
-  test('with Redis killed in mid-traffic every decision settles in time and none is charged twice', async () => {
+  test('with Redis killed in mid-traffic every decision is made in time and none is charged twice', async () => {
     const redis = await server()
     const limiter = await connectedLimiter(kind, redis.port)
     const asked: Promise<{ tookMs: number; kind: string }>[] = []
@@ -138,9 +138,9 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
       ask()
       if (n % 5 === 0) await sleep(1)
     }
-    const settled = await Promise.all(asked)
-    expect(settled.at(-1)?.kind).toBe('unavailable')
-    expect(Math.max(...settled.map(({ tookMs }) => tookMs))).toBeLessThan(HANGS_MS)
+    const decisions = await Promise.all(asked)
+    expect(decisions.at(-1)?.kind).toBe('unavailable')
+    expect(Math.max(...decisions.map(({ tookMs }) => tookMs))).toBeLessThan(HANGS_MS)
   })
 
   test('with Redis hung no decision outlasts its deadline, and after it wakes none is charged twice', async () => {
@@ -287,7 +287,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     expect(await redis.call('DBSIZE')).toBe(0)
   })
 
-  test('a store that is closed ends its own connections, settles what is under way, and leaves the client to its user', async () => {
+  test('a store that is closed ends its own connections, waits for what is under way, and leaves the client to its user', async () => {
     const redis = await server()
     const { client, ready, close } = singleClients[kind](redis.port)
     open.push(close)

@@ -86,7 +86,7 @@ async function checkOne(server: FuzzedServer, { setup, clients }: Crowd): Promis
   }
   const state = await freed(server, setup, what)
   must(state.mostRead <= MOST_BYTES, 'bodies within the cap', [what, state])
-  // Bodies under way end, and settle, a moment after their connections.
+  // Bodies under way end, and are settled, a moment after their connections.
   must(state.bytes <= written, 'no more bytes charged than were sent', [what, state, written])
 
   await server.order('reset', setup)

@@ -18,7 +18,7 @@ test('a client that leaves, and a handler that begins, ends and releases, at any
 test('the same where the framework shows the promise of the handler', async () => {
   await explorePermits(
     {
-      events: ['headers', 'leave', 'end', 'settle'],
+      events: ['headers', 'leave', 'end', 'resolve'],
       showsPromise: true,
       halves: 2,
     },

@@ -80,7 +80,7 @@ export class Lives {
   }
 
   /** What is wrong with the life of a key, after everything sent. */
-  async settle(): Promise<string | undefined> {
+  async finish(): Promise<string | undefined> {
     const looks = this.#looks
     this.#looks = []
     await Promise.all(looks)

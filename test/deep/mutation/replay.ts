@@ -46,10 +46,10 @@ export async function replay(
     }
     // A batch that comes upon a block is sent twice, so the clock must stand still until it is answered.
     await Promise.all(answers.slice(-asks.length))
-    different ??= await lives?.settle()
+    different ??= await lives?.finish()
   }
   await Promise.all(answers)
-  different ??= await lives?.settle()
+  different ??= await lives?.finish()
   lives?.stop()
   return different
 }

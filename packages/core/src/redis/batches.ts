@@ -20,7 +20,7 @@ import { type Encoded, encode, encodeOne, type PlanText, planText } from './scri
 import { keyStart } from './scripts/keys.js'
 import { unreadable } from './scripts/reply-reader.js'
 import { isTryAgain, type Pulse, run } from './scripts/run.js'
-import { decideScriptFor, oneScriptFor, SETTLES } from './scripts/script.js'
+import { decideScriptFor, oneScriptFor, REFUNDS_OR_RENEWS } from './scripts/script.js'
 import type { LuaScript } from './scripts/scripts.generated.js'
 import {
   behindWaitersScript,
@@ -347,7 +347,7 @@ export class Batches {
     let parts = 0
     for (const [plan, group] of groups) {
       parts |= this.#textOf(plan).parts
-      if (group.some(({ request }) => request.op >= REFUND)) parts |= SETTLES
+      if (group.some(({ request }) => request.op >= REFUND)) parts |= REFUNDS_OR_RENEWS
     }
     const byMarker = bringsBlockKeys ? undefined : marker
     const keys = node === undefined ? 'declared' : 'undeclared'
@@ -440,7 +440,7 @@ export class Batches {
         this.#run(batch, this.#leftMs(batch.sentAt), false)
         return
       }
-      this.#settle(batch, results, told?.behindMs)
+      this.#resolve(batch, results, told?.behindMs)
     } catch (error) {
       this.#failed(batch, error as Error)
       return
@@ -499,13 +499,13 @@ export class Batches {
     for (const resolve of this.#drained.splice(0)) resolve()
   }
 
-  #settle({ groups, node, line, sentAt }: Batch, results: Answers, behindMs = 0): void {
-    const settled: (StoreResult | undefined)[] = []
+  #resolve({ groups, node, line, sentAt }: Batch, results: Answers, behindMs = 0): void {
+    const resolved: (StoreResult | undefined)[] = []
     for (const [plan, group] of groups) {
       const { reports } = this.#textOf(plan)
       for (const { request } of group) {
         const result = results.next(request, reports)
-        settled.push(result && behindMs > 0 ? { ...result, allowed: false, behindMs } : result)
+        resolved.push(result && behindMs > 0 ? { ...result, allowed: false, behindMs } : result)
       }
     }
     results.end()
@@ -514,7 +514,7 @@ export class Batches {
     const elsewhere: Pending[] = []
     for (const group of groups.values()) {
       for (const pending of group) {
-        const result = settled[i++]
+        const result = resolved[i++]
         if (result) {
           onAnswer(pending.request, result, pending.slot, sentAt)
           pending.resolve(result)

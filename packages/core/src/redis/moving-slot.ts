@@ -6,7 +6,7 @@ import { encode, type PlanText } from './scripts/encode.js'
 import { keyStart } from './scripts/keys.js'
 import { unreadable } from './scripts/reply-reader.js'
 import { readKeys, run } from './scripts/run.js'
-import { decideScriptFor, SETTLES } from './scripts/script.js'
+import { decideScriptFor, REFUNDS_OR_RENEWS } from './scripts/script.js'
 
 interface Moving {
   readonly connection: Connection
@@ -43,7 +43,7 @@ async function decideKey(
 ): Promise<StoreResult> {
   const { plan } = request
   const text = textOf(plan)
-  const parts = text.parts | (request.op > CHARGE ? SETTLES : 0)
+  const parts = text.parts | (request.op > CHARGE ? REFUNDS_OR_RENEWS : 0)
   const reply = await run(connection, withinMs, decideScriptFor(parts), () =>
     encode(new Map([[plan, [{ request }]]]), textOf, prefix, clock?.(), undefined, 'cells', parts),
   )

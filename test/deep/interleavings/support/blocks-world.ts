@@ -2,7 +2,7 @@ import { createLimiter, type Limiter, redisStore, type Store, type Verdict } fro
 import type { Redis } from 'ioredis'
 import { vi } from 'vitest'
 import { standIn } from '../../../support/stand-in.js'
-import { type Step, settled, type World } from './explore.js'
+import { quiet, type Step, type World } from './explore.js'
 import { Network } from './network.js'
 
 const LIMIT = 100
@@ -101,9 +101,9 @@ export class BlocksWorld implements World {
     return this.#network.state()
   }
 
-  async settled(): Promise<void> {
+  async quiet(): Promise<void> {
     // Batches are sent at the end of a turn.
-    await settled(2)
+    await quiet(2)
     for (const decision of this.#decisions) {
       if (decision.told !== undefined) continue
       if (this.#isHeld()) decision.never = false

@@ -18,7 +18,7 @@ export interface World {
   /** Throws unless all is well at the end. */
   end(): unknown
   /** Resolves when nothing more happens by itself. @default the end of this turn of the event loop */
-  settled?(): Promise<void>
+  quiet?(): Promise<void>
   close?(): unknown
 }
 
@@ -112,7 +112,7 @@ async function run(
   const choices: number[] = []
   try {
     for (let depth = 0; ; depth++) {
-      await (world.settled?.() ?? settled())
+      await (world.quiet?.() ?? quiet())
       // The way to the last choice has been gone before.
       if (depth >= branches.length || !known) await world.check()
       const steps = world.steps()
@@ -143,6 +143,6 @@ async function run(
 }
 
 /** Lets everything run that waits for nothing but its turn: promises, and what they put off to the end of a turn. */
-export async function settled(turns = 1): Promise<void> {
+export async function quiet(turns = 1): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -10,7 +10,7 @@ const HALF_MS = 500
 const TTL_MS = 2 * HALF_MS
 const KEY = 'everyone'
 
-export type Event = 'headers' | 'leave' | 'end' | 'settle' | 'release'
+export type Event = 'headers' | 'leave' | 'end' | 'resolve' | 'release'
 
 export interface PermitsOptions {
   /** What may happen to the one request that holds a permit, in any order. */
@@ -29,7 +29,7 @@ export class PermitsWorld implements World {
   readonly #response: ServerResponse
   /** When it happened, by the clock. */
   readonly #taken = new Map<Event, number>()
-  #settle = () => {}
+  #resolve = () => {}
   #now = 1e12
   #halves: number
   /** By the rule: until when the permit is held, by the clock. */
@@ -58,7 +58,7 @@ export class PermitsWorld implements World {
     holdPermitsUntil(
       this.#response,
       new Promise<void>((resolve) => {
-        this.#settle = resolve
+        this.#resolve = resolve
       }),
     )
   }
@@ -91,7 +91,7 @@ export class PermitsWorld implements World {
     if (!this.#taken.has('leave') && !this.#taken.has('end')) this.#take('leave')
     this.#now += TTL_MS
     if (!(await this.#limiter.consume(KEY)).allowed) throw new Error('the permit is held for longer than ttl')
-    this.#settle()
+    this.#resolve()
     this.#response.end()
     await releasePermits(this.#response)
     if ((await this.#limiter.peek(KEY)).remaining !== 0) throw new Error("another request's permit was released")
@@ -112,12 +112,12 @@ export class PermitsWorld implements World {
         // Without a socket nothing is sent: what Node does when it is.
         return hasLeft || this.#response.emit('finish')
       case 'leave':
-        if (hasBegun || (this.#options.showsPromise && this.#taken.has('settle'))) this.#until = 0
+        if (hasBegun || (this.#options.showsPromise && this.#taken.has('resolve'))) this.#until = 0
         this.#response.destroyed = true
         return this.#response.emit('close')
-      case 'settle':
+      case 'resolve':
         if (hasLeft) this.#until = 0
-        return this.#settle()
+        return this.#resolve()
       case 'release':
         this.#until = 0
         return releasePermits(this.#response)

@@ -52,7 +52,7 @@ export interface RateLimitOptions<Request>
   readonly headers?: HeadersOption
   /**
    * Told once of every request that a verdict was given for, so neither of skipped ones nor of those answered
-   * 413 before they were decided on: the verdict that settled what became of it, before
+   * 413 before they were decided on: the verdict that decided what became of it, before
    * anything is sent. What it throws reaches the framework's error handler; what was charged stays charged. No
    * promise is waited for: one that rejects is warned of (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`).
    */

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { stampOf } from './stamp.js'
 
 /** A file that is written in place counts as written once it has been unchanged for so long. */
-const SETTLED_MS = 200
+const QUIET_MS = 200
 /** How often the file is looked at beside what the file system tells: some tell nothing, such as network drives. */
 const POLL_MS = 5000
 /** The same where the file system cannot be watched. */
@@ -21,7 +21,7 @@ export class FileWatcher {
   #watcher: FSWatcher | undefined
   #watched: string | undefined
   #poll: NodeJS.Timeout | undefined
-  #settling: NodeJS.Timeout | undefined
+  #quietTimer: NodeJS.Timeout | undefined
   /** The contents that are known already, and the file that they were in. */
   #known = ''
   /** The contents that were seen last, and since when there were no others. */
@@ -63,7 +63,7 @@ export class FileWatcher {
     this.#isClosed = true
     this.#unwatch()
     clearTimeout(this.#poll)
-    clearTimeout(this.#settling)
+    clearTimeout(this.#quietTimer)
   }
 
   async #look(isPoll: boolean): Promise<void> {
@@ -72,7 +72,7 @@ export class FileWatcher {
       if (this.#isClosed) return
       const stamp = stampOf(stats)
       if (stamp === this.#known) {
-        clearTimeout(this.#settling)
+        clearTimeout(this.#quietTimer)
         return
       }
       const now = performance.now()
@@ -83,8 +83,8 @@ export class FileWatcher {
       // A rename changes when the file's state changed and not when it was written, and what was written before is whole.
       const wasRenamed = stats.ctimeNs > stats.mtimeNs && !isSameFile(stamp, this.#known)
       const quietMs = Math.max(now - this.#seenAt, Date.now() - Number(stats.mtimeMs))
-      if (wasRenamed || quietMs >= SETTLED_MS) {
-        clearTimeout(this.#settling)
+      if (wasRenamed || quietMs >= QUIET_MS) {
+        clearTimeout(this.#quietTimer)
         this.#onChange()
       } else this.#lookLater()
     } catch (error) {
@@ -94,8 +94,8 @@ export class FileWatcher {
   }
 
   #lookLater(): void {
-    clearTimeout(this.#settling)
-    this.#settling = setTimeout(() => this.look(), SETTLED_MS).unref()
+    clearTimeout(this.#quietTimer)
+    this.#quietTimer = setTimeout(() => this.look(), QUIET_MS).unref()
   }
 
   async #tick(): Promise<void> {

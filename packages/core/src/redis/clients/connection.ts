@@ -111,12 +111,12 @@ export function nextOf(client: Client, events: readonly string[]): Promise<void>
   let wait = waits.get(client)
   if (!wait) {
     wait = new Promise<void>((resolve) => {
-      const settle = () => {
+      const finish = () => {
         waits.delete(client)
-        for (const event of events) client.off(event, settle)
+        for (const event of events) client.off(event, finish)
         resolve()
       }
-      for (const event of events) client.on(event, settle)
+      for (const event of events) client.on(event, finish)
     })
     waits.set(client, wait)
   }

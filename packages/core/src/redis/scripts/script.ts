@@ -26,7 +26,7 @@ const SEVERAL = 1 << KINDS.length
 /** Where a cell is shared by several limits. */
 const SHARED = 1 << (KINDS.length + 1)
 /** Where something is refunded or renewed. */
-export const SETTLES = 1 << (KINDS.length + 2)
+export const REFUNDS_OR_RENEWS = 1 << (KINDS.length + 2)
 
 /** Where a plan has a ban. */
 export const BANS = 1 << (KINDS.length + 3)
@@ -78,7 +78,7 @@ export function decideScriptFor(parts: number): LuaScript {
   const made = uniform.get(parts)
   if (made) return made
   const isMadeForBans = banning.has(parts)
-  const needed = isMadeForBans ? parts : parts & ~(SHARED | SETTLES)
+  const needed = isMadeForBans ? parts : parts & ~(SHARED | REFUNDS_OR_RENEWS)
   // Bits of one and of the other never meet.
   const id = isMadeForBans ? -needed : needed
   let script = variants.get(id)
