@@ -1,6 +1,6 @@
 import { createLimiter, type Limit, type Store } from '@sluice/core'
 import { Redis } from 'ioredis'
-import { Answers } from '../../../packages/core/src/redis/scripts/decode.js'
+import { ResultReader } from '../../../packages/core/src/redis/scripts/decode.js'
 import { encode, type Keys, type PlanText, planText } from '../../../packages/core/src/redis/scripts/encode.js'
 import { decideScriptFor } from '../../../packages/core/src/redis/scripts/script.js'
 import type { Plan, StoreRequest, StoreResult } from '../../../packages/core/src/store/store.js'
@@ -67,7 +67,7 @@ async function decide(
   const encoded = encode(groups, () => text, 'sluice:v1:', NOW, undefined, keys)
   const source = redis.mutated(decideScriptFor(text.parts).sha1)
   const reply = await connection.callBuffer('EVAL', source, encoded.keys.length, ...encoded.keys, ...encoded.args)
-  const results = new Answers(reply)
+  const results = new ResultReader(reply)
   const all = requests.map((request) => results.next(request, text.reports))
   results.end()
   return all

@@ -4,14 +4,14 @@ import { Clock } from '../../contract/store-under-test.js'
 export type Policy = Omit<LimiterOptions<string>, 'store'>
 
 /** Something asked of one of the limiters, or of one of another process; `of`, a verdict it is about. */
-export type Ask = (
+export type Call = (
   limiters: readonly Limiter[],
   verdict: Verdict | undefined,
   elsewhere: readonly Limiter[],
 ) => Promise<unknown>
 
 export interface Asked {
-  readonly ask: Ask
+  readonly ask: Call
   /** The number of the answer that holds the verdict it is about. */
   readonly of: number | undefined
 }
@@ -60,7 +60,7 @@ export class Recorder {
     this.#steps.push({ at: this.clock.now, asks: [] })
   }
 
-  async ask(ask: Ask, of?: number): Promise<unknown> {
+  async ask(ask: Call, of?: number): Promise<unknown> {
     this.#steps.at(-1)?.asks.push({ ask, of })
     const verdict = of === undefined ? undefined : (this.#answers[of] as Verdict)
     const answer = await ask(this.#limiters, verdict, this.#limiters)

@@ -16,7 +16,7 @@ import fc from 'fast-check'
 import { limitOf } from '../../contract/limit-of.js'
 import { POLICIES, randomFrom, waysToDeny } from '../../contract/policies.js'
 import { ALGORITHMS, anySpec, play, specAndTrace, traceFor } from '../../contract/traces.js'
-import { type Ask, type Policy, Recorder, type Scenario } from './scenario.js'
+import { type Call, type Policy, Recorder, type Scenario } from './scenario.js'
 
 const SEED = 20_260_701
 
@@ -110,7 +110,7 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
     }
   }
   /** What another process does, in no batch. A look tells the store that there are blocks: that batch is sent twice. */
-  const apart = async (ask: Ask) => {
+  const apart = async (ask: Call) => {
     recorder.step()
     await recorder.ask(ask)
     recorder.step()

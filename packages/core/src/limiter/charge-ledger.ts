@@ -122,9 +122,9 @@ export class ChargeLedger {
    */
   async #send({ store, result }: Charge, request: StoreRequest): Promise<boolean> {
     try {
-      const answer = store.decide({ ...request, charge: result })
-      // A store that answers at once is in this process and never away: nothing has to be known of it for an outage.
-      if (answer instanceof Promise) this.#onChange(store, request, await answer)
+      const decided = store.decide({ ...request, charge: result })
+      // A store that decides at once is in this process and never away: nothing has to be known of it for an outage.
+      if (decided instanceof Promise) this.#onChange(store, request, await decided)
       if (request.permitId !== '') activeCounter()?.changedPermits(request)
       return true
     } catch (error) {

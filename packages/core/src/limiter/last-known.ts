@@ -96,15 +96,15 @@ function chargeCell(
   const cell = plan.cells[c] as Cell
   const most = Math.min(...cell.limits.map((limit) => limit.capacity))
   const used = Math.min(most, Math.ceil(((capacity - remaining) * most) / capacity))
-  const ask = { plan, identities, permitId: '' }
+  const request = { plan, identities, permitId: '' }
   const costs = (units: number) => plan.cells.map((_, i) => (i === c ? units : 0))
   // What an earlier outage left here counts already.
-  const before = local.decide({ ...ask, op: PEEK, costs: costs(0) })
+  const before = local.decide({ ...request, op: PEEK, costs: costs(0) })
   const offset = before.offset + STRIDE * plan.cells.slice(0, c).reduce((sum, { limits }) => sum + limits.length, 0)
   const room = Math.min(...cell.limits.map((_, l) => before.values[offset + l * STRIDE] as number))
   const units = used - (most - room)
   if (units <= 0) return
   const windowMs = cell.limits[0]?.windowMs ?? 0
   const chargedAt = CELL_KINDS[cell.kernel].chargedAt(cell.params, { windowMs, used, at, resetMs })
-  local.decide({ ...ask, op: CONSUME, costs: costs(units) }, chargedAt)
+  local.decide({ ...request, op: CONSUME, costs: costs(units) }, chargedAt)
 }

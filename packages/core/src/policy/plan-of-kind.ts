@@ -36,7 +36,7 @@ function makePart(whole: ReadablePlan, identities: readonly number[]): ReadableP
     (cell): Cell => Object.freeze({ ...cell, identity: identities.indexOf(cell.identity) }),
   )
   const resolved = ofLimits(whole.resolved)
-  const inAnswer: ResolvedLimit[] = cells.flatMap((cell) => cell.limits)
+  const inResult: ResolvedLimit[] = cells.flatMap((cell) => cell.limits)
   const byteUnits = whole.byteUnits && ofCells(whole.byteUnits)
   const reserves = whole.reserves && ofCells(whole.reserves)
   return Object.freeze({
@@ -46,7 +46,7 @@ function makePart(whole: ReadablePlan, identities: readonly number[]): ReadableP
     starts: identities.map((i) => whole.starts[i] as string),
     reports: resolved.length,
     resolved,
-    positions: resolved.map((limit) => inAnswer.indexOf(limit)),
+    positions: resolved.map((limit) => inResult.indexOf(limit)),
     isSimple: resolved.length === 1 && !resolved[0]?.queue && !whole.sharesTurns,
     hasPermits: cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
     ones: ofCells(whole.ones),

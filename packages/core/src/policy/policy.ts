@@ -379,7 +379,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       const { reserve } = this.limits[cellOf.indexOf(c)] as Limit
       return reserve === undefined ? [] : reserveSteps(this.where, reserve)
     })
-    const inAnswer = cells.flatMap((cell) => cell.limits)
+    const inResult = cells.flatMap((cell) => cell.limits)
     return Object.freeze({
       policy: this.name,
       cells,
@@ -387,7 +387,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       starts: this.starts,
       reports: resolved.length,
       resolved,
-      positions: resolved.map((limit) => inAnswer.indexOf(limit)),
+      positions: resolved.map((limit) => inResult.indexOf(limit)),
       isSimple:
         resolved.length === 1 && !resolved[0]?.queue && resolved[0]?.spreadMs === undefined && !this.#sharesTurns,
       hasPermits: cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),

@@ -115,12 +115,12 @@ export function partsOfWhole(
   const distinct = [...new Set(slots)]
   return parts.map((part, i) => ({
     request: requests[i] as StoreRequest,
-    result: partAnswer(part, result),
+    result: partResult(part, result),
     slot: distinct[i] as number,
   }))
 }
 
-/** The answers that an answer to the whole was put together from: slots have clocks, and a refund needs each one's. */
+/** The results that the result of the whole was put together from: slots have clocks, and a refund needs each one's. */
 const answersOf = new WeakMap<StoreResult, readonly StoreResult[]>()
 
 const partsByPlan = new WeakMap<Plan, Map<string, Part[]>>()
@@ -183,13 +183,13 @@ function partAsks(request: StoreRequest, parts: readonly Part[]): StoreRequest[]
   const charges = charge && answersOf.get(charge)
   return parts.map((part, i) => {
     // What was charged as a whole, such as on one master, can still be refunded by parts.
-    const own = charges?.length === parts.length ? charges[i] : charge && partAnswer(part, charge)
+    const own = charges?.length === parts.length ? charges[i] : charge && partResult(part, charge)
     return partAsk(request, part, own)
   })
 }
 
-/** What an answer to the whole says of a part. */
-function partAnswer({ cells, positions }: Part, { now, allowed, values, offset, given }: StoreResult): StoreResult {
+/** What the result of the whole says of a part. */
+function partResult({ cells, positions }: Part, { now, allowed, values, offset, given }: StoreResult): StoreResult {
   const own: number[] = []
   for (const position of values.length > 0 ? positions : []) {
     const at = offset + position * STRIDE

@@ -15,7 +15,7 @@ import type { Breaker } from './breaker.js'
 import type { Connection } from './clients/connection.js'
 import { CrossSlots } from './cross-slots.js'
 import { decideOnMovingSlot } from './moving-slot.js'
-import { Answers } from './scripts/decode.js'
+import { ResultReader } from './scripts/decode.js'
 import { type Encoded, encode, encodeOne, type PlanText, planText } from './scripts/encode.js'
 import { keyStart } from './scripts/keys.js'
 import { unreadable } from './scripts/reply-reader.js'
@@ -43,7 +43,7 @@ export interface BatchOptions {
   /** Whether one script may decide keys of several slots of a master without declaring them. */
   readonly undeclaredKeys: boolean
   /** Called with every reply, in the order of decisions, before its caller gets it; `sentAt` is by the performance clock. */
-  readonly onAnswer: (request: StoreRequest, result: StoreResult, slot: number, sentAt: number) => void
+  readonly onResult: (request: StoreRequest, result: StoreResult, slot: number, sentAt: number) => void
   /** Hears how each run went. */
   readonly breaker: Breaker
   /** Called before decisions are sent, for what has to reach Redis before them. */
@@ -428,7 +428,7 @@ export class Batches {
       }
       const told = isBehind && splitBehind(reply)
       if (told) this.#waited.note(isBehind, told.anyWaits)
-      const results = new Answers(told ? told.reply : reply)
+      const results = new ResultReader(told ? told.reply : reply)
       if (mayBeEmpty && results.needsBlockKeys) {
         const now = performance.now()
         this.#blockedUntil = now + ASSUME_BLOCKED_MS
@@ -477,14 +477,14 @@ export class Batches {
 
   /** Nothing was decided: the slot is on the move, and some of the keys are still here. */
   #decideEach({ line, slot, sentAt }: Batch): void {
-    const { prefix, clock, onAnswer, breaker } = this.#options
+    const { prefix, clock, onResult, breaker } = this.#options
     breaker.succeeded(slot)
     const moving = { connection: this.#connection, prefix, clock, textOf: this.#textOf }
     const decisions = line.map(async ({ request, resolve, reject }) => {
       try {
         const result = await decideOnMovingSlot(moving, request, () => this.#leftMs(sentAt))
-        // What was put together of several answers is not to be told again.
-        onAnswer({ ...request, fresh: true }, result, slot, sentAt)
+        // What was put together of several results is not reported again.
+        onResult({ ...request, fresh: true }, result, slot, sentAt)
         resolve(result)
       } catch (error) {
         reject(error as Error)
@@ -499,7 +499,7 @@ export class Batches {
     for (const resolve of this.#drained.splice(0)) resolve()
   }
 
-  #resolve({ groups, node, line, sentAt }: Batch, results: Answers, behindMs = 0): void {
+  #resolve({ groups, node, line, sentAt }: Batch, results: ResultReader, behindMs = 0): void {
     const resolved: (StoreResult | undefined)[] = []
     for (const [plan, group] of groups) {
       const { reports } = this.#textOf(plan)
@@ -509,14 +509,14 @@ export class Batches {
       }
     }
     results.end()
-    const { onAnswer } = this.#options
+    const { onResult } = this.#options
     let i = 0
     const elsewhere: Pending[] = []
     for (const group of groups.values()) {
       for (const pending of group) {
         const result = resolved[i++]
         if (result) {
-          onAnswer(pending.request, result, pending.slot, sentAt)
+          onResult(pending.request, result, pending.slot, sentAt)
           pending.resolve(result)
         } else elsewhere.push(pending)
       }

@@ -13,7 +13,7 @@ interface Refusal {
   readonly result: StoreResult
   /** The identities on which a limit had no room; none of a block. */
   readonly refusedOn: readonly string[]
-  /** When the answer came, and from when on it may be untrue, by the cache's clock. */
+  /** When the result came, and from when on it may be untrue, by the cache's clock. */
   readonly from: number
   readonly until: number
   isOver: boolean
@@ -79,7 +79,7 @@ class Generation {
   }
 }
 
-/** An identity of which not every answer can be taken at its word. */
+/** An identity of which not every result can be taken at its word. */
 interface Mark {
   /** For how many reasons it is marked. */
   holders: number
@@ -130,7 +130,7 @@ export class DenyCache {
     } else if (request.op !== PEEK) this.#changed(request.plan, request.identities)
   }
 
-  /** A decision that is put together from several answers, which others may have overtaken. */
+  /** A decision that is put together from several results, which others may have overtaken. */
   async hearWhole(request: StoreRequest, decide: () => Promise<StoreResult>): Promise<StoreResult> {
     if (request.op !== CONSUME || request.fresh) return decide()
     const sentAt = performance.now()

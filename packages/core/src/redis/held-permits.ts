@@ -27,7 +27,7 @@ export class HeldPermits {
   /** When the young generation began, by the store's clock. */
   #since = 0
 
-  /** Hears of every answer to an ask with a lease. */
+  /** Hears of every result of a request that names permits. */
   heard(request: StoreRequest, result: StoreResult, slot: number): void {
     const { op, permitId } = request
     // The parts of one decision on several slots share a lease.

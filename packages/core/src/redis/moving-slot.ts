@@ -1,7 +1,7 @@
 import { CHARGE, PEEK, type Plan, type StoreRequest, type StoreResult } from '../store/store.js'
 import { decideByKey } from './across-slots.js'
 import type { Connection } from './clients/connection.js'
-import { Answers, blockReport } from './scripts/decode.js'
+import { blockReport, ResultReader } from './scripts/decode.js'
 import { encode, type PlanText } from './scripts/encode.js'
 import { keyStart } from './scripts/keys.js'
 import { unreadable } from './scripts/reply-reader.js'
@@ -47,7 +47,7 @@ async function decideKey(
   const reply = await run(connection, withinMs, decideScriptFor(parts), () =>
     encode(new Map([[plan, [{ request }]]]), textOf, prefix, clock?.(), undefined, 'cells', parts),
   )
-  const results = new Answers(reply)
+  const results = new ResultReader(reply)
   const result = results.next(request, text.reports)
   results.end()
   if (!result) throw unreadable('expected its key to be here')

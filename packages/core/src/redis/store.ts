@@ -312,7 +312,7 @@ export class RedisStore implements Store {
       clock: options.clock,
       marker: this.#marker,
       undeclaredKeys: options.undeclaredKeys !== false,
-      onAnswer: (request, result, slot, sentAt) => {
+      onResult: (request, result, slot, sentAt) => {
         // A refusal for those that wait holds only while they do.
         if (result.behindMs === undefined) this.#denials?.hear(request, result, sentAt)
         if (result.block) this.#hearOfBlock(request, result, result.block)

@@ -2,7 +2,7 @@ import { type Plan, STRIDE, type StoreRequest, type StoreResult } from '../../st
 import { type Lease, windowLength } from './lease.js'
 import type { LeaseClock, Moment } from './lease-clock.js'
 
-/** An ask that waits for a lease under way. */
+/** A request that waits for a lease under way. */
 export interface Waiting {
   readonly request: StoreRequest
   readonly resolve: (result: StoreResult | Promise<StoreResult>) => void

@@ -44,7 +44,7 @@ export class Lease {
     this.answeredAfterMs = answeredAfterMs
   }
 
-  /** What is said of a decision made `sinceMs` after the answer. What others took meanwhile is not known here. */
+  /** What is said of a decision made `sinceMs` after the result. What others took meanwhile is not known here. */
   report(sinceMs: number): readonly number[] {
     const said = this.#values
     const values = said.length === STRIDE ? [0, 0, 0, 0] : new Array<number>(said.length)
@@ -73,7 +73,7 @@ export class Lease {
 }
 
 /**
- * The answer to a charge of which `units` are not refunded yet, as a refund must see it: as if nothing else had
+ * The result of a charge of which `units` are not refunded yet, as a refund must see it: as if nothing else had
  * been in its buckets, then or since. A lease gives its charge back in parts, and of one charge no part may count
  * twice: what is sure to be still in a bucket of it is what time has left of those units. Whatever is refunded
  * in whatever order then leaves no less in a bucket than what was spent.
@@ -94,7 +94,7 @@ export function standingAlone(
   return { now, allowed, values, offset: 0, given }
 }
 
-/** The answer to an ask that was met from a lease. */
+/** The result of a request that was met from a lease. */
 export class Spent implements StoreResult {
   readonly now: number
   readonly allowed = true
@@ -110,13 +110,13 @@ export class Spent implements StoreResult {
     this.values = lease.report(sinceMs)
   }
 
-  // Of the class, so that it takes no room in each answer.
+  // Of the class, so that it takes no room in each result.
   get source(): StoreResult['source'] {
     return 'lease'
   }
 }
 
-/** The answer to the ask for which the units were taken: the store has decided it. */
+/** The result of the request for which the units were taken: the store has decided it. */
 export class FirstSpent extends Spent {
   override get source(): undefined {
     return undefined

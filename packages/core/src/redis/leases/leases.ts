@@ -29,7 +29,7 @@ const SWEEP_EVERY_MS = 100
  * Decides for plans with a lease: takes units of a key from the store, all cells at once, and spends them here
  * without a promise. What was deducted is spent, refunded or stranded until it lapses, never spent twice or
  * after its time; that the limits hold for when it is spent is up to the cells' parameters (limits/lease.ts).
- * Tried in every order of asks, answers, time, resets and ends of processes by `test/deep/interleavings/leases.test.ts`.
+ * Tried in every order of requests, results, time, resets and ends of processes by `test/deep/interleavings/leases.test.ts`.
  */
 export class Leases {
   readonly #source: LeaseSource
@@ -208,7 +208,7 @@ export class Leases {
   #peek(pool: Pool | undefined, request: StoreRequest): StoreResult | Promise<StoreResult> {
     const cost = Math.max(...request.costs)
     if (!pool?.lease) return this.#source.decide(request)
-    // Neither would this ask be met from it.
+    // Neither would this request be met from it.
     if (cost > this.#leftOf(pool)) this.#end(pool)
     const withOwn = (result: StoreResult): StoreResult => {
       const left = result.block ? 0 : this.#leftOf(pool)

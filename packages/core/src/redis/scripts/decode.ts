@@ -5,23 +5,23 @@ import type { BlockReport, Cell, StoreRequest, StoreResult, StrikeResult } from 
 import { ReplyReader, unreadable } from './reply-reader.js'
 import { ADMITTED, BEGUN, BLOCKED, ELSEWHERE, EQUALS, REFUNDS, REFUSED } from './scripts.generated.js'
 
-/** Equal asks that were decided at once, until each has its answer. */
+/** Equal requests that were decided at once, until each has its result. */
 interface Equals {
-  /** How many are still to be answered, and how many of them were admitted. */
+  /** How many still have no result, and how many of them were admitted. */
   left: number
   admitted: number
-  /** Where in the reply it stands what the admitted are told, and what the others are. */
+  /** Where in the reply the result of the admitted stands, and that of the others. */
   readonly admittedAt: number
   refusedAt: number
 }
 
-/** Reads the reply to a batch, one answer after the other, in the order in which its asks were encoded. */
-export class Answers {
+/** Reads the reply to a batch, one result after the other, in the order in which its requests were encoded. */
+export class ResultReader {
   /** Nothing was decided: the marker is there, and block keys are needed. */
   readonly needsBlockKeys: boolean
   readonly #reply: ReplyReader
   readonly #now: number
-  /** Of all answers: one array per batch. */
+  /** Of all results: one array per batch. */
   readonly #values: number[] = []
   #equals: Equals | undefined
 

@@ -126,7 +126,7 @@ export interface Encoded {
 }
 
 /**
- * Asks grouped by plan, in order within each: neighbours that are alike form one run, so that a batch of
+ * Requests grouped by plan, in order within each: neighbours that are alike form one run, so that a batch of
  * such costs one key each and nothing else. Neighbours that are alike and on one key are decided at once, and
  * cost that key. Without `marker`, each key brings its block keys. `parts`: what the script has, as `partsFor` says.
  */
@@ -218,7 +218,7 @@ export function encodeOne(
   return { keys, args: cost === '1' ? [] : [cost] }
 }
 
-/** How many asks from the `first` on are equal, on one key: 1 where the next is another. */
+/** How many requests from the `first` on are equal, on one key: 1 where the next is another. */
 function equalsFrom(group: readonly Pending[], first: number): number {
   const { request } = group[first] as Pending
   if (request.op !== CONSUME) return 1

@@ -19,7 +19,7 @@ export interface Client {
 }
 
 /** What PostgreSQL says of a client. */
-export interface Answer {
+export interface StoredLimits {
   readonly limits: string
   readonly until: number | undefined
 }
@@ -47,7 +47,7 @@ interface Lookup {
 }
 
 /** Finds the overrides of clients, in the order of the clients. Undefined where there is none. */
-export type AskFor = (clients: readonly Client[]) => Promise<readonly (Answer | undefined)[]>
+export type AskFor = (clients: readonly Client[]) => Promise<readonly (StoredLimits | undefined)[]>
 
 /** The overrides of the clients that were seen last. Others are looked up, many at a time, and each once at a time. */
 export class OverrideLookups {
@@ -139,22 +139,22 @@ export class OverrideLookups {
   }
 
   async #ask(batch: readonly Lookup[]): Promise<void> {
-    let answers: readonly (Answer | undefined)[] | undefined
+    let found: readonly (StoredLimits | undefined)[] | undefined
     try {
-      answers = await this.#askFor(batch.map(({ client }) => client))
+      found = await this.#askFor(batch.map(({ client }) => client))
     } catch {
       // What was known last decides. The source warns of a connection that is away.
     }
     for (const [i, lookup] of batch.entries()) {
       this.#lookups.delete(lookup.client.key)
-      lookup.finish(answers && { stored: this.#hold(lookup, answers[i]) })
+      lookup.finish(found && { stored: this.#hold(lookup, found[i]) })
     }
   }
 
-  #hold({ client, isOutdated }: Lookup, answer: Answer | undefined): StoredOverride | undefined {
+  #hold({ client, isOutdated }: Lookup, found: StoredLimits | undefined): StoredOverride | undefined {
     const last = this.#held.get(client.key)?.stored
     const before = last?.isWrong ? last.before : last && { ...last, before: undefined }
-    const stored = answer && { ...answer, before, isWrong: false }
+    const stored = found && { ...found, before, isWrong: false }
     this.#held.delete(client.key)
     this.#held.set(client.key, { client, stored, generation: this.#generation, isStale: isOutdated })
     if (this.#held.size > this.#mostHeld) this.#held.delete(this.#held.keys().next().value as string)

@@ -4,7 +4,7 @@ import type { Later } from '../../match/later.js'
 import type { Connection } from './connection.js'
 import type { CheckedPostgresOptions } from './options.js'
 import { OverrideIndex } from './override-index.js'
-import { type Answer, type Client, OverrideLookups } from './override-lookups.js'
+import { type Client, OverrideLookups, type StoredLimits } from './override-lookups.js'
 import { quotedName, type Row } from './sql.js'
 
 /** What is removed is known for a day. Who has not looked for half of one begins anew. */
@@ -68,7 +68,7 @@ export class PostgresOverrides implements OverrideTable {
     this.#lookedAt = at
   }
 
-  async #askFor(clients: readonly Client[]): Promise<readonly (Answer | undefined)[]> {
+  async #askFor(clients: readonly Client[]): Promise<readonly (StoredLimits | undefined)[]> {
     const hashes = clients.map(hashOf)
     const rows = await this.#connection.rows(
       `SELECT hash::text, policy, kind, ${IDENTITY} AS identity, limits::text, floor(extract(epoch FROM until) * 1000)::text AS until
