@@ -124,6 +124,20 @@ function programsOf(folder) {
   return Object.fromEntries(Object.entries(bin).map(([name, file]) => [name, String(file).replace('./', '')]))
 }
 
+/** @param {{ name: string, folder: string, tarball: string }} unpacked */
+async function lint({ name, folder, tarball }) {
+  const { exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const notModules = Object.keys(exports).filter((entry) => entry.endsWith('.yaml'))
+  // `node10` is how TypeScript resolved before `exports`, and no more from version 7: it finds the main entries alone.
+  const options = ['--profile', 'node16', '--no-emoji', '--no-color']
+  if (notModules.length > 0) options.push('--exclude-entrypoints', ...notModules)
+  await Promise.all([
+    run('publint', ['run', tarball, '--strict'], { quiet: true }),
+    run('attw', [tarball, ...options], { quiet: true }),
+  ])
+  console.log(`@sluice/${name}: contents, publint and arethetypeswrong are fine`)
+}
+
 /**
  * Starts each program of a package as a user would, without a terminal or anything to work on.
  *
@@ -181,8 +195,7 @@ await whenStarted(import.meta.url, async () => {
   const names = readdirSync(join(root, 'packages')).filter((name) =>
     existsSync(join(root, 'packages', name, 'package.json')),
   )
-  const packages = []
-  for (const name of names) packages.push(await packAndUnpack(name))
+  const packages = await Promise.all(names.map(packAndUnpack))
 
   for (const { name, folder, tarball } of packages) {
     const problems = problemsOfContents(filesIn(folder), expectedContents(name, folder))
@@ -191,16 +204,5 @@ await whenStarted(import.meta.url, async () => {
     if (problems.length > 0) throw new Error(`@sluice/${name}:\n${problems.join('\n')}`)
     linkDependencies(folder)
   }
-  for (const { name, folder, tarball } of packages) {
-    await run('publint', ['run', tarball, '--strict'], { quiet: true })
-    const { exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-    const notModules = Object.keys(exports).filter((entry) => entry.endsWith('.yaml'))
-    // `node10` is how TypeScript resolved before `exports`, and no more from version 7: it finds the main entries alone.
-    const options = ['--profile', 'node16', '--no-emoji', '--no-color']
-    if (notModules.length > 0) options.push('--exclude-entrypoints', ...notModules)
-    await run('attw', [tarball, ...options], { quiet: true })
-    console.log(`@sluice/${name}: contents, publint and arethetypeswrong are fine`)
-  }
-  for (const { folder } of packages) await startPrograms(folder)
-  await serveUsers()
+  await Promise.all([...packages.map(lint), ...packages.map(({ folder }) => startPrograms(folder)), serveUsers()])
 })

@@ -21,6 +21,14 @@ export class CommandFailed extends Error {
   }
 }
 
+/** @type {Set<import('node:child_process').ChildProcess>} */
+const running = new Set()
+
+/** @param {NodeJS.Signals} signal */
+function passOn(signal) {
+  for (const child of running) child.kill(signal)
+}
+
 /**
  * Runs a command to its end and resolves with what it printed (only when quiet; otherwise it prints for itself).
  * SIGINT and SIGTERM are passed on, so that stopping a script stops what it runs.
@@ -44,10 +52,12 @@ export function run(command, args, { cwd = root, env = {}, quiet = false } = {})
       })
     }
 
-    /** @param {NodeJS.Signals} signal */
-    const passOn = (signal) => child.kill(signal)
-    process.on('SIGINT', passOn).on('SIGTERM', passOn)
-    const done = () => process.off('SIGINT', passOn).off('SIGTERM', passOn)
+    if (running.size === 0) process.on('SIGINT', passOn).on('SIGTERM', passOn)
+    running.add(child)
+    const done = () => {
+      running.delete(child)
+      if (running.size === 0) process.off('SIGINT', passOn).off('SIGTERM', passOn)
+    }
 
     /** @param {string} what @param {number} exitCode */
     const fail = (what, exitCode) => {
