@@ -9,35 +9,13 @@ import { join, posix } from 'node:path'
 import { build } from 'esbuild'
 import { extract } from './lib/api-extractor.js'
 import { augmentationsIn, removeUnreachable, withAugmentations } from './lib/declarations.js'
+import { entriesOf, moduleOf } from './lib/entries.js'
 import { root } from './lib/project.js'
 import { run, whenStarted } from './lib/run.js'
 import { scriptsApart } from './lib/scripts-apart.js'
 import { shortenNames } from './lib/shorten-names.js'
 
-/** @typedef {{ name: string, source: string }} Entry `http` and `src/http/index.ts` of `@sluice/core/http` */
-
-/**
- * The entries that users import, by the package's `exports`; the main one is called `index`.
- *
- * @param {{ exports: Record<string, unknown> }} manifest
- * @returns {Entry[]}
- */
-export function entriesOf({ exports }) {
-  return Object.entries(exports).flatMap(([path, conditions]) => {
-    const source = /** @type {Record<string, string> | string} */ (conditions)
-    if (typeof source === 'string') return []
-    return [{ name: path === '.' ? 'index' : path.slice(2), source: String(source['@sluice/source']).slice(2) }]
-  })
-}
-
-/**
- * An entry's module, without ending: `http/index`.
- *
- * @param {Entry} entry
- */
-export function moduleOf({ source }) {
-  return source.replace(/^src\//, '').replace(/\.ts$/, '')
-}
+/** @typedef {import('./lib/entries.js').Entry} Entry */
 
 /**
  * @param {string} folder of the package

@@ -2,8 +2,8 @@
 // unnoticed: node scripts/check-api.js [--update]. Needs a build before.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { entriesOf } from './build-package.js'
 import { extract } from './lib/api-extractor.js'
+import { entriesOf } from './lib/entries.js'
 import { root } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
 
@@ -13,7 +13,7 @@ const REPORTS = join(root, 'etc')
  * Compares the report of one entry, or writes it.
  *
  * @param {string} name of the package, without the scope
- * @param {import('./build-package.js').Entry} entry
+ * @param {import('./lib/entries.js').Entry} entry
  * @param {boolean} isUpdate
  * @returns {boolean} whether nothing differs, or it has been written
  */

@@ -12,8 +12,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { entriesOf } from './build-package.js'
 import { reachable } from './lib/declarations.js'
+import { entriesOf } from './lib/entries.js'
 import { pnpm } from './lib/pnpm.js'
 import { root } from './lib/project.js'
 import { run, whenStarted } from './lib/run.js'
