@@ -1,4 +1,4 @@
-// Every trouble of test/deep/chaos in full, some fifteen minutes: npm run chaos [-- <what> …]
+// Every fault of test/deep/chaos in full, some fifteen minutes: npm run chaos [-- <what> …]
 // What: a scenario of test/deep/chaos/scenarios.ts such as failover, or returns, memory or soak. All of them together
 // write test/deep/chaos/results.md: measure it on a machine that does nothing else.
 import { execFileSync } from 'node:child_process'

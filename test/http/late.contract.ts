@@ -101,7 +101,7 @@ export function lateContract(name: string, factory: LateAppFactory): void {
 
     test.each(['at once', 'in the middle'])('a reply whose stream fails %s ends its request alone', async (when) => {
       const respond = () => ({
-        ...{ status: 429, headers: [], tellsQuota: true },
+        ...{ status: 429, headers: [], showsQuota: true },
         body: Readable.from(failing(when === 'in the middle')),
       })
       const app = await start({ limit: 1, window: '1h', respond })

@@ -819,7 +819,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
           respond: async (refused: Parameters<ReturnType<typeof reject>>[0]) =>
             refused.context.method === 'POST'
               ? reject({ status: 503 })(refused)
-              : { status: 418, headers: [['X-Tea', 'yes']], body: 'pot', tellsQuota: false },
+              : { status: 418, headers: [['X-Tea', 'yes']], body: 'pot', showsQuota: false },
         })
         await ask(app)
         const { status, head, body } = await ask(app)

@@ -35,7 +35,7 @@ function stateAfter(reply: string): string {
   return breaker.state
 }
 
-describe('the trouble of one key leaves the others to Redis', () => {
+describe('a failure of one key leaves the others to Redis', () => {
   test.each([
     ['a value of another type', "return redis.call('GET', KEYS[1])"],
     ['a value that is no number to Lua', "return 1 + redis.call('GET', KEYS[2])"],

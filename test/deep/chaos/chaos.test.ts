@@ -11,7 +11,7 @@ import { type Outcome, RETURN_WITHIN_MS, World } from './world.js'
 beforeAll(ensureBuiltCore)
 
 const ROUNDS = effort.of(5, 1)
-/** Before, between and after troubles. */
+/** Before, between and after faults. */
 const CALM_MS = effort.of(600, 250)
 /** Beyond its deadline; on a machine that does other things, too, only what hangs. */
 const BEYOND_DEADLINE_MS = effort.of(300, 5000)
@@ -30,14 +30,14 @@ describe(`under load, over ioredis and redis (seed ${effort.seed}), while`, () =
   )
 })
 
-async function run({ world: options = {}, keepsData, trouble }: Scenario): Promise<Outcome> {
+async function run({ world: options = {}, keepsData, fault }: Scenario): Promise<Outcome> {
   const random = randomFrom(effort.seed)
   const data = keepsData ? dataDirectory() : undefined
   const world = await World.start({ ...options, ...(data && { settings: data.settings }), apps: effort.of(4, 2) })
   try {
     for (let round = 0; round < ROUNDS; round++) {
       await sleep(CALM_MS)
-      await trouble(world, random)
+      await fault(world, random)
     }
     await sleep(CALM_MS)
     return await world.end()

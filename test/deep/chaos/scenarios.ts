@@ -16,7 +16,7 @@ export interface Scenario {
   readonly title: string
   readonly world?: Pick<WorldOptions, 'topology' | 'settings' | 'clock'>
   /** What it goes through, once a round. Leaves everything as it was. */
-  readonly trouble: (world: World, random: Random) => Promise<void>
+  readonly fault: (world: World, random: Random) => Promise<void>
   /** What holds beside what holds everywhere. */
   readonly expects?: (outcome: Outcome) => void
   /** A setting that is a directory of its own, for servers that keep their data. */
@@ -51,7 +51,7 @@ const staysTheStores = ({ locally, requests }: Outcome) => {
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   kill: {
     title: 'Redis is killed and starts again, empty',
-    trouble: async (world, random) => {
+    fault: async (world, random) => {
       await world.losing(async () => {
         world.server.kill('SIGKILL')
         await outage(random)
@@ -63,7 +63,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'kill-durable': {
     title: 'Redis is killed and starts again with its data (`appendfsync always`)',
     keepsData: true,
-    trouble: async (world, random) => {
+    fault: async (world, random) => {
       world.server.kill('SIGKILL')
       await outage(random)
       await world.server.restart()
@@ -73,7 +73,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   pause: {
     title: 'Redis stands still (SIGSTOP)',
-    trouble: (world, random) =>
+    fault: (world, random) =>
       during(
         world,
         random,
@@ -84,7 +84,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   slow: {
     title: 'the network is slow: 20 ms a way, then 150 ms',
-    trouble: async (world, random) => {
+    fault: async (world, random) => {
       for (const delayMs of [20, 150]) {
         world.wire?.toServer.pass(delayMs)
         world.wire?.toClient.pass(delayMs)
@@ -98,7 +98,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   cut: {
     title: 'connections break, are closed by half, and swallow one direction',
-    trouble: async (world, random) => {
+    fault: async (world, random) => {
       const { wire } = world
       if (!wire) return
       wire.cut()
@@ -118,7 +118,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   full: {
     title: 'Redis is full (`maxmemory`, `noeviction`)',
-    trouble: (world, random) =>
+    fault: (world, random) =>
       during(
         world,
         random,
@@ -129,7 +129,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   'read-only': {
     title: 'Redis may not write: NOREPLICAS, then READONLY',
-    trouble: async (world, random) => {
+    fault: async (world, random) => {
       const { server } = world
       await during(
         world,
@@ -148,7 +148,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   scripts: {
     title: 'scripts are flushed, again and again',
-    trouble: async (world, random) => {
+    fault: async (world, random) => {
       for (let n = 0; n < 5; n++) {
         await world.server.call('SCRIPT', 'FLUSH')
         await sleep(random(100))
@@ -162,7 +162,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   data: {
     title: 'all data is flushed',
-    trouble: async (world, random) => {
+    fault: async (world, random) => {
       await world.losing(() => world.server.flush())
       await sleep(300 + random(300))
       await world.isBack()
@@ -172,7 +172,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   failover: {
     title: 'the master is killed, a replica is promoted (Sentinel)',
     world: { topology: 'sentinel' },
-    trouble: async (world) => {
+    fault: async (world) => {
       const { sentinels } = world
       if (!sentinels) return
       const master = await sentinels.master()
@@ -188,7 +188,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   reshard: {
     title: 'slots move to another master, key by key (Cluster)',
     world: { topology: 'cluster' },
-    trouble: async (world, random) => {
+    fault: async (world, random) => {
       const { cluster } = world
       if (!cluster) return
       for (const identity of world.identities) await moveSlot(cluster.masters, slotOfIdentity(identity), random)
@@ -203,7 +203,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   clock: {
     title: 'the clock of the store steps forward and back',
     world: { clock: true },
-    trouble: async (world, random) => {
+    fault: async (world, random) => {
       await world.stepClock(1000 + random(10_000))
       await sleep(300)
       await world.stepClock(-1000 - random(10_000))
@@ -214,7 +214,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   apps: {
     title: 'processes are killed that hold leases and places',
-    trouble: async (world, random) => {
+    fault: async (world, random) => {
       const victim = world.apps[random(world.apps.length)]
       if (victim) await world.killApp(victim)
       await sleep(random(200))

@@ -145,7 +145,7 @@ test('through kills, pauses of processes and of Redis, and partitions, no window
   const spenders = await Promise.all(CLOCKS.map((shiftMs) => startSpender(shiftMs, spending)))
   // What the machine's clock said when the one that processes share was at 0.
   const originMs = Date.now() - Number(process.hrtime.bigint()) / 1e6
-  const troubles = [
+  const faults = [
     async () => {
       const i = random(spenders.length)
       await killed(spenders[i] as ChildProcess)
@@ -177,7 +177,7 @@ test('through kills, pauses of processes and of Redis, and partitions, no window
   ]
   for (let n = 0; n < 12; n++) {
     await sleep(100 + random(300))
-    await (troubles[n % troubles.length] as () => Promise<void>)()
+    await (faults[n % faults.length] as () => Promise<void>)()
   }
   const least = () => Math.min(...Object.keys(limits).map((limit) => admittedBy(limit).length))
   const admittedBy = (limit: string) => admissionsIn(file).filter((admission) => admission.limit === limit)

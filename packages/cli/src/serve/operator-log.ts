@@ -2,22 +2,22 @@ import type { Output } from '../program/environment.js'
 
 const AGAIN_AFTER_MS = 60_000
 
-/** Tells the operator what goes wrong: each kind once a minute, or those who cause it would fill the log. */
+/** Warns the operator of what goes wrong: each kind once a minute, or those who cause it would fill the log. */
 export class OperatorLog {
   readonly #output: Output
-  readonly #toldAt = new Map<string, number>()
+  readonly #warnedAt = new Map<string, number>()
 
   constructor(output: Output) {
     this.#output = output
   }
 
   /** `kind`: one of a few, never what a caller sent. */
-  tell(kind: string, message: string): void {
+  warn(kind: string, message: string): void {
     const now = performance.now()
-    const last = this.#toldAt.get(kind)
+    const last = this.#warnedAt.get(kind)
     if (last !== undefined && now - last < AGAIN_AFTER_MS) return
-    this.#toldAt.set(kind, now)
+    this.#warnedAt.set(kind, now)
     // Nothing in it steers a terminal.
-    this.#output.write(`sluice: ${message.replace(/[^\x20-\x7e\n]/g, '?')} (told once a minute)\n`)
+    this.#output.write(`sluice: ${message.replace(/[^\x20-\x7e\n]/g, '?')} (reported once a minute)\n`)
   }
 }

@@ -17,7 +17,7 @@ export interface ServerSettings extends Asked {
   /** Told once it takes no more requests: `isReady` is the server's own. */
   readonly health: () => Omit<Health, 'isReady'>
   /** Told what no caller is to blame for, and what callers get wrong: the status, and a sentence. */
-  readonly onTrouble: (status: number, message: string) => void
+  readonly onProblem: (status: number, message: string) => void
 }
 
 /** A decider's server while it runs. */
@@ -108,13 +108,13 @@ function pathIn(url = ''): string {
   return query < 0 ? url : url.slice(0, query)
 }
 
-function refuse(error: unknown, response: ServerResponse, { onTrouble }: ServerSettings): void {
+function refuse(error: unknown, response: ServerResponse, { onProblem }: ServerSettings): void {
   // The caller has left, or has sent less than it said.
   if (response.destroyed || response.headersSent) return
   const isTheirs = error instanceof BadInput
   const status = isTheirs ? error.status : 500
   const detail = isTheirs ? error.message : 'the decider failed'
-  onTrouble(
+  onProblem(
     status,
     isTheirs ? `a request to the decider was refused: ${detail}` : String((error as Error)?.stack ?? error),
   )
@@ -140,13 +140,13 @@ const TITLES: Readonly<Record<number, string>> = {
   500: 'Internal Server Error',
 }
 
-function listening(server: Server, { host, port, onTrouble }: ServerSettings): Promise<void> {
+function listening(server: Server, { host, port, onProblem }: ServerSettings): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, () => {
       server.removeListener('error', reject)
       // Such as too many open files: those that are open are served.
-      server.on('error', (error) => onTrouble(500, `a connection could not be accepted: ${error.message}`))
+      server.on('error', (error) => onProblem(500, `a connection could not be accepted: ${error.message}`))
       resolve()
     })
   })

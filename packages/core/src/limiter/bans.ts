@@ -7,7 +7,7 @@ import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
 import { type BanReport, banReport, Verdict } from '../verdict/verdict.js'
 import { isUnavailable, type LocalFallback } from './fallback.js'
-import type { LimiterTelling } from './limiter-telling.js'
+import type { LimiterEmitter } from './limiter-emitter.js'
 import { checkReason, MOST_WEIGHT, type StrikeOptions } from './options.js'
 
 /** The strikes of one limiter, beside those that the store makes with its decisions. */
@@ -15,20 +15,20 @@ export class BanKeeper<Subject> {
   readonly #subjects: Subjects<Subject>
   readonly #store: Store
   readonly #fallback: LocalFallback
-  readonly #telling: LimiterTelling
+  readonly #emitter: LimiterEmitter
   /** By the name of the tier. */
   readonly #policies: ReadonlyMap<string | undefined, Policy<Subject>>
   readonly #where: string
   readonly #isOfStore: boolean
 
   /** @throws SluiceError `INVALID_POLICY` for a store that does not ban */
-  constructor(subjects: Subjects<Subject>, store: Store, fallback: LocalFallback, telling: LimiterTelling) {
+  constructor(subjects: Subjects<Subject>, store: Store, fallback: LocalFallback, emitter: LimiterEmitter) {
     const { where, all } = subjects.policy
     if (typeof store.strike !== 'function') invalidPolicy(where, 'ban', 'a store that has strike()', store)
     this.#subjects = subjects
     this.#store = store
     this.#fallback = fallback
-    this.#telling = telling
+    this.#emitter = emitter
     this.#where = where
     this.#policies = new Map(all.map((policy) => [policy.tier, policy]))
     this.#isOfStore = all.some(({ ban }) => ban?.terms.scope === EVERY_POLICY)
@@ -117,7 +117,7 @@ export class BanKeeper<Subject> {
       isLocal = true
       result = this.#fallback.strike(terms, identity, strike)
     }
-    if (result) this.#telling.struck(this.#subjects.policy.name, identity, strike, result, isLocal)
+    if (result) this.#emitter.struck(this.#subjects.policy.name, identity, strike, result, isLocal)
     return result
   }
 

@@ -9,8 +9,8 @@ export interface LocalStore {
   decide(request: StoreRequest, now?: number): StoreResult
 }
 
-/** What the store told of a cell, and when, by the clock of this process. */
-interface Told {
+/** What the store said of a cell, and when, by the clock of this process. */
+interface Known {
   readonly at: number
   /** How many units were left of how many, of the limit with the least left, and after how many ms it is as good as new. */
   readonly remaining: number
@@ -19,13 +19,13 @@ interface Told {
 }
 
 /**
- * What the store told last of clients that had used more than half of a limit, blocks aside. In an outage counting goes on
+ * What the store said last of clients that had used more than half of a limit, blocks aside. In an outage counting goes on
  * from there, and not from a full quota.
  */
 export class LastKnown {
   readonly #clock: () => number
   readonly #isStores: boolean
-  readonly #told = new Map<string, Told>()
+  readonly #known = new Map<string, Known>()
 
   /** @param isStores whether results have the time of this clock */
   constructor(clock: () => number, isStores: boolean) {
@@ -33,7 +33,7 @@ export class LastKnown {
     this.#isStores = isStores
   }
 
-  /** To be told of every decision of the store. */
+  /** Call it with every decision of the store. */
   hear({ plan, identities }: StoreRequest, { now, values, offset, block }: StoreResult): void {
     if (block) return
     let at = offset
@@ -49,36 +49,36 @@ export class LastKnown {
           fullest = l
         }
       }
-      if (fullest < 0 && this.#told.size === 0) continue
+      if (fullest < 0 && this.#known.size === 0) continue
       const key = keyOf(plan, cell, identities)
       // The newest stand last.
-      this.#told.delete(key)
+      this.#known.delete(key)
       if (fullest < 0 || CELL_KINDS[cell.kernel].hasPermits) continue
       const from = at - (cell.limits.length - fullest) * STRIDE
       const { capacity } = cell.limits[fullest] as Cell['limits'][number]
       const [remaining, resetMs] = [values[from] as number, values[from + 2] as number]
-      this.#told.set(key, { at: this.#isStores ? now : this.#clock(), remaining, capacity, resetMs })
+      this.#known.set(key, { at: this.#isStores ? now : this.#clock(), remaining, capacity, resetMs })
     }
-    for (const key of this.#told.keys()) {
-      if (this.#told.size <= MOST) break
-      this.#told.delete(key)
+    for (const key of this.#known.keys()) {
+      if (this.#known.size <= MOST) break
+      this.#known.delete(key)
     }
   }
 
   forget(plan: Plan, identities: readonly string[]): void {
-    for (const cell of plan.cells) this.#told.delete(keyOf(plan, cell, identities))
+    for (const cell of plan.cells) this.#known.delete(keyOf(plan, cell, identities))
   }
 
-  /** Charges a local store what was told of the cells of a decision, once: as `local` counts it, by its plan at a share. */
+  /** Charges a local store what is known of the cells of a decision, once: as `local` counts it, by its plan at a share. */
   charge(local: LocalStore, { plan, identities }: StoreRequest, scaled: Plan): void {
-    if (this.#told.size === 0) return
+    if (this.#known.size === 0) return
     for (let c = 0; c < plan.cells.length; c++) {
       const cell = plan.cells[c] as Cell
       const key = keyOf(plan, cell, identities)
-      const told = this.#told.get(key)
-      if (!told) continue
-      this.#told.delete(key)
-      if (told.at + told.resetMs > this.#clock()) chargeCell(local, { plan: scaled, identities }, c, told)
+      const known = this.#known.get(key)
+      if (!known) continue
+      this.#known.delete(key)
+      if (known.at + known.resetMs > this.#clock()) chargeCell(local, { plan: scaled, identities }, c, known)
     }
   }
 }
@@ -91,7 +91,7 @@ function chargeCell(
   local: LocalStore,
   { plan, identities }: Pick<StoreRequest, 'plan' | 'identities'>,
   c: number,
-  { at, remaining, capacity, resetMs }: Told,
+  { at, remaining, capacity, resetMs }: Known,
 ): void {
   const cell = plan.cells[c] as Cell
   const most = Math.min(...cell.limits.map((limit) => limit.capacity))

@@ -10,9 +10,9 @@ import type { ReadablePlan } from '../policy/plan.js'
 import { type Plain, POLICY_OPTIONS, type PolicyChoice, type Resolved } from '../policy/policy.js'
 import { Subjects } from '../policy/subjects.js'
 import { choosePolicy } from '../policy/tiers.js'
+import { emitBlock, emitUnblock } from '../store/block-events.js'
 import type { IdentityByKind, KeyValue } from '../store/identity.js'
 import { type Cell, CHARGE, type Op, PEEK, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
-import { tellOfBlock, tellOfUnblock } from '../store/told-blocks.js'
 import { durationOrForEver } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
@@ -28,7 +28,7 @@ import { BookedTurns } from './booked-turns.js'
 import { ChargeLedger } from './charge-ledger.js'
 import type { LimiterEvents, ListenOptions } from './events.js'
 import { isUnavailable, LocalFallback, UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
-import { LimiterTelling } from './limiter-telling.js'
+import { LimiterEmitter } from './limiter-emitter.js'
 import { ListedSubjects, type ListSources } from './listed-subjects.js'
 import { listen } from './near-limit.js'
 import {
@@ -75,19 +75,26 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
       throw new SluiceError('INVALID_POLICY', `${policy.where}: ban: ${field}: expected none without HTTP`)
     }
   }
-  const telling = new LimiterTelling(policy.where)
-  const warnings = new Warnings(policy.where, LIMITER_WARNINGS, options.warnings, telling.listeners)
+  const emitter = new LimiterEmitter(policy.where)
+  const warnings = new Warnings(policy.where, LIMITER_WARNINGS, options.warnings, emitter.listeners)
   // Without key functions a subject is the key as text; with them it is whatever they take.
   const areTexts = policy.all.every(({ keys }) => keys.every((key) => key === undefined))
   const namesIdentity = areTexts ? isPlainObject : () => false
   const { onVerdict } = options
   optionalFunction(policy.where, 'onVerdict', onVerdict)
   const listener = `${policy.where}: onVerdict`
-  const tell =
+  const afterVerdict =
     onVerdict &&
     ((subject: Subject, verdict: Verdict) => warnOnRejection(listener, onVerdict(subject, verdict), warnings.emit))
   const listed = ListedSubjects.of(policy, store, options, warnings, areTexts ? TEXTS : OBJECTS)
-  const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), store, options, listed, telling, tell)
+  const limiter = new Limiter(
+    new Subjects(policy, { namesIdentity, areTexts }),
+    store,
+    options,
+    listed,
+    emitter,
+    afterVerdict,
+  )
   // The store is one by now.
   adviseOnSetUp(policy.where, warnings, options)
   return limiter
@@ -123,9 +130,9 @@ export class Limiter<Subject = string> {
   readonly #listed: ListedSubjects<Subject> | undefined
   readonly #queues = new WaitQueues()
   readonly #booked = new BookedTurns()
-  /** Told of verdicts before they are returned. */
-  readonly #tell: ((subject: Subject, verdict: Verdict) => void) | undefined
-  readonly #telling: LimiterTelling
+  /** Called with verdicts before they are returned. */
+  readonly #afterVerdict: ((subject: Subject, verdict: Verdict) => void) | undefined
+  readonly #emitter: LimiterEmitter
   readonly #charges: ChargeLedger
   /** Undefined where the policy has no `ban`. */
   readonly #bans: BanKeeper<Subject> | undefined
@@ -139,16 +146,16 @@ export class Limiter<Subject = string> {
     store: Store,
     unavailable: UnavailableOptions,
     listed: ListedSubjects<Subject> | undefined,
-    telling: LimiterTelling,
-    tell?: (subject: Subject, verdict: Verdict) => void,
+    emitter: LimiterEmitter,
+    afterVerdict?: (subject: Subject, verdict: Verdict) => void,
   ) {
     const { policy } = subjects
     if (typeof store?.decide !== 'function') {
       invalidPolicy(policy.where, 'store', 'memoryStore() or redisStore(client)', store)
     }
     this.#subjects = subjects
-    this.#tell = tell
-    this.#telling = telling
+    this.#afterVerdict = afterVerdict
+    this.#emitter = emitter
     this.#policy = policy
     this.#plain = policy.plain
     this.#store = store
@@ -162,7 +169,7 @@ export class Limiter<Subject = string> {
         if (by === store) this.#fallback.hear(request, result)
       },
     )
-    this.#bans = policy.ban && new BanKeeper(subjects, store, this.#fallback, telling)
+    this.#bans = policy.ban && new BanKeeper(subjects, store, this.#fallback, emitter)
     this.#from = {
       charges: this.#charges,
       kind: 'decided',
@@ -198,7 +205,7 @@ export class Limiter<Subject = string> {
     try {
       checkCostOptions(this.#policy.where, 'consume', options)
       const verdict = this.#decide(subject, options, undefined)
-      if (this.#tell || isWatched()) return this.#told(subject, verdict)
+      if (this.#afterVerdict || isWatched()) return this.#announced(subject, verdict)
       return verdict instanceof Promise ? verdict : Promise.resolve(verdict)
     } catch (error) {
       return Promise.reject(error)
@@ -276,7 +283,7 @@ export class Limiter<Subject = string> {
       if (error instanceof WaitExceeded && error.refusal) this.noteRefusal(error.refusal)
       throw error
     })
-    const verdict = await this.#told(subject, noted.catch(refusalOf))
+    const verdict = await this.#announced(subject, noted.catch(refusalOf))
     if (verdict.delayMs > 0) {
       const leftMs = Math.max(verdict.delayMs, wait.maxWaitMs - (performance.now() - began))
       await this.#waitBooked(verdict, wait, leftMs)
@@ -322,7 +329,7 @@ export class Limiter<Subject = string> {
     listener: (event: LimiterEvents[Name]) => unknown,
     options?: ListenOptions,
   ): () => void {
-    return listen(this.#telling.listeners, this.#policy.where, event, listener, options)
+    return listen(this.#emitter.listeners, this.#policy.where, event, listener, options)
   }
 
   /**
@@ -363,7 +370,7 @@ export class Limiter<Subject = string> {
     if (this.#subjects.rangeIn(identity) === undefined) this.#listed?.adviseOnBlock(this.#subjects.given(identity))
     const policy = this.#policy.name
     await Promise.all(texts.map((text) => this.#store.block(policy, text, forMs, reason)))
-    for (const text of texts) tellOfBlock(this.#telling.listeners, { policy, identity: text }, forMs, reason)
+    for (const text of texts) emitBlock(this.#emitter.listeners, { policy, identity: text }, forMs, reason)
   }
 
   /**
@@ -379,7 +386,7 @@ export class Limiter<Subject = string> {
     await Promise.all(texts.flatMap((text) => policies.map((policy) => this.#store.unblock(policy, text))))
     for (const text of texts) {
       this.#bans?.end(text)
-      tellOfUnblock(this.#telling.listeners, { policy: this.#policy.name, identity: text })
+      emitUnblock(this.#emitter.listeners, { policy: this.#policy.name, identity: text })
     }
     this.#queues.wake()
   }
@@ -443,28 +450,28 @@ export class Limiter<Subject = string> {
     return Promise.reject(new WaitExceeded(`${this.#policy.where}: acquire: a list denies it`, undefined, listed))
   }
 
-  /** Tells of a verdict, and of the refusal with which a wait ended. */
-  #told(subject: Subject, verdict: Verdict | Promise<Verdict | WaitExceeded>): Promise<Verdict> {
+  /** Announces a verdict, or the refusal with which a wait ended. */
+  #announced(subject: Subject, verdict: Verdict | Promise<Verdict | WaitExceeded>): Promise<Verdict> {
     if (!(verdict instanceof Promise)) {
-      this.#tellOf(subject, verdict)
+      this.#announce(subject, verdict)
       return Promise.resolve(verdict)
     }
     return verdict.then((known) => {
-      const told = known instanceof WaitExceeded ? known.refusal : known
-      if (told) this.#tellOf(subject, told)
+      const final = known instanceof WaitExceeded ? known.refusal : known
+      if (final) this.#announce(subject, final)
       if (known instanceof WaitExceeded) throw known
       return known
     })
   }
 
-  #tellOf(subject: Subject, verdict: Verdict): void {
+  #announce(subject: Subject, verdict: Verdict): void {
     this.noteDecision(verdict, !verdict.allowed)
-    this.#tell?.(subject, verdict)
+    this.#afterVerdict?.(subject, verdict)
   }
 
-  /** @internal Tells those who look on of a verdict that is final. `isRefused`: whether what was asked for does not happen. */
+  /** @internal Emits the events of a verdict that is final. `isRefused`: whether what was asked for does not happen. */
   noteDecision(verdict: Verdict, isRefused: boolean): void {
-    if (isWatched()) this.#telling.decided(verdict, isRefused)
+    if (isWatched()) this.#emitter.decided(verdict, isRefused)
   }
 
   #decide(subject: Subject, options: CostOptions, op: Op | undefined): Verdict | Promise<Verdict> {
@@ -590,7 +597,7 @@ export class Limiter<Subject = string> {
         const booking = Verdict.bookingOf(verdict)
         return booking ? this.#booked.delayOf(booking, wait.client) : verdict.delayMs
       },
-      waits: () => this.#telling.waits(this.#policy.name),
+      waits: () => this.#emitter.waits(this.#policy.name),
     }
     return this.#queues.admission(this.#policy.where, waiter, wait)
   }
@@ -611,7 +618,7 @@ export class Limiter<Subject = string> {
   }
 
   #ask(request: StoreRequest, from: DecidedBy): Verdict | Promise<Verdict> {
-    return isWatched() && this.#telling.isMeasured ? this.#askMeasured(request, from) : this.#askStore(request, from)
+    return isWatched() && this.#emitter.isMeasured ? this.#askMeasured(request, from) : this.#askStore(request, from)
   }
 
   /** The same, and notes how long it takes. */
@@ -627,10 +634,10 @@ export class Limiter<Subject = string> {
 
   /** The same for a request of which a refusal is a strike. */
   #askStriking(request: StoreRequest, from: DecidedBy): Verdict | Promise<Verdict> {
-    const telling = this.#telling
-    if (!telling.hearsStrikes) return this.#ask(request, from)
+    const emitter = this.#emitter
+    if (!emitter.hearsStrikes) return this.#ask(request, from)
     return whenKnown(this.#ask(request, from), (verdict) => {
-      telling.struckByRefusal(request, verdict)
+      emitter.struckByRefusal(request, verdict)
       return verdict
     })
   }

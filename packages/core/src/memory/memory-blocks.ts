@@ -1,9 +1,9 @@
+import { emitBlock, emitUnblock } from '../store/block-events.js'
 import type { AddBlockOptions, BlockEntry, BlockPage, BlockQuery, BlockScope, StoreBlocks } from '../store/blocks.js'
 import type { StoreEvents } from '../store/events.js'
 import { checkedAdd, checkedEntry, checkedQuery, checkedScope, entriesOf, placeOf } from '../store/given-blocks.js'
 import { type IdentityByKind, startOf, textValue } from '../store/identity.js'
 import { EVERY_POLICY } from '../store/store.js'
-import { tellOfBlock, tellOfUnblock } from '../store/told-blocks.js'
 import { invalidPolicy } from '../util/errors.js'
 import type { Audience } from '../util/listeners.js'
 import type { Block, BlockOf } from './blocks.js'
@@ -64,13 +64,13 @@ export class MemoryBlocks implements StoreBlocks {
     const { forMs, reason } = checkedAdd('blocks.add', options)
     const place = placeOf('blocks.add', identity, options)
     this.#table.block(place.policy, place.identity, forMs, reason)
-    tellOfBlock(this.#table.listeners, place, forMs, reason)
+    emitBlock(this.#table.listeners, place, forMs, reason)
   }
 
   async remove(identity: IdentityByKind, scope?: BlockScope): Promise<void> {
     const place = placeOf('blocks.remove', identity, checkedScope('blocks.remove', scope))
     this.#table.unblock(place.policy, place.identity)
-    tellOfUnblock(this.#table.listeners, place)
+    emitUnblock(this.#table.listeners, place)
   }
 
   async removeAll(): Promise<void> {

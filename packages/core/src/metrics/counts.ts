@@ -1,5 +1,5 @@
 import type { WaitedEvent } from '../limiter/events.js'
-import { refusingLimit } from '../limiter/limiter-telling.js'
+import { refusingLimit } from '../limiter/limiter-emitter.js'
 import type { DecisionCounter } from '../limiter/watching.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import type { StoreRequest } from '../store/store.js'

@@ -91,7 +91,7 @@ function firstOpOfCharge(request: StoreRequest): StoreRequest['op'] {
   return isImpossible(request) ? PEEK : CONSUME
 }
 
-/** Sees to it that a slot has charged a refusal, and tells what that has left. A refused request is not in flight. */
+/** Sees to it that a slot has charged a refusal, and returns what that has left. A refused request is not in flight. */
 async function refusalCharged(
   { plan }: Part,
   first: StoreResult,
@@ -99,9 +99,9 @@ async function refusalCharged(
 ): Promise<StoreResult> {
   const charge = first.allowed ? first : await again(CHARGE)
   if (charge.allowed && plan.cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits)) await again(RELEASE)
-  const told = first.allowed ? await again(PEEK) : charge
+  const after = first.allowed ? await again(PEEK) : charge
   // A block or room that came meanwhile is not what decided.
-  return told.block || (charge.allowed && !first.allowed) ? first : told
+  return after.block || (charge.allowed && !first.allowed) ? first : after
 }
 
 /** A decision that was made whole, as the parts of it by slot: what each was asked and answered. */

@@ -117,7 +117,7 @@ export class Breaker {
     if (circuit.isHalfOpen) this.#probeLater(node, circuit, probeKey)
     else this.#probe(node, circuit, probeKey)
     this.#warnings.failed(node, error)
-    this.#tell('unavailable', error, node)
+    this.#notify('unavailable', error, node)
   }
 
   /** Probes as soon as there is a connection, and again until it succeeds. */
@@ -132,7 +132,7 @@ export class Breaker {
             this.#since = Date.now()
             this.#warnings.ended()
           }
-          this.#tell('available', undefined, node)
+          this.#notify('available', undefined, node)
         },
         (error: Error) => {
           if (this.#isEnded) return
@@ -149,7 +149,7 @@ export class Breaker {
     circuit.stop = () => clearTimeout(timer)
   }
 
-  #tell(state: StoreState, cause: Error | undefined, node: string): void {
+  #notify(state: StoreState, cause: Error | undefined, node: string): void {
     // Later, and apart: whatever a listener does, it must not happen to a decision.
     const { onStateChange, listeners } = this.#options
     if (listeners.hears('store')) queueMicrotask(() => listeners.send('store', { state, cause, node }))
@@ -183,7 +183,7 @@ const OF_A_VALUE =
   /^redis: (ERR (Error running script \(call to \w+\): )?(@?user_script: ?\d+: )*)?(WRONGTYPE|attempt to (?!call)|bad argument|value is not|offset is out|string exceeds)\b/
 
 /**
- * Whether it can be the trouble of one key alone, which must not take the others from Redis. Only a value can: what is
+ * Whether it can be a failure of one key alone, which must not take the others from Redis. Only a value can: what is
  * refused besides, such as a command that is unknown or not permitted, whatever else it is called, befalls every run.
  * In doubt it is no key's: that is over with the next probe, while an outage not taken for one would go on unnoticed.
  */

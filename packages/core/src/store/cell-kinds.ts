@@ -38,8 +38,8 @@ export interface LeaseRules {
   receiptAlone(params: readonly number[], receipt: number, units: number): number
 }
 
-/** What a store told of a limit: how many units were used at `at`, and that all of them are gone `resetMs` later. */
-interface ToldUse {
+/** What a store has said of a limit: how many units were used at `at`, and that all of them are gone `resetMs` later. */
+interface KnownUse {
   readonly windowMs: number
   readonly used: number
   readonly at: number
@@ -70,8 +70,8 @@ export interface CellKind {
    * count by themselves.
    */
   readonly countInFull?: (params: readonly number[]) => readonly number[]
-  /** @internal When so many units have to be charged at once for all of them to be gone as told; later where that cannot be. */
-  readonly chargedAt: (params: readonly number[], told: ToldUse) => number
+  /** @internal When so many units have to be charged at once for all of them to be gone at its `resetMs`; later where that cannot be. */
+  readonly chargedAt: (params: readonly number[], use: KnownUse) => number
   /** @internal Reads what its Lua reports. */
   readonly readReport: ReadReport
 }
@@ -137,7 +137,7 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
     countRefusals: countAllOfWindow,
     countInFull: countAllOfWindow,
     // Windows by the clock begin by the clock of this process, too.
-    chargedAt: (params, told) => (params[3] === 1 ? told.at : windowBefore(params, told)),
+    chargedAt: (params, use) => (params[3] === 1 ? use.at : windowBefore(params, use)),
     lease: {
       ...NO_RULES,
       windowLength: ([, windowMs]) => windowMs as number,

@@ -35,16 +35,16 @@ export function carriedBetween(before: PolicyDocument, after: PolicyDocument): C
   const [old, next] = [new Version(before), new Version(after)]
   const names = new Names()
   const carry = (after.carry ?? 'keep') === (before.carry ?? 'keep') ? after.carry : 'changed'
-  const compare = (from: ForClients | undefined, to: ForClients | undefined, told: Partial<CarriedLimit>) => {
+  const compare = (from: ForClients | undefined, to: ForClients | undefined, details: Partial<CarriedLimit>) => {
     if (!from || !to || from.limits === to.limits) return []
     const { policy, tier } = to
     const found = namedChanges(names.of(from.limits), names.of(to.limits), carry)
-    return found.map((each) => ({ policy, ...(tier !== undefined && { tier }), ...told, ...each }))
+    return found.map((each) => ({ policy, ...(tier !== undefined && { tier }), ...details, ...each }))
   }
   const changes: CarriedLimit[] = []
   for (const [client, to] of next.all) {
-    const told = to.override === undefined ? {} : { override: to.override }
-    changes.push(...compare(old.of(client), to, told))
+    const details = to.override === undefined ? {} : { override: to.override }
+    changes.push(...compare(old.of(client), to, details))
   }
   for (const [client, from] of old.all) {
     if (from.override === undefined || next.all.has(client)) continue

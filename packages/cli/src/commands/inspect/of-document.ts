@@ -90,8 +90,8 @@ export async function usedOfSharing(
       const byKey = new Map<string, UsedLimit[]>(keys.map((name) => [name, []]))
       for (const [i, { algorithm, limit, windowMs, capacity, remaining, resetAfterMs }] of verdict.limits.entries()) {
         const used = capacity - remaining
-        const told = { limiter, policy, algorithm, limit, windowMs, capacity, used, remaining, resetAfterMs }
-        byKey.get(keys[i] as string)?.push(told)
+        const found = { limiter, policy, algorithm, limit, windowMs, capacity, used, remaining, resetAfterMs }
+        byKey.get(keys[i] as string)?.push(found)
       }
       return [...byKey.values()]
     }),

@@ -18,7 +18,7 @@ export async function change(
   const version = newest?.version ?? 0
   const differences = differencesOf(newest?.text, text)
   if (newest?.text === text) {
-    tell(
+    print(
       values,
       environment,
       { version, differences: [], carried: [] },
@@ -36,7 +36,7 @@ export async function change(
   }
   try {
     const saved = await documents.save(text, version, authorOf(values, environment))
-    tell(values, environment, { version: saved, differences, carried }, `version ${saved} is in force\n`)
+    print(values, environment, { version: saved, differences, carried }, `version ${saved} is in force\n`)
     return DONE
   } catch (error) {
     if (!(error instanceof VersionConflict)) throw error
@@ -47,7 +47,7 @@ export async function change(
   }
 }
 
-function tell(values: OptionValues, { stdout }: Environment, data: object, text: string): void {
+function print(values: OptionValues, { stdout }: Environment, data: object, text: string): void {
   stdout.write(values.json ? `${JSON.stringify(data, null, 2)}\n` : text)
 }
 

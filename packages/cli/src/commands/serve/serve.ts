@@ -53,7 +53,7 @@ function start(settings: ServeSettings, state: State, loaded: Policies, log: Ope
     // All processes together admit no more than the limits then.
     share: 1 / workers,
     takesCosts: dialect.namesKeys,
-    onFailure: (error) => log.tell('decision', `a request could not be decided: ${(error as Error)?.message ?? error}`),
+    onFailure: (error) => log.warn('decision', `a request could not be decided: ${(error as Error)?.message ?? error}`),
   })
   return startServer({
     ...settings,
@@ -63,7 +63,7 @@ function start(settings: ServeSettings, state: State, loaded: Policies, log: Ope
       version: loaded.version,
       isCurrent: loaded.error === undefined,
     }),
-    onTrouble: (status, message) => log.tell(String(status), message),
+    onProblem: (status, message) => log.warn(String(status), message),
   })
 }
 

@@ -14,8 +14,8 @@ export const jsonDialect: Dialect = {
     const { requests, isBatch } = describedIn(await readJson(request))
     // Of one turn of the event loop, so that Redis is asked about all of them at once.
     const decisions = await Promise.all(requests.map(decide))
-    const told = decisions.map(jsonOf)
-    send(isBatch ? { decisions: told } : (told[0] as object), response)
+    const found = decisions.map(jsonOf)
+    send(isBatch ? { decisions: found } : (found[0] as object), response)
   },
 }
 

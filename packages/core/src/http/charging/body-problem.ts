@@ -17,6 +17,6 @@ export function bodyProblem(
       ...(raw.httpVersionMajor === 1 ? ([['Connection', 'close']] as const) : []),
     ],
     body: JSON.stringify({ type: 'about:blank', title, status, detail }),
-    tellsQuota: false,
+    showsQuota: false,
   }
 }

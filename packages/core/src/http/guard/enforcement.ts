@@ -23,7 +23,7 @@ export interface EnforcementOptions {
    * in all processes. @default none
    */
   readonly enforceSalt?: string
-  /** Whether requests that are only reported on are told their quota. @default false */
+  /** Whether responses to requests that are only reported on have quota headers. @default false */
   readonly reportHeaders?: boolean
 }
 
@@ -32,7 +32,7 @@ export class Enforcement {
   readonly #policy: string
   readonly #percent: number
   readonly #salt: string | undefined
-  readonly #tells: boolean
+  readonly #showsQuota: boolean
 
   /** @throws SluiceError `INVALID_POLICY` */
   constructor(where: string, policy: string, options: EnforcementOptions) {
@@ -56,7 +56,7 @@ export class Enforcement {
     this.#policy = policy
     this.#percent = percent
     this.#salt = enforceSalt
-    this.#tells = reportHeaders
+    this.#showsQuota = reportHeaders
   }
 
   /** Whether no verdict is acted on. */
@@ -77,8 +77,8 @@ export class Enforcement {
     return at * 100 < this.#percent
   }
 
-  tells(verdict: Verdict): boolean {
-    return !verdict.reported || this.#tells
+  showsQuota(verdict: Verdict): boolean {
+    return !verdict.reported || this.#showsQuota
   }
 }
 

@@ -237,8 +237,8 @@ export class GuardedRequest<Request> {
         : refusalOutcome(ending, context, verdict, writers)
     }
     this.#guard.responseBytes?.meter(context, verdict)
-    const tellsQuota = enforcement.tells(verdict) && !responders.hidesQuota
-    const headers = tellsQuota ? quotaHeaders(writers, context, verdict) : []
+    const showsQuota = enforcement.showsQuota(verdict) && !responders.hidesQuota
+    const headers = showsQuota ? quotaHeaders(writers, context, verdict) : []
     return { proceed: true, verdict, headers, reply: undefined, error: undefined, handler: undefined }
   }
 

@@ -79,7 +79,7 @@ export class InvalidRequests<Request> {
       ...authenticate,
     ]
     const body = JSON.stringify({ type: 'about:blank', title: TITLES[status], status })
-    return { status, headers, body, tellsQuota: false }
+    return { status, headers, body, showsQuota: false }
   }
 
   #faultIn(thrown: unknown, units: unknown, context: HttpContext<Request>): RequestFault {

@@ -53,7 +53,7 @@ export function refusalOutcome<Request>(
   verdict: Verdict,
   writers: readonly HeaderWriter[],
 ): Outcome {
-  const fields = reply.tellsQuota ? refusalHeaders(context, verdict, writers) : []
+  const fields = reply.showsQuota ? refusalHeaders(context, verdict, writers) : []
   return { ...ENDED, verdict, headers: [...fields, ...sizedHeaders(reply)], reply }
 }
 

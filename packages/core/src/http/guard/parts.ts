@@ -1,4 +1,4 @@
-import { LimiterTelling } from '../../limiter/limiter-telling.js'
+import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
 import { ListedSubjects } from '../../limiter/listed-subjects.js'
 import { adviseOnSetUp } from '../../limiter/set-up-advice.js'
 import { memoryStore } from '../../memory/store.js'
@@ -54,7 +54,7 @@ export interface GuardParts<Request> {
 
 /** What the guards of one `rateLimit` share, where that has several. */
 export interface SharedByGuards {
-  readonly telling: LimiterTelling
+  readonly emitter: LimiterEmitter
   /** Whether none of them has warned of it so far. */
   readonly isNew: (code: LimiterWarning, message: string) => boolean
 }
@@ -70,8 +70,8 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
   const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11', anonymous = 'error', onVerdict } = options
   const policy = choosePolicy<Request>({ ...options, key })
   const { where } = policy
-  const telling = shared?.telling ?? new LimiterTelling(where)
-  const warnings = new Warnings(where, LIMITER_WARNINGS, options.warnings, telling.listeners, shared?.isNew)
+  const emitter = shared?.emitter ?? new LimiterEmitter(where)
+  const warnings = new Warnings(where, LIMITER_WARNINGS, options.warnings, emitter.listeners, shared?.isNew)
   if (typeof cost !== 'function') wholeNumber(where, 'cost', cost, 0)
   optionalFunction(where, 'skip', skip)
   optionalFunction(where, 'onVerdict', onVerdict)
@@ -82,7 +82,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
   const enforcement = new Enforcement(where, policy.name, options)
   const writers = headerWriters(where, headers)
   const listed = ListedSubjects.of(policy, store, options, warnings, REQUEST_LISTS)
-  const limiter = new RequestLimiter(policy, store, options, anonymousBy<Request>(where, anonymous), listed, telling)
+  const limiter = new RequestLimiter(policy, store, options, anonymousBy<Request>(where, anonymous), listed, emitter)
   if (options.priority === undefined && limiter.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
   }

@@ -1,4 +1,4 @@
-import { LimiterTelling } from '../../limiter/limiter-telling.js'
+import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
 import { memoryStore } from '../../memory/store.js'
 import { Policy, type PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
@@ -64,13 +64,13 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>): Po
     invalidPolicy(where, 'policies', 'what `await policies.from(…)` of @sluice/policies returns', policies)
   }
   const own = { ...given, store: given.store ?? memoryStore(), name: given.name ?? 'default' }
-  const telling = new LimiterTelling(where)
-  const limiters = new LimitersOfPolicies(own, telling)
+  const emitter = new LimiterEmitter(where)
+  const limiters = new LimitersOfPolicies(own, emitter)
   // What is wrong with an option shows now, and not with the first request.
   for (const matched of policies.byName.values()) limiters.of(matched)
   return {
     run: (context) => whenKnown(policies.match(context), (matched) => limiters.run(matched, context)),
-    limiter: limiterByHand(where, policies, own, telling),
+    limiter: limiterByHand(where, policies, own, emitter),
     requestProperty: own.requestProperty ?? 'rateLimit',
   }
 }
@@ -83,13 +83,13 @@ interface Made<Request> {
 
 class LimitersOfPolicies<Request> {
   readonly #own: RateLimitOptions<Request>
-  readonly #telling: LimiterTelling
+  readonly #emitter: LimiterEmitter
   readonly #made = new WeakMap<MatchedPolicies<Request>, Made<Request>>()
   readonly #isNew = warnedOnce()
 
-  constructor(own: RateLimitOptions<Request>, telling: LimiterTelling) {
+  constructor(own: RateLimitOptions<Request>, emitter: LimiterEmitter) {
     this.#own = own
-    this.#telling = telling
+    this.#emitter = emitter
   }
 
   of(matched: MatchedPolicies<Request>): Made<Request> {
@@ -108,7 +108,7 @@ class LimitersOfPolicies<Request> {
       const countsResponses = options.limits?.some(({ unit }) => unit === 'response-bytes')
       const parts = guardParts(
         { ...own, ...(countsResponses && onExhausted !== undefined && { onExhausted }), ...options },
-        { telling: this.#telling, isNew: this.#isNew },
+        { emitter: this.#emitter, isNew: this.#isNew },
       )
       // Requests of a few clients say nothing of the set-up.
       return { parts: base ? { ...parts, advice: this.of(base).parts.advice } : parts, choice: undefined }
@@ -169,9 +169,9 @@ function limiterByHand<Request>(
   where: string,
   policies: PolicySource<Request>,
   own: RateLimitOptions<Request> & { readonly name: string; readonly store: Store },
-  telling: LimiterTelling,
+  emitter: LimiterEmitter,
 ): RequestLimiter<Request> {
   const choice = new PoliciesByHand(where, own.name, policies)
   const anonymous = anonymousBy<Request>(where, own.anonymous ?? 'error')
-  return new RequestLimiter<Request>(choice, own.store, own, anonymous, undefined, telling)
+  return new RequestLimiter<Request>(choice, own.store, own, anonymous, undefined, emitter)
 }

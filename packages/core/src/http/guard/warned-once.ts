@@ -10,24 +10,24 @@ const OF_SET_UP: ReadonlySet<LimiterWarning> = new Set([
   'SLUICE_UNGROUPED_IPV6',
   'SLUICE_UNTRUSTED_PROXY',
 ])
-/** Each guard tells of invalid requests once a minute. */
+/** Each guard warns of invalid requests once a minute. */
 const AGAIN_MS = 60_000
 const MOST_KEPT = 1000
 
 /**
- * Tells whether a warning is new among those of many guards that are made of the same options and see the same requests: what is
- * wrong with the set-up is told once, and what is wrong with requests once a minute.
+ * Says whether a warning is new among those of many guards that are made of the same options and see the same requests: what is
+ * wrong with the set-up is reported once, and what is wrong with requests once a minute.
  */
 export function warnedOnce(): (code: LimiterWarning, message: string) => boolean {
-  const told = new Map<string, number>()
+  const warnedAt = new Map<string, number>()
   return (code, message) => {
     if (!OF_SET_UP.has(code) && code !== 'SLUICE_INVALID_REQUEST') return true
     const text = `${code} ${message}`
     const now = performance.now()
-    const last = told.get(text)
+    const last = warnedAt.get(text)
     if (last !== undefined && (OF_SET_UP.has(code) || now - last < AGAIN_MS)) return false
-    if (told.size >= MOST_KEPT) told.clear()
-    told.set(text, now)
+    if (warnedAt.size >= MOST_KEPT) warnedAt.clear()
+    warnedAt.set(text, now)
     return true
   }
 }

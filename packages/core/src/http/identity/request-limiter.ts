@@ -1,6 +1,6 @@
 import type { UnavailableOptions } from '../../limiter/fallback.js'
 import { Limiter } from '../../limiter/limiter.js'
-import type { LimiterTelling } from '../../limiter/limiter-telling.js'
+import type { LimiterEmitter } from '../../limiter/limiter-emitter.js'
 import type { ListedSubjects } from '../../limiter/listed-subjects.js'
 import type { DecisionOptions } from '../../limiter/options.js'
 import type { WaitOptions } from '../../limiter/wait-queue.js'
@@ -36,11 +36,11 @@ export class RequestLimiter<Request> extends Limiter<Request> {
     unavailable: UnavailableOptions,
     anonymous: AnonymousPolicy<Request> | undefined,
     listed: ListedSubjects<Request> | undefined,
-    telling: LimiterTelling,
+    emitter: LimiterEmitter,
   ) {
     const key = anonymous?.key
     const replacement = key && { key, mayReplace: mayBeMissing }
-    super(new Subjects(policy, { namesIdentity: isData, replacement }), store, unavailable, listed, telling)
+    super(new Subjects(policy, { namesIdentity: isData, replacement }), store, unavailable, listed, emitter)
     this.#policy = policy
     this.#listed = listed
     this.#anonymous = anonymous

@@ -57,7 +57,7 @@ function reply(status: number, contentType: string, body: string): Reply {
     ['Cache-Control', 'no-store'],
     ['Content-Type', contentType],
   ] as const
-  return { status, headers, body, tellsQuota: true }
+  return { status, headers, body, showsQuota: true }
 }
 
 function checkedBody(body: unknown): void {

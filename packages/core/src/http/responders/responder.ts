@@ -45,7 +45,7 @@ export interface Reply {
   /** A stream is sent in chunks, without a length. */
   readonly body: string | Uint8Array | Readable
   /** Whether quota headers and `Retry-After` go along. */
-  readonly tellsQuota: boolean
+  readonly showsQuota: boolean
   /** Whether to send it as the framework's handlers send, with everything that the framework adds. @default false */
   readonly likeHandler?: boolean
 }

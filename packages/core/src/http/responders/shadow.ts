@@ -133,7 +133,7 @@ function compose<Request>(context: HttpContext<Request>, sample: Sample | undefi
     status: own.status ?? 200,
     headers: fields,
     body: sample?.isChunked ? Readable.from(bytes.length > 0 ? [Buffer.from(bytes)] : []) : bytes,
-    tellsQuota: false,
+    showsQuota: false,
     likeHandler: !sample || sample.headers.some(([name]) => /^etag$/i.test(name)),
   }
 }

@@ -1,9 +1,9 @@
+import { emitBlock, emitUnblock } from '../../store/block-events.js'
 import type { AddBlockOptions, BlockEntry, BlockPage, BlockQuery, BlockScope, StoreBlocks } from '../../store/blocks.js'
 import type { StoreEvents } from '../../store/events.js'
 import { checkedAdd, checkedEntry, checkedQuery, checkedScope, entriesOf, placeOf } from '../../store/given-blocks.js'
 import { type IdentityByKind, startOf } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
-import { tellOfBlock, tellOfUnblock } from '../../store/told-blocks.js'
 import type { Audience } from '../../util/listeners.js'
 import { keptText } from '../scripts/decode.js'
 import { MOST_CHANGES, PAGE } from './block-index.js'
@@ -48,13 +48,13 @@ export class RedisBlocks implements StoreBlocks {
     const { forMs, reason } = checkedAdd('blocks.add', options)
     const place = placeOf('blocks.add', identity, options)
     await this.#options.block(place.policy, place.identity, forMs, reason)
-    tellOfBlock(this.#options.listeners, place, forMs, reason)
+    emitBlock(this.#options.listeners, place, forMs, reason)
   }
 
   async remove(identity: IdentityByKind, scope?: BlockScope): Promise<void> {
     const place = placeOf('blocks.remove', identity, checkedScope('blocks.remove', scope))
     await this.#options.unblock(place.policy, place.identity)
-    tellOfUnblock(this.#options.listeners, place)
+    emitUnblock(this.#options.listeners, place)
   }
 
   removeAll(): Promise<void> {

@@ -140,13 +140,13 @@ function destroyNow(client: Client): void {
 export function nodeRedis(client: Client, silenceMs: number, connectTimeoutMs: number): Connection {
   let last: Error | undefined
   let isClosed = false
-  let tellDown: (error: Error | undefined) => void = () => {}
-  let tellMaster: MasterListener = () => {}
+  let notifyDown: (error: Error | undefined) => void = () => {}
+  let notifyMaster: MasterListener = () => {}
   const sentBy = scriptsSent()
   const room = waitingRoom(() => current.client.isReady, connectTimeoutMs)
   const failed = (error: Error) => {
     last = error
-    if (!isClosed && !current.client.isReady && !room.refused(error)) tellDown(error)
+    if (!isClosed && !current.client.isReady && !room.refused(error)) notifyDown(error)
   }
   let current = start()
 
@@ -163,7 +163,7 @@ export function nodeRedis(client: Client, silenceMs: number, connectTimeoutMs: n
     own.on('ready', () => {
       if (!isCurrent()) return
       room.open()
-      tellMaster(addressOf(own.options?.socket ?? {}), (section) => own.sendCommand(['INFO', section]))
+      notifyMaster(addressOf(own.options?.socket ?? {}), (section) => own.sendCommand(['INFO', section]))
     })
     const end = keepConnected(
       own,
@@ -203,10 +203,10 @@ export function nodeRedis(client: Client, silenceMs: number, connectTimeoutMs: n
     connectTimeoutMs,
     startsUntil: room.startsUntil,
     onDown: (callback) => {
-      tellDown = callback
+      notifyDown = callback
     },
     onMaster: (callback) => {
-      tellMaster = callback
+      notifyMaster = callback
     },
     nodeOf: () => addressOf(current.client.options?.socket ?? {}),
     send: (_key, command) =>
@@ -228,7 +228,7 @@ export function nodeRedisCluster(client: Client, silenceMs: number, connectTimeo
     last = error
     if (!isConnected && !isClosed) room.refused(error)
   }
-  let tellMaster: MasterListener = () => {}
+  let notifyMaster: MasterListener = () => {}
   const room = waitingRoom(() => isConnected, connectTimeoutMs)
   const ready = () => {
     isConnected = !isClosed
@@ -254,7 +254,7 @@ export function nodeRedisCluster(client: Client, silenceMs: number, connectTimeo
         if (!isClosed) giveUp(master, node)
       })
       watches.set(node, watch)
-      const connected = () => tellMaster(master.address, (section) => node.sendCommand(['INFO', section]))
+      const connected = () => notifyMaster(master.address, (section) => node.sendCommand(['INFO', section]))
       node.on('ready', connected)
       if (node.isReady) connected()
     }
@@ -288,7 +288,7 @@ export function nodeRedisCluster(client: Client, silenceMs: number, connectTimeo
     startsUntil: room.startsUntil,
     onDown: () => {},
     onMaster: (callback) => {
-      tellMaster = callback
+      notifyMaster = callback
     },
     nodeOf: (slot) => masterAt(slot)?.address ?? '',
     send: (key, command, wait) => {

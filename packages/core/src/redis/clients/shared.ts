@@ -54,11 +54,11 @@ function share(connection: Connection): Shared {
   connection.onDown((error) => {
     if (!shared.down) connection.whenReady(up)
     shared.down = { error }
-    for (const tell of shared.downListeners) tell(error)
+    for (const listener of shared.downListeners) listener(error)
   })
   connection.onMaster((node, info) => {
     shared.masters.set(node, info)
-    for (const tell of shared.masterListeners) tell(node, info)
+    for (const listener of shared.masterListeners) listener(node, info)
   })
   return shared
 }

@@ -8,7 +8,7 @@ import type { LimitUse } from './near-limit.js'
 import { activeCounter } from './watching.js'
 
 /** What a limiter tells of what it does: to its listeners, those of the process, tools, and counters. The one place for it. */
-export class LimiterTelling {
+export class LimiterEmitter {
   readonly listeners: Listeners<LimiterEvents>
 
   /** `where`: how warnings name the limiter. */

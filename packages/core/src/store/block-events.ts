@@ -11,7 +11,7 @@ interface Place {
 }
 
 /** Tells those who listen of a block by hand. */
-export function tellOfBlock(
+export function emitBlock(
   listeners: Audience<{ block: BlockEvent }>,
   place: Place,
   forMs: number,
@@ -22,7 +22,7 @@ export function tellOfBlock(
 }
 
 /** Tells those who listen of the end of a block by hand. */
-export function tellOfUnblock(listeners: Audience<{ unblock: UnblockEvent }>, place: Place): void {
+export function emitUnblock(listeners: Audience<{ unblock: UnblockEvent }>, place: Place): void {
   if (listeners.hears('unblock')) listeners.send('unblock', shown(place))
 }
 
