@@ -127,7 +127,7 @@ export function listsContract(under: StoreUnderTest): void {
       ])
     })
 
-    test('a store has lists of its own, which every policy on it heeds', async () => {
+    test('a store has lists of its own, which every policy on it asks', async () => {
       const name = freshKey()
       const of = await under.make(clock.read, { denyCache: false, deny: storeList(name) })
       const limiters = [1, 2].map(() => createLimiter({ name: freshKey(), store: of, limit: 10, window: '1m' }))

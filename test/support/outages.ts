@@ -61,7 +61,7 @@ export function insist(store: Store): Store {
     ...(store.stats && { stats: store.stats.bind(store) }),
     ...(store.list && { list: store.list.bind(store) }),
     ...(store.strike && { strike: store.strike.bind(store) }),
-    heedBansOfEveryPolicy: () => store.heedBansOfEveryPolicy?.(),
+    enforceBansOfEveryPolicy: () => store.enforceBansOfEveryPolicy?.(),
     close: () => store.close(),
   }
 }

@@ -92,8 +92,8 @@ class Failing implements FailingStore {
     return tellWaiting && ((...told) => this.#reach(() => tellWaiting.apply(this.#store, told)))
   }
 
-  heedBansOfEveryPolicy(): void {
-    this.#store.heedBansOfEveryPolicy?.()
+  enforceBansOfEveryPolicy(): void {
+    this.#store.enforceBansOfEveryPolicy?.()
   }
 
   async clear(): Promise<void> {

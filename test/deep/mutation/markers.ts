@@ -30,7 +30,7 @@ export const markerChecks: readonly Check[] = [
       }),
   },
   {
-    name: 'marker: it stays for as long as the longest block, and is heeded at once',
+    name: 'marker: it stays for as long as the longest block, and counts at once',
     run: async (venue) => {
       await venue.redis.call('FLUSHALL')
       const blocking = createLimiter({ name: 'marker', store: venue.timed, limit: 5, window: '1m' })

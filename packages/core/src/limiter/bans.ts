@@ -32,7 +32,7 @@ export class BanKeeper<Subject> {
     this.#where = where
     this.#policies = new Map(all.map((policy) => [policy.tier, policy]))
     this.#isOfStore = all.some(({ ban }) => ban?.terms.scope === EVERY_POLICY)
-    if (this.#isOfStore) store.heedBansOfEveryPolicy?.()
+    if (this.#isOfStore) store.enforceBansOfEveryPolicy?.()
   }
 
   /** What a request of a tier says of the strike that its refusal is; undefined where it is none. */

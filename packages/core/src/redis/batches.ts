@@ -116,11 +116,11 @@ export class Batches {
   bans = false
   #texts = new WeakMap<Plan, PlanText>()
   /** Whether bans of every policy are looked for. */
-  #heeds = false
+  #enforcesBans = false
   readonly #textOf = (plan: Plan): PlanText => {
     let text = this.#texts.get(plan)
     if (!text) {
-      text = planText(plan, this.#options.marker, this.#heeds)
+      text = planText(plan, this.#options.marker, this.#enforcesBans)
       this.#texts.set(plan, text)
       for (const cell of plan.cells) this.kinds.add(cell.kernel)
       if (plan.ban) this.bans = true
@@ -158,14 +158,14 @@ export class Batches {
   }
 
   /** From now on decisions bring the block keys of every policy, where they bring block keys. */
-  heedBansOfEveryPolicy(): void {
-    if (this.#heeds) return
-    this.#heeds = true
+  enforceBansOfEveryPolicy(): void {
+    if (this.#enforcesBans) return
+    this.#enforcesBans = true
     this.#texts = new WeakMap()
   }
 
-  get heedsBansOfEveryPolicy(): boolean {
-    return this.#heeds
+  get enforcesBansOfEveryPolicy(): boolean {
+    return this.#enforcesBans
   }
 
   /** The master of a slot, if a script may have keys there without declaring them. Where that is not known it is tried out. */
@@ -382,7 +382,7 @@ export class Batches {
   #oneFor({ node }: Batch, { request }: Pending): LuaScript | undefined {
     const { op, costs, needs, plan, strike } = request
     // It knows one block key.
-    if (this.#heeds || (this.#options.marker === undefined && this.#textOf(plan).blockSuffixes.length > 1))
+    if (this.#enforcesBans || (this.#options.marker === undefined && this.#textOf(plan).blockSuffixes.length > 1))
       return undefined
     if (strike !== undefined && performance.now() < this.#strikingUntil) return undefined
     const isPlain = op === CONSUME && !needs && plan.cells.length === 1 && plan.identities === 1 && costs[0] !== 0

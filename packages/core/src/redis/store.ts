@@ -333,7 +333,7 @@ export class RedisStore implements Store {
       timeoutMs: options.timeoutMs,
       clock: options.clock,
       marker: this.#marker,
-      heeds: () => this.#batches.heedsBansOfEveryPolicy,
+      enforcesBans: () => this.#batches.enforcesBansOfEveryPolicy,
       onSucceeded: (slot) => this.#breaker.succeeded(slot),
       onFailed: (slot, error, identity) => this.#breaker.failed(slot, error, probeKey(this.#prefix, identity)),
       decide: (request) => this.#decideShared(request),
@@ -601,8 +601,8 @@ export class RedisStore implements Store {
     return request.plan.relaxed && this.#relaxed.lastKnown(request)
   }
 
-  heedBansOfEveryPolicy(): void {
-    this.#batches.heedBansOfEveryPolicy()
+  enforceBansOfEveryPolicy(): void {
+    this.#batches.enforceBansOfEveryPolicy()
   }
 
   offenders(query: OffendersQuery): Promise<OffendersReport> {

@@ -302,8 +302,8 @@ export interface Store {
     line: Pick<WaitingTurn, 'process' | 'cell'>,
     classes: readonly WaitingClass[],
   ): Promise<void>
-  /** Told when a policy is made whose bans hold for `EVERY_POLICY`: decisions of this store look for them from now on. */
-  heedBansOfEveryPolicy?(): void
+  /** Called when a policy is made whose bans hold for `EVERY_POLICY`: decisions of this store enforce them from now on. */
+  enforceBansOfEveryPolicy?(): void
   /** Resolves when decisions can be asked of it, or it is known that they cannot; never rejects. Absent where they always can. */
   ready?(): Promise<{ readonly state: 'available' | 'unavailable'; readonly cause: Error | undefined }>
   /** Forgets everything, blocks too: for tests. Absent where that could reach what others keep there. */

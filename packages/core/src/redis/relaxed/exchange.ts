@@ -1,5 +1,5 @@
 import type { Connection } from '../clients/connection.js'
-import { type Encoded, heededPolicies } from '../scripts/encode.js'
+import { type Encoded, enforcedPolicies } from '../scripts/encode.js'
 import { blockSuffix, cellSuffix, keyStart } from '../scripts/keys.js'
 import { ReplyReader, unreadable } from '../scripts/reply-reader.js'
 import { isTryAgain, run } from '../scripts/run.js'
@@ -15,7 +15,7 @@ export interface ExchangeOptions {
   readonly clock: (() => number) | undefined
   readonly marker: string | undefined
   /** Whether bans of every policy are looked for. */
-  readonly heeds: () => boolean
+  readonly enforcesBans: () => boolean
   readonly onSucceeded: (slot: number) => void
   readonly onFailed: (slot: number, error: Error, identity: string) => void
 }
@@ -80,7 +80,7 @@ function drop({ count, unsent }: Carried): boolean {
 
 /** As lua/exchange.lua takes it: by cell, in the order in which `hear` reads the reply. */
 function encodeExchange(
-  { prefix, clock, marker, heeds }: ExchangeOptions,
+  { prefix, clock, marker, enforcesBans }: ExchangeOptions,
   all: readonly Carried[],
   isUndeclared: boolean,
 ): Encoded {
@@ -95,7 +95,7 @@ function encodeExchange(
     if (count.table !== table || count.isAlone) {
       table = count.table
       const { cell, policy } = table
-      suffixes = count.isAlone ? [] : heededPolicies(table, heeds()).map(blockSuffix)
+      suffixes = count.isAlone ? [] : enforcedPolicies(table, enforcesBans()).map(blockSuffix)
       args.push(String(kindNumber(cell)), String(cell.params.length), ...cell.params.map(String))
       sizeAt = args.push(String(suffixes.length), '') - 1
       size = 0
