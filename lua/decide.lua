@@ -16,7 +16,7 @@
 --            op, how many decisions, and per cell its cost;
 --            if op is TOGETHER more: these are decisions on one and the same key, which is in KEYS once;
 --            if op is RESERVING more than an op: per cell the units that must have room;
---            if the plan takes places: per decision the name of its lease;
+--            if the plan takes permits: per decision their id;
 --            if op is STRIKING more than any of these, a refusal is a strike: per decision by how many ms a ban that starts
 --            is longer;
 --            if op is REFUND: when it was charged, and per cell the receipt and, for buckets, what had been refunded
@@ -66,7 +66,7 @@ end
 local kernel, first, last = {}, {}, {}
 --- @when joint
 -- Of cell c: which of the decision's keys it is under; the first of the cells that share that key, 0 where none does.
-local place, head = {}, {}
+local keyIndex, head = {}, {}
 --- @end
 -- The run at hand: what cell c is charged, and what must have room in it.
 local costs, needs = {}, {}
@@ -95,7 +95,7 @@ end
 for _ = 1, number(3) do
   local identities, cells = number(a), number(a + 1)
   a = a + 2
-  local takesPlaces = false
+  local takesPermits = false
 --- @when joint
   local keys = 0
 --- @end
@@ -110,7 +110,7 @@ for _ = 1, number(3) do
     else
       head[c] = head[c - 1]
     end
-    place[c] = keys
+    keyIndex[c] = keys
 --- @end
     local params = number(a + 1)
     kernel[c], first[c], last[c] = kind, a + 2, a + 1 + params
@@ -121,7 +121,7 @@ for _ = 1, number(3) do
     if head[c] > 0 then joint_prepare(c, head[c], size[kind](c)) end
 --- @end
     if cells == 1 then open[kind](c) end
-    if hasPermits(kind) then takesPlaces = true end
+    if hasPermits(kind) then takesPermits = true end
   end
 
 --- @when joint
@@ -157,9 +157,9 @@ for _ = 1, number(3) do
       a = a + cells
     end
     for _ = 1, decisions do
-      local lease
-      if takesPlaces then
-        lease = ARGV[a]
+      local permitId
+      if takesPermits then
+        permitId = ARGV[a]
         a = a + 1
       end
 --- @when bans
@@ -194,20 +194,20 @@ for _ = 1, number(3) do
         for c = 1, cells do
           local key, kind = KEYS[cell + c], kernel[c]
 --- @when joint
-          key, joint, mine = KEYS[cell + place[c]], head[c], c
+          key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
           if joint == c then joint_read(key) end
           if joint > 0 then joint_begin() end
 --- @end
           open[kind](c)
           look[kind](key, 0)
           if op == REFUND then
-            refund[kind](key, costs[c], number(a), chargedAt, lease, number(a + 1))
+            refund[kind](key, costs[c], number(a), chargedAt, permitId, number(a + 1))
             a = a + 2
           elseif hasPermits(kind) then
             if op == RELEASE then
-              refund[kind](key, costs[c], 0, 0, lease)
+              refund[kind](key, costs[c], 0, 0, permitId)
             else
-              renew[kind](key, costs[c], lease)
+              renew[kind](key, costs[c], permitId)
             end
           end
           report[kind](key, 0, ADMITTED)
@@ -234,7 +234,7 @@ for _ = 1, number(3) do
 --- @end
           local key = KEYS[cell + c]
 --- @when joint
-          key, joint, mine = KEYS[cell + place[c]], head[c], c
+          key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
           if joint == c then joint_read(key) end
 --- @end
           local wait = look[kind](key, needs[c])
@@ -272,7 +272,7 @@ for _ = 1, number(3) do
           for c = 1, cells do
             local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
 --- @when joint
-            key, joint, mine = KEYS[cell + place[c]], head[c], c
+            key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
             if joint > 0 then joint_begin() end
 --- @end
 --- @when together
@@ -285,8 +285,8 @@ for _ = 1, number(3) do
             end
 --- @end
             if charged then
-              -- A refused request is not in flight: the place that it took would never be freed.
-              if cost > 0 and (allowed or not hasPermits(kind)) then take[kind](key, cost, lease) end
+              -- A refused request is not in flight: the permit that it took would never be released.
+              if cost > 0 and (allowed or not hasPermits(kind)) then take[kind](key, cost, permitId) end
             elseif op == CONSUME then
               heal[kind](key)
             end

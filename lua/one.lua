@@ -3,7 +3,7 @@
 -- logs of several limits a table, PARAMS. So there is one script for each plan, and nothing to be read on every run.
 --
 -- KEYS   1 the block key, or the marker that any block sets; 2 the key of the cell
--- ARGV   1 the cost, above 0, none for 1; 2 the time in ms, none or '' for Redis's own; 3 the name of its lease, if it takes places
+-- ARGV   1 the cost, above 0, none for 1; 2 the time in ms, none or '' for Redis's own; 3 the id of its permits, if it takes any
 -- Returns what `decide.lua` does for one decision; with KEYS[1] there, nothing is decided, and the string is empty.
 
 local given, KEYS = ARGV, KEYS

@@ -102,9 +102,9 @@ function scenarioTable() {
     '## Under load',
     '',
     `Four processes on the built package, by turns on ioredis and redis (with Sentinel all on ioredis), ask five limiters`,
-    'each every 5 ms: an exact log, a bucket, a log with leases, places in flight, and a ledger that is never full; each',
+    'each every 5 ms: an exact log, a bucket, a log with leases, permits, and a ledger that is never full; each',
     `scenario ${first.rounds} times. In all of them: no hang, no unhandled rejection, no error of a request, no process that`,
-    'ended, no place lost; and no process admitted more alone than its share.',
+    'ended, no permit lost; and no process admitted more alone than its share.',
     '',
     ...table(
       [

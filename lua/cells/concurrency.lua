@@ -12,10 +12,10 @@
 --- @calls ZADD 0 a
 --- @calls DEL
 
---- Places in flight under one key: a sorted set of leases by the instant at which they end. A lease
--- counts while its end lies ahead of now, so a crashed holder gives its place back by itself.
+--- Permits under one key: a sorted set of their ids by the instant at which they end. A permit counts while its end lies
+-- ahead of now, so that of a holder that has crashed is free again by itself.
 local limit, ttlMs
--- How many leases count; whether the key holds what is not ours, which the next charge replaces.
+-- How many permits count; whether the key holds what is not ours, which the next charge replaces.
 local held, isForeign
 
 local nowText = format('%.0f', now)
@@ -35,13 +35,13 @@ recall[CONCURRENCY] = function(c)
 end
 --- @end
 
---- The instant at which the lease at `rank` ends; one that lies further ahead than `ttlMs` is cut to that.
+--- The instant at which the permit at `rank` ends; one that lies further ahead than `ttlMs` is cut to that.
 local function concurrency_endAt(key, rank)
-  local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-  return lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+  local permit = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+  return permit[2] and min(tonumber(permit[2]), now + ttlMs) or now
 end
 
---- Milliseconds until `cost` places are free if none is renewed or freed: 0 now, -1 never.
+--- Milliseconds until `cost` permits are free if none is renewed or freed: 0 now, -1 never.
 local function concurrency_waitFor(key, cost)
   if cost > limit then return -1 end
   local missing = held + cost - limit
@@ -62,34 +62,34 @@ look[CONCURRENCY] = function(key, cost)
   return concurrency_waitFor(key, cost)
 end
 
-take[CONCURRENCY] = function(key, cost, lease)
+take[CONCURRENCY] = function(key, cost, permitId)
   if isForeign then call('DEL', key) end
-  for place = 0, cost - 1 do call('ZADD', key, now + ttlMs, lease .. '.' .. place) end
+  for nth = 0, cost - 1 do call('ZADD', key, now + ttlMs, permitId .. '.' .. nth) end
   -- Before any command that may not be permitted, or a new key would stay without an expiry.
   local expiry = tryCall('PEXPIRE', key, ttlMs + slack)
   if type(expiry) == 'table' then
-    for place = 0, cost - 1 do call('ZREM', key, lease .. '.' .. place) end
+    for nth = 0, cost - 1 do call('ZREM', key, permitId .. '.' .. nth) end
     error(expiry.err)
   end
   held = held + cost
   if call('ZCARD', key) > held then call('ZREMRANGEBYSCORE', key, '-inf', nowText) end
 end
 
---- Releases what a lease holds. The key goes with its last lease.
-refund[CONCURRENCY] = function(key, cost, receipt, chargedAt, lease)
+--- Releases permits. The key goes with the last of them.
+refund[CONCURRENCY] = function(key, cost, receipt, chargedAt, permitId)
   if isForeign then return end
-  for place = 0, cost - 1 do call('ZREM', key, lease .. '.' .. place) end
+  for nth = 0, cost - 1 do call('ZREM', key, permitId .. '.' .. nth) end
   concurrency_count(key)
 end
 
-renew[CONCURRENCY] = function(key, cost, lease)
+renew[CONCURRENCY] = function(key, cost, permitId)
   if isForeign then return end
   local latest = now + ttlMs
-  for place = 0, cost - 1 do
-    local name = lease .. '.' .. place
-    local ends = call('ZSCORE', key, name)
+  for nth = 0, cost - 1 do
+    local permit = permitId .. '.' .. nth
+    local ends = call('ZSCORE', key, permit)
     if ends and tonumber(ends) > now then
-      call('ZADD', key, latest, name)
+      call('ZADD', key, latest, permit)
       call('PEXPIRE', key, latest - now + slack)
     end
   end
@@ -98,13 +98,13 @@ end
 heal[CONCURRENCY] = function(key)
   if isForeign then return end
   local latest = now + ttlMs
-  for _, lease in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
-    call('ZADD', key, latest, lease)
+  for _, permit in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
+    call('ZADD', key, latest, permit)
   end
 end
 
---- Free places (7 bytes), the ms until the last lease ends (7); and for a refusal one more than the ms until the
--- cost has room (7), and until there are more free places (7).
+--- Free permits (7 bytes), the ms until the last one ends (7); and for a refusal one more than the ms until the
+-- cost has room (7), and until there are more free permits (7).
 report[CONCURRENCY] = function(key, cost, outcome)
   local ends = now
   if held > 0 then ends = concurrency_endAt(key, -1) end
@@ -112,7 +112,7 @@ report[CONCURRENCY] = function(key, cost, outcome)
   local free = max(0, limit - held)
   say(packBytes('>BI7I7', outcome, free, ends - now))
   if outcome == REFUSED then
-    -- A place that is missing may be freed at any moment: when there are more is asked only where none is.
+    -- A permit that is missing may be released at any moment: when there are more is asked only where none is.
     local wait = concurrency_waitFor(key, cost)
     local room = -1
     if wait == 0 then room = concurrency_waitFor(key, free + 1) end

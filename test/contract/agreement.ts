@@ -94,7 +94,7 @@ export function agreementContract(under: StoreUnderTest): void {
       })
     }
 
-    test('on places that are freed and renewed', () => {
+    test('on permits that are freed and renewed', () => {
       const concurrency = ALGORITHMS.find(({ title }) => title === 'concurrency') as (typeof ALGORITHMS)[number]
       const input = fc.record({
         case: specAndTrace(concurrency),

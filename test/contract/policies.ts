@@ -48,7 +48,7 @@ export const POLICIES: Record<string, readonly Limit<string>[]> = {
     fixedWindow({ limit: 5, window: '2s' }),
     gcra({ limit: 7, window: '5s', reserve: { 1: 2, 2: 1 } }),
   ],
-  places: [concurrency({ limit: 4, ttl: '3s' })],
+  permits: [concurrency({ limit: 4, ttl: '3s' })],
   mixed: [
     perSecond(3),
     gcra({ limit: 20, window: '1m' }),

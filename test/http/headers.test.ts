@@ -71,7 +71,7 @@ describe('draft 11', () => {
     ],
     ['a bucket smaller than its limit', gcra({ limit: 60, window: '1m', burst: 5 }), '"p";q=60;w=60', '"p";r=4;t=1'],
     [
-      'places in flight: a unit of their own, and no time',
+      'permits: a unit of their own, and no time',
       concurrency({ limit: 3 }),
       '"p";q=3;qu="concurrent-requests"',
       '"p";r=2',

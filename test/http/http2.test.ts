@@ -45,7 +45,7 @@ test('over HTTP/2, a client that leaves the line gives its charge back and never
   expect(ran).toBe(2)
 })
 
-test('over HTTP/2, a HEAD request waits for its turn, and holds a place, like any other', async () => {
+test('over HTTP/2, a HEAD request waits for its turn, and holds a permit, like any other', async () => {
   const app = fastify({ http2: true })
   const limits = [leakyBucket({ leak: 1, every: '100ms', capacity: 2, queue: true }), concurrency({ limit: 2 })]
   await app.register(rateLimit, { limits })

@@ -604,7 +604,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         expect((await order(app, go, [0, 0, 1, 1])).sort()).toEqual([-429, -429, 1, 1])
       })
 
-      test('a wait for a place in flight ends as soon as one is freed', async () => {
+      test('a wait for a permit ends as soon as one is freed', async () => {
         const release: (() => void)[] = []
         const app = await start(
           { limits: [concurrency({ limit: 1 })], respond: queue() },

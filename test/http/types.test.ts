@@ -138,7 +138,7 @@ test('the compiler refuses wrong options', () => {
     () => express.rateLimit({ limit: async () => 'one', window: '1s' }),
     // @ts-expect-error an exact log would keep an entry per byte
     () => express.slidingLog({ limit: 1, window: '1s', unit: 'content-bytes' }),
-    // @ts-expect-error places in flight are their own unit
+    // @ts-expect-error permits are their own unit
     () => express.concurrency({ limit: 1, unit: 'content-bytes' }),
     // @ts-expect-error no such unit
     () => express.gcra({ limit: 1, window: '1s', unit: 'bytes' }),

@@ -44,7 +44,7 @@ test('a short block after a long one does not end the long one', async () => {
   expect((await there.consume('long')).reason).toBe('blocked')
 })
 
-test('decisions, refunds and places charge once also when a block elsewhere sends them twice', async () => {
+test('decisions, refunds and permits charge once also when a block elsewhere sends them twice', async () => {
   const verdict = await there.consume('k', { cost: 10 })
   await sleep(1100)
   await here.block('other', { for: '1h' })

@@ -179,13 +179,13 @@ async function decidesEverything(store: Store): Promise<void> {
   await several.unblock('k')
   expect((await several.consume('k')).reason).toBe('limited')
 
-  const places = createLimiter({ name: 'places', store, limits: [concurrency({ limit: 2 })] })
-  const [one, two, three] = await Promise.all([places.consume('k'), places.consume('k'), places.consume('k')])
+  const permits = createLimiter({ name: 'permits', store, limits: [concurrency({ limit: 2 })] })
+  const [one, two, three] = await Promise.all([permits.consume('k'), permits.consume('k'), permits.consume('k')])
   expect([one.allowed, two.allowed, three.allowed]).toEqual([true, true, false])
-  await places.renew(one)
-  await places.release(one)
-  await places.release(one)
-  expect(await places.peek('k')).toMatchObject({ allowed: true, remaining: 1 })
+  await permits.renew(one)
+  await permits.release(one)
+  await permits.release(one)
+  expect(await permits.peek('k')).toMatchObject({ allowed: true, remaining: 1 })
 }
 
 test.each(['a string', {}, undefined, null, { duplicate: () => {} }])(

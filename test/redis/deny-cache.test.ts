@@ -223,7 +223,7 @@ describe('a refusal that is told again', () => {
     expect((await limiter.consume('a/b\nc')).allowed).toBe(true)
   })
 
-  test('never says that a place in flight is missing when it was freed elsewhere', async () => {
+  test('never says that a permit is missing when it was freed elsewhere', async () => {
     const limits = [concurrency({ limit: 1, ttl: '1m' }), perMinute(100)]
     const held = await spend(limiterOn(there, limits), 1)
     const limiter = limiterOn(here, limits)

@@ -198,7 +198,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
   })
 })
 
-test('a place that is renewed outlives the key of its first ttl', async () => {
+test('a permit that is renewed outlives the key of its first ttl', async () => {
   const limiter = createLimiter({ name: 'held', store, limits: [concurrency({ limit: 1, ttl: '1h' })] })
   const verdict = await limiter.consume('k')
   const [key] = [...(await server.lifetimes()).keys()] as [string]
@@ -207,7 +207,7 @@ test('a place that is renewed outlives the key of its first ttl', async () => {
   expect((await server.lifetimes()).get(key)).toBeGreaterThan(HOUR_MS - SPARE_MS)
 })
 
-test('a place can be renewed until the ms at which it ends, and not at it', async () => {
+test('a permit can be renewed until the ms at which it ends, and not at it', async () => {
   const limiter = createLimiter({ name: 'ends', store: timed, limits: [concurrency({ limit: 1, ttl: 1000 })] })
   const verdict = await limiter.consume('k')
   now += 999

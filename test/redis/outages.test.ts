@@ -178,13 +178,13 @@ describe.each(oneOfEach(singleClients))('%s', (kind) => {
     await back(outage)
   })
 
-  test('closing frees the places that this process holds, once, and leaves those of others', async () => {
+  test('closing frees the permits that this process holds, once, and leaves those of others', async () => {
     const redis = await server()
     const { client, close } = singleClients[kind](redis.port)
     open.push(close)
     const limits = [concurrency({ limit: 4, ttl: '1h' })]
     const stores = [1, 2].map(() => redisStore(client, { timeoutMs: 5000 }))
-    const [leaving, staying] = stores.map((store) => createLimiter({ name: 'places', store, limits })) as [
+    const [leaving, staying] = stores.map((store) => createLimiter({ name: 'permits', store, limits })) as [
       Limiter,
       Limiter,
     ]
@@ -230,8 +230,8 @@ describe.each(oneOfEach(singleClients))('%s', (kind) => {
   test('closing in an outage does not wait for it, and nothing goes on trying', async () => {
     const redis = await server()
     const outage = await connected(kind, redis.port)
-    const places = createLimiter({ name: 'places', store: outage.store, limits: [concurrency({ limit: 4 })] })
-    await places.consume('k')
+    const permits = createLimiter({ name: 'permits', store: outage.store, limits: [concurrency({ limit: 4 })] })
+    await permits.consume('k')
     redis.kill('SIGKILL')
     await until('it is noticed', () => outage.store.state === 'unavailable')
     await outage.store.close()
@@ -372,15 +372,15 @@ test('a Redis without scripts is told of, not taken for well', async () => {
 test.each([
   ['only blocks and states need', 'get', () => slidingWindow({ limit: 100, window: '1h' })],
   ['only logs are read by', 'getrange', () => slidingLog({ limit: 100, window: '1h' })],
-  ['only places are counted by', 'zcount', () => concurrency({ limit: 4 })],
-  ['only places need', 'zadd', () => concurrency({ limit: 4 })],
+  ['only permits are counted by', 'zcount', () => concurrency({ limit: 4 })],
+  ['only permits need', 'zadd', () => concurrency({ limit: 4 })],
   ['only later charges of a log need', 'setrange', () => slidingLog({ limit: 100, window: '1h' })],
   ['scripts that Redis knows need', 'evalsha', () => slidingLog({ limit: 100, window: '1h' })],
   ['scripts that are new need', 'eval', () => slidingLog({ limit: 100, window: '1h' })],
 ])('a command that %s and that is not permitted is one outage, until it is', async (_, command, limit) => {
   const redis = await server()
   const { store, told } = await connected('ioredis 6', redis.port)
-  const limiter = createLimiter({ name: 'places', store, limits: [limit()] })
+  const limiter = createLimiter({ name: 'permits', store, limits: [limit()] })
   await redis.call('ACL', 'SETUSER', 'default', `-${command}`)
   if (command === 'eval') await redis.call('SCRIPT', 'FLUSH')
   await until('it is noticed', async () => {

@@ -24,15 +24,15 @@ const kinds: [string, () => { owned: Owned<unknown>; servers: readonly Pick<Redi
   ]),
 ]
 
-const places = concurrency({ limit: 1, ttl: '1m' })
+const permits = concurrency({ limit: 1, ttl: '1m' })
 const policies = {
-  places: [places],
+  permits: [permits],
   bucket: [gcra({ limit: 100, window: '1m' })],
   log: [slidingLog({ limit: 100, window: '1m' })],
   logs: [slidingLog({ limit: 100, window: '1m' }), slidingLog({ limit: 200, window: '1h' })],
   counter: [fixedWindow({ limit: 100, window: '1m' })],
   segments: [slidingWindow({ limit: 100, window: '1m' })],
-  both: [gcra({ limit: 100, window: '1m' }), places],
+  both: [gcra({ limit: 100, window: '1m' }), permits],
 }
 
 /** With scripts that Redis has never seen, whatever ran before. */
@@ -100,11 +100,11 @@ describe.each(kinds)('%s', (_, make) => {
     expect(await misses()).toBeGreaterThan(0)
   })
 
-  test('a place is freed before it is asked for again, though the script that frees is new to Redis', async () => {
-    const [place] = limiters as [Limiter]
-    const first = await place.consume('k')
-    expect((await place.consume('k')).allowed).toBe(false)
-    const [, second] = await Promise.all([place.release(first), place.consume('k')])
+  test('a permit is freed before it is asked for again, though the script that frees is new to Redis', async () => {
+    const [permit] = limiters as [Limiter]
+    const first = await permit.consume('k')
+    expect((await permit.consume('k')).allowed).toBe(false)
+    const [, second] = await Promise.all([permit.release(first), permit.consume('k')])
     expect(second.allowed).toBe(true)
   })
 })

@@ -19,7 +19,7 @@ export async function useEveryFeature(
     for (const key of keys) {
       for (const [name, algorithm] of Object.entries(algorithms))
         await useAlgorithm(store, name, algorithm(4, HOUR_MS), key)
-      await usePlaces(store, key)
+      await usePermits(store, key)
       await useBlocks(store, key)
       await useBans(store, key)
       await useLeases(store, key)
@@ -52,8 +52,8 @@ async function useAlgorithm(store: RedisStore, name: string, limit: Limit<string
   if ((await decided(limiter.peek(key))).remaining !== 4) throw new Error(`${name}: the reset is without effect`)
 }
 
-async function usePlaces(store: RedisStore, key: string): Promise<void> {
-  const limiter = createLimiter({ name: 'places', store, limits: [concurrency({ limit: 4, ttl: 80 })] })
+async function usePermits(store: RedisStore, key: string): Promise<void> {
+  const limiter = createLimiter({ name: 'permits', store, limits: [concurrency({ limit: 4, ttl: 80 })] })
   await decided(limiter.consume(key))
   await new Promise((resolve) => setTimeout(resolve, 50))
   const held = await decided(limiter.consume(key))

@@ -6,7 +6,7 @@ import { openSync, readSync, writeSync } from 'node:fs'
 import { concurrency, createLimiter, fixedWindow, gcra, redisStore, slidingLog } from '@sluice/core'
 import * as ioredis from 'ioredis'
 import * as redis from 'redis'
-import { BURST, LEASE, LEDGER, LIMIT, PLACES, PLACES_TTL_MS, TIMEOUT_MS, WINDOW_MS } from './limits.js'
+import { BURST, LEASE, LEDGER, LIMIT, PERMITS, PERMITS_TTL_MS, TIMEOUT_MS, WINDOW_MS } from './limits.js'
 
 /**
  * @typedef {'ioredis' | 'redis'} Kind
@@ -38,7 +38,7 @@ const limits = {
   bucket: gcra({ limit: LIMIT, window: WINDOW_MS, burst: BURST }),
   leased: slidingLog({ limit: LIMIT, window: WINDOW_MS, lease: LEASE }),
   ledger: fixedWindow({ limit: LEDGER, window: '1h', anchor: 'first-request' }),
-  places: concurrency({ limit: PLACES, ttl: PLACES_TTL_MS }),
+  permits: concurrency({ limit: PERMITS, ttl: PERMITS_TTL_MS }),
 }
 /** @param {keyof typeof limits} name */
 const limiterOf = (name) => createLimiter({ name, store, limits: [limits[name]], share })
@@ -47,7 +47,7 @@ const limiters = {
   bucket: limiterOf('bucket'),
   leased: limiterOf('leased'),
   ledger: limiterOf('ledger'),
-  places: limiterOf('places'),
+  permits: limiterOf('permits'),
 }
 
 /** @param {Way} way @returns {any} */
@@ -84,7 +84,7 @@ async function ask(name, key) {
     noteLate(to)
     const allowed = verdict.allowed ? 1 : 0
     writeSync(log, `${name} ${key} ${verdict.kind} ${allowed} ${from} ${to} ${(lateMs - lateBefore).toFixed(1)}\n`)
-    if (name === 'places' && verdict.allowed) hold(verdict, key, to)
+    if (name === 'permits' && verdict.allowed) hold(verdict, key, to)
     return { kind: verdict.kind, to }
   } catch (error) {
     faults.push(`${name}: ${error}`)
@@ -102,13 +102,13 @@ function hold(verdict, key, since) {
       held--
       // Written first: it is in flight no longer than until now.
       if (verdict.kind === 'decided') writeSync(log, `freed ${key} ${since} ${now()}\n`)
-      limiters.places.release(verdict).catch((error) => faults.push(`release: ${error}`))
+      limiters.permits.release(verdict).catch((error) => faults.push(`release: ${error}`))
     },
     10 + 20 * Math.random(),
   )
 }
 
-/** Beside `places`. */
+/** Beside `permits`. */
 const LOADED = /** @type {const} */ (['log', 'bucket', 'leased', 'ledger'])
 let next = 0
 let lastTick = now()
@@ -127,7 +127,7 @@ setInterval(() => {
   if (isResting) return
   const key = next++ % keys.length
   for (const name of LOADED) void ask(name, key)
-  if (held < 3) void ask('places', key)
+  if (held < 3) void ask('permits', key)
 }, everyMs).unref()
 
 /** @type {Record<string, (message: any) => unknown>} */
@@ -149,12 +149,12 @@ const orders = {
   goOn: () => {
     isResting = false
   },
-  /** What the store has counted in each key's ledger, and how many places are free. */
+  /** What the store has counted in each key's ledger, and how many permits are free. */
   counts: () =>
     Promise.all(
       keys.map(async (key) => {
-        const [ledger, places] = await Promise.all([limiters.ledger.peek(key), limiters.places.peek(key)])
-        return { ledger: LEDGER - ledger.remaining, freePlaces: places.remaining, kind: ledger.kind }
+        const [ledger, permits] = await Promise.all([limiters.ledger.peek(key), limiters.permits.peek(key)])
+        return { ledger: LEDGER - ledger.remaining, freePermits: permits.remaining, kind: ledger.kind }
       }),
     ),
   stop: () => store.close(),

@@ -7,7 +7,7 @@ import type { Setup } from './app.js'
 export interface Count {
   readonly kind: string
   readonly ledger: number
-  readonly freePlaces: number
+  readonly freePermits: number
 }
 
 export interface Rest {

@@ -58,7 +58,7 @@ function expectWhatHoldsAlways(outcome: Outcome): void {
     excesses: outcome.excesses,
     overLocally: outcome.overLocally,
     keysForEver: outcome.keysForEver,
-    placesLost: outcome.placesLost,
+    permitsLost: outcome.permitsLost,
   }).toEqual({
     unanswered: 0,
     faults: [],
@@ -66,7 +66,7 @@ function expectWhatHoldsAlways(outcome: Outcome): void {
     excesses: [],
     overLocally: 0,
     keysForEver: [],
-    placesLost: 0,
+    permitsLost: 0,
   })
   expect(outcome.keysSeen).toBeGreaterThan(0)
   expect(outcome.beyondDeadlineMs).toBeLessThan(BEYOND_DEADLINE_MS)

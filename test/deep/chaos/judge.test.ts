@@ -26,7 +26,7 @@ test('the judge forgives a limit more for each loss in the window, and nothing f
   expect(mostBeyond(six, 3, [[8, 9]])).toBe(3)
 })
 
-test('the judge notices a place too many at one instant', () => {
+test('the judge notices a permit too many at one instant', () => {
   const stays: Stay[] = Array.from({ length: 6 }, (_, n) => ({ key: '0', from: n, to: 10 }))
   expect(mostAtOnce(stays, [])).toBe(1)
   expect(mostAtOnce([...stays.slice(0, 5), { key: '0', from: 10, to: 12 }], [])).toBe(0)

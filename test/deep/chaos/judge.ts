@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { App } from './apps.js'
-import { BURST, DEADLINES_MS, LEASE, LIMIT, PLACES, PLACES_TTL_MS, WINDOW_MS } from './limits.js'
+import { BURST, DEADLINES_MS, LEASE, LIMIT, PERMITS, PERMITS_TTL_MS, WINDOW_MS } from './limits.js'
 
 /** One verdict as a process has written it down; it was decided between `from` and `to`. */
 export interface Entry {
@@ -14,7 +14,7 @@ export interface Entry {
   readonly late: number
 }
 
-/** A place for as long as it was surely taken. */
+/** A permit for as long as it was surely taken. */
 export interface Stay {
   readonly key: string
   readonly from: number
@@ -58,7 +58,7 @@ export function judge(apps: readonly App[], losses: readonly Loss[], share: numb
         })),
       ),
       ...byKey(logs.flatMap(({ stays }) => stays)).map((stays) => ({
-        of: `places ${stays[0]?.key}`,
+        of: `permits ${stays[0]?.key}`,
         units: mostAtOnce(stays, forgiven),
       })),
     ].filter(({ units }) => units > 0)
@@ -128,14 +128,14 @@ export function mostBeyond(entries: readonly Entry[], allowed: number, losses: r
   return most
 }
 
-/** The most places that are sure to have been taken at one instant, less what is allowed. */
+/** The most permits that are sure to have been taken at one instant, less what is allowed. */
 export function mostAtOnce(stays: readonly Stay[], losses: readonly Loss[]): number {
   let most = Number.NEGATIVE_INFINITY
   for (const { from } of stays) {
     const inside = stays.filter((stay) => stay.from <= from && from < stay.to)
     // What is still taken may have been forgotten since.
-    const forgotten = lossesIn(Math.min(...inside.map((stay) => stay.from)) - PLACES_TTL_MS, from, losses)
-    most = Math.max(most, inside.length - PLACES * (1 + forgotten))
+    const forgotten = lossesIn(Math.min(...inside.map((stay) => stay.from)) - PERMITS_TTL_MS, from, losses)
+    most = Math.max(most, inside.length - PERMITS * (1 + forgotten))
   }
   return most
 }
@@ -197,7 +197,7 @@ function read(app: App): { entries: Entry[]; stays: Stay[] } {
       to: Number(to),
       late: Number(late),
     })
-    if (limiter === 'places' && allowed === '1' && isStores) {
+    if (limiter === 'permits' && allowed === '1' && isStores) {
       taken.set(`${key} ${to}`, { key, from: Number(to), to: app.killedAt ?? Number(to) })
     }
   }

@@ -7,9 +7,9 @@ export const BURST = 20
 export const LEASE = { size: 10, ttl: 100 }
 /** Never full: what Redis counts is compared with what was admitted. */
 export const LEDGER = 1e9
-export const PLACES = 5
-/** A place whose holder died is free so many ms later. */
-export const PLACES_TTL_MS = 2000
+export const PERMITS = 5
+/** A permit whose holder died is free so many ms later. */
+export const PERMITS_TTL_MS = 2000
 
 /** Deadline of a decision in ms, and how often it may be waited for: a lease may be asked for anew. */
 export const TIMEOUT_MS = 100
@@ -19,7 +19,7 @@ export const DEADLINES_MS = {
   bucket: TIMEOUT_MS,
   leased: 3 * TIMEOUT_MS,
   ledger: TIMEOUT_MS,
-  places: TIMEOUT_MS,
+  permits: TIMEOUT_MS,
 }
 
 /** Between two rounds of requests of a process, in ms. */

@@ -213,7 +213,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     expects: losesNothing,
   },
   apps: {
-    title: 'processes are killed that hold leases and places',
+    title: 'processes are killed that hold leases and permits',
     fault: async (world, random) => {
       const victim = world.apps[random(world.apps.length)]
       if (victim) await world.killApp(victim)

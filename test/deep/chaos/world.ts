@@ -11,7 +11,7 @@ import type { Way } from './app.js'
 import { App, type Count, commonNow } from './apps.js'
 import { effort } from './effort.js'
 import { type Judgement, judge, type Loss } from './judge.js'
-import { ASKED_EVERY_MS, PLACES, PLACES_TTL_MS } from './limits.js'
+import { ASKED_EVERY_MS, PERMITS, PERMITS_TTL_MS } from './limits.js'
 
 /** How soon decisions have to be the store's again once it is back. */
 export const RETURN_WITHIN_MS = effort.of(2000, 15_000)
@@ -46,7 +46,7 @@ export interface Outcome extends Judgement {
   /** How often the store may have forgotten something. */
   readonly losses: number
   /** Permits that are taken still when no request holds one any more. */
-  readonly placesLost: number
+  readonly permitsLost: number
 }
 
 /** Real Redis servers, real processes under load, and what can go wrong between them. */
@@ -178,17 +178,17 @@ export class World {
       keysForEver: [...this.#keysForEver],
       ledgerBeyond: counts.map(({ ledger }, key) => ledger - (judgement.ledger.get(String(key)) ?? 0)),
       losses: this.#losses.length,
-      placesLost: counts.reduce((sum, { freePlaces }) => sum + PLACES - freePlaces, 0),
+      permitsLost: counts.reduce((sum, { freePermits }) => sum + PERMITS - freePermits, 0),
     }
   }
 
   /** What the store has counted when no process holds a permit any more, not even one that died or could not release it. */
   async #finalCounts(): Promise<readonly Count[]> {
     const app = this.apps[0] as App
-    const lapsedAt = performance.now() + PLACES_TTL_MS + 15_000
+    const lapsedAt = performance.now() + PERMITS_TTL_MS + 15_000
     for (;;) {
       const counts = await app.counts()
-      if (counts.every(({ freePlaces }) => freePlaces === PLACES) || performance.now() > lapsedAt) return counts
+      if (counts.every(({ freePermits }) => freePermits === PERMITS) || performance.now() > lapsedAt) return counts
       await sleep(50)
     }
   }

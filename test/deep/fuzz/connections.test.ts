@@ -8,7 +8,7 @@ import { until } from '../../support/until.js'
 import { must } from './support/errors.js'
 import { fuzz } from './support/fuzz.js'
 import { FuzzedServer, type State } from './support/fuzzed-server.js'
-import { MOST_BYTES, PLACES, SETUPS } from './support/setups.js'
+import { MOST_BYTES, PERMITS, SETUPS } from './support/setups.js'
 import {
   type Client,
   client,
@@ -110,10 +110,10 @@ async function freed(server: FuzzedServer, setup: number, what: string): Promise
   const isFreed = async () => {
     state = await server.order('look', setup)
     mostRead = Math.max(mostRead, state.mostRead)
-    return state.faults.length > 0 || (state.connections === 0 && state.places === PLACES)
+    return state.faults.length > 0 || (state.connections === 0 && state.permits === PERMITS)
   }
   await until(`all is freed: ${what}`, isFreed).catch(() => {
-    must(false, 'no connection left, and every place free', [what, state])
+    must(false, 'no connection left, and every permit free', [what, state])
   })
   must(state.faults.length === 0, 'no error that would have ended the process', [what, ...state.faults])
   return { ...state, mostRead }

@@ -29,7 +29,7 @@ const POLICIES: Record<string, readonly Limit<string>[]> = {
   window: [fixedWindow({ limit: 7, window: '10s' }), slidingWindow({ limit: 7, window: '10s', segments: 2 })],
   buckets: [gcra({ limit: 7, window: '10s' }), leakyBucket({ leak: 7, every: '10s', queue: true })],
   largest: [gcra({ limit: 2 ** 53 - 1, window: 1 }), fixedWindow({ limit: 2 ** 53 - 1, window: 1 })],
-  places: [concurrency({ limit: 7 }), perMinute(7)],
+  permits: [concurrency({ limit: 7 }), perMinute(7)],
   kept: [gcra({ limit: 7, window: '10s', reserve: { 1: 2, 2: 0.1 } })],
   bytes: [gcra({ limit: 7, window: '10s', unit: 'content-bytes' }), perMinute(7)],
 }

@@ -96,7 +96,7 @@ fuzz('fields', 'what is told of any policy and verdict is what a parser of struc
         must(fields.some(([name]) => name === 'Retry-After') === refusable, 'when to come back', fields)
       }
     } finally {
-      // Or places would be renewed for ever.
+      // Or permits would be renewed for ever.
       response.emit('close')
       await store.close()
     }

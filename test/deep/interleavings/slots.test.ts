@@ -20,7 +20,7 @@ import { ALL, type ExploreOptions, explore } from './support/explore.js'
 import { type Request, type SlotsOptions, SlotsWorld } from './support/slots-world.js'
 
 const WINDOW_MS = 1000
-/** After so long nothing is left of what was charged, in segments and places neither. */
+/** After so long nothing is left of what was charged, in segments and permits neither. */
 const passMs = 2 * WINDOW_MS
 
 type Make = (limit: number, key: KeyFunction<Request>) => Limit<Request>
@@ -36,7 +36,7 @@ const algorithms: Readonly<Record<string, Make>> = {
 const tried = Object.entries(algorithms).filter(([name]) =>
   byEffort({ usual: ['slidingLog', 'concurrency'].includes(name), full: true }),
 )
-const { slidingLog: log, concurrency: places } = algorithms as Record<'slidingLog' | 'concurrency', Make>
+const { slidingLog: log, concurrency: permits } = algorithms as Record<'slidingLog' | 'concurrency', Make>
 
 const byUser = keyed('user-name', ({ user }: Request) => user)
 const byAll = (slot: number) => keyed<Request>(`all-${slot}`, () => `all ${slot}`)
@@ -78,7 +78,7 @@ describe.each(tried)('%s on each of two slots', (_, make) => {
     await exploreSlots(make, { capacities: [1, 1], requests, passMs }, 900)
   })
 
-  test('refusals that are charged are charged on every slot, and hold no places', async () => {
+  test('refusals that are charged are charged on every slot, and hold no permits', async () => {
     await exploreSlots(
       make,
       {
@@ -93,7 +93,7 @@ describe.each(tried)('%s on each of two slots', (_, make) => {
 })
 
 describe('decided across slots', () => {
-  test('three requests for two places at most', async () => {
+  test('three requests for two permits at most', async () => {
     await exploreSlots(log, { capacities: [2, 1], requests: [ann, ann, bob] }, 3000)
   })
 
@@ -139,9 +139,9 @@ describe('decided across slots', () => {
     }
   })
 
-  test('places beside a count: a place is free again, what was counted stays', async () => {
+  test('permits beside a count: a permit is free again, what was counted stays', async () => {
     const requests: Request[] = [{ ...ann, after: 'release' }, bob]
-    await exploreSlots([log, places], { capacities: [2, 1], requests, faults: 1 }, 5000)
+    await exploreSlots([log, permits], { capacities: [2, 1], requests, faults: 1 }, 5000)
   })
 })
 

@@ -65,7 +65,7 @@ const USES: Readonly<Record<string, Use>> = {
     everyMs: WINDOW_MS / REQUESTS,
     most: effort(3, 15.3, 6),
   },
-  'places that are all in use': {
+  'permits that are all in use': {
     limits: [concurrency({ limit: REQUESTS, ttl: WINDOW_MS })],
     everyMs: 1,
     isFilling: true,

@@ -22,7 +22,7 @@ const POLICIES: Record<string, readonly Limit<string>[]> = {
   weighted: [slidingWindow({ limit: 40, window: 4000 })],
   up: [slidingWindow({ limit: 6, window: 4000, segments: 2, rounding: 'up' })],
   strict: [slidingWindow({ limit: 6, window: 4000, segments: 5, edge: 'strict' })],
-  places: [concurrency({ limit: 5, ttl: 2500 })],
+  permits: [concurrency({ limit: 5, ttl: 2500 })],
   none: [
     slidingLog({ limit: 0, window: 3000 }),
     gcra({ limit: 0, window: 3000 }),
@@ -58,7 +58,7 @@ export const refusalChecks: readonly Check[] = Object.entries(POLICIES).map(([na
       await limiter.consume('k', { cost })
       if (expected.allowed) continue
       for (const [i, { algorithm, allowed, remaining }] of expected.limits.entries()) {
-        // A place that is missing may be freed at any moment.
+        // A permit that is missing may be released at any moment.
         if (algorithm === 'concurrency' && !allowed) continue
         const next = (await oracle.peek('k', { cost: remaining + 1 })).limits[i]?.retryAfterMs ?? -1
         if (said[4 * i + 3] !== next) return `step ${step}: ${said[4 * i + 3]} instead of ${next}`

@@ -95,7 +95,7 @@ export const serverTimeChecks: readonly Check[] = [
     }),
   ),
   {
-    name: "server's time: a place that is renewed outlives the key of its first ttl",
+    name: "server's time: a permit that is renewed outlives the key of its first ttl",
     run: async ({ redis, timed }) => {
       const limiter = createLimiter({ name: 'held', store: timed, limits: [concurrency({ limit: 2, ttl: '1h' })] })
       await redis.call('FLUSHALL')

@@ -233,7 +233,7 @@ async function* alikeWalks(): AsyncGenerator<Scenario> {
     counter: ['fixed', 'opened'],
     segments: ['weighted', 'up', 'strict', 'dropped', 'wide'],
     bucket: ['gcra', 'interval', 'queue'],
-    concurrency: ['places', 'crowd'],
+    concurrency: ['permits', 'crowd'],
   }
   for (const [kind, names] of Object.entries(kinds)) {
     const policies = names.map((name, i): Policy => {
@@ -392,7 +392,7 @@ async function* filled(): AsyncGenerator<Scenario> {
   }
 }
 
-/** Charges refunded while the clock is behind, and renewals at and around the end of a place. */
+/** Charges refunded while the clock is behind, and renewals at and around the end of a permit. */
 async function* cornerCases(): AsyncGenerator<Scenario> {
   for (const [name, limits] of Object.entries(ALL)) {
     const window = Math.min(...limits.map((limit) => limit.window as number))

@@ -155,7 +155,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
   })
 
   describe('a policy whose limits sit on different slots', () => {
-    test('a refusal that is charged takes no place in flight, and one that can never pass charges nothing', async () => {
+    test('a refusal that is charged takes no permit, and one that can never pass charges nothing', async () => {
       const limits = [slidingLog({ limit: 1, window: '1h' }), concurrency({ limit: 2, key: everyone() })]
       const limiter = createLimiter({ name: 'charged', store: open.store, limits, onDeny: 'charge' })
       expect((await limiter.consume('one')).allowed).toBe(true)
@@ -258,7 +258,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       expect([...(await cluster.lifetimes()).keys()].filter((key) => !key.includes('{blocks.'))).toEqual([])
     })
 
-    test('frees places on both slots', async () => {
+    test('frees permits on both slots', async () => {
       const limits = [concurrency({ limit: 2 }), concurrency({ limit: 3, key: everyone() })]
       const limiter = createLimiter({ name: 'across', store: open.store, limits })
       const [user] = spread() as [string]

@@ -91,7 +91,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
 
   test('what is refunded in the same turn has been refunded before what comes after it is decided', async () => {
     await scriptsPerTurn()
-    const limiter = createLimiter({ name: 'places', store: open.store, limits: [concurrency({ limit: 1 })] })
+    const limiter = createLimiter({ name: 'permits', store: open.store, limits: [concurrency({ limit: 1 })] })
     const held = await Promise.all(users(20).map((user) => limiter.consume(user)))
     const again = await Promise.all(
       users(20).flatMap((user, n) => [limiter.release(held[n] as Verdict), limiter.consume(user)]),
@@ -114,7 +114,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
         expect((await limiter.peek(user)).limits.map(({ remaining }) => remaining)).toEqual([5, 8])
     })
 
-    test('frees its places with its store, wherever they are', async () => {
+    test('frees its permits with its store, wherever they are', async () => {
       await scriptsPerTurn()
       const store = redisStore(open.client, { timeoutMs: 5000 })
       const limiter = createLimiter({ name: 'pairs', store, limits })

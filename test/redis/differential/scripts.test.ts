@@ -87,7 +87,7 @@ const EXPECTED: Record<string, string> = {
   queue: 'decide-bucket',
   buckets: 'decide-buckets',
   counters: 'decide-counters',
-  places: 'decide-concurrency',
+  permits: 'decide-concurrency',
   room: 'decide-bucket',
 }
 const room = [gcra({ limit: 12, window: '10s', reserve: { 1: 3, 2: 2 } })]

@@ -22,7 +22,7 @@ interface Run {
   readonly limiter: { readonly name: string; readonly make: string; readonly options: object }
   readonly key: string
   readonly requests: number
-  /** Whether to free the places of what was admitted. */
+  /** Whether to free the permits of what was admitted. */
   readonly release?: boolean
 }
 
@@ -108,13 +108,13 @@ describe.each(Object.entries(clocks))(`${PROCESSES} processes %s`, (clock, shift
     }
   })
 
-  test(`take places from each other and give them back: ${LIMIT} at a time, again and again`, async () => {
-    const limiter = { name: 'places', make: 'concurrency', options: { limit: LIMIT, ttl: '10m' } }
+  test(`take permits from each other and give them back: ${LIMIT} at a time, again and again`, async () => {
+    const limiter = { name: 'permits', make: 'concurrency', options: { limit: LIMIT, ttl: '10m' } }
     const key = `${clock}/again`
     for (let round = 0; round < 3; round++) {
       const outcomes = await ask(workers, { limiter, key, requests: REQUESTS_EACH, release: true })
       expect(outcomes.flatMap(({ errors }) => errors)).toEqual([])
-      // A place may be freed and taken again within one round, but with all freed at its end none is lost.
+      // A permit may be freed and taken again within one round, but with all freed at its end none is lost.
       expect(outcomes.reduce((sum, { admitted }) => sum + admitted, 0)).toBeGreaterThanOrEqual(LIMIT)
     }
     const [last] = await ask(workers.slice(0, 1), { limiter, key, requests: REQUESTS_EACH })

@@ -2,7 +2,7 @@ import { drainingBucket, intervalBucket } from './buckets.js'
 import { exactLog } from './exact-log.js'
 import { firstMs } from './first-ms.js'
 import { clockWindow, openedWindow } from './fixed-window.js'
-import { places } from './places.js'
+import { permits } from './permits.js'
 import { segmentedWindow } from './segments.js'
 import type { Charge, LimitSpec, Room } from './spec.js'
 
@@ -28,7 +28,7 @@ export function roomOf(spec: LimitSpec): Room {
     case 'leakyBucket':
       return drainingBucket(limit, window, capacityOf(spec))
     case 'concurrency':
-      return places(limit, window)
+      return permits(limit, window)
   }
 }
 
@@ -117,7 +117,7 @@ export class Oracle {
     }
   }
 
-  /** The holder of these places is done. */
+  /** The holder of these permits is done. */
   release(receipt: Receipt): void {
     for (const { list, charge } of receipt) {
       const place = list.indexOf(charge)
@@ -125,7 +125,7 @@ export class Oracle {
     }
   }
 
-  /** The holder needs these places for longer. Those already freed or lapsed are not taken again. */
+  /** The holder needs these permits for longer. Those already freed or lapsed are not taken again. */
   renew(now: number, receipt: Receipt): void {
     for (const [i, { list, charge }] of receipt.entries()) {
       const ttl = this.#limits[i]?.spec.window as number

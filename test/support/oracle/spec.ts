@@ -30,14 +30,14 @@ export type LimitSpec =
       readonly capacity: number
       readonly queue: boolean
     }
-  /** `window` is the time to live of a place. */
+  /** `window` is the time to live of a permit. */
   | { readonly algorithm: 'concurrency'; readonly limit: number; readonly window: number }
 
-/** Units that were admitted at one instant, and for places in flight when they end. */
+/** Units that were admitted at one instant, and for permits in flight when they end. */
 export interface Charge {
   readonly at: number
   readonly cost: number
-  /** When a place that was renewed ends. */
+  /** When a permit that was renewed ends. */
   until?: number
 }
 

@@ -216,7 +216,7 @@ describe('a wait that would exceed maxWait fails at once', () => {
     expect(await limiter.peek('key')).toMatchObject({ remaining: 3, delayMs: 200 })
   })
 
-  test('when a place in flight has not come free in time, at that time', async () => {
+  test('when a permit has not come free in time, at that time', async () => {
     const limiter = limiterOf(concurrency({ limit: 1 }))
     await limiter.acquire('key')
     const got = watch(limiter.acquire('key', { maxWait: 120 }))
@@ -296,7 +296,7 @@ describe('aborting', () => {
     expect(next).toMatchObject({ state: 'done', afterMs: 100 })
   })
 
-  test('in a queueing limit gives its place back', async () => {
+  test('in a queueing limit has its units refunded', async () => {
     const limiter = limiterOf(leakyBucket({ leak: 1, every: 100, capacity: 5, queue: true }))
     const controller = new AbortController()
     await limiter.acquire('key')
@@ -307,7 +307,7 @@ describe('aborting', () => {
     expect(await limiter.peek('key')).toMatchObject({ remaining: 4, delayMs: 100 })
   })
 
-  test('while it waits for a place in flight takes none', async () => {
+  test('while it waits for a permit takes none', async () => {
     const limiter = limiterOf(concurrency({ limit: 1 }))
     const controller = new AbortController()
     const held = await limiter.acquire('key')
@@ -330,7 +330,7 @@ describe('aborting', () => {
 })
 
 describe('what comes free early wakes the first in line, without a timer', () => {
-  test('a place in flight that is released', async () => {
+  test('a permit that is released', async () => {
     const limiter = limiterOf(concurrency({ limit: 1 }))
     const held = await limiter.acquire('key')
     const [first, second] = [watch(limiter.acquire('key')), watch(limiter.acquire('key'))]
@@ -373,7 +373,7 @@ describe('what comes free early wakes the first in line, without a timer', () =>
     expect(waiting.state).toBe('done')
   })
 
-  test('a place whose holder died, when its time is over', async () => {
+  test('a permit whose holder died, when its time is over', async () => {
     const limiter = limiterOf(concurrency({ limit: 1, ttl: 1000 }))
     await limiter.acquire('key')
     const waiting = watch(limiter.acquire('key'))

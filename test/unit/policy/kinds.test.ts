@@ -134,7 +134,7 @@ describe('an identity by its kind', () => {
     const limits = [
       gcra<Login>({ name: 'bytes', limit: 100, window: '1h', unit: 'content-bytes', key: account }),
       fixedWindow<Login>({ name: 'all', limit: 10, window: '1h', key: everyone(), reserve: 2 }),
-      concurrency<Login>({ name: 'places', limit: 3, key: byIp() }),
+      concurrency<Login>({ name: 'permits', limit: 3, key: byIp() }),
       fixedWindow<Login>({ name: 'own', limit: 5, window: '1h', key: account }),
     ]
     const { limiter } = guardOf({ limits, maxBodyBytes: 9, priority: () => 0 })

@@ -68,7 +68,7 @@ test.each<[string, () => unknown, string]>([
     'leakyBucket: lease: expected none beside queue',
   ],
   [
-    'places in flight',
+    'permits',
     () => concurrency({ limit: 5, lease } as Anything),
     'concurrency: lease: unknown option (the options are name, limit, key, respond, ttl, maxHold, reserve), got an object',
   ],

@@ -322,7 +322,7 @@ describe('numbers that could round are refused', () => {
       /^slidingLog: limit: expected at most 1000000/,
     ],
     [
-      'more places than can be kept',
+      'more permits than can be kept',
       () => concurrency({ limit: 100_001 }),
       /^concurrency: limit: expected at most 100000/,
     ],

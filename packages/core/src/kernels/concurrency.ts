@@ -7,7 +7,7 @@ import type { ReadReport } from './reply.js'
  * State: the instants at which permits end, in ms, soonest first. A permit counts while its end lies ahead of now, and
  * for no longer than the `ttlMs` that it was taken for.
  *
- * Holds in every order of taking, renewing, releasing, expiring and crashing (`test/deep/interleavings/places.test.ts`):
+ * Holds in every order of taking, renewing, releasing, expiring and crashing (`test/deep/interleavings/concurrency.test.ts`):
  * never more permits are held than the limit, each is released once, and releasing an expired permit releases no other.
  */
 

@@ -33,7 +33,7 @@ interface Part {
  * - What is refused, blocked or failed is charged nowhere in the end, and is refunded once. Except that a call
  *   whose answer is lost may have run: where it was a charge or a refund, its slot stays charged.
  * - What a slot has refused, when all have answered, is refused: whether the others hear of it or not.
- * - A refusal that is to be charged (`CHARGE`) is charged on every slot, when all have answered; it holds no places.
+ * - A refusal that is to be charged (`CHARGE`) is charged on every slot, when all have answered; it takes no permits.
  *
  * For the moment between the two phases a part is charged for a request that ends up refused, so another
  * may be refused that would have had room.

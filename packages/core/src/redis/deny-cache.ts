@@ -282,16 +282,16 @@ function forEachLimit(
   }
 }
 
-/** Undefined where a place in flight is missing: it may be freed at any moment. */
+/** Undefined where a permit is missing: it may be released at any moment. */
 function refusingIdentities(request: StoreRequest, { values, offset }: StoreResult): string[] | undefined {
   const refusing: string[] = []
-  let missesPlace = false
+  let missesPermit = false
   forEachLimit(request, offset, (identity, kernel, at) => {
     if (values[at + 1] === 0) return
-    if (CELL_KINDS[kernel].hasPermits) missesPlace = true
+    if (CELL_KINDS[kernel].hasPermits) missesPermit = true
     if (!refusing.includes(identity)) refusing.push(identity)
   })
-  return missesPlace ? undefined : refusing
+  return missesPermit ? undefined : refusing
 }
 
 /** For how many ms nothing comes back to any limit of the keys that refused, so that only times change. */

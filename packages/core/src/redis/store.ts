@@ -316,7 +316,7 @@ export class RedisStore implements Store {
         // A refusal for those that wait holds only while they do.
         if (result.behindMs === undefined) this.#denials?.hear(request, result, sentAt)
         if (result.block) this.#hearOfBlock(request, result, result.block)
-        if (request.permitId !== '') this.#hearOfPlaces(request, result, slot)
+        if (request.permitId !== '') this.#hearOfPermits(request, result, slot)
       },
       breaker: this.#breaker,
       beforeSend: () => this.#relaxed.flush(),
@@ -459,7 +459,7 @@ export class RedisStore implements Store {
   }
 
   /** Places are freed by slot, also those that were taken on several at once. */
-  #hearOfPlaces(request: StoreRequest, result: StoreResult, slot: number): void {
+  #hearOfPermits(request: StoreRequest, result: StoreResult, slot: number): void {
     const slots = this.#connection.isCluster && request.identities.length > 1 ? this.#slots(request.identities) : [slot]
     if (isOne(slots)) this.#permits.heard(request, result, slot)
     else
@@ -787,14 +787,14 @@ export class RedisStore implements Store {
     await this.#refusals?.close()
     await Promise.allSettled(this.#acrossSlots)
     await this.#batches.drain()
-    await this.#freePlaces()
+    await this.#freePermits()
     this.#breaker.end()
     this.#connection.close()
     this.#denials?.clear()
   }
 
   /** What Redis cannot be told lapses by itself. */
-  async #freePlaces(): Promise<void> {
+  async #freePermits(): Promise<void> {
     const held = this.#permits.takeAll().filter(({ slot }) => !this.#breaker.causeFor(slot))
     await Promise.allSettled(held.map(({ request, slot }) => this.#batches.decide(request, slot)))
   }

@@ -7,7 +7,7 @@ import { ensureBuilt } from '../../../support/built-core.js'
 export interface State {
   readonly connections: number
   /** That are free. */
-  readonly places: number
+  readonly permits: number
   /** That are charged. */
   readonly bytes: number
   /** Bytes of the longest body that a handler has read since it was last asked. */

@@ -16,7 +16,7 @@ import {
   throttle,
 } from '@sluice/core'
 import { LATE_APPS } from '../../../http/support/late-apps.js'
-import { ALL_BYTES, MOST_BYTES, PLACES, SETUPS } from './setups.js'
+import { ALL_BYTES, MOST_BYTES, PERMITS, SETUPS } from './setups.js'
 
 /** @typedef {import('../../../http/support/app.js').AnyOptions} AnyOptions */
 
@@ -81,7 +81,7 @@ const optionsOf = (setup) => [
     key: everyone(),
     limits: [
       // Short: the handler of a client that has left may never be seen to be done.
-      concurrency({ limit: PLACES, ttl: '150ms' }),
+      concurrency({ limit: PERMITS, ttl: '150ms' }),
       slidingLog({ limit: 15, window: '50ms' }),
       fixedWindow({ limit: ALL_BYTES, window: '1d', unit: 'content-bytes' }),
     ],
@@ -110,9 +110,9 @@ async function look(i) {
   const { app } = /** @type {typeof apps[number]} */ (apps[i])
   const { limits } = await app.limiters[0].peek('everyone')
   const connections = await new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count)))
-  const [places, , bytes] = limits.map(({ remaining }) => remaining)
+  const [permits, , bytes] = limits.map(({ remaining }) => remaining)
   return {
-    ...{ connections, places, faults },
+    ...{ connections, permits, faults },
     bytes: ALL_BYTES - Number(bytes),
     mostRead: Math.max(0, ...app.read.splice(0)),
     errors: app.errors.splice(0).map(String),

@@ -1,6 +1,6 @@
 // What the fuzzed servers and the test that fuzzes them both know.
 
-export const PLACES = 8
+export const PERMITS = 8
 export const MOST_BYTES = 1000
 export const ALL_BYTES = 1_000_000
 

@@ -146,10 +146,10 @@ export class SlotsWorld implements World {
       if (this.#isUncertain(stay)) continue
       const stays = this.#isIn(asked, slot)
       const isKept = this.#options.onDeny === 'charge' && this.#isRefusedByLimits(asked)
-      const isPlaces = this.#isPlaces(slot)
-      if (stays || (isKept && !isPlaces)) expect(stay.isRefunded, `${told} refunded`).toBe(false)
+      const hasPermits = this.#hasPermits(slot)
+      if (stays || (isKept && !hasPermits)) expect(stay.isRefunded, `${told} refunded`).toBe(false)
       else expect(stay.isRefunded ? 0 : stay.taken, `${told} is charged`).toBe(0)
-      if (isKept && !isPlaces) expect(stay.taken + stay.fined, `${told} is charged for a refusal`).toBeGreaterThan(0)
+      if (isKept && !hasPermits) expect(stay.taken + stay.fined, `${told} is charged for a refusal`).toBeGreaterThan(0)
       if (!isKept) expect(stay.fined, `${told} is charged for a refusal`).toBe(0)
     }
     await this.#expectUsed()
@@ -161,7 +161,7 @@ export class SlotsWorld implements World {
 
   /** Whether it is admitted here, and has not begun to give that back. */
   #isIn({ outcome, isLeaving, request }: Asked, slot: number): boolean {
-    return outcome === 'admitted' && !(isLeaving && (request.after === 'refund' || this.#isPlaces(slot)))
+    return outcome === 'admitted' && !(isLeaving && (request.after === 'refund' || this.#hasPermits(slot)))
   }
 
   /** Whether a call was lost that charges or refunds: then units may stay. */
@@ -169,7 +169,7 @@ export class SlotsWorld implements World {
     return OPS.some((op) => this.#network.fate(`${asked.name}: ${op} on slot ${slot + 1}`)?.failed)
   }
 
-  #isPlaces(slot: number): boolean {
+  #hasPermits(slot: number): boolean {
     return this.#options.limits[slot]?.algorithm === 'concurrency'
   }
 
@@ -235,14 +235,14 @@ export class SlotsWorld implements World {
   async #decideOn(slot: number, part: StoreRequest, asked: Asked): Promise<StoreResult> {
     const answer = await (this.#stores[slot] as Store).decide(part)
     const stay = this.#stays.find((stay) => stay.asked === asked && stay.slot === slot) as Stay
-    const isPlaces = part.plan.cells.some(({ kernel }) => kernel === 'concurrency')
+    const hasPermits = part.plan.cells.some(({ kernel }) => kernel === 'concurrency')
     if (part.op === CONSUME || part.op === CHARGE) {
       if (slot === 0 && this.#isBlocked && asked.request.user === this.#options.requests[0]?.user)
         stay.wasBlocked = true
       if (answer.allowed) stay.taken = part.costs[0] as number
-      else if (part.op === CHARGE && !answer.block && !isPlaces) stay.fined = part.costs[0] as number
+      else if (part.op === CHARGE && !answer.block && !hasPermits) stay.fined = part.costs[0] as number
     }
-    if (part.op === REFUND || (part.op === RELEASE && isPlaces)) {
+    if (part.op === REFUND || (part.op === RELEASE && hasPermits)) {
       expect(stay.isRefunded, `${asked.name} had refunded on slot ${slot + 1} already`).toBe(false)
       stay.isRefunded = true
     }

@@ -34,7 +34,7 @@ export function retryAfterSeconds(retryAfterMs: number): number {
 
 /**
  * What a limit allows, as clients understand it: `q` units in `w` seconds. A bucket that holds more
- * than its limit shows its capacity and the time in which that comes back. No `w` for places in
+ * than its limit shows its capacity and the time in which that comes back. No `w` for requests in
  * flight, which time does not restore, nor below a second.
  */
 export function quota({ algorithm, limit, windowMs, capacity }: LimitReport): { q: number; w: number | undefined } {

@@ -41,7 +41,7 @@ export interface PlanText {
   readonly waiting: readonly { readonly identity: number; readonly suffix: string }[]
   /** Keys that a strike uses beside, declared in a cluster alone: what follows the identity there. */
   readonly strikeSuffixes: readonly string[]
-  readonly takesPlaces: boolean
+  readonly takesPermits: boolean
   /** Whether equal decisions on one key are made at once. */
   readonly goesTogether: boolean
   /** Which parts of the script it needs, for `decideScriptFor`. */
@@ -67,7 +67,7 @@ export function planText(plan: Plan, marker?: string, enforcesBans = false): Pla
       : [],
     strikeSuffixes:
       plan.ban && marker === undefined ? [strikesSuffix(plan.ban.scope), blockSuffix(plan.ban.scope)] : [],
-    takesPlaces: plan.cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
+    takesPermits: plan.cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
     goesTogether:
       plan.cells.length === 1 &&
       !plan.ban &&
@@ -169,7 +169,7 @@ export function encode(
         if (request.needs) for (const need of request.needs) args.push(String(need))
       }
       previous = equals === 1 ? request : undefined
-      if (text.takesPlaces) args.push(request.permitId)
+      if (text.takesPermits) args.push(request.permitId)
       if (request.strike !== undefined) {
         args.push(String(request.strike))
         pushStrikeKeys(strikeKeys, request, text, prefix)
@@ -213,7 +213,7 @@ export function encodeOne(
   const keys = [marker ?? start + (text.blockSuffixes[0] as string), start + (text.cellSuffixes[0] as string)]
   const cost = String(costs[0])
   const time = now === undefined ? '' : String(now)
-  if (text.takesPlaces) return { keys, args: [cost, time, permitId] }
+  if (text.takesPermits) return { keys, args: [cost, time, permitId] }
   if (time !== '') return { keys, args: [cost, time] }
   return { keys, args: cost === '1' ? [] : [cost] }
 }

@@ -73,7 +73,7 @@ end
 local reply, more, pieces = packBytes('>I6', now), nil, 0
 local kernel, first, last = {}, {}, {}
 ` },
-  { sections: ['joint'], source: `local place, head = {}, {}
+  { sections: ['joint'], source: `local keyIndex, head = {}, {}
 ` },
   { sections: [], source: `local costs, needs = {}, {}
 local prepare, open, look, keep, recall, take, refund, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
@@ -1797,21 +1797,21 @@ return 0
 end
 local concurrency_endAt_result
 local rank = missing - 1 - held
-local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+local permit = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = permit[2] and min(tonumber(permit[2]), now + ttlMs) or now
 return concurrency_endAt_result - now
 end
-take[5] = function(key, cost, lease)
+take[5] = function(key, cost, permitId)
 if isForeign then
 call('DEL', key)
 end
-for place_2 = 0, cost - 1 do
-call('ZADD', key, now + ttlMs, lease .. '.' .. place_2)
+for nth = 0, cost - 1 do
+call('ZADD', key, now + ttlMs, permitId .. '.' .. nth)
 end
 local expiry = tryCall('PEXPIRE', key, ttlMs + slack)
 if type(expiry) == 'table' then
-for place_2 = 0, cost - 1 do
-call('ZREM', key, lease .. '.' .. place_2)
+for nth = 0, cost - 1 do
+call('ZREM', key, permitId .. '.' .. nth)
 end
 error(expiry.err)
 end
@@ -1820,12 +1820,12 @@ if call('ZCARD', key) > held then
 call('ZREMRANGEBYSCORE', key, '-inf', nowText)
 end
 end
-refund[5] = function(key, cost, receipt, chargedAt, lease)
+refund[5] = function(key, cost, receipt, chargedAt, permitId)
 if isForeign then
 return
 end
-for place_2 = 0, cost - 1 do
-call('ZREM', key, lease .. '.' .. place_2)
+for nth = 0, cost - 1 do
+call('ZREM', key, permitId .. '.' .. nth)
 end
 local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
 if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
@@ -1837,16 +1837,16 @@ end
 isForeign = type(count) == 'table'
 held = isForeign and 0 or count
 end
-renew[5] = function(key, cost, lease)
+renew[5] = function(key, cost, permitId)
 if isForeign then
 return
 end
 local latest = now + ttlMs
-for place_2 = 0, cost - 1 do
-local name = lease .. '.' .. place_2
-local ends = call('ZSCORE', key, name)
+for nth = 0, cost - 1 do
+local permit = permitId .. '.' .. nth
+local ends = call('ZSCORE', key, permit)
 if ends and tonumber(ends) > now then
-call('ZADD', key, latest, name)
+call('ZADD', key, latest, permit)
 call('PEXPIRE', key, latest - now + slack)
 end
 end
@@ -1856,16 +1856,16 @@ if isForeign then
 return
 end
 local latest = now + ttlMs
-for _, lease in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
-call('ZADD', key, latest, lease)
+for _, permit in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
+call('ZADD', key, latest, permit)
 end
 end
 report[5] = function(key, cost, outcome)
 local ends = now
 if held > 0 then
 local rank = -1
-local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-ends = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+local permit = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+ends = permit[2] and min(tonumber(permit[2]), now + ttlMs) or now
 end
 local free = 0 > limit - held and 0 or limit - held
 local piece = packBytes('>BI7I7', outcome, free, ends - now)
@@ -1887,8 +1887,8 @@ wait = 0
 else
 local concurrency_endAt_result
 local rank = missing - 1 - held
-local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+local permit = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = permit[2] and min(tonumber(permit[2]), now + ttlMs) or now
 wait = concurrency_endAt_result - now
 end
 end
@@ -1904,8 +1904,8 @@ room_2 = 0
 else
 local concurrency_endAt_result
 local rank = missing - 1 - held
-local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+local permit = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = permit[2] and min(tonumber(permit[2]), now + ttlMs) or now
 room_2 = concurrency_endAt_result - now
 end
 end
@@ -1941,7 +1941,7 @@ end
 for _ = 1, ARGV[3] + 0 do
 local identities, cells = ARGV[a] + 0, ARGV[a + 1] + 0
 a = a + 2
-local takesPlaces = false
+local takesPermits = false
 ` },
   { sections: ['joint'], source: `local keys = 0
 ` },
@@ -1956,7 +1956,7 @@ head[c] = sharing * c
 else
 head[c] = head[c - 1]
 end
-place[c] = keys
+keyIndex[c] = keys
 ` },
   { sections: [], source: `local params = ARGV[a + 1] + 0
 kernel[c], first[c], last[c] = kind, a + 2, a + 1 + params
@@ -1981,7 +1981,7 @@ end
 open[kind](c)
 end
 if kind == 5 then
-takesPlaces = true
+takesPermits = true
 end
 end
 ` },
@@ -2018,9 +2018,9 @@ end
 a = a + cells
 end
 for __3 = 1, decisions do
-local lease
-if takesPlaces then
-lease = ARGV[a]
+local permitId
+if takesPermits then
+permitId = ARGV[a]
 a = a + 1
 end
 ` },
@@ -2065,7 +2065,7 @@ end
 for c = 1, cells do
 local key, kind = KEYS[cell + c], kernel[c]
 ` },
-  { sections: ['joint'], source: `key, joint, mine = KEYS[cell + place[c]], head[c], c
+  { sections: ['joint'], source: `key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
 if joint == c then
 local stored = tryCall('GET', key)
 local length = stored and #stored
@@ -2091,13 +2091,13 @@ end
   { sections: [], source: `open[kind](c)
 look[kind](key, 0)
 if op == 3 then
-refund[kind](key, costs[c], ARGV[a] + 0, chargedAt, lease, ARGV[a + 1] + 0)
+refund[kind](key, costs[c], ARGV[a] + 0, chargedAt, permitId, ARGV[a + 1] + 0)
 a = a + 2
 elseif kind == 5 then
 if op == 4 then
-refund[kind](key, costs[c], 0, 0, lease)
+refund[kind](key, costs[c], 0, 0, permitId)
 else
-renew[kind](key, costs[c], lease)
+renew[kind](key, costs[c], permitId)
 end
 end
 report[kind](key, 0, 1)
@@ -2178,7 +2178,7 @@ end
 ` },
   { sections: [], source: `local key = KEYS[cell + c]
 ` },
-  { sections: ['joint'], source: `key, joint, mine = KEYS[cell + place[c]], head[c], c
+  { sections: ['joint'], source: `key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
 if joint == c then
 local stored = tryCall('GET', key)
 local length = stored and #stored
@@ -2362,7 +2362,7 @@ end
 for c = 1, cells do
 local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
 ` },
-  { sections: ['joint'], source: `key, joint, mine = KEYS[cell + place[c]], head[c], c
+  { sections: ['joint'], source: `key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
 if joint > 0 then
 if mine == joint then
 puts, putLife = 0, 0
@@ -2380,7 +2380,7 @@ end
 ` },
   { sections: [], source: `if charged then
 if cost > 0 and (allowed or kind ~= 5) then
-take[kind](key, cost, lease)
+take[kind](key, cost, permitId)
 end
 elseif op == 0 then
 heal[kind](key)
@@ -2913,7 +2913,7 @@ return reply
 
 const decideBucketsScript: LuaScript = {
   name: 'decide-buckets',
-  sha1: '4e8c30a91813bf3b1e71a9cea15a80c9dbac01d4',
+  sha1: 'e2f61c06ef651e0ed84d2a4f3060cceeec504fc3',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -2932,7 +2932,7 @@ end
 local reply, more, pieces = packBytes('>I6', now), nil, 0
 local first = {}
 local last = {}
-local place, head = {}, {}
+local keyIndex, head = {}, {}
 local costs, needs = {}, {}
 local kept1, kept2, kept3, kept4, kept5 = {}, {}, {}, {}, {}
 local kept6 = {}
@@ -2972,7 +2972,7 @@ head[c] = sharing * c
 else
 head[c] = head[c - 1]
 end
-place[c] = keys
+keyIndex[c] = keys
 local params = ARGV[a + 1] + 0
 first[c], last[c] = a + 2, a + 1 + params
 a = a + 2 + params
@@ -3062,7 +3062,7 @@ own = c
 limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
 end
 local key = KEYS[cell + c]
-key, joint, mine = KEYS[cell + place[c]], head[c], c
+key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
 if joint == c then
 local stored = tryCall('GET', key)
 local length = stored and #stored
@@ -3217,7 +3217,7 @@ else
 local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, cost = KEYS[cell + c], costs[c]
-key, joint, mine = KEYS[cell + place[c]], head[c], c
+key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
 if joint > 0 then
 if mine == joint then
 puts, putLife = 0, 0
@@ -3461,7 +3461,7 @@ return reply
 
 const decideConcurrencyScript: LuaScript = {
   name: 'decide-concurrency',
-  sha1: 'ecd38b2c5d7050876c4420fb6dd67c4c6849aa1a',
+  sha1: '3b1d0be3910b92a98cd993033e2da7dc70e43dd0',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
@@ -3502,7 +3502,7 @@ end
 for _ = 1, ARGV[3] + 0 do
 local identities = ARGV[a] + 0
 a = a + 2
-local takesPlaces = false
+local takesPermits = false
 local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
 a = a + 2 + params
@@ -3511,7 +3511,7 @@ ARGV[p] = ARGV[p] + 0
 end
 local p = first
 limit, ttlMs = ARGV[p], ARGV[p + 1]
-takesPlaces = true
+takesPermits = true
 local runs = ARGV[a] + 0
 a = a + 1
 for __2 = 1, runs do
@@ -3525,9 +3525,9 @@ needs = ARGV[a + 0] + 0
 a = a + 1
 end
 for __3 = 1, decisions do
-local lease
-if takesPlaces then
-lease = ARGV[a]
+local permitId
+if takesPermits then
+permitId = ARGV[a]
 a = a + 1
 end
 local ends, reason
@@ -3579,8 +3579,8 @@ wait = 0
 else
 local concurrency_endAt_result
 local rank = missing - 1 - held
-local lease_2 = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-concurrency_endAt_result = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
+local permit = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = permit[2] and min(tonumber(permit[2]), now + ttlMs) or now
 wait = concurrency_endAt_result - now
 end
 end
@@ -3607,13 +3607,13 @@ if cost_2 > 0 and allowed then
 if isForeign then
 call('DEL', key_2)
 end
-for place = 0, cost_2 - 1 do
-call('ZADD', key_2, now + ttlMs, lease .. '.' .. place)
+for nth = 0, cost_2 - 1 do
+call('ZADD', key_2, now + ttlMs, permitId .. '.' .. nth)
 end
 local expiry = tryCall('PEXPIRE', key_2, ttlMs + slack)
 if type(expiry) == 'table' then
-for place = 0, cost_2 - 1 do
-call('ZREM', key_2, lease .. '.' .. place)
+for nth = 0, cost_2 - 1 do
+call('ZREM', key_2, permitId .. '.' .. nth)
 end
 error(expiry.err)
 end
@@ -3626,8 +3626,8 @@ elseif op == 0 then
 if isForeign then
 else
 local latest = now + ttlMs
-for __4, lease_2 in ipairs(call('ZRANGEBYSCORE', key_2, '(' .. format('%.0f', latest), '+inf')) do
-call('ZADD', key_2, latest, lease_2)
+for __4, permit in ipairs(call('ZRANGEBYSCORE', key_2, '(' .. format('%.0f', latest), '+inf')) do
+call('ZADD', key_2, latest, permit)
 end
 end
 end
@@ -3636,8 +3636,8 @@ local cost_3 = needs
 local ends_2 = now
 if held > 0 then
 local rank = -1
-local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
-ends_2 = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
+local permit = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
+ends_2 = permit[2] and min(tonumber(permit[2]), now + ttlMs) or now
 end
 local free = 0 > limit - held and 0 or limit - held
 local piece = packBytes('>BI7I7', outcome, free, ends_2 - now)
@@ -3659,8 +3659,8 @@ wait_2 = 0
 else
 local concurrency_endAt_result
 local rank = missing - 1 - held
-local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
-concurrency_endAt_result = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
+local permit = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = permit[2] and min(tonumber(permit[2]), now + ttlMs) or now
 wait_2 = concurrency_endAt_result - now
 end
 end
@@ -3676,8 +3676,8 @@ room = 0
 else
 local concurrency_endAt_result
 local rank = missing - 1 - held
-local lease_2 = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
-concurrency_endAt_result = lease_2[2] and min(tonumber(lease_2[2]), now + ttlMs) or now
+local permit = call('ZRANGE', key_2, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = permit[2] and min(tonumber(permit[2]), now + ttlMs) or now
 room = concurrency_endAt_result - now
 end
 end
@@ -3961,7 +3961,7 @@ return reply
 
 const decideCountersScript: LuaScript = {
   name: 'decide-counters',
-  sha1: 'd34a45dd1496be699aef4d5b567aef1261585920',
+  sha1: '264c45baa36921820fbce3fd6aefed913f73d91e',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
@@ -3980,7 +3980,7 @@ end
 local reply, more, pieces = packBytes('>I6', now), nil, 0
 local first = {}
 local last = {}
-local place, head = {}, {}
+local keyIndex, head = {}, {}
 local costs, needs = {}, {}
 local kept1 = {}
 local kept2 = {}
@@ -4021,7 +4021,7 @@ head[c] = sharing * c
 else
 head[c] = head[c - 1]
 end
-place[c] = keys
+keyIndex[c] = keys
 local params = ARGV[a + 1] + 0
 first[c], last[c] = a + 2, a + 1 + params
 a = a + 2 + params
@@ -4119,7 +4119,7 @@ most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end
 end
 local key = KEYS[cell + c]
-key, joint, mine = KEYS[cell + place[c]], head[c], c
+key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
 if joint == c then
 local stored = tryCall('GET', key)
 local length = stored and #stored
@@ -4227,7 +4227,7 @@ else
 local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, cost = KEYS[cell + c], costs[c]
-key, joint, mine = KEYS[cell + place[c]], head[c], c
+key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
 if joint > 0 then
 if mine == joint then
 puts, putLife = 0, 0
@@ -6765,7 +6765,7 @@ return reply
 
 const oneConcurrencyScript: LuaScript = {
   name: 'one-concurrency',
-  sha1: '2267fdddd0db02cf79f72069d794c3542aff54d3',
+  sha1: '851def6de230dc9cadb32c4f95450e42f9baa2f9',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
@@ -6809,24 +6809,24 @@ look_result = 0
 else
 local concurrency_endAt_result
 local rank = missing - 1 - held
-local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+local permit = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = permit[2] and min(tonumber(permit[2]), now + ttlMs) or now
 look_result = concurrency_endAt_result - now
 end
 end
 if look_result == 0 then
 outcome = 1
-local lease = given[3]
+local permitId = given[3]
 if isForeign then
 call('DEL', key)
 end
-for place = 0, cost - 1 do
-call('ZADD', key, now + ttlMs, lease .. '.' .. place)
+for nth = 0, cost - 1 do
+call('ZADD', key, now + ttlMs, permitId .. '.' .. nth)
 end
 local expiry = tryCall('PEXPIRE', key, ttlMs + slack)
 if type(expiry) == 'table' then
-for place = 0, cost - 1 do
-call('ZREM', key, lease .. '.' .. place)
+for nth = 0, cost - 1 do
+call('ZREM', key, permitId .. '.' .. nth)
 end
 error(expiry.err)
 end
@@ -6838,16 +6838,16 @@ else
 if isForeign then
 else
 local latest = now + ttlMs
-for _, lease in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
-call('ZADD', key, latest, lease)
+for _, permit in ipairs(call('ZRANGEBYSCORE', key, '(' .. format('%.0f', latest), '+inf')) do
+call('ZADD', key, latest, permit)
 end
 end
 end
 local ends = now
 if held > 0 then
 local rank = -1
-local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-ends = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+local permit = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+ends = permit[2] and min(tonumber(permit[2]), now + ttlMs) or now
 end
 local free = 0 > limit - held and 0 or limit - held
 local piece = packBytes('>BI7I7', outcome, free, ends - now)
@@ -6863,8 +6863,8 @@ wait = 0
 else
 local concurrency_endAt_result
 local rank = missing - 1 - held
-local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+local permit = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = permit[2] and min(tonumber(permit[2]), now + ttlMs) or now
 wait = concurrency_endAt_result - now
 end
 end
@@ -6880,8 +6880,8 @@ room = 0
 else
 local concurrency_endAt_result
 local rank = missing - 1 - held
-local lease = call('ZRANGE', key, rank, rank, 'WITHSCORES')
-concurrency_endAt_result = lease[2] and min(tonumber(lease[2]), now + ttlMs) or now
+local permit = call('ZRANGE', key, rank, rank, 'WITHSCORES')
+concurrency_endAt_result = permit[2] and min(tonumber(permit[2]), now + ttlMs) or now
 room = concurrency_endAt_result - now
 end
 end

@@ -4,33 +4,33 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Owned, singleClients } from '../../support/clients.js'
 import { RELEASE } from '../../support/inside.js'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
+import { type ConcurrencyOptions, ConcurrencyWorld, type Holder } from './support/concurrency-world.js'
 import { ALL, type ExploreOptions, explore } from './support/explore.js'
-import { type Holder, type PlacesOptions, PlacesWorld } from './support/places-world.js'
 
 const once: Holder = { deeds: ['release'] }
 const renewing: Holder = { deeds: ['renew', 'release'] }
-/** Frees its place twice, as when an answer is finished and its connection closed. */
+/** Frees its permit twice, as when an answer is finished and its connection closed. */
 const twice: Holder = { deeds: ['release', 'release'] }
 const thrice: Holder = { deeds: ['refund', 'release', 'refund'] }
 
 const inMemory = (clock: () => number) => memoryStore({ clock })
-const explorePlaces = (options: PlacesOptions, moreThan: number, more?: ExploreOptions) =>
-  explore(() => new PlacesWorld(options), moreThan, more)
+const explorePermits = (options: ConcurrencyOptions, moreThan: number, more?: ExploreOptions) =>
+  explore(() => new ConcurrencyWorld(options), moreThan, more)
 
 describe('in memory', () => {
-  test('three holders of one place, whose time runs out at any moment', async () => {
+  test('three holders of one permit, whose time runs out at any moment', async () => {
     const holders = [renewing, once, once]
-    await explorePlaces({ store: inMemory, limit: 1, holders, halves: 3 }, 1000)
+    await explorePermits({ store: inMemory, limit: 1, holders, halves: 3 }, 1000)
   })
 
-  test('two places, freed twice or thrice over', async () => {
+  test('two permits, freed twice or thrice over', async () => {
     const holders = [twice, thrice, once]
-    await explorePlaces({ store: inMemory, limit: 2, holders, halves: 1 }, 1000)
+    await explorePermits({ store: inMemory, limit: 2, holders, halves: 1 }, 1000)
   })
 
-  test('holders of several places, and holders who die', async () => {
-    const holders: Holder[] = [{ places: 2, deeds: ['renew', 'release'] }, twice]
-    await explorePlaces({ store: inMemory, limit: 2, holders, halves: 3, faults: 1 }, 1000)
+  test('holders of several permits, and holders who die', async () => {
+    const holders: Holder[] = [{ permits: 2, deeds: ['renew', 'release'] }, twice]
+    await explorePermits({ store: inMemory, limit: 2, holders, halves: 3, faults: 1 }, 1000)
   })
 })
 
@@ -56,18 +56,18 @@ describe('on real Redis', () => {
     return { decide: store.decide.bind(store), close: async () => {} } as Partial<Store> as Store
   }
 
-  test('two holders of one place, freed twice, whose time runs out at any moment', async () => {
+  test('two holders of one permit, freed twice, whose time runs out at any moment', async () => {
     const holders = [renewing, twice]
-    await explorePlaces({ store: onRedis, limit: 1, holders, halves: 2 }, 100)
+    await explorePermits({ store: onRedis, limit: 1, holders, halves: 2 }, 100)
   })
 
-  test('a holder of two places, and one who dies', async () => {
-    const holders: Holder[] = [{ places: 2, deeds: ['refund', 'release'] }, once]
-    await explorePlaces({ store: onRedis, limit: 2, holders, halves: 2, faults: 1 }, 100)
+  test('a holder of two permits, and one who dies', async () => {
+    const holders: Holder[] = [{ permits: 2, deeds: ['refund', 'release'] }, once]
+    await explorePermits({ store: onRedis, limit: 2, holders, halves: 2, faults: 1 }, 100)
   })
 })
 
-test('the explorer notices a place that is freed by the wrong name', async () => {
+test('the explorer notices a permit that is freed by the wrong name', async () => {
   const careless = (clock: () => number): Store => {
     const store = memoryStore({ clock })
     let last = ''
@@ -80,6 +80,6 @@ test('the explorer notices a place that is freed by the wrong name', async () =>
       close: () => store.close(),
     } as Partial<Store> as Store
   }
-  const exploring = explorePlaces({ store: careless, limit: 2, holders: [once, once], halves: 0 }, 0, ALL)
-  await expect(exploring).rejects.toThrow(/places are free/)
+  const exploring = explorePermits({ store: careless, limit: 2, holders: [once, once], halves: 0 }, 0, ALL)
+  await expect(exploring).rejects.toThrow(/permits are free/)
 })

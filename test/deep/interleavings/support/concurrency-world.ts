@@ -6,15 +6,15 @@ import { Network } from './network.js'
 
 const TTL_MS = 1000
 
-/** What a holder does with its places, one thing after the other. */
+/** What a holder does with its permits, one thing after the other. */
 export type Deed = 'renew' | 'release' | 'refund'
 
 export interface Holder {
-  readonly places?: number
+  readonly permits?: number
   readonly deeds: readonly Deed[]
 }
 
-export interface PlacesOptions {
+export interface ConcurrencyOptions {
   /** A store that goes by this clock. */
   store(clock: () => number): Store
   readonly limit: number
@@ -28,15 +28,15 @@ export interface PlacesOptions {
 interface Held {
   readonly name: string
   readonly holder: Holder
-  /** By the store's clock; places are held before. */
+  /** By the store's clock; permits are held before. */
   until: number
 }
 
 let runs = 0
 
-/** Holders of places, each in a process of its own, whose calls come at any time and who may die at any time. */
-export class PlacesWorld implements World {
-  readonly #options: PlacesOptions
+/** Holders of permits, each in a process of its own, whose calls come at any time and who may die at any time. */
+export class ConcurrencyWorld implements World {
+  readonly #options: ConcurrencyOptions
   readonly #network: Network
   readonly #store: Store
   readonly #limiter: Limiter
@@ -47,7 +47,7 @@ export class PlacesWorld implements World {
   #halves: number
   #broken: Error | undefined
 
-  constructor(options: PlacesOptions) {
+  constructor(options: ConcurrencyOptions) {
     this.#options = options
     this.#network = new Network(options)
     this.#halves = options.halves
@@ -77,16 +77,16 @@ export class PlacesWorld implements World {
     if (this.#broken) throw this.#broken
     const taken = this.#taken()
     const { limit } = this.#options
-    if (taken > limit) throw new Error(`${taken} places are held, of ${limit}`)
+    if (taken > limit) throw new Error(`${taken} permits are held, of ${limit}`)
     const { remaining } = await this.#limiter.peek(this.#key)
-    if (remaining !== limit - taken) throw new Error(`${remaining} places are free, and ${taken} of ${limit} are held`)
+    if (remaining !== limit - taken) throw new Error(`${remaining} permits are free, and ${taken} of ${limit} are held`)
   }
 
   /** Everyone's time runs out. */
   async end(): Promise<void> {
     this.#now += TTL_MS
     await this.check()
-    if (this.#taken() > 0) throw new Error('places are held for ever')
+    if (this.#taken() > 0) throw new Error('permits are held for ever')
   }
 
   close(): unknown {
@@ -100,7 +100,7 @@ export class PlacesWorld implements World {
         return this.#network.call(held.name, 'the store', name, () => this.#decide(ask, held))
       },
     } as unknown as Store)
-    const verdict = await limiter.consume(this.#key, { cost: held.holder.places ?? 1 })
+    const verdict = await limiter.consume(this.#key, { cost: held.holder.permits ?? 1 })
     if (!verdict.allowed) return
     for (const deed of held.holder.deeds) await this.#do(limiter, verdict, deed)
   }
@@ -113,8 +113,8 @@ export class PlacesWorld implements World {
   }
 
   async #decide(ask: StoreRequest, held: Held): Promise<StoreResult> {
-    const places = held.holder.places ?? 1
-    const hasRoom = this.#taken() + places <= this.#options.limit
+    const permits = held.holder.permits ?? 1
+    const hasRoom = this.#taken() + permits <= this.#options.limit
     const answer = await this.#store.decide(ask)
     if (ask.op === CONSUME) {
       if (answer.allowed !== hasRoom) throw new Error(`room: ${hasRoom}; admitted: ${answer.allowed}`)
@@ -126,11 +126,11 @@ export class PlacesWorld implements World {
   }
 
   #taken(): number {
-    return this.#held.reduce((sum, { holder, until }) => sum + (until > this.#now ? (holder.places ?? 1) : 0), 0)
+    return this.#held.reduce((sum, { holder, until }) => sum + (until > this.#now ? (holder.permits ?? 1) : 0), 0)
   }
 
   #limiterOf(store: Store): Limiter {
-    return createLimiter({ name: 'places', store, limits: [concurrency({ limit: this.#options.limit, ttl: TTL_MS })] })
+    return createLimiter({ name: 'permits', store, limits: [concurrency({ limit: this.#options.limit, ttl: TTL_MS })] })
   }
 
   #pass(): void {
