@@ -63,7 +63,7 @@ export const SIDEBAR = [
     items: [
       page('Production checklist', '/production-checklist'),
       page('Redis', '/redis'),
-      page('Looking over Redis', '/doctor'),
+      page('Check Redis', '/doctor'),
       page('Leases', '/leases'),
       page('When Redis fails', '/when-redis-fails'),
       page('Metrics', '/metrics'),
