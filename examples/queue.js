@@ -1,5 +1,5 @@
 // @ts-check
-// Something scarce that makes 4 pictures a second, for all together: who comes too early waits in line, paying
+// Something scarce that makes 4 pictures a second, for all together: requests that come too early wait in a queue, paying
 // customers first, no request for ever, and none longer than 10 seconds.
 //
 //   node queue.js
@@ -18,7 +18,7 @@ await app.register(rateLimit, {
     maxWait: '10s',
     size: 50,
     priority: (request) => (paying.has(String(request.headers['x-api-key'])) ? 1 : 0),
-    // A second in line is worth as much as paying: those who do not pay get their turn.
+    // A second in the queue is worth as much as paying: those who do not pay get their turn.
     ageEvery: '1s',
   }),
 })

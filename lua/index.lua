@@ -1,6 +1,6 @@
---- Changes entries of one shard of the index of blocks: who is blocked or banned, why, since when, until when, how often.
+--- Changes entries of one shard of the index of blocks: which identities are blocked or banned, why, since when, until when, how often.
 -- An entry is a field of a hash, `until since times ended reason`, and stands in a sorted set by the version of its last
--- change, so that who knows a version finds what has changed since. The field '' is the shard's head: its version, its
+-- change, so that a process that knows a version finds what has changed since. The field '' is the shard's head: its version, its
 -- incarnation, drawn when it was made, and its epoch. Entries that are not of a later instant than that are void.
 -- KEYS   1 the hash; 2 the sorted set; where block keys are on the same server: 3 the marker that exists while any identity
 --        is blocked, then for each change the block key and the key of strikes

@@ -31,7 +31,7 @@ export const help = (server, port, ports) => {
   # 2 at once, then one every 5 s: delayed, not refused
   for i in 1 2 3; do curl -s -w ' after %{time_total} s\\n' ${url}/slow; done
 
-  # 2 per second; the others wait in line, and a key of a paying customer is let in first
+  # 2 per second; the others wait in a queue, and a key of a paying customer goes first
   for i in 1 2 3 4 5 6; do curl -so /dev/null -w 'low, after %{time_total} s\\n' ${url}/queue & done; \\
     sleep 0.1; curl -so /dev/null -w 'gold, after %{time_total} s\\n' -H 'x-api-key: gold' ${url}/queue; wait
 

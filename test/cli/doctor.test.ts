@@ -7,7 +7,7 @@ import { freePort } from '../../scripts/lib/ports.js'
 import { startProxy } from '../support/proxy.js'
 import { HOST, type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
-import { examined, SOUND, sluice } from './support.js'
+import { examined, HEALTHY, sluice } from './support.js'
 
 const open: (() => unknown)[] = []
 afterEach(async () => {
@@ -29,7 +29,7 @@ const finding = (severity: string, message: RegExp, advice?: RegExp) =>
 
 describe('a Redis in order', () => {
   test('ends with 0, and says of each thing that it is well', async () => {
-    const redis = await server(...SOUND, 'appendonly yes')
+    const redis = await server(...HEALTHY, 'appendonly yes')
     const report = await examined(redis.url)
     expect(report.problems).toEqual([])
     expect(report).toMatchObject({
@@ -105,7 +105,7 @@ describe('memory', () => {
   })
 
   test('that is full is an error, nearly full a warning', async () => {
-    const redis = await server(...SOUND)
+    const redis = await server(...HEALTHY)
     // In pieces: what one large command is read into would count as used, too, for as long as Redis keeps it.
     for (let n = 0; n < 200; n++) await redis.call('SET', `piece-${n}`, 'x'.repeat(100_000))
     const { used_memory: used = '' } = await redis.fields('INFO', 'memory')
@@ -124,7 +124,7 @@ describe('memory', () => {
 
 describe('persistence', () => {
   test('a snapshot that failed stops writes, and is an error', async () => {
-    const redis = await server(...SOUND, 'save 3600 1')
+    const redis = await server(...HEALTHY, 'save 3600 1')
     const [, dir = ''] = (await redis.call('CONFIG', 'GET', 'dir')) as string[]
     rmSync(dir, { recursive: true })
     await redis.call('BGSAVE')
@@ -143,15 +143,15 @@ describe('persistence', () => {
     ['save 3600 1', /^Snapshots are taken/],
     ['save ""', /a restart forgets/],
   ])('%s is told', async (setting, message) => {
-    const redis = await server(...SOUND, setting)
+    const redis = await server(...HEALTHY, setting)
     expect((await examined(redis.url)).of('persistence')).toEqual([finding('ok', message)])
   })
 })
 
 describe('replication', () => {
   test('a replica is an error that names the master', async () => {
-    const master = await server(...SOUND)
-    const replica = await server(...SOUND, `replicaof ${HOST} ${master.port}`)
+    const master = await server(...HEALTHY)
+    const replica = await server(...HEALTHY, `replicaof ${HOST} ${master.port}`)
     await until('it follows', async () => (await replica.fields('INFO', 'replication')).master_link_status === 'up')
     const report = await examined(replica.url)
     expect([report.code, report.problems]).toEqual([
@@ -165,14 +165,14 @@ describe('replication', () => {
   })
 
   test('a master that misses the replicas it demands is an error', async () => {
-    const redis = await server(...SOUND, 'min-replicas-to-write 2')
+    const redis = await server(...HEALTHY, 'min-replicas-to-write 2')
     const report = await examined(redis.url)
     expect([report.code, report.problems]).toEqual([2, [finding('error', /NOREPLICAS.*0 of the 2 replicas/)]])
   })
 })
 
 test('hardly any room for connections is warned of', async () => {
-  const redis = await server(...SOUND, 'maxclients 4')
+  const redis = await server(...HEALTHY, 'maxclients 4')
   for (let n = 0; n < 2; n++) await connection(redis)
   expect((await examined(redis.url)).problems).toEqual([finding('warning', /^4 of 4 connections are open/)])
   await connection(redis)
@@ -188,13 +188,13 @@ async function connection(redis: RedisServer): Promise<void> {
 }
 
 test('a script cache that others fill is warned of', async () => {
-  const redis = await server(...SOUND)
+  const redis = await server(...HEALTHY)
   for (let n = 0; n < 600; n++) await redis.call('SCRIPT', 'LOAD', `return ${n}`)
   expect((await examined(redis.url)).problems).toEqual([finding('warning', /script cache.*60\d scripts/)])
 })
 
 test('round trips longer than the store waits are an error', async () => {
-  const redis = await server(...SOUND)
+  const redis = await server(...HEALTHY)
   const wire = await startProxy(redis.port)
   open.push(() => wire.stop())
   wire.toServer.pass(15)
@@ -284,7 +284,7 @@ describe('a Redis that cannot be asked is an error with its cause, never a stack
 })
 
 test('a password that Redis does not ask for is warned of, and never printed', async () => {
-  const redis = await server(...SOUND)
+  const redis = await server(...HEALTHY)
   const url = `redis://:hunter2@${HOST}:${redis.port}`
   const report = await examined(url)
   expect(report.problems).toEqual([finding('warning', /asks this user for no password/)])

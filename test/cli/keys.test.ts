@@ -3,9 +3,9 @@ import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { decided } from '../support/decided.js'
 import { startRedis } from '../support/redis-server.js'
-import { examined, SOUND } from './support.js'
+import { examined, HEALTHY } from './support.js'
 
-const server = await startRedis({ settings: [...SOUND, 'appendonly yes'] })
+const server = await startRedis({ settings: [...HEALTHY, 'appendonly yes'] })
 const client = new Redis(server.url)
 const stores: Store[] = []
 // What one knows of blocks it would write again after the flush.

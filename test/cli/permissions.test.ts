@@ -4,12 +4,12 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { decided } from '../support/decided.js'
 import { HOST, startRedis } from '../support/redis-server.js'
-import { examined, rulesIn, SOUND } from './support.js'
+import { examined, HEALTHY, rulesIn } from './support.js'
 
 const SECURITY = readFileSync(new URL('../../SECURITY.md', import.meta.url), 'utf8')
 const BASE = rulesIn(SECURITY, /^ACL SETUSER sluice (on [^#\n]*)$/m)
 
-const server = await startRedis({ settings: [...SOUND, 'appendonly yes'] })
+const server = await startRedis({ settings: [...HEALTHY, 'appendonly yes'] })
 afterAll(() => server.stop())
 
 const url = `redis://sluice:choose-a-password@${HOST}:${server.port}`
@@ -187,7 +187,9 @@ describe('permissions', () => {
   })
 
   test('a command that is renamed is an error', async () => {
-    const renamed = await startRedis({ settings: [...SOUND, 'rename-command SETRANGE ""', 'rename-command CONFIG ""'] })
+    const renamed = await startRedis({
+      settings: [...HEALTHY, 'rename-command SETRANGE ""', 'rename-command CONFIG ""'],
+    })
     const report = await examined(renamed.url)
     await renamed.stop()
     expect(report.of('permissions')).toEqual([

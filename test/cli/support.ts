@@ -42,7 +42,7 @@ export async function examined(url: string, ...args: string[]): Promise<Examined
 }
 
 /** Settings under which there is nothing to warn of. */
-export const SOUND = ['maxmemory 100mb', 'maxmemory-policy noeviction']
+export const HEALTHY = ['maxmemory 100mb', 'maxmemory-policy noeviction']
 
 /** The rules of a line to paste in SECURITY.md or docs/doctor.md: all after the name of the user. */
 export function rulesIn(document: string, pattern: RegExp): string[] {

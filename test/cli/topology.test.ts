@@ -11,7 +11,7 @@ import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
 import { type RedisSentinels, startSentinels } from '../support/redis-sentinel.js'
 import { HOST, type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
-import { examined, rulesIn, SOUND, sluice } from './support.js'
+import { examined, HEALTHY, rulesIn, sluice } from './support.js'
 
 const SECURITY = readFileSync(new URL('../../SECURITY.md', import.meta.url), 'utf8')
 
@@ -215,7 +215,7 @@ describe('over TLS', () => {
     writeFileSync(key, PRIVATE_KEY)
     port = await freePort()
     const tls = [`tls-port ${port}`, `tls-cert-file ${cert}`, `tls-key-file ${key}`, `tls-ca-cert-file ${cert}`]
-    server = await startRedis({ settings: [...SOUND, ...tls, 'tls-auth-clients optional'] })
+    server = await startRedis({ settings: [...HEALTHY, ...tls, 'tls-auth-clients optional'] })
   })
   afterAll(async () => {
     await server.stop()

@@ -44,7 +44,7 @@ describe('the contents of a package', () => {
     declarations: ['types/index.d.ts', 'types/http/index.d.ts'],
     parts: ['dist/part.cjs'],
   }
-  const sound = [
+  const complete = [
     'package.json',
     'LICENSE',
     'README.md',
@@ -64,25 +64,25 @@ describe('the contents of a package', () => {
   ]
 
   test('are fine when everything is there', () => {
-    expect(problemsOfContents(sound, expected)).toEqual([])
+    expect(problemsOfContents(complete, expected)).toEqual([])
   })
 
-  test.each(sound)('lack something without %s', (missing) => {
-    const files = sound.filter((file) => file !== missing)
+  test.each(complete)('lack something without %s', (missing) => {
+    const files = complete.filter((file) => file !== missing)
     expect(problemsOfContents(files, expected)).toEqual([`${missing} is missing`])
   })
 
   test('are fine with a program that it installs, and lack one that is missing', () => {
     expect(
-      problemsOfContents([...sound, 'bin/tool.cjs'], { ...expected, parts: [...expected.parts, 'bin/tool.cjs'] }),
+      problemsOfContents([...complete, 'bin/tool.cjs'], { ...expected, parts: [...expected.parts, 'bin/tool.cjs'] }),
     ).toEqual([])
-    expect(problemsOfContents(sound, { ...expected, parts: [...expected.parts, 'bin/tool.cjs'] })).toEqual([
+    expect(problemsOfContents(complete, { ...expected, parts: [...expected.parts, 'bin/tool.cjs'] })).toEqual([
       'bin/tool.cjs is missing',
     ])
   })
 
   test.each(['dist/old.js', 'dist/types/old.d.ts', 'src/index.ts', 'tsconfig.json'])('may not hold %s', (stray) => {
-    expect(problemsOfContents([...sound, stray], expected)).toEqual([`${stray} does not belong in the package`])
+    expect(problemsOfContents([...complete, stray], expected)).toEqual([`${stray} does not belong in the package`])
   })
 })
 

@@ -39,14 +39,14 @@ describe('installing what a lock file pins', () => {
   }
 
   test('several at once end up with one whole folder, and leave nothing else', async () => {
-    const sound = write('sound')
+    const complete = write('complete')
     const into = join(temp, 'together')
-    const folders = await Promise.all([1, 2, 3].map(() => ensurePnpm({ from: sound, into })))
+    const folders = await Promise.all([1, 2, 3].map(() => ensurePnpm({ from: complete, into })))
     expect(new Set(folders).size).toBe(1)
     expect(readdirSync(into)).toHaveLength(1)
     expect(existsSync(join(folders[0] as string, 'package.json'))).toBe(true)
     // And it is there from then on.
-    expect(await ensurePnpm({ from: sound, into })).toBe(folders[0])
+    expect(await ensurePnpm({ from: complete, into })).toBe(folders[0])
   })
 
   test('a failure leaves nothing that could be taken for it', async () => {

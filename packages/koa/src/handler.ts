@@ -44,7 +44,7 @@ function statusOf(ctx: Context): () => void {
   const { res } = ctx
   const response = ctx.response as Response & { _explicitStatus?: boolean }
   const { statusCode } = res
-  // HTTP/2 has none, and warns of those who look for it.
+  // HTTP/2 has none, and warns where it is read.
   const hasMessage = ctx.req.httpVersionMajor < 2
   const statusMessage = hasMessage ? res.statusMessage : ''
   const isExplicit = response._explicitStatus

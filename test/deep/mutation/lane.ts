@@ -34,7 +34,7 @@ export class Lane {
     const server = await startRedis()
     const lane = new Lane(server)
     try {
-      lane.#checks = await sound(await allChecks(), lane.#redis)
+      lane.#checks = await checksThatPass(await allChecks(), lane.#redis)
     } catch (error) {
       await lane.close()
       throw error
@@ -94,7 +94,7 @@ function mayBeChance({ name }: Check, told: string): boolean {
 }
 
 /** The checks with the scripts that each of them runs. */
-async function sound(checks: readonly Check[], redis: MutatedRedis) {
+async function checksThatPass(checks: readonly Check[], redis: MutatedRedis) {
   const all = []
   for (const check of checks) {
     redis.ran.clear()

@@ -2,7 +2,7 @@ import type { Output } from '../program/environment.js'
 
 const AGAIN_AFTER_MS = 60_000
 
-/** Warns the operator of what goes wrong: each kind once a minute, or those who cause it would fill the log. */
+/** Warns the operator of what goes wrong: each kind once a minute, or its cause could fill the log. */
 export class OperatorLog {
   readonly #output: Output
   readonly #warnedAt = new Map<string, number>()

@@ -5,7 +5,7 @@ import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { knownOptions, oneOf, wholeNumber } from '../util/validate.js'
 import { isPrivateAddress } from './private-address.js'
 
-/** Bans that grow: who is refused again and again is refused for a while whatever room there is, and longer each time. */
+/** Bans that grow: an identity that is refused again and again is refused for a while whatever room there is, and longer each time. */
 // biome-ignore lint/correctness/noUnusedVariables: what `http` adds takes it
 export interface BanOptions<Subject> {
   /** The kind of identity that is banned, such as `'ip'`: one that the policy counts. Needed where it counts several. @default the only one */

@@ -76,7 +76,7 @@ export interface PolicyOptions<Subject> {
    * lower priority is admitted in another. See docs/queues-and-shaping.md. Changes nothing on a memory store. @default false
    */
   readonly sharedTurns?: boolean | SharedTurnsOptions
-  /** Bans who is refused again and again, for longer each time. See docs/bans.md. @default none */
+  /** Bans identities that are refused again and again, for longer each time. See docs/bans.md. @default none */
   readonly ban?: BanOptions<Subject>
 }
 

@@ -25,7 +25,7 @@ export interface OffendersReport {
   readonly offenders: readonly Offender[]
   /** How often all were refused, those that are not listed among them. */
   readonly refusals: number
-  /** By how much any count may be too low: less than 0.1 % of `refusals`. Who is not kept was not refused more often. */
+  /** By how much any count may be too low: less than 0.1 % of `refusals`. Identities that are not kept were not refused more often. */
   readonly error: number
   /** From when on refusals are counted, in ms since 1970 by the store's clock. */
   readonly since: number

@@ -54,7 +54,7 @@ interface Entry {
 
 const NONE: readonly Entry[] = []
 
-/** Those who may listen to the events of a source. */
+/** The listeners that the events of a source may have. */
 export interface Audience<Events extends object> {
   /** Whether there is a listener for it. Events are made only then. */
   hears(name: keyof Events & string): boolean

@@ -4,7 +4,7 @@ import { pause } from '../../util/pause.js'
 import { type Charge, Verdict } from '../../verdict/verdict.js'
 import { listenTo } from '../response/shared-listener.js'
 
-/** What is reserved on one identity by requests whose outcome is open, and who waits for that. */
+/** What is reserved on one identity by requests whose outcome is open, and the waiters for that. */
 interface Line {
   inFlight: number
   /** First come, first woken. */

@@ -4,7 +4,7 @@ import type { HttpContext } from '../../request/context.js'
 import { rawRequest } from '../../request/raw-request.js'
 import { invalidPolicy } from '../../util/errors.js'
 
-/** Whether an answer is for everybody who asks for the same: true or false, at once. */
+/** Whether a response is for every client that asks for the same: true or false, at once. */
 export type IsForEveryone<Request> = (request: Request, context: HttpContext<Request>) => boolean
 
 /** What names a client by HTTP itself. */
@@ -12,7 +12,7 @@ const CREDENTIALS = ['authorization', 'cookie', 'proxy-authorization'] as const
 
 /**
  * Headers that browsers, proxies and HTTP libraries send for everybody. A closed list: a header that it does not name, such
- * as `X-Api-Key`, may say who asks.
+ * as `X-Api-Key`, may identify the client.
  */
 const ORDINARY = new RegExp(
   `^(?:${[

@@ -79,7 +79,7 @@ function partOf(shared: Shared, connectTimeoutMs: number, ended: () => void): Co
     onDown(callback) {
       downListener = callback
       shared.downListeners.add(callback)
-      // Later: who asks is still being made.
+      // Later: the caller is still being made.
       setImmediate(() => shared.down && !isClosed && callback(shared.down.error))
     },
     onMaster(callback) {

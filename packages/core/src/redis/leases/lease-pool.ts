@@ -15,7 +15,7 @@ export class Pool {
   lease: Lease | undefined
   /** Decisions that wait for a lease under way, in order; undefined while none is. There is no lease then. */
   waiting: Waiting[] | undefined
-  /** False when a block or a reset has ended it: a lease that is still under way serves who waits and ends, too. */
+  /** False when a block or a reset has ended it: a lease that is still under way serves its waiters and ends, too. */
   isOpen = true
   isForgotten = false
   /** Units admitted in this period, and in the one before. */

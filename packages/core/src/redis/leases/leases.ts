@@ -117,7 +117,7 @@ export class Leases {
     this.#underWay.add(done)
   }
 
-  /** Takes `units` and serves who waits for them, in order. */
+  /** Takes `units` and serves the waiters for them, in order. */
   async #refilled(pool: Pool, waiting: Waiting[], units: number): Promise<void> {
     const { request } = waiting[0] as Waiting
     const charge: StoreRequest = { ...request, op: CONSUME, costs: request.costs.map(() => units) }

@@ -37,7 +37,7 @@ export interface PlanText {
   readonly blockSuffixes: readonly string[]
   /** ARGV of its ban, between those of its cells and its runs, in scripts that ban. */
   readonly ban: readonly string[]
-  /** Of each cell: the record of who waits for it, where requests wait for their turn across processes. */
+  /** Of each cell: the record of its waiters, where requests wait for their turn across processes. */
   readonly waiting: readonly { readonly identity: number; readonly suffix: string }[]
   /** Keys that a strike uses beside, declared in a cluster alone: what follows the identity there. */
   readonly strikeSuffixes: readonly string[]

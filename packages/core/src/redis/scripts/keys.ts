@@ -65,7 +65,7 @@ export function blockSuffix(policy: string): string {
   return `}:${policy}:block`
 }
 
-/** What follows the identity in the key of the record of who waits for a cell. */
+/** What follows the identity in the key of the record of waiters for a cell. */
 export function waitingSuffix(policy: string, { id }: Cell): string {
   return `}:${policy}:${id}${WAITING}`
 }

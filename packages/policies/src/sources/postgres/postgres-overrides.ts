@@ -7,7 +7,7 @@ import { OverrideIndex } from './override-index.js'
 import { type Client, OverrideLookups, type StoredLimits } from './override-lookups.js'
 import { quotedName, type Row } from './sql.js'
 
-/** What is removed is known for a day. Who has not looked for half of one begins anew. */
+/** What is removed is known for a day. A process that has not looked for half of one begins anew. */
 const BEGIN_ANEW_MS = 43_200_000
 
 /** The overrides in the table `sluice_overrides`: which clients have one is held, and the override itself is looked up. */
