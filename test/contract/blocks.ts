@@ -187,7 +187,9 @@ export function blocksContract(under: StoreUnderTest): void {
       await expect(given.add?.({ ip: 'nobody' }, { for: '1h' })).rejects.toThrow('blocks.add: ip: expected an address')
       await expect(given.add?.({ ip: '192.0.2.7' }, {})).rejects.toThrow('blocks.add: for: expected')
       await expect(given.get?.({ a: 1, b: 2 })).rejects.toThrow('blocks.get: expected an identity')
-      await expect(given.list?.({ cursor: 'x' })).rejects.toThrow('blocks.list: cursor: expected that of a page')
+      await expect(given.list?.({ cursor: 'x' })).rejects.toThrow(
+        'blocks.list: cursor: expected the cursor of the page before',
+      )
       await expect(given.list?.({ most: 1001 })).rejects.toThrow('blocks.list: most: expected at most 1000')
       await expect(given.import?.([{ kind: 'ip' }])).rejects.toThrow('blocks.import: [0]: value: expected')
       const entry = { kind: 'key', value: 'ann', reason: '', since: 1, until: 2, times: 1 }

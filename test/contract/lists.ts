@@ -175,7 +175,9 @@ export function listsContract(under: StoreUnderTest): void {
         'list.add: expiresAt: expected',
       )
       await expect(given.add?.({ account: 'ann' }, { for: '1h' })).rejects.toThrow('list.add: for')
-      await expect(given.list?.({ cursor: 'x' })).rejects.toThrow('list.list: cursor: expected that of a page')
+      await expect(given.list?.({ cursor: 'x' })).rejects.toThrow(
+        'list.list: cursor: expected the cursor of the page before',
+      )
       const keepsNone = { ...store, decide: store.decide, list: undefined } as unknown as Store
       const made = () =>
         createLimiter({ name: 'x', store: keepsNone, limit: 1, window: '1m', deny: storeList('abusers') })

@@ -62,7 +62,7 @@ describe('refused when it is made', () => {
     [
       'no salt',
       () => rateLimit({ limit: 1, window: 1, enforcePercent: 5, enforceSalt: '' }),
-      /enforceSalt: expected a text of 1 character or more$/,
+      /enforceSalt: expected a string of 1 character or more$/,
     ],
     ['headers in words', () => rateLimit({ limit: 1, window: 1, reportHeaders: 'yes' as never }), /reportHeaders/],
     [

@@ -94,7 +94,7 @@ function sourceOf(options: PoliciesOptions): PoliciesSource {
   }
   if (typeof name !== 'string' || !/^[A-Za-z0-9_-]{1,64}$/.test(name))
     wrong('name', '1 to 64 letters, digits, "_" or "-"')
-  if (typeof prefix !== 'string') wrong('prefix', 'a text')
+  if (typeof prefix !== 'string') wrong('prefix', 'a string')
   if (file !== undefined)
     return typeof file === 'string' && file !== '' ? new FileSource(file) : wrong('file', 'the path of a file')
   if (redis !== undefined) return new RedisSource(redis, name, prefix)

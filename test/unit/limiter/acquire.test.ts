@@ -86,7 +86,7 @@ describe('waiting', () => {
     [7, '7'],
   ])('whose turn it is must be a text: %j', async (fairBy, shown) => {
     const asked = limiterOf(oneEach100Ms()).acquire('key', { fairBy: fairBy as string })
-    await expect(asked).rejects.toThrow(`fairBy: expected a non-empty text, got ${shown}`)
+    await expect(asked).rejects.toThrow(`fairBy: expected a non-empty string, got ${shown}`)
   })
 
   test('callers of different keys do not wait for each other', async () => {

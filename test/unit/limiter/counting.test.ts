@@ -157,7 +157,7 @@ test('unknown events and wrong fractions are rejected when one listens', () => {
     limiter.on(name as 'decision', listener as () => void, options)
   expect(listen('decisions', () => {})).toThrow(/policy "mail": on: event: expected one of decision, /)
   expect(listen('decision', 'no')).toThrow(/policy "mail": on: decision: expected a function/)
-  expect(listen('near-limit', () => {}, { at: 80 })).toThrow(/on: at: expected above 0, up to 1, got 80/)
+  expect(listen('near-limit', () => {}, { at: 80 })).toThrow(/on: at: expected a number above 0, up to 1, got 80/)
   expect(listen('decision', () => {}, { at: 0.8 })).toThrow(/on: at: expected none but for near-limit/)
   expect(listen('near-limit', () => {}, { above: 1 })).toThrow(/above: unknown option/)
 })

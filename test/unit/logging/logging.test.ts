@@ -144,7 +144,7 @@ test('wrong options are rejected, and a secret is not shown', () => {
   expect(start({})).toThrow(/startLogging: logger: expected an object with info\(\) and warn\(\)/)
   expect(start({ logger: { info() {} } })).toThrow(/logger: expected/)
   expect(start({ logger, keys: 'sha1' })).toThrow(/keys: expected "hmac" or "plain" or "none"/)
-  expect(start({ logger, secret: 'short one' })).toThrow(/^(?!.*short one).*secret: expected a text of 16/)
+  expect(start({ logger, secret: 'short one' })).toThrow(/^(?!.*short one).*secret: expected a string of 16/)
   expect(start({ logger, keys: 'none', secret: 'of sixteen characters or more' })).toThrow(/secret: expected none/)
   expect(start({ logger, linesPerSecond: 0 })).toThrow(/linesPerSecond: expected a whole number of at least 1/)
   expect(start({ logger, linesPerSecond: 1001 })).toThrow(/linesPerSecond: expected at most 1000/)

@@ -76,7 +76,7 @@ test.each([
   [{ weight: -1 }, 'strike: weight'],
   [{ weight: 0.5 }, 'strike: weight'],
   [{ weight: Number.MAX_SAFE_INTEGER }, 'strike: weight: expected at most 1000000'],
-  [{ reason: 'x'.repeat(201) }, 'reason: expected up to 200 characters'],
+  [{ reason: 'x'.repeat(201) }, 'reason: expected a string of up to 200 characters'],
   [{ for: '1h' }, 'strike: for: unknown option'],
 ])('strike rejects %j', async (options, message) => {
   await expect(make(TERMS).strike('k', options as never)).rejects.toThrow(message)

@@ -41,7 +41,11 @@ test.each<[string, () => unknown, string]>([
     () => gcra({ ...rate, lease: { ...lease, life: 5 } as Anything }),
     'gcra: lease: life: unknown option (the options are size, ttl), got 5',
   ],
-  ['no object', () => gcra({ ...rate, lease: 10 as Anything }), 'gcra: lease: expected a size and a ttl, got 10'],
+  [
+    'no object',
+    () => gcra({ ...rate, lease: 10 as Anything }),
+    'gcra: lease: expected an object such as { size: 10, ttl: "1s" }, got 10',
+  ],
   [
     'a ttl beyond the window',
     () => slidingWindow({ ...rate, lease: { size: 10, ttl: '61s' } }),
@@ -60,12 +64,12 @@ test.each<[string, () => unknown, string]>([
   [
     'a reserve beside it',
     () => slidingLog({ ...rate, reserve: 10, lease }),
-    'slidingLog: lease: expected none beside reserve',
+    'slidingLog: lease: expected none beside reserve, got an object: leave out lease, or reserve',
   ],
   [
     'a queue beside it',
     () => leakyBucket({ leak: 5, every: '1s', queue: true, lease }),
-    'leakyBucket: lease: expected none beside queue',
+    'leakyBucket: lease: expected none beside queue, got an object: leave out lease, or queue',
   ],
   [
     'permits',

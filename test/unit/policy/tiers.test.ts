@@ -124,7 +124,10 @@ describe('reserve', () => {
     [10, /reserve: expected less than the 10 units that the limit holds, got 10/],
     [1.5, /reserve: expected a share from 0 to below 1, or whole units, got 1.5/],
     [-1, /reserve: expected a share/],
-    ['half', /reserve: expected a share, units, or either by priority, got "half"/],
+    [
+      'half',
+      /reserve: expected a share such as 0.2, whole units, or either by priority such as { 1: 0.2 }, got "half"/,
+    ],
     [{ high: 0.5 }, /reserve: expected priorities that are numbers, got "high"/],
     [{ 1: 'half' }, /reserve\[1\]: expected a share/],
     [null, /reserve: expected/],

@@ -5,7 +5,7 @@ import type { ReadablePlan } from '../policy/plan.js'
 import { keptShare, planShare } from '../policy/share.js'
 import type { BanTerms, Plan, Store, StoreRequest, StoreResult, Strike, StrikeResult } from '../store/store.js'
 import { isImpossible } from '../store/store.js'
-import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { invalidPolicy, neverBeside, SluiceError } from '../util/errors.js'
 import { oneOf } from '../util/validate.js'
 import { type DecidedBy, Verdict } from '../verdict/verdict.js'
 import { LastKnown, type LocalStore } from './last-known.js'
@@ -41,7 +41,7 @@ export class LocalFallback {
   constructor(where: string, store: Store, { onUnavailable = 'local', share }: UnavailableOptions) {
     this.#mode = oneOf(where, 'onUnavailable', onUnavailable, ['local', 'allow', 'deny'])
     if (share !== undefined && this.#mode !== 'local') {
-      throw new SluiceError('INVALID_POLICY', `${where}: share: expected none beside onUnavailable "${this.#mode}"`)
+      neverBeside(where, 'share', `onUnavailable "${this.#mode}"`, share)
     }
     if (share !== undefined && !(typeof share === 'number' && share > 0 && share <= 1)) {
       invalidPolicy(where, 'share', 'a number above 0, up to 1', share)

@@ -29,7 +29,8 @@ export function listen(
     throw new SluiceError('INVALID_POLICY', `${where}: on: at: expected none but for near-limit`)
   }
   const { at = 0.8 } = options
-  if (typeof at !== 'number' || !(at > 0 && at <= 1)) invalidPolicy(`${where}: on`, 'at', 'above 0, up to 1', at)
+  if (typeof at !== 'number' || !(at > 0 && at <= 1))
+    invalidPolicy(`${where}: on`, 'at', 'a number above 0, up to 1', at)
   if (typeof listener !== 'function') return listeners.on(name, listener)
   return listeners.on(name, ({ before, ...use }: LimitUse) => {
     if (before < at && use.used >= at) return listener({ ...use, at })

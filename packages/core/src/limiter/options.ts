@@ -57,7 +57,7 @@ export interface BlockOptions {
 /** The reason of a block or a strike. @throws SluiceError `INVALID_POLICY` */
 export function checkReason(where: string, reason: unknown): string {
   if (typeof reason === 'string' && reason.length <= 200) return reason
-  return invalidPolicy(where, 'reason', 'up to 200 characters', reason)
+  return invalidPolicy(where, 'reason', 'a string of up to 200 characters', reason)
 }
 
 export const NO_OPTIONS: DecisionOptions = Object.freeze({})

@@ -80,7 +80,7 @@ export function acquireOptions(where: string, options: AcquireOptions): WaitOpti
     invalidPolicy(where, 'signal', 'an AbortSignal', signal)
   }
   if (client !== undefined && (typeof client !== 'string' || client === '')) {
-    invalidPolicy(where, 'fairBy', 'a non-empty text', client)
+    invalidPolicy(where, 'fairBy', 'a non-empty string', client)
   }
   const maxWaitMs = maxWait === undefined ? Number.POSITIVE_INFINITY : durationOrNever(where, 'maxWait', maxWait)
   return { cost, maxWaitMs, signal, client }

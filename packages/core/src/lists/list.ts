@@ -31,7 +31,7 @@ export function list(values: ListedValues): List {
     invalidPolicy('list', 'values', 'an object such as { ip: ["192.0.2.7"] }', values)
   }
   for (const [kind, all] of Object.entries(values)) {
-    if (!isKind(kind)) invalidPolicy('list', 'values', 'the kinds of identities, such as "ip"', kind)
+    if (!isKind(kind)) invalidPolicy('list', 'values', 'kinds of identities as names, such as "ip"', kind)
     if (!Array.isArray(all)) invalidPolicy('list', kind, 'an array of values', all)
     const parts = kind.split('+').length
     all.forEach((value: unknown, i) => {

@@ -35,7 +35,7 @@ export function keyTexts(where: string, options: KeyOptions): (identity: Identit
     // Not shown: it is a secret.
     throw new SluiceError(
       'INVALID_POLICY',
-      `${where}: secret: expected a text of ${SHORTEST_SECRET} characters or more`,
+      `${where}: secret: expected a string of ${SHORTEST_SECRET} characters or more`,
     )
   }
   if (keys === 'none') return ({ kind }) => kind

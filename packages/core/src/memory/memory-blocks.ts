@@ -104,5 +104,5 @@ function entryOf({ policy, identity, block: { reason, since, until, times, ban }
 /** @throws SluiceError `INVALID_POLICY` */
 function positionOf(cursor: string): number {
   if (/^\d{1,9}$/.test(cursor)) return Number(cursor)
-  return invalidPolicy('blocks.list', 'cursor', 'that of a page', cursor)
+  return invalidPolicy('blocks.list', 'cursor', 'the cursor of the page before', cursor)
 }

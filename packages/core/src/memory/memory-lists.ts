@@ -44,7 +44,8 @@ export class MemoryLists implements ListsKeeper {
     list: string,
     { where, cursor, most, matches }: CheckedQuery<ListRow>,
   ): Promise<{ readonly entries: readonly ListRow[]; readonly cursor?: string }> {
-    if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) invalidPolicy(where, 'cursor', 'that of a page', cursor)
+    if (cursor !== undefined && !/^\d{1,15}$/.test(cursor))
+      invalidPolicy(where, 'cursor', 'the cursor of the page before', cursor)
     const entries: ListRow[] = []
     let visits = 0
     let last = Number(cursor ?? 0)

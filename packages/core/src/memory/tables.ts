@@ -174,6 +174,7 @@ const TABLES: Readonly<Record<KernelName, new (params: readonly number[], terms:
 }
 
 function makeTable({ kernel, params }: Cell, terms: TableTerms): Table {
-  if (!Object.hasOwn(TABLES, kernel)) invalidPolicy('memoryStore', 'kernel', 'a kernel it knows', kernel)
+  if (!Object.hasOwn(TABLES, kernel))
+    invalidPolicy('memoryStore', 'kernel', `one of ${Object.keys(TABLES).join(', ')}`, kernel)
   return new TABLES[kernel](params, terms)
 }

@@ -15,7 +15,7 @@ import {
   type SharesTurns,
 } from '../store/store.js'
 import { type Duration, durationMs, durationText } from '../util/duration.js'
-import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { invalidPolicy, neverBeside, SluiceError, show } from '../util/errors.js'
 import { hashOf } from '../util/hash.js'
 import { isThenable } from '../util/thenable.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
@@ -183,7 +183,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     this.#relaxed =
       options.consistency === undefined ? undefined : relaxedTerms(where, options.consistency, this.limits)
     if (this.#relaxed && this.#sharesTurns) {
-      throw new SluiceError('INVALID_POLICY', `${where}: consistency: expected none beside sharedTurns`)
+      neverBeside(where, 'consistency', 'sharedTurns', options.consistency)
     }
     const keyFunctions = this.limits.map((limit) => limit.key ?? options.key)
     checkKinds(where + (tier ? `: tiers: ${tier.name}` : ''), keyFunctions, tier?.known ?? new Map())
@@ -195,7 +195,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     this.ban = options.ban === undefined ? undefined : banFor(where, this.name, this.kinds, options.ban)
     if (this.ban && this.limits.some(({ lease }) => lease !== undefined)) {
       // What was leased elsewhere would be spent on although its key is banned.
-      throw new SluiceError('INVALID_POLICY', `${where}: ban: expected none beside lease`)
+      neverBeside(where, 'ban', 'lease', options.ban)
     }
 
     const values = this.limits.map(({ limit, window }) => [limit, window])
@@ -423,7 +423,7 @@ function limitsOf<Subject>(where: string, options: PolicyOptions<Subject>): read
     }
   }
   if (limit !== undefined || window !== undefined) {
-    throw new SluiceError('INVALID_POLICY', `${where}: limits: expected none beside limit and window`)
+    neverBeside(where, 'limits', 'limit and window', limits)
   }
   if (!Array.isArray(limits) || limits.length === 0 || limits.length > MAX_LIMITS) {
     invalidPolicy(where, 'limits', `an array of 1 to ${MAX_LIMITS} limits`, limits)

@@ -1,5 +1,5 @@
 import type { HttpContext } from '../request/context.js'
-import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { invalidPolicy, neverBeside, show } from '../util/errors.js'
 import { headerName } from '../util/validate.js'
 import { whenKnown } from '../util/when-known.js'
 import type { Ban } from './ban.js'
@@ -26,10 +26,10 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
     const { tiers, tier, limit, window, limits, ...rest } = options
     const where = `policy ${show(options.name ?? 'default')}`
     if (limit !== undefined || window !== undefined || limits !== undefined) {
-      throw new SluiceError('INVALID_POLICY', `${where}: tiers: expected none beside limit, window and limits`)
+      neverBeside(where, 'tiers', 'limit, window and limits', tiers)
     }
     if (typeof tiers !== 'object' || tiers === null || Array.isArray(tiers) || Object.keys(tiers).length === 0) {
-      invalidPolicy(where, 'tiers', 'limits by the name of the tier', tiers)
+      invalidPolicy(where, 'tiers', 'an object of limits by tier, such as { free: [perMinute(20)] }', tiers)
     }
     if (typeof tier !== 'function') invalidPolicy(where, 'tier', 'a function that names the tier', tier)
     this.#tier = tier
@@ -69,7 +69,8 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
 function checkTiersOf(where: string, priority: unknown, tiers: object): void {
   if (typeof priority !== 'object' || priority === null) return
   for (const name of Object.keys(priority)) {
-    if (!Object.hasOwn(tiers, name)) invalidPolicy(where, 'priority', 'priorities of these tiers', name)
+    if (!Object.hasOwn(tiers, name))
+      invalidPolicy(where, 'priority', `priorities of the tiers ${Object.keys(tiers).map(show).join(', ')}`, name)
   }
 }
 

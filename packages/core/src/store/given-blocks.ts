@@ -63,8 +63,9 @@ export function checkedPage(
   knownOptions(where, query, ['kind', 'prefix', 'cursor', 'most'])
   const { kind, prefix = '', cursor, most = 100 } = query
   if (kind !== undefined && !isKind(kind)) invalidPolicy(where, 'kind', 'a kind such as "ip"', kind)
-  if (typeof prefix !== 'string') invalidPolicy(where, 'prefix', 'a text', prefix)
-  if (cursor !== undefined && typeof cursor !== 'string') invalidPolicy(where, 'cursor', 'that of a page', cursor)
+  if (typeof prefix !== 'string') invalidPolicy(where, 'prefix', 'a string', prefix)
+  if (cursor !== undefined && typeof cursor !== 'string')
+    invalidPolicy(where, 'cursor', 'the cursor of the page before', cursor)
   if (wholeNumber(where, 'most', most, 1) > MOST_OF_PAGE) invalidPolicy(where, 'most', `at most ${MOST_OF_PAGE}`, most)
   return {
     where,
@@ -89,7 +90,7 @@ export function checkedEntry(index: number, entry: BlockEntry): BlockEntry {
   if (policy !== undefined) checkedPolicy(where, policy)
   if (!isKind(kind)) invalidPolicy(where, 'kind', 'a kind such as "ip"', kind)
   if (typeof value !== 'string' || value === '' || value.length > LONGEST_VALUE) {
-    invalidPolicy(where, 'value', `1 to ${LONGEST_VALUE} characters`, value)
+    invalidPolicy(where, 'value', `a string of 1 to ${LONGEST_VALUE} characters`, value)
   }
   checkedReason(where, reason)
   wholeNumber(where, 'since', since, 0)
@@ -123,7 +124,7 @@ function checkedPolicy(where: string, policy: unknown = EVERY_POLICY): string {
 
 export function checkedReason(where: string, reason: unknown = ''): string {
   if (typeof reason === 'string' && reason.length <= LONGEST_REASON) return reason
-  return invalidPolicy(where, 'reason', `up to ${LONGEST_REASON} characters`, reason)
+  return invalidPolicy(where, 'reason', `a string of up to ${LONGEST_REASON} characters`, reason)
 }
 
 /**

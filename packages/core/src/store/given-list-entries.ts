@@ -63,7 +63,7 @@ export function checkedNamedEntry(entry: NamedEntry): NamedEntry {
   const { list, identity, reason, since, until } = entry
   checkedListName(where, list)
   if (typeof identity !== 'string' || valueStart(identity) === 0)
-    invalidPolicy(where, 'identity', 'an identity', identity)
+    invalidPolicy(where, 'identity', 'an identity such as "ip=192.0.2.7"', identity)
   checkedReason(where, reason)
   wholeNumber(where, 'since', since, 0)
   if (wholeNumber(where, 'until', until, 0) > FOREVER) invalidPolicy(where, 'until', `at most ${FOREVER}`, until)

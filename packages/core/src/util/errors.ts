@@ -58,3 +58,21 @@ function kindOf(value: object): string {
 export function invalidPolicy(where: string, field: string, expected: string, got: unknown): never {
   throw new SluiceError('INVALID_POLICY', `${where}: ${field}: expected ${expected}, got ${show(got)}`)
 }
+
+/** Fails where an option excludes another one. */
+export function neverBeside(where: string, field: string, other: string, got: unknown): never {
+  const remedy = `leave out ${field}, or ${other}`
+  throw new SluiceError(
+    'INVALID_POLICY',
+    `${where}: ${field}: expected none beside ${other}, got ${show(got)}: ${remedy}`,
+  )
+}
+
+/** Fails where an option needs another one. */
+export function neverWithout(where: string, field: string, other: string, got: unknown): never {
+  const remedy = `add ${other}, or leave out ${field}`
+  throw new SluiceError(
+    'INVALID_POLICY',
+    `${where}: ${field}: expected none without ${other}, got ${show(got)}: ${remedy}`,
+  )
+}

@@ -3,7 +3,7 @@ import type { HttpContext } from '../../request/context.js'
 import { rawRequest } from '../../request/raw-request.js'
 import type { Store } from '../../store/store.js'
 import { type Duration, durationOrNever } from '../../util/duration.js'
-import { invalidPolicy, SluiceError } from '../../util/errors.js'
+import { invalidPolicy, neverWithout } from '../../util/errors.js'
 import { wholeNumber } from '../../util/validate.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { Verdict } from '../../verdict/verdict.js'
@@ -58,7 +58,7 @@ export function chargingFor<Request>(
   const count = countBy(where, options.count, warnings)
   if (maxBodyBytes !== undefined) wholeNumber(where, 'maxBodyBytes', maxBodyBytes, 0)
   if (maxWait !== undefined && !count) {
-    throw new SluiceError('INVALID_POLICY', `${where}: maxWait: expected none without count`)
+    neverWithout(where, 'maxWait', 'count', maxWait)
   }
   if (typeof requireLength !== 'boolean' || (requireLength && maxBodyBytes === undefined)) {
     invalidPolicy(where, 'requireLength', 'true or false, and true only beside maxBodyBytes', requireLength)

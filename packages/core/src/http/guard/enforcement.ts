@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { invalidPolicy, SluiceError } from '../../util/errors.js'
+import { invalidPolicy, neverBeside, SluiceError } from '../../util/errors.js'
 import { shareOf } from '../../util/hash.js'
 import { oneOf } from '../../util/validate.js'
 import { Verdict } from '../../verdict/verdict.js'
@@ -39,7 +39,7 @@ export class Enforcement {
     const { mode = 'enforce', enforcePercent, enforceSalt, reportHeaders = false } = options
     const reports = oneOf(where, 'mode', mode, ['enforce', 'report']) === 'report'
     if (reports && enforcePercent !== undefined) {
-      throw new SluiceError('INVALID_POLICY', `${where}: enforcePercent: expected none beside mode "report"`)
+      neverBeside(where, 'enforcePercent', 'mode "report"', enforcePercent)
     }
     const percent = enforcePercent === undefined ? (reports ? 0 : 100) : enforcePercent
     if (typeof percent !== 'number' || !(percent >= 0 && percent <= 100)) {
@@ -50,7 +50,7 @@ export class Enforcement {
     }
     if (enforceSalt !== undefined && (typeof enforceSalt !== 'string' || enforceSalt === '')) {
       // Not shown: it is a secret.
-      throw new SluiceError('INVALID_POLICY', `${where}: enforceSalt: expected a text of 1 character or more`)
+      throw new SluiceError('INVALID_POLICY', `${where}: enforceSalt: expected a string of 1 character or more`)
     }
     if (typeof reportHeaders !== 'boolean') invalidPolicy(where, 'reportHeaders', 'true or false', reportHeaders)
     this.#policy = policy

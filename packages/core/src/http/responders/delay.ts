@@ -1,5 +1,5 @@
 import { type Duration, durationMs, durationOrNever } from '../../util/duration.js'
-import { SluiceError } from '../../util/errors.js'
+import { neverWithout } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import type { LimitReport } from '../../verdict/verdict.js'
@@ -40,7 +40,7 @@ export function delay<Request>(options: DelayOptions<Request> = {}): Responder<R
   const otherwise = fallback<Request>('delay', 'otherwise', options.otherwise)
   const maxMs = durationOrNever('delay', 'max', max)
   if (by !== undefined && from === undefined) {
-    throw new SluiceError('INVALID_POLICY', 'delay: by: expected none without from')
+    neverWithout('delay', 'by', 'from', by)
   }
   if (from !== undefined) wholeNumber('delay', 'from', from, 0)
   const byMs = by === undefined ? undefined : durationMs('delay', 'by', by)

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { HttpContext } from '../../request/context.js'
-import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
+import { invalidPolicy, neverWithout, SluiceError, show } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
 import { knownOptions } from '../../util/validate.js'
 import type { HeaderField } from '../headers/writer.js'
@@ -64,7 +64,7 @@ export function shadow<Request>(options: ShadowOptions<Request> = {}): Responder
   }
   if (body !== undefined && typeof body !== 'function') checkedBody(body)
   if (contentType !== undefined && typeof contentType !== 'string') {
-    invalidPolicy('shadow', 'contentType', 'a text', contentType)
+    invalidPolicy('shadow', 'contentType', 'a string such as "text/html"', contentType)
   }
   if (typeof headers !== 'function') checkedHeaders(headers)
   if (typeof learn !== 'boolean' && typeof learn !== 'function') {
@@ -74,7 +74,7 @@ export function shadow<Request>(options: ShadowOptions<Request> = {}): Responder
     invalidPolicy('shadow', 'delayLike', 'true or false, and true only beside learn', delayLike)
   }
   if (options.otherwise !== undefined && !learn) {
-    throw new SluiceError('INVALID_POLICY', 'shadow: otherwise: expected none without learn')
+    neverWithout('shadow', 'otherwise', 'learn', options.otherwise)
   }
   const otherwise =
     learn && options.otherwise === undefined
@@ -151,13 +151,13 @@ function typeOf(body: ShadowBody | undefined): string {
 
 function checkedBody(body: unknown): ShadowBody {
   if (typeof body === 'string' || (typeof body === 'object' && body !== null)) return body
-  throw new SluiceError('INVALID_POLICY', `shadow: body: expected a text, bytes or an object, got ${show(body)}`)
+  throw new SluiceError('INVALID_POLICY', `shadow: body: expected a string, bytes or an object, got ${show(body)}`)
 }
 
 function checkedHeaders(headers: unknown): Fields {
   const isFields = typeof headers === 'object' && headers !== null && !Array.isArray(headers)
   if (isFields && Object.values(headers).every((value) => typeof value === 'string')) return headers as Fields
-  throw new SluiceError('INVALID_POLICY', `shadow: headers: expected an object of texts, got ${show(headers)}`)
+  throw new SluiceError('INVALID_POLICY', `shadow: headers: expected an object of strings, got ${show(headers)}`)
 }
 
 knowFactories({ 'shadow()': shadow })

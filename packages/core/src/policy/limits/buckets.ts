@@ -1,6 +1,6 @@
 import type { ResolvedLimit } from '../../store/store.js'
 import type { Duration } from '../../util/duration.js'
-import { SluiceError } from '../../util/errors.js'
+import { neverBeside, neverWithout } from '../../util/errors.js'
 import { exactProduct, oneOf, wholeNumber } from '../../util/validate.js'
 import { makeLimit, type RateNames, type RateOptions } from './common.js'
 import type { CommonOptions, LeasableOptions, Limit, OrFunction, Resolution, UnitOptions } from './limit.js'
@@ -56,7 +56,7 @@ export function tokenBucket<Subject>(options: TokenBucketOptions<Subject>): Limi
   if (capacity !== undefined) wholeNumber('tokenBucket', 'capacity', capacity, 1)
   if (spread !== undefined && style !== 'interval') {
     // Tokens come back one by one, when it depends on the key.
-    throw new SluiceError('INVALID_POLICY', 'tokenBucket: spread: expected none without style "interval"')
+    neverWithout('tokenBucket', 'spread', 'style "interval"', spread)
   }
   const withSpread = spreadOf('tokenBucket', spread)
   const { rate, names } = renamed('tokenBucket', rest, 'refill')
@@ -110,11 +110,11 @@ export function leakyBucket<Subject>(options: LeakyBucketOptions<Subject>): Limi
   if (typeof queue !== 'boolean') oneOf('leakyBucket', 'queue', queue, ['true', 'false'])
   if (queue && rest.lease !== undefined) {
     // Turns are given out by the store, one after the other.
-    throw new SluiceError('INVALID_POLICY', 'leakyBucket: lease: expected none beside queue')
+    neverBeside('leakyBucket', 'lease', 'queue', rest.lease)
   }
   if (queue && rest.unit === 'response-bytes') {
     // A turn is as far off as what is ahead of it is large, and of a response that is not known.
-    throw new SluiceError('INVALID_POLICY', 'leakyBucket: queue: expected none beside unit "response-bytes"')
+    neverBeside('leakyBucket', 'queue', 'unit "response-bytes"', queue)
   }
   if (capacity !== undefined) wholeNumber('leakyBucket', 'capacity', capacity, 1)
   const { rate, names } = renamed('leakyBucket', rest, 'leak')
@@ -131,18 +131,14 @@ export function leakyBucket<Subject>(options: LeakyBucketOptions<Subject>): Limi
 /** `refill`/`leak` and `every` are what the field calls a bucket's limit and window; errors call them as they were given. */
 function renamed(where: string, options: object, unitsName: string): { rate: RateOptions<unknown>; names: RateNames } {
   const { [unitsName]: units, every, ...rest } = options as Record<string, unknown>
-  if (units !== undefined && rest.limit !== undefined) twice(where, unitsName, 'limit')
-  if (every !== undefined && rest.window !== undefined) twice(where, 'every', 'window')
+  if (units !== undefined && rest.limit !== undefined) neverBeside(where, unitsName, 'limit', units)
+  if (every !== undefined && rest.window !== undefined) neverBeside(where, 'every', 'window', every)
   const names = {
     limit: units === undefined && 'limit' in rest ? 'limit' : unitsName,
     window: every === undefined && 'window' in rest ? 'window' : 'every',
   }
   const rate = { ...rest, limit: units ?? rest.limit, window: every ?? rest.window }
   return { rate: rate as RateOptions<unknown>, names }
-}
-
-function twice(where: string, field: string, other: string): never {
-  throw new SluiceError('INVALID_POLICY', `${where}: ${field}: expected none beside ${other}`)
 }
 
 function bucket(

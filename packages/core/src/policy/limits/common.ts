@@ -1,6 +1,6 @@
 import type { Algorithm } from '../../store/cell-kinds.js'
 import type { Duration } from '../../util/duration.js'
-import { invalidPolicy, SluiceError } from '../../util/errors.js'
+import { invalidPolicy, neverBeside } from '../../util/errors.js'
 import { refuseFactory } from '../../util/factories.js'
 import {
   headerName,
@@ -52,7 +52,7 @@ export function makeLimit<Subject>(
   oneOf(algorithm, 'unit', unit, ['requests', 'content-bytes', 'response-bytes'])
   if (unit === 'response-bytes') refuseBesideResponses(algorithm, options)
   if (options.reserve !== undefined) {
-    if (lease) throw new SluiceError('INVALID_POLICY', `${algorithm}: lease: expected none beside reserve`)
+    if (lease) neverBeside(algorithm, 'lease', 'reserve', leaseOptions)
     const steps = reserveSteps(algorithm, options.reserve)
     if (known) checkReserve(algorithm, steps, known.report.capacity)
   }
@@ -73,8 +73,8 @@ export function makeLimit<Subject>(
 /** @throws SluiceError `INVALID_POLICY` for what is decided once for a request, and not step by step while it is answered */
 function refuseBesideResponses(where: string, options: object): void {
   for (const field of ['lease', 'reserve']) {
-    if (!(options as Record<string, unknown>)[field]) continue
-    throw new SluiceError('INVALID_POLICY', `${where}: ${field}: expected none beside unit "response-bytes"`)
+    const value = (options as Record<string, unknown>)[field]
+    if (value) neverBeside(where, field, 'unit "response-bytes"', value)
   }
 }
 

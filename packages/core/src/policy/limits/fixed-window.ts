@@ -1,4 +1,4 @@
-import { SluiceError } from '../../util/errors.js'
+import { neverBeside } from '../../util/errors.js'
 import { exactProduct, oneOf } from '../../util/validate.js'
 import { makeLimit, type RateOptions } from './common.js'
 import type { LeasableOptions, Limit, UnitOptions } from './limit.js'
@@ -23,7 +23,7 @@ export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limi
   const byClock = oneOf('fixedWindow', 'anchor', anchor, ['clock', 'first-request']) === 'clock'
   if (spread !== undefined && !byClock) {
     // Keys have windows of their own then, which are spread as the first requests were.
-    throw new SluiceError('INVALID_POLICY', 'fixedWindow: spread: expected none beside anchor "first-request"')
+    neverBeside('fixedWindow', 'spread', 'anchor "first-request"', spread)
   }
   const withSpread = spreadOf('fixedWindow', spread)
   return makeLimit(

@@ -7,7 +7,8 @@ import type { LeaseOptions, Resolution } from './limit.js'
 
 /** @throws SluiceError `INVALID_POLICY` */
 export function leaseOf(where: string, options: LeaseOptions): LeaseTerms {
-  if (typeof options !== 'object' || options === null) invalidPolicy(where, 'lease', 'a size and a ttl', options)
+  if (typeof options !== 'object' || options === null)
+    invalidPolicy(where, 'lease', 'an object such as { size: 10, ttl: "1s" }', options)
   knownOptions(`${where}: lease`, options, ['size', 'ttl'])
   return {
     size: wholeNumber(`${where}: lease`, 'size', options.size, 1),

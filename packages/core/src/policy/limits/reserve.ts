@@ -15,11 +15,22 @@ export type ReserveStep = readonly [priority: number, amount: number]
 export function reserveSteps(where: string, reserve: unknown): readonly ReserveStep[] {
   if (typeof reserve === 'number') return [[1, amount(where, 'reserve', reserve)]]
   if (typeof reserve !== 'object' || reserve === null || Array.isArray(reserve)) {
-    invalidPolicy(where, 'reserve', 'a share, units, or either by priority', reserve)
+    invalidPolicy(
+      where,
+      'reserve',
+      'a share such as 0.2, whole units, or either by priority such as { 1: 0.2 }',
+      reserve,
+    )
   }
   const steps = Object.entries(reserve)
   // A Map would pass for nothing to keep.
-  if (steps.length === 0) invalidPolicy(where, 'reserve', 'a share, units, or either by priority', reserve)
+  if (steps.length === 0)
+    invalidPolicy(
+      where,
+      'reserve',
+      'a share such as 0.2, whole units, or either by priority such as { 1: 0.2 }',
+      reserve,
+    )
   return steps.map(([text, value]) => {
     const priority = Number(text)
     if (text.trim() === '' || !Number.isFinite(priority)) {

@@ -1,6 +1,6 @@
 import { DROPPED, STRICT, WEIGHTED_DOWN, WEIGHTED_UP } from '../../kernels/segments.js'
 import { type Duration, durationMs } from '../../util/duration.js'
-import { invalidPolicy, SluiceError } from '../../util/errors.js'
+import { invalidPolicy, neverBeside } from '../../util/errors.js'
 import { exactProduct, oneOf, wholeNumber } from '../../util/validate.js'
 import { makeLimit, type RateOptions } from './common.js'
 import type { LeasableOptions, Limit, UnitOptions } from './limit.js'
@@ -38,7 +38,7 @@ export function slidingWindow<Subject>(options: SlidingWindowOptions<Subject>): 
   oneOf('slidingWindow', 'edge', edge, ['weighted', 'strict', 'dropped'])
   oneOf('slidingWindow', 'rounding', rounding, ['down', 'up'])
   if (segments !== undefined && precision !== undefined) {
-    throw new SluiceError('INVALID_POLICY', 'slidingWindow: precision: expected none beside segments')
+    neverBeside('slidingWindow', 'precision', 'segments', precision)
   }
   if (segments !== undefined) wholeNumber('slidingWindow', 'segments', segments, 1)
   const segmentMs = precision === undefined ? undefined : durationMs('slidingWindow', 'precision', precision)

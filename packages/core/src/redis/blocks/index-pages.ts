@@ -34,6 +34,6 @@ export async function pageOf<Entry>(
 function positionOf(where: string, cursor: string | undefined): [shard: number, version: number] {
   if (cursor === undefined) return [0, 0]
   const [, shard, version] = /^(\d{1,2})\.(\d{1,15})$/.exec(cursor) ?? []
-  if (version === undefined) return invalidPolicy(where, 'cursor', 'that of a page', cursor)
+  if (version === undefined) return invalidPolicy(where, 'cursor', 'the cursor of the page before', cursor)
   return [Number(shard), Number(version)]
 }
