@@ -11,9 +11,9 @@ import { atLeastNone, type ReadReport } from './reply.js'
  */
 
 /**
- * What each ms pays off of a debt that was written as `debt`. Mostly that is `limit`. A debt beyond the capacity is one of a
- * larger limit, of which this one goes on: it is paid off within a window, as it would have been there, for a client would
- * otherwise be refused for as many windows as the larger limit is times this one.
+ * How much of a debt that was written as `debt` each ms pays off. Mostly `limit`. A debt beyond the capacity was charged by a
+ * larger limit on the same state. It is paid off within a window, as by that limit: at the pace of the smaller one a client
+ * would be refused for many windows.
  */
 export function paceOf(debt: number, limit: number, windowMs: number, capacity: number): number {
   return debt <= capacity * windowMs ? limit : Math.max(limit, Math.ceil(debt / windowMs))
@@ -41,7 +41,7 @@ export function waitFor(
 ): number {
   if (cost > capacity) return -1
   const excess = debt + cost * windowMs - capacity * windowMs
-  // What costs nothing has room beyond a capacity, too.
+  // A cost of 0 has room even where the debt exceeds the capacity.
   if (excess <= 0 || cost < Math.min(1, capacity)) return 0
   const steps = Math.ceil(excess / (limit * stepMs))
   return (Math.floor(at / stepMs) + steps) * stepMs - at
@@ -57,7 +57,7 @@ export function remaining(debt: number, windowMs: number, capacity: number): num
   return Math.floor((capacity * windowMs - debt) / windowMs)
 }
 
-/** Where the count of refunds starts again: from here on it could round. */
+/** The count of refunds starts again here, before it could round. */
 const MOST_GIVEN = Number.MAX_SAFE_INTEGER
 
 /**

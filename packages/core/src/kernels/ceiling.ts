@@ -1,6 +1,6 @@
 /**
- * Where refusals count as well, a counter goes beyond its limit, up to a ceiling: what fits 4 bytes and a product with the
- * window below 2^53, and in any case the limit.
+ * Where refusals count as well, a counter may exceed its limit, up to a ceiling: the most that fits 4 bytes and whose product
+ * with the window stays below 2^53, but never less than the limit.
  */
 
 const LARGEST_INT = 2 ** 31 - 1

@@ -14,7 +14,7 @@ export function startOf(at: number, windowMs: number, byClock: boolean): number 
 /** Milliseconds until `cost` units have room in a window that ends `endsIn` ms from now: 0 now, -1 never. */
 export function waitFor(count: number, endsIn: number, cost: number, limit: number): number {
   if (cost > limit) return -1
-  // What costs nothing has room where refusals have gone beyond the limit.
+  // A cost of 0 has room even where refusals have gone beyond the limit.
   return count + cost <= limit || cost === 0 ? 0 : endsIn
 }
 

@@ -22,7 +22,7 @@ export const WEIGHTED_UP = 3
 /** Added to what an edge counts for, where refusals count as well. */
 export const WITH_REFUSALS = 4
 
-/** Added beside it, where counters are as wide as those of other limits. */
+/** Added as well, where other limits count in the same state: the width of counters then does not depend on the limit. */
 export const WIDE = 8
 
 /** Units of `total` that a shift by `by` segments moves out of the window proper. */
@@ -60,7 +60,7 @@ export function waitFor(
   edge: number,
 ): number {
   if (cost > limit) return -1
-  // Also where refusals have gone beyond the limit.
+  // A cost of 0 has room even where refusals have gone beyond the limit.
   if (cost === 0) return 0
   let inside = total
   for (let by = 0; by <= segments; by++) {

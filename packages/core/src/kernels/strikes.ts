@@ -7,7 +7,7 @@ import { instant } from './clock.js'
 export interface StrikeRecord {
   /** How many bans there were, up to the number of rungs: 0 for none that is remembered. */
   readonly rung: number
-  /** The last strike, or where that is later, the end of the last ban: from here on the ladder is forgotten by and by. */
+  /** The last strike or the end of the last ban, whichever is later: from here on the time runs after which the rung is forgotten. */
   readonly since: number
   /** Instant and weight of each strike, oldest first: less than `after` in all, as the one that starts a ban clears them. */
   readonly strikes: readonly number[]

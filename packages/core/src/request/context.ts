@@ -4,11 +4,11 @@ import type { ServerResponse } from 'node:http'
 export interface HttpContext<Request = unknown> {
   /** What the framework hands to its handlers; the first argument of every user function. */
   readonly request: Request
-  /** The raw response: tells when the client is served or has left. */
+  /** The raw response: shows when the client is served or has left. */
   readonly response: RawResponse
   /** The client's address by the framework's own trusted-proxy rules. */
   readonly ip: string | undefined
-  /** What the framework is told of proxies: whose `X-Forwarded-For` is `ip` taken from; undefined where that is not known. */
+  /** How the framework trusts proxies: whose `X-Forwarded-For` `ip` is taken from; undefined where that is not known. */
   readonly proxyTrust?: ProxyTrust
   readonly method: string
   /** The path as requested, without the query. */
@@ -17,9 +17,9 @@ export interface HttpContext<Request = unknown> {
   readonly target: string
   /** The pattern of the route that matched, where the framework knows it. Nothing of it is chosen by the client. */
   readonly route: string | undefined
-  /** Where `route` leaves out where the route's router is mounted: an object that is this route's own. */
+  /** Set where `route` lacks the path at which its router is mounted: an object that stands for this route alone. */
   readonly mountedRoute?: object | undefined
-  /** What the client wrote where `mountedRoute` is mounted. */
+  /** The path at which that router is mounted, as the client wrote it. */
   readonly mountPath?: string
   /** A request header by its lower-case name; several joined by the framework's rules. */
   header(name: string): string | undefined
@@ -38,7 +38,7 @@ export interface HttpContext<Request = unknown> {
   disableResponse?(): void
 }
 
-/** A setting that trusts everyone is named, with what to write instead, and the app that has it. */
+/** `everyone`: a setting that trusts every proxy, `remedy`: what to write instead, `app`: the app that has it. */
 export type ProxyTrust = 'none' | 'named' | { readonly everyone: string; readonly remedy: string; readonly app: object }
 
 /** A context of a request with Node's fields, as every framework has them; the rest is each adapter's own. */

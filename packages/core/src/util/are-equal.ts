@@ -1,4 +1,4 @@
-/** Whether two lists hold the same, one after the other; or both are absent. */
+/** Whether two lists are equal item by item, or both absent. */
 export function areEqual<T>(a: readonly T[] | undefined, b: readonly T[] | undefined): boolean {
   if (a === b) return true
   if (!a || !b || a.length !== b.length) return false

@@ -16,19 +16,19 @@ export abstract class Timed {
   abstract late(stalledMs: number): void
 }
 
-/** A timer of a process that runs is no later than that, in ms. */
+/** How late a timer is at most, in ms, in a process that was not stalled. */
 const ON_TIME_MS = 10
 
 /** Longest that a timer of Node's can be set to, in ms. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /**
- * Gives up what is not over in time. One timer for all, set for whichever is due first: nearly everything ends long
- * before, and to set a timer for each and clear it costs more than to look, now and then, at what is left.
+ * Ends what is not over in time. One timer for all, set for the entry that is due first: nearly all end long before, and
+ * setting and clearing a timer for each costs more than looking, now and then, at those that are left.
  */
 export class Deadlines {
-  // In no order, so that any can leave at once. Not a Set: that leaves the tables behind that it has outgrown, each with
-  // the next, and through one that has grown old nothing which came after would be young garbage any more.
+  // Unordered, so that any entry can be removed in constant time. Not a Set: it links the tables that it has outgrown, and
+  // one of them in V8's old space keeps all later ones from being collected as young garbage.
   readonly #open: Timed[] = []
   #timer: NodeJS.Timeout | undefined
   /** When the timer goes off, by the performance clock. */
@@ -48,7 +48,7 @@ export class Deadlines {
       this.#open[timed.place] = last
     }
     timed.place = -1
-    // The timer stays as it is for those to come, and the process does not stay for it.
+    // The timer is kept for later entries, but does not keep the process alive.
     if (this.#open.length === 0) this.#timer?.unref()
   }
 

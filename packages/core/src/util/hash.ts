@@ -13,7 +13,7 @@ export function sha256Of(text: string): string {
   return hash('sha256', text, 'base64url')
 }
 
-/** A number from 0 up to 1 that is a text's own: FNV-1a over its UTF-16 units, mixed as in MurmurHash3, for near texts are far apart then. */
+/** A hash of a text as a number from 0 up to 1: FNV-1a over its UTF-16 units, mixed as in MurmurHash3 so that similar texts differ. */
 export function shareOf(text: string): number {
   let mixed = 0x811c9dc5
   for (let i = 0; i < text.length; i++) mixed = Math.imul(mixed ^ text.charCodeAt(i), 0x01000193)

@@ -12,7 +12,7 @@ const MAPPED = [0, 0, 0xffff] as const
 const NAT64 = [0x0064ff9b, 0, 0] as const
 
 /**
- * The address that a text is; undefined where it is none. IPv4 in IPv6 is IPv4. A port, brackets and a zone are not part
+ * Parses an address; undefined if the text is none. IPv4-mapped IPv6 addresses count as IPv4. A port, brackets and a zone are not part
  * of it: `1.2.3.4:5555`, `[::1]:80`, `fe80::1%eth0`.
  */
 export function ipAddress(text: string): IpAddress | undefined {
@@ -31,7 +31,7 @@ function ipv4Address(word: number): IpAddress {
   return { isIPv4: true, a: word, b: 0, c: 0, d: 0 }
 }
 
-/** An address by its words, where IPv4 in IPv6 is IPv4. */
+/** An address by its words. IPv4-mapped IPv6 addresses count as IPv4. */
 function embeddedIn([a, b, c, d]: Words): IpAddress {
   return embedsIPv4(a, b, c) ? ipv4Address(d) : { isIPv4: false, a, b, c, d }
 }
@@ -85,7 +85,7 @@ const COLON = 58
 
 const parts = new Uint16Array(8)
 
-/** The four words of an IPv6 address in any of its spellings; undefined for what is none. */
+/** The four words of an IPv6 address in any of its spellings; undefined if it is none. */
 export function ipv6Words(text: string): Words | undefined {
   const end = text.length
   if (end < 2 || end > 45) return undefined

@@ -9,12 +9,12 @@ export interface IpRange {
 
 const ALL = 0xffffffff
 
-/** What is a range, for messages. */
+/** The forms of a range, for messages. */
 export const RANGE_FORMS = 'an address, or a range such as "192.0.2.0/24" or "192.0.2.0-192.0.2.9"'
 
 /**
- * The range that a text is: an address, `192.0.2.0/24`, or `192.0.2.0-192.0.2.9`; undefined where it is none. Bits behind
- * a prefix do not count: `192.0.2.7/24` is the network that the address is in. IPv4 in IPv6 is IPv4.
+ * Parses a range: an address, `192.0.2.0/24`, or `192.0.2.0-192.0.2.9`; undefined if the text is none. Bits behind
+ * a prefix do not count: `192.0.2.7/24` is the network that the address is in. IPv4-mapped IPv6 addresses count as IPv4.
  *
  * @param ipv6Prefix leading bits that an IPv6 address without a prefix stands for
  */

@@ -4,8 +4,8 @@ import { processWarning } from './process-warning.js'
 import { isThenable } from './thenable.js'
 
 /**
- * How many look on in this process: listeners of any event, and counters. While there are none, a decision costs a comparison.
- * `isCounting`: whether counters are among them. `ofDecisions`: how many listen for what there is with each decision.
+ * How many watch this process: listeners of any event, and counters. While there are none, they cost a decision one comparison.
+ * `isCounting`: whether counters are among them. `ofDecisions`: how many listen to events that come with each decision.
  */
 export const watchers = { total: 0, isCounting: false, ofDecisions: 0 }
 
@@ -28,12 +28,12 @@ const channels = new Map<string, Channel>(ON_CHANNELS.map((name) => [name, chann
 const decisions = channels.get('decision') as Channel
 const refusals = channels.get('refused') as Channel
 
-/** Whether decisions have to be told of at all. Asked with each of them. */
+/** Whether anything watches decisions. Called with each of them. */
 export function isWatched(): boolean {
   return watchers.total !== 0 || decisions.hasSubscribers || refusals.hasSubscribers
 }
 
-/** What there may be with each decision. */
+/** Events that may come with each decision. */
 const OF_DECISIONS: readonly string[] = ['decision', 'refused', 'near-limit']
 
 /** Whether there is a listener for decisions: counters alone do not. */
@@ -65,7 +65,7 @@ export interface Audience<Events extends object> {
 
 /**
  * The listeners of one source of events, such as a limiter, and beyond it those of the whole process and the channels of
- * `node:diagnostics_channel`. Whatever a listener does, it neither reaches the source nor another listener.
+ * `node:diagnostics_channel`. A listener that fails affects neither the source nor other listeners.
  */
 export class Listeners<Events extends object> implements Audience<Events> {
   readonly #where: string
@@ -117,7 +117,7 @@ export class Listeners<Events extends object> implements Audience<Events> {
 
   send<Name extends keyof Events & string>(name: Name, event: Events[Name]): void {
     for (const entry of this.#byName?.get(name) ?? NONE) {
-      // It may have been ended by one before it.
+      // A listener before it may have ended it.
       if (entry.isOn) this.#call(entry, name, event)
     }
     if (this.#wider) this.#wider.send(name, event)
@@ -141,7 +141,7 @@ export class Listeners<Events extends object> implements Audience<Events> {
     if (this.isSilent || now - entry.warnedAt < WARN_EVERY_MS) return
     entry.warnedAt = now
     const what = error instanceof Error ? error.message : String(error)
-    // Not told as an event: a listener for warnings that fails would be told of that without end.
+    // Not sent as an event: a listener for warnings that fails would get it without end.
     processWarning('SLUICE_LISTENER_FAILED', `${this.#where}: listener of "${name}": ${what}`)
   }
 }

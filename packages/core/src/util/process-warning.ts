@@ -1,7 +1,7 @@
 /** Where each code is explained. One constant: a page of the documentation once that has an address. */
 const EXPLAINED_IN = 'dist/ERRORS.md'
 
-/** The warning itself, without telling those who listen for warnings. */
+/** Emits the warning as one of the process, without an event. */
 export function processWarning(code: string, message: string): void {
   process.emitWarning(message, {
     type: 'SluiceWarning',

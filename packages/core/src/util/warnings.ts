@@ -3,7 +3,7 @@ import { type Audience, everywhere, Listeners } from './listeners.js'
 import { nearestOf } from './nearest.js'
 import { processWarning } from './process-warning.js'
 
-/** What the process was warned of. */
+/** A warning of the process. */
 export interface WarningEvent {
   /** Such as `SLUICE_SAME_NAME`; see docs/errors.md. */
   readonly code: string
@@ -67,8 +67,8 @@ export class Warnings<Code extends WarningCode> {
   readonly emit: (code: Code, message: string) => void
 
   /**
-   * `codes`: those that there are here. `listeners`: of the limiter or store that they are about. `isNew`: whether others that warn
-   * of the same have not done so yet.
+   * `codes`: those that there are here. `listeners`: of the limiter or store that they are about. `isNew`: false where another of these has
+   * emitted the same warning already.
    *
    * @throws SluiceError `INVALID_POLICY`
    */
