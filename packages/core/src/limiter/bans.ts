@@ -35,7 +35,7 @@ export class BanKeeper<Subject> {
     if (this.#isOfStore) store.enforceBansOfEveryPolicy?.()
   }
 
-  /** What a request of a tier says of the strike that its refusal is; undefined where it is none. */
+  /** The strike that a refusal in this tier counts as; undefined where it is none. */
   strikeOf(tier: string | undefined, terms: BanTerms, identities: readonly string[]): number | undefined {
     return strikeOf(this.#banOf(tier), terms, identities)
   }
@@ -69,7 +69,7 @@ export class BanKeeper<Subject> {
   async strikeRefusal(verdict: Verdict): Promise<Verdict> {
     const { store, plan, identities } = Verdict.decisionOf(verdict)
     const ban = this.#banOf(verdict.tier)
-    // Where other requests only come first, no limit has refused it.
+    // It is refused because other requests come first: no limit refused it.
     const isByLimit = verdict.reason === 'limited' && verdict.limits.some(({ allowed }) => !allowed)
     if (!store || !plan.ban || !isByLimit || !ban.countsRefusals) return verdict
     const result = await this.#strikeFor(ban, store, plan.ban, identities)

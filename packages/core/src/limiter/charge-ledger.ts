@@ -10,7 +10,7 @@ import { activeCounter } from './watching.js'
 
 /**
  * What happens to the charges of a limiter after its decisions: refunds, settlements, releases and renewals, each
- * charge refunded once at most, and none that a reset has forgotten.
+ * charge refunded once at most, and not at all after a reset.
  */
 export class ChargeLedger {
   readonly #where: string
@@ -19,7 +19,7 @@ export class ChargeLedger {
   readonly #onChange: (store: Store, request: StoreRequest, result: StoreResult) => void
   readonly #resets = new Resets()
 
-  /** `onRoom`: called when limits may have room again; `onChange`: with what a store that answers later says of a charge that it has changed. */
+  /** `onRoom`: called when limits may have room again; `onChange`: called with the result of a changed charge, where the store returns promises. */
   constructor(
     where: string,
     policy: string,
@@ -37,7 +37,7 @@ export class ChargeLedger {
     return this.#resets.count
   }
 
-  /** What was charged on these identities so far is not refunded any more. */
+  /** Forgets the charges on these identities so far: they are not refunded any more. */
   forget(tier: string | undefined, identities: readonly string[]): void {
     this.#resets.note(tier, identities)
   }
@@ -123,7 +123,7 @@ export class ChargeLedger {
   async #send({ store, result }: Charge, request: StoreRequest): Promise<boolean> {
     try {
       const decided = store.decide({ ...request, charge: result })
-      // A store that decides at once is in this process and never away: nothing has to be known of it for an outage.
+      // A store that decides at once is in this process and has no outages, so its results are not remembered for one.
       if (decided instanceof Promise) this.#onChange(store, request, await decided)
       if (request.permitId !== '') activeCounter()?.changedPermits(request)
       return true

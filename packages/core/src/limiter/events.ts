@@ -5,7 +5,7 @@ import type { DecisionSource, RefusalReason, Verdict } from '../verdict/verdict.
 
 export type DecisionOutcome = 'admitted' | RefusalReason
 
-/** A decision that is final: once for each verdict that `onVerdict` is told of, so of no peek. */
+/** A decision that is final: once for each verdict that `onVerdict` gets, so not for a peek. */
 export interface DecisionEvent {
   readonly policy: string
   readonly allowed: boolean
@@ -23,11 +23,11 @@ export interface DecisionEvent {
   readonly used: number | undefined
   /** Whether it is not enforced: `mode: 'report'`, or a key that `enforcePercent` leaves out. */
   readonly reported: boolean
-  /** With the keys, which belong into no label of a metric, and into logs only where that is allowed. */
+  /** Has the keys: keep them out of metric labels, and out of logs unless that is allowed. */
   readonly verdict: Verdict
 }
 
-/** An admitted request has used a limit beyond the fraction that was asked for: by this decision, not before. */
+/** An admitted request has taken the use of a limit beyond the fraction that was asked for; before this decision it was below. */
 export interface NearLimitEvent {
   readonly policy: string
   readonly limit: string
@@ -86,10 +86,10 @@ export interface PoliciesReloadedEvent {
   readonly policies: number
 }
 
-/** What `limiter.on()` tells of. */
+/** The events of `limiter.on()`. */
 export interface LimiterEvents {
   readonly decision: DecisionEvent
-  /** Of the decisions those by which a request was refused: not of those that are only reported, or served all the same. */
+  /** The decisions by which a request was refused, without those that are only reported or served all the same. */
   readonly refused: DecisionEvent
   readonly 'near-limit': NearLimitEvent
   readonly strike: StrikeEvent
@@ -100,7 +100,7 @@ export interface LimiterEvents {
   readonly warning: WarningEvent
 }
 
-/** What `events.on()` tells of: of every limiter, store and policies of this process. */
+/** The events of `events.on()`: those of every limiter, store and policies of this process. */
 export interface SluiceEvents extends LimiterEvents, StoreEvents {
   readonly 'policies-reloaded': PoliciesReloadedEvent
 }

@@ -4,7 +4,7 @@ import { type Cell, CONSUME, PEEK, type Plan, STRIDE, type StoreRequest, type St
 /** Most states remembered, of all limiters on a store. */
 const MOST = 10_000
 
-/** A store in this process, which can be asked as of an earlier instant. */
+/** A store in this process, which can also decide as of an earlier instant. */
 export interface LocalStore {
   decide(request: StoreRequest, now?: number): StoreResult
 }
@@ -12,7 +12,7 @@ export interface LocalStore {
 /** What the store said of a cell, and when, by the clock of this process. */
 interface Known {
   readonly at: number
-  /** How many units were left of how many, of the limit with the least left, and after how many ms it is as good as new. */
+  /** Of the limit with the least left: its units left, its capacity, and after how many ms it is as good as new. */
   readonly remaining: number
   readonly capacity: number
   readonly resetMs: number
@@ -51,7 +51,7 @@ export class LastKnown {
       }
       if (fullest < 0 && this.#known.size === 0) continue
       const key = keyOf(plan, cell, identities)
-      // The newest stand last.
+      // Deleted first, so that the newest are last: a map keeps the order of insertion.
       this.#known.delete(key)
       if (fullest < 0 || CELL_KINDS[cell.kernel].hasPermits) continue
       const from = at - (cell.limits.length - fullest) * STRIDE

@@ -7,7 +7,7 @@ import { type DecisionEvent, LIMITER_EVENTS, type LimiterEvents, type WaitedEven
 import type { LimitUse } from './near-limit.js'
 import { activeCounter } from './watching.js'
 
-/** What a limiter tells of what it does: to its listeners, those of the process, tools, and counters. The one place for it. */
+/** Sends all that a limiter does to its listeners, those of the process, diagnostics channels, and counters of metrics. */
 export class LimiterEmitter {
   readonly listeners: Listeners<LimiterEvents>
 
@@ -23,12 +23,12 @@ export class LimiterEmitter {
     return hearsOfDecisions() && (listeners.hears('decision') || listeners.hears('refused'))
   }
 
-  /** Whether strikes are told of. */
+  /** Whether a listener hears strikes or bans. */
   get hearsStrikes(): boolean {
     return this.listeners.hears('strike') || this.listeners.hears('ban')
   }
 
-  /** Of a verdict that is final. `isRefused`: whether the request does not go on. Call it where decisions are watched. */
+  /** Call it with a verdict that is final. `isRefused`: whether the request does not go on. Call it where decisions are watched. */
   decided(verdict: Verdict, isRefused: boolean): void {
     activeCounter()?.decided(verdict)
     if (!hearsOfDecisions()) return
@@ -44,7 +44,7 @@ export class LimiterEmitter {
     if (isRefusalHeard) listeners.send('refused', event)
   }
 
-  /** Of a refusal that the store has made a strike. */
+  /** Call it with a refusal that the store has counted as a strike. */
   struckByRefusal({ plan, identities }: StoreRequest, verdict: Verdict): void {
     const { ban: terms } = plan
     const hasBegun = Verdict.hasBegunBan(verdict)
@@ -57,7 +57,7 @@ export class LimiterEmitter {
     this.#banned(verdict.policy, identity, ban, verdict.retryAfterMs ?? Number.POSITIVE_INFINITY, isLocal)
   }
 
-  /** Of a strike by itself. */
+  /** Call it with a strike that no decision made. */
   struck(
     policy: string,
     identity: string,

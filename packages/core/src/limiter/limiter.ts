@@ -95,7 +95,7 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
     emitter,
     afterVerdict,
   )
-  // The store is one by now.
+  // After the constructor, which has checked the store.
   adviseOnSetUp(policy.where, warnings, options)
   return limiter
 }
@@ -106,7 +106,7 @@ const TEXTS: ListSources<unknown> = {
   moreKinds: [],
   denyOptions: [],
 }
-/** What a subject says of its address, where there is no HTTP to say it. */
+/** Subjects that are objects, without HTTP: their address is `ip`. */
 const OBJECTS: ListSources<unknown> = {
   ...TEXTS,
   addressOf: (subject) => (subject as { ip?: unknown } | null | undefined)?.ip,
@@ -200,7 +200,7 @@ export class Limiter<Subject = string> {
    *
    * @throws SluiceError `INVALID_KEY`, `INVALID_COST`, `INVALID_POLICY` (options, or a limit function's result)
    */
-  // Not `async`, which would pass a store's promise on three turns of the microtask queue later, and through two more.
+  // Not `async`: that would resolve three microtasks later, and allocate two more promises.
   consume(subject: Subject, options: CostOptions = NO_OPTIONS): Promise<Verdict> {
     try {
       checkCostOptions(this.#policy.where, 'consume', options)
@@ -219,15 +219,15 @@ export class Limiter<Subject = string> {
   }
 
   /**
-   * Refunds what an allowed verdict charged, once, less what time has returned already. Releases its permits, too.
-   * Resolves to whether this call refunded anything. During an outage of the store that was charged nothing is
+   * Refunds what an allowed verdict charged, once, less what time has restored already. Releases its permits, too.
+   * Resolves to whether this call refunded anything. During an outage nothing that the store charged is
    * refunded, then or later.
    */
   async refund(subject: Subject, verdict: Verdict): Promise<boolean> {
     const charge = this.#charges.open(verdict)
     if (!charge) return false
     const isCounted = this.#subjects.isCountedOn(subject, verdict.tier, charge.request.identities)
-    // Without a promise at once: a reset that is asked for later must not come first.
+    // Called synchronously: a later reset must not overtake it.
     if (!(isCounted instanceof Promise ? await isCounted : isCounted)) {
       throw new SluiceError('INVALID_KEY', `${this.#policy.where}: key: expected the key the verdict was given for`)
     }
@@ -291,14 +291,14 @@ export class Limiter<Subject = string> {
     return verdict
   }
 
-  /** Waits for a turn that was given, up to so many ms: others may come before it meanwhile. */
+  /** Waits for a turn that was given, up to so many ms, as others may move before it meanwhile. */
   async #waitBooked(verdict: Verdict, { client, maxWaitMs, signal }: WaitOptions, leftMs: number): Promise<void> {
     const overtaken = new AbortController()
     const late = () => {
       const message = `${this.#policy.where}: acquire: others came before it, and the wait would exceed ${maxWaitMs} ms`
       overtaken.abort(new WaitExceeded(message, undefined, undefined))
     }
-    // A turn that comes in time comes before this.
+    // This timer is later than any turn that is in time.
     const timer = leftMs < LONGEST_TIMER_MS - SLACK_MS ? setTimeout(late, Math.ceil(leftMs) + SLACK_MS) : undefined
     try {
       await this.waitBooked(verdict, client, signal ? AbortSignal.any([signal, overtaken.signal]) : overtaken.signal)
@@ -366,7 +366,7 @@ export class Limiter<Subject = string> {
     const reason = checkReason(this.#policy.where, options.reason === undefined ? '' : options.reason)
     const forMs = durationOrForEver(this.#policy.where, 'for', options.for)
     const texts = this.#subjects.toBlock(identity)
-    // One address of it may be allowed: lists say of ranges themselves which wins.
+    // No advice for networks: a list may allow only some of their addresses.
     if (this.#subjects.rangeIn(identity) === undefined) this.#listed?.adviseOnBlock(this.#subjects.given(identity))
     const policy = this.#policy.name
     await Promise.all(texts.map((text) => this.#store.block(policy, text, forMs, reason)))
@@ -421,7 +421,7 @@ export class Limiter<Subject = string> {
     await this.#bans?.strikeOutcome(verdict)
   }
 
-  /** @internal Whether a refusal of this is the last word. What waits is not refused yet. */
+  /** @internal Whether a refusal of it is final: not while it waits. */
   protected isFinal({ op, fresh }: StoreRequest): boolean {
     return op !== PEEK && fresh !== true
   }
@@ -430,7 +430,7 @@ export class Limiter<Subject = string> {
   noteRefusal(verdict: Verdict): void {
     if (verdict.kind !== 'decided') return
     const refusing = Verdict.refusingIdentities(verdict)
-    // Of blocks it is not known which of the identities it is that is blocked.
+    // A block does not say which of the identities is blocked.
     const { identities } = Verdict.decisionOf(verdict)
     this.#store.noteRefusal?.(this.#policy.name, refusing.length > 0 ? refusing : identities)
   }
@@ -561,7 +561,7 @@ export class Limiter<Subject = string> {
     const costs = plan.cells.map((_, c) => (plan.byteUnits?.[c] === 'response-bytes' ? bytes : 0))
     const { tier, priority } = verdict
     const from = { ...this.#from, cost: 0, tier, priority, isOfResponse: true as const }
-    // Not measured: most of them are decisions that no event tells of.
+    // Not measured: most of them send no event.
     return this.#askStore({ op: CHARGE, plan, identities, costs, permitId: '', fresh: true }, from)
   }
 
@@ -602,7 +602,7 @@ export class Limiter<Subject = string> {
     return this.#queues.admission(this.#policy.where, waiter, wait)
   }
 
-  /** @internal Whether the store has answered later than at once, as those do that processes share. */
+  /** @internal Whether the store has returned promises, as those do that processes share. */
   get storeAnswersLater(): boolean {
     return this.#storeAnswersLater
   }
@@ -621,7 +621,7 @@ export class Limiter<Subject = string> {
     return isWatched() && this.#emitter.isMeasured ? this.#askMeasured(request, from) : this.#askStore(request, from)
   }
 
-  /** The same, and notes how long it takes. */
+  /** As `#askStore`, and notes how long it takes. */
   #askMeasured(request: StoreRequest, from: DecidedBy): Verdict | Promise<Verdict> {
     const took = { ms: 0 }
     const began = performance.now()
@@ -632,7 +632,7 @@ export class Limiter<Subject = string> {
     return whenKnown(this.#askStore(request, { ...from, took }), noted)
   }
 
-  /** The same for a request of which a refusal is a strike. */
+  /** As `#ask`, for a request whose refusal is a strike. */
   #askStriking(request: StoreRequest, from: DecidedBy): Verdict | Promise<Verdict> {
     const emitter = this.#emitter
     if (!emitter.hearsStrikes) return this.#ask(request, from)

@@ -22,7 +22,7 @@ export interface ListSources<Subject> {
 /** A list charges nothing, so there is nothing to settle. */
 const NO_CHARGES: DecidedBy['charges'] = { settle: async () => false }
 
-/** Asks the lists of a limiter and of its store, and makes verdicts of what they say. */
+/** Asks the lists of a limiter and of its store, and turns matches into verdicts. */
 export class ListedSubjects<Subject> {
   readonly #where: string
   readonly #reader: KindReader<Subject>
@@ -75,7 +75,7 @@ export class ListedSubjects<Subject> {
     return this.#step.pending
   }
 
-  /** Undefined where no list has the subject. */
+  /** Undefined where no list matches the subject. */
   decide(subject: Subject, context: HttpContext<Subject>): Verdict | undefined {
     return this.#verdict({
       valueOf: (kind) => this.#reader.read(kind, subject, context),
@@ -88,7 +88,7 @@ export class ListedSubjects<Subject> {
     return this.#verdict({ valueOf: (kind) => this.#reader.readGiven(kind, given), ask: undefined })
   }
 
-  /** Warns of a block that an allow list makes void. */
+  /** Warns of a block that has no effect, as an allow list admits the identity. */
   adviseOnBlock(given: Given): void {
     const list = this.decideGiven(given)?.list
     if (list?.effect !== 'allow') return

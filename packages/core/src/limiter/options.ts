@@ -12,7 +12,7 @@ export interface LimiterOptions<Subject> extends PolicyOptions<Subject>, ListOpt
   /** Where state lives. @default a memory store of this limiter's own */
   readonly store?: Store
   /**
-   * Told of each verdict of `consume`, and of the one with which `acquire` ends, before they are returned; not of a `peek`.
+   * Called with each verdict of `consume`, and the one with which `acquire` ends, before they are returned; not for a `peek`.
    * What it throws rejects the call; what was charged stays charged. No promise is waited for: one that rejects is
    * warned of (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`).
    */
@@ -39,7 +39,7 @@ export interface CostOptions {
 
 /** The options of a decision beside its cost. */
 export interface DecisionOptions extends Omit<CostOptions, 'cost'> {
-  /** Whether the store itself has to decide: a cached refusal does not do. @default false */
+  /** Whether the store itself has to decide, without the deny cache. @default false */
   readonly fresh?: boolean
   /** Whose turn it is, where it waits for that across processes. */
   readonly turn?: WaitingTurn | undefined
@@ -81,7 +81,7 @@ function isCostOptions(options: unknown): boolean {
 export interface StrikeOptions {
   /** How many strikes it counts for: 1 to 1,000,000. @default 1 */
   readonly weight?: number
-  /** Told in the verdicts of the ban that it starts, if it does; up to 200 characters. @default '' */
+  /** Shown in the verdicts of the ban that it starts, if it does; up to 200 characters. @default '' */
   readonly reason?: string
 }
 

@@ -1,4 +1,4 @@
-/** How many keys a limiter remembers to have reset. */
+/** How many reset keys a limiter remembers at most. */
 const MOST = 10_000
 
 /**

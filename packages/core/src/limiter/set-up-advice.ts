@@ -9,7 +9,7 @@ const MOST_MADE_LATE = 100
 const unnamedOn = new WeakSet<Store>()
 let madeLate = 0
 
-/** Warns of limiters that, by how they are made, cannot limit what they are meant to. */
+/** Warns of limiters that are made in a way in which they cannot limit, such as one per request. */
 export function adviseOnSetUp(
   where: string,
   warnings: Warnings<LimiterWarning>,

@@ -3,7 +3,7 @@ import { watchers } from '../util/listeners.js'
 import type { Verdict } from '../verdict/verdict.js'
 import type { WaitedEvent } from './events.js'
 
-/** Counts what limiters do, for exporters of metrics: directly, as an event for each decision would cost several times as much. */
+/** Counts what limiters do, for exporters of metrics. Called directly: an event for each decision would cost several times as much. */
 export interface DecisionCounter {
   /** Whether the next decision is to be measured. */
   measuresNext(): boolean

@@ -115,7 +115,7 @@ class Report implements LimitReport {
   }
 }
 
-/** Which limit refuses for longest, never being longest and the first of equals; -1 if none refuses. */
+/** The index of the limit that refuses for longest; -1 if none refuses. Never is longest; of equals the first counts. */
 export function longestRefusal(limits: readonly LimitReport[]): number {
   let longest = -1
   let found = -1
@@ -128,7 +128,7 @@ export function longestRefusal(limits: readonly LimitReport[]): number {
   return found
 }
 
-/** Whether the store's state decided, or what did instead. */
+/** What decided: the store's state, a list, or, while the store is away, this process alone or nothing. */
 export type VerdictKind = 'decided' | 'listed' | 'unavailable'
 
 const Shown = { Verdict: class {} }
@@ -249,7 +249,7 @@ export class Verdict {
   }
 
   /**
-   * Replaces the estimated cost by the actual one, once: the rest is refunded, less what time has returned already.
+   * Replaces the estimated cost with the actual one, once: the rest is refunded, less what time has restored already.
    * The first of `settle` and `refund` counts, the second does nothing.
    * Resolves to whether anything was refunded; for a refusal that is false.
    *
@@ -576,19 +576,19 @@ function leftOf(remaining: number, cell: number, { kept }: DecidedBy): number {
   return kept ? Math.max(0, remaining - (kept[cell] as number)) : remaining
 }
 
-/** By how many ms a client of this identity is told to come back later than it must: always the same. */
+/** How many ms are added to the wait of this identity: always the same for one identity. */
 function spreadFor({ spreadMs }: ResolvedLimit, { plan, identities }: StoreRequest, cell: number): number {
   if (spreadMs === undefined) return 0
   const identity = identities[(plan.cells[cell] as Cell).identity] as string
   return Math.floor(shareOf(`${plan.policy}\n${identity}`) * spreadMs)
 }
 
-/** A time to wait; 0 is now, and negative never. */
+/** A wait in ms with the spread added; 0 (now) and below (never) stay as they are. */
 function later(ms: number, spread: number): number {
   return ms > 0 ? ms + spread : ms
 }
 
-/** How much of a limit is in use, but for so many units. The same quotient for the same units, however it comes about. */
+/** How much of a limit is in use, less so many units: the same quotient for the same units, however they were reached. */
 function useWithout({ plan }: StoreRequest, { values, offset }: StoreResult, i: number, units: number): number {
   const { resolved, positions } = plan as ReadablePlan
   const { capacity } = resolved[i] as ResolvedLimit
