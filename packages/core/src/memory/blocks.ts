@@ -62,7 +62,7 @@ export class Blocks {
     return this.#byKey.get(keyOf(policy, identity))
   }
 
-  /** What refuses an identity that is in a network. */
+  /** The block that refuses an address by its network. */
   findRange(policies: readonly string[], identity: string, now: number): Block | undefined {
     return this.#ranges.size === 0 ? undefined : this.#ranges.find(policies, identity, ({ until }) => until > now)
   }
@@ -114,7 +114,7 @@ export class Blocks {
 }
 
 export function keyOf(policy: string, identity: string): string {
-  // No name of a policy has a line break, so nothing of it is taken for a kind.
+  // Names of policies have no line break, so no part of one can be taken for a kind.
   return `${policy}\n${identity}`
 }
 

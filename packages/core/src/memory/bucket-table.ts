@@ -6,7 +6,7 @@ import { States, type Table, type TableTerms } from './table.js'
 /** A state's cells: the debt, and as of when. */
 const DEBT = 0
 const AT = 1
-/** And while there are refunds: how much was refunded, of charges from when on, and until when that is needed. */
+/** While there are refunds, also: how much was refunded, for charges from which instant on, and until when that is needed. */
 const GIVEN = 2
 const FROM = 3
 const UNTIL = 4
@@ -16,7 +16,7 @@ const PLAIN = 0
 const COUNTED = 1
 const CELLS = [2, 5] as const
 
-/** The least limit of all tables with the same states, 0 aside: by none of them has a state ended before it has by this one. */
+/** The least limit above 0 of all tables with the same states: a state that has ended by this one has ended by all of them. */
 interface Slowest {
   limit: number
 }

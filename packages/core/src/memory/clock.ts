@@ -10,7 +10,7 @@ function monotonicNow(): number {
   return Math.floor(ORIGIN + REAL.now())
 }
 
-/** A clock for one store. It goes by a clock that a test has put in the real one's place before. */
+/** A clock for one store. It follows fake timers that a test has installed before. */
 export function monotonicClock(): () => number {
   const clock = performance
   return clock === REAL ? monotonicNow : () => Math.floor(ORIGIN + clock.now())

@@ -32,7 +32,7 @@ export class CounterTable extends States implements Table {
     this.#count = 0
     if (this.find(identity, now, need)) {
       const start = this.#storedStart
-      // Nearly always: its window has begun and goes on.
+      // Nearly always: the window has begun and is not over.
       if (start <= now && now < start + this.#windowMs) this.#read(start)
       else this.#readOther(start, now)
     } else this.#start = counter.startOf(now, this.#windowMs, this.#byClock)

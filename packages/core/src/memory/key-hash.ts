@@ -1,4 +1,4 @@
-/** Identities, with their policy before them where they are blocked, are shorter: long ones are hashed (`checkedKey`). */
+/** No key is longer: long identities are hashed (`checkedKey`). Keys of blocks have the policy before the identity. */
 const LONGEST = 1024
 const FACTORS = crypto.getRandomValues(new Int32Array(LONGEST + 1))
 

@@ -1,7 +1,7 @@
 import { keyHash } from './key-hash.js'
 import { Rows } from './rows.js'
 
-/** No row. Else a ref is `row << SHELF_BITS | shelf`, for rows below 2^26 - 1. It holds until a row of its shelf is removed. */
+/** The ref of no row. Others are `row << SHELF_BITS | shelf`, for rows below 2^26 - 1, and valid until a row of that shelf is removed. */
 export const NONE = -1
 export const SHELF_BITS = 6
 export const SHELF = (1 << SHELF_BITS) - 1
@@ -121,7 +121,7 @@ export class KeyedRows {
     ;(this.#heads[chain >>> CHUNK_BITS] as Int32Array)[chain & (CHUNK - 1)] = ref
   }
 
-  /** One chain more: it takes what belongs to it from the one whose turn it is. */
+  /** Adds a chain, and moves into it the rows that belong there from the chain that is split next. */
   #split(): void {
     const chain = this.#chains++
     const from = chain - this.#round
@@ -130,7 +130,7 @@ export class KeyedRows {
     this.#rechain(from)
   }
 
-  /** One chain less: what it holds goes back to where it was split from. */
+  /** Removes the last chain: its rows go back to the chain that it was split from. */
   #join(): void {
     const chain = --this.#chains
     if (chain < this.#round) this.#round /= 2

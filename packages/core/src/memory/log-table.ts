@@ -12,9 +12,9 @@ const MOST_ENTRIES = 2 ** 20
 const NO_ENTRIES = new Float64Array(0)
 
 /**
- * Logs are of kinds, by the room they have: for 1, 2, 4, … entries, and at most for an eighth more than can count.
- * Only when its room is used up does a log let go of what no longer counts, and change its kind if another fits
- * what is left; an eighth of the room stays free then, so that moving entries costs next to nothing per decision.
+ * The kinds of logs are the sizes of their rooms: 1, 2, 4, … entries, and at most an eighth more than can count. Entries that
+ * no longer count are dropped only when the room is used up; the log then moves to the kind that fits what is left, with an
+ * eighth of the room free, so that moving entries costs next to nothing per decision.
  */
 export class LogTable extends States implements Table {
   /** Most entries that can count. */
@@ -25,7 +25,7 @@ export class LogTable extends States implements Table {
   readonly #pairs: readonly number[]
   /** How many entries each kind has room for. */
   readonly #rooms: readonly number[]
-  /** Whether more may count than this table's limits admit: by another table with the same states. */
+  /** Whether more may count than this table's limits admit, as another table has the same states. */
   readonly #isCarried: boolean
 
   /** The log at the decision's instant: `#entries` from `#first` up to `#last`, those that no longer count among them. */
@@ -35,7 +35,7 @@ export class LogTable extends States implements Table {
   #at = 0
   /** How many of them count for each limit; beyond the limit they make no difference. */
   readonly #live: number[]
-  /** Whether what is stored cannot be true, so that `#entries` are not what is stored. */
+  /** Whether the stored entries are from an impossible future, so that `#entries` differ from them. */
   #isAmended = false
 
   constructor([most, longestMs, ...pairs]: readonly number[], terms: TableTerms) {
@@ -172,7 +172,7 @@ export class LogTable extends States implements Table {
     this.#last = this.#first + (this.cells[this.at + COUNT] as number)
   }
 
-  /** Writes down `entries`, which are nowhere in the cells, and after them `added` of this instant. */
+  /** Writes `entries`, which are not in the cells, and after them `added` entries of this instant. */
   #write(entries: Float64Array, added = 0): void {
     const count = entries.length + added
     if (count === 0) {

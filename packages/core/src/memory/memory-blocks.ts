@@ -8,7 +8,7 @@ import { invalidPolicy } from '../util/errors.js'
 import type { Audience } from '../util/listeners.js'
 import type { Block, BlockOf } from './blocks.js'
 
-/** What `store.blocks` needs of a memory store. */
+/** What `store.blocks` needs from a memory store. */
 export interface BlockTable {
   now(): number
   size(): number

@@ -15,7 +15,7 @@ const WRITE_AFTER_MS = 1000
 const CHUNK = 65_536
 const NOTHING: Persisted = { blocks: [], listed: [] }
 
-/** What a file has. */
+/** The contents of a file. */
 export interface Persisted {
   readonly blocks: readonly BlockEntry[]
   readonly listed: readonly NamedEntry[]
@@ -112,7 +112,7 @@ export class PersistedBlocks {
     yield* this.#listed()
   }
 
-  /** Once: what goes on to fail would fill a log. */
+  /** Warns once: repeated failures would fill a log. */
   warn(why: string): void {
     if (this.#isWarned) return
     this.#isWarned = true

@@ -5,8 +5,8 @@ const FIRST_ROWS = 4
 
 /**
  * Rows of numbers, all of one width, and the key of each. They are dense: the last row moves into the place of
- * one that goes, so what a flood leaves behind takes no more room than it needs. They stand in chunks, so growing
- * never copies more than one of these; and outside the heap, where no garbage collector looks at them.
+ * one that goes, so what a flood leaves behind takes no more room than it needs. They are stored in chunks, so that
+ * growing never copies more than one of them; and outside of the heap, where the garbage collector does not visit them.
  */
 export class Rows {
   size = 0

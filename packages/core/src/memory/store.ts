@@ -74,7 +74,7 @@ export interface MemoryStoreOptions extends StoreListOptions {
   readonly warnings?: StoreWarningsOption
 }
 
-/** Where the states of a request are: a table per cell, and what each identity is called in it. */
+/** Where the states of a request are: the table of each cell, and each identity's key in it. */
 interface Places {
   readonly tables: readonly Table[]
   readonly values: readonly string[]
@@ -210,7 +210,7 @@ class MemoryStore implements Store {
     return persisted
   }
 
-  /** `now`: another instant than the clock's, at which what is known of an earlier one is charged. */
+  /** `now`: an instant other than the clock's, to charge what is known as of an earlier one. */
   decide(request: StoreRequest, now = this.#clock()): StoreResult {
     const { op, plan } = request
     const values = valuesOf(request)
@@ -278,7 +278,7 @@ class MemoryStore implements Store {
     return { now, block: holds ? reportOf(held, now) : undefined }
   }
 
-  /** `#decideAll` where that is one: nearly every decision, so with as little as it takes. */
+  /** `#decideAll` for one cell: nearly every decision, so it does as little as possible. */
   #decideOne(
     { op, plan, costs, needs = costs, permitId }: StoreRequest,
     table: Table,
@@ -337,7 +337,7 @@ class MemoryStore implements Store {
       }
       if (table.isKept !== isKept) this.#resized(table, now)
     }
-    // Not before every table has written: a state that another one has in hand must not go.
+    // After every table has written: evicting must not remove a state that another table has at hand.
     const { keys, bytes } = this.#usage
     if (keys > this.#maxKeys || bytes > this.#maxBytes) this.#makeRoom(now, tables)
     return given ? { now, allowed, values, offset: 0, given } : { now, allowed, values, offset: 0 }
@@ -448,7 +448,7 @@ class MemoryStore implements Store {
       let looked = 0
       for (const key of keys()) {
         if (key.endsWith(end)) this.unblock(key.slice(0, -end.length), text)
-        // Requests come meanwhile.
+        // Lets requests run in between.
         if (++looked % LOOKED_AT_ONCE === 0) await setImmediate()
       }
     }
@@ -568,12 +568,12 @@ class MemoryStore implements Store {
     if (this.#tables.makeRoom(now, decided)) this.#forgetPlans()
   }
 
-  /** One timer for everything, only while there is something, and never a reason for the process to stay. */
+  /** One timer for all states and blocks, only while there are any. It does not keep the process alive. */
   #sweepLater(afterMs = SWEEP_EVERY_MS): void {
     this.#timer ??= setTimeout(() => this.#sweep(), afterMs).unref()
   }
 
-  /** Looks at a bounded number of states and blocks: what waits behind it must not notice. */
+  /** Looks at a bounded number of states and blocks, so that it does not delay requests. */
   #sweep(): void {
     this.#timer = undefined
     const now = this.#clock()
@@ -599,7 +599,7 @@ function hasToWait(values: readonly number[], from: number, to: number): boolean
   return false
 }
 
-/** Whether a refusal is one that time ends: what can never fit is refused whatever others do. */
+/** Whether a refusal ends with time: a cost that can never fit is refused whatever others do. */
 function isRefusedForNow({ reports }: Plan, { values }: StoreResult): boolean {
   for (let at = 0; at < STRIDE * reports; at += STRIDE) if ((values[at + 1] as number) < 0) return false
   return true

@@ -107,7 +107,7 @@ export class StrikeRecords {
     return this.#byKey.at(this.#next)
   }
 
-  /** Of the next few the one that is of least use: of the lowest rung, and of these that with the fewest strikes. */
+  /** Of the next few records the least useful: the lowest rung, and among equals the fewest strikes. */
   #evict(now: number): void {
     let victim = ''
     let least = Number.POSITIVE_INFINITY

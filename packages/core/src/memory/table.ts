@@ -138,7 +138,7 @@ export abstract class States {
   sweep(now: number, most: number): void {
     for (let n = Math.min(most, this.size); n > 0; n--) {
       this.#visit(this.#sweep)
-      // Into the place of one that goes comes another, so the walk stays there and sees that next.
+      // A removed row is replaced by another, so the walk stays there to see that next.
       if (this.end() + this.#graceMs <= now) this.#remove(this.#ref)
       else this.#sweep.row++
     }
@@ -178,7 +178,7 @@ export abstract class States {
   /** From when on forgetting the state at hand cannot be noticed. */
   protected abstract end(): number
 
-  /** The share of its limit that the state at hand has used up, from 0 to 1. */
+  /** The share of its limit that the state at hand has used, from 0 to 1. */
   protected abstract consumed(now: number): number
 
   protected find(identity: string, now: number, need: number): boolean {

@@ -18,9 +18,9 @@ const MOST_EVICTIONS = 64
 /** The share of the room that is left to identities that have not been refused: new ones are limited, too. */
 const COUNTED_SHARE = 1 / 8
 
-/** All tables of a store, by policy and cell; and what goes where they take more room than there is. */
+/** All tables of a store, by policy and cell, and the eviction of states when they exceed their room. */
 export class Tables {
-  /** Of all that a store keeps, blocks among it. */
+  /** The usage of all that the store keeps, blocks included. */
   readonly #all: Usage
   readonly #counted: Usage
   readonly #refused: Usage
@@ -28,7 +28,7 @@ export class Tables {
   readonly #maxBytes: number
   readonly #graceMs: number
   readonly #byId = new KeyedValues<Table>()
-  /** Of cells that are carried: tables of the same states, by the id of the table that keeps them. */
+  /** For cells that are carried: the tables that share states, by the id of the table that keeps these. */
   #alike = new WeakMap<Cell, Map<string, Table>>()
   /** The fullest known: of states that have not been refused, and of those that have. */
   #fullestOfCounted: Table | undefined
@@ -88,7 +88,7 @@ export class Tables {
 
   /**
    * Evicts until there is room, as far as that takes a bounded number of steps. A decision that has added more than so
-   * many small states free pays with the like of what it added, so that no sequence of decisions outgrows the bound.
+   * many small states free evicts states as large as those it added, so that no sequence of decisions outgrows the bound.
    * Returns whether tables have gone.
    */
   makeRoom(now: number, decided: readonly Table[]): boolean {
@@ -133,7 +133,7 @@ export class Tables {
     if (table.size === 0) this.#drop(table)
   }
 
-  /** Among the fullest known and the next few: which it is of all shows within a few evictions. */
+  /** The fullest among the fullest known and the next few: within a few evictions that is the fullest of all. */
   #findFullest(isRefused: boolean, byKeys: boolean): Table | undefined {
     let fullest = isRefused ? this.#fullestOfRefused : this.#fullestOfCounted
     let most = fullest ? amount(isRefused ? fullest.refused : fullest.counted, byKeys) : 0
