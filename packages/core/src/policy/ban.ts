@@ -57,7 +57,7 @@ const MOST_TIMES = 1000
 export interface Ban {
   readonly by: string
   readonly jitterMs: number
-  /** All but which of a plan's identities it is. */
+  /** The terms but for the index of the banned identity, which each plan has. */
   readonly terms: Omit<BanTerms, 'identity'>
   /** Whether refusals are strikes: where `count` names outcomes, those are instead. */
   readonly countsRefusals: boolean
@@ -65,12 +65,12 @@ export interface Ban {
   readonly covers: (identity: string) => boolean
 }
 
-/** By how many ms a ban is longer that starts now. Drawn here, so that both stores do the same with it. */
+/** How many ms are added to a ban that starts now. Drawn here, so that memory and Redis decide alike. */
 export function drawJitter({ jitterMs }: Ban): number {
   return jitterMs === 0 ? 0 : Math.floor(Math.random() * (jitterMs + 1))
 }
 
-/** What a request says of the strike that its refusal is; undefined where it is none. */
+/** The strike that a refusal of a request counts as; undefined where it is none. */
 export function strikeOf(ban: Ban, terms: BanTerms, identities: readonly string[]): number | undefined {
   return ban.countsRefusals && ban.covers(identities[terms.identity] as string) ? drawJitter(ban) : undefined
 }

@@ -27,12 +27,12 @@ function keptValue(where: string, key: unknown, ofRequest: boolean): string {
   throw new RequestFault('missing key', message + remedy)
 }
 
-/** Whether a key function found none, rather than something that is no key. */
+/** Whether a key is missing, rather than of a wrong type. */
 export function isMissing(key: unknown): boolean {
   return key === undefined || key === null || key === ''
 }
 
 function bounded(key: string): string {
-  // What reads like a hash is hashed too, or a client could send the hash of another and be counted as that one.
+  // Values that look like a hash are hashed too, or a client could send the hash of another client's value and be counted as that one.
   return key.length > LONGEST_VALUE || isHash(key) ? hashOf(key) : key
 }

@@ -74,7 +74,7 @@ export function compose<Subject>(...keys: KeyFunction<Subject>[]): KeyFunction<S
         for (const key of parts) {
           const value = key(subject, context)
           isLate ||= isThenable(value)
-          // What is no key on its own is none as a part. The limiter rejects it and shows the value.
+          // A value that is no key makes the whole none. The limiter rejects it and shows the value.
           if (!isLate && !isValue(value)) return value
           values.push(value)
         }
@@ -82,7 +82,7 @@ export function compose<Subject>(...keys: KeyFunction<Subject>[]): KeyFunction<S
         ignorePromises(values)
         throw error
       }
-      // All parts were asked at once, while the request is as it came.
+      // All key functions were called at once, before the request could change.
       return isLate ? Promise.all(values).then(whole) : whole(values as KeyValue[])
     },
     { kind: parts.map(kindOf).join('+'), parts, madeOf: parts },

@@ -22,7 +22,7 @@ export interface ReadablePlan extends Plan {
   readonly definitions: readonly Limit[]
 }
 
-/** What a policy needs to know of the tier it is. */
+/** The tier that a policy is for. */
 export interface TierOf {
   readonly name: string
   readonly shared: ReadonlyMap<Limit, number>

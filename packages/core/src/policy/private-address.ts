@@ -2,7 +2,7 @@
  * Whether an address is loopback, private, link-local or of a carrier's NAT: of a proxy or of this machine rather than of a
  * client that a ban is meant for. Takes what `byIp` yields, from `start` on: an IPv4 address, or the start of an IPv6 one.
  *
- * Looks at no more than it takes, as it is asked of every request of a policy that bans.
+ * Reads as few characters as it can: it is called for every request of a policy that bans.
  */
 export function isPrivateAddress(text: string, start = 0): boolean {
   const dot = text.indexOf('.', start)

@@ -8,8 +8,8 @@ import type { TierOf } from './plan.js'
 import { Policy, type PolicyChoice, type PolicyOptions } from './policy.js'
 
 /**
- * A policy per tier under one name. The tiers of a policy share its blocks and nothing else: who moves to
- * another tier starts afresh there, even if its limits are equal. Only a limit that stands in several
+ * A policy per tier under one name. The tiers of a policy share its blocks and nothing else: a client that
+ * moves to another tier starts afresh there, even if its limits are equal. Only a limit that stands in several
  * tiers as one and the same object is one limit over all of them.
  */
 class Tiers<Subject> implements PolicyChoice<Subject> {
@@ -65,7 +65,7 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
   }
 }
 
-/** A misspelt tier among the priorities would leave the tier that is meant without its own. */
+/** A misspelt tier among the priorities would leave the intended tier at priority 0. */
 function checkTiersOf(where: string, priority: unknown, tiers: object): void {
   if (typeof priority !== 'object' || priority === null) return
   for (const name of Object.keys(priority)) {

@@ -2,7 +2,7 @@ import ipaddr from 'ipaddr.js'
 import { type IpAddress, ipv6Words, plainAddress } from '../util/ip-address.js'
 
 const START = 'ip='
-/** Networks of IPv6 are told from those of IPv4 by this much more. */
+/** Added to the prefix length of IPv6 networks, to keep them apart from those of IPv4. */
 const OF_IPV6 = 100
 
 /**

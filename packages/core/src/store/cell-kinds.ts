@@ -66,11 +66,11 @@ export interface CellKind {
   /** @internal The parameters of a limit that counts refusals as well. None where refusals need not be counted apart. */
   readonly countRefusals?: (params: readonly number[]) => readonly number[]
   /**
-   * @internal The parameters of a limit that counts in full what processes have admitted beyond it. None where processes do not
-   * count by themselves.
+   * @internal The parameters of a limit that also counts what processes admit beyond it. None where processes do not count by
+   * themselves.
    */
   readonly countInFull?: (params: readonly number[]) => readonly number[]
-  /** @internal When so many units have to be charged at once for all of them to be gone at its `resetMs`; later where that cannot be. */
+  /** @internal The instant at which `used` units have to be charged at once so that all are gone at `at + resetMs`; later where that is impossible. */
   readonly chargedAt: (params: readonly number[], use: KnownUse) => number
   /** @internal Reads what its Lua reports. */
   readonly readReport: ReadReport

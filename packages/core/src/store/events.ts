@@ -6,7 +6,7 @@ export interface StoreEvent {
   readonly state: 'available' | 'unavailable'
   /** What decided it; undefined where the store is available. */
   readonly cause: Error | undefined
-  /** The server, by address: in a cluster each master is told of by itself. */
+  /** The server, by address: in a cluster each master has events of its own. */
   readonly node: string
 }
 
@@ -27,7 +27,7 @@ export interface UnblockEvent {
   readonly identity: Identity
 }
 
-/** What `store.on()` tells of. Of blocks: those of `store.blocks.add` and `remove`; limiters tell of their own. */
+/** The events of `store.on()`. Blocks: those of `store.blocks.add` and `remove`; limiters send those of their own methods. */
 export interface StoreEvents {
   readonly store: StoreEvent
   readonly block: BlockEvent

@@ -20,7 +20,7 @@ export interface NamedEntry {
 export const FOREVER = 2 ** 48 - 1
 /** Most entries that the lists of a store have. */
 export const MOST_LISTED = 100_000
-/** Looked at for their end with each that is added. */
+/** How many entries are checked for their end with each one that is added. */
 const SWEPT_PER_ENTRY = 2
 
 /** The lists of a store as one process knows them. */

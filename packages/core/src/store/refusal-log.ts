@@ -7,18 +7,18 @@ import { SpaceSaving } from './space-saving.js'
 /** The windows that can be asked for, in ms. Each is counted in slices of a sixth. */
 export const WINDOWS: Readonly<Record<OffendersWindow, number>> = { '10m': 600_000, '1h': 3_600_000, '1d': 86_400_000 }
 export const SLICES = 6
-/** Identities that a slice keeps at least, and half of those that it keeps at most. Its counts are too low by the refusals in it over this. */
+/** A slice keeps this many identities, or up to twice as many. Its counts are too low by at most its refusals divided by this. */
 export const KEPT = 2000
 
-/** Identities in the sketch of a process. Its counts are too low by the refusals in it over this. */
+/** Identities in the sketch of a process. Its counts are too low by at most its refusals divided by this. */
 const SKETCHED = 4096
-/** Counts are handed on that are more than the refusals in a sketch over this; so many at once, and how often, in ms. */
+/** A sketch hands on counts above its refusals divided by the first; the second is the most at once, the third the interval in ms. */
 const WORTH = 5000
 const AT_ONCE = 200
 const EVERY_MS = 1000
-/** How many times so before a sketch is begun anew. */
+/** A sketch starts afresh after it has handed on counts so many times. */
 const TIMES = 60
-/** Policies beyond are not counted: each takes up to a megabyte. */
+/** Most policies that are counted: each takes up to a megabyte. */
 const MOST_POLICIES = 100
 const MOST_LISTED = 1000
 

@@ -20,7 +20,7 @@ export type { KernelName } from './cell-kinds.js'
  */
 export type QuotaUnit = 'requests' | 'content-bytes' | 'response-bytes' | 'concurrent-requests'
 
-/** Units of bodies, which a request takes by their size and not by its cost. */
+/** Units of bytes: a request takes them by the size of its body or response, not by its cost. */
 export type ByteUnit = Extract<QuotaUnit, `${string}-bytes`>
 
 /** One limit with every option resolved to a number. */
@@ -38,7 +38,7 @@ export interface ResolvedLimit {
   readonly unit: QuotaUnit
   /** Whether an admitted request has to wait for its turn (`delayMs`). */
   readonly queue: boolean
-  /** Over how many ms times to come back are spread, by identity. Verdicts do that: stores say the exact times. */
+  /** Over how many ms waits are spread, by identity. Verdicts add the spread; stores report exact times. */
   readonly spreadMs?: number
 }
 
@@ -71,7 +71,7 @@ export interface Cell {
   readonly joint?: string
   /** The kernel's parameters, in the order the kernel names them. */
   readonly params: readonly number[]
-  /** Which of the identities of an `StoreRequest` this cell is charged on. */
+  /** Which of the identities of a `StoreRequest` this cell is charged on. */
   readonly identity: number
   /** What is reported: one limit, or several that share one log. */
   readonly limits: readonly ResolvedLimit[]
@@ -80,7 +80,7 @@ export interface Cell {
    * another plan has charged may be more than this one admits; it is never charged by `CHARGE`.
    */
   readonly isCarried?: boolean
-  /** Present where `params` allow for units that are spent later than they are counted; equal for all cells of a plan. */
+  /** Present where units are leased: `params` then allow for units that are spent later than they are counted. Equal for all cells of a plan. */
   readonly lease?: LeaseTerms
 }
 
@@ -112,9 +112,9 @@ export const EVERY_POLICY = '.store'
 export interface Plan {
   readonly policy: string
   readonly cells: readonly Cell[]
-  /** How many identities an `StoreRequest` for this plan carries. */
+  /** How many identities a `StoreRequest` for this plan carries. */
   readonly identities: number
-  /** What each of them starts with as text, its kind and `=`, where a request does not count another kind instead. */
+  /** The prefix of each as text, its kind and `=`, unless a request counts another kind in its place. */
   readonly starts: readonly string[]
   /** How many limits all cells report. */
   readonly reports: number
@@ -149,14 +149,14 @@ export interface StoreRequest {
   readonly plan: Plan
   readonly identities: readonly string[]
   /**
-   * The identities without what they start with, where that is what the plan says. Joined texts are copied when they are
-   * first read, which would be a good part of a decision in memory; a store that needs the texts has no use for these.
-   * A request that is passed on with other identities leaves them out.
+   * The identities without the prefixes of the plan, where they have these. V8 copies joined texts when they are first read,
+   * which would be a good part of a decision in memory; a store that needs the whole texts ignores these. Leave them out when
+   * you pass a request on with other identities.
    */
   readonly values?: readonly string[] | undefined
   /** Units per cell, whole, 0 or more. */
   readonly costs: readonly number[]
-  /** Units per cell that must have room, where that is more than what is charged; absent where it is nowhere. */
+  /** Units per cell that must have room; absent where no cell needs more room than it is charged. */
   readonly needs?: readonly number[]
   /** Names the permits that are taken in `concurrency` cells; empty where the plan has none. */
   readonly permitId: string
@@ -257,7 +257,7 @@ export interface BlockReport {
 
 /** Strikes that no decision makes by itself. */
 export interface Strike {
-  /** How many it counts for, 1 or more; 0 forgets all that were counted so far, and leaves rung and ban. */
+  /** How many strikes it counts for, 1 or more; 0 forgets all strikes so far, but neither rung nor ban. */
   readonly weight: number
   /** By how many ms a ban that it starts is longer than its rung says. */
   readonly jitterMs: number
@@ -319,7 +319,7 @@ export interface Store {
    */
   forget?(identity: IdentityByKind): Promise<void>
   /**
-   * Told of every request that was refused in the end, by the identities that had no room or are blocked. Absent from stores
+   * Called with every request that was refused in the end, by the identities that had no room or are blocked. Absent from stores
    * that do not count refusals. Called without `this`.
    */
   readonly noteRefusal?: ((policy: string, identities: readonly string[]) => void) | undefined

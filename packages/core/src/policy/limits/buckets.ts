@@ -55,7 +55,7 @@ export function tokenBucket<Subject>(options: TokenBucketOptions<Subject>): Limi
   oneOf('tokenBucket', 'style', style, ['greedy', 'interval'])
   if (capacity !== undefined) wholeNumber('tokenBucket', 'capacity', capacity, 1)
   if (spread !== undefined && style !== 'interval') {
-    // Tokens come back one by one, when it depends on the key.
+    // Greedy buckets refill token by token, at times that already differ by key.
     neverWithout('tokenBucket', 'spread', 'style "interval"', spread)
   }
   const withSpread = spreadOf('tokenBucket', spread)
@@ -113,7 +113,7 @@ export function leakyBucket<Subject>(options: LeakyBucketOptions<Subject>): Limi
     neverBeside('leakyBucket', 'lease', 'queue', rest.lease)
   }
   if (queue && rest.unit === 'response-bytes') {
-    // A turn is as far off as what is ahead of it is large, and of a response that is not known.
+    // When a turn comes depends on the sizes of the responses before it, which are not known.
     neverBeside('leakyBucket', 'queue', 'unit "response-bytes"', queue)
   }
   if (capacity !== undefined) wholeNumber('leakyBucket', 'capacity', capacity, 1)

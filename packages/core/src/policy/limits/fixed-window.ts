@@ -22,7 +22,7 @@ export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limi
   const { anchor = 'clock', spread, ...rate } = options ?? {}
   const byClock = oneOf('fixedWindow', 'anchor', anchor, ['clock', 'first-request']) === 'clock'
   if (spread !== undefined && !byClock) {
-    // Keys have windows of their own then, which are spread as the first requests were.
+    // Each key then has windows of its own, which are spread as the first requests were.
     neverBeside('fixedWindow', 'spread', 'anchor "first-request"', spread)
   }
   const withSpread = spreadOf('fixedWindow', spread)

@@ -53,7 +53,7 @@ export function leasedWindow(windowMs: number, lease: LeaseTerms | undefined): n
   return lease ? windowMs + lease.ttlMs : windowMs
 }
 
-/** What is counted otherwise than without a lease is another limit; what is counted alike is the same one. */
+/** A limit that its lease makes count differently gets an id of its own; one that counts alike keeps its id. */
 export function leasedId(id: string, lease: LeaseTerms | undefined): string {
   return lease ? `${id}.leased.${lease.ttlMs}` : id
 }

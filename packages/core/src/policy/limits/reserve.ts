@@ -47,7 +47,7 @@ export function reservedFrom(steps: readonly ReserveStep[], priority: number, ca
   return units
 }
 
-/** Refuses a reserve that leaves nothing to those it is not for: the limit would be another one for them, of 0. */
+/** Refuses a reserve that leaves nothing to lower priorities: for them the limit would be 0. */
 export function checkReserve(where: string, steps: readonly ReserveStep[], capacity: number): void {
   const reserved = reservedFrom(steps, Number.NEGATIVE_INFINITY, capacity)
   if (capacity > 0 && reserved >= capacity) {
