@@ -1,9 +1,8 @@
 import { show } from '../../util/errors.js'
 
 /**
- * What was thrown, as something that no framework takes for anything else: Express and Fastify go on
- * after `next(undefined)`, Express leaves the route after `next('route')`, and Koa never answers what
- * threw nothing.
+ * What was thrown, as an object that every framework takes for an error: after `next(undefined)` Express and Fastify go on,
+ * after `next('route')` Express leaves the route, and Koa never answers where `undefined` was thrown.
  */
 export function asFailure(thrown: unknown): object {
   return typeof thrown === 'object' && thrown !== null

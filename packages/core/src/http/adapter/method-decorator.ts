@@ -20,7 +20,7 @@ interface Limited {
 
 interface Named<L> {
   readonly wrapped: Method
-  /** Says what has the method; only the first time counts. */
+  /** Sets the object or class that has the method; only the first call counts. */
   readonly nameAfter: (owner: unknown) => void
   /** The limiter, for a method that was reached through this object or class. */
   readonly find: (holder: unknown) => L

@@ -152,7 +152,7 @@ function sendTooLarge(response: ServerResponse, raw: IncomingMessage, most: numb
     else response.end(body)
     return true
   } catch {
-    // Middleware that looks on at headers may fail at these.
+    // Middleware that watches headers may fail on these.
     return false
   }
 }
@@ -163,7 +163,7 @@ const OF_CONTENT = /^(content-(?!security-policy).*|etag|last-modified|transfer-
 /** RFC 9113 §7. */
 const CANCEL = 8
 
-/** Clients that take a reset for the end of all, though they have a whole response, get to read it before. */
+/** Delays the reset, in ms: some clients drop a whole response that they have when a reset follows at once. */
 const LINGER_MS = 100
 
 /** Ends a request for its reader; on HTTP/1, the connection with it. */

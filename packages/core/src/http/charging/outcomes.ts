@@ -7,7 +7,7 @@ import { listenTo } from '../response/shared-listener.js'
 /** What is reserved on one identity by requests whose outcome is open, and the waiters for that. */
 interface Line {
   inFlight: number
-  /** First come, first woken. */
+  /** Woken in the order in which they came. */
   readonly waiters: Set<Waiter>
 }
 
@@ -74,7 +74,7 @@ export class Outcomes {
       for (const identity of identities) {
         const line = this.#line(identity)
         line.inFlight--
-        // The last outcome decides for all who wait; before that, what came back is for the first of them.
+        // The last outcome decides for all waiters; before that, refunded units are for the first of them.
         if (line.inFlight === 0) for (const waiter of line.waiters) waiter.wake()
         else this.#wakeFirst(identity)
         this.#forget(identity)
@@ -88,7 +88,7 @@ export class Outcomes {
     // A request that is refused because too many are in flight must not count as in flight itself.
     if (verdict.limits.some(({ algorithm, allowed }) => !allowed && algorithm === 'concurrency')) return false
     const refusing = Verdict.refusingIdentities(verdict)
-    // Where no limit refuses, it is not for room that it has to wait.
+    // Where no limit refuses, it waits for something other than room.
     if (refusing.length === 0) return false
     return refusing.every((identity) => {
       if ((this.#lines.get(identity)?.inFlight ?? 0) > 0) return true
@@ -150,7 +150,7 @@ export class Outcomes {
           if (Verdict.chargeOf(verdict)) this.open(verdict)
           return verdict
         }
-        // What has ended while it asked may have made room after the answer.
+        // Requests that have ended since it was decided may have made room.
         if (!waiter.isWoken && !this.mayChange(verdict, isShared)) return verdict
       }
     } finally {
