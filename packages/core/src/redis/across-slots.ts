@@ -16,7 +16,7 @@ import { firstOfKeys } from './scripts/keys.js'
 
 type Decide = (part: StoreRequest, slot: number) => Promise<StoreResult>
 
-/** A part of a plan that is decided by itself, such as what lives on one slot, and where its reports stand in the whole. */
+/** A part of a plan that is decided by itself, such as the cells of one slot, and the positions of its reports in the whole. */
 interface Part {
   readonly plan: Plan
   readonly identities: readonly number[]
@@ -45,7 +45,7 @@ export function decideAcrossSlots(given: StoreRequest, slots: readonly number[],
 
 /**
  * The same for keys of one slot while that moves to another node: some are here and some there, so no script may touch
- * two of them. `decide` is asked each key alone, blocks aside.
+ * two of them. `decide` decides each key alone, without its blocks.
  */
 export function decideByKey(
   given: StoreRequest,
@@ -76,7 +76,7 @@ async function decideInParts(
       else if (first.allowed) results[i] = { ...(await again(REFUND)), allowed: true }
     })
     const all = Promise.allSettled(seconds)
-    // What could not be decided is not kept waiting for what is refunded. What was refused stays so, however that goes.
+    // A failure is not delayed by the refunds, and a refusal stays one, whether they succeed or not.
     if (!failure) await all
   }
   if (failure) throw failure.reason
@@ -85,13 +85,13 @@ async function decideInParts(
   return result
 }
 
-/** A refusal is charged once it is one: no slot knows of the limits, the blocks or the failure of another. */
+/** Charges a refusal (`CHARGE`) once it is certain: no slot knows the limits, the blocks or the failure of another. */
 function firstOpOfCharge(request: StoreRequest): StoreRequest['op'] {
   // What can never fit is charged nowhere.
   return isImpossible(request) ? PEEK : CONSUME
 }
 
-/** Sees to it that a slot has charged a refusal, and returns what that has left. A refused request is not in flight. */
+/** Charges a refusal on a slot and returns what that leaves. Takes no permits, as a refused request is not in flight. */
 async function refusalCharged(
   { plan }: Part,
   first: StoreResult,
@@ -100,7 +100,7 @@ async function refusalCharged(
   const charge = first.allowed ? first : await again(CHARGE)
   if (charge.allowed && plan.cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits)) await again(RELEASE)
   const after = first.allowed ? await again(PEEK) : charge
-  // A block or room that came meanwhile is not what decided.
+  // Not what decided: a block or room that came meanwhile.
   return after.block || (charge.allowed && !first.allowed) ? first : after
 }
 

@@ -44,7 +44,7 @@ export interface BatchOptions {
   readonly undeclaredKeys: boolean
   /** Called with every reply, in the order of decisions, before its caller gets it; `sentAt` is by the performance clock. */
   readonly onResult: (request: StoreRequest, result: StoreResult, slot: number, sentAt: number) => void
-  /** Hears how each run went. */
+  /** Gets the outcome of each run. */
   readonly breaker: Breaker
   /** Called before decisions are sent, for what has to reach Redis before them. */
   readonly beforeSend: () => void
@@ -53,7 +53,7 @@ export interface BatchOptions {
 /** How long after a block was seen batches bring their block keys without asking first. */
 const ASSUME_BLOCKED_MS = 1000
 
-/** How long after a refusal that strikes decisions go to a script that can do that, without one that cannot before. */
+/** For how long after a refusal that strikes decisions are sent to a script that strikes at once, without a try of one that does not. */
 const ASSUME_STRIKES_MS = 1000
 
 /** So many decisions may wait for a connection. More would be answered too late to be of use, and all at once. */
@@ -321,8 +321,8 @@ export class Batches {
    * strike. What it refuses is charged nowhere, and is decided again, as a later decision, by one that can.
    *
    * Holds in every order in which commands of several stores reach Redis and replies come back
-   * (`test/deep/interleavings/blocks.test.ts`): while a block holds in Redis, no decision that reaches it is let
-   * through, and each is charged at most once. That takes a marker that lives as long as any block.
+   * (`test/deep/interleavings/blocks.test.ts`): while a block holds in Redis, no decision that reaches it is
+   * admitted, and each is charged at most once. That takes a marker that lives as long as any block.
    */
   #run(batch: Batch, withinMs: number, bringsBlockKeys: boolean): void {
     const { node, slot } = batch
@@ -449,7 +449,7 @@ export class Batches {
     this.#over(batch.line)
   }
 
-  /** Nothing was decided, as there are records of who waits: they are to be looked at for each decision. */
+  /** Nothing was decided, as there are records of waiters: each decision has to look at them. */
   #waitedFor({ line, slot, sentAt }: Batch, found: readonly unknown[], records: readonly string[]): void {
     this.#waited.note(
       found.map((i) => records[Number(i)] ?? ''),

@@ -9,8 +9,8 @@ import { OutageWarnings } from './outage-warnings.js'
 export type StoreState = 'available' | 'unavailable'
 
 /**
- * Told when a store stops asking Redis, with what went wrong, and when it asks again. In a cluster of each master
- * by itself: `node` is its address.
+ * Called when a store stops asking Redis, with what went wrong, and when it asks again. In a cluster for each master: `node`
+ * is its address.
  */
 export type StateListener = (state: StoreState, cause: Error | undefined, node: string) => unknown
 
@@ -34,11 +34,11 @@ export interface BreakerOptions {
 /**
  * Keeps decisions from waiting for a Redis that is known not to answer. Opens after some failures in a row, or
  * at once with the connection; then probes in the background, and closes when a probe succeeds. Each master of
- * a cluster is judged by itself. Costs nothing while all is well.
+ * a cluster is judged by itself. Costs nothing while all is healthy.
  */
 export class Breaker {
   readonly #options: BreakerOptions
-  /** By master, those with failures that no execution has made up for yet; empty while all is healthy. */
+  /** The masters with failures since their last success; empty while all are healthy. */
   readonly #circuits = new Map<string, Circuit>()
   readonly #warnings: OutageWarnings
   #isEnded = false
@@ -98,7 +98,7 @@ export class Breaker {
     }
     const circuit = closedCircuit()
     this.#circuits.set(node, circuit)
-    // What was replied before it was given up says more than that it was.
+    // The last reply before the connection ended says more about the cause than its end.
     const why = before?.last ?? error
     this.#open(node, circuit, new Error(`not connected${why ? `: ${why.message}` : ''}`, { cause: why }), probeKey)
   }
@@ -113,7 +113,7 @@ export class Breaker {
     if (!this.cause) this.#since = Date.now()
     // One error for all decisions until it closes: a stack for each would cost more than the decision.
     circuit.cause = new SluiceError('STORE_UNAVAILABLE', `redis: away: ${error.message}`, { cause: error })
-    // What probes do not meet would open and close it as fast as runs can fail.
+    // Without this pause, failures that probes do not meet would open and close it again and again.
     if (circuit.isHalfOpen) this.#probeLater(node, circuit, probeKey)
     else this.#probe(node, circuit, probeKey)
     this.#warnings.failed(node, error)
@@ -150,7 +150,7 @@ export class Breaker {
   }
 
   #notify(state: StoreState, cause: Error | undefined, node: string): void {
-    // Later, and apart: whatever a listener does, it must not happen to a decision.
+    // In a turn of its own: a listener that fails must not affect a decision.
     const { onStateChange, listeners } = this.#options
     if (listeners.hears('store')) queueMicrotask(() => listeners.send('store', { state, cause, node }))
     if (onStateChange)
@@ -183,9 +183,9 @@ const OF_A_VALUE =
   /^redis: (ERR (Error running script \(call to \w+\): )?(@?user_script: ?\d+: )*)?(WRONGTYPE|attempt to (?!call)|bad argument|value is not|offset is out|string exceeds)\b/
 
 /**
- * Whether it can be a failure of one key alone, which must not take the others from Redis. Only a value can: what is
- * refused besides, such as a command that is unknown or not permitted, whatever else it is called, befalls every run.
- * In doubt it is no key's: that is over with the next probe, while an outage not taken for one would go on unnoticed.
+ * Whether it can be a failure of one key alone, which must not open the breaker for the others. Only values cause such
+ * failures; other refusals, such as of a command that is unknown or not permitted, fail every run. In doubt the breaker
+ * opens: the next probe closes it, while an outage that is not seen as one would go on unnoticed.
  */
 function isAboutOneKey({ message }: Error): boolean {
   return OF_A_VALUE.test(message)

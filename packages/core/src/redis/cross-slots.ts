@@ -2,7 +2,7 @@ import type { Connection } from './clients/connection.js'
 import { run } from './scripts/run.js'
 import { crossSlotsScript } from './scripts/scripts.generated.js'
 
-/** So often in a row may a master that passed the trial fail or know none of the keys, before it is given up for a while. */
+/** After so many failures in a row, or scripts without any of their keys, a master that passed the test is left out for a while. */
 const MOST_DOUBTS = 3
 /** For how long a server that refuses undeclared keys is not asked again. */
 const REFUSED_MS = 60_000

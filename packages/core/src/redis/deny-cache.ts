@@ -2,7 +2,7 @@ import { CELL_KINDS, type KernelName } from '../store/cell-kinds.js'
 import { CONSUME, EVERY_POLICY, PEEK, type Plan, STRIDE, type StoreRequest, type StoreResult } from '../store/store.js'
 import { areEqual } from '../util/are-equal.js'
 
-/** Longest that a refusal is believed, in ms: so long may room that is made elsewhere go unnoticed. */
+/** Longest that a refusal is repeated, in ms: room that is made elsewhere may go unnoticed for so long. */
 const MOST_MS = 1000
 /** Most refusals kept, and most of them for one key: other costs, other policies. */
 const MOST = 10_000
@@ -92,7 +92,7 @@ interface Mark {
 /**
  * What Redis refused a moment ago, it need not be asked again: with no other traffic a refusal holds until
  * its retry time. It is repeated for the same costs under the same plan, for a second at most, and no longer than
- * nothing else comes back either: so what it tells of the keys that refused is to the ms what Redis would say.
+ * nothing else comes back either: so what it reports of the keys that refused is to the ms what Redis would report.
  *
  * Whatever is charged, refunded, reset or blocked by this store is noticed at once. What other processes
  * do is noticed within the second, and so is what becomes of limits with room on keys that did not refuse.
@@ -180,13 +180,13 @@ export class DenyCache {
   }
 
   #add(refusal: Refusal): void {
-    // One timer for everything, only while there is something, and never a reason for the process to stay.
+    // One timer for all generations, only while there are any. It does not keep the process alive.
     this.#timer ??= setInterval(() => this.#turn(), MOST_MS).unref()
     if (this.#young.size >= MOST / 2) this.#turn()
     this.#young.add(refusal)
   }
 
-  /** What is of the generation before last is over by now, or has to go to make room. */
+  /** Drops the generation before last: its refusals are over by now, or have to make room. */
   #turn(): void {
     this.#old = this.#young
     this.#young = new Generation()
@@ -211,7 +211,7 @@ export class DenyCache {
     try {
       return await change()
     } finally {
-      // Replies that came in one go reach their askers in any order: by the next turn all before this one have.
+      // Replies that came together reach their callers in any order; by the next turn all replies before this one have.
       setImmediate(() => {
         for (const mark of marks) mark.clears--
         this.#unmark(identities)

@@ -2,7 +2,7 @@ import type { StoreWarning, Warnings } from '../util/warnings.js'
 
 /**
  * Warns, once per store, of a Redis that may evict: a client that makes up identities then decides which counts and blocks of
- * others are lost. Says nothing where Redis does not tell its settings.
+ * others are lost. Does not warn where Redis does not show its settings.
  */
 export class EvictionWarning {
   readonly #warnings: Warnings<StoreWarning>
@@ -12,7 +12,7 @@ export class EvictionWarning {
     this.#warnings = warnings
   }
 
-  /** To be called whenever a master is connected: it may be another one, or have other settings. */
+  /** Call it whenever a master is connected: it may be another one, or have other settings. */
   async connected(node: string, info: (section: string) => Promise<unknown>): Promise<void> {
     if (this.#isWarned) return
     const memory = await textOf(info)

@@ -23,7 +23,7 @@ interface RoundTrip {
 export class HealthCheck {
   readonly #options: HealthCheckOptions
   #last: RoundTrip | undefined
-  /** Shared by all who ask meanwhile. */
+  /** Shared by all calls until it resolves. */
   #asking: Promise<RoundTrip> | undefined
 
   constructor(options: HealthCheckOptions) {
@@ -32,7 +32,7 @@ export class HealthCheck {
 
   async read(): Promise<StoreHealth> {
     const { breaker, pending } = this.#options
-    // While it is away the breaker looks for it by itself.
+    // While it is away, the breaker probes it.
     const trip = breaker.cause ? undefined : await this.#roundTrip()
     const { cause, state, since } = breaker
     return {

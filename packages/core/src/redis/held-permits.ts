@@ -18,7 +18,7 @@ interface Held {
 
 /**
  * The permits of `concurrency` limits that this process holds, to be released when the store is closed. Those that
- * lapse without a word are forgotten a generation at a time, each as long as the longest `ttl`.
+ * expire without a release are forgotten a generation at a time, each as long as the longest `ttl`.
  */
 export class HeldPermits {
   #young = new Map<string, Held>()
@@ -27,10 +27,10 @@ export class HeldPermits {
   /** When the young generation began, by the store's clock. */
   #since = 0
 
-  /** Hears of every result of a request that names permits. */
+  /** Call it with every result of a request that names permits. */
   heard(request: StoreRequest, result: StoreResult, slot: number): void {
     const { op, permitId } = request
-    // The parts of one decision on several slots share a lease.
+    // The parts of one decision on several slots share a permit id.
     const id = slot === 0 ? permitId : `${slot} ${permitId}`
     if (op === CONSUME || op === CHARGE) {
       if (result.allowed) this.#hold(id, { request, result, slot })
@@ -42,7 +42,7 @@ export class HeldPermits {
     }
   }
 
-  /** What frees all that is held, by slot; it is held no more. */
+  /** Requests that release all permits, by slot. From then on none is held. */
   takeAll(): { request: StoreRequest; slot: number }[] {
     const all = [...this.#old.values(), ...this.#young.values()]
     this.#old.clear()

@@ -4,8 +4,8 @@ import type { StoreWarning, Warnings } from '../util/warnings.js'
 const REFUSED = /NOPERM|ACL failure|The user executing the script can|unknown command/i
 
 /**
- * Warns, once per store, of a Redis that decides but does not let this process keep the index of blocks: no decision fails
- * for that, so nothing else would tell.
+ * Warns, once per store, of a Redis that decides but does not let this process keep the index of blocks: no decision
+ * fails because of that, so nothing else would show it.
  */
 export class IndexWarning {
   readonly #warnings: Warnings<StoreWarning>

@@ -3,7 +3,7 @@ import { emitWarning, type StoreWarning, type Warnings } from '../util/warnings.
 /** Least time between two warnings of one store about the same cause, in ms: a Redis that comes and goes stays readable in a log. */
 const EVERY_MS = 60_000
 
-/** How deep errors are looked for in each other. */
+/** How many levels of `cause` are read. */
 const MOST_CAUSES = 5
 
 interface Reason {
@@ -131,7 +131,7 @@ export class OutageWarnings {
   }
 }
 
-/** What an error and its causes say, from the root on, without what may be of clients. */
+/** The messages of an error and its causes, the root first, without what may be data of clients. */
 function textsOf(error: Error): string[] {
   const texts: string[] = []
   let at: unknown = error

@@ -25,7 +25,7 @@ export class HeldBlocks extends HeldEntries {
     return this.#mirror.size === 0 ? undefined : this.#mirror.find(plan, identities, this.#now)
   }
 
-  /** What a request is told that an entry refuses. */
+  /** The block that a request refused by an entry gets. */
   report({ kept, until }: IndexEntry): { readonly now: number; readonly block: BlockReport } {
     const now = this.#now()
     return { now, block: blockReport(kept, Math.max(1, until - now)) }

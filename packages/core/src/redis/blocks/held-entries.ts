@@ -20,9 +20,9 @@ export interface HeldEntriesOptions extends BlockIndexOptions {
   /** The block key of an identity, and that of its strikes; undefined of what only mirrors know. */
   readonly keysOf: (policy: string, identity: string) => readonly [string, string] | undefined
   readonly isAway: () => boolean
-  /** Told when Redis had lost entries that this process knew, and has them again. */
+  /** Called when Redis had lost entries that this process knew, and has them again. */
   readonly onRestored: (entries: readonly IndexEntry[]) => void
-  /** Told when the index could not be read, or bans not be written to it. */
+  /** Called when the index could not be read, or bans could not be written to it. */
   readonly onFailed: (error: Error) => void
 }
 
@@ -58,7 +58,7 @@ export class HeldEntries {
   #isFlushing = false
   #timer: NodeJS.Timeout | undefined
   #isLooking = false
-  /** The shard that is read though its head shows no change. */
+  /** The next shard to read although its head shows no change. */
   #turn = 0
   #isLoaded = false
   #isClosed = false
@@ -159,7 +159,7 @@ export class HeldEntries {
     )
   }
 
-  /** Under which names an identity has entries: all that the index has or this process knows. */
+  /** The names under which an identity has entries, in the index or in this process. */
   async namesOf(identity: string): Promise<ReadonlySet<string>> {
     const names = new Set<string>()
     for (const entry of this.#mirror) if (entry.identity === identity) names.add(entry.policy)
@@ -261,7 +261,7 @@ export class HeldEntries {
         await this.#writeBans()
       }
     } catch (error) {
-      // Redis is away, which decisions tell, or does not permit it.
+      // Redis is away, which decisions report, or does not permit it.
       this.#options.onFailed(error as Error)
     }
     this.#isLooking = false
@@ -324,7 +324,7 @@ export class HeldEntries {
       if (head && head.epoch > shard.epoch) await this.#forgetUntil(number, head.epoch, lost)
       for (const { field, entry } of entries) {
         const known = lost?.get(field)
-        // Of an older state of Redis.
+        // From an older state of Redis.
         if (!entry || (known && known.since > entry.since)) continue
         lost?.delete(field)
         if ((this.#changedMeanwhile.get(field) ?? 0) >= entry.since) continue
@@ -356,7 +356,7 @@ export class HeldEntries {
     const now = this.#time.now()
     let looked = 0
     for (const entry of this.#mirror) {
-      // Requests come meanwhile.
+      // Lets requests run in between.
       if (++looked % LOOKED_AT_ONCE === 0) await setImmediate()
       const field = fieldOf(entry.policy, entry.identity)
       if (entry.until > now && shardOf(field) === shard) known.set(field, entry)

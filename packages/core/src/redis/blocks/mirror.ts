@@ -8,7 +8,7 @@ const MOST = 100_000
 const MOST_WITH_NETWORKS = 2 * MOST
 /** Of IPv4, or a shorter prefix than that of any one client of IPv6. */
 const NETWORK = /^ip=(?:[\d.]+\/\d+|.+\/(?:[1-5]?\d|6[0-3]))$/
-/** Looked at for their end with each that is added. */
+/** How many entries are checked for their end with each one that is added. */
 const SWEPT_PER_ENTRY = 2
 
 /** The blocks and bans that this process knows. It refuses what Redis refuses, or would refuse if it had lost nothing. */

@@ -23,7 +23,7 @@ export class Shard {
     return head ? head.incarnation === this.incarnation && head.version === this.version : !this.isKnown
   }
 
-  /** Whether what Redis has is what is known, and what came after. */
+  /** Whether Redis has all that is known here, and later changes on top of it. */
   isContinuedBy({ head, isContinued }: Page): boolean {
     if (!head || head.incarnation !== this.incarnation || head.version < this.version) return false
     return isContinued && (!this.isInDoubt || this.tail !== '')
@@ -38,13 +38,13 @@ export class Shard {
     this.isInDoubt = false
   }
 
-  /** What this process knows of it may not be in Redis: the next read compares all. */
+  /** Notes that Redis may lack what this process knows: the next read compares all entries. */
   startAnew(): void {
     this.restart(undefined)
     this.incarnation = ''
   }
 
-  /** To be told of every page once it is taken over. */
+  /** Call it with every page once it is taken over. */
   read({ head, entries }: Page, isLast: boolean): void {
     const last = entries.at(-1)
     if (last) {
@@ -59,7 +59,7 @@ export class Shard {
     } else if (last) this.version = last.version
   }
 
-  /** To be told of every change that this process makes. What others have changed in between is still to be read. */
+  /** Call it with every change that this process makes. Changes of others in between still have to be read. */
   wrote({ before, head }: Written, field: string): void {
     this.isKnown = true
     if (head.incarnation !== this.incarnation || before !== this.version || this.isInDoubt) return

@@ -1,4 +1,4 @@
-/** The store's clock as this process knows it: its own, or Redis's as the last reply told it. */
+/** The store's clock as this process knows it: its own, or Redis's by the last reply. */
 export class StoreTime {
   readonly #clock: (() => number) | undefined
   /** Redis's time less that of the performance clock. */
@@ -8,7 +8,7 @@ export class StoreTime {
     this.#clock = clock
   }
 
-  /** Counted from when the reply came: so no wait that is told is too short. */
+  /** Counted from when the reply came, so that no reported wait is too short. */
   hear(now: number): void {
     this.#ahead = now - performance.now()
   }

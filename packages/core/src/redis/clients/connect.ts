@@ -14,7 +14,7 @@ export function connect(client: Client, timeoutMs: number, connectTimeoutMs: num
 }
 
 function open(client: Client, timeoutMs: number, connectTimeoutMs: number): Connection {
-  // A peer that says nothing for so long, though asked, is given up: a connection can be dead and stay open.
+  // A connection without a reply for so long is ended: it can be dead and stay open.
   const silenceMs = Math.max(1000, timeoutMs + 500)
   if (typeof client?.duplicate === 'function') {
     if (typeof client.evalsha === 'function' && typeof client.status === 'string')

@@ -25,8 +25,8 @@ export interface Connection {
   nodeOf(slot: number): string
   /**
    * Sends once its node is connected, unless `isLate` by then; rejects if that is not possible. Strings come back as bytes.
-   * `key` decides the node in a cluster. Never sends twice. `command` is asked for at the very moment of sending, and
-   * told which scripts that node has been sent, to which it may add.
+   * `key` decides the node in a cluster. Never sends twice. `command` is called at the moment of sending, with the
+   * set of scripts that this node has been sent, to which it may add.
    */
   send(key: string, command: (sent: Set<string>) => readonly string[], wait: Wait): Promise<unknown>
   /** Of a cluster, whether a master is connected, so that `sendTo` can send. */

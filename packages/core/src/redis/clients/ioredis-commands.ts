@@ -1,9 +1,9 @@
 import type { Client } from './connection.js'
 
 /**
- * How to make commands of a client of ioredis that are sent as text of ours. ioredis looks at every argument four times
- * before it is text, which for a batch is more work than all the rest that a batch is to Node. Undefined where it has no
- * such commands: then it has to send its own.
+ * How to make commands of a client of ioredis that are sent as text of ours. ioredis goes through the arguments of a
+ * command four times, which for a batch takes longer than all else that Node does for it. Undefined where the client has no
+ * such commands: then its own are sent.
  */
 export function commandMaker(client: Client): ((command: readonly string[]) => Client) | undefined {
   const Command = commandClass(client)

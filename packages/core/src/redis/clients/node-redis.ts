@@ -119,7 +119,7 @@ function destroyer(client: Client): () => void {
   }
 }
 
-/** Of the nodes of a cluster one cannot be told what it is about: what it opens yet is not to keep the process, nor to stay. */
+/** Ends a cluster. Nodes that are still connecting are ended once connected, and do not keep the process alive until then. */
 function destroyCluster(cluster: Client): void {
   for (const node of [...(cluster.masters ?? []), ...(cluster.replicas ?? [])]) {
     if (!node.client || node.client.isReady) continue
@@ -152,7 +152,7 @@ export function nodeRedis(client: Client, silenceMs: number, connectTimeoutMs: n
 
   function start() {
     const isCurrent = () => current === session && !isClosed
-    // Never connected again once it is given up: one that is, while it still opens a socket, opens two.
+    // Never connected again once it was ended: connecting while a socket is still being opened opens two.
     const own = client.duplicate({
       disableOfflineQueue: true,
       socket: { ...client.options?.socket, reconnectStrategy, connectTimeout: silenceMs },
@@ -320,8 +320,8 @@ export function nodeRedisCluster(client: Client, silenceMs: number, connectTimeo
 }
 
 /**
- * Gives one connection of a cluster up for dead; its client connects anew. One that was about to would come to do so
- * twice: its master gets another client, when it is next needed.
+ * Ends a dead connection of a cluster; its client connects again. A client that was already connecting would connect twice,
+ * so its master gets a new client when it is needed next.
  */
 function giveUp(master: Client, node: Client): void {
   const wasReady = node.isReady

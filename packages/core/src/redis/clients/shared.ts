@@ -18,8 +18,8 @@ interface Shared {
 const open = new WeakMap<Client, Map<string, Shared>>()
 
 /**
- * One connection for all stores of a client, as long as one of them is open. By `terms`: with another timeout, a connection
- * that died without a word would be given up later.
+ * One connection for all stores of a client, as long as one of them is open. By `terms`: with another timeout, a
+ * connection that is dead but open would be ended later.
  */
 export function sharedConnection(
   client: Client,

@@ -46,7 +46,7 @@ export class LeaseClock {
     return { ms, aheadMs: this.#aheadMs, steps: this.#steps }
   }
 
-  /** Milliseconds since `began`; infinite if that cannot be told. */
+  /** Milliseconds since `began`; infinite if that is not known. */
   since(began: Moment): number {
     if (this.#own) {
       const ms = this.#readOwn(this.#own) - began.ms

@@ -44,7 +44,7 @@ export class Lease {
     this.answeredAfterMs = answeredAfterMs
   }
 
-  /** What is said of a decision made `sinceMs` after the result. What others took meanwhile is not known here. */
+  /** The report of a decision made `sinceMs` after the result. What others took meanwhile is not known here. */
   report(sinceMs: number): readonly number[] {
     const said = this.#values
     const values = said.length === STRIDE ? [0, 0, 0, 0] : new Array<number>(said.length)
@@ -57,7 +57,7 @@ export class Lease {
     return values
   }
 
-  /** What gives `units` of its charge back to the store. */
+  /** The request that returns `units` of its charge to the store. */
   refund(units: number): StoreRequest {
     const { request } = this
     const charge: StoreResult = { now: this.now, allowed: true, values: this.#values, offset: 0 }
@@ -74,7 +74,7 @@ export class Lease {
 
 /**
  * The result of a charge of which `units` are not refunded yet, as a refund must see it: as if nothing else had
- * been in its buckets, then or since. A lease gives its charge back in parts, and of one charge no part may count
+ * been in its buckets, then or since. A lease returns its charge in parts, and of one charge no part may count
  * twice: what is sure to be still in a bucket of it is what time has left of those units. Whatever is refunded
  * in whatever order then leaves no less in a bucket than what was spent.
  */
@@ -110,7 +110,7 @@ export class Spent implements StoreResult {
     this.values = lease.report(sinceMs)
   }
 
-  // Of the class, so that it takes no room in each result.
+  // On the prototype, so that it takes no room in each result.
   get source(): StoreResult['source'] {
     return 'lease'
   }

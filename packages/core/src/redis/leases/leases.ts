@@ -127,7 +127,7 @@ export class Leases {
     try {
       result = await this.#source.decide(charge)
     } catch (error) {
-      // It may have been charged, so the next lease has to be earned anew.
+      // It may have been charged, so the next lease is taken only after as much traffic as the first one.
       pool.waiting = undefined
       pool.cool()
       for (const { reject } of waiting) reject(error)
@@ -204,7 +204,7 @@ export class Leases {
     return this.#returnUnits(lease, units).then(() => charge)
   }
 
-  /** What the store says, and what is held here on top. */
+  /** The store's result, with the units that this process holds added. */
   #peek(pool: Pool | undefined, request: StoreRequest): StoreResult | Promise<StoreResult> {
     const cost = Math.max(...request.costs)
     if (!pool?.lease) return this.#source.decide(request)
