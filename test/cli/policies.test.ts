@@ -61,6 +61,7 @@ policies:
   login: { limits: [{ limit: 5, window: 15m }] }
   search: { limits: [{ algorithm: fixedWindow, limit: 5, window: 1h }] }
   same: { limits: [{ limit: 7, window: 1m }] }
+  files: { limits: [{ algorithm: fixedWindow, limit: 5000, window: 1m, unit: response-bytes }] }
 overrides:
   - { policy: search, key: { ip: 192.0.2.1 }, limits: [{ limit: 50 }] }
   - { policy: search, key: { ip: 192.0.2.2 }, limits: [{ limit: 50 }] }
@@ -69,6 +70,7 @@ overrides:
   const after = before
     .replace('limit: 10,', 'limit: 20,')
     .replace('limit: 5, window: 1s }', 'limit: 5, window: 2s }')
+    .replace(', unit: response-bytes', '')
     .replace('login: { limits: [', 'login: { limits: [{ name: day, limit: 50, window: 1d }, ')
     .replace('192.0.2.1 }, limits: [{ limit: 50 }]', '192.0.2.1 }, limits: [{ limit: 60 }]')
     .replace('192.0.2.2 }, limits: [{ limit: 50 }]', '192.0.2.2 }, limits: [{ limit: 50, window: 2h }]')
@@ -76,12 +78,14 @@ overrides:
   await sluice(['apply', file(before), '--yes'])
   expect((await sluice(['plan', file(after)])).out).toBe(`~ policy api
 ~ policy login
+~ policy files
 + overrides of search (2)
 - overrides of search (3)
   api, limit api-1m: what was used still counts
   api, limit api-burst: begins anew: its window was 1s
   login, limit login-day: begins anew: it is new
   login, limit login-15m: begins anew: it shares a key with a limit that is added, removed or begins anew
+  files, limit files: begins anew: its unit was response-bytes
   overrides of search: what was used of 2 limits still counts; 1 limit begins anew, the first: its window was 1h
 `)
   const { carried } = JSON.parse((await sluice(['plan', file(after), '--json'])).out)

@@ -105,9 +105,9 @@ describe('what was used', () => {
     expect(await service.admits(10, 'cid')).toBe(0)
   })
 
-  test('of bytes is no count of requests', async () => {
+  test.each(['content-bytes', 'response-bytes'])('of %s is no count of requests', async (unit) => {
     const limits = (bytes: number, requests: number) => [
-      ...minute(bytes, { algorithm: 'fixedWindow', unit: 'content-bytes', name: 'bytes' }),
+      ...minute(bytes, { algorithm: 'fixedWindow', unit, name: 'bytes' }),
       ...minute(requests, { algorithm: 'fixedWindow', name: 'requests' }),
     ]
     const service = await Service.of(api(0, { limits: limits(100, 5) }))
@@ -161,6 +161,14 @@ describe('begins anew', () => {
     expect(await service.admits(10)).toBe(0)
     await service.change({ carry: 'reset', ...api(6) })
     expect(await service.admits(10)).toBe(6)
+  })
+
+  test('a limit of another unit', async () => {
+    const files = (unit: string) => api(0, { limits: minute(5, { algorithm: 'fixedWindow', unit }) })
+    const service = await Service.of(files('requests'))
+    expect(await service.admits(10)).toBe(5)
+    await service.change(files('response-bytes'))
+    expect(await service.admits(10), 'no byte is sent yet').toBe(10)
   })
 
   test('but not one beside which a policy is added', async () => {

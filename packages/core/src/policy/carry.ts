@@ -11,9 +11,14 @@ const LARGEST_NARROW = 2 ** 31 - 1
 export function carriedForm(resolution: Resolution, { carry = '', unit }: Pick<Limit, 'carry' | 'unit'>): Resolution {
   const { kernel, carriedId, params } = resolution
   const isLarge = kernel === 'segments' && (params[0] as number) > LARGEST_NARROW
-  // Bytes and requests are no counts of each other, whatever they have in common.
-  const id = `${carriedId}${isLarge ? '.large' : ''}${unit === 'content-bytes' ? '.bytes' : ''}${carry}`
+  const id = `${carriedId}${isLarge ? '.large' : ''}${ofUnit(unit)}${carry}`
   return { ...resolution, id, params: kernel === 'segments' ? widened(params) : params }
+}
+
+/** Requests, bytes received and bytes sent are no counts of each other, whatever their limits have in common. */
+function ofUnit(unit: Limit['unit']): string {
+  if (unit === 'content-bytes') return '.bytes'
+  return unit === 'response-bytes' ? '.response-bytes' : ''
 }
 
 /** How wide counters are does not depend on the limit then. */
