@@ -82,7 +82,12 @@ async function bytesOf(raw, /** @type {number[]} */ read) {
 const BY_HAND = {
   '/raw': (_raw, res, { later, called }) => void later().then(() => answerByHand(res, called)),
   '/pipe': (_raw, res, { later, sources }) => void later().then(() => source(sources).pipe(res)),
-  '/piping': (_raw, res, { sources }) => void source(sources).pipe(res),
+  '/piping': (_raw, res, { sources }) => {
+    const stream = source(sources)
+    stream.pipe(res)
+    // `pipe` itself lets go of a stream whose response is cut off, and leaves it open.
+    res.on('close', () => stream.destroy())
+  },
   '/pipeline': (_raw, res, { later, sources }) => void later().then(() => pipeline(source(sources), res, noop)),
   '/transform': (_raw, res, { later, sources }) => {
     later().then(() => source(sources).pipe(new PassThrough()).pipe(res))
