@@ -114,7 +114,8 @@ export type { PriorityOption } from './policy/priority.js'
 export type { SharedTurnsOptions } from './policy/shared-turns.js'
 export type { StoreState } from './redis/breaker.js'
 export type { KeptState, KeptStrikes } from './redis/kept-state.js'
-export { type Readiness, type RedisStore, type RedisStoreOptions, redisStore } from './redis/store.js'
+export type { RedisStoreOptions } from './redis/options.js'
+export { type Readiness, type RedisStore, redisStore } from './redis/store.js'
 export type { HttpContext, ProxyTrust } from './request/context.js'
 export type {
   AddBlockOptions,

@@ -7,7 +7,7 @@ import { checkedListName } from '../store/given-list-entries.js'
 import type { StoreHealth, StoreStats } from '../store/health.js'
 import type { IdentityByKind } from '../store/identity.js'
 import { KeptList } from '../store/kept-list.js'
-import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
+import { type StoreLists, storeLists } from '../store/list.js'
 import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
 import { offendersOf, type RefusalLog, refusalLog } from '../store/refusal-log.js'
 import {
@@ -29,11 +29,9 @@ import {
   type WaitingTurn,
 } from '../store/store.js'
 import type { StoreList } from '../store/store-list.js'
-import { durationMs } from '../util/duration.js'
-import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { SluiceError } from '../util/errors.js'
 import { Listeners } from '../util/listeners.js'
-import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
-import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings } from '../util/warnings.js'
+import { STORE_WARNINGS, type StoreWarning, Warnings } from '../util/warnings.js'
 import { decideAcrossSlots, partsOfWhole } from './across-slots.js'
 import { Batches, probeKey } from './batches.js'
 import { MOST_CHANGES } from './blocks/block-index.js'
@@ -42,7 +40,7 @@ import { HeldBlocks } from './blocks/held-blocks.js'
 import { RedisBlocks } from './blocks/redis-blocks.js'
 import { RedisLists } from './blocks/redis-lists.js'
 import { StoreTime } from './blocks/store-time.js'
-import { Breaker, type StateListener, type StoreState } from './breaker.js'
+import { Breaker, type StoreState } from './breaker.js'
 import { connect } from './clients/connect.js'
 import type { Connection } from './clients/connection.js'
 import { DenyCache } from './deny-cache.js'
@@ -52,6 +50,7 @@ import { HeldPermits } from './held-permits.js'
 import { IndexWarning } from './index-warning.js'
 import { blocksFor, type KeptState, namesIn, strikesIn } from './kept-state.js'
 import { Leases } from './leases/leases.js'
+import { type CheckedOptions, checkedOptions, type RedisStoreOptions } from './options.js'
 import { RedisRefusals } from './redis-refusals.js'
 import { Relaxed } from './relaxed/relaxed.js'
 import { keptReason, strikeResult } from './scripts/decode.js'
@@ -66,57 +65,10 @@ import {
   waitingSuffix,
 } from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
-import { unreadable } from './scripts/reply-reader.js'
 import { deleteKeys, readKeys, run, whenConnected } from './scripts/run.js'
-import { blockScript, forgetScript, keptScript, strikeScript, turnsScript } from './scripts/scripts.generated.js'
+import { blockScript, strikeScript, turnsScript } from './scripts/scripts.generated.js'
 import { encodeWaiting } from './scripts/turns.js'
-
-export interface RedisStoreOptions extends StoreListOptions {
-  /**
-   * The time in whole ms, the same for every process. For tests, and for applications with a clock of their own.
-   * @default Redis's own clock
-   */
-  readonly clock?: () => number
-  /**
-   * How long a decision that was sent waits for its reply, in ms or as a duration; while replies to others keep coming, up
-   * to ten times as long. @default 100
-   */
-  readonly timeoutMs?: number | string
-  /**
-   * How long decisions wait for the first connection, in ms or as a duration, from when the store was made; in a cluster
-   * also for that to each master, from when it is first needed. Not at all once it was refused. @default 5000
-   */
-  readonly connectTimeoutMs?: number | string
-  /** Most decisions sent in one script run, 1 to 1,000. @default 64 */
-  readonly batch?: number
-  /** What every key starts with; one hash tag may be in it, such as `{limits}:`, and puts all keys on one slot. @default 'sluice:' */
-  readonly prefix?: string
-  /**
-   * Whether this process repeats a refusal, until its retry time and for a second at most: a flood
-   * of requests that are refused then costs Redis next to nothing. What this store changes counts at once;
-   * room made by other processes is noticed within that second. @default true
-   */
-  readonly denyCache?: boolean
-  /**
-   * Whether one script may decide keys of several slots of a cluster's master, which takes a fraction of the time that a
-   * script per slot does. Needs Redis 7.0 or later, as is tried first; `false` is for proxies and services that want all
-   * keys of a script declared. Without a cluster it changes nothing. @default true
-   */
-  readonly undeclaredKeys?: boolean
-  /**
-   * Told when decisions are no longer asked of Redis (`'unavailable'`), with the error that decided it, and when
-   * they are again (`'available'`): `(state, cause, node)`. In a cluster it is called for each master, by address.
-   * What it throws becomes a warning of the process.
-   */
-  readonly onStateChange?: StateListener
-  /**
-   * Whether refusals are counted by identity, for `offenders()`: each process keeps up to a megabyte for each policy that
-   * refuses, and Redis up to eight. @default false
-   */
-  readonly offenders?: boolean
-  /** Silences warnings of this store, one by one: `{ SLUICE_EVICTION: false }`. */
-  readonly warnings?: StoreWarningsOption
-}
+import { forgetKeys, restsOfKeys } from './scripts/walk-keys.js'
 
 /**
  * A store in Redis, shared by every process and machine that uses the same server or cluster.
@@ -128,53 +80,13 @@ export interface RedisStoreOptions extends StoreListOptions {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function redisStore(client: unknown, options: RedisStoreOptions = {}): RedisStore {
-  knownOptions('redisStore', options, [
-    'clock',
-    'timeoutMs',
-    'connectTimeoutMs',
-    'batch',
-    'prefix',
-    'denyCache',
-    'undeclaredKeys',
-    'onStateChange',
-    'offenders',
-    'allow',
-    'deny',
-    'warnings',
-  ])
-  optionalFunction('redisStore', 'clock', options.clock)
-  optionalFunction('redisStore', 'onStateChange', options.onStateChange)
-  const { prefix = 'sluice:', denyCache = true, undeclaredKeys = true } = options
-  const timeoutMs = durationMs('redisStore', 'timeoutMs', options.timeoutMs === undefined ? 100 : options.timeoutMs)
-  const { connectTimeoutMs: connecting = 5000 } = options
-  const connectTimeoutMs = durationMs('redisStore', 'connectTimeoutMs', connecting)
-  const batch = wholeNumber('redisStore', 'batch', options.batch === undefined ? 64 : options.batch, 1)
-  if (batch > MOST_IN_BATCH) invalidPolicy('redisStore', 'batch', `at most ${MOST_IN_BATCH}`, batch)
-  if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
-    invalidPolicy('redisStore', 'prefix', 'a string without braces but those of one hash tag, such as "{app}:"', prefix)
-  }
-  if (typeof denyCache !== 'boolean') invalidPolicy('redisStore', 'denyCache', 'true or false', denyCache)
-  if (typeof undeclaredKeys !== 'boolean') {
-    invalidPolicy('redisStore', 'undeclaredKeys', 'true or false', undeclaredKeys)
-  }
+  const checked = checkedOptions(options)
   const lists = storeLists('redisStore', options)
   const listeners = new Listeners<StoreEvents>('redisStore', STORE_EVENTS)
   const warnings = new Warnings('redisStore', STORE_WARNINGS, options.warnings, listeners)
-  return new RedisStore(connect(client, timeoutMs, connectTimeoutMs), {
-    ...options,
-    lists,
-    prefix,
-    timeoutMs,
-    batch,
-    denyCache,
-    undeclaredKeys,
-    warnings,
-    listeners,
-  })
+  const connection = connect(client, checked.timeoutMs, checked.connectTimeoutMs)
+  return new RedisStore(connection, { ...checked, lists, warnings, listeners })
 }
-
-/** A key's slot is that of its first hash tag: any other brace before the identity's own would set keys of one identity apart. */
-const PREFIX = /^[^{}]*(\{[^{}]+\}[^{}]*)?$/
 
 /** Whether a store decides by Redis, and what keeps it from that. */
 export interface Readiness {
@@ -187,9 +99,6 @@ const PARDON: Strike = { weight: 0, jitterMs: 0, reason: '' }
 
 /** How many slots a cluster has. */
 const SLOTS = 16_384
-
-/** Lua can hand no more than some thousand keys to one command. */
-const MOST_IN_BATCH = 1000
 
 export class RedisStore implements Store {
   readonly lists: StoreLists | undefined
@@ -226,10 +135,7 @@ export class RedisStore implements Store {
   /** @internal Use `redisStore`. */
   constructor(
     connection: Connection,
-    options: Omit<RedisStoreOptions, 'warnings'> & {
-      prefix: string
-      timeoutMs: number
-      batch: number
+    options: Omit<CheckedOptions, 'warnings'> & {
       warnings: Warnings<StoreWarning>
       listeners: Listeners<StoreEvents>
       lists: StoreLists | undefined
@@ -311,7 +217,7 @@ export class RedisStore implements Store {
       batch: options.batch,
       clock: options.clock,
       marker: this.#marker,
-      undeclaredKeys: options.undeclaredKeys !== false,
+      undeclaredKeys: options.undeclaredKeys,
       onResult: (request, result, slot, sentAt) => {
         // A refusal for those that wait holds only while they do.
         if (result.behindMs === undefined) this.#denials?.hear(request, result, sentAt)
@@ -617,9 +523,9 @@ export class RedisStore implements Store {
     this.#lists ??= this.#makeLists()
     await this.#lists.forget(text)
     this.#batches.flush()
-    await this.#forgetKeys(this.#startOfKeys(text), '')
+    await forgetKeys(this.#connection, this.#timeoutMs, this.#startOfKeys(text), '')
     this.#refusals?.forget(text)
-    await this.#forgetKeys(this.#refusalSlices.start, text)
+    await forgetKeys(this.#connection, this.#timeoutMs, this.#refusalSlices.start, text)
     this.#denials?.clear()
   }
 
@@ -633,18 +539,7 @@ export class RedisStore implements Store {
     const text = identityText('kept', identity)
     this.#lists ??= this.#makeLists()
     const start = this.#startOfKeys(text)
-    const rests: string[] = []
-    let cursor = '0'
-    do {
-      const reply = await run(this.#connection, this.#timeoutMs, keptScript, () => ({
-        keys: [start],
-        args: [cursor, patternOf(start)],
-      }))
-      if (!Array.isArray(reply) || !Array.isArray(reply[1])) throw unreadable('expected a cursor and keys')
-      for (const key of reply[1]) rests.push(String(key).slice(start.length))
-      cursor = String(reply[0])
-    } while (cursor !== '0')
-    const { counts, strikes } = namesIn(rests)
+    const { counts, strikes } = namesIn(await restsOfKeys(this.#connection, this.#timeoutMs, start))
     const records = await readKeys(
       this.#connection,
       this.#timeoutMs,
@@ -662,20 +557,6 @@ export class RedisStore implements Store {
   /** What all keys of an identity begin with. */
   #startOfKeys(identity: string): string {
     return `${this.#start(identity)}}:`
-  }
-
-  /** Of keys that begin like this, in a cluster on the master of such a key: all, or what they hold of a member. */
-  async #forgetKeys(start: string, member: string): Promise<void> {
-    const pattern = patternOf(start)
-    let cursor = '0'
-    do {
-      const reply = await run(this.#connection, this.#timeoutMs, forgetScript, () => ({
-        keys: [start],
-        args: [cursor, pattern, member],
-      }))
-      if (!(reply instanceof Uint8Array)) throw unreadable('expected a cursor')
-      cursor = reply.toString()
-    } while (cursor !== '0')
   }
 
   list(name: string): StoreList {
@@ -814,11 +695,6 @@ export class RedisStore implements Store {
   #start(identity: string): string {
     return keyStart(this.#prefix, identity)
   }
-}
-
-/** Of all keys that begin like this. */
-function patternOf(start: string): string {
-  return `${start.replace(/[\\*?[\]]/g, '\\$&')}*`
 }
 
 function warnOfRestored(warnings: Warnings<StoreWarning>, count: number, one: string, several: string): void {

@@ -1,0 +1,100 @@
+import type { StoreListOptions } from '../store/list.js'
+import { durationMs } from '../util/duration.js'
+import { invalidPolicy } from '../util/errors.js'
+import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
+import type { StoreWarningsOption } from '../util/warnings.js'
+import type { StateListener } from './breaker.js'
+
+export interface RedisStoreOptions extends StoreListOptions {
+  /**
+   * The time in whole ms, the same for every process. For tests, and for applications with a clock of their own.
+   * @default Redis's own clock
+   */
+  readonly clock?: () => number
+  /**
+   * How long a decision that was sent waits for its reply, in ms or as a duration; while replies to others keep coming, up
+   * to ten times as long. @default 100
+   */
+  readonly timeoutMs?: number | string
+  /**
+   * How long decisions wait for the first connection, in ms or as a duration, from when the store was made; in a cluster
+   * also for that to each master, from when it is first needed. Not at all once it was refused. @default 5000
+   */
+  readonly connectTimeoutMs?: number | string
+  /** Most decisions sent in one script run, 1 to 1,000. @default 64 */
+  readonly batch?: number
+  /** What every key starts with; one hash tag may be in it, such as `{limits}:`, and puts all keys on one slot. @default 'sluice:' */
+  readonly prefix?: string
+  /**
+   * Whether this process repeats a refusal, until its retry time and for a second at most: a flood
+   * of requests that are refused then costs Redis next to nothing. What this store changes counts at once;
+   * room made by other processes is noticed within that second. @default true
+   */
+  readonly denyCache?: boolean
+  /**
+   * Whether one script may decide keys of several slots of a cluster's master, which takes a fraction of the time that a
+   * script per slot does. Needs Redis 7.0 or later, as is tried first; `false` is for proxies and services that want all
+   * keys of a script declared. Without a cluster it changes nothing. @default true
+   */
+  readonly undeclaredKeys?: boolean
+  /**
+   * Told when decisions are no longer asked of Redis (`'unavailable'`), with the error that decided it, and when
+   * they are again (`'available'`): `(state, cause, node)`. In a cluster it is called for each master, by address.
+   * What it throws becomes a warning of the process.
+   */
+  readonly onStateChange?: StateListener
+  /**
+   * Whether refusals are counted by identity, for `offenders()`: each process keeps up to a megabyte for each policy that
+   * refuses, and Redis up to eight. @default false
+   */
+  readonly offenders?: boolean
+  /** Silences warnings of this store, one by one: `{ SLUICE_EVICTION: false }`. */
+  readonly warnings?: StoreWarningsOption
+}
+
+/** A key's slot is that of its first hash tag: any other brace before the identity's own would set keys of one identity apart. */
+const PREFIX = /^[^{}]*(\{[^{}]+\}[^{}]*)?$/
+
+/** Lua can hand no more than some thousand keys to one command. */
+const MOST_IN_BATCH = 1000
+
+/** Options of which those of the connection and the decisions are checked, and have their defaults. */
+export type CheckedOptions = RedisStoreOptions &
+  Required<Pick<RedisStoreOptions, 'batch' | 'prefix' | 'denyCache' | 'undeclaredKeys'>> & {
+    readonly timeoutMs: number
+    readonly connectTimeoutMs: number
+  }
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function checkedOptions(options: RedisStoreOptions): CheckedOptions {
+  knownOptions('redisStore', options, [
+    'clock',
+    'timeoutMs',
+    'connectTimeoutMs',
+    'batch',
+    'prefix',
+    'denyCache',
+    'undeclaredKeys',
+    'onStateChange',
+    'offenders',
+    'allow',
+    'deny',
+    'warnings',
+  ])
+  optionalFunction('redisStore', 'clock', options.clock)
+  optionalFunction('redisStore', 'onStateChange', options.onStateChange)
+  const { prefix = 'sluice:', denyCache = true, undeclaredKeys = true } = options
+  const timeoutMs = durationMs('redisStore', 'timeoutMs', options.timeoutMs === undefined ? 100 : options.timeoutMs)
+  const { connectTimeoutMs: connecting = 5000 } = options
+  const connectTimeoutMs = durationMs('redisStore', 'connectTimeoutMs', connecting)
+  const batch = wholeNumber('redisStore', 'batch', options.batch === undefined ? 64 : options.batch, 1)
+  if (batch > MOST_IN_BATCH) invalidPolicy('redisStore', 'batch', `at most ${MOST_IN_BATCH}`, batch)
+  if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
+    invalidPolicy('redisStore', 'prefix', 'a text with no braces but those of one hash tag', prefix)
+  }
+  if (typeof denyCache !== 'boolean') invalidPolicy('redisStore', 'denyCache', 'true or false', denyCache)
+  if (typeof undeclaredKeys !== 'boolean') {
+    invalidPolicy('redisStore', 'undeclaredKeys', 'true or false', undeclaredKeys)
+  }
+  return { ...options, prefix, timeoutMs, connectTimeoutMs, batch, denyCache, undeclaredKeys }
+}
