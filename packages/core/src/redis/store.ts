@@ -34,7 +34,7 @@ import { Listeners } from '../util/listeners.js'
 import { STORE_WARNINGS, type StoreWarning, Warnings } from '../util/warnings.js'
 import { decideAcrossSlots, partsOfWhole } from './across-slots.js'
 import { Batches, probeKey } from './batches.js'
-import { MOST_CHANGES } from './blocks/block-index.js'
+import { BlockKeys } from './blocks/block-keys.js'
 import type { IndexEntry } from './blocks/entry.js'
 import { HeldBlocks } from './blocks/held-blocks.js'
 import { RedisBlocks } from './blocks/redis-blocks.js'
@@ -66,7 +66,7 @@ import {
 } from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
 import { deleteKeys, readKeys, run, whenConnected } from './scripts/run.js'
-import { blockScript, strikeScript, turnsScript } from './scripts/scripts.generated.js'
+import { strikeScript, turnsScript } from './scripts/scripts.generated.js'
 import { encodeWaiting } from './scripts/turns.js'
 import { forgetKeys, restsOfKeys } from './scripts/walk-keys.js'
 
@@ -106,6 +106,7 @@ export class RedisStore implements Store {
   /** The identities that are blocked or banned. */
   readonly blocks: StoreBlocks
   readonly #held: HeldBlocks
+  readonly #blockKeys: BlockKeys
   readonly #makeLists: () => RedisLists
   /** Only once one is asked for: processes without lists read none. */
   #lists: RedisLists | undefined
@@ -178,15 +179,16 @@ export class RedisStore implements Store {
     this.#refusalSlices = new RedisRefusals({ ...index, now: this.#now })
     this.#refusals = refusalLog('redisStore', options.offenders, this.#refusalSlices)
     this.noteRefusal = this.#refusals?.note
+    this.#blockKeys = new BlockKeys(index)
     this.#held = new HeldBlocks({
       ...index,
       name: 'blocks',
       marker: this.#marker,
-      keysOf: (policy, identity) => (isRange(identity) ? undefined : this.#blockKeys(policy, identity)),
+      keysOf: (policy, identity) => (isRange(identity) ? undefined : this.#blockKeys.of(policy, identity)),
       onRestored: (entries) => {
         warnOfRestored(options.warnings, entries.length, 'a block or ban', 'blocks and bans')
         // What cannot be written now, this process refuses all the same.
-        this.#writeBlockKeys(entries).catch(() => {})
+        this.#blockKeys.write(entries, this.#held.index).catch(() => {})
       },
     })
     this.#makeLists = () =>
@@ -573,8 +575,7 @@ export class RedisStore implements Store {
     const kept = keptReason(reason)
     await this.#changingBlock(policy, identity, async () => {
       this.#batches.flush()
-      // In a cluster the index is elsewhere: decisions go by the block key.
-      if (this.#marker === undefined && !isRange(identity)) await this.#setBlockKey(policy, identity, { forMs }, kept)
+      await this.#blockKeys.set(policy, identity, forMs, kept)
       await this.#held.add(policy, identity, { forMs }, kept)
     })
   }
@@ -586,28 +587,14 @@ export class RedisStore implements Store {
       this.#batches.flush()
       // First of all, or a process that knows the block might write it again.
       await this.#held.end(policy, identity)
-      if (this.#marker !== undefined) return
-      await deleteKeys(this.#connection, this.#timeoutMs, this.#blockKeys(policy, identity))
+      await this.#blockKeys.delete(policy, identity)
     })
-  }
-
-  /** For so many ms; or of what is kept from before, until an instant, with the rung that it is of. */
-  #setBlockKey(policy: string, identity: string, end: { forMs: number } | { until: number }, kept: string) {
-    const [block, strikes] = this.#blockKeys(policy, identity)
-    const isKept = 'until' in end
-    return run(this.#connection, this.#timeoutMs, blockScript, () => ({
-      keys: isKept ? [block, strikes] : [block],
-      args: [
-        this.clock ? String(this.clock()) : '',
-        ...(isKept ? ['0', kept, String(end.until)] : [String(end.forMs), kept]),
-      ],
-    }))
   }
 
   /** Adds what was exported. */
   async #keepBlocks(entries: readonly IndexEntry[]): Promise<number> {
     const added = await this.#held.keep(entries)
-    await this.#writeBlockKeys(added)
+    await this.#blockKeys.write(added, this.#held.index)
     for (const { policy, identity } of added) {
       this.#leases.drop(policy, identity)
       this.#relaxed.drop(identity)
@@ -616,37 +603,10 @@ export class RedisStore implements Store {
     return added.length
   }
 
-  /** In a cluster, where the index is elsewhere: decisions go by block keys. */
-  async #writeBlockKeys(entries: readonly IndexEntry[]): Promise<void> {
-    if (this.#marker !== undefined) return
-    const single = entries.filter(({ identity }) => !isRange(identity))
-    for (let i = 0; i < single.length; i += MOST_CHANGES) {
-      await Promise.all(single.slice(i, i + MOST_CHANGES).map((entry) => this.#writeBlockKey(entry)))
-    }
-  }
-
-  async #writeBlockKey({ policy, identity, until, kept }: IndexEntry): Promise<void> {
-    await this.#setBlockKey(policy, identity, { until }, kept)
-    // Who unblocks notes it in the index and then deletes the keys, which may have been just before.
-    const known = await this.#held.index.get(policy, identity)
-    if (!known || known.isEnded) {
-      await deleteKeys(this.#connection, this.#timeoutMs, this.#blockKeys(policy, identity))
-    }
-  }
-
   async #clearBlocks(): Promise<void> {
     this.#batches.flush()
-    for await (const places of this.#held.clear()) {
-      const keys = places.flatMap(({ policy, identity }) => this.#blockKeys(policy, identity))
-      await deleteKeys(this.#connection, this.#timeoutMs, keys)
-    }
+    for await (const places of this.#held.clear()) await this.#blockKeys.deleteAll(places)
     this.#denials?.clear()
-  }
-
-  /** The block key of an identity, and that of its strikes. */
-  #blockKeys(policy: string, identity: string): [string, string] {
-    const start = this.#start(identity)
-    return [start + blockSuffix(policy), start + strikesSuffix(policy)]
   }
 
   /**

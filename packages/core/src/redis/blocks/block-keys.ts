@@ -1,0 +1,71 @@
+import { isRange } from '../../store/blocked-ranges.js'
+import type { Connection } from '../clients/connection.js'
+import { blockSuffix, keyStart, strikesSuffix } from '../scripts/keys.js'
+import { deleteKeys, run } from '../scripts/run.js'
+import { blockScript } from '../scripts/scripts.generated.js'
+import { type BlockIndex, MOST_CHANGES } from './block-index.js'
+import type { IndexEntry } from './entry.js'
+
+export interface BlockKeysOptions {
+  readonly connection: Connection
+  readonly prefix: string
+  readonly timeoutMs: number
+  readonly clock: (() => number) | undefined
+}
+
+/**
+ * The keys by which decisions refuse an identity that is blocked. Written here in a cluster alone, where the index is on
+ * another slot: elsewhere the scripts of the index write them. Networks have none.
+ */
+export class BlockKeys {
+  readonly #options: BlockKeysOptions
+
+  constructor(options: BlockKeysOptions) {
+    this.#options = options
+  }
+
+  /** The block key of an identity, and that of its strikes. */
+  of(policy: string, identity: string): [string, string] {
+    const start = keyStart(this.#options.prefix, identity)
+    return [start + blockSuffix(policy), start + strikesSuffix(policy)]
+  }
+
+  /** `kept`: the reason, as `keptReason` writes it. */
+  async set(policy: string, identity: string, forMs: number, kept: string): Promise<void> {
+    if (!this.#options.connection.isCluster || isRange(identity)) return
+    const [block] = this.of(policy, identity)
+    await this.#run([block], [String(forMs), kept])
+  }
+
+  async delete(policy: string, identity: string): Promise<void> {
+    if (this.#options.connection.isCluster) await this.deleteAll([{ policy, identity }])
+  }
+
+  /** With a cluster and without. */
+  async deleteAll(places: readonly { readonly policy: string; readonly identity: string }[]): Promise<void> {
+    const { connection, timeoutMs } = this.#options
+    const keys = places.flatMap(({ policy, identity }) => this.of(policy, identity))
+    await deleteKeys(connection, timeoutMs, keys)
+  }
+
+  /** Of entries that the index has. */
+  async write(entries: readonly IndexEntry[], index: BlockIndex): Promise<void> {
+    if (!this.#options.connection.isCluster) return
+    const single = entries.filter(({ identity }) => !isRange(identity))
+    for (let i = 0; i < single.length; i += MOST_CHANGES) {
+      await Promise.all(single.slice(i, i + MOST_CHANGES).map((entry) => this.#write(entry, index)))
+    }
+  }
+
+  async #write({ policy, identity, until, kept }: IndexEntry, index: BlockIndex): Promise<void> {
+    await this.#run(this.of(policy, identity), ['0', kept, String(until)])
+    // Who unblocks notes it in the index and then deletes the keys, which may have been just before.
+    const known = await index.get(policy, identity)
+    if (!known || known.isEnded) await this.delete(policy, identity)
+  }
+
+  #run(keys: string[], terms: readonly string[]): Promise<unknown> {
+    const { connection, timeoutMs, clock } = this.#options
+    return run(connection, timeoutMs, blockScript, () => ({ keys, args: [clock ? String(clock()) : '', ...terms] }))
+  }
+}
