@@ -39,7 +39,7 @@ export function rateLimit(options: KoaRateLimitOptions & LimitForm): RateLimitMi
         return fail(thrown)
       }
       return outcome instanceof Promise
-        ? goOnLater(outcome, ctx, next, property, goOn)
+        ? outcome.then((late) => goOn(late, ctx, next, property), fail)
         : goOn(outcome, ctx, next, property)
     },
   }
@@ -47,16 +47,9 @@ export function rateLimit(options: KoaRateLimitOptions & LimitForm): RateLimitMi
   return Object.assign(named.rateLimit, { limiter: guard.limiter })
 }
 
-// Apart, so that what is decided at once makes no closure.
-function goOnLater(outcome: Promise<Outcome>, ctx: Context, next: Next, property: string, goOn: GoOn): Promise<void> {
-  return outcome.then((late) => goOn(late, ctx, next, property), fail)
-}
-
 function fail(thrown: unknown): never {
   throw asFailure(thrown)
 }
-
-type GoOn = typeof goOnFreely
 
 /** Puts an outcome on the response, and runs what comes next if it is to run. */
 function goOnFreely(outcome: Outcome, ctx: Context, next: Next, property: string): Promise<void> | undefined {

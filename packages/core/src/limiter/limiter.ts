@@ -645,27 +645,24 @@ export class Limiter<Subject = string> {
   #askStore(request: StoreRequest, from: DecidedBy): Verdict | Promise<Verdict> {
     try {
       const result = this.#store.decide(request)
-      if (result instanceof Promise) return this.#verdictLater(request, result, from)
-      const verdict = Verdict.of(request, result, from)
-      if (!result.allowed && this.isFinal(request)) this.noteRefusal(verdict)
-      return verdict
+      if (!(result instanceof Promise)) return this.#verdictOf(request, result, from)
+      this.#storeAnswersLater = true
+      return result.then(
+        (late) => {
+          this.#fallback.hear(request, late)
+          return this.#verdictOf(request, late, from)
+        },
+        (error) => this.#decideWithout(request, from, error),
+      )
     } catch (error) {
       return this.#decideWithout(request, from, error)
     }
   }
 
-  // Apart from `#ask`: a function with a closure in it allocates room for what that sees, on every call.
-  #verdictLater(request: StoreRequest, result: Promise<StoreResult>, from: DecidedBy): Promise<Verdict> {
-    this.#storeAnswersLater = true
-    return result.then(
-      (late) => {
-        this.#fallback.hear(request, late)
-        const verdict = Verdict.of(request, late, from)
-        if (!late.allowed && this.isFinal(request)) this.noteRefusal(verdict)
-        return verdict
-      },
-      (error) => this.#decideWithout(request, from, error),
-    )
+  #verdictOf(request: StoreRequest, result: StoreResult, from: DecidedBy): Verdict {
+    const verdict = Verdict.of(request, result, from)
+    if (!result.allowed && this.isFinal(request)) this.noteRefusal(verdict)
+    return verdict
   }
 
   /** The verdict where the store could not decide. */

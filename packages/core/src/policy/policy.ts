@@ -117,12 +117,6 @@ export interface Resolved<Subject> {
   readonly priority: number
 }
 
-type ResolvedParts = [
-  identities: readonly string[] | Promise<readonly string[]>,
-  plan: ReadablePlan | Promise<ReadablePlan>,
-  priority: number | Promise<number>,
-]
-
 /** What remains of a policy of one key, where all requests have the same plan, priority 0 and no permits. */
 export interface Plain<Subject> {
   readonly key: KeyFunction<Subject> | undefined
@@ -309,15 +303,15 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       ignorePromises([identities, plan])
       throw error
     }
-    return identities instanceof Promise || plan instanceof Promise || priority instanceof Promise
-      ? this.#resolveLater(identities, plan, priority)
-      : { policy: this, plan, identities, priority }
-  }
-
-  // Apart from `resolve`: a function with a closure in it allocates room for what that sees, on every call.
-  async #resolveLater(...parts: ResolvedParts): Promise<Resolved<Subject>> {
-    const [identities, plan, priority] = await Promise.all(parts)
-    return { policy: this, plan, identities, priority }
+    if (!(identities instanceof Promise || plan instanceof Promise || priority instanceof Promise)) {
+      return { policy: this, plan, identities, priority }
+    }
+    return Promise.all([identities, plan, priority]).then(([identities, plan, priority]) => ({
+      policy: this,
+      plan,
+      identities,
+      priority,
+    }))
   }
 
   /** What an identity that was given by hand is counted under; undefined where nothing is counted by its kind. */

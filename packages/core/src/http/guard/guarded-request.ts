@@ -85,11 +85,7 @@ export class GuardedRequest<Request> {
     } catch (error) {
       return this.#handleInvalid(error)
     }
-    return verdict instanceof Promise ? this.#handleLater(verdict) : this.#handleVerdict(verdict, false)
-  }
-
-  // Apart from `#decide`: a function with a closure in it allocates room for what that sees, on every call.
-  #handleLater(verdict: Promise<Verdict | undefined>): Promise<Outcome> {
+    if (!(verdict instanceof Promise)) return this.#handleVerdict(verdict, false)
     const { limiter } = this.#guard
     return verdict.then(
       // What was waited for may have been a function of the application.

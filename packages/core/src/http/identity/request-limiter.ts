@@ -8,7 +8,7 @@ import { checkCost } from '../../policy/costs.js'
 import { isData } from '../../policy/given-identities.js'
 import { checkedKey, isMissing } from '../../policy/key.js'
 import { kindOf } from '../../policy/keyed.js'
-import type { Plain, Policy, PolicyChoice } from '../../policy/policy.js'
+import type { Policy, PolicyChoice } from '../../policy/policy.js'
 import { Subjects } from '../../policy/subjects.js'
 import type { HttpContext } from '../../request/context.js'
 import { startOf } from '../../store/identity.js'
@@ -78,17 +78,17 @@ export class RequestLimiter<Request> extends Limiter<Request> {
     const { plain } = choice
     if (plain && cost === 1 && !this.#anonymous) {
       const key: unknown = plain.key ? plain.key(request, context) : request
-      if (typeof key !== 'string' && isThenable(key)) return this.#decideLater(plain, key, options, op)
+      if (typeof key !== 'string' && isThenable(key)) {
+        return Promise.resolve(key).then((late) =>
+          this.decidePlain(plain, checkedKey(plain.where, late, true), op, options.fresh, options.strikes),
+        )
+      }
       return this.decidePlain(plain, checkedKey(plain.where, key, true), op, options.fresh, options.strikes)
     }
     const units = checkCost(choice.where, 'cost', cost)
     const policy = choice.of(request, context)
     if (policy instanceof Promise) return policy.then((known) => this.#decideBy(known, context, units, options, op))
     return this.#decideBy(policy, context, units, options, op)
-  }
-
-  async #decideLater(plain: Plain<Request>, key: PromiseLike<unknown>, options: DecisionOptions, op: Op | undefined) {
-    return this.decidePlain(plain, checkedKey(plain.where, await key, true), op, options.fresh, options.strikes)
   }
 
   #decideBy(
