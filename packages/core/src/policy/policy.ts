@@ -4,11 +4,9 @@ import { startOf } from '../store/identity.js'
 import {
   type BanTerms,
   type ByteUnit,
-  type Cell,
   CHARGE,
   CONSUME,
   EVERY_POLICY,
-  type LeaseTerms,
   type Op,
   type RelaxedTerms,
   type ResolvedLimit,
@@ -16,18 +14,18 @@ import {
 } from '../store/store.js'
 import { type Duration, durationMs, durationText } from '../util/duration.js'
 import { invalidPolicy, neverBeside, SluiceError, show } from '../util/errors.js'
-import { hashOf } from '../util/hash.js'
 import { isThenable } from '../util/thenable.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
 import { ignorePromises, whenAllKnown } from '../util/when-known.js'
 import { type Ban, type BanOptions, banFor } from './ban.js'
-import { carriedForm, carriedLogId } from './carry.js'
+import { carriedForm } from './carry.js'
+import { cellsFor } from './cells.js'
 import { checkedKey } from './key.js'
 import { bitsOf, isSameKey, kindOf } from './keyed.js'
 import { checkKinds, type Given, type GivenKeys, valueFor } from './kinds.js'
 import { checkCommon } from './limits/common.js'
 import { defaultLimit } from './limits/default-limit.js'
-import { checkLeases, leasedId, leasedWindow } from './limits/lease.js'
+import { checkLeases } from './limits/lease.js'
 import type { KeyFunction, Limit, OrFunction, Resolution } from './limits/limit.js'
 import { countingRefusals } from './limits/refusals.js'
 import { type ConsistencyOptions, countedInFull, relaxedTerms } from './limits/relaxed.js'
@@ -366,7 +364,14 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     const resolved = namesFor(this.name, this.limits, resolutions).map((name, i) =>
       Object.freeze({ name, ...(resolutions[i] as Resolution).report, unit: (this.limits[i] as Limit).unit }),
     )
-    const cells = cellsFor(this.limits, resolutions, resolved, this.#keyOf, this.#tier, this.#relaxed !== undefined)
+    const cells = cellsFor({
+      definitions: this.limits,
+      resolutions,
+      resolved,
+      keyOf: this.#keyOf,
+      tier: this.#tier,
+      isRelaxed: this.#relaxed !== undefined,
+    })
     const cellOf = resolved.map((limit) => cells.findIndex((cell) => cell.limits.includes(limit)))
     const byteUnits = cells.map(({ limits }) => byteUnitOf(limits[0] as ResolvedLimit))
     const reserves = cells.map((_, c) => {
@@ -458,122 +463,4 @@ function namesFor(policy: string, limits: readonly Limit[], resolutions: readonl
     taken.add(free.toLowerCase())
     return free
   })
-}
-
-/**
- * One cell per limit, but one log for all log limits on the same key that nothing sets apart; likewise the cells of limits that
- * take little room are joint.
- */
-function cellsFor(
-  definitions: readonly Limit[],
-  resolutions: readonly Resolution[],
-  resolved: readonly ResolvedLimit[],
-  keyOf: readonly number[],
-  tier: TierOf | undefined,
-  isRelaxed: boolean,
-): readonly Cell[] {
-  const cells: Cell[] = []
-  const ids = new Set<string>()
-  const add = (cell: Cell) => {
-    // Equal limits on different keys must not meet where the keys happen to be equal text.
-    let id = cell.id
-    for (let n = 2; ids.has(id); n++) id = `${cell.id}.${n}`
-    ids.add(id)
-    cells.push(Object.freeze({ ...cell, id }))
-  }
-  const addJoint = (members: readonly Cell[]) => {
-    // In an order of their own: how limits are written makes no difference to the key.
-    const sorted = [...members].sort((a, b) => (a.id === b.id ? amountOf(a) - amountOf(b) : a.id < b.id ? -1 : 1))
-    const joint = jointId(sorted)
-    let own = joint
-    for (let n = 2; ids.has(own); n++) own = `${joint}.${n}`
-    ids.add(own)
-    for (const cell of sorted) add({ ...cell, id: `${own}/${cell.id}`, joint: own })
-  }
-  // Tiers keep state of their own, except for limits that they share; so do policies that are decided as one.
-  const prefix = (i: number) => {
-    const of = definitions[i]?.policy
-    return (of === undefined ? '' : `${of}/`) + (tier ? `${tier.name}.` : '')
-  }
-  const isShared = (i: number) => tier?.shared.has(definitions[i] as Limit) ?? false
-  // A reserve is of one limit alone, and what tiers share is one limit, so neither joins a log.
-  const joinsLog = (i: number) =>
-    resolutions[i]?.kernel === 'log' && definitions[i]?.reserve === undefined && !isShared(i)
-  // What is joint begins anew where one of them has other numbers. So those whose numbers are a request's to choose are not, nor
-  // those by tier; and leases are taken, and counts exchanged, of one limit at a time.
-  const joins = (i: number) => {
-    const { kernel, lease } = resolutions[i] as Resolution
-    const { limit, window } = definitions[i] as Limit
-    const isFixed = typeof limit !== 'function' && typeof window !== 'function'
-    return CELL_KINDS[kernel].canBeJoint && isFixed && !lease && !tier && !isRelaxed
-  }
-  const groupOf = (i: number) => `${keyOf[i]} ${prefix(i)}`
-  const carried = (i: number) => definitions[i]?.carry !== undefined && { isCarried: true }
-  const cellOf = (i: number): Cell => {
-    const { kernel, id, params } = resolutions[i] as Resolution
-    const limits = [resolved[i] as ResolvedLimit]
-    return { kernel, id: prefix(i) + id, params, identity: keyOf[i] as number, limits, ...carried(i) }
-  }
-  const joined = new Set<string>()
-  const logged = new Set<string>()
-  resolutions.forEach(({ kernel, id, params, lease }, i) => {
-    const leasing = lease && { lease }
-    const identity = keyOf[i] as number
-    if (joins(i)) {
-      const members = resolutions.flatMap((_, j) => (joins(j) && groupOf(j) === groupOf(i) ? [j] : []))
-      if (members.length === 1) return add(cellOf(i))
-      if (!joined.has(groupOf(i))) addJoint(members.map(cellOf))
-      joined.add(groupOf(i))
-      return
-    }
-    if (!joinsLog(i)) {
-      const start = isShared(i) ? `~${tier?.shared.get(definitions[i] as Limit)}.` : prefix(i)
-      const limits = [resolved[i] as ResolvedLimit]
-      return add({ kernel, id: start + id, params, identity, limits, ...leasing, ...carried(i) })
-    }
-    const of = `${identity} ${prefix(i)}`
-    if (logged.has(of)) return
-    logged.add(of)
-    const log = logCell(
-      resolved.filter((_, j) => joinsLog(j) && keyOf[j] === identity && prefix(j) === prefix(i)),
-      identity,
-      lease,
-      definitions[i]?.carry,
-    )
-    add({ ...log, id: prefix(i) + log.id, ...leasing, ...carried(i) })
-  })
-  return Object.freeze(cells)
-}
-
-/** A key has its own text for each identity, so a long one is not worth its room. */
-const LONGEST_JOINT_ID = 40
-
-function amountOf({ params: [amount = 0] }: Cell): number {
-  return amount
-}
-
-function jointId(cells: readonly Cell[]): string {
-  const ids = cells.map(({ id }) => id).join('+')
-  return ids.length > LONGEST_JOINT_ID ? `joint.${hashOf(ids).slice(1)}` : ids
-}
-
-/** Sorted, so that the order in which limits are written makes no difference to the key. */
-function logCell(
-  limits: readonly ResolvedLimit[],
-  identity: number,
-  lease: LeaseTerms | undefined,
-  carry: string | undefined,
-): Cell {
-  const sorted = [...limits].sort((a, b) => a.windowMs - b.windowMs || a.limit - b.limit)
-  const id =
-    carry === undefined
-      ? `log.${sorted.flatMap(({ limit, windowMs }) => [limit, windowMs]).join('.')}`
-      : carriedLogId(
-          sorted.map(({ windowMs }) => windowMs),
-          carry,
-        )
-  const pairs = sorted.flatMap(({ limit, windowMs }) => [limit, leasedWindow(windowMs, lease)])
-  const most = Math.max(...sorted.map(({ limit }) => limit))
-  const longest = leasedWindow(Math.max(...sorted.map(({ windowMs }) => windowMs)), lease)
-  return { kernel: 'log', id: leasedId(id, lease), params: [most, longest, ...pairs], identity, limits: sorted }
 }

@@ -90,7 +90,7 @@ export function checkedOptions(options: RedisStoreOptions): CheckedOptions {
   const batch = wholeNumber('redisStore', 'batch', options.batch === undefined ? 64 : options.batch, 1)
   if (batch > MOST_IN_BATCH) invalidPolicy('redisStore', 'batch', `at most ${MOST_IN_BATCH}`, batch)
   if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
-    invalidPolicy('redisStore', 'prefix', 'a text with no braces but those of one hash tag', prefix)
+    invalidPolicy('redisStore', 'prefix', 'a string without braces but those of one hash tag, such as "{app}:"', prefix)
   }
   if (typeof denyCache !== 'boolean') invalidPolicy('redisStore', 'denyCache', 'true or false', denyCache)
   if (typeof undeclaredKeys !== 'boolean') {
