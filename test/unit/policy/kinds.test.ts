@@ -17,6 +17,7 @@ import {
   type KeyFunction,
   keyed,
   type Limiter,
+  memoryStore,
   perMinute,
   type RateLimitOptions,
   SluiceError,
@@ -103,6 +104,22 @@ describe('a verdict', () => {
 })
 
 describe('an identity by its kind', () => {
+  test('is told the time to come back that its own requests are told, where that is spread', async () => {
+    const { limiter } = guardOf({
+      store: memoryStore({ clock: () => 1_800_000_000_000 }),
+      limits: [
+        fixedWindow({ limit: 2, window: '1h', spread: '10m', key: account }),
+        fixedWindow({ limit: 9, window: '1h', key: byIp() }),
+      ],
+    })
+    for (let i = 0; i < 2; i++) await limiter.consume({ account: 'ada' })
+
+    const refused = await limiter.consume({ account: 'ada' })
+
+    expect(refused.retryAfterMs).toBeGreaterThan(0)
+    expect(refused.retryAfterMs).toBe(refused.limits[0]?.retryAfterMs)
+  })
+
   test('is peeked at, charged, refunded and reset on the limits of its kind alone', async () => {
     const guard = loginGuard()
     const { limiter } = guard

@@ -1,6 +1,5 @@
-import { CELL_KINDS } from '../store/cell-kinds.js'
-import type { Cell, ResolvedLimit } from '../store/store.js'
-import type { ReadablePlan } from './plan.js'
+import type { Cell } from '../store/store.js'
+import { type ReadablePlan, readablePlan } from './plan.js'
 
 const made = new WeakMap<ReadablePlan, Map<string, ReadablePlan>>()
 
@@ -35,30 +34,17 @@ function makePart(whole: ReadablePlan, identities: readonly number[]): ReadableP
   const cells = ofCells(whole.cells).map(
     (cell): Cell => Object.freeze({ ...cell, identity: identities.indexOf(cell.identity) }),
   )
-  const resolved = ofLimits(whole.resolved)
-  const inResult: ResolvedLimit[] = cells.flatMap((cell) => cell.limits)
-  const byteUnits = whole.byteUnits && ofCells(whole.byteUnits)
-  const reserves = whole.reserves && ofCells(whole.reserves)
-  return Object.freeze({
-    policy: whole.policy,
+  // Where the identity that is banned is not among them, nothing can be struck.
+  const { ban } = whole
+  return readablePlan({
+    ...whole,
     cells,
-    identities: identities.length,
     starts: identities.map((i) => whole.starts[i] as string),
-    reports: resolved.length,
-    resolved,
-    positions: resolved.map((limit) => inResult.indexOf(limit)),
-    isSimple: resolved.length === 1 && !resolved[0]?.queue && !whole.sharesTurns,
-    hasPermits: cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
-    ones: ofCells(whole.ones),
+    resolved: ofLimits(whole.resolved),
     cellOf: ofLimits(whole.cellOf).map((c) => kept.indexOf(c)),
-    byteUnits: byteUnits?.some((unit) => unit !== undefined) ? byteUnits : undefined,
-    reserves: reserves?.some((steps) => steps.length > 0) ? reserves : undefined,
+    byteUnits: whole.byteUnits && ofCells(whole.byteUnits),
+    reserves: whole.reserves && ofCells(whole.reserves),
     definitions: ofLimits(whole.definitions),
-    ...(whole.sharesTurns && { sharesTurns: whole.sharesTurns }),
-    // Where the identity that is banned is not among them, nothing can be struck.
-    ban:
-      whole.ban && identities.includes(whole.ban.identity)
-        ? { ...whole.ban, identity: identities.indexOf(whole.ban.identity) }
-        : undefined,
+    ban: ban && identities.includes(ban.identity) ? { ...ban, identity: identities.indexOf(ban.identity) } : undefined,
   })
 }

@@ -1,3 +1,4 @@
+import { CELL_KINDS } from '../store/cell-kinds.js'
 import type { ByteUnit, Plan, ResolvedLimit } from '../store/store.js'
 import type { KeyFunction, Limit } from './limits/limit.js'
 import type { ReserveStep } from './limits/reserve.js'
@@ -20,6 +21,27 @@ export interface ReadablePlan extends Plan {
   readonly reserves: readonly (readonly ReserveStep[])[] | undefined
   /** The limits as they were made, in the same order. */
   readonly definitions: readonly Limit[]
+}
+
+/** What follows from the rest of a plan. */
+type Derived = 'identities' | 'reports' | 'positions' | 'hasPermits' | 'isSimple' | 'ones'
+
+/** `byteUnits` and `reserves` may be given for every cell, whether one counts bytes or keeps anything or not. */
+export function readablePlan(own: Omit<ReadablePlan, Derived>): ReadablePlan {
+  const { cells, starts, resolved, sharesTurns, byteUnits, reserves } = own
+  const inResult = cells.flatMap(({ limits }) => limits)
+  const [first] = resolved
+  return Object.freeze({
+    ...own,
+    identities: starts.length,
+    reports: resolved.length,
+    positions: resolved.map((limit) => inResult.indexOf(limit)),
+    isSimple: resolved.length === 1 && !first?.queue && first?.spreadMs === undefined && !sharesTurns,
+    hasPermits: cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
+    ones: cells.map(() => 1),
+    byteUnits: byteUnits?.some((unit) => unit !== undefined) ? byteUnits : undefined,
+    reserves: reserves?.some((steps) => steps.length > 0) ? reserves : undefined,
+  })
 }
 
 /** The tier that a policy is for. */

@@ -1,5 +1,4 @@
 import type { HttpContext } from '../request/context.js'
-import { CELL_KINDS } from '../store/cell-kinds.js'
 import { startOf } from '../store/identity.js'
 import {
   type BanTerms,
@@ -30,7 +29,7 @@ import type { KeyFunction, Limit, OrFunction, Resolution } from './limits/limit.
 import { countingRefusals } from './limits/refusals.js'
 import { type ConsistencyOptions, countedInFull, relaxedTerms } from './limits/relaxed.js'
 import { reserveSteps } from './limits/reserve.js'
-import type { ReadablePlan, TierOf } from './plan.js'
+import { type ReadablePlan, readablePlan, type TierOf } from './plan.js'
 import { planOf } from './plan-of-kind.js'
 import { checkPriority, type PriorityFunction, type PriorityOption, priorityFor } from './priority.js'
 import { type SharedTurnsOptions, sharedTurnsFor } from './shared-turns.js'
@@ -378,22 +377,14 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       const { reserve } = this.limits[cellOf.indexOf(c)] as Limit
       return reserve === undefined ? [] : reserveSteps(this.where, reserve)
     })
-    const inResult = cells.flatMap((cell) => cell.limits)
-    return Object.freeze({
+    return readablePlan({
       policy: this.name,
       cells,
-      identities: this.keys.length,
       starts: this.starts,
-      reports: resolved.length,
       resolved,
-      positions: resolved.map((limit) => inResult.indexOf(limit)),
-      isSimple:
-        resolved.length === 1 && !resolved[0]?.queue && resolved[0]?.spreadMs === undefined && !this.#sharesTurns,
-      hasPermits: cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
-      ones: cells.map(() => 1),
       cellOf,
-      byteUnits: byteUnits.some((unit) => unit !== undefined) ? byteUnits : undefined,
-      reserves: reserves.some((steps) => steps.length > 0) ? reserves : undefined,
+      byteUnits,
+      reserves,
       definitions: this.limits,
       ban: this.#banTerms(),
       banningPolicy: this.#banningPolicy(),
