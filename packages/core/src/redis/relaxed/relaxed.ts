@@ -71,8 +71,7 @@ export class Relaxed {
     const tables = plan === this.#lastPlan ? this.#lastTables : this.#tablesOf(plan)
     const counts = new Array<Count>(tables.length)
     for (let c = 0; c < tables.length; c++) {
-      const { cell, counts: byIdentity } = tables[c] as CountTable
-      const count = byIdentity.get(identities[cell.identity] as string)
+      const count = (tables[c] as CountTable).counts.get(identityOf(plan, c, identities))
       if (count?.isOpen !== true) return this.#ask(request, tables)
       const cause = this.#source.causeFor(count.slot)
       if (cause) throw cause
@@ -89,8 +88,8 @@ export class Relaxed {
   /** Before a reset: what was counted is not in the state that comes after, and must not be told any more. */
   forget(plan: Plan, identities: readonly string[]): void {
     if (!plan.relaxed) return
-    for (const table of this.#tablesOf(plan)) {
-      const count = table.counts.get(identities[table.cell.identity] as string)
+    for (const [c, { counts }] of this.#tablesOf(plan).entries()) {
+      const count = counts.get(identityOf(plan, c, identities))
       if (count) this.#delete(count)
     }
   }
@@ -184,7 +183,7 @@ export class Relaxed {
       for (const count of this.#countsOf(request)) if (count?.local.hasUnsent) this.#exchanges.now(count)
       return this.#source.decide(request)
     }
-    const counts = tables.map((table) => this.#countFor(table, identities[table.cell.identity] as string, plan))
+    const counts = tables.map((table, c) => this.#countFor(table, identityOf(plan, c, identities), plan))
     const isCounted = counts.every((count) => count !== undefined)
     // What is counted here, the deny cache does not hear of. A refusal that is to be charged is charged here, and told.
     const asked: StoreRequest = isCounted ? { ...request, op: CONSUME, fresh: true } : request
@@ -275,7 +274,7 @@ export class Relaxed {
   }
 
   #countsOf({ plan, identities }: StoreRequest): (Count | undefined)[] {
-    return this.#tablesOf(plan).map(({ cell, counts }) => counts.get(identities[cell.identity] as string))
+    return this.#tablesOf(plan).map(({ counts }, c) => counts.get(identityOf(plan, c, identities)))
   }
 
   #tablesOf(plan: Plan): readonly CountTable[] {
@@ -333,6 +332,11 @@ export class Relaxed {
     }
     this.#lastPlan = undefined
   }
+}
+
+/** What a cell is charged on. By the plan that is decided: another one with the same count may have other keys before it. */
+function identityOf({ cells }: Plan, c: number, identities: readonly string[]): string {
+  return identities[(cells[c] as Cell).identity] as string
 }
 
 function nameOf({ policy }: Plan, { id }: Cell): string {
