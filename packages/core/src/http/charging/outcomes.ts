@@ -32,6 +32,11 @@ const MOST_USED_UP = 10_000
  * Limiters of one name on one store object share this. Reservations of other processes are not
  * known here: where the store is shared, a refused request looks again for a second before it believes that
  * the limit is used up, and later ones believe it from then on.
+ *
+ * Not a queue of `WaitQueues`, whose waiters ask the store one after the other until time makes room, for as long as
+ * `maxWait`. These give up once no outcome is open, however much time is left; the last outcome decides for all of them, so
+ * they ask together (1,000 decisions on Redis took some 150 ms one after the other, and 5 ms together); and a request waits
+ * on each identity that refuses it, for the outcomes of several limiters.
  */
 export class Outcomes {
   readonly #lines = new Map<string, Line>()
