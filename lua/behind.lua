@@ -4,8 +4,8 @@
 -- ARGV   those of that script for one decision; then: which of KEYS is the first record; where in ARGV the op stands;
 --        that op as a peek; the process, '' for a request that does not wait;
 --        if it waits: in the line of which record, counted from 1, 0 for one of another slot; its class; for how long that
---        waits, head start included; for how many ms it is believed; who will wait in that line if it is refused, and who if
---        it is admitted: see shared/turns.lua;
+--        waits, head start included; for how many ms it is believed; the marker of waiters, '' in a cluster; who will wait in
+--        that line if it is refused, and who if it is admitted: see shared/turns.lua;
 --        last of all where in ARGV all this begins.
 -- Returns what the script does; then for how many ms more a waiter before it is believed, 0 for none (2 bytes), and whether
 -- any waits (1).
@@ -45,8 +45,8 @@ local reply = decide()
 if own > 0 and not isPeek then
   -- The first byte of the decision: 1 where it was admitted, and 4 more where a refund record follows.
   local outcome = string.byte(reply, 7)
-  local list = a + 8
+  local list = a + 9
   if behindMs == 0 and (outcome == 1 or outcome == 5) then list = list + 1 + 2 * ARGV[list] end
-  if turns_write(KEYS[firstRecord + own - 1], process, ttlMs, list, lineOthers, lineLatest) then anyWaits = true end
+  if turns_write(KEYS[firstRecord + own - 1], process, ttlMs, ARGV[a + 8], list, lineOthers, lineLatest) then anyWaits = true end
 end
 return reply .. struct.pack('>I2B', math.min(behindMs, 65535), anyWaits and 1 or 0)

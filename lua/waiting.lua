@@ -1,7 +1,7 @@
 --- Stands before a script that decides, where requests wait for their turn across processes: where none waits, that is all.
--- KEYS   those of the script; then the records of waiters, see shared/turns.lua
--- ARGV   those of the script; then which of KEYS is the first record
--- Returns which records there are, counted from 0, where there are any: then nothing is decided.
+-- KEYS   those of the script; then the records of waiters, see shared/turns.lua, or the marker that stands for all of them
+-- ARGV   those of the script; then which of KEYS is the first of these
+-- Returns which of them there are, counted from 0, where there are any: then nothing is decided.
 do
   local first, waited = ARGV[#ARGV] + 0, {}
   -- Lua can hand no more than some thousand keys to one command.

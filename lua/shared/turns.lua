@@ -26,8 +26,9 @@ local function turns_others(key, process)
 end
 
 --- Puts the classes of a process in the place of what it said before. In ARGV from `a` on: how many, and of each its class
--- and for how long its first one waits already, head start included. Returns whether any waits now.
-local function turns_write(key, process, ttlMs, a, others, latest)
+-- and for how long its first one waits already, head start included. `marker`: a key that is there while any record is; '' in a
+-- cluster. Returns whether any waits now.
+local function turns_write(key, process, ttlMs, marker, a, others, latest)
   local record = others
   for _ = 1, ARGV[a] + 0 do
     local class, aheadMs = ARGV[a + 1] + 0, ARGV[a + 2] + 0
@@ -40,5 +41,9 @@ local function turns_write(key, process, ttlMs, a, others, latest)
     return false
   end
   redis.call('SET', key, record, 'PX', string.format('%.0f', latest - turnsNow))
+  -- As long as the longest of all records: decisions that do not find it look for no record.
+  if marker ~= '' and redis.call('PTTL', marker) < latest - turnsNow then
+    redis.call('SET', marker, '', 'PX', string.format('%.0f', latest - turnsNow))
+  end
   return true
 end

@@ -46,7 +46,7 @@ function waitFor(limiter: Limiter, cost: number) {
   return { wait, ended }
 }
 
-const records = () => client.keys('*:waiting')
+const records = () => client.keys('*}:*:waiting')
 const isTold = (waiters = 1) =>
   until(`${waiters} are told of`, async () => {
     const [key] = await records()
@@ -64,6 +64,7 @@ async function someoneWaits(cell: string, { headStartMs = 1, cameMsAgo = 1_000_0
   entry.writeDoubleBE(now - cameMsAgo - headStartMs, 20)
   entry.writeUIntBE(now + 3_600_000, 28, 6)
   await client.set(`sluice:v1:{key=ann}:turns:${cell}:waiting`, entry, 'PX', 3_600_000)
+  await client.set('sluice:v1:waiting', '', 'PX', 3_600_000)
 }
 
 describe('while a request waits in another process', () => {
@@ -194,6 +195,25 @@ test('where none waits nothing is written beside the counts, whatever is decided
   const verdicts = await Promise.all(Array.from({ length: 60 }, () => limiter.consume('ann')))
   expect(verdicts.filter(({ allowed }) => allowed)).toHaveLength(40)
   expect(await records()).toEqual([])
+})
+
+test('that some wait anywhere is known for as long as they are believed, whoever is told of last', async () => {
+  const marker = 'sluice:v1:waiting'
+  const wait = async (ttl: '1m' | '1s') => {
+    const limiter = elsewhere({ sharedTurns: { ttl }, name: `turns-${ttl}` })
+    await limiter.consume('ann')
+    return waitFor(limiter, 2)
+  }
+  await wait('1s')
+  await until('one waits for a second', async () => (await client.pttl(marker)) > 0)
+  expect(await client.pttl(marker)).toBeLessThanOrEqual(1000)
+  await wait('1m')
+  await until('one waits for a minute', async () => (await client.pttl(marker)) > 1000)
+  const { wait: third, ended } = await wait('1s')
+  await until('three are told of', async () => (await records()).length === 2)
+  third.abort()
+  await ended
+  expect(await client.pttl(marker)).toBeGreaterThan(30_000)
 })
 
 test('sharedTurns is refused where it would not hold', () => {

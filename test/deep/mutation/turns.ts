@@ -14,6 +14,7 @@ interface Entry {
 const [ann, bob, cem] = ['process-0001', 'process-0002', 'process-0003']
 const TTL_MS = 60_000
 const ENTRY = 34
+const MARKER = 'sluice:v1:waiting'
 
 const entry = (process: string, of: number, aheadMs: number, leftMs = 50_000): Entry => ({
   process,
@@ -40,6 +41,7 @@ async function writeEntries(venue: Venue, key: string, entries: readonly Entry[]
     }),
   )
   await venue.redis.call('SET', key, record as unknown as string, 'PX', 3_600_000)
+  await venue.redis.call('SET', MARKER, '', 'PX', 3_600_000)
 }
 
 /** To the second: time passes while it is looked at. */
@@ -322,6 +324,11 @@ async function decideCase(venue: Venue, given: Case): Promise<string | undefined
       const then = (given.leaves[i] ?? []).join(', ')
       if (found !== then) return `told of cell ${i}: ${found}, not ${then}`
     }
+    const isTold = (given.told ?? []).some((entries) => entries.length > 0)
+    const isWritten = given.leaves.some((entries) => entries.length > 0)
+    const markerMs = Number(await venue.redis.call('PTTL', MARKER))
+    const markerS = isTold ? 3600 : isWritten ? TTL_MS / 1000 : 0
+    if (Math.max(0, seconds(markerMs)) !== markerS) return `the marker ends in ${markerMs} ms`
     const left = await store.decide({ ...request, op: PEEK, fresh: true, turn: { ...SOMEONE } })
     const remaining = left.values[left.offset]
     const charged = given.allowed && asked.op !== PEEK ? 1 : 0
@@ -430,6 +437,9 @@ async function firstRequest(limits: readonly Limit<string>[]): Promise<StoreRequ
 export const turnChecks: readonly Check[] = [
   ...CASES.map((given): Check => ({ name: `turns: ${given.name}`, run: (venue) => decideCase(venue, given) })),
   { name: 'turns: what processes tell', run: tellCase },
-  { name: 'turns: a batch of several keys', run: (venue) => batchCase(venue, [bucket], [11, 7, 3, 3]) },
-  { name: 'turns: a batch of several keys and cells', run: (venue) => batchCase(venue, [log, bucket], [21, 13, 5, 5]) },
+  { name: 'turns: a batch of several keys', run: (venue) => batchCase(venue, [bucket], [7, 11, 7, 3, 3]) },
+  {
+    name: 'turns: a batch of several keys and cells',
+    run: (venue) => batchCase(venue, [log, bucket], [12, 21, 13, 5, 5]),
+  },
 ]

@@ -40,6 +40,8 @@ export interface BatchOptions {
   readonly clock: (() => number) | undefined
   /** The key that exists while any identity is blocked; undefined in a cluster, where no key shares a slot with all others. */
   readonly marker: string | undefined
+  /** Likewise the key that exists while a request waits for its turn across processes. */
+  readonly waitingMarker: string | undefined
   /** Whether one script may decide keys of several slots of a master without declaring them. */
   readonly undeclaredKeys: boolean
   /** Called with every reply, in the order of decisions, before its caller gets it; `sentAt` is by the performance clock. */
@@ -95,7 +97,7 @@ interface BatchScript {
   readonly isOne?: boolean
   /** Whether it may reply that it has decided nothing, because an identity is blocked. */
   readonly mayBeEmpty: boolean
-  /** The records of waiters, where it replies with the numbers of those that are there, and has decided nothing. */
+  /** The records of waiters or the marker, where it replies with the numbers of those that are there, and has decided nothing. */
   readonly watches?: readonly string[]
   /** The records of waiters, where it tells of them behind what it has decided. */
   readonly isBehind?: readonly string[]
@@ -251,10 +253,14 @@ export class Batches {
    * for that first, else each by itself.
    */
   #sendTurns(line: readonly Pending[], slot: number, sentAt = performance.now()): void {
-    const { prefix } = this.#options
+    const { prefix, waitingMarker } = this.#options
     const keysOf = ({ request }: Pending) => waitingKeys(request, this.#textOf(request.plan), prefix)
-    for (const pending of line) if (pending.request.turn) this.#waited.note(keysOf(pending), true)
-    const behind = line.filter((pending) => this.#waited.hasAny(keysOf(pending)))
+    for (const pending of line) {
+      if (!pending.request.turn) continue
+      this.#waited.note(keysOf(pending), true)
+      if (waitingMarker !== undefined) this.#waited.note([waitingMarker], true)
+    }
+    const behind = this.#waited.isEmpty ? [] : line.filter((pending) => this.#waited.hasAny(keysOf(pending)))
     const others = behind.length > 0 ? line.filter((pending) => !behind.includes(pending)) : line
     if (others.length > 0) this.#send(others, slot, undefined, sentAt, 'none')
     for (const pending of behind) this.#send([pending], slot, undefined, sentAt, 'some')
@@ -357,25 +363,34 @@ export class Batches {
 
   /** The same, where requests wait for their turn across processes. */
   #turnScriptFor(batch: Batch, bringsBlockKeys: boolean): BatchScript {
-    const { prefix } = this.#options
-    const records = new Set<string>()
-    for (const { request } of batch.line) {
-      for (const key of waitingKeys(request, this.#textOf(request.plan), prefix)) records.add(key)
-    }
-    const keys = [...records]
+    const { waitingMarker } = this.#options
     if (batch.turns === 'none') {
       const how = this.#scriptFor(batch, bringsBlockKeys)
       const isOne = how.isOne === true
-      const encoded = () => encodeWatching(how.encoded(), keys, isOne)
-      return { ...how, script: watchingScript(how.script, isOne), encoded, watches: keys }
+      // Nearly always no request waits for anything: one key then answers for all records.
+      const byMarker = waitingMarker !== undefined && !this.#waited.hasAny([waitingMarker])
+      const watches = byMarker ? [waitingMarker] : this.#recordsOf(batch)
+      const encoded = () => encodeWatching(how.encoded(), watches, isOne)
+      return { ...how, script: watchingScript(how.script, isOne), encoded, watches }
     }
     const how = this.#scriptFor(batch, true)
     const { request } = batch.line[0] as Pending
     // A refund does not wait.
     if (request.op >= REFUND) return how
     const text = this.#textOf(request.plan)
-    const encoded = () => encodeBehind(how.encoded(), request, text, text.parts, keys)
-    return { ...how, script: behindWaitersScript(how.script), encoded, isBehind: keys }
+    const records = this.#recordsOf(batch)
+    const encoded = () => encodeBehind(how.encoded(), request, text, text.parts, records, waitingMarker)
+    return { ...how, script: behindWaitersScript(how.script), encoded, isBehind: records }
+  }
+
+  /** The records of waiters for what a batch decides on. */
+  #recordsOf({ line }: Batch): string[] {
+    const { prefix } = this.#options
+    const records = new Set<string>()
+    for (const { request } of line) {
+      for (const key of waitingKeys(request, this.#textOf(request.plan), prefix)) records.add(key)
+    }
+    return [...records]
   }
 
   /** The script for this decision alone, if it is a plain charge of one cell, and that script one of those that are made. */
@@ -449,10 +464,10 @@ export class Batches {
     this.#over(batch.line)
   }
 
-  /** Nothing was decided, as there are records of waiters: each decision has to look at them. */
-  #waitedFor({ line, slot, sentAt }: Batch, found: readonly unknown[], records: readonly string[]): void {
+  /** Nothing was decided, as there are waiters, if not for this: their records are to be looked for, and those found for each decision. */
+  #waitedFor({ line, slot, sentAt }: Batch, found: readonly unknown[], watched: readonly string[]): void {
     this.#waited.note(
-      found.map((i) => records[Number(i)] ?? ''),
+      found.map((i) => watched[Number(i)] ?? ''),
       true,
     )
     this.#options.breaker.succeeded(slot)

@@ -62,6 +62,7 @@ import {
   keyStart,
   prefixOf,
   strikesSuffix,
+  waitingMarker,
   waitingSuffix,
 } from './scripts/keys.js'
 import { probe } from './scripts/probe.js'
@@ -126,6 +127,7 @@ export class RedisStore implements Store {
   readonly #prefix: string
   readonly #timeoutMs: number
   readonly #marker: string | undefined
+  readonly #waitingMarker: string | undefined
   /** Decisions across slots that are under way: between their two phases nothing of them is with the batches. */
   readonly #acrossSlots = new Set<Promise<StoreResult>>()
   #closing: Promise<void> | undefined
@@ -149,6 +151,7 @@ export class RedisStore implements Store {
     this.clock = options.clock
     this.lists = options.lists
     this.#marker = connection.isCluster ? undefined : `${this.#prefix}blocked`
+    this.#waitingMarker = connection.isCluster ? undefined : waitingMarker(this.#prefix)
     this.#breaker = new Breaker({
       nodeOf: connection.nodeOf,
       probe: (key) => this.#probe(key),
@@ -219,6 +222,7 @@ export class RedisStore implements Store {
       batch: options.batch,
       clock: options.clock,
       marker: this.#marker,
+      waitingMarker: this.#waitingMarker,
       undeclaredKeys: options.undeclaredKeys,
       onResult: (request, result, slot, sentAt) => {
         // A refusal for those that wait holds only while they do.
@@ -436,7 +440,8 @@ export class RedisStore implements Store {
     const identity = identities[waited.identity] as string
     this.#refuseIfAway(this.#connection.isCluster ? (this.#slots([identity])[0] as number) : 0)
     const key = this.#start(identity) + waitingSuffix(plan.policy, waited)
-    await run(this.#connection, this.#timeoutMs, turnsScript, () => encodeWaiting(key, process, plan, classes))
+    const encoded = () => encodeWaiting(key, process, plan, classes, this.#waitingMarker)
+    await run(this.#connection, this.#timeoutMs, turnsScript, encoded)
   }
 
   async reset(plan: Plan, identities: readonly string[]): Promise<void> {

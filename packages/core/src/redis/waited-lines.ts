@@ -3,7 +3,7 @@ const ASSUME_WAITED_MS = 1000
 /** Lines that are over go when there are so many. */
 const MOST = 1000
 
-/** The lines in which a waiter was seen a moment ago, by the keys of their records. */
+/** The lines in which a waiter was seen a moment ago, by the keys of their records; and so the marker of all. */
 export class WaitedLines {
   /** Until when, by the performance clock. */
   readonly #until = new Map<string, number>()
@@ -19,8 +19,12 @@ export class WaitedLines {
     }
   }
 
+  get isEmpty(): boolean {
+    return this.#until.size === 0
+  }
+
   hasAny(keys: readonly string[]): boolean {
-    if (this.#until.size === 0) return false
+    if (this.isEmpty) return false
     const now = performance.now()
     return keys.some((key) => (this.#until.get(key) ?? 0) > now)
   }

@@ -73,6 +73,11 @@ export function waitingSuffix(policy: string, { id }: Cell): string {
 /** How the keys of such records end, and no others. */
 export const WAITING = ':waiting'
 
+/** The key that is there while any such record is: outside a cluster, where one key can be asked for beside all others. */
+export function waitingMarker(prefix: string): string {
+  return `${prefix}waiting`
+}
+
 /** What follows the identity in the key of its strikes. */
 export function strikesSuffix(scope: string): string {
   return `}:${scope}:strikes`

@@ -2471,7 +2471,7 @@ return reply
 
 export const behindScript: LuaScript = {
   name: 'behind',
-  sha1: '5c3ce1d137179e343cb3ca9d71ccc4c0ce7a5b5a',
+  sha1: '3e8504d407d3c2e04388f8fdf14cf715efce6e28',
   source: `local ENTRY = 34
 local time = redis.call('TIME')
 local turnsNow = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -2489,7 +2489,7 @@ end
 end
 return others, latest
 end
-local function turns_write(key, process, ttlMs, a, others, latest)
+local function turns_write(key, process, ttlMs, marker, a, others, latest)
 local record = others
 for _ = 1, ARGV[a] + 0 do
 local class, aheadMs = ARGV[a + 1] + 0, ARGV[a + 2] + 0
@@ -2502,6 +2502,9 @@ redis.call('DEL', key)
 return false
 end
 redis.call('SET', key, record, 'PX', string.format('%.0f', latest - turnsNow))
+if marker ~= '' and redis.call('PTTL', marker) < latest - turnsNow then
+redis.call('SET', marker, '', 'PX', string.format('%.0f', latest - turnsNow))
+end
 return true
 end
 local function decide()
@@ -2532,9 +2535,9 @@ if behindMs > 0 then ARGV[opAt] = peek end
 local reply = decide()
 if own > 0 and not isPeek then
 local outcome = string.byte(reply, 7)
-local list = a + 8
+local list = a + 9
 if behindMs == 0 and (outcome == 1 or outcome == 5) then list = list + 1 + 2 * ARGV[list] end
-if turns_write(KEYS[firstRecord + own - 1], process, ttlMs, list, lineOthers, lineLatest) then anyWaits = true end
+if turns_write(KEYS[firstRecord + own - 1], process, ttlMs, ARGV[a + 8], list, lineOthers, lineLatest) then anyWaits = true end
 end
 return reply .. struct.pack('>I2B', math.min(behindMs, 65535), anyWaits and 1 or 0)
 `,
@@ -9681,7 +9684,7 @@ return { format('%.0f', now), format('%.0f', ends), reason, begun }
 
 export const turnsScript: LuaScript = {
   name: 'turns',
-  sha1: '94dad77992bea11be7c4b7f761814e96347363e0',
+  sha1: 'ebc1e40448f72fae101d64c628598522d58d6c46',
   source: `local ENTRY = 34
 local time = redis.call('TIME')
 local turnsNow = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -9699,7 +9702,7 @@ end
 end
 return others, latest
 end
-local function turns_write(key, process, ttlMs, a, others, latest)
+local function turns_write(key, process, ttlMs, marker, a, others, latest)
 local record = others
 for _ = 1, ARGV[a] + 0 do
 local class, aheadMs = ARGV[a + 1] + 0, ARGV[a + 2] + 0
@@ -9712,10 +9715,13 @@ redis.call('DEL', key)
 return false
 end
 redis.call('SET', key, record, 'PX', string.format('%.0f', latest - turnsNow))
+if marker ~= '' and redis.call('PTTL', marker) < latest - turnsNow then
+redis.call('SET', marker, '', 'PX', string.format('%.0f', latest - turnsNow))
+end
 return true
 end
 local others, latest = turns_others(KEYS[1], ARGV[1])
-return turns_write(KEYS[1], ARGV[1], ARGV[2] + 0, 3, others, latest) and 1 or 0
+turns_write(KEYS[1], ARGV[1], ARGV[2] + 0, ARGV[3], 4, others, latest)
 `,
 }
 

@@ -30,9 +30,9 @@ export function watchingScript(script: LuaScript, isOne: boolean): LuaScript {
   return made
 }
 
-/** What `watchingScript` is sent. */
-export function encodeWatching({ keys, args }: Encoded, records: Iterable<string>, isOne: boolean): Encoded {
-  return { keys: [...keys, ...records], args: isOne ? args : [...args, String(keys.length + 1)] }
+/** What `watchingScript` is sent. `watched`: the records of waiters, or the marker that stands for them. */
+export function encodeWatching({ keys, args }: Encoded, watched: readonly string[], isOne: boolean): Encoded {
+  return { keys: [...keys, ...watched], args: isOne ? args : [...args, String(keys.length + 1)] }
 }
 
 const behind = new WeakMap<LuaScript, LuaScript>()
@@ -55,12 +55,13 @@ export function encodeBehind(
   text: PlanText,
   parts: number,
   records: readonly string[],
+  marker: string | undefined,
 ): Encoded {
   const header = (parts & JOINT) === 0 ? text.header : text.jointHeader
   // The time, the number of block keys, one plan, its header and its ban, one run; counted from 1.
   const opAt = 3 + header.length + ((parts & BANS) === 0 ? 0 : text.ban.length) + 2
   const peek = needs ? PEEK + RESERVING : PEEK
-  const more = [keys.length + 1, opAt, peek, ...(turn ? turnText(turn, plan) : ['']), args.length + 1]
+  const more = [keys.length + 1, opAt, peek, ...(turn ? turnText(turn, plan, marker) : ['']), args.length + 1]
   return { keys: [...keys, ...records], args: [...args, ...more.map(String)] }
 }
 
@@ -70,19 +71,21 @@ export function encodeWaiting(
   process: string,
   { sharesTurns }: Plan,
   classes: readonly WaitingClass[],
+  marker: string | undefined,
 ): Encoded {
   const { ttlMs } = sharesTurns as SharesTurns
-  return { keys: [key], args: [process, ttlMs, ...classesText(classes)].map(String) }
+  return { keys: [key], args: [process, ttlMs, marker ?? '', ...classesText(classes)].map(String) }
 }
 
 function turnText(
   { process, cell, class: own, ifRefused, ifAdmitted }: WaitingTurn,
   { sharesTurns }: Plan,
+  marker = '',
 ): (string | number)[] {
   const { ttlMs } = sharesTurns as SharesTurns
   const [headStartMs, aheadMs] = classText(own)
   const lists = [...classesText(ifRefused), ...classesText(ifAdmitted)]
-  return [process, cell + 1, headStartMs, aheadMs, ttlMs, ...lists]
+  return [process, cell + 1, headStartMs, aheadMs, ttlMs, marker, ...lists]
 }
 
 function classesText(classes: readonly WaitingClass[]): number[] {
