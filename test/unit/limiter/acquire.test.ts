@@ -89,6 +89,55 @@ describe('waiting', () => {
     await expect(asked).rejects.toThrow(`fairBy: expected a non-empty string, got ${shown}`)
   })
 
+  test('the higher priority is served first, and each rises by waiting', async () => {
+    const limiter = limiterOf(oneEach100Ms())
+    await limiter.acquire('key')
+    const served: string[] = []
+    const wait = (name: string, options: Parameters<typeof limiter.acquire>[1]) => {
+      void limiter.acquire('key', { ageEvery: 50, ...options }).then(() => served.push(name))
+      return pass(1)
+    }
+    await wait('low', { priority: -1 })
+    await wait('first', {})
+    await wait('high', { priority: 2.5 })
+    await wait('second', { priority: 0 })
+    await pass(110)
+    await wait('late', { priority: 1 })
+    await pass(1000)
+    expect(served).toEqual(['high', 'first', 'second', 'low', 'late'])
+  })
+
+  test("the priority is the policy's own where none is given, and reserves go by it", async () => {
+    const limiter = createLimiter<string>({
+      name: 'partner',
+      key: () => 'all',
+      priority: async (name) => (name === 'paying' ? 1 : 0),
+      limits: [concurrency({ limit: 2, ttl: '1h', reserve: { 1: 1 } })],
+    })
+    const first = await limiter.acquire('free')
+    const free = watch(limiter.acquire('free'))
+    await pass(100)
+    expect(free.state).toBe('waiting')
+    const paying = watch(limiter.acquire('paying'))
+    await pass(100)
+    const named = watch(limiter.acquire('free', { priority: 1 }))
+    await pass(100)
+    expect([paying.state, named.state]).toEqual(['done', 'waiting'])
+    await limiter.release(first)
+    await pass(100)
+    expect([named.state, free.state]).toEqual(['done', 'waiting'])
+    await limiter.release(paying.value)
+    await limiter.release(named.value)
+    await pass(100)
+    expect(free.state).toBe('done')
+  })
+
+  test('priorities that are none are refused', async () => {
+    const limiter = limiterOf(oneEach100Ms())
+    await expect(limiter.acquire('key', { priority: Number.NaN })).rejects.toThrow('priority: expected a finite number')
+    await expect(limiter.acquire('key', { ageEvery: 0 })).rejects.toThrow('ageEvery: expected')
+  })
+
   test('callers of different keys do not wait for each other', async () => {
     const limiter = limiterOf(oneEach100Ms())
     await limiter.acquire('ann')

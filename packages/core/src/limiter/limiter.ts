@@ -263,7 +263,8 @@ export class Limiter<Subject = string> {
   }
 
   /**
-   * Waits its turn and resolves when admitted: first in, first out per key within this process.
+   * Waits its turn and resolves when admitted: of the calls for one key the higher `priority` first, then in turn by `fairBy`, and
+   * first in, first out; within this process, or with `sharedTurns` by priority across processes.
    *
    * @throws SluiceError `WAIT_EXCEEDED` at once when the wait would exceed `maxWait`, or when it can never succeed;
    * the signal's reason when aborted (a charge already made is refunded then).
@@ -276,7 +277,7 @@ export class Limiter<Subject = string> {
     const pending = this.#listed?.pending
     if (pending) await pending
     const listed = this.#turnByList(subject)
-    const resolver = listed ? undefined : this.#subjects.resolver(subject)
+    const resolver = listed ? undefined : this.#subjects.resolver(subject, wait.priority)
     const resolve = resolver instanceof Promise ? await resolver : resolver
     const turn = listed ?? this.waitTurnOf(resolve as Resolver<Subject>, { ...wait, cost, waitsForStore: true })
     const noted = turn.catch((error) => {
@@ -572,7 +573,8 @@ export class Limiter<Subject = string> {
     options: DecisionOptions = NO_OPTIONS,
   ): Promise<Verdict> {
     const first = resolve()
-    const { plan, identities } = first instanceof Promise ? await first : first
+    const { plan, identities, priority } = first instanceof Promise ? await first : first
+    const headStartMs = wait.headStartMs ?? priority * (wait.ageEveryMs ?? 0)
     // Another process may have refunded, which a cached refusal does not show. What waits is not refused yet.
     const fresh: DecisionOptions = { ...options, fresh: true, strikes: false }
     const store = this.#store
@@ -599,7 +601,7 @@ export class Limiter<Subject = string> {
       },
       waits: () => this.#emitter.waits(this.#policy.name),
     }
-    return this.#queues.admission(this.#policy.where, waiter, wait)
+    return this.#queues.admission(this.#policy.where, waiter, { ...wait, headStartMs })
   }
 
   /** @internal Whether the store has returned promises, as those do that processes share. */

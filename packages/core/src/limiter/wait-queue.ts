@@ -1,3 +1,4 @@
+import { ageEveryMsOf, checkPriority } from '../policy/priority.js'
 import { CONSUME, type Op, PEEK } from '../store/store.js'
 import { type Duration, durationOrNever } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
@@ -19,6 +20,13 @@ export interface AcquireOptions {
    * units, however many calls each of them has waiting. Calls without it count as one client. @default first in, first out
    */
   readonly fairBy?: string
+  /** The class of this call, any finite number: higher goes first. `reserve` goes by it, too. @default by the policy's `priority`, else 0 */
+  readonly priority?: number
+  /**
+   * Waiting for this long raises a call by one class, so that none starves: one of class 2 counts as if it had been made twice
+   * this time earlier. `Infinity`: never, so that a lower class waits for as long as there are calls of a higher one. @default '2s'
+   */
+  readonly ageEvery?: Duration
 }
 
 /** How one request waits. */
@@ -30,6 +38,8 @@ export interface WaitOptions {
   readonly signal?: AbortSignal | undefined
   /** Queues before waiters that came up to this many ms earlier without a head start. @default 0 */
   readonly headStartMs?: number
+  /** The head start for each priority of its own, in ms, where `headStartMs` is not given. @default none */
+  readonly ageEveryMs?: number
   /** Waiters of one class are served in turn by client; those without one count as one client. */
   readonly client?: string | undefined
   /** Most waiters in the queue, this one included. @default no bound */
@@ -73,9 +83,12 @@ export class WaitExceeded extends SluiceError {
 const POLL_MS = 50
 
 /** @throws SluiceError `INVALID_POLICY` */
-export function acquireOptions(where: string, options: AcquireOptions): WaitOptions {
-  knownOptions(`${where}: acquire`, options, ['cost', 'maxWait', 'signal', 'fairBy'])
-  const { cost = 1, maxWait, signal, fairBy: client } = options
+export function acquireOptions(
+  where: string,
+  options: AcquireOptions,
+): WaitOptions & { readonly priority: number | undefined } {
+  knownOptions(`${where}: acquire`, options, ['cost', 'maxWait', 'signal', 'fairBy', 'priority', 'ageEvery'])
+  const { cost = 1, maxWait, signal, fairBy: client, priority, ageEvery } = options
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     invalidPolicy(where, 'signal', 'an AbortSignal', signal)
   }
@@ -83,7 +96,8 @@ export function acquireOptions(where: string, options: AcquireOptions): WaitOpti
     invalidPolicy(where, 'fairBy', 'a non-empty string', client)
   }
   const maxWaitMs = maxWait === undefined ? Number.POSITIVE_INFINITY : durationOrNever(where, 'maxWait', maxWait)
-  return { cost, maxWaitMs, signal, client }
+  if (priority !== undefined) checkPriority(where, priority)
+  return { cost, maxWaitMs, signal, client, priority, ageEveryMs: ageEveryMsOf(where, ageEvery) }
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { HttpContext } from '../request/context.js'
+import { type Duration, durationOrNever, MAX_DURATION_MS } from '../util/duration.js'
 import { invalidPolicy } from '../util/errors.js'
 import { whenKnown } from '../util/when-known.js'
 
@@ -33,6 +34,16 @@ export function priorityFor<Subject>(
 /** @throws SluiceError `INVALID_POLICY` */
 export function checkPriority(where: string, priority: unknown): number {
   return checked(where, priority)
+}
+
+/**
+ * After how many ms of waiting a request stands as one of the next class does that has just come. Within a hundred years none gets
+ * ahead of one of a higher class.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function ageEveryMsOf(where: string, ageEvery: Duration = '2s'): number {
+  return Math.min(durationOrNever(where, 'ageEvery', ageEvery), MAX_DURATION_MS)
 }
 
 function checked(where: string, priority: unknown, of = ''): number {

@@ -67,12 +67,12 @@ export class Subjects<Subject> {
   }
 
   /** Resolves a subject several times: functions for limits and priority are called each time, tier and identities stay. */
-  resolver(subject: Subject): Later<() => Later<Resolved<Subject>>> {
+  resolver(subject: Subject, priority?: number): Later<() => Later<Resolved<Subject>>> {
     if (!this.#namesIdentity(subject)) {
       return whenKnown(this.policy.of(subject, NO_CONTEXT), (policy) =>
         whenKnown(
           policy.identitiesOf(subject, NO_CONTEXT),
-          (identities) => () => policy.resolve(subject, NO_CONTEXT, identities),
+          (identities) => () => policy.resolve(subject, NO_CONTEXT, identities, undefined, priority),
         ),
       )
     }
@@ -80,7 +80,7 @@ export class Subjects<Subject> {
     const keys = this.#given.keysIn(policy, subject)
     const own = ownSubject(subject, keys, this.#areTexts)
     const plan = this.#planOf(policy, own, keys)
-    return () => policy.resolve(own, NO_CONTEXT, keys.identities, plan)
+    return () => policy.resolve(own, NO_CONTEXT, keys.identities, plan, priority)
   }
 
   /** A subject in each tier that it may be counted in: a text or an identity by its kind names none. */

@@ -1,6 +1,6 @@
-import { checkPriority } from '../../policy/priority.js'
+import { ageEveryMsOf, checkPriority } from '../../policy/priority.js'
 import type { HttpContext } from '../../request/context.js'
-import { type Duration, durationOrNever, MAX_DURATION_MS } from '../../util/duration.js'
+import { type Duration, durationOrNever } from '../../util/duration.js'
 import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { type FairOptions, fairClient } from './fair-client.js'
@@ -44,11 +44,10 @@ export interface QueueOptions<Request> extends FairOptions<Request> {
  */
 export function queue<Request>(options: QueueOptions<Request> = {}): Responder<Request> {
   knownOptions('queue', options, ['maxWait', 'size', 'maxConnections', 'priority', 'ageEvery', 'fairBy', 'otherwise'])
-  const { maxWait = '10s', size = 100, maxConnections = 1000, priority, ageEvery = '2s' } = options
+  const { maxWait = '10s', size = 100, maxConnections = 1000, priority } = options
   const otherwise = fallback<Request>('queue', 'otherwise', options.otherwise, { status: 503 })
   const maxWaitMs = durationOrNever('queue', 'maxWait', maxWait)
-  // Within a hundred years no request gets ahead of one of a higher class.
-  const ageEveryMs = Math.min(durationOrNever('queue', 'ageEvery', ageEvery), MAX_DURATION_MS)
+  const ageEveryMs = ageEveryMsOf('queue', options.ageEvery)
   wholeNumber('queue', 'size', size, 1)
   const semaphore = new Semaphore(wholeNumber('queue', 'maxConnections', maxConnections, 1))
   const clientOf = fairClient('queue', options.fairBy)
