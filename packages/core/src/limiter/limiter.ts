@@ -286,26 +286,31 @@ export class Limiter<Subject = string> {
     })
     const verdict = await this.#announced(subject, noted.catch(refusalOf))
     if (verdict.delayMs > 0) {
-      const leftMs = Math.max(verdict.delayMs, wait.maxWaitMs - (performance.now() - began))
-      await this.#waitBooked(verdict, wait, leftMs)
+      try {
+        await this.waitBookedWithin(verdict, { ...wait, maxWaitMs: wait.maxWaitMs - (performance.now() - began) })
+      } catch (error) {
+        await this.#charges.refund(verdict)
+        throw error
+      }
     }
     return verdict
   }
 
-  /** Waits for a turn that was given, up to so many ms, as others may move before it meanwhile. */
-  async #waitBooked(verdict: Verdict, { client, maxWaitMs, signal }: WaitOptions, leftMs: number): Promise<void> {
+  /**
+   * @internal Waits for a turn that was given and that is due within `maxWaitMs`. Rejects with `WaitExceeded` once that has passed, as
+   * others may come before it meanwhile, and with the signal's reason.
+   */
+  async waitBookedWithin(verdict: Verdict, { client, maxWaitMs, signal }: BookedWait): Promise<void> {
     const overtaken = new AbortController()
     const late = () => {
-      const message = `${this.#policy.where}: acquire: others came before it, and the wait would exceed ${maxWaitMs} ms`
+      const message = `${this.#policy.where}: acquire: others came before it, and the wait would exceed what it may take`
       overtaken.abort(new WaitExceeded(message, undefined, undefined))
     }
-    // This timer is later than any turn that is in time.
-    const timer = leftMs < LONGEST_TIMER_MS - SLACK_MS ? setTimeout(late, Math.ceil(leftMs) + SLACK_MS) : undefined
+    // A turn that comes in time comes before this.
+    const lateMs = Math.ceil(maxWaitMs) + SLACK_MS
+    const timer = lateMs < LONGEST_TIMER_MS ? setTimeout(late, lateMs) : undefined
     try {
       await this.waitBooked(verdict, client, signal ? AbortSignal.any([signal, overtaken.signal]) : overtaken.signal)
-    } catch (error) {
-      await this.#charges.refund(verdict)
-      throw error
     } finally {
       clearTimeout(timer)
     }
@@ -673,6 +678,9 @@ export class Limiter<Subject = string> {
     throw error
   }
 }
+
+/** How long a request waits for a turn that it has been given. */
+export type BookedWait = Pick<WaitOptions, 'client' | 'maxWaitMs' | 'signal'>
 
 type Resolver<Subject> = () => Resolved<Subject> | Promise<Resolved<Subject>>
 

@@ -21,7 +21,7 @@ import {
   SKIPPED,
 } from './outcome.js'
 import type { GuardParts } from './parts.js'
-import { LEFT, waitBooked, waitTurn } from './wait-turn.js'
+import { LEFT, waitBooked, waitBookedInTime, waitTurn } from './wait-turn.js'
 
 /** The way of one request through a guard, from its arrival to its outcome. The steps stand in the order in which they run. */
 export class GuardedRequest<Request> {
@@ -142,12 +142,16 @@ export class GuardedRequest<Request> {
   /** The verdict is not enforced: the request proceeds, whatever it says. */
   #report(decided: Verdict): Outcome {
     const verdict = Verdict.marked(decided, { reported: true })
-    if (verdict.allowed) this.#holdCharges(verdict)
+    if (verdict.allowed) {
+      this.#holdCharges(verdict)
+      this.#noteAdmitted(verdict)
+    }
     return this.#finish(verdict, 'proceed')
   }
 
   #admit(verdict: Verdict, slownessMs: number): Later<Outcome> {
     this.#holdCharges(verdict)
+    this.#noteAdmitted(verdict)
     if (verdict.delayMs > 0) return this.#waitTurnThenFinish(verdict, slownessMs)
     return slownessMs > 0 ? this.#waitThenFinish(verdict, slownessMs) : this.#finish(verdict, 'proceed')
   }
@@ -159,8 +163,16 @@ export class GuardedRequest<Request> {
     const action = responders.for(verdict)({
       context,
       verdict,
-      waitTurn: (options) =>
-        waitTurn(limiter, context, this.#units, verdict, options, decider.optionsFor(context), this.#choice),
+      waitTurn: async (options) => {
+        const until = performance.now() + options.maxWaitMs
+        const from = decider.optionsFor(context)
+        const turn = await waitTurn(limiter, context, this.#units, verdict, options, from, this.#choice)
+        if (turn === 'gone' || !turn.allowed) return turn
+        this.#holdCharges(turn)
+        if (turn.delayMs === 0) return turn
+        const wait = { client: options.client, maxWaitMs: until - performance.now() }
+        return waitBookedInTime(limiter, context, turn, verdict, wait)
+      },
     })
     return whenKnown(action, (known) => this.#carryOut(known, verdict, arrivedAt))
   }
@@ -175,23 +187,27 @@ export class GuardedRequest<Request> {
     return struck.then((last) => (isBarred(last) ? this.#refuse(last) : this.#finish(verdict, ending)))
   }
 
+  /** `waitTurn` has waited until its turn came, and holds its charges. */
   #proceedLate(verdict: Verdict, arrivedAt: number): Later<Outcome> {
-    this.#holdCharges(verdict)
+    this.#noteAdmitted(verdict)
     // The wait in the queue counts as part of the slowness, or later requests would overtake this one.
     const slownessMs = this.#guard.responders.slowness(verdict) - (performance.now() - arrivedAt)
     // Also with nothing left to wait for: if the client has left meanwhile, the handler must not run.
-    return verdict.delayMs > 0
-      ? this.#waitTurnThenFinish(verdict, slownessMs)
-      : this.#waitThenFinish(verdict, Math.max(0, slownessMs))
+    return this.#waitThenFinish(verdict, Math.max(0, slownessMs))
   }
 
   /** From now on the request holds its permits, and its charge is corrected when its outcome is known. */
   #holdCharges(verdict: Verdict): void {
-    const { permits, charging, responders } = this.#guard
+    const { permits, charging } = this.#guard
     permits?.hold(verdict, this.#context.response)
     charging?.applyOutcomeLater(this.#context, verdict)
+  }
+
+  /** It has been admitted for good. */
+  #noteAdmitted(verdict: Verdict): void {
+    const { responders, bans } = this.#guard
     responders.admitted(this.#context)
-    this.#guard.bans?.countLater(this.#context, verdict)
+    bans?.countLater(this.#context, verdict)
   }
 
   /** Waits for the turn that a queueing limit has given, and at least for so many ms. */

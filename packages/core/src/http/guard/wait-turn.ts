@@ -1,3 +1,4 @@
+import type { BookedWait } from '../../limiter/limiter.js'
 import type { DecisionOptions } from '../../limiter/options.js'
 import { WaitExceeded } from '../../limiter/wait-queue.js'
 import type { PolicyChoice } from '../../policy/policy.js'
@@ -40,18 +41,48 @@ export async function waitTurn<Request>(
 }
 
 /** Waits for a turn that a queueing limit has given. Rejects with `LEFT` when the client leaves. */
-export async function waitBooked<Request>(
+export function waitBooked<Request>(
   limiter: RequestLimiter<Request>,
-  { response }: HttpContext<Request>,
+  context: HttpContext<Request>,
   verdict: Verdict,
   clientOf: () => Promise<string | undefined>,
+): Promise<void> {
+  // A client may leave while it is found out which one it is.
+  return whileThere(context, async (signal) => limiter.waitBooked(verdict, await clientOf(), signal))
+}
+
+/**
+ * The same for a request that a responder has queued: it waits no longer than that allows, however many come before it. Resolves to
+ * what has become of it; nothing is charged where it was not admitted.
+ */
+export async function waitBookedInTime<Request>(
+  limiter: RequestLimiter<Request>,
+  context: HttpContext<Request>,
+  verdict: Verdict,
+  refusal: Verdict,
+  wait: Omit<BookedWait, 'signal'>,
+): Promise<TurnResult> {
+  try {
+    await whileThere(context, (signal) => limiter.waitBookedWithin(verdict, { ...wait, signal }))
+    return verdict
+  } catch (error) {
+    await limiter.refundVerdict(verdict)
+    if (error === LEFT) return 'gone'
+    if (!(error instanceof WaitExceeded)) throw error
+    return Verdict.marked(refusal, { waitMs: 0 })
+  }
+}
+
+/** `signal` is aborted with `LEFT` when the client leaves. */
+async function whileThere<Request>(
+  { response }: HttpContext<Request>,
+  wait: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   if (isOver(response)) throw LEFT
   const leaving = new AbortController()
   const ignoreClose = listenTo(response, 'close', () => leaving.abort(LEFT))
   try {
-    // A client may leave while it is found out which one it is.
-    await limiter.waitBooked(verdict, await clientOf(), leaving.signal)
+    await wait(leaving.signal)
   } finally {
     ignoreClose()
   }
