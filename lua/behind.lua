@@ -15,11 +15,11 @@ local function decide()
   return DECISION
 end
 
-local a = ARGV[#ARGV] + 0
-local firstRecord, opAt, peek, process = ARGV[a] + 0, ARGV[a + 1] + 0, ARGV[a + 2], ARGV[a + 3]
+local a = tonumber(ARGV[#ARGV])
+local firstRecord, opAt, peek, process = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2], ARGV[a + 3]
 local own, class, aheadMs, ttlMs = 0, 0, 0, 0
 if process ~= '' then
-  own, class, aheadMs, ttlMs = ARGV[a + 4] + 0, ARGV[a + 5] + 0, ARGV[a + 6] + 0, ARGV[a + 7] + 0
+  own, class, aheadMs, ttlMs = tonumber(ARGV[a + 4]), tonumber(ARGV[a + 5]), ARGV[a + 6], ARGV[a + 7]
 end
 local isPeek = ARGV[opAt] == peek
 local since = turnsNow - aheadMs

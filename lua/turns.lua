@@ -4,4 +4,4 @@
 --        none any more; for each: see shared/turns.lua
 --- @include "shared/turns"
 local others, latest = turns_others(KEYS[1], ARGV[1])
-turns_write(KEYS[1], ARGV[1], ARGV[2] + 0, ARGV[3], 4, others, latest)
+turns_write(KEYS[1], ARGV[1], ARGV[2], ARGV[3], 4, others, latest)

@@ -30,8 +30,8 @@ end
 -- cluster. Returns whether any waits now.
 local function turns_write(key, process, ttlMs, marker, a, others, latest)
   local record = others
-  for _ = 1, ARGV[a] + 0 do
-    local class, aheadMs = ARGV[a + 1] + 0, ARGV[a + 2] + 0
+  for _ = 1, ARGV[a] do
+    local class, aheadMs = ARGV[a + 1], ARGV[a + 2]
     record = record .. process .. struct.pack('>ddI6', class, turnsNow - aheadMs, turnsNow + ttlMs)
     if turnsNow + ttlMs > latest then latest = turnsNow + ttlMs end
     a = a + 2

@@ -91,6 +91,11 @@ export class MutatedRedis {
     return this.#own.call(command, ...args)
   }
 
+  /** A value as it is stored. */
+  bytes(key: string): Promise<Buffer | null> {
+    return this.#own.getBuffer(key)
+  }
+
   /** A connection that is told of every command that Redis runs; the caller ends it. */
   monitor(): Promise<Redis> {
     return this.#own.monitor()

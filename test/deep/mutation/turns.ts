@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { concurrency, createLimiter, type Limit, redisStore, type Store, slidingLog, tokenBucket } from '@sluice/core'
 import { CONSUME, PEEK, type Plan, type StoreRequest, type StoreResult, type WaitingTurn } from '@sluice/core/store'
 import { insist } from '../../support/outages.js'
@@ -47,10 +48,7 @@ async function writeEntries(venue: Venue, key: string, entries: readonly Entry[]
 /** To the second: time passes while it is looked at. */
 async function readEntries(venue: Venue, key: string): Promise<string[]> {
   const now = await serverNow(venue)
-  const record = await (venue.redis.client() as { callBuffer(...args: unknown[]): Promise<Buffer | null> }).callBuffer(
-    'GET',
-    [key],
-  )
+  const record = await venue.redis.bytes(key)
   const found: string[] = []
   for (let at = 0; record && at < record.length; at += ENTRY) {
     const aheadMs = now - record.readDoubleBE(at + 20)
@@ -187,6 +185,15 @@ const CASES: readonly Case[] = [
         TTL_MS,
       ),
     ],
+  },
+  {
+    name: 'the first of all to wait is told of, and that some wait',
+    turn: { cell: 0, class: 0, aheadMs: 10_000 },
+    ifRefused: [[0, 10_000]],
+    ifAdmitted: [],
+    cost: 4,
+    allowed: false,
+    leaves: [kept(own(ann, [[0, 10_000]]), TTL_MS)],
   },
   {
     name: 'a later class goes after it',
@@ -395,6 +402,70 @@ async function tellCase(venue: Venue): Promise<string | undefined> {
   }
 }
 
+/** That some wait is known for as long as the longest of them is believed, and until when each is goes by the server's clock. */
+async function tellTimesCase(venue: Venue): Promise<string | undefined> {
+  const { store, request, keys } = await planOf([bucket], venue)
+  const tell = (process: string) =>
+    store.tellWaiting?.(request.plan, request.identities, { process, cell: 0 }, [
+      { headStartMs: 0, since: performance.now() },
+    ])
+  try {
+    for (const leftMs of [undefined, 5000, 3_600_000]) {
+      if (leftMs !== undefined) await venue.redis.call('SET', MARKER, '', 'PX', leftMs)
+      await tell(ann)
+      const markerMs = Number(await venue.redis.call('PTTL', MARKER))
+      if (seconds(markerMs) !== seconds(Math.max(TTL_MS, leftMs ?? 0))) return `the marker ends in ${markerMs} ms`
+    }
+    // Where a wrong sum of seconds and their parts is far off.
+    let before = await serverNow(venue)
+    for (; before % 1000 < 300 || before % 1000 > 700; before = await serverNow(venue)) await sleep(20)
+    await tell(bob)
+    const after = await serverNow(venue)
+    const record = await venue.redis.bytes(keys[0] as string)
+    const toldAt = (record?.readUIntBE(ENTRY + 28, 6) ?? 0) - TTL_MS
+    return toldAt >= before && toldAt <= after + 1 ? undefined : `${toldAt} is not from ${before} to ${after}`
+  } finally {
+    await store.close()
+  }
+}
+
+/** Whether any waits a store remembers, and does not ask for it again. */
+async function rememberCase(venue: Venue): Promise<string | undefined> {
+  const { store, request, keys } = await planOf([permits], venue)
+  const ask = (cost: number, turn?: WaitingTurn) =>
+    store.decide({ ...request, op: CONSUME, costs: [cost], permitId: 'permit', fresh: true, ...(turn && { turn }) })
+  const since = performance.now()
+  const own = { headStartMs: 0, since }
+  const turn = { process: ann, cell: 0, class: own, ifRefused: [own], ifAdmitted: [] }
+  const scripts = async (asked: () => Promise<StoreResult> | StoreResult) => {
+    const { ran } = venue.redis
+    const before = [...ran]
+    ran.clear()
+    await asked()
+    const frames = [...ran].filter((name) => ['behind', 'waiting', 'waiting-one'].includes(name)).join()
+    // It is by these that a mutant's checks are found.
+    for (const name of before) ran.add(name)
+    return frames
+  }
+  try {
+    const found: string[] = []
+    await ask(4, turn)
+    found.push(await scripts(() => ask(1)))
+    await ask(1, turn)
+    found.push(await scripts(() => ask(1)))
+    await writeEntries(venue, keys[0] as string, before)
+    await ask(1)
+    found.push(await scripts(() => ask(1)))
+    await venue.redis.call('DEL', keys[0] as string)
+    await ask(1)
+    found.push(await scripts(() => ask(1)))
+    const expected = ['behind', 'waiting-one', 'behind', 'waiting-one'].join()
+    return found.join() === expected ? undefined : found.join()
+  } finally {
+    await store.close()
+  }
+}
+
 /** Many keys in one batch: one run tells in which lines someone waits, and the others are decided by the next. */
 async function batchCase(
   venue: Venue,
@@ -437,6 +508,8 @@ async function firstRequest(limits: readonly Limit<string>[]): Promise<StoreRequ
 export const turnChecks: readonly Check[] = [
   ...CASES.map((given): Check => ({ name: `turns: ${given.name}`, run: (venue) => decideCase(venue, given) })),
   { name: 'turns: what processes tell', run: tellCase },
+  { name: 'turns: for how long', run: tellTimesCase },
+  { name: 'turns: what a store remembers', run: rememberCase },
   { name: 'turns: a batch of several keys', run: (venue) => batchCase(venue, [bucket], [7, 11, 7, 3, 3]) },
   {
     name: 'turns: a batch of several keys and cells',

@@ -2471,7 +2471,7 @@ return reply
 
 export const behindScript: LuaScript = {
   name: 'behind',
-  sha1: '3e8504d407d3c2e04388f8fdf14cf715efce6e28',
+  sha1: '94510732a007a29c70bb76bc41e8a82fc56d70a4',
   source: `local ENTRY = 34
 local time = redis.call('TIME')
 local turnsNow = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -2491,8 +2491,8 @@ return others, latest
 end
 local function turns_write(key, process, ttlMs, marker, a, others, latest)
 local record = others
-for _ = 1, ARGV[a] + 0 do
-local class, aheadMs = ARGV[a + 1] + 0, ARGV[a + 2] + 0
+for _ = 1, ARGV[a] do
+local class, aheadMs = ARGV[a + 1], ARGV[a + 2]
 record = record .. process .. struct.pack('>ddI6', class, turnsNow - aheadMs, turnsNow + ttlMs)
 if turnsNow + ttlMs > latest then latest = turnsNow + ttlMs end
 a = a + 2
@@ -2510,11 +2510,11 @@ end
 local function decide()
 return DECISION
 end
-local a = ARGV[#ARGV] + 0
-local firstRecord, opAt, peek, process = ARGV[a] + 0, ARGV[a + 1] + 0, ARGV[a + 2], ARGV[a + 3]
+local a = tonumber(ARGV[#ARGV])
+local firstRecord, opAt, peek, process = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2], ARGV[a + 3]
 local own, class, aheadMs, ttlMs = 0, 0, 0, 0
 if process ~= '' then
-own, class, aheadMs, ttlMs = ARGV[a + 4] + 0, ARGV[a + 5] + 0, ARGV[a + 6] + 0, ARGV[a + 7] + 0
+own, class, aheadMs, ttlMs = tonumber(ARGV[a + 4]), tonumber(ARGV[a + 5]), ARGV[a + 6], ARGV[a + 7]
 end
 local isPeek = ARGV[opAt] == peek
 local since = turnsNow - aheadMs
@@ -9684,7 +9684,7 @@ return { format('%.0f', now), format('%.0f', ends), reason, begun }
 
 export const turnsScript: LuaScript = {
   name: 'turns',
-  sha1: 'ebc1e40448f72fae101d64c628598522d58d6c46',
+  sha1: '52270ba48c9fd69107eb476da3763f2acfa13c60',
   source: `local ENTRY = 34
 local time = redis.call('TIME')
 local turnsNow = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -9704,8 +9704,8 @@ return others, latest
 end
 local function turns_write(key, process, ttlMs, marker, a, others, latest)
 local record = others
-for _ = 1, ARGV[a] + 0 do
-local class, aheadMs = ARGV[a + 1] + 0, ARGV[a + 2] + 0
+for _ = 1, ARGV[a] do
+local class, aheadMs = ARGV[a + 1], ARGV[a + 2]
 record = record .. process .. struct.pack('>ddI6', class, turnsNow - aheadMs, turnsNow + ttlMs)
 if turnsNow + ttlMs > latest then latest = turnsNow + ttlMs end
 a = a + 2
@@ -9721,7 +9721,7 @@ end
 return true
 end
 local others, latest = turns_others(KEYS[1], ARGV[1])
-turns_write(KEYS[1], ARGV[1], ARGV[2] + 0, ARGV[3], 4, others, latest)
+turns_write(KEYS[1], ARGV[1], ARGV[2], ARGV[3], 4, others, latest)
 `,
 }
 
