@@ -63,7 +63,7 @@ const MISTAKES: readonly Mistake[] = [
     text: `version: 1\npolicies:\n  a: { limits: [{ limit: 1, window: 1s }], ▸__proto__: {} }\n`,
     path: 'policies.a.__proto__',
     message:
-      'unknown field (expected description, match, key, limits, tier, tiers, anonymous, cost, count, mode, enforcePercent, respond, ban, allow, deny, allowLists, denyLists)',
+      'unknown field (expected description, match, key, limits, tier, tiers, anonymous, cost, count, mode, enforcePercent, sharedTurns, respond, ban, allow, deny, allowLists, denyLists)',
   },
   {
     what: 'a name twice',
@@ -242,6 +242,18 @@ const MISTAKES: readonly Mistake[] = [
     text: policy(`    mode: ▸shadow\n${RIGHT}`),
     path: 'policies.api.mode',
     message: 'expected "enforce" or "report", got "shadow"',
+  },
+  {
+    what: 'turns that are believed for too short a time',
+    text: policy(`    sharedTurns: { ttl: ▸50ms }\n${RIGHT}`),
+    path: 'policies.api.sharedTurns.ttl',
+    message: 'expected a duration from \'100ms\' to \'1m\', got "50ms"',
+  },
+  {
+    what: 'turns with another option',
+    text: policy(`    sharedTurns: { ▸tll: 1s }\n${RIGHT}`),
+    path: 'policies.api.sharedTurns.tll',
+    message: 'unknown field; did you mean ttl? (expected ttl)',
   },
   {
     what: '101 percent',

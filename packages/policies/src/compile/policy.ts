@@ -127,7 +127,7 @@ export function compilePolicy(
     const message = 'expected none beside limits of response-bytes: give them a policy of their own'
     problems.push({ path: [...path, 'count'], message, isField: true })
   }
-  if (data.ban) checkBan(compiled, data.ban, path, problems)
+  if (data.ban || data.sharedTurns) checkOwn(compiled, path, problems)
   return problems.length > before ? undefined : compiled
 }
 
@@ -139,17 +139,24 @@ function countsResponses(variant: Variant | undefined): boolean {
 const CHECKING = memoryStore()
 
 /** What is wrong with a ban depends on the kinds that the limits count. */
-function checkBan(
-  { name, key, base, tiers }: CompiledPolicy,
-  { count: _count, respond: _respond, ...ban }: BanData,
-  path: Path,
-  problems: Problem[],
-): void {
+function checkOwn({ name, key, base, tiers, data }: CompiledPolicy, path: Path, problems: Problem[]): void {
+  const sharedTurns = data.sharedTurns as OwnOptions['sharedTurns']
   for (const { limits } of base ? [base] : tiers.values()) {
     tried(path, problems, () =>
-      createLimiter({ name, store: CHECKING, key, limits: [...limits], ban: ban as unknown as BanOptions<unknown> }),
+      createLimiter({
+        name,
+        store: CHECKING,
+        key,
+        limits: [...limits],
+        ...(data.ban && { ban: withoutHttp(data.ban) }),
+        ...(sharedTurns && { sharedTurns }),
+      }),
     )
   }
+}
+
+function withoutHttp({ count: _count, respond: _respond, ...ban }: BanData): BanOptions<unknown> {
+  return ban as unknown as BanOptions<unknown>
 }
 
 const byAddress = byIp()

@@ -21,6 +21,7 @@ export interface PolicyData {
   readonly count?: 'success' | 'failure'
   readonly mode?: 'enforce' | 'report'
   readonly enforcePercent?: number
+  readonly sharedTurns?: boolean | { readonly ttl?: string | number }
   readonly respond?: RespondData
   readonly ban?: BanData
   readonly allow?: ListsData

@@ -46,8 +46,9 @@ export class PoliciesByHand<Request> implements PolicyChoice<Request> {
     if (byName !== this.#of) {
       this.#byName = new Map(
         [...byName].map(([name, { options }]) => {
-          const { limits, ban, key = byIp<Request>() } = options
-          return [name, new Policy<Request>({ name: this.name, key, ...(limits && { limits }), ...(ban && { ban }) })]
+          const { limits, ban, sharedTurns, key = byIp<Request>() } = options
+          const more = { ...(limits && { limits }), ...(ban && { ban }), ...(sharedTurns && { sharedTurns }) }
+          return [name, new Policy<Request>({ name: this.name, key, ...more })]
         }),
       )
       this.#of = byName

@@ -28,6 +28,7 @@ const OF_POLICIES = [
   'tier',
   'onDeny',
   'priority',
+  'sharedTurns',
   'ban',
   'count',
   'maxWait',
@@ -114,10 +115,11 @@ class LimitersOfPolicies<Request> {
       return { parts: base ? { ...parts, advice: this.of(base).parts.advice } : parts, choice: undefined }
     }
     const { name } = this.#own
-    const { limits = [] } = options
+    const { limits = [], sharedTurns } = options
+    const more = { ...(name !== undefined && { name }), ...(sharedTurns !== undefined && { sharedTurns }) }
     return {
       parts: this.of(base).parts,
-      choice: new Policy<Request>({ key: byIp<Request>(), limits, ...(name !== undefined && { name }) }),
+      choice: new Policy<Request>({ key: byIp<Request>(), limits, ...more }),
     }
   }
 

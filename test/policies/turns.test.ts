@@ -1,0 +1,70 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { redisStore } from '@sluice/core'
+import { rateLimit } from '@sluice/express'
+import { policies } from '@sluice/policies'
+import express from 'express'
+import { afterEach, expect, test } from 'vitest'
+import { redisForTests } from '../support/redis-for-tests.js'
+import { until } from '../support/until.js'
+
+const { client } = await redisForTests()
+
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close()
+  await client.flushall()
+})
+
+/** A server on a store of its own, as another process has. Its handler runs until it is let go. */
+async function serve() {
+  const loaded = await policies.from({
+    object: {
+      version: 1,
+      policies: {
+        reports: {
+          limits: [{ algorithm: 'concurrency', limit: 3, ttl: '1h' }],
+          cost: 2,
+          sharedTurns: { ttl: '1m' },
+          respond: { queue: { maxWait: '1m' } },
+        },
+      },
+    },
+  })
+  const store = redisStore(client, { timeoutMs: 5000 })
+  open.push(() => store.close())
+  const middleware = rateLimit({ policies: loaded, store })
+  const app = express()
+  app.use(middleware)
+  const finish: (() => void)[] = []
+  app.use((_req, res) => void finish.push(() => res.send('ok')))
+  const server = createServer(app)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  open.push(() => new Promise((resolve) => server.close(resolve)))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  return { ask: () => fetch(url, { headers: { connection: 'close' } }), finish, limiter: middleware.limiter }
+}
+
+test('a policy of a document shares its turns: what waits in one process comes before what does not in another', async () => {
+  const [one, other] = [await serve(), await serve()]
+  const peek = () => other.limiter.peek({ ip: '127.0.0.1' }, { tier: 'reports' })
+  const first = one.ask()
+  await until('the first is handled', () => one.finish.length === 1)
+  expect(await peek()).toMatchObject({ allowed: true, remaining: 1 })
+  const second = one.ask()
+  await until('the second waits', async () => !(await peek()).allowed)
+  expect(await peek()).toMatchObject({ reason: 'limited', remaining: 1 })
+  one.finish[0]?.()
+  expect((await first).status).toBe(200)
+  await until('the second is handled', () => one.finish.length === 2)
+  one.finish[1]?.()
+  expect((await second).status).toBe(200)
+  await until('none waits', async () => (await peek()).allowed)
+})
+
+test('sharedTurns is said by the document, not beside it', async () => {
+  const loaded = await policies.from({ object: { version: 1, policies: {} } })
+  expect(() => rateLimit({ policies: loaded, sharedTurns: true })).toThrow(
+    'sharedTurns: expected none beside policies, which say it themselves',
+  )
+})
