@@ -247,7 +247,7 @@ const MISTAKES: readonly Mistake[] = [
     what: 'turns that are believed for too short a time',
     text: policy(`    sharedTurns: { ttl: ▸50ms }\n${RIGHT}`),
     path: 'policies.api.sharedTurns.ttl',
-    message: 'expected a duration from \'100ms\' to \'1m\', got "50ms"',
+    message: "expected a duration from '100ms' to '1m', got \"50ms\"",
   },
   {
     what: 'turns with another option',

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   concurrency,
   createLimiter,
+  everyone,
   type Limiter,
   leakyBucket,
   type RedisStore,
@@ -10,7 +11,9 @@ import {
   tokenBucket,
 } from '@sluice/core'
 import { afterEach, describe, expect, test } from 'vitest'
+import { singleClients } from '../support/clients.js'
 import { redisForTests } from '../support/redis-for-tests.js'
+import { startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 
 const { client } = await redisForTests()
@@ -214,6 +217,61 @@ test('that some wait anywhere is known for as long as they are believed, whoever
   third.abort()
   await ended
   expect(await client.pttl(marker)).toBeGreaterThan(30_000)
+})
+
+test('one that is blocked while it waits leaves, and holds up no other', async () => {
+  const limits = [
+    concurrency<string>({ limit: 1, ttl: '1h', key: everyone() }),
+    slidingLog<string>({ limit: 50, window: '1h' }),
+  ]
+  const sharedTurns = { ttl: '1m' as const }
+  const [one, other] = [elsewhere({ limits, sharedTurns }), elsewhere({ limits, sharedTurns })]
+  const held = await other.consume('cem')
+  const ann = one.acquire('ann', { priority: 1, maxWait: '1m' })
+  const bob = other.acquire('bob')
+  await isTold(2)
+  await other.block({ key: 'ann' }, { for: '1h' })
+  await expect(ann).rejects.toMatchObject({ code: 'WAIT_EXCEEDED', refusal: { reason: 'blocked' } })
+  await other.release(held)
+  expect((await bob).allowed).toBe(true)
+  await isOver()
+})
+
+describe('while Redis is away, those that wait go on by the fallback, and none hangs', () => {
+  test.each([
+    ['local', 'admitted'],
+    ['allow', 'admitted'],
+    ['deny', 'WAIT_EXCEEDED'],
+  ] as const)('onUnavailable: %s', async (onUnavailable, outcome) => {
+    const server = await startRedis()
+    const own = singleClients['ioredis 6'](server.port)
+    try {
+      await own.ready
+      const limiters = [0, 1].map(() => {
+        const store = redisStore(own.client, { timeoutMs: 500 })
+        stores.push(store)
+        const limits = [tokenBucket({ capacity: 1, refill: 1, every: '300ms' })]
+        return createLimiter({ name: 'turns', store, sharedTurns: true, onUnavailable, limits })
+      })
+      await limiters[0]?.consume('ann')
+      const waiting = [0, 1, 2, 0, 1, 2].map((priority, i) =>
+        (limiters[i % 2] as Limiter)
+          .acquire('ann', { priority, ...(outcome !== 'admitted' && { maxWait: '2s' }) })
+          .then(
+            () => 'admitted',
+            ({ code }) => code,
+          ),
+      )
+      await until('they are told of', async () => Number(await own.client.exists('sluice:v1:waiting')) === 1)
+      await server.stop()
+      const outcomes = await Promise.all(waiting)
+      // One may have been admitted before.
+      expect(outcomes.filter((one) => one !== outcome).length).toBeLessThanOrEqual(1)
+    } finally {
+      own.close()
+      await server.stop()
+    }
+  })
 })
 
 test('sharedTurns is refused where it would not hold', () => {

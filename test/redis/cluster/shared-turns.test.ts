@@ -1,7 +1,10 @@
-import { concurrency, createLimiter, everyone, slidingLog } from '@sluice/core'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { concurrency, createLimiter, everyone, type Limiter, slidingLog } from '@sluice/core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { clusterClients, namesOf } from '../../support/clients.js'
+import { moveSlot } from '../../support/move-slot.js'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.js'
+import { slotOfIdentity } from '../../support/slots.js'
 import { openStore } from '../../support/stores.js'
 import { until } from '../../support/until.js'
 
@@ -50,5 +53,32 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     expect(third.limits.map(({ remaining }) => remaining)).toEqual([1, 48])
     await other.close()
     await close()
+  })
+
+  test('while their slot moves, all that wait are served, one at a time', async () => {
+    const open = await Promise.all([openStore(clusterClients[kind](cluster)), openStore(clusterClients[kind](cluster))])
+    const limiters = open.map(({ store }) =>
+      createLimiter({ name: 'moving', store, sharedTurns: true, limits: [concurrency({ limit: 1, ttl: '1h' })] }),
+    )
+    const key = cluster.identityOn(0, `moving-${kind.replace(/\W/g, '_')}`)
+    const [holder] = limiters as [Limiter]
+    const held = await holder.consume(key)
+    let [inside, most, served] = [0, 0, 0]
+    const waiting = Array.from({ length: 8 }, async (_, i) => {
+      const limiter = limiters[i % 2] as Limiter
+      const verdict = await limiter.acquire(key, { priority: i % 3 })
+      most = Math.max(most, ++inside)
+      await sleep(10)
+      inside--
+      served++
+      await limiter.release(verdict)
+    })
+    const [first, second] = cluster.masters as [RedisCluster['masters'][number], RedisCluster['masters'][number]]
+    await moveSlot(cluster, slotOfIdentity(key), first, second)
+    await holder.release(held)
+    await moveSlot(cluster, slotOfIdentity(key), second, first)
+    await Promise.all(waiting)
+    expect([served, most]).toEqual([8, 1])
+    for (const { close } of open) await close()
   })
 })
