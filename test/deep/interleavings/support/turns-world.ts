@@ -2,7 +2,7 @@ import { concurrency, createLimiter, type Limiter, redisStore, type Store, type 
 import type { Redis } from 'ioredis'
 import { vi } from 'vitest'
 import { standIn } from '../../../support/stand-in.js'
-import { type Step, settled, type World } from './explore.js'
+import { quiet, type Step, type World } from './explore.js'
 import { Network } from './network.js'
 
 export interface TurnsOptions {
@@ -141,8 +141,8 @@ export class TurnsWorld implements World {
     return this.#network.state()
   }
 
-  settled(): Promise<void> {
-    return settled(3)
+  quiet(): Promise<void> {
+    return quiet(3)
   }
 
   check(): void {
