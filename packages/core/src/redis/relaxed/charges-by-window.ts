@@ -1,29 +1,46 @@
 import type { Unsent } from './local-count.js'
 
-/** What was charged, by the window or segment that it counts in. Mostly it is one. */
+/** What was charged, by the window or segment that it counts in. Nearly always it is one, which needs no map. */
 export class ChargesByWindow implements Unsent {
-  readonly #units = new Map<number, number>()
+  #window = 0
+  #units = 0
+  #others: Map<number, number> | undefined
 
   get isEmpty(): boolean {
-    return this.#units.size === 0
+    return this.#units === 0 && !this.#others?.size
   }
 
   add(window: number, units: number): void {
-    const sum = (this.#units.get(window) ?? 0) + units
-    if (sum === 0) this.#units.delete(window)
-    else this.#units.set(window, sum)
+    if (this.#units === 0 && !this.#others?.has(window)) this.#window = window
+    if (window === this.#window) {
+      this.#units += units
+      return
+    }
+    this.#others ??= new Map()
+    const sum = (this.#others.get(window) ?? 0) + units
+    if (sum === 0) this.#others.delete(window)
+    else this.#others.set(window, sum)
   }
 
-  [Symbol.iterator](): Iterator<[window: number, units: number]> {
-    return this.#units[Symbol.iterator]()
+  /** Each window, with the units that were charged in it. */
+  forEach(call: (window: number, units: number) => void): void {
+    if (this.#units !== 0) call(this.#window, this.#units)
+    this.#others?.forEach((units, window) => {
+      call(window, units)
+    })
   }
 
   push(args: string[]): void {
-    args.push(String(2 * this.#units.size))
-    for (const [window, units] of this.#units) args.push(String(window), String(units))
+    const sizeAt = args.push('') - 1
+    this.forEach((window, units) => {
+      args.push(String(window), String(units))
+    })
+    args[sizeAt] = String(args.length - 1 - sizeAt)
   }
 
   addEarlier(earlier: this): void {
-    for (const [window, units] of earlier) this.add(window, units)
+    earlier.forEach((window, units) => {
+      this.add(window, units)
+    })
   }
 }

@@ -22,6 +22,8 @@ export class CountTable {
   readonly banningPolicy: string | undefined
   readonly numbers: number
   readonly counts = new Map<string, Count>()
+  /** Identities that were asked of Redis once since the last round, with the order in which that was sent: see `Exchanges.order`. */
+  readonly askedOnce = new Map<string, number>()
 
   constructor({ policy, banningPolicy }: Plan, cell: Cell, name: string) {
     this.cell = cell
@@ -51,8 +53,8 @@ export class Count {
   /** Whether decisions are made here: once Redis has said what it counts. */
   isOpen = false
   heard: Heard | undefined
-  /** Whether anything was decided on it since it was sent last. */
-  isUsed = true
+  /** Whether anything was decided here since it was sent last. */
+  isUsed = false
   /** Whether it was dropped: nothing of it is to be told any more. */
   isGone = false
   /** Whether it is to be sent alone and without its block keys: its slot is on the move, or was elsewhere. */
@@ -77,6 +79,6 @@ export class Count {
 
   /** Whether nothing would be lost or noticed without it. */
   get isIdle(): boolean {
-    return !this.isUsed && this.asked.length === 0 && this.underWay.length === 0 && !this.local.hasUnsent
+    return !this.isUsed && !this.isAsked && this.underWay.length === 0 && !this.local.hasUnsent
   }
 }

@@ -21,9 +21,12 @@ export interface ExchangeOptions {
 }
 
 /** Where counts are sent: to a slot's master with declared keys, or to a node. */
-export interface Destination {
+export interface Place {
   readonly slot: number
   readonly node: string | undefined
+}
+
+export interface Destination extends Place {
   /** When it is sent, in the order of all that is. */
   readonly order: number
 }

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Count, CountTable } from './counts.js'
-import { type Carried, carry, type Destination, type ExchangeOptions, exchange } from './exchange.js'
+import { type Carried, carry, type Destination, type ExchangeOptions, exchange, type Place } from './exchange.js'
 
 export interface ExchangesOptions extends ExchangeOptions {
   /** Whether the server of a slot is known to be away. */
@@ -17,14 +17,21 @@ export interface ExchangesOptions extends ExchangeOptions {
 
 /** Most counts in one script: Redis is held for about a millisecond. */
 const MOST_IN_SCRIPT = 128
-/** Most scripts under way: their replies may come in one turn of the event loop. */
-const MOST_UNDER_WAY = 4
-/** For how long the event loop is held at a time, in ms. */
-const SLICE_MS = 2
+/** From so many counts under way on, no more are sent in a round: their replies may come in one turn of the event loop. */
+const MOST_UNDER_WAY = 256
+/** For how long a round holds the event loop at a time, in ms, and then by one more script. */
+const SLICE_MS = 1
+/** Of how many counts at a time those are put together that go in one script. */
+const MOST_AT_ONCE = 1024
+/** Most identities of a round that are remembered for having been asked of Redis, about 10 MB. Then all are forgotten early. */
+const MOST_ASKED_ONCE = 100_000
 
-/** The counts of one `syncEvery`: one timer for all of them, while there are any. */
+/** The counts of one `syncEvery`: one timer for all of them, while there are any, or identities that were asked once. */
 class Round {
   readonly counts = new Set<Count>()
+  /** Whose `askedOnce` ends with the round, and how many identities these have. */
+  readonly tables = new Set<CountTable>()
+  askedOnce = 0
   timer: NodeJS.Timeout | undefined
   isUnderWay = false
   /** Whether its time came while it was. */
@@ -46,24 +53,42 @@ export class Exchanges {
   }
 
   add(count: Count): void {
-    const { syncEveryMs } = count
+    this.#roundOf(count.syncEveryMs).counts.add(count)
+  }
+
+  /** Takes a count out of all rounds. What is under way is not heard any more. */
+  delete(count: Count): void {
+    this.#rounds.get(count.syncEveryMs)?.counts.delete(count)
+  }
+
+  /** Remembers until the round ends that a decision was asked of Redis. Call it once that waits to be sent. */
+  noteAsked(table: CountTable, identity: string, syncEveryMs: number): void {
+    if (this.#isClosed) return
+    const round = this.#roundOf(syncEveryMs)
+    if (round.askedOnce >= MOST_ASKED_ONCE) forgetAsked(round)
+    const { askedOnce } = table
+    const { size } = askedOnce
+    askedOnce.set(identity, this.order)
+    if (askedOnce.size === size) return
+    round.askedOnce++
+    round.tables.add(table)
+  }
+
+  /** Whether it was asked of Redis in this round, and that was sent: an exchange that comes now finds it charged. */
+  wasAsked(table: CountTable, identity: string): boolean {
+    const order = table.askedOnce.get(identity)
+    return order !== undefined && order < this.order
+  }
+
+  #roundOf(syncEveryMs: number): Round {
     let round = this.#rounds.get(syncEveryMs)
     if (!round) {
       round = new Round()
       this.#rounds.set(syncEveryMs, round)
     }
     const known = round
-    round.counts.add(count)
-    round.timer ??= setInterval(() => this.#pass(known), syncEveryMs).unref()
-  }
-
-  /** Takes a count out of all rounds. What is under way is not heard any more. */
-  delete(count: Count): void {
-    const { syncEveryMs } = count
-    const round = this.#rounds.get(syncEveryMs)
-    if (!round?.counts.delete(count) || round.counts.size > 0) return
-    clearInterval(round.timer)
-    this.#rounds.delete(syncEveryMs)
+    round.timer ??= setInterval(() => this.#pass(known, syncEveryMs), syncEveryMs).unref()
+    return round
   }
 
   /** Sends a count before the decisions that are asked from now on. */
@@ -82,15 +107,16 @@ export class Exchanges {
     const order = 2 * this.#sends++
     if (due.length === 0) return
     this.#due = []
-    for (const { carried, to } of this.#scripts(due, order)) this.#send(carried, to)
+    for (const { some, slot, node } of this.#scripts(due, ({ count }) => count)) this.#send(some, { slot, node, order })
   }
 
   /** Sends all that there is to tell, and resolves once that is over, however it went. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.flush()
-    for (const [, round] of this.#rounds) {
+    for (const round of this.#rounds.values()) {
       clearInterval(round.timer)
+      forgetAsked(round)
       const unsent = [...round.counts].filter(({ local, slot }) => local.hasUnsent && !this.#options.isAway(slot))
       await this.#sendAll(unsent)
     }
@@ -98,30 +124,33 @@ export class Exchanges {
     await Promise.all(this.#underWay)
   }
 
-  async #pass(round: Round): Promise<void> {
+  async #pass(round: Round, syncEveryMs: number): Promise<void> {
     // Where Redis takes longer than that, the next one waits for it.
     round.isLate = round.isUnderWay
     if (round.isUnderWay) return
+    if (round.counts.size === 0 && round.askedOnce === 0) {
+      clearInterval(round.timer)
+      this.#rounds.delete(syncEveryMs)
+      return
+    }
     round.isUnderWay = true
-    let until = performance.now() + SLICE_MS
+    forgetAsked(round)
+    const slice = new Slice()
     let used: Count[] = []
     for (const count of round.counts) {
       if (this.#isClosed) return
-      if (performance.now() > until) {
-        await nextTurn()
-        until = performance.now() + SLICE_MS
-      }
+      if (slice.isOver) await slice.next()
       if (this.#options.isAway(count.slot)) this.#keepWhileAway(count)
       else if (count.isIdle) this.#options.onIdle(count)
       else if ((count.isUsed || count.local.hasUnsent) && count.underWay.length === 0) used.push(count)
-      if (used.length < MOST_IN_SCRIPT * MOST_UNDER_WAY) continue
+      if (used.length < MOST_AT_ONCE) continue
       await this.#sendAll(used)
       used = []
-      until = performance.now() + SLICE_MS
+      await slice.next()
     }
     await this.#sendAll(used)
     round.isUnderWay = false
-    if (round.isLate && round.counts.size > 0) this.#pass(round)
+    if (round.isLate) this.#pass(round, syncEveryMs)
   }
 
   /** While Redis is away the fallback goes on from what was counted, as long as that counts for anything. */
@@ -132,15 +161,24 @@ export class Exchanges {
 
   async #sendAll(counts: readonly Count[]): Promise<void> {
     if (counts.length === 0) return
+    const slice = new Slice()
     let sent: Promise<void>[] = []
-    const carried = counts.map(carry)
-    // What was asked before is sent before.
-    this.#options.flushDecisions()
-    for (const { carried: some, to } of this.#scripts(carried, 2 * this.#sends)) {
-      sent.push(this.#send(some, to))
-      if (sent.length < MOST_UNDER_WAY) continue
-      await Promise.all(sent)
-      sent = []
+    let underWay = 0
+    for (const { some, slot, node } of this.#scripts(counts, (count) => count)) {
+      // Since they were looked through, some may have been dropped, and the store closed.
+      const wanted = some.filter(({ isGone, local }) => !isGone && (local.hasUnsent || !this.#isClosed))
+      if (wanted.length === 0) continue
+      // What was asked before is sent before. What is charged from here on goes with a later exchange.
+      this.#options.flushDecisions()
+      sent.push(this.#send(wanted.map(carry), { slot, node, order: 2 * this.#sends }))
+      underWay += some.length
+      if (underWay >= MOST_UNDER_WAY) {
+        await Promise.all(sent)
+        sent = []
+        underWay = 0
+        // Replies were read in this turn.
+        await slice.next()
+      } else if (slice.isOver) await slice.next()
     }
     await Promise.all(sent)
   }
@@ -151,41 +189,62 @@ export class Exchanges {
     return over
   }
 
-  /** Which counts go in which script: by master where that can be, else by slot. */
-  *#scripts(all: readonly Carried[], order: number): Generator<{ carried: readonly Carried[]; to: Destination }> {
-    const byPlace = new Map<string | number, Carried[]>()
-    for (const carried of all) {
-      const { slot, identity, isAlone, isGone } = carried.count
+  /** What goes in which script: by master where that can be, else by slot. */
+  *#scripts<T>(all: readonly T[], countOf: (each: T) => Count): Generator<{ some: readonly T[] } & Place> {
+    const byPlace = new Map<string | number, T[]>()
+    const placed = (place: string | number, some: readonly T[]) => {
+      const { slot } = countOf(some[0] as T)
+      return { some: byTable(some, countOf), slot, node: typeof place === 'string' ? place : undefined }
+    }
+    for (const each of all) {
+      const { slot, identity, isAlone, isGone } = countOf(each)
       if (isGone) continue
       if (isAlone) {
-        yield { carried: [carried], to: { slot, node: undefined, order } }
+        yield { some: [each], slot, node: undefined }
         continue
       }
       const place = this.#options.nodeFor(slot, identity) ?? slot
       const others = byPlace.get(place)
-      if (!others) byPlace.set(place, [carried])
-      else if (others.push(carried) === MOST_IN_SCRIPT) {
+      if (!others) byPlace.set(place, [each])
+      else if (others.push(each) === MOST_IN_SCRIPT) {
         byPlace.delete(place)
-        yield { carried: byTable(others), to: destination(place, others, order) }
+        yield placed(place, others)
       }
     }
-    for (const [place, carried] of byPlace) yield { carried: byTable(carried), to: destination(place, carried, order) }
+    for (const [place, some] of byPlace) yield placed(place, some)
   }
 }
 
-function destination(place: string | number, [first]: readonly Carried[], order: number): Destination {
-  return { slot: (first as Carried).count.slot, node: typeof place === 'string' ? place : undefined, order }
+/** From one turn of the event loop to the next: what has to be done is done in such pieces. */
+class Slice {
+  #until = performance.now() + SLICE_MS
+
+  get isOver(): boolean {
+    return performance.now() > this.#until
+  }
+
+  async next(): Promise<void> {
+    await nextTurn()
+    this.#until = performance.now() + SLICE_MS
+  }
+}
+
+function forgetAsked(round: Round): void {
+  for (const { askedOnce } of round.tables) askedOnce.clear()
+  round.tables.clear()
+  round.askedOnce = 0
 }
 
 /** Counts of one cell together, as their parameters are sent once for all of them. */
-function byTable(all: readonly Carried[]): readonly Carried[] {
-  const { table } = (all[0] as Carried).count
-  if (all.every(({ count }) => count.table === table)) return all
-  const groups = new Map<CountTable, Carried[]>()
-  for (const carried of all) {
-    const others = groups.get(carried.count.table)
-    if (others) others.push(carried)
-    else groups.set(carried.count.table, [carried])
+function byTable<T>(all: readonly T[], countOf: (each: T) => Count): readonly T[] {
+  const { table } = countOf(all[0] as T)
+  if (all.every((each) => countOf(each).table === table)) return all
+  const groups = new Map<CountTable, T[]>()
+  for (const each of all) {
+    const { table } = countOf(each)
+    const others = groups.get(table)
+    if (others) others.push(each)
+    else groups.set(table, [each])
   }
   return [...groups.values()].flat()
 }

@@ -66,13 +66,13 @@ export class LocalCounter extends LocalWindows {
     this.#start = reply.uint48()
     this.nextCount = 0
     for (const charges of [...underWay, this.unsent]) {
-      for (const [start, units] of charges) {
+      charges.forEach((start, units) => {
         const isOver = start + this.#windowMs <= now
-        if (isOver) continue
+        if (isOver) return
         if (start >= this.#start + this.#windowMs) this.noteNext(start, units)
         else if (this.#count === 0 && !this.#byClock) this.#open(Math.min(start, now), units)
         else this.#count = Math.max(0, this.#count + units)
-      }
+      })
     }
   }
 

@@ -85,11 +85,11 @@ export class LocalSegments extends LocalWindows {
     }
     this.#bring(now)
     for (const charges of [...underWay, this.unsent]) {
-      for (const [segment, units] of charges) {
+      charges.forEach((segment, units) => {
         const k = this.#segment - segment
         if (k < 0) this.noteNext(segment, units)
         else if (k <= this.#segments) this.#add(k, units)
-      }
+      })
     }
   }
 

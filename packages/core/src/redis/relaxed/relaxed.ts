@@ -6,6 +6,7 @@ import {
   PEEK,
   type Plan,
   REFUND,
+  type RelaxedTerms,
   receiptsOf,
   type StoreRequest,
   type StoreResult,
@@ -35,9 +36,10 @@ const MOST_NUMBERS = 4_000_000
 const MOST_TABLES = 1000
 
 /**
- * Decides for plans whose counts are relaxed. The first decision on an identity is Redis's. From then on this process counts
- * by itself, without a promise, and tells Redis in the background what it has charged, which tells it what all have. A
- * count that is not used for as long is dropped, and begins with Redis again.
+ * Decides for plans whose counts are relaxed. The first decision on an identity is Redis's, and so is a second one in the same round,
+ * which fetches what is counted. From then on this process counts by itself, without a promise, and tells Redis in the
+ * background what it has charged, which tells it what all have. A count that is not used for as long is dropped, and begins
+ * with Redis again.
  *
  * Whatever Redis says replaces what was counted here, with what Redis cannot know yet added to it: so one process alone
  * never exceeds a limit. Several exceed it by what they admit before they hear of each other.
@@ -69,15 +71,18 @@ export class Relaxed {
     if (op === REFUND) return this.#refund(request)
     if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#source.decide(request)
     const tables = plan === this.#lastPlan ? this.#lastTables : this.#tablesOf(plan)
-    const counts = new Array<Count>(tables.length)
+    const counts = new Array<Count | undefined>(tables.length)
+    let isOpen = true
     for (let c = 0; c < tables.length; c++) {
       const count = (tables[c] as CountTable).counts.get(identityOf(plan, c, identities))
-      if (count?.isOpen !== true) return this.#ask(request, tables)
-      const cause = this.#source.causeFor(count.slot)
-      if (cause) throw cause
       counts[c] = count
+      if (count?.isOpen !== true) isOpen = false
+      else if (isOpen) {
+        const cause = this.#source.causeFor(count.slot)
+        if (cause) throw cause
+      }
     }
-    return this.#decideHere(request, counts)
+    return isOpen ? this.#decideHere(request, counts as Count[]) : this.#ask(request, tables, counts)
   }
 
   /** Sends what decisions from now on have to find in Redis. */
@@ -104,7 +109,8 @@ export class Relaxed {
 
   /** Erases what is kept of an identity. */
   erase(identity: string): void {
-    for (const { counts } of this.#tables.values()) {
+    for (const { counts, askedOnce } of this.#tables.values()) {
+      askedOnce.delete(identity)
       const count = counts.get(identity)
       if (count) this.#delete(count)
     }
@@ -177,16 +183,23 @@ export class Relaxed {
   }
 
   /** Asks Redis, which is to know first what was counted here, and tells what it counts. */
-  #ask(request: StoreRequest, tables: readonly CountTable[]): StoreResult | Promise<StoreResult> {
+  #ask(
+    request: StoreRequest,
+    tables: readonly CountTable[],
+    known: readonly (Count | undefined)[],
+  ): StoreResult | Promise<StoreResult> {
     const { op, plan, identities, costs } = request
     if (op === PEEK) {
-      for (const count of this.#countsOf(request)) if (count?.local.hasUnsent) this.#exchanges.now(count)
+      for (const count of known) if (count?.local.hasUnsent) this.#exchanges.now(count)
       return this.#source.decide(request)
     }
-    const counts = tables.map((table, c) => this.#countFor(table, identityOf(plan, c, identities), plan))
-    const isCounted = counts.every((count) => count !== undefined)
-    // What is counted here, the deny cache does not hear of. A refusal that is to be charged is charged here, and told.
-    const asked: StoreRequest = isCounted ? { ...request, op: CONSUME, fresh: true } : request
+    const counts = known.map(
+      (count, c) => count ?? this.#countAskedBefore(tables[c] as CountTable, identityOf(plan, c, identities), plan),
+    )
+    // Of what is counted here, the deny cache does not hear.
+    let asked: StoreRequest = { ...request, fresh: true }
+    // A refusal that is to be charged is charged here, and told.
+    if (op === CHARGE && counts.every((count) => count !== undefined)) asked = { ...asked, op: CONSUME }
     let result: StoreResult | Promise<StoreResult>
     try {
       result = this.#source.decide(asked)
@@ -198,8 +211,14 @@ export class Relaxed {
       this.#deleteUnheard(counts)
       return result
     }
+    let isCountedHere = false
     const entries = counts.map((count, c): Asked | undefined => {
-      if (!count) return undefined
+      if (!count) {
+        const table = tables[c] as CountTable
+        this.#exchanges.noteAsked(table, identityOf(plan, c, identities), (plan.relaxed as RelaxedTerms).syncEveryMs)
+        return undefined
+      }
+      isCountedHere = true
       const cost = costs[c] as number
       // Before it is asked for: what goes to Redis first must not know of it.
       if (count.local.hasUnsent || (!count.isOpen && count.underWay.length === 0)) this.#exchanges.now(count)
@@ -209,11 +228,12 @@ export class Relaxed {
       count.asked.push(entry)
       return entry
     })
-    return this.#answered(request, counts, entries, result)
+    return isCountedHere ? this.#answered(request, asked.op, counts, entries, result) : result
   }
 
   async #answered(
     request: StoreRequest,
+    askedOp: StoreRequest['op'],
     counts: readonly (Count | undefined)[],
     entries: readonly (Asked | undefined)[],
     asked: Promise<StoreResult>,
@@ -228,6 +248,8 @@ export class Relaxed {
     }
     const receipts = result.allowed ? receiptsOf(request.plan, result) : []
     const isCharged = op === CHARGE && !result.allowed && !result.block && !isImpossible(request)
+    // Where Redis has charged the refusal, the next exchange says how much of it the limits have held.
+    if (isCharged && askedOp === CHARGE) return result
     counts.forEach((count, c) => {
       if (!count) return
       const cost = costs[c] as number
@@ -295,11 +317,11 @@ export class Relaxed {
     return tables
   }
 
-  #countFor(table: CountTable, identity: string, plan: Plan): Count | undefined {
-    const known = table.counts.get(identity)
-    if (known) return known
+  /** A new count; undefined where it is asked for the first time in this round: mostly there is no second time soon. */
+  #countAskedBefore(table: CountTable, identity: string, { relaxed }: Plan): Count | undefined {
+    if (!this.#exchanges.wasAsked(table, identity)) return undefined
     if (this.#isClosed || this.#numbers + table.numbers > MOST_NUMBERS) return undefined
-    const count = new Count(table, identity, this.#source.slotOf(identity), plan.relaxed?.syncEveryMs ?? 0)
+    const count = new Count(table, identity, this.#source.slotOf(identity), relaxed?.syncEveryMs ?? 0)
     table.counts.set(identity, count)
     this.#numbers += table.numbers
     this.#exchanges.add(count)
