@@ -13,6 +13,7 @@ import {
   perSecond,
   type RedisStore,
   redisStore,
+  slidingWindow,
 } from '@sluice/core'
 import { policies } from '@sluice/policies'
 import { Cluster, Redis } from 'ioredis'
@@ -121,6 +122,20 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
     // What is leased is counted ahead.
     expect(used.used).toBeGreaterThanOrEqual(30)
     expect(used.capacity).toBe(40)
+  })
+
+  test('inspect tells what relaxed limits have counted', async () => {
+    const counting = redisStore(client, { prefix, timeoutMs: 10_000 })
+    const limits = [opened(100, '1h'), gcra({ limit: 90, window: '1h' }), slidingWindow({ limit: 80, window: '1h' })]
+    const relaxed = createLimiter({ name: 'relaxed', store: counting, limits, consistency: { syncEvery: '1m' } })
+    for (let n = 0; n < 30; n++) await relaxed.consume('user')
+    await counting.close()
+    const { limits: found } = await inspected('key=user')
+    expect(found.map(({ limit, used }: { limit: number; used: number }) => [limit, used]).sort()).toEqual([
+      [100, 30],
+      [80, 30],
+      [90, 30],
+    ])
   })
 
   test('inspect shows strikes, bans, blocks, those of networks, and lists', async () => {

@@ -104,6 +104,20 @@ overrides:
   expect(told).toContain('  same, limit same: begins anew: carry was another')
 })
 
+test('plan tells that relaxed counts begin anew with other numbers, and that exact ones are not relaxed ones', async () => {
+  const document = (limit: number, consistency = '') =>
+    `version: 1\npolicies:\n  api: { limits: [{ algorithm: gcra, limit: ${limit}, window: 1m }]${consistency} }\n`
+  const every = (syncEvery: string) => `, consistency: { syncEvery: ${syncEvery} }`
+  const planned = async (text: string) => (await sluice(['plan', file(text)])).out
+  await sluice(['apply', file(document(5)), '--yes'])
+  const begins = '~ policy api\n  api, limit api: begins anew: '
+  expect(await planned(document(5, every('100ms')))).toBe(`${begins}its counts were exact\n`)
+  await sluice(['apply', file(document(5, every('100ms'))), '--yes'])
+  expect(await planned(document(5, every('200ms')))).toBe('~ policy api\n')
+  expect(await planned(document(6, every('100ms')))).toBe(`${begins}relaxed counts are kept by their amounts\n`)
+  expect(await planned(document(6))).toBe(`${begins}its counts were relaxed\n`)
+})
+
 test('without a terminal nothing is changed but with --yes', async () => {
   const { code, err } = await sluice(['apply', file(document(1))])
   expect(code).toBe(2)

@@ -11,6 +11,7 @@ interface Mistake {
 
 const policy = (text: string) => `version: 1\npolicies:\n  api:\n${text}`
 const limits = (text: string) => policy(`    limits:\n      - ${text}\n`)
+const RELAXABLE = '    limits: [{ algorithm: gcra, limit: 1, window: 1s }]\n'
 const RIGHT = '    limits: [{ limit: 1, window: 1s }]\n'
 
 const override = (text: string) => `${policy(RIGHT)}overrides:\n  - { ${text}, limits: [{ limit: 2 }] }\n`
@@ -63,7 +64,7 @@ const MISTAKES: readonly Mistake[] = [
     text: `version: 1\npolicies:\n  a: { limits: [{ limit: 1, window: 1s }], ▸__proto__: {} }\n`,
     path: 'policies.a.__proto__',
     message:
-      'unknown field (expected description, match, key, limits, tier, tiers, anonymous, cost, count, mode, enforcePercent, sharedTurns, respond, ban, allow, deny, allowLists, denyLists)',
+      'unknown field (expected description, match, key, limits, tier, tiers, anonymous, cost, count, mode, enforcePercent, sharedTurns, respond, consistency, ban, allow, deny, allowLists, denyLists)',
   },
   {
     what: 'a name twice',
@@ -88,6 +89,42 @@ const MISTAKES: readonly Mistake[] = [
     text: policy(`${RIGHT}    ban: { by: ▸user, after: 3, within: 1m, for: [1h] }\n`),
     path: 'policies.api.ban.by',
     message: 'expected a kind that the policy counts: "ip", got "user"',
+  },
+  {
+    what: 'a consistency without its time',
+    text: policy(`${RELAXABLE}    consistency: ▸{}\n`),
+    path: 'policies.api.consistency',
+    message: 'syncEvery is missing: expected a duration such as 30s (units: ms, s, m, h, d), or whole milliseconds',
+  },
+  {
+    what: 'a consistency with a field that is misspelt',
+    text: policy(`${RELAXABLE}    consistency: { ▸syncEvry: 100ms, syncEvery: 100ms }\n`),
+    path: 'policies.api.consistency.syncEvry',
+    message: 'unknown field; did you mean syncEvery? (expected syncEvery)',
+  },
+  {
+    what: 'counts that are exchanged too often',
+    text: policy(`${RELAXABLE}    consistency: { syncEvery: ▸5ms }\n`),
+    path: 'policies.api.consistency.syncEvery',
+    message: 'expected 10 ms to 1 minute, got 5',
+  },
+  {
+    what: 'counts that are exchanged more seldom than the window ends',
+    text: policy(`${RELAXABLE}    consistency: { syncEvery: ▸2s }\n`),
+    path: 'policies.api.consistency.syncEvery',
+    message: 'expected at most the window of 1000 ms, got 2000',
+  },
+  {
+    what: 'a consistency beside a log',
+    text: policy(`${RIGHT}    consistency: ▸{ syncEvery: 100ms }\n`),
+    path: 'policies.api.consistency',
+    message: 'a log holds each unit: use slidingWindow, fixedWindow or a bucket, or leave out consistency',
+  },
+  {
+    what: 'an override to a log beside a consistency',
+    text: `${policy(`${RELAXABLE}    consistency: { syncEvery: 100ms }\n`)}overrides:\n  - { policy: api, key: { ip: 192.0.2.1 }, limits: ▸[{ algorithm: slidingLog }] }\n`,
+    path: 'overrides[0].limits',
+    message: 'consistency: a log holds each unit: use slidingWindow, fixedWindow or a bucket, or leave out consistency',
   },
   {
     what: 'an empty array of limits',

@@ -1,5 +1,6 @@
 import type { Cell } from '../store/store.js'
 import type { Limit } from './limits/limit.js'
+import type { ConsistencyOptions } from './limits/relaxed.js'
 import { Policy } from './policy.js'
 
 /** What a limit's counts are kept under, beside whose they are. */
@@ -16,8 +17,8 @@ export interface StateName {
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function stateNamesOf(limits: readonly Limit[]): readonly StateName[] {
-  const policy = new Policy<unknown>({ limits })
+export function stateNamesOf(limits: readonly Limit[], consistency?: ConsistencyOptions): readonly StateName[] {
+  const policy = new Policy<unknown>({ limits, ...(consistency && { consistency }) })
   const plan = policy.plan(undefined, {} as never)
   if (plan instanceof Promise) return []
   return limits.map((_, i) => {

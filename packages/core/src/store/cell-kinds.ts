@@ -66,7 +66,7 @@ export interface CellKind {
   /** @internal The parameters of a limit that counts refusals as well. None where refusals need not be counted apart. */
   readonly countRefusals?: (params: readonly number[]) => readonly number[]
   /**
-   * @internal The parameters of a limit that also counts what processes admit beyond it. None where processes do not count by
+   * The parameters of a limit that also counts what processes admit beyond it. None where processes do not count by
    * themselves.
    */
   readonly countInFull?: (params: readonly number[]) => readonly number[]

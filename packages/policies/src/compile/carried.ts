@@ -1,10 +1,10 @@
 import type { Limit } from '@sluice/core'
-import { durationText, stateNamesOf } from '@sluice/core/http'
-import type { OverrideData, PolicyDocument } from '../document/document.js'
+import { durationText, type StateName, stateNamesOf } from '@sluice/core/http'
+import type { OverrideData, PolicyData, PolicyDocument } from '../document/document.js'
 import type { Problem } from '../document/problem.js'
 import { Keys } from './keys.js'
 import { changedLimits } from './make-overrides.js'
-import { type CompiledPolicy, compilePolicy } from './policy.js'
+import { type CompiledPolicy, compilePolicy, variantsOf } from './policy.js'
 import { ANY_RESOLVER } from './resolvers.js'
 
 /** What becomes of what was used of a limit that is another one in the next version of a document. */
@@ -23,7 +23,7 @@ export interface CarriedLimit {
 }
 
 /** The limits of one version for some clients. */
-interface ForClients {
+interface ForClients extends Pick<PolicyData, 'consistency'> {
   readonly policy: string
   readonly tier: string | undefined
   readonly override: number | undefined
@@ -38,7 +38,7 @@ export function carriedBetween(before: PolicyDocument, after: PolicyDocument): C
   const compare = (from: ForClients | undefined, to: ForClients | undefined, details: Partial<CarriedLimit>) => {
     if (!from || !to || from.limits === to.limits) return []
     const { policy, tier } = to
-    const found = namedChanges(names.of(from.limits), names.of(to.limits), carry)
+    const found = namedChanges(names.of(from), names.of(to), carry)
     return found.map((each) => ({ policy, ...(tier !== undefined && { tier }), ...details, ...each }))
   }
   const changes: CarriedLimit[] = []
@@ -67,14 +67,14 @@ class Version {
       const compiled = compilePolicy(name, each, carry, keys, ANY_RESOLVER, problems)
       if (!compiled) continue
       policies.set(name, compiled)
-      const variants = compiled.base ? [compiled.base] : compiled.tiers.values()
-      for (const { tier, limits } of variants) this.#add({ policy: name, tier, override: undefined, limits }, '')
+      for (const { tier, limits } of variantsOf(compiled))
+        this.#add(compiled, { tier, override: undefined, limits }, '')
     }
     for (const [index, override] of overrides.entries()) {
       const policy = policies.get(override.policy)
       if (!policy) continue
       for (const [tier, limits] of this.#limitsOf(override, policy, keys, problems)) {
-        this.#add({ policy: policy.name, tier, override: index, limits }, clientOf(override))
+        this.#add(policy, { tier, override: index, limits }, clientOf(override))
       }
     }
   }
@@ -84,8 +84,13 @@ class Version {
     return this.all.get(id) ?? this.all.get(JSON.stringify([...JSON.parse(id).slice(0, 2), '']))
   }
 
-  #add(each: ForClients, client: string): void {
-    this.all.set(JSON.stringify([each.policy, each.tier ?? '', client]), each)
+  #add({ name, data }: CompiledPolicy, each: Omit<ForClients, 'policy' | 'consistency'>, client: string): void {
+    const { consistency } = data
+    this.all.set(JSON.stringify([name, each.tier ?? '', client]), {
+      ...each,
+      policy: name,
+      ...(consistency && { consistency }),
+    })
   }
 
   #limitsOf(override: OverrideData, policy: CompiledPolicy, keys: Keys, problems: Problem[]) {
@@ -103,21 +108,22 @@ function clientOf({ key, prefix, range }: OverrideData): string {
   return JSON.stringify(range ?? [key, prefix])
 }
 
-interface NamedLimit {
+interface NamedLimit extends StateName {
   readonly limit: Limit
-  readonly own: string
-  readonly whole: string
+  /** Whether processes count it by themselves. */
+  readonly isRelaxed: boolean
 }
 
 /** Limits with the names of their states. The same array for the same limits. */
 class Names {
   readonly #known = new Map<readonly Limit[], readonly NamedLimit[]>()
 
-  of(limits: readonly Limit[]): readonly NamedLimit[] {
+  of({ limits, consistency }: ForClients): readonly NamedLimit[] {
     let named = this.#known.get(limits)
     if (!named) {
-      const states = stateNamesOf(limits)
-      named = limits.map((limit, i) => ({ limit, ...(states[i] as { own: string; whole: string }) }))
+      const states = stateNamesOf(limits, consistency)
+      const isRelaxed = consistency !== undefined
+      named = limits.map((limit, i) => ({ limit, isRelaxed, ...(states[i] as StateName) }))
       this.#known.set(limits, named)
     }
     return named
@@ -154,7 +160,9 @@ function whyAnew(
   if (kind !== (is.key?.kind ?? 'key')) return `its key was ${kind}`
   if (String(was.window) !== String(is.window)) return `its window was ${durationText(was.window as number)}`
   if (kernelOf(was) !== kernelOf(is)) return `its algorithm was ${was.algorithm}`
+  if (from.isRelaxed !== to.isRelaxed) return `its counts were ${from.isRelaxed ? 'relaxed' : 'exact'}`
   if (was.unit !== is.unit) return `its unit was ${was.unit}`
+  if (to.isRelaxed) return 'relaxed counts are kept by their amounts'
   return carry === 'reset' ? 'carry is reset' : 'it is counted in another way'
 }
 

@@ -3,7 +3,7 @@ import { shown } from '../document/problem.js'
 import { PathTree } from '../match/path-tree.js'
 import { Combinations } from './combinations.js'
 import { contextFor, type Explanation, type RequestToExplain } from './explain.js'
-import { type CompiledPolicy, pathsOf, type Variant } from './policy.js'
+import { type CompiledPolicy, pathsOf, type Variant, variantsOf } from './policy.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
 type Context = HttpContext<any>
@@ -61,10 +61,6 @@ export class CompiledPolicies {
     if (variant instanceof Promise) return variant.then((known) => this.#combinations.ofOne(known))
     return this.#combinations.ofOne(variant)
   }
-}
-
-function variantsOf({ base, tiers }: CompiledPolicy): Variant[] {
-  return base ? [base] : [...tiers.values()]
 }
 
 /** As methods of a limiter call it. */

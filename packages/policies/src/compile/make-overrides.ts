@@ -6,7 +6,7 @@ import { checkLimit, fieldsOfLimit } from '../schema/check.js'
 import type { Keys } from './keys.js'
 import { makeLimits } from './limits.js'
 import { type ChangedLimits, type Override, Overrides } from './overrides.js'
-import type { CompiledPolicy } from './policy.js'
+import { type CompiledPolicy, checkConsistency } from './policy.js'
 
 /** Makes the overrides of a document, one by one: by the policy that they are of. */
 export function* makeOverrides(
@@ -157,6 +157,10 @@ export function changedLimits(
     const space = tier === undefined ? name : `${name}.${tier}`
     const of = { policy: name, space, key, respond: data.respond, carry, responders, keys }
     const limits = makeLimits(merged, of, [], found)
+    const apart: Problem[] = []
+    if (limits) checkConsistency(data, limits, [], apart)
+    // It is the policy that says how they are counted, and what is changed that does not fit.
+    for (const { path: fields, message } of apart) problems.push({ path, message: `${fields.join(': ')}: ${message}` })
     // What is wrong is wrong by what was changed.
     for (const {
       path: [i, ...rest],

@@ -17,7 +17,7 @@ export function ownOptions(
   path: Path,
   problems: Problem[],
 ): OwnOptions | undefined {
-  const { anonymous, count, enforcePercent, sharedTurns } = data
+  const { anonymous, count, enforcePercent, consistency, sharedTurns } = data
   const cost = costOf(data, resolvers, path, problems)
   const allow = listsOf(data.allow, data.allowLists, [...path, 'allow'], problems)
   const deny = listsOf(data.deny, data.denyLists, [...path, 'deny'], problems)
@@ -27,6 +27,7 @@ export function ownOptions(
     ...(count && { count }),
     ...(enforcePercent !== undefined && enforcePercent < 100 && { enforcePercent }),
     ...(cost !== undefined && cost !== 1 && { cost }),
+    ...(consistency && { consistency }),
     ...(sharedTurns && { sharedTurns: sharedTurns as NonNullable<OwnOptions['sharedTurns']> }),
     ...(allow && { allow }),
     ...(deny && { deny }),

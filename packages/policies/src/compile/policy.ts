@@ -8,6 +8,7 @@ import {
   type MatchedPolicies,
   memoryStore,
 } from '@sluice/core'
+import { stateNamesOf } from '@sluice/core/http'
 import type { BanData, Carry, PolicyData } from '../document/document.js'
 import { type Path, type Problem, shown } from '../document/problem.js'
 import type { Later } from '../match/later.js'
@@ -99,14 +100,16 @@ export function compilePolicy(
   if (!key || problems.length > before) return undefined
   const own = ownOptions(name, data, resolvers, path, problems)
   const responders = new RespondersOfPolicy()
-  const of = { policy: name, key, respond: data.respond, carry, responders, keys }
+  // Relaxed counts begin anew with other amounts.
+  const carryOfPolicy = data.consistency ? 'reset' : carry
+  const of = { policy: name, key, respond: data.respond, carry: carryOfPolicy, responders, keys }
   const policy = {
     name,
     data,
     test: requestTest(data.match ?? {}),
     tierOf,
     key,
-    carry,
+    carry: carryOfPolicy,
     own,
     responders,
     tiers: new Map<string, Variant>(),
@@ -123,25 +126,31 @@ export function compilePolicy(
     const limits = makeLimits(each, { ...of, space: `${name}.${tier}` }, [...path, 'tiers', tier], problems)
     if (limits) policy.tiers.set(tier, { policy: compiled, limits, tier })
   }
-  if (data.count && [compiled.base, ...policy.tiers.values()].some(countsResponses)) {
+  if (data.count && variantsOf(compiled).some(countsResponses)) {
     const message = 'expected none beside limits of response-bytes: give them a policy of their own'
     problems.push({ path: [...path, 'count'], message, isField: true })
   }
   if (data.ban || data.sharedTurns) checkOwn(compiled, path, problems)
+  else for (const { limits } of variantsOf(compiled)) checkConsistency(data, limits, path, problems)
   return problems.length > before ? undefined : compiled
 }
 
-function countsResponses(variant: Variant | undefined): boolean {
-  return variant?.limits.some(({ unit }) => unit === 'response-bytes') ?? false
+/** Those that it has without overrides. */
+export function variantsOf({ base, tiers }: Pick<CompiledPolicy, 'base' | 'tiers'>): Variant[] {
+  return base ? [base] : [...tiers.values()]
+}
+
+function countsResponses({ limits }: Variant): boolean {
+  return limits.some(({ unit }) => unit === 'response-bytes')
 }
 
 /** No limiter of it ever decides. */
 const CHECKING = memoryStore()
 
-/** What is wrong with a ban depends on the kinds that the limits count. */
-function checkOwn({ name, key, base, tiers, data }: CompiledPolicy, path: Path, problems: Problem[]): void {
+/** What is wrong with these depends on the limits: a ban on the kinds that they count. */
+function checkOwn({ name, key, data, ...variants }: CompiledPolicy, path: Path, problems: Problem[]): void {
   const sharedTurns = data.sharedTurns as OwnOptions['sharedTurns']
-  for (const { limits } of base ? [base] : tiers.values()) {
+  for (const { limits } of variantsOf(variants)) {
     tried(path, problems, () =>
       createLimiter({
         name,
@@ -150,6 +159,7 @@ function checkOwn({ name, key, base, tiers, data }: CompiledPolicy, path: Path, 
         limits: [...limits],
         ...(data.ban && { ban: withoutHttp(data.ban) }),
         ...(sharedTurns && { sharedTurns }),
+        ...(data.consistency && { consistency: data.consistency }),
       }),
     )
   }
@@ -157,6 +167,16 @@ function checkOwn({ name, key, base, tiers, data }: CompiledPolicy, path: Path, 
 
 function withoutHttp({ count: _count, respond: _respond, ...ban }: BanData): BanOptions<unknown> {
   return ban as unknown as BanOptions<unknown>
+}
+
+/** Whether limits can be counted as the policy says depends on their algorithms and windows. */
+export function checkConsistency(
+  { consistency }: PolicyData,
+  limits: readonly Limit[],
+  path: Path,
+  problems: Problem[],
+): void {
+  if (consistency) tried(path, problems, () => stateNamesOf(limits, consistency))
 }
 
 const byAddress = byIp()

@@ -1,3 +1,5 @@
+import type { ConsistencyOptions } from '@sluice/core'
+
 /** A document that is right by the schema. */
 export interface PolicyDocument {
   readonly version: 1
@@ -23,6 +25,7 @@ export interface PolicyData {
   readonly enforcePercent?: number
   readonly sharedTurns?: boolean | { readonly ttl?: string | number }
   readonly respond?: RespondData
+  readonly consistency?: ConsistencyOptions
   readonly ban?: BanData
   readonly allow?: ListsData
   readonly deny?: ListsData

@@ -25,9 +25,9 @@ const KINDS: Readonly<Record<string, Kind>> = {
   concurrency: { kernel: 'concurrency', algorithm: 'concurrency', numbers: 2, params: (numbers) => numbers },
 }
 
-/** Whose limit, its kind, its numbers, whether it is a queue, and for how long units are leased. */
+/** Whose limit, its kind, its numbers, whether it is a queue, for how long units are leased, and whether processes count it. */
 const ID =
-  /^(?:(.+[./]))??(log|fixed|opened|sliding|bucket|concurrency)((?:\.\d+)+)(\.queue)?(?:\.leased\.(\d+))?(?:\.\d+)?$/
+  /^(?:(.+[./]))??(log|fixed|opened|sliding|bucket|concurrency)((?:\.\d+)+)(\.queue)?(?:\.leased\.(\d+))?(\.relaxed)?(?:\.\d+)?$/
 
 /**
  * The cells that a key is of, by its name; undefined where that does not say it, as that of many limits that share a key is a
@@ -43,7 +43,7 @@ export function cellsNamed(name: string): readonly NamedCell[] | undefined {
 }
 
 function cellNamed(id: string): NamedCell | undefined {
-  const [, of = '', name = '', text = '', queue, lease] = ID.exec(id) ?? []
+  const [, of = '', name = '', text = '', queue, lease, relaxed] = ID.exec(id) ?? []
   const kind = KINDS[name]
   if (!kind) return undefined
   const all = text.slice(1).split('.').map(Number)
@@ -52,7 +52,8 @@ function cellNamed(id: string): NamedCell | undefined {
   if (numbers.length < kind.numbers) return undefined
   const leaseMs = lease === undefined ? 0 : Number(lease)
   const { kernel, algorithm } = kind
-  const plain = kind.params(numbers)
+  const exact = kind.params(numbers)
+  const plain = relaxed === undefined ? exact : (CELL_KINDS[kernel].countInFull?.(exact) ?? exact)
   const limits = limitsOf(algorithm, numbers, queue !== undefined)
   const cell = { kernel, id, identity: 0, ...counted(kernel, plain, limits, leaseMs) }
   return { of: of.slice(0, -1), cell }

@@ -102,6 +102,8 @@ export async function usedOfSharing(
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
 function limitsOf(matched: MatchedPolicies<any> | undefined): readonly Limit[] {
   if (!matched) return []
+  // Relaxed counts have a key each, which says what they are.
+  if (matched.options.consistency) return [...limitsOf(matched.next), ...limitsOf(matched.reported)]
   return [...(matched.options.limits ?? []), ...limitsOf(matched.next), ...limitsOf(matched.reported)]
 }
 
