@@ -1,0 +1,111 @@
+import {
+  type ConsistencyOptions,
+  createLimiter,
+  fixedWindow,
+  type Limit,
+  type RedisStore,
+  redisStore,
+  slidingWindow,
+} from '@sluice/core'
+import { Redis } from 'ioredis'
+import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
+import { freshKey } from '../../contract/store-under-test.js'
+import { HOST, startRedis } from '../../support/redis-server.js'
+import { until } from '../../support/until.js'
+
+const server = await startRedis()
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close()
+})
+afterAll(() => server.stop())
+
+let key: string
+beforeEach(() => {
+  key = freshKey()
+})
+
+const seldom = { syncEvery: '1m' } as const
+const often = { syncEvery: '20ms' } as const
+const HOUR: readonly Limit<string>[] = [fixedWindow({ limit: 100, window: '1h', anchor: 'first-request' })]
+
+/** A limiter of a process of its own. */
+function inProcess(consistency: ConsistencyOptions, { port } = server, limits = HOUR) {
+  const client = new Redis(port, { retryStrategy: () => 20 })
+  client.on('error', () => {})
+  const store: RedisStore = redisStore(client, { timeoutMs: 5000 })
+  open.push(
+    () => client.disconnect(),
+    () => store.close(),
+  )
+  const limiter = createLimiter({ name: 'losses', store, limits, consistency })
+  const consume = async (times: number, on = key) => {
+    let admitted = 0
+    for (let n = 0; n < times; n++) if ((await limiter.consume(on)).allowed) admitted++
+    return admitted
+  }
+  return { limiter, store, consume, left: async (on = key) => (await limiter.peek(on)).remaining }
+}
+
+/** How many scripts Redis has run. */
+async function calls(): Promise<number> {
+  const stats = String(await server.call('INFO', 'commandstats')).matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)
+  return [...stats].reduce((sum, [, count]) => sum + Number(count), 0)
+}
+
+test('what a replica knew counts on after a failover, and what was not told before is told then', async () => {
+  const atOnce = 'repl-diskless-sync-delay 0'
+  const primary = await startRedis({ settings: [atOnce] })
+  const replica = await startRedis({ settings: [`replicaof ${HOST} ${primary.port}`, atOnce] })
+  open.push(() => replica.stop())
+  const isLinked = async (of: typeof replica) => (await of.fields('INFO', 'replication')).master_link_status === 'up'
+  await until('the replica follows', () => isLinked(replica))
+  const told = inProcess(seldom, primary)
+  await told.consume(30)
+  await told.store.close()
+  const here = inProcess(seldom, primary)
+  await here.consume(12)
+  expect(await primary.call('WAIT', 1, 10_000)).toBe(1)
+  primary.kill('SIGKILL')
+  await primary.stop()
+  await replica.call('REPLICAOF', 'NO', 'ONE')
+  // Where clients look for the primary comes what has the data of the replica.
+  const promoted = await startRedis({ port: primary.port, settings: [`replicaof ${HOST} ${replica.port}`] })
+  open.push(() => promoted.stop())
+  await until('it follows', () => isLinked(promoted))
+  await promoted.call('REPLICAOF', 'NO', 'ONE')
+  await until('Redis decides', async () => (await here.limiter.consume(freshKey())).kind === 'decided')
+  await here.store.close()
+  expect(await inProcess(seldom, primary).left()).toBe(58)
+})
+
+test('where Redis evicts a key, what was told of it is gone, in all processes, and what is charged from then on counts', async () => {
+  const [here, elsewhere] = [inProcess(often), inProcess(often)]
+  await here.consume(40)
+  await elsewhere.consume(20)
+  await until('it is told', async () => (await inProcess(often).left()) === 40)
+  const [found] = [...(await server.lifetimes()).keys()].filter((each) => each.includes(key))
+  await server.call('UNLINK', found as string)
+  for (const process of [here, elsewhere]) {
+    await until('it is known', async () => {
+      await process.limiter.consume(key, { cost: 0 })
+      return (await process.left()) === 100
+    })
+  }
+  expect(await here.consume(120)).toBe(100)
+})
+
+test('keys for which a process has no room are decided by Redis, exactly, and those that it counts as before', async () => {
+  // Some eight kilobytes each, of the 32 megabytes that there are.
+  const wide = [slidingWindow<string>({ limit: 5, window: '1h', segments: 1000 })]
+  const here = inProcess(seldom, server, wide)
+  const keys = Array.from({ length: 4200 }, (_, n) => `${key}/${n}`)
+  for (let times = 0; times < 2; times++) await Promise.all(keys.map((each) => here.limiter.consume(each)))
+  const callsOn = async (on: string) => {
+    const before = await calls()
+    expect(await here.consume(5, on)).toBe(3)
+    return (await calls()) - before
+  }
+  expect(await callsOn(keys[0] as string)).toBe(0)
+  expect(await callsOn(keys[4199] as string)).toBeGreaterThanOrEqual(5)
+})
