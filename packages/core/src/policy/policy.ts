@@ -54,8 +54,8 @@ export interface PolicyOptions<Subject> {
    */
   readonly onDeny?: 'none' | 'charge'
   /**
-   * Lets each process that shares a Redis store count by itself and exchange counts `syncEvery` so often: a decision then costs
-   * what it costs in memory, and several processes together may exceed a limit by a bound. For windows of counters and
+   * Lets each process that shares a Redis store count busy keys by itself and exchange counts `syncEvery` so often: decisions on
+   * these then do not wait, and several processes together may exceed a limit by a bound. For windows of counters and
    * buckets. See docs/relaxed-counting.md. @default none: every decision is asked of Redis, and is exact
    */
   readonly consistency?: ConsistencyOptions

@@ -9,7 +9,7 @@ import type { Limit, Resolution } from './limit.js'
 export interface ConsistencyOptions {
   /**
    * How often each process exchanges its counts with Redis: a duration or ms, 10 ms to a minute and at most the window. In
-   * between it decides by itself, without asking.
+   * between it decides by itself, without asking, on keys that it was asked for twice within such a time.
    */
   readonly syncEvery: Duration
 }
@@ -35,7 +35,10 @@ export function relaxedTerms(where: string, consistency: ConsistencyOptions, lim
       refuse(where, 'permits are held in Redis: put concurrency into a limiter of its own, without consistency')
     }
     if (lease !== undefined) {
-      refuse(where, 'expected none beside lease: leases never exceed the limit, relaxed counts cost less. Choose one')
+      refuse(
+        where,
+        'expected none beside lease: leases never exceed the limit, relaxed counts of busy keys never wait. Choose one',
+      )
     }
   }
   return Object.freeze({ syncEveryMs })
