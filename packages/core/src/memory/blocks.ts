@@ -1,7 +1,7 @@
 import { BlockedRanges } from '../store/blocked-ranges.js'
 import type { BlockEntry } from '../store/blocks.js'
-import { KeyedValues } from './keyed-values.js'
-import { rowBytes, textBytes, type Usage } from './usage.js'
+import { ExpiringValues } from './expiring-values.js'
+import { rowBytes, textBytes } from './usage.js'
 
 export interface Block {
   readonly since: number
@@ -23,43 +23,25 @@ export interface BlockOf {
 /** Bytes of a block beside its row and its texts: the object, its instants, and the pointer to it. */
 const BLOCK_BYTES = 68
 
-/** Blocks by policy and identity. They end by themselves; a walk in a circle removes those that have, a few at a time. */
-export class Blocks {
-  readonly #byKey = new KeyedValues<Block>()
+/** Blocks by policy and identity. */
+export class Blocks extends ExpiringValues<Block> {
   readonly #ranges = new BlockedRanges<Block>()
-  readonly #usage: Usage
-  readonly #graceMs: number
-  /** Where the walk stands. */
-  #next = 0
 
-  /** `graceMs`: how long a block is kept beyond its end, for clocks that may step back. */
-  constructor(usage: Usage, graceMs: number) {
-    this.#usage = usage
-    this.#graceMs = graceMs
+  protected endOf({ until }: Block): number {
+    return until
   }
 
-  get size(): number {
-    return this.#byKey.size
-  }
-
-  /** See `keyOf`. */
-  keys(): Generator<string> {
-    return this.#byKey.keys()
+  protected bytesOf(key: string, { reason }: Block): number {
+    return BLOCK_BYTES + rowBytes(1, key) + textBytes(reason)
   }
 
   /** By number, below `size`. One that is removed is replaced by the last. */
   at(index: number): BlockOf {
-    return { ...this.#namesAt(index), block: this.#byKey.at(index) }
-  }
-
-  #namesAt(index: number): Omit<BlockOf, 'block'> {
-    const key = this.#byKey.keyAt(index)
-    const end = key.indexOf('\n')
-    return { policy: key.slice(0, end), identity: key.slice(end + 1) }
+    return { ...namesIn(this.byKey.keyAt(index)), block: this.byKey.at(index) }
   }
 
   find(policy: string, identity: string): Block | undefined {
-    return this.#byKey.get(keyOf(policy, identity))
+    return this.byKey.get(keyOf(policy, identity))
   }
 
   /** The block that refuses an address by its network. */
@@ -73,43 +55,26 @@ export class Blocks {
    */
   set(policy: string, identity: string, block: Block, maxBytes: number): boolean {
     const key = keyOf(policy, identity)
-    const before = this.#byKey.get(key)
-    const more = bytesOf(key, block) - (before ? bytesOf(key, before) : 0)
-    const hasRoom = more <= 0 || this.#usage.bytes + more <= maxBytes
+    const before = this.byKey.get(key)
+    const more = this.bytesOf(key, block) - (before ? this.bytesOf(key, before) : 0)
+    const hasRoom = more <= 0 || this.usage.bytes + more <= maxBytes
     if (!hasRoom && !before) return false
     const kept = hasRoom ? block : { ...block, reason: (before as Block).reason }
-    this.#byKey.set(key, kept)
+    this.put(key, before, kept)
     this.#ranges.set(policy, identity, kept)
-    if (hasRoom) this.#usage.add(0, more)
     return true
   }
 
   delete(policy: string, identity: string): void {
     const key = keyOf(policy, identity)
-    const block = this.#byKey.get(key)
-    if (block) this.#remove(policy, identity, block)
+    const block = this.byKey.get(key)
+    if (block) this.remove(key, block)
   }
 
-  #remove(policy: string, identity: string, block: Block): void {
-    const key = keyOf(policy, identity)
-    this.#byKey.delete(key)
+  protected override remove(key: string, block: Block): void {
+    super.remove(key, block)
+    const { policy, identity } = namesIn(key)
     this.#ranges.delete(policy, identity)
-    this.#usage.add(0, -bytesOf(key, block))
-  }
-
-  /** Looks at up to `most` blocks, removes those that have ended, and returns how many it looked at. */
-  sweep(now: number, most: number): number {
-    const visits = Math.min(most, this.size)
-    for (let n = visits; n > 0; n--) {
-      if (this.#next >= this.size) this.#next = 0
-      const block = this.#byKey.at(this.#next)
-      if (block.until + this.#graceMs > now) this.#next++
-      else {
-        const { policy, identity } = this.#namesAt(this.#next)
-        this.#remove(policy, identity, block)
-      }
-    }
-    return visits
   }
 }
 
@@ -118,6 +83,7 @@ export function keyOf(policy: string, identity: string): string {
   return `${policy}\n${identity}`
 }
 
-function bytesOf(key: string, { reason }: Block): number {
-  return BLOCK_BYTES + rowBytes(1, key) + textBytes(reason)
+function namesIn(key: string): Omit<BlockOf, 'block'> {
+  const end = key.indexOf('\n')
+  return { policy: key.slice(0, end), identity: key.slice(end + 1) }
 }

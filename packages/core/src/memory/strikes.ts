@@ -1,6 +1,6 @@
 import { type BanRules, type BanStart, endOf, pardoned, type StrikeRecord, struck } from '../kernels/strikes.js'
-import { KeyedValues } from './keyed-values.js'
-import { rowBytes, type Usage } from './usage.js'
+import { ExpiringValues } from './expiring-values.js'
+import { rowBytes } from './usage.js'
 
 interface Kept {
   readonly record: StrikeRecord
@@ -19,27 +19,14 @@ const RECORD_BYTES = 136
 /** How many records are looked at to make room for one. */
 const SAMPLE = 8
 
-/** Strikes and rungs by ban and identity. They end by themselves; a walk in a circle removes those that have, a few at a time. */
-export class StrikeRecords {
-  readonly #byKey = new KeyedValues<Kept>()
-  readonly #usage: Usage
-  readonly #graceMs: number
-  /** Where the walk stands. */
-  #next = 0
-
-  /** `graceMs`: how long a record is kept beyond its end, for clocks that may step back. */
-  constructor(usage: Usage, graceMs: number) {
-    this.#usage = usage
-    this.#graceMs = graceMs
+/** Strikes and rungs by ban and identity. */
+export class StrikeRecords extends ExpiringValues<Kept> {
+  protected endOf({ record, rules }: Kept): number {
+    return endOf(record, rules)
   }
 
-  get size(): number {
-    return this.#byKey.size
-  }
-
-  /** See `keyOf`. */
-  keys(): Generator<string> {
-    return this.#byKey.keys()
+  protected bytesOf(key: string, { record }: Kept): number {
+    return RECORD_BYTES + rowBytes(1, key) + 8 * record.strikes.length
   }
 
   /** Notes a strike, and returns the ban that it starts, if it does. Beyond `maxBytes` others are forgotten. */
@@ -51,60 +38,37 @@ export class StrikeRecords {
     rules: BanRules,
     maxBytes: number,
   ): BanStart | undefined {
-    const before = this.#byKey.get(key)
+    const before = this.byKey.get(key)
     const { record, ban } = struck(before?.record, now, weight, jitterMs, rules)
-    this.#set(key, before, { record, rules })
-    while (this.#usage.bytes > maxBytes && this.size > 1) this.#evict(now)
+    this.put(key, before, { record, rules })
+    while (this.usage.bytes > maxBytes && this.size > 1) this.#evict(now)
     return ban
   }
 
   /** Notes the rung of a ban that comes from elsewhere, where no higher one is known. */
   keepRung(key: string, { rung, until, forgetAfterMs }: KeptRung, now: number, maxBytes: number): void {
-    const before = this.#byKey.get(key)
+    const before = this.byKey.get(key)
     if (before && before.record.rung >= rung) return
     const record = { rung, since: until, strikes: [] }
     // All that is looked at of a record without strikes; the next strike brings the rules.
     const rules = { after: 1, withinMs: 1, forgetAfterMs, rungs: [] }
-    this.#set(key, before, { record, rules })
-    while (this.#usage.bytes > maxBytes && this.size > 1) this.#evict(now)
+    this.put(key, before, { record, rules })
+    while (this.usage.bytes > maxBytes && this.size > 1) this.#evict(now)
   }
 
   /** Forgets the strikes; the rung stays. */
   pardon(key: string): void {
-    const before = this.#byKey.get(key)
+    const before = this.byKey.get(key)
     if (!before) return
     const record = pardoned(before.record)
-    if (record) this.#set(key, before, { record, rules: before.rules })
+    if (record) this.put(key, before, { record, rules: before.rules })
     else this.forget(key)
   }
 
   /** Forgets the strikes and the rung. */
   forget(key: string): void {
-    const kept = this.#byKey.get(key)
-    if (!kept) return
-    this.#byKey.delete(key)
-    this.#usage.add(0, -bytesOf(key, kept))
-  }
-
-  /** Looks at up to `most` records, removes those that have ended, and returns how many it looked at. */
-  sweep(now: number, most: number): number {
-    const visits = Math.min(most, this.size)
-    for (let n = visits; n > 0; n--) {
-      const kept = this.#visit()
-      if (endOf(kept.record, kept.rules) + this.#graceMs > now) this.#next++
-      else this.forget(this.#byKey.keyAt(this.#next))
-    }
-    return visits
-  }
-
-  #set(key: string, before: Kept | undefined, kept: Kept): void {
-    this.#byKey.set(key, kept)
-    this.#usage.add(0, bytesOf(key, kept) - (before ? bytesOf(key, before) : 0))
-  }
-
-  #visit(): Kept {
-    if (this.#next >= this.size) this.#next = 0
-    return this.#byKey.at(this.#next)
+    const kept = this.byKey.get(key)
+    if (kept) this.remove(key, kept)
   }
 
   /** Of the next few records the least useful: the lowest rung, and among equals the fewest strikes. */
@@ -112,18 +76,15 @@ export class StrikeRecords {
     let victim = ''
     let least = Number.POSITIVE_INFINITY
     for (let n = Math.min(SAMPLE, this.size); n > 0; n--) {
-      const { record, rules } = this.#visit()
-      const rank = endOf(record, rules) <= now ? -1 : record.rung * rules.after + record.strikes.length
+      const kept = this.visit()
+      const { record, rules } = kept
+      const rank = this.endOf(kept) <= now ? -1 : record.rung * rules.after + record.strikes.length
       if (rank < least) {
         least = rank
-        victim = this.#byKey.keyAt(this.#next)
+        victim = this.byKey.keyAt(this.next)
       }
-      this.#next++
+      this.next++
     }
     this.forget(victim)
   }
-}
-
-function bytesOf(key: string, { record }: Kept): number {
-  return RECORD_BYTES + rowBytes(1, key) + 8 * record.strikes.length
 }

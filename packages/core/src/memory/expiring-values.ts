@@ -1,0 +1,58 @@
+import { KeyedValues } from './keyed-values.js'
+import type { Usage } from './usage.js'
+
+/** Values by key that end by themselves, with the bytes that they take: a walk in a circle removes those that have, a few at a time. */
+export abstract class ExpiringValues<Value> {
+  protected readonly byKey = new KeyedValues<Value>()
+  protected readonly usage: Usage
+  readonly #graceMs: number
+  /** Where the walk stands. */
+  protected next = 0
+
+  /** `graceMs`: how long a value is kept beyond its end, for clocks that may step back. */
+  constructor(usage: Usage, graceMs: number) {
+    this.usage = usage
+    this.#graceMs = graceMs
+  }
+
+  /** When a value ends, in ms. */
+  protected abstract endOf(value: Value): number
+  protected abstract bytesOf(key: string, value: Value): number
+
+  get size(): number {
+    return this.byKey.size
+  }
+
+  /** From the last to the first: one that is removed meanwhile leaves none out. */
+  keys(): Generator<string> {
+    return this.byKey.keys()
+  }
+
+  /** Looks at up to `most` values, removes those that have ended, and returns how many it looked at. */
+  sweep(now: number, most: number): number {
+    const visits = Math.min(most, this.size)
+    for (let n = visits; n > 0; n--) {
+      const value = this.visit()
+      if (this.endOf(value) + this.#graceMs > now) this.next++
+      else this.remove(this.byKey.keyAt(this.next), value)
+    }
+    return visits
+  }
+
+  /** The value at which the walk stands. */
+  protected visit(): Value {
+    if (this.next >= this.size) this.next = 0
+    return this.byKey.at(this.next)
+  }
+
+  /** `before`: what the key has so far. */
+  protected put(key: string, before: Value | undefined, value: Value): void {
+    this.byKey.set(key, value)
+    this.usage.add(0, this.bytesOf(key, value) - (before ? this.bytesOf(key, before) : 0))
+  }
+
+  protected remove(key: string, value: Value): void {
+    this.byKey.delete(key)
+    this.usage.add(0, -this.bytesOf(key, value))
+  }
+}
