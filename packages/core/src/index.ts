@@ -150,10 +150,10 @@ export type {
 export type { Duration } from './util/duration.js'
 export { SluiceError, type SluiceErrorCode } from './util/errors.js'
 export type { WarningEvent } from './util/warnings.js'
+export type { LimitReport } from './verdict/limit-report.js'
 export {
   type BanReport,
   type DecisionSource,
-  type LimitReport,
   type RefusalReason,
   Verdict,
   type VerdictKind,

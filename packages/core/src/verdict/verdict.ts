@@ -7,7 +7,6 @@ import {
   type Cell,
   PEEK,
   type Plan,
-  type QuotaUnit,
   type ResolvedLimit,
   STRIDE,
   type Store,
@@ -16,7 +15,17 @@ import {
 } from '../store/store.js'
 import { isForEver } from '../util/duration.js'
 import { SluiceError, show } from '../util/errors.js'
-import { shareOf } from '../util/hash.js'
+import {
+  INSPECT,
+  type LimitReport,
+  later,
+  leftOf,
+  queueDelay,
+  reportsOf,
+  spreadFor,
+  unitsOf,
+  useWithout,
+} from './limit-report.js'
 
 /**
  * Why a request is refused: over a limit, never admissible at this cost, on a deny list, blocked by hand, banned for its
@@ -41,91 +50,6 @@ export interface BanReport {
   readonly until: number
   /** Of the strike that started it, where `strike` gave one; else ''. */
   readonly reason: string
-}
-
-const INSPECT = Symbol.for('nodejs.util.inspect.custom')
-
-/** The report of one limit. */
-export interface LimitReport {
-  /** As given to the limit; else the policy's name, or that and the window where a policy has several limits. */
-  readonly name: string
-  /** The factory that makes such limits, such as `'slidingLog'`. */
-  readonly algorithm: string
-  /** Units in `windowMs`; for `concurrency` the most permits. */
-  readonly limit: number
-  /** Milliseconds; for `concurrency` its `ttl`, how long a permit is held unless renewed. */
-  readonly windowMs: number
-  /** Most units that can be admitted at one instant. */
-  readonly capacity: number
-  /** What it counts. */
-  readonly unit: QuotaUnit
-  /** Whether this limit had room; a request is allowed where all have. */
-  readonly allowed: boolean
-  /** Whole units that would be admitted right now. With limit 10 and 6 spent: 4. */
-  readonly remaining: number
-  /** Milliseconds until this limit would admit the same cost; 0 when it does; undefined when it never will. */
-  readonly retryAfterMs: number | undefined
-  /** Milliseconds until the limit is as good as new. */
-  readonly resetAfterMs: number
-  /** What it was charged on. Not in copies by `{ ...report }` and JSON, which may go to clients. */
-  readonly key: Identity
-}
-
-/** A report whose key is read when it is asked for. */
-class Report implements LimitReport {
-  readonly name: string
-  readonly algorithm: string
-  readonly limit: number
-  readonly windowMs: number
-  readonly capacity: number
-  readonly unit: QuotaUnit
-  readonly allowed: boolean
-  readonly remaining: number
-  readonly retryAfterMs: number | undefined
-  readonly resetAfterMs: number
-  readonly #identity: string
-
-  constructor(
-    { name, algorithm, limit, windowMs, capacity, unit }: ResolvedLimit,
-    remaining: number,
-    retryMs: number,
-    resetMs: number,
-    identity: string,
-  ) {
-    this.name = name
-    this.algorithm = algorithm
-    this.limit = limit
-    this.windowMs = windowMs
-    this.capacity = capacity
-    this.unit = unit
-    this.allowed = retryMs === 0
-    this.remaining = remaining
-    this.retryAfterMs = retryMs < 0 ? undefined : retryMs
-    this.resetAfterMs = resetMs
-    this.#identity = identity
-  }
-
-  get key(): Identity {
-    return identityIn(this.#identity)
-  }
-
-  /** What `console.log` shows. */
-  [INSPECT](): object {
-    return { ...this, key: this.key }
-  }
-}
-
-/** The index of the limit that refuses for longest; -1 if none refuses. Never is longest; of equals the first counts. */
-export function longestRefusal(limits: readonly LimitReport[]): number {
-  let longest = -1
-  let found = -1
-  for (let i = 0; i < limits.length; i++) {
-    const { allowed, retryAfterMs = Number.POSITIVE_INFINITY } = limits[i] as LimitReport
-    if (allowed || retryAfterMs <= longest) continue
-    longest = retryAfterMs
-    found = i
-  }
-  return found
 }
 
 /** What decided: the store's state, a list, or, while the store is away, this process alone or nothing. */
@@ -226,7 +150,7 @@ export class Verdict {
    * They are made when first asked for, so a copy by `{ ...verdict }` is without them; `toJSON()` is with them.
    */
   get limits(): readonly LimitReport[] {
-    this.#limits ??= reportsOf(this.#request, this.#result, this.#from)
+    this.#limits ??= isOfLimits(this.#result, this.#from) ? reportsOf(this.#request, this.#result, this.#from.kept) : []
     return this.#limits
   }
 
@@ -373,8 +297,7 @@ export class Verdict {
 
   /** @internal The request to the store; undefined where no limit was asked. */
   static limitedRequestOf(verdict: Verdict): StoreRequest | undefined {
-    const { list, tryAgainMs } = verdict.#from
-    return list || tryAgainMs !== undefined || verdict.#result.block ? undefined : verdict.#request
+    return isOfLimits(verdict.#result, verdict.#from) ? verdict.#request : undefined
   }
 
   /** @internal How much of a limit, by its number, is in use after the decision: 0 to 1. */
@@ -551,7 +474,7 @@ function aggregateVerdict(
     const limit = resolved[i] as ResolvedLimit
     const at = offset + (positions[i] as number) * STRIDE
     const cell = cellOf[i] as number
-    const left = leftOf(values[at] as number, cell, from)
+    const left = leftOf(values[at] as number, cell, from.kept)
     const spread = spreadFor(limit, request, cell)
     const retry = later(values[at + 1] as number, spread)
     // Bytes are no units of cost: `remaining` shows them only where no limit counts requests.
@@ -571,53 +494,9 @@ function aggregateVerdict(
   return new Verdict(request, result, from, charged, allowed, remaining, retryMs, resetMs, delayMs, marks)
 }
 
-/** Units kept for higher priorities are not available to this request. */
-function leftOf(remaining: number, cell: number, { kept }: DecidedBy): number {
-  return kept ? Math.max(0, remaining - (kept[cell] as number)) : remaining
-}
-
-/** How many ms are added to the wait of this identity: always the same for one identity. */
-function spreadFor({ spreadMs }: ResolvedLimit, { plan, identities }: StoreRequest, cell: number): number {
-  if (spreadMs === undefined) return 0
-  const identity = identities[(plan.cells[cell] as Cell).identity] as string
-  return Math.floor(shareOf(`${plan.policy}\n${identity}`) * spreadMs)
-}
-
-/** A wait in ms with the spread added; 0 (now) and below (never) stay as they are. */
-function later(ms: number, spread: number): number {
-  return ms > 0 ? ms + spread : ms
-}
-
-/** How much of a limit is in use, less so many units: the same quotient for the same units, however they were reached. */
-function useWithout({ plan }: StoreRequest, { values, offset }: StoreResult, i: number, units: number): number {
-  const { resolved, positions } = plan as ReadablePlan
-  const { capacity } = resolved[i] as ResolvedLimit
-  const used = capacity - (values[offset + (positions[i] as number) * STRIDE] as number) - units
-  if (capacity > 0) return used / capacity
-  return units < 0 ? Number.POSITIVE_INFINITY : 1
-}
-
-function unitsOf(units: readonly number[], { plan }: StoreRequest, i: number): number {
-  return units[(plan as ReadablePlan).cellOf[i] as number] as number
-}
-
-function reportsOf(
-  request: StoreRequest,
-  { block, values, offset }: StoreResult,
-  from: DecidedBy,
-): readonly LimitReport[] {
-  if (block || from.list || from.tryAgainMs !== undefined) return []
-  const { plan, identities } = request
-  const { cells, resolved, positions, cellOf } = plan as ReadablePlan
-  return resolved.map((limit, i) => {
-    const at = offset + (positions[i] as number) * STRIDE
-    const cell = cellOf[i] as number
-    const remaining = leftOf(values[at] as number, cell, from)
-    const identity = identities[(cells[cell] as Cell).identity] as string
-    const spread = spreadFor(limit, request, cell)
-    const [retryMs, resetMs] = [later(values[at + 1] as number, spread), later(values[at + 2] as number, spread)]
-    return new Report(limit, remaining, retryMs, resetMs, identity)
-  })
+/** Whether limits were asked: neither a list nor a block has decided, nor what decides while the store is away. */
+function isOfLimits({ block }: StoreResult, { list, tryAgainMs }: DecidedBy): boolean {
+  return !block && !list && tryAgainMs === undefined
 }
 
 function refusalReason(
@@ -630,10 +509,4 @@ function refusalReason(
   if (impossible) return 'impossible'
   // The limits have room, but others wait before it.
   return tryAgainMs === undefined || allowed ? 'limited' : 'unavailable'
-}
-
-/** In a queueing limit a request leaves when what was in the bucket before it has leaked out. */
-function queueDelay(debt: number, cost: number, limit: { limit: number; windowMs: number }): number {
-  const ahead = debt - cost * limit.windowMs
-  return ahead > 0 ? Math.ceil(ahead / limit.limit) : 0
 }

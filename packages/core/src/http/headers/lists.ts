@@ -1,4 +1,5 @@
-import type { LimitReport, Verdict } from '../../verdict/verdict.js'
+import type { LimitReport } from '../../verdict/limit-report.js'
+import type { Verdict } from '../../verdict/verdict.js'
 import {
   appended,
   binding,

@@ -1,4 +1,4 @@
-import type { LimitReport } from '../../verdict/verdict.js'
+import type { LimitReport } from '../../verdict/limit-report.js'
 import { appended, type HeaderWriter, integer, oncePerPlan, type Present, quota, seconds, tightest } from './writer.js'
 
 /** What `Reset` counts: seconds or milliseconds since 1970, or seconds from now. */

@@ -1,6 +1,7 @@
 import type { HttpContext } from '../../request/context.js'
 import type { Plan } from '../../store/store.js'
-import { type LimitReport, longestRefusal, Verdict } from '../../verdict/verdict.js'
+import { type LimitReport, longestRefusal } from '../../verdict/limit-report.js'
+import { Verdict } from '../../verdict/verdict.js'
 
 export type HeaderField = readonly [name: string, value: string]
 

@@ -2,7 +2,7 @@ import { type Duration, durationMs, durationOrNever } from '../../util/duration.
 import { neverWithout } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
-import type { LimitReport } from '../../verdict/verdict.js'
+import type { LimitReport } from '../../verdict/limit-report.js'
 import { type FairOptions, fairClient } from './fair-client.js'
 import { fallback, respondWith } from './fallback.js'
 import { type Responder, withTraits } from './responder.js'

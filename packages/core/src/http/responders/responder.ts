@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import type { HttpContext } from '../../request/context.js'
-import type { LimitReport, Verdict } from '../../verdict/verdict.js'
+import type { LimitReport } from '../../verdict/limit-report.js'
+import type { Verdict } from '../../verdict/verdict.js'
 import type { HeaderField } from '../headers/writer.js'
 import type { TurnOptions, TurnResult } from './turn.js'
 
