@@ -67,7 +67,7 @@ async function someoneWaits(cell: string, { headStartMs = 1, cameMsAgo = 1_000_0
   entry.writeDoubleBE(now - cameMsAgo - headStartMs, 20)
   entry.writeUIntBE(now + 3_600_000, 28, 6)
   await client.set(`sluice:v1:{key=ann}:turns:${cell}:waiting`, entry, 'PX', 3_600_000)
-  await client.set('sluice:v1:waiting', '', 'PX', 3_600_000)
+  await client.set('sluice:v1:blocked:waiting', '', 'PX', 3_600_000)
 }
 
 describe('while a request waits in another process', () => {
@@ -201,7 +201,7 @@ test('where none waits nothing is written beside the counts, whatever is decided
 })
 
 test('that some wait anywhere is known for as long as they are believed, whoever is told of last', async () => {
-  const marker = 'sluice:v1:waiting'
+  const marker = 'sluice:v1:blocked:waiting'
   const wait = async (ttl: '1m' | '1s') => {
     const limiter = elsewhere({ sharedTurns: { ttl }, name: `turns-${ttl}` })
     await limiter.consume('ann')
@@ -262,7 +262,7 @@ describe('while Redis is away, those that wait go on by the fallback, and none h
             ({ code }) => code,
           ),
       )
-      await until('they are told of', async () => Number(await own.client.exists('sluice:v1:waiting')) === 1)
+      await until('they are told of', async () => Number(await own.client.exists('sluice:v1:blocked:waiting')) === 1)
       await server.stop()
       const outcomes = await Promise.all(waiting)
       // One may have been admitted before.

@@ -31,19 +31,24 @@ function namesOf(scripts: Scripts): Name[] {
   return [...Object.keys(scripts), ...choices]
 }
 
-/** Scripts that the store puts another one into, behind the line `return DECISION` or at their end. */
+/** Scripts that the store puts another one into, behind the line `return DECISION` or at their end, or into a line of another. */
 const FRAMES = ['waiting', 'waiting-one', 'behind']
 
 /** A frame with a script in it. */
-function framed(frame: string, inner: string): string {
+function framed(name: Name, frame: string, inner: string): string {
+  if (name === MARKED) return inner.replace(LOOKS_FOR_MARKER, () => frame)
   return frame.includes(DECISION) ? frame.replace(DECISION, () => inner) : `${frame}\n${inner}`
 }
 const DECISION = 'return DECISION'
+const MARKED = 'waiting-marker'
+const LOOKS_FOR_MARKER = "if tryCall('GET', KEYS[1]) then\nreturn ''\nend"
 
 /** What a script consists of that has a frame around another. */
 function partsOf(script: string): { frame: Name; inner: string } | undefined {
+  const marked = originals[MARKED] as string
+  if (script.includes(marked)) return { frame: MARKED, inner: script.replace(marked, () => LOOKS_FOR_MARKER) }
   for (const frame of FRAMES) {
-    const [before = '', after = ''] = framed(originals[frame] as string, '\0').split('\0')
+    const [before = '', after = ''] = framed(frame, originals[frame] as string, '\0').split('\0')
     if (script.startsWith(before) && script.endsWith(after))
       return { frame, inner: script.slice(before.length, script.length - after.length) }
   }
@@ -171,7 +176,7 @@ export class MutatedRedis {
     let script = this.#used.get(sha)
     if (!script) {
       const own = head + scriptOf(this.#scripts, name)
-      const source = frame ? framed(this.#scripts[frame] as string, own) : own
+      const source = frame ? framed(frame, this.#scripts[frame] as string, own) : own
       script = { source, sha: sha1(source), isLoaded: false }
       this.#used.set(sha, script)
     }

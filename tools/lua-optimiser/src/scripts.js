@@ -97,6 +97,7 @@ export function scriptsOf(source, optimised = optimise, isIndented = false) {
     strike: bundle('strike', read),
     turns: bundle('turns', read),
     waiting: bundle('waiting', read),
+    'waiting-marker': bundle('waiting-marker', read),
     'waiting-one': bundle('waiting-one', read),
   }
   return isIndented ? scripts : Object.fromEntries(Object.entries(scripts).map(withoutIndentation))

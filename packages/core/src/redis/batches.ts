@@ -26,6 +26,7 @@ import {
   behindWaitersScript,
   encodeBehind,
   encodeWatching,
+  markedScript,
   splitBehind,
   waitingKeys,
   watchingScript,
@@ -369,6 +370,8 @@ export class Batches {
       const isOne = how.isOne === true
       // Nearly always no request waits for anything: one key then answers for all records.
       const byMarker = waitingMarker !== undefined && !this.#waited.hasAny([waitingMarker])
+      // A script that looks for the marker of blocks asks for both at once.
+      if (byMarker && how.mayBeEmpty) return { ...how, script: markedScript(how.script), watches: [waitingMarker] }
       const watches = byMarker ? [waitingMarker] : this.#recordsOf(batch)
       const encoded = () => encodeWatching(how.encoded(), watches, isOne)
       return { ...how, script: watchingScript(how.script, isOne), encoded, watches }

@@ -151,7 +151,7 @@ export class RedisStore implements Store {
     this.clock = options.clock
     this.lists = options.lists
     this.#marker = connection.isCluster ? undefined : `${this.#prefix}blocked`
-    this.#waitingMarker = connection.isCluster ? undefined : waitingMarker(this.#prefix)
+    this.#waitingMarker = this.#marker && waitingMarker(this.#marker)
     this.#breaker = new Breaker({
       nodeOf: connection.nodeOf,
       probe: (key) => this.#probe(key),

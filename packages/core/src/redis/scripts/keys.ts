@@ -73,9 +73,12 @@ export function waitingSuffix(policy: string, { id }: Cell): string {
 /** How the keys of such records end, and no others. */
 export const WAITING = ':waiting'
 
-/** The key that is there while any such record is: outside a cluster, where one key can be asked for beside all others. */
-export function waitingMarker(prefix: string): string {
-  return `${prefix}waiting`
+/**
+ * The key that is there while any such record is, named after that which is there while any identity is blocked, as lua/waiting-marker.lua
+ * does: outside a cluster, where one key can be asked for beside all others.
+ */
+export function waitingMarker(blocked: string): string {
+  return blocked + WAITING
 }
 
 /** What follows the identity in the key of its strikes. */

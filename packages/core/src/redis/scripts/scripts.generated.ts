@@ -9742,6 +9742,16 @@ end
 `,
 }
 
+export const waitingMarkerScript: LuaScript = {
+  name: 'waiting-marker',
+  sha1: '9bc9dc4477d86301b460981b3ac121e01291e063',
+  source: `if call('EXISTS', KEYS[1], KEYS[1] .. ':waiting') > 0 then
+if tryCall('GET', KEYS[1]) then return '' end
+return { 0 }
+end
+`,
+}
+
 export const waitingOneScript: LuaScript = {
   name: 'waiting-one',
   sha1: '360267bed8643570af798c4348ca841b39d53065',

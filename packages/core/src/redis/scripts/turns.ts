@@ -10,7 +10,14 @@ import type { Encoded, PlanText } from './encode.js'
 import { keyStart } from './keys.js'
 import { ReplyReader } from './reply-reader.js'
 import { BANS, JOINT, sha1Of } from './script.js'
-import { behindScript, type LuaScript, RESERVING, waitingOneScript, waitingScript } from './scripts.generated.js'
+import {
+  behindScript,
+  type LuaScript,
+  RESERVING,
+  waitingMarkerScript,
+  waitingOneScript,
+  waitingScript,
+} from './scripts.generated.js'
 
 /** The records of waiters, one for each cell of a request. */
 export function waitingKeys({ identities }: StoreRequest, { waiting }: PlanText, prefix: string): string[] {
@@ -26,6 +33,24 @@ export function watchingScript(script: LuaScript, isOne: boolean): LuaScript {
     const source = `${(isOne ? waitingOneScript : waitingScript).source}\n${script.source}`
     made = { name: `waiting ${script.name}`, source, sha1: sha1Of(source) }
     watching.set(script, made)
+  }
+  return made
+}
+
+/** The line of every script of decisions that looks for the marker of blocks. */
+const LOOKS_FOR_MARKER = "if tryCall('GET', KEYS[1]) then\nreturn ''\nend"
+
+const marked = new WeakMap<LuaScript, LuaScript>()
+
+/** The same by the marker of waiters, of a script that looks for the marker of blocks. It is sent what that is. */
+export function markedScript(script: LuaScript): LuaScript {
+  let made = marked.get(script)
+  if (!made) {
+    const [before, after, ...more] = script.source.split(LOOKS_FOR_MARKER)
+    if (after === undefined || more.length > 0) throw new Error(`${script.name}: expected one line with the marker`)
+    const source = before + waitingMarkerScript.source + after
+    made = { name: `marked ${script.name}`, source, sha1: sha1Of(source) }
+    marked.set(script, made)
   }
   return made
 }
