@@ -1,4 +1,13 @@
-import { createLimiter, fixedWindow, gcra, type Limit, type Limiter, type Verdict } from '@sluice/core'
+import {
+  createLimiter,
+  fixedWindow,
+  gcra,
+  keyed,
+  type Limit,
+  type Limiter,
+  slidingWindow,
+  type Verdict,
+} from '@sluice/core'
 import type { Check } from './check.js'
 import { replay } from './replay.js'
 import { Recorder, type Scenario } from './scenario.js'
@@ -65,9 +74,40 @@ async function walked(name: string, deeds: readonly Deed[]): Promise<Scenario> {
   return recorder.scenario(`shared keys: ${name}`)
 }
 
+/** A window alone under its key, beside limits that share one: the script has the part for these, and the window is none of them. */
+async function walkedBeside(): Promise<Scenario> {
+  const all = keyed<string>('everyone-else', () => 'all')
+  const limits = [
+    gcra<string>({ limit: 9, window: '10s' }),
+    fixedWindow<string>({ limit: 20, window: '1m' }),
+    slidingWindow<string>({ limit: 6, window: '10s', segments: 2, key: all }),
+  ]
+  const recorder = new Recorder([{ name: 'beside', limits }])
+  for (const [afterMs, cost] of [
+    [0, 2],
+    [0, 3],
+    [0, 2],
+    [4000, 1],
+    [3000, 1],
+    [3000, 2],
+    [9000, 6],
+    [0, 1],
+  ] as const) {
+    recorder.clock.now += afterMs
+    recorder.step()
+    await recorder.ask(([limiter]) => (limiter as Limiter).consume('k', { cost }))
+    recorder.step()
+    await recorder.ask(([limiter]) => (limiter as Limiter).peek('k'))
+  }
+  return recorder.scenario('shared keys: a window of its own beside')
+}
+
 /** What limits that share a key promise beside their decisions. */
 export async function sharedKeyChecks(): Promise<Check[]> {
-  const scenarios = await Promise.all(Object.entries(WALKS).map(([name, deeds]) => walked(name, deeds)))
+  const scenarios = await Promise.all([
+    ...Object.entries(WALKS).map(([name, deeds]) => walked(name, deeds)),
+    walkedBeside(),
+  ])
   return [
     ...scenarios.map((scenario): Check => ({ name: scenario.name, run: (venue) => replay(scenario, venue) })),
     {

@@ -429,7 +429,7 @@ async function tellTimesCase(venue: Venue): Promise<string | undefined> {
   }
 }
 
-/** Whether any waits a store remembers, and does not ask for it again. */
+/** Where none waits one run decides. Whether any waits a store remembers, and does not ask for it again. */
 async function rememberCase(venue: Venue): Promise<string | undefined> {
   const { store, request, keys } = await planOf([permits], venue)
   const ask = (cost: number, turn?: WaitingTurn) =>
@@ -448,7 +448,11 @@ async function rememberCase(venue: Venue): Promise<string | undefined> {
     return frames
   }
   try {
-    const found: string[] = []
+    let runs = 0
+    venue.redis.onRun = () => void runs++
+    await ask(4)
+    venue.redis.onRun = undefined
+    const found = [`${runs} run`]
     await ask(4, turn)
     found.push(await scripts(() => ask(1)))
     await ask(1, turn)
@@ -459,7 +463,7 @@ async function rememberCase(venue: Venue): Promise<string | undefined> {
     await venue.redis.call('DEL', keys[0] as string)
     await ask(1)
     found.push(await scripts(() => ask(1)))
-    const expected = ['behind', 'waiting-one', 'behind', 'waiting-one'].join()
+    const expected = ['1 run', 'behind', 'waiting-one', 'behind', 'waiting-one'].join()
     return found.join() === expected ? undefined : found.join()
   } finally {
     await store.close()
