@@ -80,7 +80,7 @@ describe.each(Object.entries(MAKERS))('%s refuses when the limiter is made', (_n
     ['tiers without a tier', { tiers: { free: [express.perMinute(1)] } }, /tier: expected a function/],
     ['a tier without tiers', { limit: 1, window: 1000, tier: free }, /tiers: expected none beside limit/],
     ['a tier of no limits', { tiers: { free: [] }, tier: free }, /limits: expected an array of 1 to 32 limits/],
-    ['no tiers', { tiers: {}, tier: free }, /tiers: expected limits by the name/],
+    ['no tiers', { tiers: {}, tier: free }, /tiers: expected an object of limits by tier/],
     [
       'a tier that could break a key',
       { tiers: { 'a:b': [express.perMinute(1)] }, tier: free },

@@ -85,7 +85,7 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       const { headers } = await receive(app.port)
       expect(headers['ratelimit-policy']).toMatch(/;q=1000000;qu="content-bytes";w=3600$/)
       expect(headers.ratelimit).toMatch(/;r=1000000;t=0$/)
-      expect((await receive(app.port)).headers.ratelimit).toMatch(/;r=999000;t=3600$/)
+      expect((await receive(app.port)).headers.ratelimit).toMatch(/;r=999000;t=\d+$/)
     })
 
     test('without room for a byte requests are refused, with a true time to come back', async () => {

@@ -216,7 +216,7 @@ const MISTAKES: readonly Mistake[] = [
     what: 'refill beside limit',
     text: limits('{ algorithm: tokenBucket, ▸refill: 5, limit: 5, every: 1s }'),
     path: 'policies.api.limits[0].refill',
-    message: 'expected none beside limit',
+    message: 'expected none beside limit, got 5: leave out refill, or limit',
   },
   {
     what: 'two limits of one name',
