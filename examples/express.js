@@ -2,7 +2,7 @@
 // Express: a limit for everything, and one for a route, with a price per page.
 //
 //   node express.js
-//   curl -i localhost:3000/                                              # RateLimit tells what is left
+//   curl -i localhost:3000/                                              # RateLimit shows what is left
 //   curl -i -H 'x-api-key: key-of-ann' 'localhost:3000/export?pages=6'   # the second time is refused
 //   curl -i -H 'x-api-key: key-of-ann' 'localhost:3000/export?pages=4'   # while this still fits
 import { byUser, everyone, gcra, rateLimit } from '@sluice/express'

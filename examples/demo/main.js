@@ -25,7 +25,7 @@ const ports = [first, first + 1, first + 2]
 // What /metrics shows, from the first request on.
 sluiceMetrics()
 const redis = REDIS_URL ? new Redis(REDIS_URL) : undefined
-// The store tells what matters: once when Redis is gone, once when it is back.
+// The store reports what matters: once when Redis is gone, once when it is back.
 redis?.on('error', () => {})
 const store = redis ? redisStore(redis, { onStateChange }) : memoryStore()
 

@@ -18,7 +18,7 @@ const accounts = new Map([
 ])
 const unknown = await stored(randomBytes(16).toString('hex'))
 
-/** Takes as long for accounts that do not exist, so that nothing tells which do.
+/** Takes as long for accounts that do not exist, so that the time does not show which do.
  *
  * @param {string} account @param {string} password
  */

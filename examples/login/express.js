@@ -55,7 +55,7 @@ const login = rateLimit({
   store,
   count: 'failure', // right passwords do not count
   limits: [
-    // Also for accounts that do not exist, so that the answers do not tell which do.
+    // Also for accounts that do not exist, so that the answers do not show which do.
     slidingLog({ name: 'account', limit: 5, window: '15m', key: byAccount }),
     slidingLog({ name: 'address', limit: 20, window: '15m', key: byIp() }),
   ],

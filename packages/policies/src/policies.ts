@@ -38,7 +38,7 @@ interface InForce {
 const MOST_TRIES = 50
 const TRY_AGAIN_MS = 100
 
-/** What `policies.on()` tells of. */
+/** The events of `policies.on()`. */
 export interface PoliciesEvents {
   readonly 'policies-reloaded': PoliciesReloadedEvent
 }

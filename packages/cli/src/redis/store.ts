@@ -42,7 +42,7 @@ export async function withStore<Result>(
 
 /** @throws UsageError, Unreachable */
 export async function isCluster(target: Target): Promise<boolean> {
-  // Its errors tell what to do where there is no connection.
+  // Its errors say what to do where there is no connection.
   const server = await Server.connect(target, new Deadline(TIMEOUT_MS))
   try {
     return (await server.info()).cluster_enabled === '1'

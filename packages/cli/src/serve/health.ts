@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 
-/** What a probe is told. Nothing in it is a secret, as probes show no token. */
+/** What a probe gets. Nothing in it is a secret, as probes show no token. */
 export interface Health {
   /** Whether it takes requests: no more, once it was asked to end. */
   readonly isReady: boolean

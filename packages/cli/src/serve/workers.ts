@@ -12,7 +12,7 @@ export interface Supervised {
 
 /**
  * Runs this command line in several processes, which share the address, and starts another where one ends by itself. The first
- * goes ahead, so that what is wrong is told once. Resolves to the exit code when all have ended.
+ * goes ahead, so that what is wrong is reported once. Resolves to the exit code when all have ended.
  */
 export function superviseWorkers({ workers, dialectName }: Supervised, environment: Environment): Promise<number> {
   return new Promise((resolve) => {

@@ -13,7 +13,7 @@ import { LastKnown, type LocalStore } from './last-known.js'
 export interface UnavailableOptions {
   /**
    * What decides while the store cannot be reached: `local` applies the same limits in this process, from what the store last
-   * told of clients that had used more than half of a limit; `allow` admits and `deny` refuses every request. Such verdicts are of kind `unavailable`.
+   * said of clients that had used more than half of a limit; `allow` admits and `deny` refuses every request. Such verdicts are of kind `unavailable`.
    * @default 'local'
    */
   readonly onUnavailable?: 'local' | 'allow' | 'deny'
@@ -26,7 +26,7 @@ export interface UnavailableOptions {
 
 export const UNAVAILABLE_OPTIONS = ['onUnavailable', 'share'] as const
 
-/** How long to tell clients to wait while no limit decides. A store that recovers meanwhile is in use again by then. */
+/** The wait in ms that clients get while no limit decides. A store that recovers meanwhile is in use again by then. */
 const TRY_AGAIN_MS = 2000
 
 /** Decides during an outage of the store: by a memory store of this process, or by the fixed verdict of `onUnavailable`. */
@@ -50,7 +50,7 @@ export class LocalFallback {
     this.#store = store
   }
 
-  /** To be told of every decision of the store: during an outage counting goes on from there. */
+  /** Call it with every decision of the store: during an outage counting goes on from there. */
   hear(request: StoreRequest, result: StoreResult): void {
     if (this.#mode === 'local') localBeside(this.#store).known.hear(request, result)
   }
@@ -121,7 +121,7 @@ interface Local {
 const locals = new WeakMap<Store, Local>()
 
 /**
- * One memory store for all limiters on a store, as limiters of one name share their state, and what the store told of
+ * One memory store for all limiters on a store, as limiters of one name share their state, and what the store said of
  * clients. It is kept after the outage
  * until its states expire: a store that fails repeatedly must not hand out a fresh quota each time.
  */

@@ -1,6 +1,6 @@
 const SECOND_MS = 1000
 
-/** Lets a number of lines through each second, and tells how many it has left out. */
+/** Admits a number of lines each second, and reports how many were left out. */
 export class LineBudget {
   readonly #most: number
   readonly #onLeftOut: (lines: number) => void
@@ -16,7 +16,7 @@ export class LineBudget {
 
   /** Whether one more line may be written. */
   take(): boolean {
-    // Not by the clock: the timer that ends the second tells of what was left out, too.
+    // Not by the clock: the timer that ends the second also reports what was left out.
     this.#timer ??= setTimeout(() => this.#turn(), SECOND_MS).unref()
     if (this.#lines < this.#most) {
       this.#lines++

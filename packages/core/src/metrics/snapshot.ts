@@ -2,7 +2,7 @@ import type { DecisionOutcome } from '../limiter/events.js'
 import type { Histogram, StoreStats } from '../store/health.js'
 import type { DecisionSource } from '../verdict/verdict.js'
 
-/** Decisions that are final: those that `onVerdict` is told of. */
+/** Decisions that are final: those that `onVerdict` gets. */
 export interface DecisionCount {
   readonly policy: string
   /** The limit that refuses for longest; '' where no limit refuses. */

@@ -38,7 +38,7 @@ export interface RedisStoreOptions extends StoreListOptions {
    */
   readonly undeclaredKeys?: boolean
   /**
-   * Told when decisions are no longer asked of Redis (`'unavailable'`), with the error that decided it, and when
+   * Called when decisions are no longer asked of Redis (`'unavailable'`), with the error that decided it, and when
    * they are again (`'available'`): `(state, cause, node)`. In a cluster it is called for each master, by address.
    * What it throws becomes a warning of the process.
    */

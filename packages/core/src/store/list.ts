@@ -72,7 +72,7 @@ export interface StoreLists {
   readonly deny: readonly StoreListItem[]
 }
 
-/** A list, or a function that tells whether a request, or what else the limiter is asked for, is on it. */
+/** A list, or a function that returns whether a request, or what else the limiter is asked for, is on it. */
 // biome-ignore lint/suspicious/noExplicitAny: a store serves policies of any kind of request
 export type StoreListItem = List | ((subject: any) => boolean)
 

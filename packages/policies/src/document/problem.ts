@@ -22,7 +22,7 @@ export interface LocatedProblem {
   readonly message: string
 }
 
-/** Most problems that are told of one document. */
+/** Most problems that are reported of one document. */
 export const MOST_PROBLEMS = 100
 
 /** A problem as one line: `policies.yaml:12:9: policies.api.limits[0].window: expected …`. */

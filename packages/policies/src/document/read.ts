@@ -18,7 +18,7 @@ import { glanceAt, lexemesOf, Refused } from './lexemes.js'
 import { MOST_DEPTH, Unusable } from './plain.js'
 import { harmless, type LocatedProblem, MOST_PROBLEMS, type Path, type Problem, shown, textOfPath } from './problem.js'
 
-/** Mistakes of the syntax that are told: each may follow from the one before. */
+/** Mistakes of the syntax that are reported: each may follow from the one before. */
 const MOST_SYNTAX_PROBLEMS = 5
 
 /** What a text says, and where it says it. */

@@ -88,7 +88,7 @@ function checkFields(schema: Schema, fields: Fields, path: Path, problems: Probl
     problems.push({ path, message: `${field} is missing${expected ? `: expected ${expected}` : ''}` })
   }
   for (const [field, value] of Object.entries(fields)) {
-    // No more are told, and each is compared with all that are known.
+    // No more are reported, and each is compared with all that are known.
     if (problems.length >= MOST_PROBLEMS) return
     const at = [...path, field]
     if (Object.hasOwn(properties, field)) {

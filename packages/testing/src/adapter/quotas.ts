@@ -4,7 +4,7 @@ import type { RegisterTest } from './adapter-test.js'
 import { limiterOf } from './app.js'
 import { type Response, send, statuses } from './client.js'
 
-/** Fields that tell a client about limits. */
+/** Fields that show a client its limits. */
 const quotaFields = ({ headers }: Response) => Object.keys(headers).filter((field) => /ratelimit|retry/.test(field))
 
 export function quotaTests(on: RegisterTest): void {

@@ -18,7 +18,7 @@ With a file of policies, overrides that are for it, too. Charges nothing. Looks 
     policies: {
       type: 'string',
       placeholder: 'FILE',
-      text: 'policies, to tell of their limits and overrides',
+      text: 'policies, to show their limits and overrides',
       default: 'none',
     },
     ...REDIS_OPTIONS,

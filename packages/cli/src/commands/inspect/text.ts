@@ -48,7 +48,7 @@ function limitText({ algorithm, limit, windowMs }: Pick<UsedLimit, 'algorithm' |
 
 function unknownText(count: number): string {
   const [keys, its] = count === 1 ? ['one key', 'its name'] : [`${count} keys`, 'their names']
-  return `${keys} of limits that cannot be read from ${its}; --policies FILE tells of those of a document`
+  return `${keys} of limits that cannot be read from ${its}; --policies FILE shows those of a document`
 }
 
 /** Without what would steer a terminal. */

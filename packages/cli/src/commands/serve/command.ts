@@ -85,7 +85,7 @@ speaks JSON. It answers at once, changes nothing but counts, and takes a changed
     'SLUICE_TOKEN=… sluice serve --document policies.yaml --dialect json --listen 10.0.0.9:9190',
   ],
   notes: `It counts in Redis where REDIS_URL or --redis-file names one, else in its own memory. It ends on SIGTERM.
-GET /healthz and /readyz tell its health. Exit code: 0 ended as asked, 1 could not start, 2 wrong usage.`,
+GET /healthz and /readyz show its health. Exit code: 0 ended as asked, 1 could not start, 2 wrong usage.`,
 
   async run(values, environment) {
     const settings = serveSettings(values, environment)

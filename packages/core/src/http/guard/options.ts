@@ -30,7 +30,7 @@ export interface RateLimitOptions<Request>
   readonly policies?: PolicySource<Request>
   /** Where state lives. @default a memory store of this limiter's own */
   readonly store?: Store
-  /** Units a request takes: whole, 0 or more; 0 takes none but tells the quota. May be async. @default 1 */
+  /** Units a request takes: whole, 0 or more; 0 takes none but shows the quota. May be async. @default 1 */
   readonly cost?: number | ((request: Request, context: HttpContext<Request>) => number | Promise<number>)
   /** Requests that are not limited: no charge, no headers. May be async. */
   readonly skip?: (request: Request, context: HttpContext<Request>) => boolean | Promise<boolean>
@@ -51,7 +51,7 @@ export interface RateLimitOptions<Request>
   /** The form of the quota headers: one, several whose fields differ, or `false` for none. @default 'draft-11' */
   readonly headers?: HeadersOption
   /**
-   * Told once of every request that a verdict was given for, so neither of skipped ones nor of those answered
+   * Called once for every request that a verdict was given for, so neither of skipped ones nor of those answered
    * 413 before they were decided on: the verdict that decided what became of it, before
    * anything is sent. What it throws reaches the framework's error handler; what was charged stays charged. No
    * promise is waited for: one that rejects is warned of (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`).

@@ -82,7 +82,7 @@ function refusalHeaders<Request>(
   return fields
 }
 
-/** The fields that tell the client its quota. */
+/** The fields that show the client its quota. */
 export function quotaHeaders<Request>(
   writers: readonly HeaderWriter[],
   context: HttpContext<Request>,

@@ -9,7 +9,7 @@ import { needsContext } from './needs-context.js'
 
 export interface RouteOptions {
   /**
-   * Where the router is mounted, such as `'/api/v1'`: put before the route's pattern. For Express, which tells a request
+   * Where the router is mounted, such as `'/api/v1'`: put before the route's pattern. For Express, which gives a request
    * what the client wrote there, but not the pattern. @default ''
    */
   readonly mount?: string

@@ -88,7 +88,7 @@ export class FileWatcher {
         this.#onChange()
       } else this.#lookLater()
     } catch (error) {
-      // Between two events of one replacement there may be no file. One that stays away is told by the next poll.
+      // Between two events of one replacement there may be no file. One that stays away is reported by the next poll.
       if (isPoll || this.#known === '') this.#onMissing(error as Error)
     }
   }

@@ -112,7 +112,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The line is that of the first value that is written alike: the parser tells no positions. */
+/** The line is that of the first value that is written alike: the parser gives no positions. */
 function fault(text: string, value: unknown, expected: string): FileFault {
   const written = JSON.stringify(value)
   const position = written === undefined ? -1 : text.indexOf(written)

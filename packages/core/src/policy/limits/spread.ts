@@ -5,7 +5,7 @@ import type { Resolution } from './limit.js'
 /** For limits whose windows end at one instant for all keys. */
 export interface SpreadOptions {
   /**
-   * Spreads the times at which clients are told to come back over so long after the end of the window, each by a hash of its
+   * Spreads the times at which clients may come back over so long after the end of the window, each by a hash of its
    * identity: a duration, at most the window. Later than they must, never too early. See docs/choosing-an-algorithm.md.
    * @default none
    */

@@ -46,7 +46,7 @@ export interface PlanText {
   readonly goesTogether: boolean
   /** Which parts of the script it needs, for `decideScriptFor`. */
   readonly parts: number
-  /** How the reply tells of each cell. */
+  /** What reads the report of each cell in a reply. */
   readonly reports: ReturnType<typeof reportsOf>
 }
 

@@ -23,7 +23,7 @@ const CONNECT_TIMEOUT_MS = 10_000
 const QUERY_TIMEOUT_MS = 10_000
 
 export interface ConnectionEvents {
-  /** PostgreSQL has told of a change. */
+  /** PostgreSQL has notified of a change. */
   onNotification(): void
   onLost(): void
 }
