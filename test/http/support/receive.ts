@@ -11,10 +11,10 @@ export interface Received {
 }
 
 /** Asks on a connection of its own, and takes what comes, to the end of the response or of its connection. */
-export function receive(port: number, options: RequestOptions = {}): Promise<Received> {
+export function receive(port: number, options: RequestOptions = {}, by = request): Promise<Received> {
   return new Promise((resolve, reject) => {
     const began = performance.now()
-    const asked = request({ host: '127.0.0.1', port, agent: false, ...options }, (response) => {
+    const asked = by({ host: '127.0.0.1', port, agent: false, ...options }, (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
       // What was cut off is not whole: that is the outcome.
