@@ -1,6 +1,7 @@
+import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { rateLimit as expressLimit } from '@sluice/express'
+import { everyone, rateLimit as expressLimit, fixedWindow } from '@sluice/express'
 import { rateLimit as fastifyLimit } from '@sluice/fastify'
 import { rateLimit as koaLimit } from '@sluice/koa'
 import { sluiceMetrics } from '@sluice/prometheus'
@@ -9,6 +10,7 @@ import fastify from 'fastify'
 import Koa from 'koa'
 import { Registry } from 'prom-client'
 import { afterAll, describe, expect, test } from 'vitest'
+import { receive } from '../http/support/receive.js'
 import { seriesIn, sumOf } from './exposition.js'
 
 const register = new Registry()
@@ -111,4 +113,22 @@ describe.each(Object.keys(SERVERS))('%s', (name) => {
       server.close()
     }
   })
+})
+
+test('a response in whose middle a quota of bytes ends is counted by its source', async () => {
+  const name = 'bytes-cut'
+  const sent = fixedWindow({ name: 'sent', limit: 200_000, window: '1h', unit: 'response-bytes' })
+  const app = express()
+  app.use(expressLimit({ name, key: everyone(), limits: [sent] }))
+  app.use((_req, res) => void res.send(Buffer.alloc(1_000_000)))
+  const server = createServer(app).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const got = await receive((server.address() as AddressInfo).port)
+  server.close()
+  expect(got.isWhole).toBe(false)
+  const series = seriesIn(await register.metrics())
+  const of = (labels: object) => sumOf(series, 'sluice_requests_total', { policy: name, ...labels })
+  expect(of({ source: 'response', outcome: 'limited', limit: 'sent' })).toBe(1)
+  expect(of({ source: 'store', outcome: 'admitted' })).toBe(1)
+  expect(of({})).toBe(2)
 })
