@@ -3,9 +3,9 @@
 -- KEYS   those of that script; then the record of the waiters of each cell, see shared/turns.lua
 -- ARGV   those of that script for one decision; then: which of KEYS is the first record; where in ARGV the op stands;
 --        that op as a peek; the process, '' for a request that does not wait;
---        if it waits: in the line of which record, counted from 1, 0 for one of another slot; its class; for how long that
+--        if it waits: in the queue of which record, counted from 1, 0 for one of another slot; its class; for how long that
 --        waits, head start included; for how many ms it is believed; the marker of waiters, '' in a cluster; who will wait in
---        that line if it is refused, and who if it is admitted: see shared/turns.lua;
+--        that queue if it is refused, and who if it is admitted: see shared/turns.lua;
 --        last of all where in ARGV all this begins.
 -- Returns what the script does; then for how many ms more a waiter before it is believed, 0 for none (2 bytes), and whether
 -- any waits (1).
@@ -16,20 +16,20 @@ local function decide()
 end
 
 local a = tonumber(ARGV[#ARGV])
-local firstRecord, opAt, peek, process = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2], ARGV[a + 3]
+local firstRecord, opAt, peek, process = tonumber(ARGV[firstArg]), tonumber(ARGV[firstArg + 1]), ARGV[firstArg + 2], ARGV[firstArg + 3]
 local own, class, aheadMs, ttlMs = 0, 0, 0, 0
 if process ~= '' then
-  own, class, aheadMs, ttlMs = tonumber(ARGV[a + 4]), tonumber(ARGV[a + 5]), ARGV[a + 6], ARGV[a + 7]
+  own, class, aheadMs, ttlMs = tonumber(ARGV[firstArg + 4]), tonumber(ARGV[firstArg + 5]), ARGV[firstArg + 6], ARGV[firstArg + 7]
 end
 local isPeek = ARGV[opAt] == peek
 local since = turnsNow - aheadMs
 
 local behindMs, anyWaits = 0, false
-local lineOthers, lineLatest = '', turnsNow
+local queueOthers, queueLatest = '', turnsNow
 for k = firstRecord, #KEYS do
   local others, latest = turns_others(KEYS[k], process)
   if others ~= '' then anyWaits = true end
-  if k - firstRecord + 1 == own then lineOthers, lineLatest = others, latest end
+  if k - firstRecord + 1 == own then queueOthers, queueLatest = others, latest end
   for at = 1, #others, ENTRY do
     local otherClass, otherSince, ends = struct.unpack('>ddI6', others, at + 12)
     -- Of one class the first to ask is served, in whichever process. One that does not wait comes after all who do.
@@ -45,8 +45,8 @@ local reply = decide()
 if own > 0 and not isPeek then
   -- The first byte of the decision: 1 where it was admitted, and 4 more where a refund record follows.
   local outcome = string.byte(reply, 7)
-  local list = a + 9
+  local list = firstArg + 9
   if behindMs == 0 and (outcome == 1 or outcome == 5) then list = list + 1 + 2 * ARGV[list] end
-  if turns_write(KEYS[firstRecord + own - 1], process, ttlMs, ARGV[a + 8], list, lineOthers, lineLatest) then anyWaits = true end
+  if turns_write(KEYS[firstRecord + own - 1], process, ttlMs, ARGV[firstArg + 8], list, queueOthers, queueLatest) then anyWaits = true end
 end
 return reply .. struct.pack('>I2B', math.min(behindMs, 65535), anyWaits and 1 or 0)

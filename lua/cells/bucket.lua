@@ -55,14 +55,14 @@ end
 
 --- The debt, and what is counted as refunded (of charges from when on), after refunding `cost` units of a charge that
 -- left the debt `receipt` at `chargedAt`, when `before` was counted.
-local function bucket_refund(debt, given, from, at, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs)
-  local since = given - before
+local function bucket_refund(debt, refunded, from, at, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs)
+  local since = refunded - before
   if chargedAt < from then since = capacity * windowMs end
   local own, paidFrom = cost * windowMs, min(chargedAt, at)
   local left = bucket_drain(receipt, paidFrom, at, limit, stepMs)
   local owed = min(debt, own, max(left - max(0, since), bucket_drain(own, paidFrom, at, limit, stepMs)))
-  if owed == 0 or (since == 0 and debt == left) then return debt - owed, given, from end
-  if given + owed < 9007199254740991 then return debt - owed, given + owed, from end
+  if owed == 0 or (since == 0 and debt == left) then return debt - owed, refunded, from end
+  if refunded + owed < 9007199254740991 then return debt - owed, refunded + owed, from end
   return debt - owed, 0, at + 1
 end
 
@@ -231,13 +231,13 @@ end
 
 refund[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
   if not since then return end
-  local given, from = 0, 0
-  if refunds ~= '' then given, from = unpackBytes('>I7I6', refunds) end
-  local newGiven, newFrom
-  debt, newGiven, newFrom = bucket_refund(
-    debt, given, from, instant, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs
+  local refunded, from = 0, 0
+  if refunds ~= '' then refunded, from = unpackBytes('>I7I6', refunds) end
+  local newRefunded, newFrom
+  debt, newRefunded, newFrom = bucket_refund(
+    debt, refunded, from, instant, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs
   )
-  if newGiven ~= given or newFrom ~= from then refunds = packBytes('>I7I6', newGiven, newFrom) end
+  if newRefunded ~= refunded or newFrom ~= from then refunds = packBytes('>I7I6', newRefunded, newFrom) end
   since = instant
   bucket_pace()
   bucket_rewrite(key)

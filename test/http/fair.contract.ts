@@ -27,7 +27,7 @@ export function fairContract(name: string, factory: AppFactory, makeStore: () =>
       for (const store of stores.splice(0)) await store.close()
     })
 
-    /** An app of one request at a time, of which the first comes when `go` is called. Each is sent once the last has joined the line. */
+    /** An app of one request at a time, of which the first comes when `go` is called. Each is sent once the last has joined the queue. */
     const start = async (
       options: QueueOptions<unknown> = {},
       responder?: (hasJoined: () => void) => Responder<unknown>,

@@ -24,7 +24,7 @@ async function client(app: { listen(options: { port: number; host: string }): Pr
   }
 }
 
-test('over HTTP/2, a client that leaves the line gives its charge back and never reaches the handler', async () => {
+test('over HTTP/2, a client that leaves the queue gives its charge back and never reaches the handler', async () => {
   let ran = 0
   const app = fastify({ http2: true })
   await app.register(rateLimit, { limits: [leakyBucket({ leak: 1, every: '2s', capacity: 2, queue: true })] })

@@ -215,7 +215,7 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
     })
 
     test('a client that leaves a line behind another limiter gives the permits of both back, and no handler runs', async () => {
-      const line = { name: 'line', store: memoryStore(), limits: [concurrency({ limit: 1 })] }
+      const line = { name: 'queue', store: memoryStore(), limits: [concurrency({ limit: 1 })] }
       await createLimiter({ ...line, key: everyone() }).consume('everyone')
       const app = await start({}, {}, [{ ...line, key: everyone(), respond: queue() }])
       const asking = await app.client.ask()

@@ -329,7 +329,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         await ask(app)
         const first = await sent(app)
         await sleep(50)
-        // There is room now, but the first in line has not woken up yet.
+        // There is room now, but the first in the queue has not woken up yet.
         time.now = 300
         const second = await sent(app)
         expect((await first.response).status).toBe(200)
@@ -595,7 +595,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         const { store, go } = held()
         const app = await start({
           store,
-          // The third in line would wait for 6 s; the second has nearly two to spare.
+          // The third in the queue would wait for 6 s; the second has nearly two to spare.
           limits: oneEach(2000),
           respond: queue({ priority: byHeader, maxWait: 5900, otherwise: reject({ body: 'later' }) }),
         })
@@ -622,7 +622,7 @@ export function respondersContract(name: string, factory: AnsweringFactory): voi
         await until('it is refunded', async () => (await app.limiter.peek('everyone')).remaining === 1)
       })
 
-      test('turns of a leaky bucket that queues by itself come after the line', async () => {
+      test('turns of a leaky bucket that queues by itself come after the queue', async () => {
         const app = await start({
           limits: [leakyBucket({ leak: 1, every: 100, capacity: 2, queue: true })],
           respond: queue(),

@@ -100,7 +100,7 @@ describe('while a request waits in another process', () => {
     expect((await limiter.peek('ann')).remaining).toBe(2)
   })
 
-  test('in the line of one of several limits, all are held for it', async () => {
+  test('in the queue of one of several limits, all are held for it', async () => {
     const limits = [slidingLog({ limit: 3, window: '1h' }), tokenBucket({ capacity: 3, refill: 1, every: '1h' })]
     const limiter = elsewhere({ limits })
     await someoneWaits('bucket.1.3600000.3.1')
@@ -112,7 +112,7 @@ describe('while a request waits in another process', () => {
     expect((await limiter.consume('ann')).allowed).toBe(true)
   })
 
-  test('decisions of many keys that are made together each look at their own line', async () => {
+  test('decisions of many keys that are made together each look at their own queue', async () => {
     await someoneWaits('concurrency.2.3600000')
     const limiter = elsewhere()
     const names = ['ann', 'bob', 'cem', 'ann', 'dan', 'eve']

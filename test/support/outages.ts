@@ -54,7 +54,7 @@ export function insist(store: Store): Store {
       noteRefusal: store.noteRefusal,
       offenders: store.offenders.bind(store),
     }),
-    ...(store.tellWaiting && { tellWaiting: store.tellWaiting.bind(store) }),
+    ...(store.reportWaiting && { reportWaiting: store.reportWaiting.bind(store) }),
     ...(store.forget && { forget: store.forget.bind(store) }),
     ...(store.on && { on: store.on.bind(store) }),
     ...(store.health && { health: store.health.bind(store) }),

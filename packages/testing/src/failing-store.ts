@@ -87,9 +87,9 @@ class Failing implements FailingStore {
     })
   }
 
-  get tellWaiting(): Store['tellWaiting'] {
-    const { tellWaiting } = this.#store
-    return tellWaiting && ((...told) => this.#reach(() => tellWaiting.apply(this.#store, told)))
+  get reportWaiting(): Store['reportWaiting'] {
+    const { reportWaiting } = this.#store
+    return reportWaiting && ((...args) => this.#reach(() => reportWaiting.apply(this.#store, args)))
   }
 
   enforceBansOfEveryPolicy(): void {

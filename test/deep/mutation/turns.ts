@@ -94,7 +94,7 @@ interface Case {
   readonly limits?: readonly Limit<string>[]
   /** What is told before, by cell. */
   readonly told?: readonly (readonly Entry[])[]
-  /** Who asks, in the line of which cell; undefined where it does not wait. */
+  /** Who asks, in the queue of which cell; undefined where it does not wait. */
   readonly turn?: { readonly cell: number; readonly class: number; readonly aheadMs: number } | undefined
   readonly ifRefused?: readonly [number, number][]
   readonly ifAdmitted?: readonly [number, number][]
@@ -265,7 +265,7 @@ const CASES: readonly Case[] = [
   },
   ...[0, 1].map(
     (line): Case => ({
-      name: `of several cells all are looked at, and that of its line is written: ${line}`,
+      name: `of several cells all are looked at, and that of its queue is written: ${line}`,
       limits: [log, bucket],
       told: [[entry(bob, 1, 1000)], [entry(cem, 1, 2000)]],
       turn: { cell: line, class: 0, aheadMs: 40_000 },
@@ -284,7 +284,7 @@ const CASES: readonly Case[] = [
   ),
   ...[0, 1].map(
     (line): Case => ({
-      name: `one before it in the line of any cell holds it up: ${line}`,
+      name: `one before it in the queue of any cell holds it up: ${line}`,
       limits: [log, bucket],
       told: line === 0 ? [before, []] : [[], before],
       turn: { cell: -1, class: 0, aheadMs: 10_000 },
@@ -372,7 +372,7 @@ function resultText({ allowed, behindMs = 0 }: StoreResult, _asked: StoreRequest
 async function tellCase(venue: Venue): Promise<string | undefined> {
   const { store, request, keys } = await planOf([log, bucket], venue)
   const tell = (process: string, cell: number, classes: readonly [number, number][]) =>
-    store.tellWaiting?.(
+    store.reportWaiting?.(
       request.plan,
       request.identities,
       { process, cell },
@@ -416,7 +416,7 @@ async function tellCase(venue: Venue): Promise<string | undefined> {
 async function tellTimesCase(venue: Venue): Promise<string | undefined> {
   const { store, request, keys } = await planOf([bucket], venue)
   const tell = (process: string) =>
-    store.tellWaiting?.(request.plan, request.identities, { process, cell: 0 }, [
+    store.reportWaiting?.(request.plan, request.identities, { process, cell: 0 }, [
       { headStartMs: 0, since: performance.now() },
     ])
   try {
@@ -476,7 +476,7 @@ async function rememberCase(venue: Venue): Promise<string | undefined> {
   }
 }
 
-/** Many keys in one batch: one run tells in which lines someone waits, and the others are decided by the next. */
+/** Many keys in one batch: one run tells which queues have waiters, and the others are decided by the next. */
 async function batchCase(
   venue: Venue,
   limits: readonly Limit<string>[],

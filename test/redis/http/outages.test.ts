@@ -125,7 +125,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
     }
   })
 
-  test('nor is who was in line when it began', async () => {
+  test('nor is who was in the queue when it began', async () => {
     const redis = await startRedis({ port })
     open.push(() => redis.stop())
     const otherwise = degrade()

@@ -211,7 +211,7 @@ describe('a wait that would exceed maxWait fails at once', () => {
     expect(got.error?.message).toMatch(/^policy "partner": acquire: /)
   }
 
-  test('for the first in line', async () => {
+  test('for the first in the queue', async () => {
     const limiter = limiterOf(oneEach100Ms())
     await limiter.acquire('key')
     await expectExceeded(limiter.acquire('key', { maxWait: 99 }))
@@ -225,7 +225,7 @@ describe('a wait that would exceed maxWait fails at once', () => {
     ['exact log', () => slidingLog({ limit: 1, window: 100 })],
     ['queue', () => leakyBucket({ leak: 1, every: 100, capacity: 1, queue: true })],
   ] as const) {
-    test(`for one far back in the line of a ${title}`, async () => {
+    test(`for one far back in the queue of a ${title}`, async () => {
       const limiter = limiterOf(make())
       await limiter.acquire('key')
       const ahead = Array.from({ length: 3 }, () => watch(limiter.acquire('key')))
@@ -320,7 +320,7 @@ describe('aborting', () => {
     expect((await limiter.peek('key')).remaining).toBe(1)
   })
 
-  test('while it waits in line lets those behind move up', async () => {
+  test('while it waits in the queue lets those behind move up', async () => {
     const limiter = limiterOf(oneEach100Ms())
     const controller = new AbortController()
     await limiter.acquire('key')
@@ -378,7 +378,7 @@ describe('aborting', () => {
   })
 })
 
-describe('what comes free early wakes the first in line, without a timer', () => {
+describe('what comes free early wakes the first in the queue, without a timer', () => {
   test('a permit that is released', async () => {
     const limiter = limiterOf(concurrency({ limit: 1 }))
     const held = await limiter.acquire('key')

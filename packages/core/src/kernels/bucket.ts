@@ -58,10 +58,10 @@ export function remaining(debt: number, windowMs: number, capacity: number): num
 }
 
 /** The count of refunds starts again here, before it could round. */
-const MOST_GIVEN = Number.MAX_SAFE_INTEGER
+const MOST_REFUNDED = Number.MAX_SAFE_INTEGER
 
 /**
- * The debt after a refund of `cost` units, and the count of refunds: `given` (unit·ms) for charges from the instant
+ * The debt after a refund of `cost` units, and the count of refunds: `refunded` (unit·ms) for charges from the instant
  * `from` on. The charge left the debt `receipt` at `chargedAt`; the count was `before` then.
  *
  * Only what is sure to be still owed is refunded: the debt is never less than if the refunded units had never been
@@ -74,7 +74,7 @@ const MOST_GIVEN = Number.MAX_SAFE_INTEGER
  */
 export function refund(
   debt: number,
-  given: number,
+  refunded: number,
   from: number,
   at: number,
   cost: number,
@@ -85,16 +85,16 @@ export function refund(
   windowMs: number,
   capacity: number,
   stepMs: number,
-): { debt: number; given: number; from: number } {
+): { debt: number; refunded: number; from: number } {
   // A charge from before the count began: assume that as much was refunded since as the bucket can hold.
-  const since = chargedAt < from ? capacity * windowMs : given - before
+  const since = chargedAt < from ? capacity * windowMs : refunded - before
   const own = cost * windowMs
   const paidFrom = Math.min(chargedAt, at)
   const left = drain(receipt, paidFrom, at, limit, stepMs)
   const owed = Math.min(debt, own, Math.max(left - Math.max(0, since), drain(own, paidFrom, at, limit, stepMs)))
-  if (owed === 0 || (since === 0 && debt === left)) return { debt: debt - owed, given, from }
-  if (given + owed < MOST_GIVEN) return { debt: debt - owed, given: given + owed, from }
-  return { debt: debt - owed, given: 0, from: at + 1 }
+  if (owed === 0 || (since === 0 && debt === left)) return { debt: debt - owed, refunded, from }
+  if (refunded + owed < MOST_REFUNDED) return { debt: debt - owed, refunded: refunded + owed, from }
+  return { debt: debt - owed, refunded: 0, from: at + 1 }
 }
 
 export const readReport: ReadReport = (reply, values, params, now, need, later) => {

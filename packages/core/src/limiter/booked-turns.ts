@@ -1,5 +1,5 @@
 import { LONGEST_TIMER_MS } from '../util/pause.js'
-import { FairLine, type Turn } from './fair-line.js'
+import { FairQueue, type Turn } from './fair-queue.js'
 
 /** A turn that the queueing limits of a policy have given to a request, and charged. */
 export interface Booking {
@@ -19,8 +19,8 @@ interface Slot {
   readonly units: number
 }
 
-interface BookedLine {
-  readonly turns: FairLine
+interface BookedQueue {
+  readonly turns: FairQueue
   readonly unitMs: number
   /** Of all turns, in the order of time. Together they hold as many units as the turns ask for. */
   slots: Slot[]
@@ -36,19 +36,19 @@ interface BookedLine {
  * whatever they cost: the first unit of a request may not come before the first one that is left, the second not before the second, and so on.
  */
 export class BookedTurns {
-  readonly #lines = new Map<string, BookedLine>()
+  readonly #queues = new Map<string, BookedQueue>()
 
   /** In how many ms its turn would come if it was exchanged, and no other came. */
   delayOf(booking: Booking, client: string | undefined): number {
-    const line = this.#lines.get(booking.id)
-    if (!line) return booking.inMs
+    const queue = this.#queues.get(booking.id)
+    if (!queue) return booking.inMs
     const now = performance.now()
     const turn = turnOf(booking, client, now)
-    line.turns.add(turn)
-    const before = line.turns.unitsThrough(turn) - turn.cost
-    line.turns.remove(turn, false)
-    const slots = withSlot(line.slots, { at: now + booking.inMs, units: booking.units })
-    return Math.max(0, Math.ceil(startOf(slots, before, turn.cost, line.unitMs) - now))
+    queue.turns.add(turn)
+    const before = queue.turns.unitsThrough(turn) - turn.cost
+    queue.turns.remove(turn, false)
+    const slots = withSlot(queue.slots, { at: now + booking.inMs, units: booking.units })
+    return Math.max(0, Math.ceil(startOf(slots, before, turn.cost, queue.unitMs) - now))
   }
 
   /** Resolves when its turn has come. Rejects with the signal's reason when aborted: then its units are free again. */
@@ -60,51 +60,51 @@ export class BookedTurns {
       }
       const now = performance.now()
       const turn = turnOf(booking, client, now)
-      const line = this.#lineOf(booking)
+      const queue = this.#queueOf(booking)
       const leave = () => {
-        line.turns.remove(turn, false)
-        line.starts.delete(turn)
+        queue.turns.remove(turn, false)
+        queue.starts.delete(turn)
         // The store takes what is refunded from the end, so the others move up.
-        line.slots = withoutLast(line.slots, turn.cost)
-        this.#advance(booking.id, line)
+        queue.slots = withoutLast(queue.slots, turn.cost)
+        this.#advance(booking.id, queue)
         reject(signal?.reason)
       }
-      line.starts.set(turn, () => {
+      queue.starts.set(turn, () => {
         signal?.removeEventListener('abort', leave)
         resolve()
       })
       signal?.addEventListener('abort', leave, { once: true })
-      line.slots = withSlot(line.slots, { at: now + booking.inMs, units: booking.units })
-      line.turns.add(turn)
-      this.#advance(booking.id, line)
+      queue.slots = withSlot(queue.slots, { at: now + booking.inMs, units: booking.units })
+      queue.turns.add(turn)
+      this.#advance(booking.id, queue)
     })
   }
 
-  #lineOf({ id, unitMs }: Booking): BookedLine {
-    let line = this.#lines.get(id)
-    if (!line) {
-      line = { turns: new FairLine(), unitMs, slots: [], starts: new Map(), timer: undefined }
-      this.#lines.set(id, line)
+  #queueOf({ id, unitMs }: Booking): BookedQueue {
+    let queue = this.#queues.get(id)
+    if (!queue) {
+      queue = { turns: new FairQueue(), unitMs, slots: [], starts: new Map(), timer: undefined }
+      this.#queues.set(id, queue)
     }
-    return line
+    return queue
   }
 
   /** Starts whose turn it is, and looks again when the next one's comes. */
-  #advance(id: string, line: BookedLine): void {
-    clearTimeout(line.timer)
-    const { turns, starts, unitMs } = line
+  #advance(id: string, queue: BookedQueue): void {
+    clearTimeout(queue.timer)
+    const { turns, starts, unitMs } = queue
     for (let { first } = turns; first; first = turns.first) {
-      const inMs = startOf(line.slots, 0, first.cost, unitMs) - performance.now()
+      const inMs = startOf(queue.slots, 0, first.cost, unitMs) - performance.now()
       if (inMs > 0) {
-        line.timer = setTimeout(() => this.#advance(id, line), Math.min(Math.ceil(inMs), LONGEST_TIMER_MS))
+        queue.timer = setTimeout(() => this.#advance(id, queue), Math.min(Math.ceil(inMs), LONGEST_TIMER_MS))
         return
       }
-      line.slots = withoutFirst(line.slots, first.cost, unitMs)
+      queue.slots = withoutFirst(queue.slots, first.cost, unitMs)
       turns.remove(first, true)
       starts.get(first)?.()
       starts.delete(first)
     }
-    this.#lines.delete(id)
+    this.#queues.delete(id)
   }
 }
 

@@ -591,13 +591,13 @@ export class Limiter<Subject = string> {
         const asking = turn ? { ...fresh, turn: { ...turn, cell: cellOf(queue) } } : fresh
         return whenKnown(resolve(), (known) => this.decideResolved(known, cost, asking, op))
       },
-      tellingOf:
+      reportOf:
         turns &&
-        store.tellWaiting &&
+        store.reportWaiting &&
         ((queue) => ({
           ttlMs: turns.ttlMs,
-          tell: async (process, classes) =>
-            store.tellWaiting?.(plan, identities, { process, cell: cellOf(queue) }, classes),
+          send: async (process, classes) =>
+            store.reportWaiting?.(plan, identities, { process, cell: cellOf(queue) }, classes),
         })),
       refund: (verdict: Verdict) => this.#charges.refund(verdict),
       delayOf: (verdict) => {

@@ -6,8 +6,8 @@ import { pause } from '../util/pause.js'
 import { knownOptions } from '../util/validate.js'
 import { longestRefusal } from '../verdict/limit-report.js'
 import { isBarred, type Verdict } from '../verdict/verdict.js'
-import { FairLine, type Turn } from './fair-line.js'
-import { type AskingTurn, SharedTurns, type Telling } from './shared-turns.js'
+import { FairQueue, type Turn } from './fair-queue.js'
+import { type AskingTurn, SharedTurns, type WaitingReport } from './shared-turns.js'
 
 export interface AcquireOptions {
   /** Units: whole, 0 or more. @default 1 */
@@ -57,8 +57,8 @@ export interface Waiter {
   readonly queues: readonly string[]
   /** `turn`: who asks, and in which of the queues, where requests wait for their turn across processes. */
   decide(cost: number, op: Op, turn?: AskingTurn, queue?: number): Verdict | Promise<Verdict>
-  /** How other processes are told of a queue, by its number; undefined where none needs to know. */
-  readonly tellingOf?: ((queue: number) => Telling) | undefined
+  /** How a queue, by its number, is reported to other processes; undefined where none needs to know. */
+  readonly reportOf?: ((queue: number) => WaitingReport) | undefined
   refund(verdict: Verdict): Promise<unknown>
   /** For how many ms it waits for a turn that a queueing limit has given, which may be exchanged. */
   delayOf(verdict: Verdict): number
@@ -80,7 +80,7 @@ export class WaitExceeded extends SluiceError {
   }
 }
 
-/** A permit is released when its holder is done, which no clock can tell, so waiters for permits ask this often. */
+/** A permit is released when its holder is done, which no clock shows, so waiters for permits try this often. */
 const POLL_MS = 50
 
 /** @throws SluiceError `INVALID_POLICY` */
@@ -102,17 +102,17 @@ export function acquireOptions(
 }
 
 /**
- * The waiters of one limiter in this process: one queue per limit and key, in the order of `FairLine`.
+ * The waiters of one limiter in this process: one queue per limit and key, in the order of `FairQueue`.
  * A waiter stands in the queue of the limit that refuses it for longest. It asks the store when it is the first of
  * that queue, and no earlier waiter is the first of a queue of one of its other limits. The store admits, so limits
  * stay exact across processes; the order holds within a process.
  *
  * Holds for every order in which the store may reply, time may pass, and others may leave or refund
- * (`test/deep/interleavings/lines.test.ts`): each waiter gets one result, the admitted are charged and no others are, no
+ * (`test/deep/interleavings/queues.test.ts`): each waiter gets one result, the admitted are charged and no others are, no
  * waiter sleeps while this process knows of room, and a queue is removed with its last waiter.
  */
 export class WaitQueues {
-  readonly #queues = new Map<string, FairLine>()
+  readonly #queues = new Map<string, FairQueue>()
   readonly #shared = new SharedTurns()
   /** How many refunds, releases and resets there were. */
   #refunds = 0
@@ -167,19 +167,19 @@ export class WaitQueues {
       if (!displaced) throw await noRoom(full.units + cost)
       this.#displace(full, displaced)
     }
-    /** Others are told of a queue when it has changed. */
-    const told = (line: FairLine) => {
-      if (waiter.tellingOf) this.#shared.changed(id, line, waiter.tellingOf(waiter.queues.indexOf(id)))
+    /** Reports a queue to other processes after a change. */
+    const report = (changed: FairQueue) => {
+      if (waiter.reportOf) this.#shared.changed(id, changed, waiter.reportOf(waiter.queues.indexOf(id)))
     }
     let queue = this.#join(id, turn)
-    told(queue)
+    report(queue)
     let hasJoined = true
     const moveTo = (other: string) => {
       this.#leave(id, turn, false)
-      told(queue)
+      report(queue)
       id = other
       queue = this.#join(id, turn)
-      told(queue)
+      report(queue)
       hasJoined = true
     }
     let isServed = false
@@ -240,15 +240,15 @@ export class WaitQueues {
       }
     } finally {
       this.#leave(id, turn, isServed)
-      told(queue)
+      report(queue)
       hasWaited?.(isServed ? 'admitted' : signal?.aborted ? 'left' : 'refused')
     }
   }
 
   /** Asks the store for the first of a queue. */
-  async #ask(waiter: Waiter, id: string, queue: FairLine, turn: Turn): Promise<Verdict> {
+  async #ask(waiter: Waiter, id: string, queue: FairQueue, turn: Turn): Promise<Verdict> {
     const { cost } = turn
-    if (!waiter.tellingOf || cost === 0) return waiter.decide(cost, cost === 0 ? PEEK : CONSUME)
+    if (!waiter.reportOf || cost === 0) return waiter.decide(cost, cost === 0 ? PEEK : CONSUME)
     const asking = this.#shared.ask(queue, turn)
     const asked = this.#shared.asking(id, asking)
     try {
@@ -275,17 +275,17 @@ export class WaitQueues {
     return first !== undefined && first.since < turn.since
   }
 
-  #join(id: string, turn: Turn): FairLine {
+  #join(id: string, turn: Turn): FairQueue {
     let queue = this.#queues.get(id)
     if (!queue) {
-      queue = new FairLine()
+      queue = new FairQueue()
       this.#queues.set(id, queue)
     }
     queue.add(turn)
     return queue
   }
 
-  #displace(queue: FairLine, turn: Turn): void {
+  #displace(queue: FairQueue, turn: Turn): void {
     const wasFirst = queue.first === turn
     queue.remove(turn, false)
     turn.isDisplaced = true

@@ -7,7 +7,7 @@ import { States, type Table, type TableTerms } from './table.js'
 const DEBT = 0
 const AT = 1
 /** While there are refunds, also: how much was refunded, for charges from which instant on, and until when that is needed. */
-const GIVEN = 2
+const REFUNDED = 2
 const FROM = 3
 const UNTIL = 4
 
@@ -70,9 +70,9 @@ export class BucketTable extends States implements Table {
 
   refund(cost: number, receipt: number, chargedAt: number, _lease: string, before: number): void {
     if (!this.isKept) return
-    const { debt, given, from } = bucket.refund(
+    const { debt, refunded, from } = bucket.refund(
       this.#debt,
-      this.given,
+      this.refunded,
       this.#from,
       this.#at,
       cost,
@@ -84,10 +84,10 @@ export class BucketTable extends States implements Table {
       this.#capacity,
       this.#stepMs,
     )
-    if (given !== this.given || from !== this.#from) {
+    if (refunded !== this.refunded || from !== this.#from) {
       this.#kind = COUNTED
       this.#until = Math.max(this.#until, this.#paidOffAt())
-      this.given = given
+      this.refunded = refunded
       this.#from = from
     }
     this.#debt = debt
@@ -143,14 +143,14 @@ export class BucketTable extends States implements Table {
 
   #forgetRefunds(): void {
     this.#kind = PLAIN
-    this.given = 0
+    this.refunded = 0
     this.#from = 0
     this.#until = 0
   }
 
   #readRefunds(): void {
     this.#kind = COUNTED
-    this.given = this.cells[this.at + GIVEN] as number
+    this.refunded = this.cells[this.at + REFUNDED] as number
     this.#from = this.cells[this.at + FROM] as number
     this.#until = this.cells[this.at + UNTIL] as number
   }
@@ -165,7 +165,7 @@ export class BucketTable extends States implements Table {
     this.cells[this.at + DEBT] = this.#debt
     this.cells[this.at + AT] = this.#at
     if (this.#kind === PLAIN) return
-    this.cells[this.at + GIVEN] = this.given
+    this.cells[this.at + REFUNDED] = this.refunded
     this.cells[this.at + FROM] = this.#from
     this.cells[this.at + UNTIL] = Math.max(this.#until, this.#paidOffAt())
   }

@@ -296,11 +296,13 @@ class MemoryStore implements Store {
     const values = plan.reports === 1 ? [0, 0, 0, 0] : new Array<number>(STRIDE * plan.reports)
     table.report(values, 0, allowed)
     if (wait > 0 && op !== PEEK) table.noteRefusal()
-    const { given } = table
+    const { refunded } = table
     if (table.isKept !== isKept) this.#resized(table, now)
     const { keys, bytes } = this.#usage
     if (keys > this.#maxKeys || bytes > this.#maxBytes) this.#makeRoom(now, [table])
-    return given === 0 ? { now, allowed, values, offset: 0 } : { now, allowed, values, offset: 0, given: [given] }
+    return refunded === 0
+      ? { now, allowed, values, offset: 0 }
+      : { now, allowed, values, offset: 0, refunded: [refunded] }
   }
 
   #decideAll(
@@ -319,7 +321,7 @@ class MemoryStore implements Store {
     }
 
     const values = new Array<number>(STRIDE * plan.reports)
-    let given: number[] | undefined
+    let refunded: number[] | undefined
     for (let i = 0, at = 0; i < tables.length; i++) {
       const table = tables[i] as Table
       const cost = costs[i] as number
@@ -331,16 +333,16 @@ class MemoryStore implements Store {
       const from = at
       at = table.report(values, from, allowed)
       if (!allowed && op !== PEEK && hasToWait(values, from, at)) table.noteRefusal()
-      if (table.given !== 0) {
-        given ??= tables.map(() => 0)
-        given[i] = table.given
+      if (table.refunded !== 0) {
+        refunded ??= tables.map(() => 0)
+        refunded[i] = table.refunded
       }
       if (table.isKept !== isKept) this.#resized(table, now)
     }
     // After every table has written: evicting must not remove a state that another table has at hand.
     const { keys, bytes } = this.#usage
     if (keys > this.#maxKeys || bytes > this.#maxBytes) this.#makeRoom(now, tables)
-    return given ? { now, allowed, values, offset: 0, given } : { now, allowed, values, offset: 0 }
+    return refunded ? { now, allowed, values, offset: 0, refunded } : { now, allowed, values, offset: 0 }
   }
 
   reset(plan: Plan, identities: readonly string[]): void {
@@ -491,7 +493,7 @@ class MemoryStore implements Store {
       if (request.op === RENEW) {
         table.renew(cost, request.permitId)
       } else if (request.op === REFUND || CELL_KINDS[cell.kernel].hasPermits) {
-        table.refund(cost, receipts[i] as number, charge.now, request.permitId, charge.given?.[i] ?? 0)
+        table.refund(cost, receipts[i] as number, charge.now, request.permitId, charge.refunded?.[i] ?? 0)
       }
       at = table.report(values, at, true)
     }

@@ -19,8 +19,8 @@ export interface Table {
   /** Takes `cost`; as much of it as fits, if it does not. */
   charge(cost: number, permitId: string): void
   /** What was refunded to a bucket so far, in unit·ms, while that is needed; 0 elsewhere. */
-  readonly given: number
-  /** Refunds `cost` of the charge whose result at `chargedAt` had `receipt`, and `given` was `before`. */
+  readonly refunded: number
+  /** Refunds `cost` of the charge whose result at `chargedAt` had `receipt`, and `refunded` was `before`. */
   refund(cost: number, receipt: number, chargedAt: number, permitId: string, before: number): void
   /** Holds `cost` permits of an id for another `ttl`; does nothing where units are no permits. */
   renew(cost: number, permitId: string): void
@@ -88,7 +88,7 @@ export abstract class States {
   readonly id: string
   readonly counted: Usage
   readonly refused: Usage
-  given = 0
+  refunded = 0
   /** The arguments of the last `look`, and whether it found a state. */
   protected identity = ''
   protected now = 0

@@ -189,13 +189,19 @@ function partAsks(request: StoreRequest, parts: readonly Part[]): StoreRequest[]
 }
 
 /** What the result of the whole says of a part. */
-function partResult({ cells, positions }: Part, { now, allowed, values, offset, given }: StoreResult): StoreResult {
+function partResult({ cells, positions }: Part, { now, allowed, values, offset, refunded }: StoreResult): StoreResult {
   const own: number[] = []
   for (const position of values.length > 0 ? positions : []) {
     const at = offset + position * STRIDE
     own.push(...values.slice(at, at + STRIDE))
   }
-  return { now, allowed, values: own, offset: 0, ...(given && { given: cells.map((c) => given[c] as number) }) }
+  return {
+    now,
+    allowed,
+    values: own,
+    offset: 0,
+    ...(refunded && { refunded: cells.map((c) => refunded[c] as number) }),
+  }
 }
 
 function partAsk(
@@ -228,12 +234,12 @@ function whole(
   if (block) return { now, allowed: false, values: [], offset: 0, block }
   const behindMs = Math.max(...results.map((result) => result.behindMs ?? 0))
   const values: number[] = new Array(request.plan.reports * STRIDE).fill(0)
-  let given: number[] | undefined
+  let refunded: number[] | undefined
   parts.forEach(({ positions, cells }, i) => {
     const result = results[i] as StoreResult
-    for (const [n, units] of (result.given ?? []).entries()) {
-      given ??= request.plan.cells.map(() => 0)
-      given[cells[n] as number] = units
+    for (const [n, units] of (result.refunded ?? []).entries()) {
+      refunded ??= request.plan.cells.map(() => 0)
+      refunded[cells[n] as number] = units
     }
     positions.forEach((position, n) => {
       for (let k = 0; k < STRIDE; k++) {
@@ -241,5 +247,5 @@ function whole(
       }
     })
   })
-  return { now, allowed, values, offset: 0, ...(given && { given }), ...(behindMs > 0 && { behindMs }) }
+  return { now, allowed, values, offset: 0, ...(refunded && { refunded }), ...(behindMs > 0 && { behindMs }) }
 }

@@ -31,7 +31,7 @@ import {
   waitingKeys,
   watchingScript,
 } from './scripts/turns.js'
-import { WaitedLines } from './waited-lines.js'
+import { WaitedQueues } from './waited-queues.js'
 
 export interface BatchOptions {
   readonly prefix: string
@@ -77,7 +77,7 @@ interface Pending {
 
 /** What is sent as one script run. */
 interface Batch {
-  readonly line: readonly Pending[]
+  readonly entries: readonly Pending[]
   /** Of its keys; where it is sent to a node, of the first of them. */
   readonly slot: number
   /** The master that it is sent to, where its keys are of several slots. */
@@ -100,7 +100,7 @@ interface BatchScript {
   readonly mayBeEmpty: boolean
   /** The records of waiters or the marker, where it replies with the numbers of those that are there, and has decided nothing. */
   readonly watches?: readonly string[]
-  /** The records of waiters, where it tells of them behind what it has decided. */
+  /** The records of waiters, where it reports them behind its decisions. */
   readonly isBehind?: readonly string[]
   /** Whether a refusal, which has charged nothing, is to be decided again by a script that strikes. */
   readonly strikesApart: boolean
@@ -136,7 +136,7 @@ export class Batches {
   /** What waits for the end of this turn, by master, or by slot where that is not known (all in one where there are no slots). */
   #waiting = new Map<string | number, Pending[]>()
   readonly #crossSlots: CrossSlots | undefined
-  readonly #waited = new WaitedLines()
+  readonly #waited = new WaitedQueues()
   #scheduled = false
   /** How many batches are neither answered nor given up. */
   #inFlight = 0
@@ -192,13 +192,13 @@ export class Batches {
     return new Promise((resolve, reject) => {
       const pending = { request, slot, resolve, reject, apart }
       const at = request.plan.sharesTurns ? -1 - slot : (this.#crossSlots && this.#connection.nodeOf(slot)) || slot
-      const line = this.#waiting.get(at)
-      if (!line) this.#waiting.set(at, [pending])
-      else if (line.length < this.#options.batch) line.push(pending)
+      const entries = this.#waiting.get(at)
+      if (!entries) this.#waiting.set(at, [pending])
+      else if (entries.length < this.#options.batch) entries.push(pending)
       else {
         // Full: it goes now, and this one opens the next.
         this.#waiting.set(at, [pending])
-        this.#dispatch(line, at)
+        this.#dispatch(entries, at)
       }
       if (!this.#scheduled) {
         this.#scheduled = true
@@ -212,34 +212,36 @@ export class Batches {
     this.#scheduled = false
     const waiting = this.#waiting
     this.#waiting = new Map()
-    for (const [at, line] of waiting) this.#dispatch(line, at)
+    for (const [at, entries] of waiting) this.#dispatch(entries, at)
   }
 
-  #dispatch(line: readonly Pending[], at: string | number): void {
+  #dispatch(entries: readonly Pending[], at: string | number): void {
     this.#options.beforeSend()
-    const { slot } = line[0] as Pending
-    if ((at as number) < 0) this.#sendTurns(line, slot)
-    else if (!this.#crossSlots || typeof at === 'number') this.#send(line, slot)
-    else if (line.every((pending) => pending.slot === slot && !pending.apart)) this.#send(line, slot)
-    else if (this.#crossSlots.isSupported(at)) this.#sendToNode(line, at)
+    const { slot } = entries[0] as Pending
+    if ((at as number) < 0) this.#sendTurns(entries, slot)
+    else if (!this.#crossSlots || typeof at === 'number') this.#send(entries, slot)
+    else if (entries.every((pending) => pending.slot === slot && !pending.apart)) this.#send(entries, slot)
+    else if (this.#crossSlots.isSupported(at)) this.#sendToNode(entries, at)
     else {
-      this.#crossSlots.tryOut(at, probeKeys(this.#options.prefix, line))
-      this.#sendBySlot(line)
+      this.#crossSlots.tryOut(at, probeKeys(this.#options.prefix, entries))
+      this.#sendBySlot(entries)
     }
   }
 
   /** Refunds and releases go by slot: done in part it could not be undone. So does what is asked of the same slot, to stay in order. */
-  #sendToNode(line: readonly Pending[], node: string): void {
-    const hasRefund = (slot: number) => line.some((other) => other.slot === slot && other.request.op >= REFUND)
-    const apart = line.some(({ request }) => request.op >= REFUND) ? line.filter(({ slot }) => hasRefund(slot)) : []
-    const together = apart.length > 0 ? line.filter((pending) => !apart.includes(pending)) : line
+  #sendToNode(entries: readonly Pending[], node: string): void {
+    const hasRefund = (slot: number) => entries.some((other) => other.slot === slot && other.request.op >= REFUND)
+    const apart = entries.some(({ request }) => request.op >= REFUND)
+      ? entries.filter(({ slot }) => hasRefund(slot))
+      : []
+    const together = apart.length > 0 ? entries.filter((pending) => !apart.includes(pending)) : entries
     if (together.length > 0) this.#send(together, (together[0] as Pending).slot, node)
     this.#sendBySlot(apart)
   }
 
-  #sendBySlot(line: readonly Pending[], sentAt = performance.now()): void {
+  #sendBySlot(entries: readonly Pending[], sentAt = performance.now()): void {
     const bySlot = new Map<number, Pending[]>()
-    for (const pending of line) {
+    for (const pending of entries) {
       const { slot, apart, resolve, reject } = pending
       const others = bySlot.get(slot)
       if (apart) apart().then(resolve, reject)
@@ -253,16 +255,16 @@ export class Batches {
    * Sends decisions whose requests wait for their turn across processes: where none is known to wait as one run, which asks
    * for that first, else each by itself.
    */
-  #sendTurns(line: readonly Pending[], slot: number, sentAt = performance.now()): void {
+  #sendTurns(entries: readonly Pending[], slot: number, sentAt = performance.now()): void {
     const { prefix, waitingMarker } = this.#options
     const keysOf = ({ request }: Pending) => waitingKeys(request, this.#textOf(request.plan), prefix)
-    for (const pending of line) {
+    for (const pending of entries) {
       if (!pending.request.turn) continue
       this.#waited.note(keysOf(pending), true)
       if (waitingMarker !== undefined) this.#waited.note([waitingMarker], true)
     }
-    const behind = this.#waited.isEmpty ? [] : line.filter((pending) => this.#waited.hasAny(keysOf(pending)))
-    const others = behind.length > 0 ? line.filter((pending) => !behind.includes(pending)) : line
+    const behind = this.#waited.isEmpty ? [] : entries.filter((pending) => this.#waited.hasAny(keysOf(pending)))
+    const others = behind.length > 0 ? entries.filter((pending) => !behind.includes(pending)) : entries
     if (others.length > 0) this.#send(others, slot, undefined, sentAt, 'none')
     for (const pending of behind) this.#send([pending], slot, undefined, sentAt, 'some')
   }
@@ -274,7 +276,7 @@ export class Batches {
   /** How many decisions wait for a reply. */
   get pending(): number {
     let waiting = 0
-    for (const line of this.#waiting.values()) waiting += line.length
+    for (const entries of this.#waiting.values()) waiting += entries.length
     return waiting + this.#deciding
   }
 
@@ -298,22 +300,22 @@ export class Batches {
   }
 
   #send(
-    line: readonly Pending[],
+    entries: readonly Pending[],
     slot: number,
     node?: string,
     sentAt = performance.now(),
     turns?: Batch['turns'],
   ): void {
     this.#inFlight++
-    this.#deciding += line.length
-    if (watchers.isCounting) this.#sized.add(line.length)
-    const batch: Batch = { line, slot, node, groups: byPlan(line), sentAt, isSent: false, turns }
+    this.#deciding += entries.length
+    if (watchers.isCounting) this.#sized.add(entries.length)
+    const batch: Batch = { entries, slot, node, groups: byPlan(entries), sentAt, isSent: false, turns }
     if (this.#unsent >= MOST_UNSENT) {
-      for (const { reject } of line) reject(TOO_MANY)
-      this.#over(line)
+      for (const { reject } of entries) reject(TOO_MANY)
+      this.#over(entries)
       return
     }
-    this.#unsent += line.length
+    this.#unsent += entries.length
     this.#run(batch, this.#leftMs(sentAt), sentAt < this.#blockedUntil)
   }
 
@@ -343,7 +345,7 @@ export class Batches {
 
   #scriptFor(batch: Batch, bringsBlockKeys: boolean): BatchScript {
     const { prefix, clock, marker } = this.#options
-    const [only, ...others] = batch.line as [Pending, ...Pending[]]
+    const [only, ...others] = batch.entries as [Pending, ...Pending[]]
     const one = bringsBlockKeys || others.length > 0 ? undefined : this.#oneFor(batch, only)
     if (one) {
       const { request } = only
@@ -377,7 +379,7 @@ export class Batches {
       return { ...how, script: watchingScript(how.script, isOne), encoded, watches }
     }
     const how = this.#scriptFor(batch, true)
-    const { request } = batch.line[0] as Pending
+    const { request } = batch.entries[0] as Pending
     // A refund does not wait.
     if (request.op >= REFUND) return how
     const text = this.#textOf(request.plan)
@@ -387,10 +389,10 @@ export class Batches {
   }
 
   /** The records of waiters for what a batch decides on. */
-  #recordsOf({ line }: Batch): string[] {
+  #recordsOf({ entries }: Batch): string[] {
     const { prefix } = this.#options
     const records = new Set<string>()
-    for (const { request } of line) {
+    for (const { request } of entries) {
       for (const key of waitingKeys(request, this.#textOf(request.plan), prefix)) records.add(key)
     }
     return [...records]
@@ -434,7 +436,7 @@ export class Batches {
     if (batch.isSent) return
     batch.isSent = true
     batch.sentAt = performance.now()
-    this.#unsent -= batch.line.length
+    this.#unsent -= batch.entries.length
   }
 
   #heard(batch: Batch, reply: unknown, how: BatchScript): void {
@@ -444,9 +446,9 @@ export class Batches {
         this.#waitedFor(batch, reply, watches)
         return
       }
-      const told = isBehind && splitBehind(reply)
-      if (told) this.#waited.note(isBehind, told.anyWaits)
-      const results = new ResultReader(told ? told.reply : reply)
+      const behind = isBehind && splitBehind(reply)
+      if (behind) this.#waited.note(isBehind, behind.anyWaits)
+      const results = new ResultReader(behind ? behind.reply : reply)
       if (mayBeEmpty && results.needsBlockKeys) {
         const now = performance.now()
         this.#blockedUntil = now + ASSUME_BLOCKED_MS
@@ -458,47 +460,47 @@ export class Batches {
         this.#run(batch, this.#leftMs(batch.sentAt), false)
         return
       }
-      this.#resolve(batch, results, told?.behindMs)
+      this.#resolve(batch, results, behind?.behindMs)
     } catch (error) {
       this.#failed(batch, error as Error)
       return
     }
     this.#options.breaker.succeeded(batch.slot)
-    this.#over(batch.line)
+    this.#over(batch.entries)
   }
 
   /** Nothing was decided, as there are waiters, if not for this: their records are to be looked for, and those found for each decision. */
-  #waitedFor({ line, slot, sentAt }: Batch, found: readonly unknown[], watched: readonly string[]): void {
+  #waitedFor({ entries, slot, sentAt }: Batch, found: readonly unknown[], watched: readonly string[]): void {
     this.#waited.note(
       found.map((i) => watched[Number(i)] ?? ''),
       true,
     )
     this.#options.breaker.succeeded(slot)
-    this.#sendTurns(line, slot, sentAt)
-    this.#over(line)
+    this.#sendTurns(entries, slot, sentAt)
+    this.#over(entries)
   }
 
   #failed(batch: Batch, error: Error): void {
-    const { line, slot, node } = batch
+    const { entries, slot, node } = batch
     const { breaker, prefix } = this.#options
-    if (!batch.isSent) this.#unsent -= line.length
+    if (!batch.isSent) this.#unsent -= entries.length
     batch.isSent = true
     if (node !== undefined) this.#crossSlots?.failed(node)
     else if (isTryAgain(error)) {
       this.#decideEach(batch)
       return
     }
-    breaker.failed(slot, error, probeKey(prefix, line[0]?.request.identities[0]))
-    for (const { reject } of line) reject(error)
-    this.#over(line)
+    breaker.failed(slot, error, probeKey(prefix, entries[0]?.request.identities[0]))
+    for (const { reject } of entries) reject(error)
+    this.#over(entries)
   }
 
   /** Nothing was decided: the slot is on the move, and some of the keys are still here. */
-  #decideEach({ line, slot, sentAt }: Batch): void {
+  #decideEach({ entries, slot, sentAt }: Batch): void {
     const { prefix, clock, onResult, breaker } = this.#options
     breaker.succeeded(slot)
     const moving = { connection: this.#connection, prefix, clock, textOf: this.#textOf }
-    const decisions = line.map(async ({ request, resolve, reject }) => {
+    const decisions = entries.map(async ({ request, resolve, reject }) => {
       try {
         const result = await decideOnMovingSlot(moving, request, () => this.#leftMs(sentAt))
         // What was put together of several results is not reported again.
@@ -508,16 +510,16 @@ export class Batches {
         reject(error as Error)
       }
     })
-    Promise.all(decisions).then(() => this.#over(line))
+    Promise.all(decisions).then(() => this.#over(entries))
   }
 
-  #over(line: readonly Pending[]): void {
-    this.#deciding -= line.length
+  #over(entries: readonly Pending[]): void {
+    this.#deciding -= entries.length
     if (--this.#inFlight > 0) return
     for (const resolve of this.#drained.splice(0)) resolve()
   }
 
-  #resolve({ groups, node, line, sentAt }: Batch, results: ResultReader, behindMs = 0): void {
+  #resolve({ groups, node, entries, sentAt }: Batch, results: ResultReader, behindMs = 0): void {
     const resolved: (StoreResult | undefined)[] = []
     for (const [plan, group] of groups) {
       const { reports } = this.#textOf(plan)
@@ -540,7 +542,7 @@ export class Batches {
       }
     }
     if (node !== undefined) {
-      if (elsewhere.length < line.length) this.#crossSlots?.succeeded(node)
+      if (elsewhere.length < entries.length) this.#crossSlots?.succeeded(node)
       else this.#crossSlots?.failed(node)
     }
     if (elsewhere.length === 0) return
@@ -557,9 +559,9 @@ export function probeKey(prefix: string, identity = ''): string {
   return `${keyStart(prefix, identity)}}:probe`
 }
 
-/** Of some slots that a line asks for. */
-function probeKeys(prefix: string, line: readonly Pending[]): string[] {
-  const bySlot = new Map(line.map(({ request, slot }) => [slot, request.identities[0]]))
+/** A key on each of some of the slots of these decisions. */
+function probeKeys(prefix: string, entries: readonly Pending[]): string[] {
+  const bySlot = new Map(entries.map(({ request, slot }) => [slot, request.identities[0]]))
   return [...bySlot.values()].slice(0, 4).map((identity) => probeKey(prefix, identity))
 }
 
@@ -567,11 +569,11 @@ function paramsOf({ kernel, params, limits }: Cell): string {
   return `${kernel} ${limits.length} ${params}`
 }
 
-function byPlan(line: readonly Pending[]): ReadonlyMap<Plan, readonly Pending[]> {
-  const plan = line[0]?.request.plan as Plan
-  if (line.every(({ request }) => request.plan === plan)) return new Map([[plan, line]])
+function byPlan(entries: readonly Pending[]): ReadonlyMap<Plan, readonly Pending[]> {
+  const plan = entries[0]?.request.plan as Plan
+  if (entries.every(({ request }) => request.plan === plan)) return new Map([[plan, entries]])
   const groups = new Map<Plan, Pending[]>()
-  for (const pending of line) {
+  for (const pending of entries) {
     const group = groups.get(pending.request.plan)
     if (group) group.push(pending)
     else groups.set(pending.request.plan, [pending])

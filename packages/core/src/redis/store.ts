@@ -430,7 +430,7 @@ export class RedisStore implements Store {
     })
   }
 
-  async tellWaiting(
+  async reportWaiting(
     plan: Plan,
     identities: readonly string[],
     { process, cell }: Pick<WaitingTurn, 'process' | 'cell'>,

@@ -176,7 +176,7 @@ export interface StoreRequest {
   readonly charge?: StoreResult
 }
 
-/** The waiters of one class in the line of one limit and key, in one process. */
+/** The waiters of one class in the queue of one limit and key, in one process. */
 export interface WaitingClass {
   /** Waiters of a class count as if they had come so many ms earlier; a class for each number. */
   readonly headStartMs: number
@@ -184,15 +184,15 @@ export interface WaitingClass {
   readonly since: number
 }
 
-/** The request at the head of a line, as it asks. */
+/** What the request at the head of a queue sends with its decision. */
 export interface WaitingTurn {
   /** Its process: 12 characters of ASCII. */
   readonly process: string
-  /** In the line of which cell it waits; -1 where that is on another slot. */
+  /** The cell in whose queue it waits; -1 where that is on another slot. */
   readonly cell: number
   /** Its own class. */
   readonly class: WaitingClass
-  /** The waiters in that line of this process if it is refused, and if it is admitted. */
+  /** The waiters in that queue of this process if it is refused, and if it is admitted. */
   readonly ifRefused: readonly WaitingClass[]
   readonly ifAdmitted: readonly WaitingClass[]
 }
@@ -213,7 +213,7 @@ export interface StoreResult {
   /** Where in `values` this result starts. */
   readonly offset: number
   /** Per cell, what had been refunded to its bucket so far, in unit·ms; absent where nothing had. Part of the receipt. */
-  readonly given?: readonly number[]
+  readonly refunded?: readonly number[]
   /** Present when an identity is blocked; nothing was charged then. */
   readonly block?: BlockReport
   /**
@@ -293,13 +293,13 @@ export interface Store {
    */
   strike?(terms: BanTerms, identity: string, strike: Strike): StrikeResult | Promise<StrikeResult>
   /**
-   * Tells other processes of the waiters in a line of this one, of a plan that `sharesTurns`; none when it is empty. They believe it for
+   * Reports the waiters in a queue of this process, of a plan that `sharesTurns`, to the others; none when it is empty. They believe it for
    * the plan's `ttlMs`. Absent from stores that no other process uses.
    */
-  tellWaiting?(
+  reportWaiting?(
     plan: Plan,
     identities: readonly string[],
-    line: Pick<WaitingTurn, 'process' | 'cell'>,
+    queue: Pick<WaitingTurn, 'process' | 'cell'>,
     classes: readonly WaitingClass[],
   ): Promise<void>
   /** Called when a policy is made whose bans hold for `EVERY_POLICY`: decisions of this store enforce them from now on. */

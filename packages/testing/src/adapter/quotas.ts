@@ -214,7 +214,7 @@ export function quotaTests(on: RegisterTest): void {
 
   on('a limit that queues spaces requests out', async ({ start, store }) => {
     const limits = [leakyBucket({ leak: 10, every: '1s', capacity: 3, queue: true })]
-    const app = await start({ routes: { '/': { limiters: [{ name: 'line', store, limits }] } } })
+    const app = await start({ routes: { '/': { limiters: [{ name: 'queue', store, limits }] } } })
     const startedAt = performance.now()
     const responses = await Promise.all(
       Array.from({ length: 4 }, async () => {

@@ -6,10 +6,10 @@ import { limiterOf } from './app.js'
 import { sendAndLeave, statuses } from './client.js'
 
 export function waitingTests(on: RegisterTest): void {
-  on('a client that leaves the line gets its charge back and never reaches the handler', async ({ start, store }) => {
+  on('a client that leaves the queue gets its charge back and never reaches the handler', async ({ start, store }) => {
     // The clock stands still, so that nothing but the refund makes room.
     const limits = [leakyBucket({ leak: 1, every: '700ms', capacity: 2, queue: true })]
-    const app = await start({ routes: { '/': { limiters: [{ name: 'line', store, limits, key: everyone() }] } } })
+    const app = await start({ routes: { '/': { limiters: [{ name: 'queue', store, limits, key: everyone() }] } } })
     const room = async () => (await limiterOf(app).peek('everyone')).remaining
     assert.deepEqual(await statuses(app.url, 1), [200])
     const leave = await sendAndLeave(app.url)
@@ -21,7 +21,7 @@ export function waitingTests(on: RegisterTest): void {
     assert.deepEqual([app.ran.length, app.errors], [2, []])
   })
 
-  on('a client that has left before the decision waits in no line', async ({ start, store }) => {
+  on('a client that has left before the decision waits in no queue', async ({ start, store }) => {
     const limit = leakyBucket({ leak: 1, every: '1h', capacity: 2, queue: true })
     let asked = 0
     let decided = 0
@@ -35,7 +35,7 @@ export function waitingTests(on: RegisterTest): void {
         '/': {
           limiters: [
             {
-              name: 'line',
+              name: 'queue',
               store,
               limits: [limit],
               key: () => {

@@ -5,7 +5,7 @@ import { type Charge, Verdict } from '../../verdict/verdict.js'
 import { listenTo } from '../response/shared-listener.js'
 
 /** What is reserved on one identity by requests whose outcome is open, and the waiters for that. */
-interface Line {
+interface OutcomeQueue {
   inFlight: number
   /** Woken in the order in which they came. */
   readonly waiters: Set<Waiter>
@@ -39,7 +39,7 @@ const MOST_USED_UP = 10_000
  * on each identity that refuses it, for the outcomes of several limiters.
  */
 export class Outcomes {
-  readonly #lines = new Map<string, Line>()
+  readonly #queues = new Map<string, OutcomeQueue>()
   /** Until when an identity was found to be used up, by the performance clock. */
   readonly #usedUp = new Map<string, number>()
   readonly #opened = new WeakMap<Charge, () => void>()
@@ -72,15 +72,15 @@ export class Outcomes {
   #open(verdict: Verdict): () => void {
     const identities = Verdict.identitiesOf(verdict)
     for (const identity of identities) {
-      this.#line(identity).inFlight++
+      this.#queueOf(identity).inFlight++
       this.#usedUp.delete(identity)
     }
     return () => {
       for (const identity of identities) {
-        const line = this.#line(identity)
-        line.inFlight--
+        const queue = this.#queueOf(identity)
+        queue.inFlight--
         // The last outcome decides for all waiters; before that, refunded units are for the first of them.
-        if (line.inFlight === 0) for (const waiter of line.waiters) waiter.wake()
+        if (queue.inFlight === 0) for (const waiter of queue.waiters) waiter.wake()
         else this.#wakeFirst(identity)
         this.#forget(identity)
       }
@@ -96,7 +96,7 @@ export class Outcomes {
     // Where no limit refuses, it waits for something other than room.
     if (refusing.length === 0) return false
     return refusing.every((identity) => {
-      if ((this.#lines.get(identity)?.inFlight ?? 0) > 0) return true
+      if ((this.#queues.get(identity)?.inFlight ?? 0) > 0) return true
       return isShared && !((this.#usedUp.get(identity) ?? 0) > performance.now())
     })
   }
@@ -129,7 +129,7 @@ export class Outcomes {
         joined = this.#join(waiter, joined, refusing)
         if (joined.length < refusing.length) return verdict
         const waitedMs = performance.now() - startedAt
-        const isPolling = refusing.some((identity) => this.#lines.get(identity)?.inFlight === 0)
+        const isPolling = refusing.some((identity) => this.#queues.get(identity)?.inFlight === 0)
         const leftMs = (isPolling ? Math.min(POLL_FOR_MS, maxWaitMs) : maxWaitMs) - waitedMs
         if (leftMs <= 0) {
           if (isPolling) this.#believe(refusing, verdict.retryAfterMs as number)
@@ -164,14 +164,14 @@ export class Outcomes {
     }
   }
 
-  /** Keeps its place in lines it still waits in. Returns the lines it stands in: fewer than asked for if one is full. */
+  /** Joins the queues that it is not in yet, and keeps its turn in the others. Returns those that it is in: fewer if one is full. */
   #join(waiter: Waiter, before: readonly string[], now: readonly string[]): readonly string[] {
     this.#leave(
       waiter,
       before.filter((identity) => !now.includes(identity)),
     )
     return now.filter((identity) => {
-      const { waiters } = this.#line(identity)
+      const { waiters } = this.#queueOf(identity)
       if (!waiters.has(waiter) && waiters.size >= MOST_WAITING) {
         this.#forget(identity)
         return false
@@ -183,7 +183,7 @@ export class Outcomes {
 
   #leave(waiter: Waiter, identities: readonly string[]): void {
     for (const identity of identities) {
-      this.#lines.get(identity)?.waiters.delete(waiter)
+      this.#queues.get(identity)?.waiters.delete(waiter)
       // There may be room for more than one.
       this.#wakeFirst(identity)
       this.#forget(identity)
@@ -196,25 +196,25 @@ export class Outcomes {
   }
 
   #first(identity: string): Waiter | undefined {
-    return this.#lines.get(identity)?.waiters.values().next().value
+    return this.#queues.get(identity)?.waiters.values().next().value
   }
 
   #wakeFirst(identity: string): void {
     this.#first(identity)?.wake()
   }
 
-  #line(identity: string): Line {
-    let line = this.#lines.get(identity)
-    if (!line) {
-      line = { inFlight: 0, waiters: new Set() }
-      this.#lines.set(identity, line)
+  #queueOf(identity: string): OutcomeQueue {
+    let queue = this.#queues.get(identity)
+    if (!queue) {
+      queue = { inFlight: 0, waiters: new Set() }
+      this.#queues.set(identity, queue)
     }
-    return line
+    return queue
   }
 
   #forget(identity: string): void {
-    const line = this.#lines.get(identity)
-    if (line && line.inFlight === 0 && line.waiters.size === 0) this.#lines.delete(identity)
+    const queue = this.#queues.get(identity)
+    if (queue && queue.inFlight === 0 && queue.waiters.size === 0) this.#queues.delete(identity)
   }
 }
 

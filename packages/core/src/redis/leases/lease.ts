@@ -90,8 +90,8 @@ export function standingAlone(
     at += STRIDE * limits.length
   }
   // Nothing that is refunded can have been any of it.
-  const given = plan.cells.map(() => Number.MAX_SAFE_INTEGER)
-  return { now, allowed, values, offset: 0, given }
+  const refunded = plan.cells.map(() => Number.MAX_SAFE_INTEGER)
+  return { now, allowed, values, offset: 0, refunded }
 }
 
 /** The result of a request that was met from a lease. */

@@ -74,7 +74,7 @@ export class LocalBucket implements LocalCount<BucketCharges> {
   #debt = 0
   #at = 0
   /** How much was refunded here, in unit·ms, of charges from when on. */
-  #given = 0
+  #refunded = 0
   #givenFrom = -1
   #unsent: BucketCharges
 
@@ -88,8 +88,8 @@ export class LocalBucket implements LocalCount<BucketCharges> {
     this.#unsent = new BucketCharges(params)
   }
 
-  get given(): number {
-    return this.#given
+  get refunded(): number {
+    return this.#refunded
   }
 
   get hasUnsent(): boolean {
@@ -125,7 +125,7 @@ export class LocalBucket implements LocalCount<BucketCharges> {
     this.#bring(now)
     const after = bucket.refund(
       this.#debt,
-      this.#given,
+      this.#refunded,
       this.#givenFrom,
       this.#at,
       cost,
@@ -139,7 +139,7 @@ export class LocalBucket implements LocalCount<BucketCharges> {
     )
     const owed = this.#debt - after.debt
     this.#debt = after.debt
-    this.#given = after.given
+    this.#refunded = after.refunded
     this.#givenFrom = after.from
     this.#unsent.units -= owed
     // What it would leave by itself is less by no more than time has left of the charge alone.

@@ -31,7 +31,7 @@ export interface LocalCount<Sent extends Unsent = Unsent> {
   /** Refunds units of a charge that was made here. */
   refund(cost: number, receipt: number, before: number, chargedAt: number, now: number): void
   /** How much was refunded so far, for receipts. */
-  readonly given: number
+  readonly refunded: number
   /** Appends what a limit reports; `need` where it was refused. */
   report(values: number[], now: number, need: number | undefined): void
   /** Milliseconds until it is as good as new. */

@@ -9,7 +9,7 @@ export abstract class LocalWindows implements LocalCount<ChargesByWindow> {
   protected next = 0
   protected unsent = new ChargesByWindow()
 
-  get given(): number {
+  get refunded(): number {
     return 0
   }
 

@@ -143,7 +143,7 @@ export class Relaxed {
       if (wait < 0) isPossible = false
     }
     const values: number[] = []
-    let given: number[] | undefined
+    let refunded: number[] | undefined
     for (let c = 0; c < counts.length; c++) {
       const count = counts[c] as Count
       const { local, heard } = count
@@ -156,13 +156,13 @@ export class Relaxed {
         else local.chargeRefusal(cost, now, latest)
       }
       local.report(values, now, allowed ? undefined : (needs[c] as number))
-      if (local.given > 0) {
-        given ??= counts.map(() => 0)
-        given[c] = local.given
+      if (local.refunded > 0) {
+        refunded ??= counts.map(() => 0)
+        refunded[c] = local.refunded
       }
     }
     const now = this.#instant((counts[0] as Count).heard as Heard, at)
-    const result = given ? new GivenHere(now, allowed, values, given) : new DecidedHere(now, allowed, values)
+    const result = refunded ? new RefundedHere(now, allowed, values, refunded) : new DecidedHere(now, allowed, values)
     if (allowed || request.strike === undefined || !isPossible || op === PEEK) return result
     return this.#source.strikeAfter(request, result)
   }
@@ -285,7 +285,7 @@ export class Relaxed {
       if (cost === 0) return
       const { local } = count as Count
       const now = this.#nowOf(count as Count)
-      local.refund(cost, receipts[c] as number, charge.given?.[c] ?? 0, charge.now, now)
+      local.refund(cost, receipts[c] as number, charge.refunded?.[c] ?? 0, charge.now, now)
       ;(count as Count).isUsed = true
     })
     return charge
@@ -371,7 +371,7 @@ class DecidedHere implements StoreResult {
   readonly allowed: boolean
   readonly values: readonly number[]
   readonly offset = 0
-  declare readonly given?: readonly number[]
+  declare readonly refunded?: readonly number[]
 
   constructor(now: number, allowed: boolean, values: readonly number[]) {
     this.now = now
@@ -385,11 +385,11 @@ class DecidedHere implements StoreResult {
   }
 }
 
-class GivenHere extends DecidedHere {
-  override readonly given: readonly number[]
+class RefundedHere extends DecidedHere {
+  override readonly refunded: readonly number[]
 
-  constructor(now: number, allowed: boolean, values: readonly number[], given: readonly number[]) {
+  constructor(now: number, allowed: boolean, values: readonly number[], refunded: readonly number[]) {
     super(now, allowed, values)
-    this.given = given
+    this.refunded = refunded
   }
 }

@@ -77,7 +77,7 @@ export class ResultReader {
     const values = this.#values
     const offset = values.length
     let allowed = false
-    let given: number[] | undefined
+    let refunded: number[] | undefined
     for (let c = 0; c < reports.length; c++) {
       const said = reply.uint8()
       const outcome = said & ~REFUNDS
@@ -95,12 +95,12 @@ export class ResultReader {
       const report = reports[c] as ReadReport
       report(reply, values, (plan.cells[c] as Cell).params, now, allowed ? undefined : (needs[c] as number), later)
       if (said !== outcome) {
-        given ??= reports.map(() => 0)
-        given[c] = reply.uint56()
+        refunded ??= reports.map(() => 0)
+        refunded[c] = reply.uint56()
         reply.uint48()
       }
     }
-    return given ? { now, allowed, values, offset, given } : { now, allowed, values, offset }
+    return refunded ? { now, allowed, values, offset, refunded } : { now, allowed, values, offset }
   }
 
   /** Call it after the last result and before any is passed on: a reply of another length cannot be trusted. */

@@ -240,7 +240,7 @@ function pushReceipts(args: string[], { plan, charge }: StoreRequest): void {
   const charged = charge as StoreResult
   args.push(String(charged.now))
   for (const [c, receipt] of receiptsOf(plan, charged).entries()) {
-    args.push(String(receipt), String(charged.given?.[c] ?? 0))
+    args.push(String(receipt), String(charged.refunded?.[c] ?? 0))
   }
 }
 

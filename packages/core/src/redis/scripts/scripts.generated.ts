@@ -316,12 +316,12 @@ refund[1] = function(key, cost, receipt, chargedAt, _, before)
 if not since then
 return
 end
-local given, from = 0, 0
+local refunded, from = 0, 0
 if refunds ~= '' then
-given, from = unpackBytes('>I7I6', refunds)
+refunded, from = unpackBytes('>I7I6', refunds)
 end
-local newGiven, newFrom
-local since_2 = given - before
+local newRefunded, newFrom
+local since_2 = refunded - before
 if chargedAt < from then
 since_2 = capacity * windowMs
 end
@@ -344,16 +344,16 @@ end
 bucket_drain_result = 0 > own_2 - elapsed_2 * limit and 0 or own_2 - elapsed_2 * limit
 local owed = min(debt, own_2, max(left - (0 > since_2 and 0 or since_2), bucket_drain_result))
 if owed == 0 or since_2 == 0 and debt == left then
-debt, newGiven, newFrom = debt - owed, given, from
+debt, newRefunded, newFrom = debt - owed, refunded, from
 else
-if given + owed < 9007199254740991 then
-debt, newGiven, newFrom = debt - owed, given + owed, from
+if refunded + owed < 9007199254740991 then
+debt, newRefunded, newFrom = debt - owed, refunded + owed, from
 else
-debt, newGiven, newFrom = debt - owed, 0, instant + 1
+debt, newRefunded, newFrom = debt - owed, 0, instant + 1
 end
 end
-if newGiven ~= given or newFrom ~= from then
-refunds = packBytes('>I7I6', newGiven, newFrom)
+if newRefunded ~= refunded or newFrom ~= from then
+refunds = packBytes('>I7I6', newRefunded, newFrom)
 end
 since = instant
 local bucket_paceOf_result
@@ -2471,7 +2471,7 @@ return reply
 
 export const behindScript: LuaScript = {
   name: 'behind',
-  sha1: '94510732a007a29c70bb76bc41e8a82fc56d70a4',
+  sha1: '20234f7cdc558c07a46c6c4507a135e899b76563',
   source: `local ENTRY = 34
 local time = redis.call('TIME')
 local turnsNow = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -2511,19 +2511,19 @@ local function decide()
 return DECISION
 end
 local a = tonumber(ARGV[#ARGV])
-local firstRecord, opAt, peek, process = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2], ARGV[a + 3]
+local firstRecord, opAt, peek, process = tonumber(ARGV[firstArg]), tonumber(ARGV[firstArg + 1]), ARGV[firstArg + 2], ARGV[firstArg + 3]
 local own, class, aheadMs, ttlMs = 0, 0, 0, 0
 if process ~= '' then
-own, class, aheadMs, ttlMs = tonumber(ARGV[a + 4]), tonumber(ARGV[a + 5]), ARGV[a + 6], ARGV[a + 7]
+own, class, aheadMs, ttlMs = tonumber(ARGV[firstArg + 4]), tonumber(ARGV[firstArg + 5]), ARGV[firstArg + 6], ARGV[firstArg + 7]
 end
 local isPeek = ARGV[opAt] == peek
 local since = turnsNow - aheadMs
 local behindMs, anyWaits = 0, false
-local lineOthers, lineLatest = '', turnsNow
+local queueOthers, queueLatest = '', turnsNow
 for k = firstRecord, #KEYS do
 local others, latest = turns_others(KEYS[k], process)
 if others ~= '' then anyWaits = true end
-if k - firstRecord + 1 == own then lineOthers, lineLatest = others, latest end
+if k - firstRecord + 1 == own then queueOthers, queueLatest = others, latest end
 for at = 1, #others, ENTRY do
 local otherClass, otherSince, ends = struct.unpack('>ddI6', others, at + 12)
 if process == '' or (otherClass ~= class and otherSince < since) then
@@ -2535,9 +2535,9 @@ if behindMs > 0 then ARGV[opAt] = peek end
 local reply = decide()
 if own > 0 and not isPeek then
 local outcome = string.byte(reply, 7)
-local list = a + 9
+local list = firstArg + 9
 if behindMs == 0 and (outcome == 1 or outcome == 5) then list = list + 1 + 2 * ARGV[list] end
-if turns_write(KEYS[firstRecord + own - 1], process, ttlMs, ARGV[a + 8], list, lineOthers, lineLatest) then anyWaits = true end
+if turns_write(KEYS[firstRecord + own - 1], process, ttlMs, ARGV[firstArg + 8], list, queueOthers, queueLatest) then anyWaits = true end
 end
 return reply .. struct.pack('>I2B', math.min(behindMs, 65535), anyWaits and 1 or 0)
 `,
@@ -8801,7 +8801,7 @@ return reply
 
 export const exchangeScript: LuaScript = {
   name: 'exchange',
-  sha1: '5983645e53d97923f3758c414e3cb183e35c127e',
+  sha1: '842b760217a2dd08612607583020c8984201348b',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -8879,14 +8879,14 @@ end
 local function bucket_remaining(debt, windowMs, capacity)
 return floor((capacity * windowMs - debt) / windowMs)
 end
-local function bucket_refund(debt, given, from, at, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs)
-local since = given - before
+local function bucket_refund(debt, refunded, from, at, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs)
+local since = refunded - before
 if chargedAt < from then since = capacity * windowMs end
 local own, paidFrom = cost * windowMs, min(chargedAt, at)
 local left = bucket_drain(receipt, paidFrom, at, limit, stepMs)
 local owed = min(debt, own, max(left - max(0, since), bucket_drain(own, paidFrom, at, limit, stepMs)))
-if owed == 0 or (since == 0 and debt == left) then return debt - owed, given, from end
-if given + owed < 9007199254740991 then return debt - owed, given + owed, from end
+if owed == 0 or (since == 0 and debt == left) then return debt - owed, refunded, from end
+if refunded + owed < 9007199254740991 then return debt - owed, refunded + owed, from end
 return debt - owed, 0, at + 1
 end
 local own, limit, windowMs, capacity, stepMs
@@ -8967,13 +8967,13 @@ if since then bucket_write(key) else bucket_writeFirst(key) end
 end
 refund[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
 if not since then return end
-local given, from = 0, 0
-if refunds ~= '' then given, from = unpackBytes('>I7I6', refunds) end
-local newGiven, newFrom
-debt, newGiven, newFrom = bucket_refund(
-debt, given, from, instant, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs
+local refunded, from = 0, 0
+if refunds ~= '' then refunded, from = unpackBytes('>I7I6', refunds) end
+local newRefunded, newFrom
+debt, newRefunded, newFrom = bucket_refund(
+debt, refunded, from, instant, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs
 )
-if newGiven ~= given or newFrom ~= from then refunds = packBytes('>I7I6', newGiven, newFrom) end
+if newRefunded ~= refunded or newFrom ~= from then refunds = packBytes('>I7I6', newRefunded, newFrom) end
 since = instant
 bucket_pace()
 bucket_rewrite(key)

@@ -39,7 +39,7 @@ function storeLate(store: ReturnType<typeof memoryStore>) {
   }
 }
 
-describe('lines of several limits', () => {
+describe('queues of several limits', () => {
   test('a client that waits for a limit of its own holds up no other, and order holds in every queue', async () => {
     const limiter = limiterOfTwo()
     const served: string[] = []
@@ -48,7 +48,7 @@ describe('lines of several limits', () => {
     const all = ['ann', 'ann', 'ann', 'bob', 'cid', 'bob'].map(wait)
     await vi.advanceTimersByTimeAsync(400)
     await Promise.all(all)
-    expect(served.map((line) => `${line.split(' ')[0]} ${Number(line.split(' ')[1]) - start}`)).toEqual([
+    expect(served.map((queue) => `${queue.split(' ')[0]} ${Number(queue.split(' ')[1]) - start}`)).toEqual([
       'ann 0',
       'bob 0',
       'cid 80',

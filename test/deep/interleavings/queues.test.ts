@@ -1,7 +1,7 @@
 import { gcra, slidingLog } from '@sluice/core'
 import { afterEach, beforeEach, describe, test, vi } from 'vitest'
 import { explore } from './support/explore.js'
-import { type WaitersOptions, WaitersWorld } from './support/lines-world.js'
+import { type WaitersOptions, WaitersWorld } from './support/waiters-world.js'
 
 // The explorer itself waits for the ends of turns.
 beforeEach(() => {

@@ -1,6 +1,6 @@
 import type { WaitingClass } from '../store/store.js'
 
-/** The place of one waiter in a line. */
+/** The turn of one waiter in a queue. */
 export interface Turn {
   readonly cost: number
   /** Waiters of a higher class count as if they had come so many ms earlier. A class of its own for each number. */
@@ -11,12 +11,12 @@ export interface Turn {
   readonly client: string | undefined
   /** Ends its pause, if it is in one. */
   wake: (() => void) | undefined
-  /** It had to leave a full line, for a client that has fewer turns in it. */
+  /** It had to leave a full queue, for a client that has fewer turns in it. */
   isDisplaced: boolean
 }
 
 /** The turns of one client in a class, first come first served. */
-interface ClientLine {
+interface ClientQueue {
   readonly turns: Turn[]
   /** The start tag of its first turn; without turns, that which its next one would get. */
   start: number
@@ -24,10 +24,10 @@ interface ClientLine {
 
 /** The clients of one class, by start-time fair queueing. */
 class FairClass {
-  readonly #clients = new Map<string | undefined, ClientLine>()
+  readonly #clients = new Map<string | undefined, ClientQueue>()
   /** The start tag of the last turn that was first: the virtual time of the class. */
   #virtual = 0
-  #first: ClientLine | undefined
+  #first: ClientQueue | undefined
 
   /** Its next turn; undefined where it is empty. */
   get first(): Turn | undefined {
@@ -49,25 +49,25 @@ class FairClass {
   }
 
   add(turn: Turn): void {
-    let line = this.#clients.get(turn.client)
-    if (!line) {
-      line = { turns: [], start: this.#virtual }
-      this.#clients.set(turn.client, line)
+    let queue = this.#clients.get(turn.client)
+    if (!queue) {
+      queue = { turns: [], start: this.#virtual }
+      this.#clients.set(turn.client, queue)
     }
     // One who waited meanwhile for another limit came earlier than those before it.
-    line.turns.splice(line.turns.findLastIndex(({ since }) => since <= turn.since) + 1, 0, turn)
-    if (line.turns.length === 1) line.start = Math.max(line.start, this.#virtual)
-    if (this.#first === undefined || isBefore(line, this.#first)) this.#first = line
+    queue.turns.splice(queue.turns.findLastIndex(({ since }) => since <= turn.since) + 1, 0, turn)
+    if (queue.turns.length === 1) queue.start = Math.max(queue.start, this.#virtual)
+    if (this.#first === undefined || isBefore(queue, this.#first)) this.#first = queue
     this.#virtual = this.#first.start
   }
 
   /** Of one that leaves without having been served, the client's next takes the place. */
   remove(turn: Turn, isServed: boolean): boolean {
-    const line = this.#clients.get(turn.client)
-    const index = line?.turns.indexOf(turn) ?? -1
-    if (!line || index < 0) return false
-    line.turns.splice(index, 1)
-    if (index === 0 && isServed) line.start += turn.cost
+    const queue = this.#clients.get(turn.client)
+    const index = queue?.turns.indexOf(turn) ?? -1
+    if (!queue || index < 0) return false
+    queue.turns.splice(index, 1)
+    if (index === 0 && isServed) queue.start += turn.cost
     if (index === 0) this.#findFirst()
     return true
   }
@@ -87,19 +87,19 @@ class FairClass {
 
   #findFirst(): void {
     this.#first = undefined
-    for (const line of this.#clients.values()) {
-      if (line.turns.length > 0 && (!this.#first || isBefore(line, this.#first))) this.#first = line
+    for (const queue of this.#clients.values()) {
+      if (queue.turns.length > 0 && (!this.#first || isBefore(queue, this.#first))) this.#first = queue
     }
     if (this.#first) this.#virtual = this.#first.start
     // A client that has had no more than its share by now is as good as new.
-    for (const [client, line] of this.#clients) {
-      if (line.turns.length === 0 && (!this.#first || line.start <= this.#virtual)) this.#clients.delete(client)
+    for (const [client, queue] of this.#clients) {
+      if (queue.turns.length === 0 && (!this.#first || queue.start <= this.#virtual)) this.#clients.delete(client)
     }
   }
 }
 
 /** Both have turns. */
-function isBefore(a: ClientLine, b: ClientLine): boolean {
+function isBefore(a: ClientQueue, b: ClientQueue): boolean {
   const [first, second] = [a.turns[0] as Turn, b.turns[0] as Turn]
   return a.start < b.start || (a.start === b.start && first.since < second.since)
 }
@@ -109,7 +109,7 @@ function isBefore(a: ClientLine, b: ClientLine): boolean {
  * a class clients take turns by units: start-time fair queueing (Goyal, Vin, Cheng 1996), where a turn starts when its client's
  * last one ends, in units served, and the earliest start is next. The turns of one client keep their order.
  */
-export class FairLine {
+export class FairQueue {
   readonly #classes = new Map<number, FairClass>()
   readonly #turns = new Set<Turn>()
   #first: Turn | undefined
@@ -138,7 +138,7 @@ export class FairLine {
     this.#findFirst()
   }
 
-  /** Whether it was in the line. */
+  /** Whether it was in the queue. */
   remove(turn: Turn, isServed: boolean): boolean {
     const own = this.#classes.get(turn.headStartMs)
     if (!own?.remove(turn, isServed)) return false

@@ -1,10 +1,10 @@
 /** How long after a waiter was seen decisions bring their turn without asking first. */
 const ASSUME_WAITED_MS = 1000
-/** Lines that are over go when there are so many. */
+/** Queues that are over go when there are so many. */
 const MOST = 1000
 
-/** The lines in which a waiter was seen a moment ago, by the keys of their records; and so the marker of all. */
-export class WaitedLines {
+/** The queues in which a waiter was seen a moment ago, by the keys of their records; and so the marker of all. */
+export class WaitedQueues {
   /** Until when, by the performance clock. */
   readonly #until = new Map<string, number>()
 
