@@ -91,6 +91,10 @@ await whenStarted(import.meta.url, async () => {
   if (folder === undefined) throw new Error('usage: npm run bench:against -- <folder of another checkout> [rows …]')
   const here = fileURLToPath(new URL('.', import.meta.url))
   const there = join(resolve(folder), 'bench/')
+  const unknown = wanted.find((part) => !ROWS.some(({ name }) => name.includes(part)))
+  if (unknown !== undefined) {
+    throw new Error(`no row has ${JSON.stringify(unknown)} in its name; there are:\n${ROWS.map(({ name }) => name).join('\n')}`)
+  }
   const rows = ROWS.filter(({ name }) => wanted.length === 0 || wanted.some((part) => name.includes(part)))
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.on(signal, () => process.exit(1))
 

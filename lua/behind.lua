@@ -15,7 +15,7 @@ local function decide()
   return DECISION
 end
 
-local a = tonumber(ARGV[#ARGV])
+local firstArg = tonumber(ARGV[#ARGV])
 local firstRecord, opAt, peek, process = tonumber(ARGV[firstArg]), tonumber(ARGV[firstArg + 1]), ARGV[firstArg + 2], ARGV[firstArg + 3]
 local own, class, aheadMs, ttlMs = 0, 0, 0, 0
 if process ~= '' then

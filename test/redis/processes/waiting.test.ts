@@ -80,7 +80,7 @@ function statusOf(port: number, priority: number): Promise<number | undefined> {
 /** Until so many processes and classes are told of. */
 const areTold = (entries: number) =>
   until(`${entries} classes of waiters are told of`, async () => {
-    const [key] = await client.keys('*:waiting')
+    const [key] = await client.keys('*}*:waiting')
     return key !== undefined && (await client.strlen(key)) === 34 * entries
   })
 

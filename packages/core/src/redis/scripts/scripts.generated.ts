@@ -2471,7 +2471,7 @@ return reply
 
 export const behindScript: LuaScript = {
   name: 'behind',
-  sha1: '20234f7cdc558c07a46c6c4507a135e899b76563',
+  sha1: 'aa8f24a53d82bce9e163a3085433bb2e1b092678',
   source: `local ENTRY = 34
 local time = redis.call('TIME')
 local turnsNow = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -2510,7 +2510,7 @@ end
 local function decide()
 return DECISION
 end
-local a = tonumber(ARGV[#ARGV])
+local firstArg = tonumber(ARGV[#ARGV])
 local firstRecord, opAt, peek, process = tonumber(ARGV[firstArg]), tonumber(ARGV[firstArg + 1]), ARGV[firstArg + 2], ARGV[firstArg + 3]
 local own, class, aheadMs, ttlMs = 0, 0, 0, 0
 if process ~= '' then
