@@ -93,7 +93,9 @@ await whenStarted(import.meta.url, async () => {
   const there = join(resolve(folder), 'bench/')
   const unknown = wanted.find((part) => !ROWS.some(({ name }) => name.includes(part)))
   if (unknown !== undefined) {
-    throw new Error(`no row has ${JSON.stringify(unknown)} in its name; there are:\n${ROWS.map(({ name }) => name).join('\n')}`)
+    throw new Error(
+      `no row has ${JSON.stringify(unknown)} in its name; there are:\n${ROWS.map(({ name }) => name).join('\n')}`,
+    )
   }
   const rows = ROWS.filter(({ name }) => wanted.length === 0 || wanted.some((part) => name.includes(part)))
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.on(signal, () => process.exit(1))

@@ -10,6 +10,7 @@ import {
   impurities,
   kindScripts,
   piecesOf,
+  requireDeclared,
   scriptsOf,
   sharedConstants,
   sourceIn,
@@ -275,6 +276,8 @@ export function refusedByRedis(scripts) {
 
 await whenStarted(import.meta.url, async () => {
   const scripts = Object.entries(scriptsOf(lua)).map(([name, source]) => scriptOf(name, source))
+  // The marker of waiters is looked for in the middle of other scripts, by names of theirs.
+  for (const { name, source } of scripts) if (name !== 'waiting-marker') requireDeclared(name, source)
   const banning = banningScriptsOf(lua)
   const module = renderModule(scripts, cellKindsOf(lua), sharedConstants(lua), banning)
   if (process.argv.includes('--check')) {

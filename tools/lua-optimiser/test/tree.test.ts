@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseLua } from '../src/tree/parse.js'
 import { printLua } from '../src/tree/print.js'
+import { requireDeclared } from '../src/tree/require-declared.js'
 
 describe('the tree', () => {
   test.each([
@@ -30,4 +31,16 @@ describe('the tree', () => {
   ])('refuses what our scripts do without, with the line: %s', (source) => {
     expect(() => parseLua(`local a\n${source}`)).toThrow(/line 2|\[2:/)
   })
+})
+
+describe('a name', () => {
+  test.each(['local a = tonumber(ARGV[1]) return a', 'local function f(n) return f(n - 1) end', 'return DECISION'])(
+    'that is declared, or is in Redis, passes: %s',
+    (source) => expect(() => requireDeclared('x', source)).not.toThrow(),
+  )
+
+  test.each(['return gone', 'local a = a', 'if KEYS[1] then local gone = 1 end return gone', 'gone = 1'])(
+    'that is not declared where it is used is told: %s',
+    (source) => expect(() => requireDeclared('x', source)).toThrow(/^x: (gone|a) is not declared/),
+  )
 })
