@@ -9,10 +9,10 @@
 -- Invariant: 0 <= debt <= capacity * windowMs < 2^53, of the limit by which it was charged, so no step below can round.
 
 --- What each ms pays off of a debt that was written as `debt`. Mostly that is `limit`. A debt beyond the capacity is one of a
--- larger limit, of which this one goes on: it is paid off within a window, as it would have been there.
+-- larger limit, of which this one goes on, or of processes that count by themselves: what is beyond is paid off within a window.
 local function bucket_paceOf(debt, limit, windowMs, capacity)
   if debt <= capacity * windowMs then return limit end
-  return max(limit, ceil(debt / windowMs))
+  return max(limit, ceil(debt / windowMs) - capacity)
 end
 
 --- What is left of `debt` at the instant `at`, having been written at `since`.

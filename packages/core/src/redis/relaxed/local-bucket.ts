@@ -15,6 +15,8 @@ class BucketCharges implements Unsent {
   /** What Redis said last before it, and when; negative where it has said nothing. */
   base = -1
   debtThen = 0
+  /** Whether there is anything to send. It may be 0 units: what was refunded before it had drained, and charged after. */
+  #isChanged = false
   readonly #params: readonly number[]
 
   constructor(params: readonly number[]) {
@@ -22,12 +24,21 @@ class BucketCharges implements Unsent {
   }
 
   get isEmpty(): boolean {
-    return this.units === 0
+    return !this.#isChanged
   }
 
   add(debt: number, at: number): void {
+    this.#isChanged = true
     this.units += debt
     this.#addAlone(debt, at)
+  }
+
+  /** What was owed of a charge, of which `own` is what time has left of it alone. */
+  refund(owed: number, own: number): void {
+    this.#isChanged = true
+    this.units -= owed
+    // What it would leave by itself is less by no more than that.
+    this.alone = Math.max(0, this.alone - Math.min(owed, own))
   }
 
   /** What Redis was asked for meanwhile, which this process may be alone to know of once it has drained there. */
@@ -53,7 +64,9 @@ class BucketCharges implements Unsent {
     else args.push('5', String(units), String(alone), String(asOf), String(base < 0 ? asOf : base), String(debtThen))
   }
 
-  addEarlier({ units, alone, asOf, base, debtThen }: this): void {
+  addEarlier(charges: this): void {
+    const { units, alone, asOf, base, debtThen } = charges
+    if (!charges.isEmpty) this.#isChanged = true
     const at = Math.max(this.asOf, asOf)
     const [limit, , , stepMs] = this.#params as [number, number, number, number]
     const earlier = bucket.drain(alone, asOf, at, limit, stepMs)
@@ -141,10 +154,8 @@ export class LocalBucket implements LocalCount<BucketCharges> {
     this.#debt = after.debt
     this.#refunded = after.refunded
     this.#givenFrom = after.from
-    this.#unsent.units -= owed
-    // What it would leave by itself is less by no more than time has left of the charge alone.
     const own = bucket.drain(cost * this.#windowMs, Math.min(chargedAt, this.#at), this.#at, this.#limit, this.#stepMs)
-    this.#unsent.alone = Math.max(0, this.#unsent.alone - Math.min(owed, own))
+    this.#unsent.refund(owed, own)
   }
 
   report(values: number[], now: number, need: number | undefined): void {

@@ -118,7 +118,7 @@ if beyond then
 if beyond <= capacity * windowMs then
 pace = limit
 else
-pace = max(limit, ceil(beyond / windowMs))
+pace = max(limit, ceil(beyond / windowMs) - capacity)
 end
 end
 end
@@ -153,7 +153,7 @@ local bucket_paceOf_result
 if debt <= capacity * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs))
+bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity)
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -190,7 +190,7 @@ local bucket_paceOf_result
 if debt <= capacity * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs))
+bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity)
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -360,7 +360,7 @@ local bucket_paceOf_result
 if debt <= capacity * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs))
+bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity)
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -2586,7 +2586,7 @@ return 1
 
 const decideBucketScript: LuaScript = {
   name: 'decide-bucket',
-  sha1: 'bcd4a91143aa91c0356d495ad6e908c3df46fcc7',
+  sha1: 'cedb472513d3d88da5fe823c40f43a4b1a8f2b34',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -2716,7 +2716,7 @@ local bucket_paceOf_result
 if debt <= capacity * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs))
+bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity)
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -2916,7 +2916,7 @@ return reply
 
 const decideBucketsScript: LuaScript = {
   name: 'decide-buckets',
-  sha1: 'e2f61c06ef651e0ed84d2a4f3060cceeec504fc3',
+  sha1: '3d51825700d12dbb1a59c179047ea95d539be125',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -3110,7 +3110,7 @@ local bucket_paceOf_result
 if debt <= capacity * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs))
+bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity)
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -3146,7 +3146,7 @@ local bucket_paceOf_result
 if debt <= capacity * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs))
+bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity)
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -3239,7 +3239,7 @@ if beyond then
 if beyond <= capacity * windowMs then
 pace = limit
 else
-pace = max(limit, ceil(beyond / windowMs))
+pace = max(limit, ceil(beyond / windowMs) - capacity)
 end
 end
 end
@@ -6580,7 +6580,7 @@ return reply
 
 const oneBucketScript: LuaScript = {
   name: 'one-bucket',
-  sha1: '6623f9b79d6f2af293ebf5f2947d0ae90960d4ce',
+  sha1: 'bd002ae3bf16ee3f9f9940deb251a2ca83a153a3',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -6629,7 +6629,7 @@ local bucket_paceOf_result
 if debt <= capacity * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs))
+bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity)
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -8801,7 +8801,7 @@ return reply
 
 export const exchangeScript: LuaScript = {
   name: 'exchange',
-  sha1: '842b760217a2dd08612607583020c8984201348b',
+  sha1: 'e5d609b2e5db3ec8b733b7f878abef2ed05b603a',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -8852,7 +8852,7 @@ end
 do
 local function bucket_paceOf(debt, limit, windowMs, capacity)
 if debt <= capacity * windowMs then return limit end
-return max(limit, ceil(debt / windowMs))
+return max(limit, ceil(debt / windowMs) - capacity)
 end
 local function bucket_drain(debt, since, at, limit, stepMs)
 local elapsed
