@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
@@ -159,6 +160,72 @@ test('what middleware behind the limiter makes of a body is counted: compression
   const got = await receive(await listen(createServer(made)))
   expect(gunzipSync(got.body).length).toBe(5 * MB)
   expect((await limiter.limiter.peek('everyone')).remaining).toBe(MB - got.body.length)
+})
+
+/**
+ * What the package `compression` does to a response: bodies go through a stream, whose `drain` is that of the response for
+ * all who listen later.
+ */
+function compress(_req: unknown, res: ServerResponse, next: () => void) {
+  const { write, end, on } = res
+  let gzip: ReturnType<typeof createGzip> | undefined
+  const listeners: (() => void)[] = []
+  const start = () => {
+    if (gzip) return gzip
+    const stream = createGzip()
+    gzip = stream
+    for (const listener of listeners) stream.on('drain', listener)
+    res.setHeader('Content-Encoding', 'gzip')
+    res.removeHeader('Content-Length')
+    stream.on('data', (chunk) => void (write.call(res, chunk, 'utf8') === false && stream.pause()))
+    stream.on('end', () => void end.call(res, undefined, 'utf8'))
+    on.call(res, 'drain', () => void stream.resume())
+    return stream
+  }
+  res.write = ((chunk: Buffer) => start().write(chunk)) as never
+  res.end = ((chunk: Buffer) => void (chunk ? start().end(chunk) : start().end())) as never
+  res.on = ((event: string, listener: () => void) => {
+    if (event !== 'drain') return on.call(res, event, listener)
+    if (gzip) gzip.on(event, listener)
+    else listeners.push(listener)
+    return res
+  }) as never
+  next()
+}
+
+test.each([
+  ['in one piece', (res: ServerResponse) => void res.end(randomBytes(3 * MB))],
+  ['piped', (res: ServerResponse) => void Readable.from([randomBytes(MB), randomBytes(MB), randomBytes(MB)]).pipe(res)],
+  [
+    'by pipeline',
+    (res: ServerResponse) => void pipeline(Readable.from([randomBytes(2 * MB), randomBytes(MB)]), res, () => {}),
+  ],
+])(
+  'compression in front of the limiter: a body %s comes whole, and is counted before it is compressed',
+  async (_how, send) => {
+    const limiter = express.rateLimit(options(10 * MB))
+    const made = makeExpress()
+    made.use(compress, limiter)
+    made.use((_req, res) => send(res))
+    const got = await receive(await listen(createServer(made)))
+    expect([got.isWhole, gunzipSync(got.body).length]).toEqual([true, 3 * MB])
+    expect((await limiter.limiter.peek('everyone')).remaining).toBe(7 * MB)
+  },
+)
+
+test('compression in front of the limiter: what exceeds the quota is cut, or slowed down', async () => {
+  const cut = express.rateLimit(options(MB))
+  const slow = express.rateLimit(options(MB, { respond: throttle({ bytesPerSecond: 5 * MB }) }))
+  const made = makeExpress()
+  made.use(compress)
+  made.get('/cut', cut)
+  made.get('/slow', slow)
+  made.use((_req, res) => void Readable.from([randomBytes(2 * MB)]).pipe(res))
+  const port = await listen(createServer(made))
+  const [whole, part] = [await receive(port, { path: '/slow' }), await receive(port, { path: '/cut' })]
+  expect([whole.isWhole, gunzipSync(whole.body).length]).toEqual([true, 2 * MB])
+  expect(part.isWhole).toBe(false)
+  expect(part.body.length).toBeLessThan(1.2 * MB)
 })
 
 test('several limiters count one response, and the tighter one cuts it', async () => {

@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { listenTo } from './shared-listener.js'
 
@@ -56,6 +57,8 @@ class GatedResponse {
   #hasEnded = false
   #isClosed = false
   #onEnd: Done | undefined
+  /** Where writers listen for `drain`, if not at the response. */
+  readonly #writers: EventEmitter | undefined
 
   constructor(response: ServerResponse) {
     this.#response = response
@@ -64,7 +67,8 @@ class GatedResponse {
     this.#emit = response.emit as Emit
     response.write = ((...args: Parameters<Write>) => this.#gatedWrite(...args)) as typeof response.write
     response.end = ((...args: Parameters<End>) => this.#gatedEnd(...args)) as typeof response.end
-    response.emit = ((...args: Parameters<Emit>) => this.#gatedEmit(...args)) as typeof response.emit
+    if (isListenedElsewhere(response, this.#drained)) this.#writers = this.#listenForWriters()
+    else response.emit = ((...args: Parameters<Emit>) => this.#gatedEmit(...args)) as typeof response.emit
     const ignoreClose = listenTo(response, 'close', () => {
       ignoreClose()
       this.#close()
@@ -101,7 +105,8 @@ class GatedResponse {
     if (this.#isEnding) this.#finish()
     else if (this.#isAwaited && !this.#isFull) {
       this.#isAwaited = false
-      this.#emit.call(this.#response, 'drain')
+      if (this.#writers) this.#writers.emit('drain')
+      else this.#emit.call(this.#response, 'drain')
     }
   }
 
@@ -186,10 +191,29 @@ class GatedResponse {
 
   #gatedEmit(event: string | symbol, ...args: unknown[]): boolean {
     if (event !== 'drain') return this.#emit.call(this.#response, event, ...args)
-    // Of the response below: writers wait for what is held here as well.
+    this.#drained()
+    return true
+  }
+
+  /** The response below has room again. Writers wait for what is held here as well. */
+  readonly #drained = () => {
     this.#isFull = false
     this.#send()
-    return true
+  }
+
+  /** Writers listen here from now on, and this in their place where they listened so far. */
+  #listenForWriters(): EventEmitter {
+    const response = this.#response
+    const writers = new EventEmitter()
+    for (const name of ['on', 'addListener', 'prependListener', 'off', 'removeListener'] as const) {
+      const below = response[name] as (event: string | symbol, listener: () => void) => unknown
+      response[name] = ((event: string | symbol, listener: () => void) => {
+        if (event === 'drain') writers[name](event, listener)
+        else below.call(response, event, listener)
+        return response
+      }) as (typeof response)[typeof name]
+    }
+    return writers
   }
 
   #close(): void {
@@ -198,6 +222,20 @@ class GatedResponse {
       done?.(failure('ERR_STREAM_DESTROYED', 'the response was closed before all was sent'))
     for (const gate of this.#gates) gate.closed()
   }
+}
+
+/**
+ * Whether listeners of `drain` are sent elsewhere, and `drained` now listens there. Middleware in front of the limiter that
+ * compresses bodies (`compression`) has a stream between writers and the response: that stream says when writers may go on, and
+ * `drain` of the response is for the stream.
+ */
+function isListenedElsewhere(response: ServerResponse, drained: () => void): boolean {
+  if (!Object.hasOwn(response, 'on')) return false
+  const before = response.listenerCount('drain')
+  response.on('drain', drained)
+  if (response.listenerCount('drain') === before) return true
+  response.removeListener('drain', drained)
+  return false
 }
 
 /** Whether what is written goes nowhere (RFC 9110 §6.4.1). */
