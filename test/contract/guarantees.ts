@@ -1,4 +1,14 @@
-import { createLimiter, gcra, perDay, perHour, perMinute, perSecond, type Store, slidingWindow } from '@sluice/core'
+import {
+  createLimiter,
+  fixedWindow,
+  gcra,
+  perDay,
+  perHour,
+  perMinute,
+  perSecond,
+  type Store,
+  slidingWindow,
+} from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { byEffort } from '../support/effort.js'
@@ -136,6 +146,25 @@ export function guaranteesContract(under: StoreUnderTest): void {
 
     refusalsInWindows(under, clock, () => store)
     spreadTimes(clock, () => store)
+
+    test.each([
+      ['10 GB', 10_000_000_000, 'clock'],
+      ['10 GB', 10_000_000_000, 'first-request'],
+      ['the largest number', Number.MAX_SAFE_INTEGER, 'clock'],
+    ] as const)('a fixed window of a month counts to the unit: %s (%s, by %s)', async (_what, limit, anchor) => {
+      const limiter = createLimiter({ store, limits: [fixedWindow({ limit, window: '30d', anchor })] })
+      const key = freshKey()
+      clock.now = MIDNIGHT
+      const first = await limiter.consume(key, { cost: limit - 1 })
+      expect([first.allowed, first.remaining]).toEqual([true, 1])
+      const refused = await limiter.consume(key, { cost: 2 })
+      expect([refused.allowed, refused.remaining, refused.retryAfterMs]).toEqual([false, 1, first.resetAfterMs])
+      expect((await limiter.consume(key)).remaining).toBe(0)
+      await limiter.refund(key, first)
+      expect((await limiter.peek(key)).remaining).toBe(limit - 1)
+      clock.now += first.resetAfterMs
+      expect((await limiter.consume(key, { cost: limit })).allowed).toBe(true)
+    })
 
     test('a block refuses until its exact end, charges nothing, and is not extended by hits', async () => {
       const limiter = createLimiter({ name: 'blocking', store, limits: [perMinute(5)] })

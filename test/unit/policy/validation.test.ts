@@ -301,7 +301,6 @@ describe('numbers that could round are refused', () => {
       () => gcra({ limit: half, window: 2 }),
       /^gcra: limit: expected units times window .* below 2\^53/,
     ],
-    ['of a fixed window', () => fixedWindow({ limit: half, window: 2 }), /^fixedWindow: limit: /],
     ['of a sliding window', () => slidingWindow({ limit: half, window: 2, segments: 1 }), /^slidingWindow: limit: /],
     [
       'of a log',

@@ -1,5 +1,5 @@
 import { neverBeside } from '../../util/errors.js'
-import { exactProduct, oneOf } from '../../util/validate.js'
+import { oneOf } from '../../util/validate.js'
 import { makeLimit, type RateOptions } from './common.js'
 import type { LeasableOptions, Limit, UnitOptions } from './limit.js'
 import { type SpreadOptions, spreadOf } from './spread.js'
@@ -31,7 +31,6 @@ export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limi
     rate as RateOptions<Subject>,
     ['anchor', 'spread', 'unit', 'lease'],
     (where, limit, windowMs) => {
-      exactProduct(where, 'limit', limit, windowMs)
       return withSpread(where, {
         kernel: 'counter',
         id: `${byClock ? 'fixed' : 'opened'}.${limit}.${windowMs}`,
