@@ -44,7 +44,7 @@ for (const onDeny of ['none', 'charge'] as const) {
           Limiter,
           Limiter,
         ]
-        const both = async <T>(ask: (limiter: Limiter, kept: (pair: Kept) => Verdict) => Promise<T>) => {
+        const both = async <T>(ask: (limiter: Limiter, kept: (pair: Kept) => Verdict) => T | Promise<T>) => {
           const inMemory = await ask(memory, (pair) => pair.inMemory)
           const inRedis = await ask(redis, (pair) => pair.inRedis)
           return { inMemory, inRedis }
@@ -55,12 +55,15 @@ for (const onDeny of ['none', 'charge'] as const) {
         for (let step = 0; step < steps; step++) {
           if (random(2) === 0) clock.now += random(random(10) === 0 ? 12_000 : 900)
           if (stepsBack && random(33) === 0) clock.now -= random(random(3) === 0 ? 50_000 : 3_000)
-          const key = `key-${random(3)}`
+          const pair = kept[random(kept.length + 1)]
+          const what = (step * 7919 + SEED) % 100
+          // What is sent of a response is charged later than its request, and more than once.
+          const ofResponse = name === 'responses' && what >= 35 && what < 55 ? pair : undefined
+          const key = ofResponse?.key ?? `key-${random(3)}`
           const bytes = random(3) * random(9)
           const asked = { cost: random(4), bytes, responseBytes: bytes, priority: random(3) }
-          const pair = kept[random(kept.length + 1)]
+          const sent = 1 + random(30)
           const answers = await both<unknown>((limiter, verdictOf) => {
-            const what = (step * 7919 + SEED) % 100
             if (pair && what < 15) return limiter.refund(pair.key, verdictOf(pair))
             if (pair && what < 20) return limiter.release(verdictOf(pair))
             if (pair && what < 23) return limiter.renew(verdictOf(pair))
@@ -68,6 +71,7 @@ for (const onDeny of ['none', 'charge'] as const) {
             if (what < 26) return limiter.block(key, { for: '2s', reason: `step ${step}` })
             if (what < 27) return limiter.unblock(key)
             if (what < 35) return limiter.peek(key, asked)
+            if (ofResponse) return limiter.chargeSent(verdictOf(ofResponse), sent)
             return limiter.consume(key, asked)
           })
           const told = `seed ${SEED}, step ${step}, at ${clock.now}`
