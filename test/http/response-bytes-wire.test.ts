@@ -228,6 +228,18 @@ test('compression in front of the limiter: what exceeds the quota is cut, or slo
   expect(part.body.length).toBeLessThan(1.2 * MB)
 })
 
+test('a response that is cut is one refusal of its client', async () => {
+  const store = memoryStore({ offenders: true })
+  const port = await listen(
+    app([express.rateLimit(options(MB, { store }))], (res) => void res.end(Buffer.alloc(5 * MB))),
+  )
+  const refusals = async () => (await store.offenders?.({ policy: 'default', in: '1h' }))?.refusals
+  await receive(port)
+  expect(await refusals()).toBe(1)
+  expect((await receive(port)).status).toBe(429)
+  expect(await refusals()).toBe(2)
+})
+
 test('several limiters count one response, and the tighter one cuts it', async () => {
   const limiters = [10 * MB, MB, 5 * MB].map((limit, i) => express.rateLimit(options(limit, { name: `of-${i}` })))
   const port = await listen(app(limiters, (res) => void Readable.from(pieces(500)).pipe(res)))

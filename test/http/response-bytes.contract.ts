@@ -203,6 +203,23 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       expect(rest).toEqual([['decision', ...refusal], ...(isRefused ? [['refused', ...refusal]] : [])])
     })
 
+    test.each([
+      ['cut', {}, 1],
+      ['finished', { onExhausted: 'finish' as const }, 0],
+      ['slowed down', { respond: throttle({ bytesPerSecond: 10 * MB }) }, 0],
+      ['only reported on', { mode: 'report' as const }, 0],
+    ])('a response that is %s strikes its client as often as it is refused', async (_what, options, strikes) => {
+      const ban = { by: 'everyone', after: 2, within: '1h', for: ['1d'] } as const
+      const app = await start({ ...bytes(200_000), ban, ...options }, () => ({ whole: Buffer.alloc(600_000) }))
+      const struck: unknown[] = []
+      const stop = app.limiter.on('strike', ({ identity }) => void struck.push(identity.value))
+      await receive(app.port)
+      await until('all is counted', async () => (await app.left()) === 0)
+      await until('the strike is known', () => struck.length >= strikes)
+      stop()
+      expect(struck).toEqual(new Array(strikes).fill('everyone'))
+    })
+
     test('operators are told of nothing where a body ends with its quota', async () => {
       const app = await start(bytes(200_000), () => ({ whole: Buffer.alloc(200_000) }))
       const told: unknown[] = []

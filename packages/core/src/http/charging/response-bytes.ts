@@ -36,6 +36,7 @@ export function responseBytesFor<Request>(
   { onExhausted, count }: ResponseBytesOptions & { readonly count?: unknown },
   limiter: Limiter<Request>,
   responders: Responders<Request>,
+  whenCut: WhenCut<Request>,
 ): ResponseBytes<Request> | undefined {
   if (onExhausted !== undefined) oneOf(where, 'onExhausted', onExhausted, ['cut', 'finish'])
   if (!limiter.limits.some(({ unit }) => unit === 'response-bytes')) {
@@ -49,18 +50,28 @@ export function responseBytesFor<Request>(
         'use two limiters',
     )
   }
-  return new ResponseBytes(limiter, responders, onExhausted ?? 'cut')
+  return new ResponseBytes(limiter, responders, whenCut, onExhausted ?? 'cut')
 }
+
+/** Called once for each response that is cut, with the refusal that cuts it. */
+type WhenCut<Request> = (context: HttpContext<Request>, refusal: Verdict) => void
 
 /** Charges the bodies of responses as they are sent. */
 export class ResponseBytes<Request> {
   readonly limiter: Limiter<Request>
   readonly responders: Responders<Request>
+  readonly whenCut: WhenCut<Request>
   readonly onExhausted: OnExhausted
 
-  constructor(limiter: Limiter<Request>, responders: Responders<Request>, onExhausted: OnExhausted) {
+  constructor(
+    limiter: Limiter<Request>,
+    responders: Responders<Request>,
+    whenCut: WhenCut<Request>,
+    onExhausted: OnExhausted,
+  ) {
     this.limiter = limiter
     this.responders = responders
+    this.whenCut = whenCut
     this.onExhausted = onExhausted
   }
 
@@ -158,7 +169,7 @@ class ResponseMeter<Request> implements Gate {
 
   /** Whether the response goes on without room for it. If not, its connection ends. */
   #goesOn(refusal: Verdict): boolean {
-    const { limiter, responders, onExhausted } = this.#by
+    const { limiter, responders, whenCut, onExhausted } = this.#by
     const context = this.#context
     const { whenExhausted } = responders.for(refusal)
     const goesOn = !isBarred(refusal) && whenExhausted?.(context, this.#sent) === true
@@ -166,6 +177,7 @@ class ResponseMeter<Request> implements Gate {
     if (isCut) {
       if (isOver(context.response)) return false
       limiter.noteRefusal(refusal)
+      whenCut(context, refusal)
       abortResponse(context.response)
     }
     limiter.noteDecision(refusal, isCut)

@@ -66,6 +66,13 @@ export class RequestBans<Request> {
     return this.#limiter.strikeRefusal(refusal)
   }
 
+  /** Strikes for a response that is cut: its request had been admitted. */
+  strikeLater(context: HttpContext<Request>, refusal: Verdict): void {
+    if (this.#count || this.#isForgeable(context)) return
+    // Where the store is away, the strike is one of this process.
+    this.#limiter.strikeRefusal(refusal).catch(() => {})
+  }
+
   /** Strikes for a request that a trap catches. Undefined for others; else the verdict, which is that of a ban where one holds. */
   spring(context: HttpContext<Request>, verdict: Verdict): Promise<Verdict> | undefined {
     const trap = this.#trap

@@ -87,7 +87,6 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
   }
   const charging = chargingFor(where, options, limiter, store, warnings)
-  const responseBytes = responseBytesFor(where, options, limiter, responders)
   const invalid = new InvalidRequests(policy, options.onInvalid ?? 'reject', enforcement.onlyReports, warnings)
   const permits = permitsFor(where, limiter)
   // A request that waits for room, or for the outcome of others, needs the state of now.
@@ -96,6 +95,9 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
     // Until then a refusal may still turn into an admission, or is none that is enforced.
     atOnce: !responders.queues && options.count === undefined && enforcement.coversAll,
   })
+  const responseBytes = responseBytesFor(where, options, limiter, responders, (context, refusal) =>
+    bans?.strikeLater(context, refusal),
+  )
   const decider = new Decider(where, limiter, charging, responders.queues, fresh, bans)
   const isByAddress = policy.all.some(({ kinds }) => kinds.some((kind) => kind.split('+').includes('ip')))
   // The store is one by now.
