@@ -30,6 +30,7 @@ describe('a factory that is handed over without its call', () => {
     expect(() => perMinute(1, { key })).toThrow(write)
     expect(() => keyed('mine', key)).toThrow(write)
     expect(() => compose(byIp(), key)).toThrow(`compose: keys[1]: write ${call}`)
+    for (const responder of [queue, delay]) expect(() => responder({ fairBy: key })).toThrow(`fairBy: write ${call}`)
   })
 
   test.each(['reject', 'pass', 'delay', 'queue', 'degrade', 'shadow', 'tarpit'] as const)(

@@ -2,6 +2,7 @@ import { checkedKey, isMissing } from '../../policy/key.js'
 import type { KeyFunction } from '../../policy/limits/limit.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
+import { refuseFactory } from '../../util/factories.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { byIp } from '../identity/ip.js'
 
@@ -40,6 +41,7 @@ export function fairClient<Request>(
       }
     }
   }
+  refuseFactory(where, 'fairBy', fairBy)
   if (typeof fairBy !== 'function') invalidPolicy(where, 'fairBy', 'a key function such as byIp(), or false', fairBy)
   return async (context) => {
     const key: unknown = await fairBy(context.request, context)
