@@ -197,7 +197,8 @@ const MISTAKES: readonly Mistake[] = [
     what: 'products that would round',
     text: limits('{ algorithm: gcra, limit: ▸9007199254740991, window: 1d }'),
     path: 'policies.api.limits[0].limit',
-    message: 'expected units times window in ms to stay below 2^53, got 9007199254740991 * 86400000',
+    message:
+      'expected units times window in ms to stay below 2^53, got 9007199254740991 * 86400000: use a shorter window, or fixedWindow, which has no such bound',
   },
   {
     what: 'an algorithm that is none',

@@ -38,7 +38,8 @@ export function exactProduct(where: string, field: string, units: number, window
   if (units * windowMs > Number.MAX_SAFE_INTEGER) {
     throw new SluiceError(
       'INVALID_POLICY',
-      `${where}: ${field}: expected units times window in ms to stay below 2^53, got ${units} * ${windowMs}`,
+      `${where}: ${field}: expected units times window in ms to stay below 2^53, got ${units} * ${windowMs}: ` +
+        'use a shorter window, or fixedWindow, which has no such bound',
     )
   }
 }
