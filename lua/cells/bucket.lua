@@ -9,10 +9,10 @@
 -- Invariant: 0 <= debt <= capacity * windowMs < 2^53, of the limit by which it was charged, so no step below can round.
 
 --- What each ms pays off of a debt that was written as `debt`. Mostly that is `limit`. A debt beyond the capacity is one of a
--- larger limit, of which this one goes on, or of processes that count by themselves: what is beyond is paid off within a window.
+-- larger limit, of which this one goes on, or of processes that count by themselves: within a window a unit has room.
 local function bucket_paceOf(debt, limit, windowMs, capacity)
   if debt <= capacity * windowMs then return limit end
-  return max(limit, ceil(debt / windowMs) - capacity)
+  return max(limit, ceil(debt / windowMs) - capacity + 1)
 end
 
 --- What is left of `debt` at the instant `at`, having been written at `since`.
@@ -273,8 +273,8 @@ merge[BUCKET] = function(key, from)
     debt = min(0, owed - bucket_elapsed(min(at, instant), instant, stepMs) * limit)
   end
   debt = max(0, debt + units, bucket_drain(alone, min(asOf, instant), instant, limit, stepMs))
-  -- What was charged beyond the capacity is paid off, but no client is locked out for longer than a window.
-  debt = min(debt, max(before, (capacity + limit) * windowMs))
+  -- What was charged beyond the capacity is paid off at the limit's pace, but no client is locked out for longer than a window.
+  debt = min(debt, max(before, (capacity + limit - 1) * windowMs))
   bucket_pace()
   if since then
     bucket_write(key)

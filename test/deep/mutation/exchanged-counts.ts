@@ -153,7 +153,7 @@ class Bucket extends Count implements ExchangedCount {
       const idle = left > 0 ? 0 : bucket.elapsed(Math.min(known.since, at), at, stepMs) * limit - known.debt
       const byThemselves = bucket.drain(alone, Math.min(asOf, at), at, limit, stepMs)
       debt = Math.max(0, left - Math.max(0, idle) + units, byThemselves)
-      debt = Math.min(debt, Math.max(left, (capacity + limit) * windowMs))
+      debt = Math.min(debt, Math.max(left, (capacity + limit - 1) * windowMs))
       this.#write(debt, at, now)
     } else if (stored && isAhead(stored.since, now, windowMs)) this.#write(debt, at, now)
     return `${debt} at ${at}`

@@ -90,7 +90,7 @@ describe('messages name who, which field, what was expected and what came', () =
     [
       'a refill too large to count exactly',
       () => tokenBucket({ refill: 2 ** 50, every: '1m', capacity: 1 }),
-      `tokenBucket: refill: expected units times window in ms to stay below 2^53, got ${2 ** 50} * 60000`,
+      `tokenBucket: refill: expected units times window in ms to stay below 2^53, got ${2 ** 50} * 60000: use a shorter window, or fixedWindow, which has no such bound`,
     ],
     [
       'a bucket whose limit and window are called so',

@@ -12,11 +12,11 @@ import { atLeastNone, type ReadReport } from './reply.js'
 
 /**
  * How much of a debt that was written as `debt` each ms pays off. Mostly `limit`. A debt beyond the capacity was charged by a
- * larger limit on the same state, or by processes that count by themselves. What is beyond is paid off within a window: at
- * the pace of a smaller limit a client would be refused for many.
+ * larger limit on the same state, or by processes that count by themselves. So much is paid off within a window that a unit
+ * has room: at the pace of a smaller limit a client would be refused for many.
  */
 export function paceOf(debt: number, limit: number, windowMs: number, capacity: number): number {
-  return debt <= capacity * windowMs ? limit : Math.max(limit, Math.ceil(debt / windowMs) - capacity)
+  return debt <= capacity * windowMs ? limit : Math.max(limit, Math.ceil(debt / windowMs) - capacity + 1)
 }
 
 /** For how many ms a bucket drains between two instants. */

@@ -98,7 +98,7 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
     hasPermits: false,
     canBeJoint: true,
     readReport: bucket.readReport,
-    // Debts beyond the capacity are paid off within a window.
+    // Debts beyond the capacity are bounded: within a window there is room again.
     countInFull: (params) => params,
     chargedAt(params, { used, at, resetMs }) {
       const [limit, windowMs, , stepMs] = params as BucketParams

@@ -118,7 +118,7 @@ if beyond then
 if beyond <= capacity * windowMs then
 pace = limit
 else
-pace = max(limit, ceil(beyond / windowMs) - capacity)
+pace = max(limit, ceil(beyond / windowMs) - capacity + 1)
 end
 end
 end
@@ -153,7 +153,7 @@ local bucket_paceOf_result
 if debt <= capacity * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity)
+bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity + 1)
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -190,7 +190,7 @@ local bucket_paceOf_result
 if debt <= capacity * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity)
+bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity + 1)
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -360,7 +360,7 @@ local bucket_paceOf_result
 if debt <= capacity * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity)
+bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity + 1)
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -2586,7 +2586,7 @@ return 1
 
 const decideBucketScript: LuaScript = {
   name: 'decide-bucket',
-  sha1: 'cedb472513d3d88da5fe823c40f43a4b1a8f2b34',
+  sha1: 'a86fd053550f2670229f2fe0ebf55610b104f777',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -2716,7 +2716,7 @@ local bucket_paceOf_result
 if debt <= capacity * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity)
+bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity + 1)
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -2916,7 +2916,7 @@ return reply
 
 const decideBucketsScript: LuaScript = {
   name: 'decide-buckets',
-  sha1: '3d51825700d12dbb1a59c179047ea95d539be125',
+  sha1: '4ec3ec33d7894b5e56bb18b78917c76b778b8dd1',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -3110,7 +3110,7 @@ local bucket_paceOf_result
 if debt <= capacity * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity)
+bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity + 1)
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -3146,7 +3146,7 @@ local bucket_paceOf_result
 if debt <= capacity * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity)
+bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity + 1)
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -3239,7 +3239,7 @@ if beyond then
 if beyond <= capacity * windowMs then
 pace = limit
 else
-pace = max(limit, ceil(beyond / windowMs) - capacity)
+pace = max(limit, ceil(beyond / windowMs) - capacity + 1)
 end
 end
 end
@@ -6580,7 +6580,7 @@ return reply
 
 const oneBucketScript: LuaScript = {
   name: 'one-bucket',
-  sha1: 'bd002ae3bf16ee3f9f9940deb251a2ca83a153a3',
+  sha1: 'cb9c1afe0bc318ae7d3475ad077bbc1f86cd7909',
   source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -6629,7 +6629,7 @@ local bucket_paceOf_result
 if debt <= capacity * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity)
+bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity + 1)
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -8801,7 +8801,7 @@ return reply
 
 export const exchangeScript: LuaScript = {
   name: 'exchange',
-  sha1: 'e5d609b2e5db3ec8b733b7f878abef2ed05b603a',
+  sha1: '6a728b3e26b692a855545f3bd34261e17bb3792b',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -8852,7 +8852,7 @@ end
 do
 local function bucket_paceOf(debt, limit, windowMs, capacity)
 if debt <= capacity * windowMs then return limit end
-return max(limit, ceil(debt / windowMs) - capacity)
+return max(limit, ceil(debt / windowMs) - capacity + 1)
 end
 local function bucket_drain(debt, since, at, limit, stepMs)
 local elapsed
@@ -8999,7 +8999,7 @@ if since and since >= base then at, owed = since, unpackBytes('>I7', call('GET',
 debt = min(0, owed - bucket_elapsed(min(at, instant), instant, stepMs) * limit)
 end
 debt = max(0, debt + units, bucket_drain(alone, min(asOf, instant), instant, limit, stepMs))
-debt = min(debt, max(before, (capacity + limit) * windowMs))
+debt = min(debt, max(before, (capacity + limit - 1) * windowMs))
 bucket_pace()
 if since then
 bucket_write(key)
