@@ -37,8 +37,17 @@ async function start(shiftMs: number): Promise<ChildProcess> {
     env: { ...process.env, NODE_OPTIONS: '', CLOCK_SHIFT_MS: String(shiftMs) },
   })
   children.push(child)
-  await once(child, 'message')
+  await messageOf(child)
   return child
+}
+
+/** What a process says next; rejects where it ends without. */
+async function messageOf(child: ChildProcess): Promise<unknown> {
+  const ended = once(child, 'exit').then(([code]) => {
+    throw new Error(`a process ended with ${code}`)
+  })
+  const [message] = await Promise.race([once(child, 'message'), ended])
+  return message
 }
 
 function fileOf(path: string): string {
@@ -57,9 +66,9 @@ function mostWithin(instants: readonly number[], ms: number): number {
 
 test('processes exceed a limit by no more than all but one admit while they do not know, and Redis counts all of it', async () => {
   const running = await Promise.all(CLOCKS.map(start))
-  const done = running.map((child) => once(child, 'message'))
+  const done = running.map(messageOf)
   for (const child of running) child.send('go')
-  const results = (await Promise.all(done)).map(([message]) => message as Done)
+  const results = (await Promise.all(done)) as Done[]
   for (const name of ['fixedWindow', 'slidingWindow', 'gcra']) {
     const byProcess = results.map(({ admitted }) => admitted[name] ?? [])
     const total = byProcess.reduce((sum, { length }) => sum + length, 0)
