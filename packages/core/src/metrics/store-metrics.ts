@@ -54,7 +54,7 @@ export const STORE_METRICS: readonly Metric[] = [
   storeMetric(
     'sluice.store.blocked',
     'gauge',
-    { unit: '{identity}', help: 'Blocks and bans that this process knows of.', acrossProcesses: 'max' },
+    { unit: '{identity}', help: 'Blocks and bans that this process holds.', acrossProcesses: 'max' },
     ({ blocked }) => blocked,
   ),
   numberMetric(

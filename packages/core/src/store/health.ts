@@ -36,7 +36,7 @@ export interface StoreStats extends Pick<StoreHealth, 'state' | 'since' | 'pendi
   readonly bytes?: number
   readonly maxKeys?: number
   readonly maxBytes?: number
-  /** Blocks and bans that this process knows of. */
+  /** Blocks and bans that this process holds. */
   readonly blocked?: number
   /** Decisions per script execution, of those while counting was on. */
   readonly batches?: Histogram
