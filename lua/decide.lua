@@ -27,7 +27,7 @@
 -- of one key is decided at once (`together`): Redis makes every function and table anew on every run. And of batches whose plans have one cell each, all of one kind, the build makes scripts that run straight on.
 -- Returns one string: the time in ms (6 bytes), then for each decision and each of its cells whether the decision
 -- was admitted (1 byte: 0 or 1) and what the cell says, as its `report` writes it. Mostly that is its state: what
--- follows from a state, the store works out by the same kernels, and not here, where everybody waits for it. With 4
+-- follows from a state, the store works out by the same kernels, and not here, where all other clients of Redis wait for it. With 4
 -- added to that byte, there comes after it what a bucket has refunded (7), of charges from when on (6).
 -- Decisions that were made together are the byte 8, how many they are (2), how many of them, the first, were admitted (2);
 -- then, if any were, what the cell says after the last of these, and if any were not, what it says to those.
@@ -73,7 +73,7 @@ local costs, needs = {}, {}
 
 --- @include "shared/kinds"
 --- @when bans
--- Bans that started in this run, by what their keys begin with: later decisions of it know of them without block keys.
+-- Bans that started in this run, by what their keys begin with: later decisions of it are refused by these, without block keys.
 local begun
 --- @include "strikes"
 --- @end

@@ -1,5 +1,5 @@
 --- Exchanges the counts of a process that decides by itself for a while: adds what it has charged, in full, also where the
--- limit has no room for it, and tells what is counted now. Decides nothing.
+-- limit has no room for it, and returns what is counted now. Decides nothing.
 --
 -- KEYS   the marker that any block sets, where there is one; then of each count its block keys and its own.
 --        Or none: then these, of any slots of a cluster, stand at the end of ARGV.

@@ -33,7 +33,7 @@ end
 
 --- @state
 --- An exact log under one key, shared by all log limits on that key: a header, then a ring of entries.
--- An entry is the low 4 bytes of its instant in ms, or 6 where a window is longer than those can tell; it lies less
+-- An entry is the low 4 bytes of its instant in ms, or 6 where a window is longer than those can hold; it lies less
 -- than the longest window before the newest, which is known in full. Entries are numbered as they come, from 0 when
 -- the log is written whole; entry i is in slot i modulo the ring's capacity.
 -- Header: the newest entry (6 bytes), when the key expires (6), the ring's capacity (4), the number of the next entry
@@ -55,7 +55,7 @@ local widthOf, entryOf, baseOf, headerEndOf = {}, {}, {}, {}
 local newLogOf, newLifeOf = {}, {}
 -- By limit: the first entry that counts, what is known from there on, how many those are in the header.
 local headOf, knownOf, knownCountOf = {}, {}, {}
--- Bytes of the header, and the index of its last as text; bytes of an entry, of NEAR, its format, how many it can tell
+-- Bytes of the header, and the index of its last as text; bytes of an entry, of NEAR, its format, how many it can hold
 -- apart; bytes of the header before the first limit, and what a limit has there: its bytes, its format with one entry.
 local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 -- `newest` and `expires` are nil for a key without a state; `whole`: all entries, where they had to be read; `moved`:
@@ -134,7 +134,7 @@ local function log_read(key, from, to)
   return entries .. sub(tail, max(0, from - inRing) * width + 1, max(0, to - inRing) * width)
 end
 
---- What the header knows of the entries that count for a limit.
+--- What the header holds of the entries that count for a limit.
 local function log_known(l)
   local known = knownOf[limitsAt + l]
   if not known then

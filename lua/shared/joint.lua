@@ -1,5 +1,5 @@
 --- Cells that share a key, which is read once and written once. The value: when the key expires (6 bytes); the state of each
--- cell, all zero where it has none; and where any of them has to tell refunds from each other, 13 bytes of each for that.
+-- cell, all zero where it has none; and where any of them has a record of refunds, 13 bytes of each for that.
 -- The first of the cells that share the key at hand, 0 where there is but one; the cell at hand.
 local joint, mine
 local NO_REFUNDS = rep('\0', 13)
@@ -10,7 +10,7 @@ local after, bytes = {}, {}
 -- By the first cell of a key: how many share it, after how many bytes their states end, and what is stored, or false.
 local cellsOf, endOf, storedOf = {}, {}, {}
 -- By cell of the key at hand: what is put in the place of its state, false where nothing is, and in that of its refunds. How
--- many that is, for how many ms it has to live, and whether the value tells of refunds.
+-- many that is, for how many ms it has to live, and whether the value has records of refunds.
 local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil
 
 local function joint_prepare(c, first, length)

@@ -133,7 +133,7 @@ export function blocksContract(under: StoreUnderTest): void {
       expect((await all(blocks, policy, { kind: 'ip' })).map(({ value }) => value)).toEqual(['2001:db8::/64'])
     })
 
-    test('what is exported can be imported elsewhere, and what is known of later stays', async () => {
+    test('what is exported can be imported elsewhere, and newer entries stay', async () => {
       const policy = freshKey()
       for (const user of ['ann', 'bob', 'eve']) await blocks.add({ user }, { policy, for: '1h', reason: `of ${user}` })
       const exported = await exportOf(blocks, policy)

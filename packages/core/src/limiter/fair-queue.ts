@@ -54,7 +54,7 @@ class FairClass {
       queue = { turns: [], start: this.#virtual }
       this.#clients.set(turn.client, queue)
     }
-    // One who waited meanwhile for another limit came earlier than those before it.
+    // A waiter that waited meanwhile for another limit came earlier than those before it.
     queue.turns.splice(queue.turns.findLastIndex(({ since }) => since <= turn.since) + 1, 0, turn)
     if (queue.turns.length === 1) queue.start = Math.max(queue.start, this.#virtual)
     if (this.#first === undefined || isBefore(queue, this.#first)) this.#first = queue

@@ -341,7 +341,7 @@ export class Limiter<Subject = string> {
   /**
    * Forgets what was charged on an identity, in every tier if it is given as text or by its kind. Blocks stay. Charges
    * from before are not refunded any more by `refund`, `settle` or `count` of this limiter; other limiters and other
-   * processes do not know of the reset, and may still refund theirs. Strikes are forgotten with the charges; a ban that holds,
+   * processes do not see the reset, and may still refund theirs. Strikes are forgotten with the charges; a ban that holds,
    * and its rung, stay.
    *
    * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`

@@ -112,7 +112,7 @@ export class ListedSubjects<Subject> {
   #tellUnreadable(list: string, kind: string): void {
     this.#warnings.emit(
       'SLUICE_LIST_KIND',
-      `${this.#where}: ${list} has identities of the kind ${kind}, which this policy cannot tell of a request (it knows ` +
+      `${this.#where}: ${list} has identities of the kind ${kind}, which this policy does not read from a request (it reads ` +
         `${this.#reader.all.join(', ')}): they match nothing`,
     )
   }

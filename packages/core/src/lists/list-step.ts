@@ -194,7 +194,7 @@ function checkKinds(where: string, effect: string, items: readonly ListItem<neve
     const known = kinds.all.map(show).join(', ')
     throw new SluiceError(
       'INVALID_POLICY',
-      `${where}: ${effect}: expected kinds that this policy knows of a request (${known}), got ${show(unreadable)} in ` +
+      `${where}: ${effect}: expected kinds that this policy reads from a request (${known}), got ${show(unreadable)} in ` +
         list.name,
     )
   }

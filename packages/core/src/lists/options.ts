@@ -1,7 +1,7 @@
 import type { HttpContext } from '../request/context.js'
 import type { List } from '../store/list.js'
 
-/** Tells whether a request, or what else the limiter is asked for, is on a list: true or false, at once. */
+/** Whether a request, or what else the limiter is asked for, is on a list: true or false, at once. */
 export type ListPredicate<Subject> = (subject: Subject, context: HttpContext<Subject>) => boolean
 
 export type ListItem<Subject> = List | ListPredicate<Subject>

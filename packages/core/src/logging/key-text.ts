@@ -5,7 +5,7 @@ import { oneOf } from '../util/validate.js'
 
 export interface KeyOptions {
   /**
-   * How keys of clients are written: `hmac`, by which lines about one client are found without telling who it is; `plain`;
+   * How keys of clients are written: `hmac`, by which lines about one client are found without revealing it; `plain`;
    * `none`, the kind alone. @default 'hmac'
    */
   readonly keys?: 'hmac' | 'plain' | 'none'

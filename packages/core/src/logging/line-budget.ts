@@ -26,7 +26,7 @@ export class LineBudget {
     return false
   }
 
-  /** Tells of what has been left out, and ends the timer. */
+  /** Logs how much has been left out, and ends the timer. */
   end(): void {
     clearTimeout(this.#timer)
     this.#turn()

@@ -46,7 +46,7 @@ import { Tables } from './tables.js'
 import { Usage } from './usage.js'
 
 export interface MemoryStoreOptions extends StoreListOptions {
-  /** The time in whole ms; for tests, and for those who keep their own. @default a monotonic clock aligned with UTC */
+  /** The time in whole ms; for tests, and for programs with a clock of their own. @default a monotonic clock aligned with UTC */
   readonly clock?: () => number
   /**
    * Most states kept, over all limits. One more, and a state is forgotten: of a sample of those that have not been

@@ -125,7 +125,7 @@ const answersOf = new WeakMap<StoreResult, readonly StoreResult[]>()
 
 const partsByPlan = new WeakMap<Plan, Map<string, Part[]>>()
 
-/** The same parts for the same plan and grouping, so that a store can tell equal plans by identity. */
+/** The same parts for the same plan and grouping, so that a store can compare plans by identity. */
 function knownParts(plan: Plan, grouping: string, make: () => Part[]): readonly Part[] {
   let byGrouping = partsByPlan.get(plan)
   if (!byGrouping) {

@@ -477,7 +477,7 @@ export class RedisStore implements Store {
     }))
     const result = strikeResult(reply)
     if (result.block?.ban) this.#held.began(terms, identity, result.now, result.block)
-    // What was refused before this is not told again.
+    // Refusals from before the block are not repeated.
     if (result.block) await this.#changingBlock(terms.scope, identity, async () => {})
     return result
   }
@@ -525,7 +525,7 @@ export class RedisStore implements Store {
   async forget(identity: IdentityByKind): Promise<void> {
     const text = identityText('forget', identity)
     this.#relaxed.erase(text)
-    // First of all, or a process that knows of a block or an entry of a list might write it again.
+    // First of all, or a process that holds a block or an entry of a list might write it again.
     for (const policy of await this.#held.namesOf(text)) await this.unblock(policy, text)
     this.#lists ??= this.#makeLists()
     await this.#lists.forget(text)
@@ -615,7 +615,7 @@ export class RedisStore implements Store {
   }
 
   /**
-   * Returns leases, tells Redis what was counted here, waits for what is in flight, releases the permits that this process holds, and ends the store's own
+   * Returns leases, sends Redis what was counted here, waits for what is in flight, releases the permits that this process holds, and ends the store's own
    * connections and timers. Decisions that come after this call are those of an outage.
    */
   close(): Promise<void> {
@@ -639,7 +639,7 @@ export class RedisStore implements Store {
     this.#denials?.clear()
   }
 
-  /** What Redis cannot be told lapses by itself. */
+  /** What cannot be sent to Redis lapses by itself. */
   async #freePermits(): Promise<void> {
     const held = this.#permits.takeAll().filter(({ slot }) => !this.#breaker.causeFor(slot))
     await Promise.allSettled(held.map(({ request, slot }) => this.#batches.decide(request, slot)))

@@ -10,7 +10,7 @@ interface Place {
   readonly identity: string
 }
 
-/** Tells those who listen of a block by hand. */
+/** Emits a block by hand. */
 export function emitBlock(
   listeners: Audience<{ block: BlockEvent }>,
   place: Place,
@@ -21,7 +21,7 @@ export function emitBlock(
   listeners.send('block', { ...shown(place), forMs: isForEver(forMs) ? Number.POSITIVE_INFINITY : forMs, reason })
 }
 
-/** Tells those who listen of the end of a block by hand. */
+/** Emits the end of a block by hand. */
 export function emitUnblock(listeners: Audience<{ unblock: UnblockEvent }>, place: Place): void {
   if (listeners.hears('unblock')) listeners.send('unblock', shown(place))
 }

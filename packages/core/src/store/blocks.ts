@@ -77,7 +77,7 @@ export interface StoreBlocks {
   /** All blocks and bans that hold. */
   export(): AsyncIterable<BlockEntry>
   /**
-   * Adds what `export` gave, of this store or another; what has ended is left out, and what the store knows of later stays.
+   * Adds what `export` gave, of this store or another; what has ended is left out, and newer entries of the store stay.
    * Resolves to how many were added.
    */
   import(entries: Iterable<BlockEntry> | AsyncIterable<BlockEntry>): Promise<number>

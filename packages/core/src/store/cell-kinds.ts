@@ -52,7 +52,7 @@ export interface TightenedLimit {
 }
 
 /**
- * What the rest of the library has to know of a kind of cell. Beside it there are its arithmetic in `kernels/`, its table in
+ * What the rest of the library needs of a kind of cell. Beside it there are its arithmetic in `kernels/`, its table in
  * `memory/`, and its Lua in `lua/cells/`.
  */
 export interface CellKind {

@@ -27,7 +27,7 @@ export interface Histogram {
 /** The bounds of `StoreStats.batches`, in decisions. */
 export const BATCH_BOUNDS: readonly number[] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 
-/** What a store can say of itself at once, in plain numbers: for those who export them. */
+/** What a store can say of itself at once, in plain numbers, to be exported. */
 export interface StoreStats extends Pick<StoreHealth, 'state' | 'since' | 'pending'> {
   /** Such as `'memory'` or `'redis'`. */
   readonly kind: string

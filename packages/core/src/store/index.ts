@@ -1,6 +1,6 @@
 /**
  * `@sluice/core/store`: the port between policies and state. A store implements `Store`, and passes the contract of
- * `@sluice/testing`. And what tools have to know of the keys and the commands of the Redis store.
+ * `@sluice/testing`. And what tools need of the keys and the commands of the Redis store.
  */
 
 export { commandsOfBlocks } from '../redis/blocks/commands.js'

@@ -10,7 +10,7 @@ export type ListRow = Omit<NamedEntry, 'list'>
 
 /** Where a store keeps its lists. */
 export interface ListsKeeper {
-  /** What this process knows of them, which is what is matched. */
+  /** Those that this process holds, which are what is matched. */
   readonly named: NamedLists
   now(): number
   /** While they are read for the first time: resolves when that is over, or the store is away. Undefined from then on. */

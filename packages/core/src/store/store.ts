@@ -223,7 +223,7 @@ export interface StoreResult {
   readonly behindMs?: number
   /**
    * What decided, where that was not the store's state: a refusal from a moment ago (`deny-cache`), units taken ahead (`lease`),
-   * what this process counts between two exchanges (`relaxed`), or what it knows of blocks while the store is away (`mirror`).
+   * what this process counts between two exchanges (`relaxed`), or the blocks that it holds while the store is away (`mirror`).
    */
   readonly source?: 'deny-cache' | 'lease' | 'relaxed' | 'mirror'
 }

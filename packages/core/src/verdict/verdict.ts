@@ -35,7 +35,7 @@ export type RefusalReason = 'limited' | 'impossible' | 'denied' | 'blocked' | 'b
 
 /**
  * What decided: the store's state; a refusal of a moment ago that this process repeats; units that it had taken ahead; this
- * process alone, while the store was away (`local`), or what it knows of blocks meanwhile (`mirror`); a list;
+ * process alone, while the store was away (`local`), or the blocks that it holds meanwhile (`mirror`); a list;
  * bytes of a response under way, which went beyond a limit of `response-bytes`.
  */
 export type DecisionSource = 'store' | 'deny-cache' | 'lease' | 'relaxed' | 'local' | 'mirror' | 'list' | 'response'
@@ -357,7 +357,7 @@ export class Verdict {
   }
 }
 
-/** What a verdict knows of its decision beside the store's result. */
+/** What a verdict has of its decision beside the store's result. */
 export interface DecidedBy {
   readonly charges: { settle(verdict: Verdict, actualCost: number): Promise<boolean> }
   readonly kind: VerdictKind

@@ -12,7 +12,7 @@ export function differInNumbers<Request>(one: OptionsOfPolicies<Request>, other:
   return some.every((limit, i) => isLike(limit, others[i] as Limit))
 }
 
-/** What a guard knows of a limit beside its plan. */
+/** What a guard has of a limit beside its plan. */
 function isLike(one: Limit, other: Limit): boolean {
   return (
     one.name === other.name &&

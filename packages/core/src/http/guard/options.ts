@@ -60,7 +60,7 @@ export interface RateLimitOptions<Request>
   /**
    * Where the verdict is put: a property of Express's and Fastify's request, of Koa's `ctx.state`. Of several limiters with
    * one name the last is found there. A letter, `_` or `$`, then those and digits, up to 64; no property of Node's requests,
-   * such as `headers`. Tell your types of another name. @default 'rateLimit'
+   * such as `headers`. Declare another name in your types. @default 'rateLimit'
    */
   readonly requestProperty?: string
   /** Silences warnings of this limiter, one by one: `{ SLUICE_ONE_CLIENT: false }`. */

@@ -1,6 +1,6 @@
 /**
  * One spelling of the paths that may reach one handler: in lower case, with single slashes and none at the end, and without
- * percent-encoding of characters that need none (RFC 3986, 6.2.2). Routers differ in which of these they tell apart, and do
+ * percent-encoding of characters that need none (RFC 3986, 6.2.2). Routers differ in which of these they distinguish, and do
  * not show how they are set.
  */
 export function foldedPath(path: string): string {

@@ -11,7 +11,7 @@ export type IsForEveryone<Request> = (request: Request, context: HttpContext<Req
 const CREDENTIALS = ['authorization', 'cookie', 'proxy-authorization'] as const
 
 /**
- * Headers that browsers, proxies and HTTP libraries send for everybody. A closed list: a header that it does not name, such
+ * Headers that browsers, proxies and HTTP libraries send for all users. A closed list: a header that it does not name, such
  * as `X-Api-Key`, may identify the client.
  */
 const ORDINARY = new RegExp(
@@ -27,7 +27,7 @@ const ORDINARY = new RegExp(
 )
 
 /**
- * Whether a request says nothing of who sends it, as far as that can be known: a GET without a body, credentials or client
+ * Whether a request says nothing of its sender, as far as that can be known: a GET without a body, credentials or client
  * certificate, and with ordinary headers alone. A function decides in place of the list of those.
  *
  * @throws SluiceError `INVALID_POLICY` where the function gives neither true nor false
@@ -38,7 +38,7 @@ export function isAnonymousRequest<Request>(
 ): boolean {
   const raw = rawRequest(context as HttpContext<never>)
   if (!raw || context.method !== 'GET' || hasCredentials(raw) || hasBody(raw.headers)) return false
-  // A client that wants nothing kept is heard, as a cache would (RFC 9111 §5.2.1.5).
+  // A client that wants nothing kept is obeyed, as by a cache (RFC 9111 §5.2.1.5).
   if (/\bno-store\b/i.test(raw.headers['cache-control'] ?? '')) return false
   if (isForEveryone === true) return Object.keys(raw.headers).every((name) => ORDINARY.test(name))
   const decided: unknown = isForEveryone(context.request, context)

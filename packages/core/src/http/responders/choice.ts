@@ -9,7 +9,7 @@ import { fairClient } from './fair-client.js'
 import { whenUnavailableOf } from './fallback.js'
 import type { Responder } from './responder.js'
 
-/** Who a request is of where no responder says it. */
+/** The client of a request where no responder says it. */
 const clientByAddress = fairClient<unknown>('respond', undefined)
 
 /** The responder of requests that no limit has refused, where that is not the limiter's own. */

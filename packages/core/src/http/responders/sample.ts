@@ -26,7 +26,7 @@ const NOT_SHARED = /\b(private|no-store)\b/i
 const PARTIAL = new Set([206, 304, 412, 416])
 
 /**
- * Watches the response of a handler, and calls back with it if it is for everybody: 200, no cookie set, no
+ * Watches the response of a handler, and calls back with it if it is the same for all clients: 200, no cookie set, no
  * `Cache-Control: private` or `no-store`, no `Vary: *`, and at most `maxBytes`. Calls back with undefined for
  * another response; not at all for a part of one, or where the client left. The returned function stops it.
  */

@@ -28,7 +28,7 @@ interface Kept {
 }
 
 /**
- * The last answer for each URL that was for everybody, kept as a shared cache would: by host and
+ * The last answer for each URL that was the same for all clients, kept as a shared cache would: by host and
  * target, for requests that are equal in what `Vary` names. Bounded; what was used last stays.
  */
 export class Samples {

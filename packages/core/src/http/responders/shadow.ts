@@ -47,7 +47,7 @@ const OF_BODY = /^(etag|content-encoding|content-md5|digest|content-digest|repr-
 
 /**
  * Answers a refused request with what looks like success; the handler does not run, and nothing says
- * why. Since the lack of quota fields would tell, a limiter with a shadow among its responders sends
+ * why. Since the lack of quota fields would show it, a limiter with a shadow among its responders sends
  * none with what it admits either.
  *
  * What it cannot hide: how long the handler takes (`delayLike` helps), what it does to the world, what

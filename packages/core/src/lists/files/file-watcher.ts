@@ -5,7 +5,7 @@ import { stampOf } from './stamp.js'
 
 /** A file that is written in place counts as written once it has been unchanged for so long. */
 const QUIET_MS = 200
-/** How often the file is looked at beside what the file system tells: some tell nothing, such as network drives. */
+/** How often the file is looked at beside events of the file system: some have none, such as network drives. */
 const POLL_MS = 5000
 /** The same where the file system cannot be watched. */
 const POLL_UNWATCHED_MS = 1000

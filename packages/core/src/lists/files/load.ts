@@ -22,7 +22,7 @@ export interface Loading {
 
 /** Reads and parses a file in a thread of its own. It rejects where the file cannot be read. */
 export function load(request: LoadRequest): Loading {
-  // As text, so that no bundler has to know of another file. Without the process's own flags, which may load whole programs.
+  // As text, so that no bundler has to find another file. Without the process's own flags, which may load whole programs.
   const worker = new Worker(WORKER, { eval: true, workerData: request, execArgv: [], name: 'sluice list' })
   worker.unref()
   const result = new Promise<LoadResult>((resolve, reject) => {

@@ -59,7 +59,7 @@ export class BlockKeys {
 
   async #write({ policy, identity, until, kept }: IndexEntry, index: BlockIndex): Promise<void> {
     await this.#run(this.of(policy, identity), ['0', kept, String(until)])
-    // Who unblocks notes it in the index and then deletes the keys, which may have been just before.
+    // A process that unblocks notes it in the index and then deletes the keys, which may have been just before.
     const known = await index.get(policy, identity)
     if (!known || known.isEnded) await this.delete(policy, identity)
   }

@@ -8,7 +8,7 @@ export interface IndexEntry {
   readonly policy: string
   /** As text, `kind=value`. */
   readonly identity: string
-  /** When it ends, by the store's clock. Of one that was ended by hand: until when others may know of it. */
+  /** When it ends, by the store's clock. Of one that was ended by hand: until when others may hold it. */
   readonly until: number
   /** The instant of the last change: of two that know different things of an identity, the later is right. */
   readonly since: number

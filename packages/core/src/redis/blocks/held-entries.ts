@@ -6,7 +6,7 @@ import { fieldOf, type IndexEntry, SHARDS, shardOf } from './entry.js'
 import { Shard } from './shards.js'
 import type { StoreTime } from './store-time.js'
 
-/** What this process knows of the index. */
+/** What this process holds of the index. */
 export interface EntryMirror extends Iterable<IndexEntry> {
   readonly size: number
   get(policy: string, identity: string): IndexEntry | undefined
@@ -70,7 +70,7 @@ export class HeldEntries {
     this.index = new BlockIndex(options)
   }
 
-  /** Resolves once this process knows of an entry what Redis knows, and Redis what this process knew. */
+  /** Resolves once this process holds of an entry what Redis does, and Redis what this process held. */
   confirm(entry: IndexEntry): Promise<void> {
     return this.#read(shardOf(fieldOf(entry.policy, entry.identity)))
   }
@@ -280,7 +280,7 @@ export class HeldEntries {
     this.#isLoaded = true
   }
 
-  /** Reads what has changed in a shard. Calls during a read get the next read, which knows of all changes before them. */
+  /** Reads what has changed in a shard. Calls during a read get the next read, which has all changes before them. */
   #read(shard: number): Promise<void> {
     let read = this.#waiting.get(shard)
     if (!read) {

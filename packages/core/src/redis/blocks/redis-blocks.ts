@@ -22,7 +22,7 @@ export interface RedisBlocksOptions {
   readonly listeners: Audience<StoreEvents>
 }
 
-/** `store.blocks` on Redis: reads the index itself, not what this process knows of it. */
+/** `store.blocks` on Redis: reads the index itself, not what this process holds of it. */
 export class RedisBlocks implements StoreBlocks {
   readonly #options: RedisBlocksOptions
 

@@ -1,6 +1,6 @@
 import type { Head, Page, Written } from './block-index.js'
 
-/** What this process knows of one shard of the index. */
+/** What this process holds of one shard of the index. */
 export class Shard {
   /** Every change up to this version is known. */
   version = 0

@@ -9,7 +9,7 @@ export interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
-/** What this process knows of one plan and its identities, and holds for them. */
+/** The state of one plan and its identities in this process, and the lease that it holds for them. */
 export class Pool {
   readonly identities: readonly string[]
   lease: Lease | undefined

@@ -2,7 +2,7 @@ import type { Cell, Plan } from '../../store/store.js'
 import { localCountOf, numbersOf } from './kinds.js'
 import type { LocalCount, Unsent } from './local-count.js'
 
-/** What Redis's clock said in a reply, and when that was here: by the performance clock, sent and heard. */
+/** What Redis's clock said in a reply, and when that was here: by the performance clock. */
 export interface Heard {
   readonly now: number
   readonly at: number
@@ -55,7 +55,7 @@ export class Count {
   heard: Heard | undefined
   /** Whether anything was decided here since it was sent last. */
   isUsed = false
-  /** Whether it was dropped: nothing of it is to be told any more. */
+  /** Whether it was dropped: nothing of it is to be sent any more. */
   isGone = false
   /** Whether it is to be sent alone and without its block keys: its slot is on the move, or was elsewhere. */
   isAlone = false

@@ -32,7 +32,7 @@ export interface Destination extends Place {
 }
 
 /**
- * Tells Redis what was charged on some counts, and goes on from what it replies. Sent once: what may have reached Redis is
+ * Sends Redis what was charged on some counts, and goes on from what it replies. Sent once: what may have reached Redis is
  * not sent again, for it would count twice. Resolves when that is over, however it went.
  */
 export async function exchange(options: ExchangeOptions, all: readonly Carried[], to: Destination): Promise<void> {
@@ -66,7 +66,7 @@ export interface Carried {
   readonly unsent: Unsent
 }
 
-/** Takes what a count has to tell. What is charged on it from now on goes with a later exchange. */
+/** Takes what a count has to send. What is charged on it from now on goes with a later exchange. */
 export function carry(count: Count): Carried {
   const unsent = count.local.takeUnsent()
   count.underWay.push(unsent)
@@ -142,12 +142,12 @@ function hear(
     count.heard = heard
     count.isAlone = false
     count.local.hear(reply, saidAt, now, count.underWay)
-    // By their order: replies that came in one go reach those who wait for them in any.
+    // By their order: replies that came in one go reach their callers in any.
     if (count.asked.length > 0) {
       count.asked = count.asked.filter((asked) => asked.order > order)
       for (const { units } of count.asked) count.local.assume(units, now)
     }
-    // Redis says to those who ask why they are blocked, and until when.
+    // Where an identity is blocked, Redis is asked: its result says why, and until when.
     count.isOpen = outcome !== BLOCKED
   }
   reply.end()

@@ -9,9 +9,9 @@ export interface ExchangesOptions extends ExchangeOptions {
   readonly nodeFor: (slot: number, identity: string) => string | undefined
   /** Sends the decisions that wait. */
   readonly flushDecisions: () => void
-  /** Told of counts that nothing is known of that would be missed. */
+  /** Called with counts that hold nothing that would be missed. */
   readonly onIdle: (count: Count) => void
-  /** The time of Redis, as far as is known, for a count that has heard it. */
+  /** The time of Redis, as far as is known, for a count that has received it. */
   readonly now: (count: Count) => number
 }
 
@@ -56,7 +56,7 @@ export class Exchanges {
     this.#roundOf(count.syncEveryMs).counts.add(count)
   }
 
-  /** Takes a count out of all rounds. What is under way is not heard any more. */
+  /** Takes a count out of all rounds. Replies to what is under way are not applied any more. */
   delete(count: Count): void {
     this.#rounds.get(count.syncEveryMs)?.counts.delete(count)
   }
@@ -110,7 +110,7 @@ export class Exchanges {
     for (const { some, slot, node } of this.#scripts(due, ({ count }) => count)) this.#send(some, { slot, node, order })
   }
 
-  /** Sends all that there is to tell, and resolves once that is over, however it went. */
+  /** Sends all that there is to send, and resolves once that is over, however it went. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.flush()

@@ -15,18 +15,18 @@ export interface Unsent {
  *
  * Instants are of Redis's clock, of which a process knows a little less than it needs. `now` has surely come: what drains
  * or turns by then, has. `latest` may have come: so a charge is noted as of then, and no window that it may have been in
- * misses it. A user's clock tells both to be the same.
+ * misses it. With a user's clock both are the same.
  */
 export interface LocalCount<Sent extends Unsent = Unsent> {
   /** Milliseconds until a cost has room: 0 now, -1 never. */
   wait(cost: number, now: number): number
-  /** Charges what is to be told to Redis. */
+  /** Charges what is to be sent to Redis. */
   charge(cost: number, now: number, latest: number): void
   /** Charges a refusal, as far as the limit holds it. */
   chargeRefusal(cost: number, now: number, latest: number): void
-  /** Counts (or with a negative cost takes back) what Redis has been asked for meanwhile, and knows of. */
+  /** Counts (or with a negative cost takes back) what Redis has been asked for meanwhile, and counts itself. */
   assume(cost: number, now: number): void
-  /** Hears the receipt of a charge that Redis has made. */
+  /** Takes the receipt of a charge that Redis has made. */
   hearReceipt?(receipt: number): void
   /** Refunds units of a charge that was made here. */
   refund(cost: number, receipt: number, before: number, chargedAt: number, now: number): void
@@ -36,9 +36,9 @@ export interface LocalCount<Sent extends Unsent = Unsent> {
   report(values: number[], now: number, need: number | undefined): void
   /** Milliseconds until it is as good as new. */
   resetAfter(now: number): number
-  /** Whether there is anything to tell. */
+  /** Whether there is anything to send. */
   readonly hasUnsent: boolean
-  /** Takes what there is to tell. */
+  /** Takes what there is to send. */
   takeUnsent(): Sent
   /** Puts back what was not sent. */
   putBack(sent: Sent): void

@@ -2,7 +2,7 @@ import type { ReplyReader } from '../scripts/reply-reader.js'
 import { ChargesByWindow } from './charges-by-window.js'
 import type { LocalCount } from './local-count.js'
 
-/** What windows and windows of segments have in common: charges are told by the window, or segment, that they count in. */
+/** What windows and windows of segments have in common: charges are sent by the window, or segment, that they count in. */
 export abstract class LocalWindows implements LocalCount<ChargesByWindow> {
   /** Charged close to the end of a window: perhaps in the next one, which starts then. */
   protected nextCount = 0

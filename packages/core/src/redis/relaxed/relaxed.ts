@@ -37,12 +37,12 @@ const MOST_TABLES = 1000
 
 /**
  * Decides for plans whose counts are relaxed. The first decision on an identity is Redis's, and so is a second one in the same round,
- * which fetches what is counted. From then on this process counts by itself, without a promise, and tells Redis in the
- * background what it has charged, which tells it what all have. A count that is not used for as long is dropped, and begins
+ * which fetches what is counted. From then on this process counts by itself, without a promise, and sends Redis in the
+ * background what it has charged; the reply is what all have. A count that is not used for as long is dropped, and begins
  * with Redis again.
  *
  * Whatever Redis says replaces what was counted here, with what Redis cannot know yet added to it: so one process alone
- * never exceeds a limit. Several exceed it by what they admit before they hear of each other.
+ * never exceeds a limit. Several exceed it by what they admit before they have exchanged.
  */
 export class Relaxed {
   readonly #source: RelaxedSource
@@ -90,7 +90,7 @@ export class Relaxed {
     this.#exchanges.flush()
   }
 
-  /** Before a reset: what was counted is not in the state that comes after, and must not be told any more. */
+  /** Before a reset: what was counted is not in the state that comes after, and must not be sent any more. */
   forget(plan: Plan, identities: readonly string[]): void {
     if (!plan.relaxed) return
     for (const [c, { counts }] of this.#tablesOf(plan).entries()) {
@@ -123,7 +123,7 @@ export class Relaxed {
     return this.#decideHere({ ...request, op: PEEK }, counts as Count[]) as StoreResult
   }
 
-  /** Tells Redis what was counted. */
+  /** Sends Redis what was counted. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#exchanges.close()
@@ -167,7 +167,7 @@ export class Relaxed {
     return this.#source.strikeAfter(request, result)
   }
 
-  /** What a refusal is told that was charged after it. */
+  /** The report of a refusal that was charged after it. */
   #reportOf({ costs, needs = costs }: StoreRequest, counts: readonly Count[]): StoreResult {
     const values: number[] = []
     counts.forEach((count, c) => {
@@ -182,7 +182,7 @@ export class Relaxed {
     return clock ? clock() : now + Math.floor(performanceNow - at)
   }
 
-  /** Asks Redis, which is to know first what was counted here, and tells what it counts. */
+  /** Asks Redis, once it has been sent what was counted here. */
   #ask(
     request: StoreRequest,
     tables: readonly CountTable[],
@@ -196,9 +196,9 @@ export class Relaxed {
     const counts = known.map(
       (count, c) => count ?? this.#countAskedBefore(tables[c] as CountTable, identityOf(plan, c, identities), plan),
     )
-    // Of what is counted here, the deny cache does not hear.
+    // What is counted here stays out of the deny cache.
     let asked: StoreRequest = { ...request, fresh: true }
-    // A refusal that is to be charged is charged here, and told.
+    // A refusal that is to be charged is charged here, and sent.
     if (op === CHARGE && counts.every((count) => count !== undefined)) asked = { ...asked, op: CONSUME }
     let result: StoreResult | Promise<StoreResult>
     try {
@@ -220,7 +220,7 @@ export class Relaxed {
       }
       isCountedHere = true
       const cost = costs[c] as number
-      // Before it is asked for: what goes to Redis first must not know of it.
+      // Before it is asked for: what goes to Redis first must not have it.
       if (count.local.hasUnsent || (!count.isOpen && count.underWay.length === 0)) this.#exchanges.now(count)
       count.isUsed = true
       if (count.isOpen) count.local.assume(cost, this.#nowOf(count))
@@ -275,7 +275,7 @@ export class Relaxed {
     const charge = request.charge as StoreResult
     const counts = this.#countsOf(request)
     if (!counts.every((count) => count?.isOpen)) {
-      // Redis does not know which refunds it was told of with other charges: so it is sure of no more than of the charge alone.
+      // Redis cannot separate refunds that it was sent with other charges: so it is sure of no more than of the charge alone.
       for (const count of counts) if (count?.local.hasUnsent) this.#exchanges.now(count)
       return this.#source.decide({ ...request, charge: standingAlone(plan, charge, Math.max(...costs)) })
     }

@@ -95,7 +95,7 @@ function headerOf({ identities, cells }: Plan, blockKeys: number, isJoint: boole
   return header
 }
 
-/** What decide.lua has to know of a plan's ban. */
+/** What decide.lua needs of a plan's ban. */
 function banText({ policy, cells, ban }: Plan, marker = ''): string[] {
   if (!ban) return ['0']
   const { identity, scope } = ban
