@@ -25,7 +25,7 @@ export class ExpressContext extends RequestContext<Request> {
 
   /**
    * Known once a route has matched: to middleware on the route, not to `app.use`. Without what the router is mounted at:
-   * of that Express tells what the client wrote, `baseUrl`, which is another one in upper case and for each parameter.
+   * of that Express shows what the client wrote, `baseUrl`, which is another one in upper case and for each parameter.
    */
   get route(): string | undefined {
     const path: unknown = this.request.route?.path

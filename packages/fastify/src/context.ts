@@ -74,7 +74,7 @@ interface CookieSupport {
 /** By server: the setting never changes. */
 const trusts = new WeakMap<object, ProxyTrust>()
 
-/** Fastify does not show what `trustProxy` is. Requests have `ips` where it is set; what it makes of one tells the rest. */
+/** Fastify does not show what `trustProxy` is. Requests have `ips` where it is set; what it makes of one shows the rest. */
 function trustOf(request: FastifyRequest, app: object): ProxyTrust {
   if (request.ips === undefined) return 'none'
   const hops = Array.from({ length: 64 }, (_, i) => `203.0.113.${i}`)

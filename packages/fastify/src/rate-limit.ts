@@ -159,7 +159,7 @@ function decorate(
     if (found.phase !== phase) addFirst(route, found)
   })
   return (own, request) => {
-    // Fastify does not tell of routes that were added before, so those show with their first request.
+    // Fastify calls no hook for routes that were added before, so those show with their first request.
     const found = limiters.find(own) ?? limiters.add(own, routeName(request))
     if (found.phase === phase) return found.hook
     if (added.has(own)) return undefined

@@ -32,7 +32,7 @@ export interface PoliciesOptions extends Resolvers {
   /** Whether a later version may have fewer than half of the policies, limits and overrides. @default false */
   readonly allowShrink?: boolean
   /**
-   * What else is wrong with a document, such as what the place where it is used cannot do: told like any other mistake, with line
+   * What else is wrong with a document, such as what the place where it is used cannot do: reported like any other mistake, with line
    * and column, and the document is not in force. May be async. Gets the document as plain data, to be left as it is. @default nothing
    */
   readonly check?: (document: ReadDocument) => readonly Problem[] | Promise<readonly Problem[]>

@@ -86,7 +86,7 @@ export function storeContract({ name, make, describe, test }: StoreContractOptio
     })
 
     on(
-      'a client that waits as long as it is told gets through, and none that comes a millisecond earlier',
+      'a client that waits for retryAfterMs is admitted, and none that comes a millisecond earlier',
       async (store, clock) => {
         for (const [algorithm, limit] of Object.entries(ONE_OF_EACH)) {
           const limiter = createLimiter({ store, limits: [limit] })

@@ -3,7 +3,7 @@ import type { Environment } from '../program/environment.js'
 import { textOfFile } from './file.js'
 
 /**
- * The text of a document in a file; undefined, with every mistake told, where it is wrong.
+ * The text of a document in a file; undefined, with every mistake reported, where it is wrong.
  *
  * @throws UsageError where it cannot be read
  */

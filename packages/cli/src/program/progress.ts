@@ -2,7 +2,7 @@ import type { Output } from './environment.js'
 
 const EVERY_MS = 1000
 
-/** Tells a person for how long something has been under way, once that is longer than a second. */
+/** Shows a person for how long something has been under way, once that is longer than a second. */
 export async function withProgress<Result>(stderr: Output, what: string, work: () => Promise<Result>): Promise<Result> {
   if (!stderr.isTTY) return work()
   let seconds = 0

@@ -1,4 +1,4 @@
-/** What a decider takes of those who ask it. All of it holds before a token is looked at. */
+/** What a decider takes of its callers. All of it holds before a token is looked at. */
 
 /** Bytes of a request's headers; gateways pass on what their clients send, cookies among it. */
 export const MOST_HEADER_BYTES = 65_536

@@ -83,7 +83,7 @@ function checkKey(key: unknown, path: Path, named: Named, problems: Problem[]): 
     if (typeof part !== 'string' || BUILT_IN.test(part) || named.keys.includes(part)) continue
     const message =
       part === 'route'
-        ? 'expected another key, such as path: gateways do not tell routes'
+        ? 'expected another key, such as path: gateways do not send routes'
         : `expected ip, path, method, everyone, header:<name> or cookie:<name>; with --dialect json, --key ${part} takes it from callers`
     problems.push({ path: Array.isArray(key) ? [...path, i] : path, message })
   }

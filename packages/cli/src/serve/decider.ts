@@ -15,7 +15,7 @@ export interface DeciderOptions {
   readonly share: number
   /** Whether callers say what a request costs. */
   readonly takesCosts: boolean
-  /** Told what no caller is to blame for. */
+  /** Called with what no caller is to blame for. */
   readonly onFailure: (error: unknown) => void
 }
 

@@ -7,7 +7,7 @@ export class DecisionContext implements HttpContext<DescribedRequest> {
   /** The response is the gateway's to send: here is none to wait for. */
   readonly response: RawResponse = { on() {}, removeListener() {} }
   readonly proxyTrust = 'named'
-  /** Gateways do not tell theirs. */
+  /** Gateways do not send theirs. */
   readonly route = undefined
 
   constructor(request: DescribedRequest) {

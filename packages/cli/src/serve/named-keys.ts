@@ -8,7 +8,7 @@ export function resolversOf({ keys, tiers }: Named): Resolvers {
     values && Object.hasOwn(values, name) ? values[name] : undefined
   return {
     keys: Object.fromEntries(keys.map((name) => [name, (request: DescribedRequest) => namedIn(request.keys, name)])),
-    // One that is not named is told as wrong, with those that there are.
+    // One that is not named is reported as wrong, with those that there are.
     tiers: Object.fromEntries(
       tiers.map((name) => [name, (request: DescribedRequest) => namedIn(request.tiers, name) ?? '']),
     ),

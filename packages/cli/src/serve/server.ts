@@ -14,9 +14,9 @@ export interface ServerSettings extends Asked {
   readonly tls: { readonly cert: string; readonly key: string; readonly ca?: string } | undefined
   readonly dialect: Dialect
   readonly mostConnections: number
-  /** Told once it takes no more requests: `isReady` is the server's own. */
+  /** Called once it takes no more requests: `isReady` is the server's own. */
   readonly health: () => Omit<Health, 'isReady'>
-  /** Told what no caller is to blame for, and what callers get wrong: the status, and a sentence. */
+  /** Called with what no caller is to blame for, and what callers get wrong: the status, and a sentence. */
   readonly onProblem: (status: number, message: string) => void
 }
 

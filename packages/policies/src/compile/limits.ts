@@ -81,7 +81,7 @@ function makeLimit(data: LimitData, name: string, of: LimitsOf, path: Path, prob
 }
 
 /**
- * Limits that count the same way on different keys are told apart by the kinds of these, not by their order, which is a user's to
+ * Limits that count the same way on different keys are distinguished by the kinds of these, not by their order, which is a user's to
  * change.
  */
 function carryOf({ kind = 'key' }: LimitsOf['key'], policys: LimitsOf['key']): string {

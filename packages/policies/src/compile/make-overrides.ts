@@ -191,7 +191,7 @@ function placeOf({ name }: LimitData, list: readonly LimitData[]): number | unde
   return i < 0 ? undefined : i
 }
 
-/** Of another algorithm, what that does not know of the limit from before is left out. */
+/** Of another algorithm, options of the limit from before that it does not have are left out. */
 function changed(limit: LimitData, change: LimitData): LimitData {
   const { algorithm = limit.algorithm ?? 'slidingLog' } = change
   const known = fieldsOfLimit(algorithm)

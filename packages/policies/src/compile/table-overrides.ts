@@ -19,7 +19,7 @@ type Key = KeyFunction<any>
 const MOST_MADE = 10_000
 /** Longer values have no override: a table holds 1,024 bytes of each. */
 const MOST_VALUE = 1024
-/** What is told of one policy: each may be a row of its own. */
+/** Warnings about mistakes in one policy: each may be a row of its own. */
 const MOST_WARNINGS = 10
 
 const NONE: FoundOverride = { override: undefined, rank: RANK.none }

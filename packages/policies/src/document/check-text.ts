@@ -2,7 +2,7 @@ import { checkSchema } from '../schema/check.js'
 import type { LocatedProblem, Problem } from './problem.js'
 import { locatedBy, readText } from './read.js'
 
-/** A document to read. Plain data, so that a thread can be told it. */
+/** A document to read. Plain data, so that it can be posted to a thread. */
 export interface TextToCheck {
   /** How problems call it. */
   readonly name: string

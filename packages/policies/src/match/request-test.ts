@@ -7,7 +7,7 @@ export type RequestHead = Pick<HttpContext<never>, 'method' | 'header'>
 /** Why a policy is not for a request whose path fits. */
 export type Mismatch = 'method' | 'host' | `header ${string}`
 
-/** Tells whether a request fits all of a policy's `match` but its paths. Undefined where every request does. */
+/** Whether a request fits all of a policy's `match` but its paths. Undefined where every request does. */
 export function requestTest({
   methods,
   hosts,

@@ -2,7 +2,7 @@
 export type Segments = readonly string[]
 
 /**
- * Every way in which a router may read a path: some tell `/a//b`, `/A/b`, `/a/b/` and `/%61/b` from `/a/b`, some do not, and none
+ * Every way in which a router may read a path: some distinguish `/a//b`, `/A/b`, `/a/b/` and `/%61/b` from `/a/b`, some do not, and none
  * shows how it is set. One for nearly every path; more where an empty segment, an encoded slash, a semicolon or a dot segment is
  * read in two ways. A policy is for a path if it is for any of them.
  */

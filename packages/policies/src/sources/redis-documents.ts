@@ -4,7 +4,7 @@ import { MOST_LISTED, type SavedDocument, type SavedDocuments, VersionConflict }
 export type Call = (command: string, ...args: string[]) => Promise<unknown>
 
 /**
- * Saves where the version is still the one that is expected: of two who change one version, the second is refused.
+ * Saves where the version is still the one that is expected: of two that change one version, the second is refused.
  * KEYS the versions, newest first   ARGV expected version, text, by, versions kept
  * Returns the version in force then, negative where nothing was saved.
  */

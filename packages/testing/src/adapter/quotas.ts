@@ -8,7 +8,7 @@ import { type Response, send, statuses } from './client.js'
 const quotaFields = ({ headers }: Response) => Object.keys(headers).filter((field) => /ratelimit|retry/.test(field))
 
 export function quotaTests(on: RegisterTest): void {
-  on('an admitted client is told its quota, and the handler finds the verdict', async ({ start, store }) => {
+  on('an admitted client is sent its quota, and the handler finds the verdict', async ({ start, store }) => {
     const app = await start({ routes: { '/': { limiters: [{ name: 'api', store, limit: 5, window: '10s' }] } } })
     const response = await send(app.url)
     assert.equal(response.status, 200)
@@ -106,7 +106,7 @@ export function quotaTests(on: RegisterTest): void {
     assert.deepEqual(await answer('/function'), [429, 'application/json; charset=utf-8', '{"reason":"limited"}'])
   })
 
-  on('several limiters on one route are all told, and none overwrites another', async ({ start, store }) => {
+  on('several limiters on one route are all in the headers, and none overwrites another', async ({ start, store }) => {
     const app = await start({
       global: [{ name: 'all', store, limit: 100, window: '1h' }],
       routes: {
@@ -163,15 +163,15 @@ export function quotaTests(on: RegisterTest): void {
     const app = await start({
       routes: { '/': { limiters: [{ name: 'api', store, limit: 5, window: '10s', cost: async () => 3 }] } },
     })
-    const told = async () => {
+    const quota = async () => {
       const { status, headers } = await send(app.url)
       return [status, headers.ratelimit, headers['retry-after']]
     }
-    assert.deepEqual(await told(), [200, '"api";r=2;t=10', undefined])
-    assert.deepEqual(await told(), [429, '"api";r=2;t=10', '10'])
+    assert.deepEqual(await quota(), [200, '"api";r=2;t=10', undefined])
+    assert.deepEqual(await quota(), [429, '"api";r=2;t=10', '10'])
   })
 
-  on('skip charges nothing and tells nothing, also when it answers late', async ({ start, store }) => {
+  on('skip charges nothing and sends no quota, also when it answers late', async ({ start, store }) => {
     const skip = (_request: unknown, context: { header(name: string): string | undefined }) =>
       context.header('x-internal') === 'yes'
     const app = await start({
@@ -189,7 +189,7 @@ export function quotaTests(on: RegisterTest): void {
     }
   })
 
-  on('a blocked client is told when the block ends, and no quota', async ({ start, store, clock }) => {
+  on('a blocked client is sent when the block ends, and no quota', async ({ start, store, clock }) => {
     const app = await start({
       routes: { '/': { limiters: [{ name: 'api', store, limit: 9, window: '10s', key: everyone() }] } },
     })

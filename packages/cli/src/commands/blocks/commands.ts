@@ -29,7 +29,7 @@ const POLICY: Readonly<Record<string, OptionSpec>> = {
 
 export const blocks: Command = {
   name: 'blocks',
-  summary: 'list who is blocked or banned',
+  summary: 'list blocked and banned identities',
   description: 'Lists blocks and bans that hold, in no order. Secrets and long values show as their hashes.',
   options: LIST_OPTIONS,
   examples: ['REDIS_URL=redis://host:6379 sluice blocks', 'sluice blocks --kind ip --starts 192.0.2. --json'],
@@ -39,7 +39,7 @@ export const blocks: Command = {
 
 export const bans: Command = {
   name: 'bans',
-  summary: 'list who is banned, and on which rung',
+  summary: 'list banned identities, and the rung of each',
   description: 'Lists bans that hold, in no order, without blocks that were made by hand.',
   options: LIST_OPTIONS,
   examples: ['sluice bans', 'sluice bans --policy login --json'],

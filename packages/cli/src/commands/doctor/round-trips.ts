@@ -13,7 +13,7 @@ export interface RoundTrips {
 const measured = new WeakMap<Server, Promise<RoundTrips>>()
 
 /**
- * Measures round trips one after the other. TIME is what decisions need anyhow, and tells the clock along with it; what is
+ * Measures round trips one after the other. TIME is what decisions need anyhow, and returns the clock along with it; what is
  * refused makes its round trip as well.
  */
 export function roundTrips(server: Server, count: number): Promise<RoundTrips> {

@@ -23,7 +23,7 @@ It asks no Redis.`,
     key: {
       type: 'string',
       placeholder: 'KIND=VALUE',
-      text: 'who the client is, such as user=42; again for more',
+      text: 'a key of the client, such as user=42; again for more',
       repeats: true,
     },
     tier: { type: 'string', placeholder: 'NAME', text: 'the tier of the client' },

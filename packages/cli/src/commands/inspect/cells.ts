@@ -47,7 +47,7 @@ function cellNamed(id: string): NamedCell | undefined {
   const kind = KINDS[name]
   if (!kind) return undefined
   const all = text.slice(1).split('.').map(Number)
-  // The last of an odd number tells equal limits on different keys apart.
+  // The last of an odd number distinguishes equal limits on different keys.
   const numbers = name === 'log' ? all.slice(0, all.length - (all.length % 2)) : all.slice(0, kind.numbers)
   if (numbers.length < kind.numbers) return undefined
   const leaseMs = lease === undefined ? 0 : Number(lease)

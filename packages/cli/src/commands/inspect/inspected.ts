@@ -34,7 +34,7 @@ export async function inspected(
     const keys = unknown.filter((each) => each.limiter === limiter)
     const used = await usedOfSharing(store, limiter, kept.identity, of)
     found.push(...used.flat())
-    // As many as there are keys: then none is left that the document does not tell of.
+    // As many as there are keys: then none is left that the document does not have.
     if (used.length < keys.length) left.push(...keys)
   }
   return { ...rest, limits: [...limits, ...found], unknown: left, overrides: of.overrides }

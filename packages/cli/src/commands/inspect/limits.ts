@@ -21,7 +21,7 @@ export interface UsedLimit {
   readonly resetAfterMs?: number
 }
 
-/** Counts that are there, and what they are of cannot be told by the names of their keys. */
+/** Counts that are there, and the names of their keys do not say of what. */
 export interface UnknownLimits {
   readonly limiter: string
   readonly key: string

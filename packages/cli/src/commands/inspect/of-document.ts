@@ -16,7 +16,7 @@ export interface OverrideFor {
 /** What a document says of one identity, whatever the request. */
 export interface DocumentFor {
   readonly overrides: readonly OverrideFor[]
-  /** Limits that count such identities, by policy and tier, where the names of their keys may not tell them. */
+  /** Limits that count such identities, by policy and tier, where the names of their keys may not say so. */
   readonly sharing: ReadonlyMap<string, readonly Limit[]>
 }
 

@@ -12,7 +12,7 @@ const MOST = 20
 
 export const offenders: Command = {
   name: 'offenders',
-  summary: 'list who is refused most',
+  summary: 'list the identities that are refused most',
   description: `Lists the identities that a limiter refuses most, the first most of all. Stores count refusals where they are made
 with offenders: true. Secrets and long values show as their hashes.`,
   operands: { placeholder: 'LIMITER', least: 1, most: 1 },
@@ -41,7 +41,7 @@ function isWindow(text: unknown): text is OffendersWindow {
 
 function textOf(policy: string, { offenders: all, refusals, error, since }: OffendersReport): string {
   if (refusals === 0) {
-    return `${JSON.stringify(policy)} has refused no identity since ${instantText(since)}, as far as stores with offenders: true tell\n`
+    return `${JSON.stringify(policy)} has refused no identity since ${instantText(since)}, as far as stores with offenders: true have counted\n`
   }
   const rows = all.map(({ kind, value, refusals: own }) => [
     String(own),

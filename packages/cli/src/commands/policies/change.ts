@@ -51,7 +51,7 @@ function print(values: OptionValues, { stdout }: Environment, data: object, text
   stdout.write(values.json ? `${JSON.stringify(data, null, 2)}\n` : text)
 }
 
-/** Who it is, for the history. */
+/** The person, for the history. */
 function authorOf({ by }: OptionValues, { env }: Environment): string {
   return String(by ?? env.SLUICE_BY ?? env.USER ?? '').slice(0, 100)
 }

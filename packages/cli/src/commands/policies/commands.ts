@@ -10,7 +10,7 @@ import { DOCUMENT_OPTIONS, withDocuments } from './documents.js'
 const CHANGE_OPTIONS: Readonly<Record<string, OptionSpec>> = {
   ...DOCUMENT_OPTIONS,
   yes: { type: 'boolean', short: 'y', text: 'do not ask' },
-  by: { type: 'string', placeholder: 'NAME', text: 'who it is, for the history', default: 'SLUICE_BY, else USER' },
+  by: { type: 'string', placeholder: 'NAME', text: 'your name, for the history', default: 'SLUICE_BY, else USER' },
 }
 
 export const plan: Command = {
@@ -65,7 +65,7 @@ version is in force meanwhile, nothing is changed. Processes take it within a se
 
 export const history: Command = {
   name: 'history',
-  summary: 'list the versions of policies in Redis or PostgreSQL, with who saved them and when',
+  summary: 'list the versions of policies in Redis or PostgreSQL, with their authors and times',
   description: 'Lists the last twenty versions, newest first. The first is in force.',
   options: DOCUMENT_OPTIONS,
   examples: ['sluice history', 'sluice history --json'],

@@ -13,7 +13,7 @@ export function differencesOf(before: string | undefined, after: string): string
   return lines
 }
 
-/** Policies and overrides by what people call them. Values of overrides are not told: they may be secrets. */
+/** Policies and overrides by what people call them. Values of overrides are not shown: they may be secrets. */
 function entriesOf(text: string | undefined): ReadonlyMap<string, string> {
   const entries = new Map<string, string>()
   if (text === undefined) return entries

@@ -33,7 +33,7 @@ Prometheus: give the URL of each process. On a terminal it is a screen, elsewher
     },
     offenders: {
       type: 'boolean',
-      text: 'also who is refused most, from Redis: its stores need the option offenders',
+      text: 'also the identities that are refused most, from Redis: its stores need the option offenders',
     },
     ...REDIS_OPTIONS,
     json: { type: 'boolean', text: 'print a line of JSON each time' },

@@ -12,7 +12,7 @@ const MOST_OFFENDERS = 5
 /** How often Redis is asked, in ms: each question reads what all processes have counted. */
 const EVERY_MS = 5000
 
-/** Who the policies that refuse most refuse most, from Redis. */
+/** The identities that the policies with the most refusals refuse most, from Redis. */
 export class Offenders {
   readonly #store: RedisStore
   #shown: readonly OffendersOfPolicy[] = []
@@ -32,7 +32,7 @@ export class Offenders {
     try {
       this.#shown = await Promise.all(refusing.slice(0, MOST_POLICIES).map(({ policy }) => this.#ask(policy)))
     } catch {
-      // The rest of the screen is worth showing, and says what the servers know of the store.
+      // The rest of the screen is worth showing, and has the state of the store as the servers report it.
     }
     return this.#shown
   }

@@ -28,7 +28,7 @@ export function gatewayDialect({ headers, refusedBy }: GatewayOptions): Dialect 
     namesKeys: false,
     answer(request, response, { decide, trusted, token }) {
       if (request.method !== 'GET' && request.method !== 'HEAD') {
-        throw new BadInput(405, 'expected GET or HEAD: the method of the client is told in a header', { ends: true })
+        throw new BadInput(405, 'expected GET or HEAD: the method of the client comes in a header', { ends: true })
       }
       refuseBody(request)
       // None of these is 401 or 403, which gateways would pass on to clients, or take for a refusal.

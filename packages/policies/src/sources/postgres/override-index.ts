@@ -18,7 +18,7 @@ const MOST_POLICIES = 10_000
 
 const NO_KINDS: ReadonlySet<string> = new Set()
 
-/** What is told of changes: the hash of the client as eight characters, or undefined for all. */
+/** What is notified of changes: the hash of the client as eight characters, or undefined for all. */
 export type OnChange = (key: string | undefined) => void
 
 /** Which clients have an override, up to a version of the table: their hashes, and the kinds that they are of. */

@@ -9,9 +9,7 @@ export const version = infoCheck('version', (info) => {
   const name = server === 'valkey' ? `Valkey ${valkey} (as Redis ${number})` : `Redis ${number}`
   const data = { version: number, ...(valkey && { valkeyVersion: valkey }) }
   if (!/^\d+\.\d+/.test(number)) {
-    return [
-      warning('The server does not tell a version of Redis.', 'Check that it is Redis 6.2 or later, or Valkey.', data),
-    ]
+    return [warning('The server reports no version of Redis.', 'Check that it is Redis 6.2 or later, or Valkey.', data)]
   }
   if (!isAtLeast(number, LEAST)) {
     return [
