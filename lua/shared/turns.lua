@@ -2,6 +2,7 @@
 -- A record is a list of entries of 34 bytes: the process (12), the class of its waiters (8), since when the first of that
 -- class waits, less the head start of the class (8), until when this is believed (6). Of two classes that one goes first whose
 -- entry says the earlier instant. An entry that is not renewed lapses: a process that died holds up others no longer.
+--- @include "shared/mark-waiting"
 local ENTRY = 34
 
 -- By Redis's clock, whatever clock decisions go by: processes renew their entries by timers.
@@ -26,8 +27,7 @@ local function turns_others(key, process)
 end
 
 --- Puts the classes of a process in the place of what it said before. In ARGV from `a` on: how many, and of each its class
--- and for how long its first one waits already, head start included. `marker`: a key that is there while any record is; '' in a
--- cluster. Returns whether any waits now.
+-- and for how long its first one waits already, head start included. `marker`: that of waiters; '' in a cluster. Returns whether any waits now.
 local function turns_write(key, process, ttlMs, marker, a, others, latest)
   local record = others
   for _ = 1, ARGV[a] do
@@ -41,9 +41,6 @@ local function turns_write(key, process, ttlMs, marker, a, others, latest)
     return false
   end
   redis.call('SET', key, record, 'PX', string.format('%.0f', latest - turnsNow))
-  -- As long as the longest of all records: decisions that do not find it look for no record.
-  if marker ~= '' and redis.call('PTTL', marker) < latest - turnsNow then
-    redis.call('SET', marker, '', 'PX', string.format('%.0f', latest - turnsNow))
-  end
+  if marker ~= '' then mark_waiting(marker, latest - turnsNow) end
   return true
 end

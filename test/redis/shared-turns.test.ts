@@ -18,6 +18,9 @@ import { until } from '../support/until.js'
 
 const { client } = await redisForTests()
 
+/** A process that has just looked sees a waiter no later. */
+const UNSEEN_MS = 60
+
 const stores: RedisStore[] = []
 const waits: AbortController[] = []
 afterEach(async () => {
@@ -80,6 +83,7 @@ describe('while a request waits in another process', () => {
     const first = await limiter.consume('ann')
     expect(first.allowed).toBe(true)
     await someoneWaits(cell)
+    await sleep(UNSEEN_MS)
     for (const verdict of [await limiter.consume('ann'), await limiter.peek('ann')]) {
       expect(verdict).toMatchObject({ allowed: false, reason: 'limited', remaining: 2, cost: 0 })
       expect(verdict.retryAfterMs).toBeGreaterThan(0)
@@ -95,9 +99,35 @@ describe('while a request waits in another process', () => {
     const limiter = elsewhere({ limits: [slidingLog({ limit: 3, window: '1h' })], onDeny: 'charge' })
     await limiter.consume('ann')
     await someoneWaits('log.3.3600000')
+    await sleep(UNSEEN_MS)
     expect((await limiter.consume('ann')).allowed).toBe(false)
     await client.del(...(await records()))
     expect((await limiter.peek('ann')).remaining).toBe(2)
+  })
+
+  test.each([
+    ['one after the other', (limiter: Limiter) => limiter.consume('ann')],
+    ['many together', (limiter: Limiter) => Promise.all(['ann', 'bob', 'cem'].map((name) => limiter.consume(name)))],
+    ['also while an identity is blocked', (limiter: Limiter) => limiter.consume('bob')],
+  ])('none is looked for again within 50 ms after none was found, but later: %s', async (what, decide) => {
+    const limits = [slidingLog({ limit: 1000, window: '1h' })]
+    const [limiter, plain] = [elsewhere({ limits }), elsewhere({ limits, sharedTurns: false })]
+    if (what.startsWith('also')) await limiter.block('dan', { for: '1h' })
+    const looksOf = async (decides: Limiter) => {
+      await client.config('RESETSTAT')
+      for (let n = 0; n < 40; n++) await decide(decides)
+      await sleep(UNSEEN_MS)
+      await decide(decides)
+      return Number(/cmdstat_exists:calls=(\d+)/.exec(await client.info('commandstats'))?.[1] ?? 0)
+    }
+    await decide(plain)
+    // Block keys are looked for in the same way.
+    const without = await looksOf(plain)
+    await decide(limiter)
+    const began = performance.now()
+    const times = (await looksOf(limiter)) - without
+    expect(times).toBeGreaterThan(0)
+    expect(times).toBeLessThanOrEqual((performance.now() - began) / 50 + 1)
   })
 
   test('in the queue of one of several limits, all are held for it', async () => {

@@ -63,6 +63,34 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     expect(await scriptsPerTurn()).toBeGreaterThan(50)
   })
 
+  test.each([
+    ['one limit', [slidingLog<string>({ limit: 1000, window: '1h' })]],
+    [
+      'limits on several slots',
+      [slidingLog<string>({ limit: 1000, window: '1h' }), gcra<string>({ limit: 9000, window: '1h', key: everyone() })],
+    ],
+  ])('with shared turns, too, while none waits: %s', async (what, limits) => {
+    await scriptsPerTurn()
+    const { store } = open
+    const limiter = createLimiter({ name: `turns-${what.length}`, store, limits, sharedTurns: true })
+    const perTurn = async () => {
+      await scriptsRun()
+      const verdicts = await Promise.all(users(60).map((user) => decided(limiter.consume(user))))
+      expect(admitted(verdicts)).toBe(60)
+      return scriptsRun()
+    }
+    await until('one script per master decides', async () => (await perTurn()) === 3)
+    const place = createLimiter({ name: 'place', store, sharedTurns: true, limits: [concurrency({ limit: 1 })] })
+    const taken = await place.consume('elsewhere')
+    const leaving = new AbortController()
+    const waiter = place.acquire('elsewhere', { signal: leaving.signal })
+    await until('each slot is asked', async () => (await perTurn()) > 50)
+    leaving.abort()
+    await expect(waiter).rejects.toThrow()
+    await place.release(taken)
+    await until('one script per master decides again', async () => (await perTurn()) === 3)
+  })
+
   test('admits exactly the limit for each of many keys, whatever is decided with them', async () => {
     await scriptsPerTurn()
     const limits = [slidingLog({ limit: 3, window: '1h' }), gcra({ limit: 4, window: '1d' }), concurrency({ limit: 9 })]

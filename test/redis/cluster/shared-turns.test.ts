@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { clusterClients, namesOf } from '../../support/clients.js'
 import { moveSlot } from '../../support/move-slot.js'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.js'
-import { slotOfIdentity } from '../../support/slots.js'
+import { slotOf, slotOfIdentity } from '../../support/slots.js'
 import { openStore } from '../../support/stores.js'
 import { until } from '../../support/until.js'
 
@@ -53,6 +53,33 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     expect(third.limits.map(({ remaining }) => remaining)).toEqual([1, 48])
     await other.close()
     await close()
+  })
+
+  test('while the master with the marker hangs, those that wait on others are seen', async () => {
+    const open = await Promise.all([openStore(clusterClients[kind](cluster)), openStore(clusterClients[kind](cluster))])
+    const [limiter, elsewhere] = open.map(({ store }) =>
+      createLimiter({ name: 'marked', store, sharedTurns: true, limits: [concurrency({ limit: 2, ttl: '1h' })] }),
+    ) as [Limiter, Limiter]
+    const hung = cluster.masterOf(slotOf('sluice:v1:blocked:waiting'))
+    const key = cluster.identityOn((cluster.masters.indexOf(hung) + 1) % 3, `marked-${kind.replace(/\W/g, '_')}`)
+    const first = await limiter.consume(key)
+    await elsewhere.refund(key, await elsewhere.consume(key))
+    hung.kill('SIGSTOP')
+    try {
+      const waiter = limiter.acquire(key, { cost: 2 })
+      const refused = await until('one that does not wait is refused', async () => {
+        const verdict = await elsewhere.consume(key)
+        if (!verdict.allowed) return verdict
+        await elsewhere.refund(key, verdict)
+        return undefined
+      })
+      expect(refused).toMatchObject({ reason: 'limited', remaining: 1 })
+      await limiter.release(first)
+      await limiter.release(await waiter)
+    } finally {
+      hung.kill('SIGCONT')
+    }
+    for (const { close } of open) await close()
   })
 
   test('while their slot moves, all that wait are served, one at a time', async () => {

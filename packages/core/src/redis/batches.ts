@@ -13,6 +13,7 @@ import { SluiceError } from '../util/errors.js'
 import { watchers } from '../util/listeners.js'
 import type { Breaker } from './breaker.js'
 import type { Connection } from './clients/connection.js'
+import { ClusterWaitingMarker } from './cluster-waiting-marker.js'
 import { CrossSlots } from './cross-slots.js'
 import { decideOnMovingSlot } from './moving-slot.js'
 import { ResultReader } from './scripts/decode.js'
@@ -41,8 +42,8 @@ export interface BatchOptions {
   readonly clock: (() => number) | undefined
   /** The key that exists while any identity is blocked; undefined in a cluster, where no key shares a slot with all others. */
   readonly marker: string | undefined
-  /** Likewise the key that exists while a request waits for its turn across processes. */
-  readonly waitingMarker: string | undefined
+  /** The key that exists while a request waits for its turn across processes. */
+  readonly waitingMarker: string
   /** Whether one script may decide keys of several slots of a master without declaring them. */
   readonly undeclaredKeys: boolean
   /** Called with every reply, in the order of decisions, before its caller gets it; `sentAt` is by the performance clock. */
@@ -137,6 +138,9 @@ export class Batches {
   #waiting = new Map<string | number, Pending[]>()
   readonly #crossSlots: CrossSlots | undefined
   readonly #waited = new WaitedQueues()
+  readonly #clusterMarker: ClusterWaitingMarker | undefined
+  /** The marker of waiters where scripts can look for it and set it. */
+  readonly #waitingMarker: string | undefined
   #scheduled = false
   /** How many batches are neither answered nor given up. */
   #inFlight = 0
@@ -157,7 +161,10 @@ export class Batches {
   constructor(connection: Connection, options: BatchOptions) {
     this.#connection = connection
     this.#options = options
-    if (connection.isCluster && options.undeclaredKeys) this.#crossSlots = new CrossSlots(connection, options.timeoutMs)
+    const { timeoutMs, undeclaredKeys, waitingMarker } = options
+    if (connection.isCluster && undeclaredKeys) this.#crossSlots = new CrossSlots(connection, timeoutMs)
+    if (!connection.isCluster) this.#waitingMarker = waitingMarker
+    else this.#clusterMarker = new ClusterWaitingMarker(connection, waitingMarker, timeoutMs, this.#waited)
   }
 
   /** From now on decisions bring the block keys of every policy, where they bring block keys. */
@@ -187,11 +194,25 @@ export class Batches {
     return this.#crossSlots.isSupported(node) && slots.every((slot) => this.#connection.nodeOf(slot) === node)
   }
 
-  /** `apart`: for keys that `canDecideTogether`. */
+  /** Whether a decision has to look for requests that wait for their turn across processes. */
+  looksForWaiters({ plan, turn }: StoreRequest): boolean {
+    if (!plan.sharesTurns) return false
+    this.#clusterMarker?.look()
+    return turn !== undefined || !this.#waited.isUnwaited(this.#options.waitingMarker)
+  }
+
+  /** Requests of this plan wait for their turn across processes, which others are to see. */
+  noteWaiting({ sharesTurns }: Plan): void {
+    this.#waited.note([this.#options.waitingMarker], true)
+    if (sharesTurns) this.#clusterMarker?.set(sharesTurns.ttlMs)
+  }
+
+  /** `apart`: for keys that `canDecideTogether`, of what does not look for waiters. */
   decide(request: StoreRequest, slot: number, apart?: () => Promise<StoreResult>): Promise<StoreResult> {
     return new Promise((resolve, reject) => {
       const pending = { request, slot, resolve, reject, apart }
-      const at = request.plan.sharesTurns ? -1 - slot : (this.#crossSlots && this.#connection.nodeOf(slot)) || slot
+      const looks = !apart && this.looksForWaiters(request)
+      const at = looks ? -1 - slot : (this.#crossSlots && this.#connection.nodeOf(slot)) || slot
       const entries = this.#waiting.get(at)
       if (!entries) this.#waiting.set(at, [pending])
       else if (entries.length < this.#options.batch) entries.push(pending)
@@ -256,12 +277,12 @@ export class Batches {
    * for that first, else each by itself.
    */
   #sendTurns(entries: readonly Pending[], slot: number, sentAt = performance.now()): void {
-    const { prefix, waitingMarker } = this.#options
+    const { prefix } = this.#options
     const keysOf = ({ request }: Pending) => waitingKeys(request, this.#textOf(request.plan), prefix)
     for (const pending of entries) {
       if (!pending.request.turn) continue
       this.#waited.note(keysOf(pending), true)
-      if (waitingMarker !== undefined) this.#waited.note([waitingMarker], true)
+      this.noteWaiting(pending.request.plan)
     }
     const behind = this.#waited.isEmpty ? [] : entries.filter((pending) => this.#waited.hasAny(keysOf(pending)))
     const others = behind.length > 0 ? entries.filter((pending) => !behind.includes(pending)) : entries
@@ -366,15 +387,17 @@ export class Batches {
 
   /** The same, where requests wait for their turn across processes. */
   #turnScriptFor(batch: Batch, bringsBlockKeys: boolean): BatchScript {
-    const { waitingMarker } = this.#options
+    const waitingMarker = this.#waitingMarker
     if (batch.turns === 'none') {
       const how = this.#scriptFor(batch, bringsBlockKeys)
       const isOne = how.isOne === true
       // Nearly always no request waits for anything: one key then answers for all records.
       const byMarker = waitingMarker !== undefined && !this.#waited.hasAny([waitingMarker])
-      // A script that looks for the marker of blocks asks for both at once.
-      if (byMarker && how.mayBeEmpty) return { ...how, script: markedScript(how.script), watches: [waitingMarker] }
       const watches = byMarker ? [waitingMarker] : this.#recordsOf(batch)
+      // Looked for a moment ago.
+      if (watches.every((key) => this.#waited.isUnwaited(key))) return how
+      // A script that looks for the marker of blocks asks for both at once.
+      if (byMarker && how.mayBeEmpty) return { ...how, script: markedScript(how.script), watches }
       const encoded = () => encodeWatching(how.encoded(), watches, isOne)
       return { ...how, script: watchingScript(how.script, isOne), encoded, watches }
     }
@@ -455,6 +478,7 @@ export class Batches {
         this.#run(batch, this.#leftMs(batch.sentAt), true)
         return
       }
+      if (watches) this.#waited.noteUnwaited(watches, batch.sentAt)
       if (strikesApart && results.isNextRefused()) {
         this.#strikingUntil = performance.now() + ASSUME_STRIKES_MS
         this.#run(batch, this.#leftMs(batch.sentAt), false)

@@ -56,6 +56,7 @@ import { Relaxed } from './relaxed/relaxed.js'
 import { keptReason, strikeResult } from './scripts/decode.js'
 import { termsText } from './scripts/encode.js'
 import {
+  blockMarker,
   blockSuffix,
   cellSuffix,
   firstOfKeys,
@@ -127,7 +128,6 @@ export class RedisStore implements Store {
   readonly #prefix: string
   readonly #timeoutMs: number
   readonly #marker: string | undefined
-  readonly #waitingMarker: string | undefined
   /** Decisions across slots that are under way: between their two phases nothing of them is with the batches. */
   readonly #acrossSlots = new Set<Promise<StoreResult>>()
   #closing: Promise<void> | undefined
@@ -150,8 +150,7 @@ export class RedisStore implements Store {
     this.#timeoutMs = options.timeoutMs
     this.clock = options.clock
     this.lists = options.lists
-    this.#marker = connection.isCluster ? undefined : `${this.#prefix}blocked`
-    this.#waitingMarker = this.#marker && waitingMarker(this.#marker)
+    this.#marker = connection.isCluster ? undefined : blockMarker(this.#prefix)
     this.#breaker = new Breaker({
       nodeOf: connection.nodeOf,
       probe: (key) => this.#probe(key),
@@ -222,7 +221,7 @@ export class RedisStore implements Store {
       batch: options.batch,
       clock: options.clock,
       marker: this.#marker,
-      waitingMarker: this.#waitingMarker,
+      waitingMarker: waitingMarker(this.#prefix),
       undeclaredKeys: options.undeclaredKeys,
       onResult: (request, result, slot, sentAt) => {
         // A refusal for those that wait holds only while they do.
@@ -342,7 +341,8 @@ export class RedisStore implements Store {
     // Before any part is charged, as all would have to be refunded.
     for (const slot of slots) this.#refuseIfAway(slot)
     if (isOne(slots)) return this.#batches.decide(request, slots[0] as number)
-    if (request.op < REFUND && !request.plan.sharesTurns && this.#batches.canDecideTogether(slots)) {
+    const { op } = request
+    if (op < REFUND && !this.#batches.looksForWaiters(request) && this.#batches.canDecideTogether(slots)) {
       return this.#noted(this.#batches.decide(request, slots[0] as number, () => this.#askBySlot(request, slots)))
     }
     return this.#noted(this.#askBySlot(request, slots))
@@ -440,7 +440,9 @@ export class RedisStore implements Store {
     const identity = identities[waited.identity] as string
     this.#refuseIfAway(this.#connection.isCluster ? (this.#slots([identity])[0] as number) : 0)
     const key = this.#start(identity) + waitingSuffix(plan.policy, waited)
-    const encoded = () => encodeWaiting(key, process, plan, classes, this.#waitingMarker)
+    if (classes.length > 0) this.#batches.noteWaiting(plan)
+    const marker = this.#connection.isCluster ? undefined : waitingMarker(this.#prefix)
+    const encoded = () => encodeWaiting(key, process, plan, classes, marker)
     await run(this.#connection, this.#timeoutMs, turnsScript, encoded)
   }
 

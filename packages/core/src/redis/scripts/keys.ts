@@ -73,12 +73,14 @@ export function waitingSuffix(policy: string, { id }: Cell): string {
 /** How the keys of such records end, and no others. */
 export const WAITING = ':waiting'
 
-/**
- * The key that is there while any such record is, named after that which is there while any identity is blocked, as lua/waiting-marker.lua
- * does: outside a cluster, where one key can be asked for beside all others.
- */
-export function waitingMarker(blocked: string): string {
-  return blocked + WAITING
+/** The key that is there while any identity is blocked; not in a cluster, where it would share a slot with few others. */
+export function blockMarker(prefix: string): string {
+  return `${prefix}blocked`
+}
+
+/** The key that is there while any record of waiters is. lua/waiting-marker.lua knows how it is made of that of blocks. */
+export function waitingMarker(prefix: string): string {
+  return blockMarker(prefix) + WAITING
 }
 
 /** What follows the identity in the key of its strikes. */

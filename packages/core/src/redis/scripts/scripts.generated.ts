@@ -2471,8 +2471,11 @@ return reply
 
 export const behindScript: LuaScript = {
   name: 'behind',
-  sha1: 'aa8f24a53d82bce9e163a3085433bb2e1b092678',
-  source: `local ENTRY = 34
+  sha1: 'f192354a49f3793b7474ce9a180ded5312281609',
+  source: `local function mark_waiting(marker, ms)
+if redis.call('PTTL', marker) < ms then redis.call('SET', marker, '', 'PX', string.format('%.0f', ms)) end
+end
+local ENTRY = 34
 local time = redis.call('TIME')
 local turnsNow = time[1] * 1000 + math.floor(time[2] / 1000)
 local function turns_others(key, process)
@@ -2502,9 +2505,7 @@ redis.call('DEL', key)
 return false
 end
 redis.call('SET', key, record, 'PX', string.format('%.0f', latest - turnsNow))
-if marker ~= '' and redis.call('PTTL', marker) < latest - turnsNow then
-redis.call('SET', marker, '', 'PX', string.format('%.0f', latest - turnsNow))
-end
+if marker ~= '' then mark_waiting(marker, latest - turnsNow) end
 return true
 end
 local function decide()
@@ -9512,6 +9513,16 @@ return reply
 `,
 }
 
+export const markWaitingScript: LuaScript = {
+  name: 'mark-waiting',
+  sha1: 'f999919d5d9b18ed2007869c3e05ee8ed608484d',
+  source: `local function mark_waiting(marker, ms)
+if redis.call('PTTL', marker) < ms then redis.call('SET', marker, '', 'PX', string.format('%.0f', ms)) end
+end
+mark_waiting(KEYS[1], ARGV[1] + 0)
+`,
+}
+
 export const probeScript: LuaScript = {
   name: 'probe',
   sha1: 'bcddce2aa234d84a76e27e04454aa0142516aff5',
@@ -9684,8 +9695,11 @@ return { format('%.0f', now), format('%.0f', ends), reason, begun }
 
 export const turnsScript: LuaScript = {
   name: 'turns',
-  sha1: '52270ba48c9fd69107eb476da3763f2acfa13c60',
-  source: `local ENTRY = 34
+  sha1: '2798703e64783eb7a37c25c4284aed433901504a',
+  source: `local function mark_waiting(marker, ms)
+if redis.call('PTTL', marker) < ms then redis.call('SET', marker, '', 'PX', string.format('%.0f', ms)) end
+end
+local ENTRY = 34
 local time = redis.call('TIME')
 local turnsNow = time[1] * 1000 + math.floor(time[2] / 1000)
 local function turns_others(key, process)
@@ -9715,9 +9729,7 @@ redis.call('DEL', key)
 return false
 end
 redis.call('SET', key, record, 'PX', string.format('%.0f', latest - turnsNow))
-if marker ~= '' and redis.call('PTTL', marker) < latest - turnsNow then
-redis.call('SET', marker, '', 'PX', string.format('%.0f', latest - turnsNow))
-end
+if marker ~= '' then mark_waiting(marker, latest - turnsNow) end
 return true
 end
 local others, latest = turns_others(KEYS[1], ARGV[1])
