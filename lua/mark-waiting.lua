@@ -2,4 +2,4 @@
 -- KEYS   1 the marker
 -- ARGV   1 for how many ms it is there at least
 --- @include "shared/mark-waiting"
-mark_waiting(KEYS[1], ARGV[1] + 0)
+mark_waiting(KEYS[1], tonumber(ARGV[1]))

@@ -3,7 +3,7 @@
 -- ARGV   those of the script; then which of KEYS is the first of these
 -- Returns which of them there are, counted from 0, where there are any: then nothing is decided.
 do
-  local first, waited = ARGV[#ARGV] + 0, {}
+  local first, waited = tonumber(ARGV[#ARGV]), {}
   -- Lua can hand no more than some thousand keys to one command.
   for k = first, #KEYS, 1000 do
     if redis.call('EXISTS', unpack(KEYS, k, math.min(k + 999, #KEYS))) > 0 then

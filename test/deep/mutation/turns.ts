@@ -16,6 +16,8 @@ const [ann, bob, cem] = ['process-0001', 'process-0002', 'process-0003']
 const TTL_MS = 60_000
 const ENTRY = 34
 const MARKER = 'sluice:v1:blocked:waiting'
+/** A store that has found none waiting looks again after so long. */
+const UNSEEN_MS = 60
 
 const entry = (process: string, of: number, aheadMs: number, leftMs = 50_000): Entry => ({
   process,
@@ -65,12 +67,14 @@ async function readEntries(venue: Venue, key: string): Promise<string[]> {
 const seconds = (ms: number) => Math.round(ms / 5000) * 5
 const textOf = (one: Entry) => `${one.process} ${one.class} ${seconds(one.aheadMs)} ${seconds(one.leftMs)}`
 
+const storeOn = (venue: Venue): Store => insist(redisStore(venue.redis.client(), { timeoutMs: 5000 }))
+
 /** Where it asks: a plan of these limits, and the key of the record of one cell. */
 async function planOf(
   limits: readonly Limit<string>[],
   venue: Venue,
 ): Promise<{ store: Store; request: StoreRequest; keys: string[] }> {
-  const store = insist(redisStore(venue.redis.client(), { timeoutMs: 5000 }))
+  const store = storeOn(venue)
   let request: StoreRequest | undefined
   const spy = {
     ...store,
@@ -83,8 +87,10 @@ async function planOf(
   await venue.redis.call('FLUSHALL')
   const limiter = createLimiter<string>({ name: 'turns', store: spy, sharedTurns, limits })
   await limiter.peek('k')
+  // It has just found that none waits, and another has not.
+  await store.close()
   const plan = (request as unknown as StoreRequest).plan
-  return { store, request: request as unknown as StoreRequest, keys: keysOf(plan) }
+  return { store: storeOn(venue), request: request as unknown as StoreRequest, keys: keysOf(plan) }
 }
 
 const keysOf = ({ cells }: Plan) => cells.map(({ id }) => `sluice:v1:{key=k}:turns:${id}:waiting`)
@@ -439,7 +445,21 @@ async function tellTimesCase(venue: Venue): Promise<string | undefined> {
   }
 }
 
-/** Whether any waits a store remembers, and does not ask for it again. */
+/** It is there for as long as it was last set to be, or longer. */
+async function markCase({ redis }: Venue): Promise<string | undefined> {
+  for (const [ms, leftMs] of [
+    [TTL_MS, TTL_MS],
+    [5000, TTL_MS],
+    [2 * TTL_MS, 2 * TTL_MS],
+  ]) {
+    await redis.runNamed('mark-waiting', [MARKER], [ms as number])
+    const markerMs = Number(await redis.call('PTTL', MARKER))
+    if (seconds(markerMs) !== seconds(leftMs as number)) return `set for ${ms} ms it ends in ${markerMs} ms`
+  }
+  return undefined
+}
+
+/** What was seen a store remembers, and does not ask for it again: that one waits for 1 s, that none does for 50 ms. */
 async function rememberCase(venue: Venue): Promise<string | undefined> {
   const { store, request, keys } = await planOf([permits], venue)
   const ask = (cost: number, turn?: WaitingTurn) =>
@@ -463,11 +483,13 @@ async function rememberCase(venue: Venue): Promise<string | undefined> {
     found.push(await scripts(() => ask(1)))
     await ask(1, turn)
     found.push(await scripts(() => ask(1)))
+    await sleep(UNSEEN_MS)
     await writeEntries(venue, keys[0] as string, before)
     await ask(1)
     found.push(await scripts(() => ask(1)))
     await venue.redis.call('DEL', keys[0] as string)
     await ask(1)
+    await sleep(UNSEEN_MS)
     found.push(await scripts(() => ask(1)))
     const expected = ['behind', 'waiting-one', 'behind', 'waiting-one'].join()
     return found.join() === expected ? undefined : found.join()
@@ -481,19 +503,21 @@ async function batchCase(
   venue: Venue,
   limits: readonly Limit<string>[],
   runs: readonly number[],
+  waitedFor: readonly string[] = ['b', 'd'],
 ): Promise<string | undefined> {
-  const store = insist(redisStore(venue.redis.client(), { timeoutMs: 5000 }))
+  const store = storeOn(venue)
   try {
     await venue.redis.call('FLUSHALL')
     const limiter = createLimiter<string>({ name: 'turns', store, sharedTurns: true, limits })
     const { plan } = await firstRequest(limits)
     const keyOf = (name: string) => `sluice:v1:{key=${name}}:turns:${plan.cells.at(-1)?.id}:waiting`
-    for (const name of ['b', 'd']) await writeEntries(venue, keyOf(name), before)
+    for (const name of waitedFor) await writeEntries(venue, keyOf(name), before)
     const seen: number[] = []
     venue.redis.onRun = (keys) => seen.push(keys.length)
-    const verdicts = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((name) => limiter.consume(name)))
-    const allowed = verdicts.map((verdict) => (verdict.allowed ? 1 : 0)).join('')
-    if (allowed !== '10101') return allowed
+    const names = ['a', 'b', 'c', 'd', 'e']
+    const verdicts = await Promise.all(names.map((name) => limiter.consume(name)))
+    const refused = names.filter((_, i) => !verdicts[i]?.allowed)
+    if (refused.join() !== waitedFor.join()) return `${refused} are refused`
     return seen.join() === runs.join() ? undefined : `runs of ${seen.join(', ')} keys`
   } finally {
     venue.redis.onRun = undefined
@@ -519,7 +543,9 @@ export const turnChecks: readonly Check[] = [
   ...CASES.map((given): Check => ({ name: `turns: ${given.name}`, run: (venue) => decideCase(venue, given) })),
   { name: 'turns: what processes tell', run: tellCase },
   { name: 'turns: for how long', run: tellTimesCase },
+  { name: 'turns: the marker of a cluster', run: markCase },
   { name: 'turns: what a store remembers', run: rememberCase },
+  { name: 'turns: a batch of several keys for which none waits', run: (venue) => batchCase(venue, [bucket], [6], []) },
   { name: 'turns: a batch of several keys', run: (venue) => batchCase(venue, [bucket], [6, 11, 7, 3, 3]) },
   {
     name: 'turns: a batch of several keys and cells',

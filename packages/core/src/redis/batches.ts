@@ -495,10 +495,10 @@ export class Batches {
 
   /** Nothing was decided, as there are waiters, if not for this: their records are to be looked for, and those found for each decision. */
   #waitedFor({ entries, slot, sentAt }: Batch, found: readonly unknown[], watched: readonly string[]): void {
-    this.#waited.note(
-      found.map((i) => watched[Number(i)] ?? ''),
-      true,
-    )
+    const keys = found.flatMap((i) => watched[Number(i)] ?? [])
+    // Else it would be asked for ever.
+    if (keys.length === 0 || keys.length < found.length) throw unreadable('expected which records of waiters there are')
+    this.#waited.note(keys, true)
     this.#options.breaker.succeeded(slot)
     this.#sendTurns(entries, slot, sentAt)
     this.#over(entries)

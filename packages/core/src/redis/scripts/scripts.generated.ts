@@ -9515,11 +9515,11 @@ return reply
 
 export const markWaitingScript: LuaScript = {
   name: 'mark-waiting',
-  sha1: 'f999919d5d9b18ed2007869c3e05ee8ed608484d',
+  sha1: 'fcb138ba055ea30ca90a3b32111557192c30b1c4',
   source: `local function mark_waiting(marker, ms)
 if redis.call('PTTL', marker) < ms then redis.call('SET', marker, '', 'PX', string.format('%.0f', ms)) end
 end
-mark_waiting(KEYS[1], ARGV[1] + 0)
+mark_waiting(KEYS[1], tonumber(ARGV[1]))
 `,
 }
 
@@ -9739,9 +9739,9 @@ turns_write(KEYS[1], ARGV[1], ARGV[2], ARGV[3], 4, others, latest)
 
 export const waitingScript: LuaScript = {
   name: 'waiting',
-  sha1: 'f737eddd5d6b8435cdfd45a0f5d93c91e3c08fb5',
+  sha1: 'd8367acfc9ca92c1cffb352d33fef74c98829e3b',
   source: `do
-local first, waited = ARGV[#ARGV] + 0, {}
+local first, waited = tonumber(ARGV[#ARGV]), {}
 for k = first, #KEYS, 1000 do
 if redis.call('EXISTS', unpack(KEYS, k, math.min(k + 999, #KEYS))) > 0 then
 for each = k, math.min(k + 999, #KEYS) do
