@@ -249,6 +249,17 @@ test('that some wait anywhere is known for as long as they are believed, whoever
   expect(await client.pttl(marker)).toBeGreaterThan(30_000)
 })
 
+test('one that is not served by the end of maxWait leaves, though there is room, and holds up no other', async () => {
+  await someoneWaits('concurrency.2.3600000', { headStartMs: 1, cameMsAgo: 3_600_000 })
+  const before = performance.now()
+  await expect(elsewhere().acquire('ann', { maxWait: '200ms' })).rejects.toMatchObject({
+    code: 'WAIT_EXCEEDED',
+    refusal: { reason: 'limited', remaining: 2 },
+  })
+  expect(performance.now() - before).toBeGreaterThan(190)
+  await isTold(1)
+})
+
 test('one that is blocked while it waits leaves, and holds up no other', async () => {
   const limits = [
     concurrency<string>({ limit: 1, ttl: '1h', key: everyone() }),
