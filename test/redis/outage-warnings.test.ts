@@ -90,6 +90,25 @@ describe.each(['ioredis 6', 'redis 6'] as const)('over %s', (kind) => {
   })
 })
 
+test.each(namesOf(singleClients))(
+  'what comes while the connection to a replica is left is no other cause, over %s',
+  async (kind) => {
+    const redis = await server()
+    const warned = limiterOn(singleClients[kind](redis.port))
+    await back(warned)
+    const causes: string[] = []
+    warned.store.on('store', ({ cause }) => cause && causes.push(cause.message))
+    const warnings = await warningsDuring(async () => {
+      await redis.call('REPLICAOF', HOST, 1)
+      // One after the other: none is on the way when the first reply says so.
+      while (warned.store.state === 'available') await warned.limiter.consume('client-key')
+      await outageOf(warned)
+    })
+    expect(warnings.map(({ message }) => message)).toEqual([expect.stringMatching(/READONLY.* Connect to the master/)])
+    expect(causes).toEqual([expect.stringContaining('READONLY')])
+  },
+)
+
 /** Clients with a user name and a password. */
 const credentialed = {
   'ioredis 6': (port: number, username: string, password: string) =>

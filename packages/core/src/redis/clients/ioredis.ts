@@ -58,7 +58,9 @@ export function ioredis(client: Client, silenceMs: number, connectTimeoutMs: num
   const awaitReply = silenceWatch(silenceMs)
   if (isCluster) own.on('+node', awaitReply)
   else awaitReply(own)
-  const isReady = () => own.status === 'ready'
+  // It calls itself ready for as long as the connection that it leaves takes to close.
+  const isLeaving = () => left !== undefined && own.stream === left
+  const isReady = () => own.status === 'ready' && !isLeaving()
   const room = waitingRoom(isReady, connectTimeoutMs)
   own.on('ready', room.open)
   const made = commandMaker(own)
