@@ -28,6 +28,8 @@ const PARTS = {
   mutants: npmRun('mutate'),
   chaos: npmRun('chaos'),
   fuzz: npmRun('fuzz'),
+  // CPU time of the dearest requests that a parser lets through, of every kind of key, list, policy, responder and dialect.
+  hostile: npmRun('test:full', ['deep/hostile']),
   // Needs a Chromium, such as Debian's.
   docs: npmRun('docs:check'),
 }

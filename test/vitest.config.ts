@@ -26,6 +26,7 @@ const ALONE = [
   'deep/chaos/memory.test.ts',
   'deep/fuzz/connections.test.ts',
   'deep/fuzz/replies.test.ts',
+  'deep/hostile/',
   'http/clients.test.ts',
   'http/events.test.ts',
   'http/slow-stream.test.ts',

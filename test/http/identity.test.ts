@@ -214,6 +214,44 @@ describe('the other extractors', () => {
     )
   })
 
+  test('of pairs with blanks that parsers read differently 16 may stand for one cookie, and no more', () => {
+    const cookie = (pairs: number) => ({ headers: { cookie: 'sid =a; '.repeat(pairs) } })
+    expect(keyOf(byCookie('sid', { secret: false }), cookie(16))).toBe('a')
+    expect(() => keyOf(byCookie('sid'), cookie(17))).toThrow(expect.objectContaining({ code: 'INVALID_KEY' }))
+  })
+
+  test('a long cookie that may be JSON is refused, and another one is not', () => {
+    const cookie = (value: string) => ({ headers: { cookie: `sid=${value}` } })
+    const long = 'x'.repeat(5000)
+    expect(() => keyOf(byCookie('sid'), cookie(`j:${long}`))).toThrow(expect.objectContaining({ code: 'INVALID_KEY' }))
+    expect(keyOf(byCookie('sid', { secret: false }), cookie('j:x'))).toBe('j:x')
+    expect(keyOf(byCookie('sid', { secret: false }), cookie(long))).toBe(long)
+  })
+
+  test.each([
+    [`Digest ${'a=b '.repeat(63)}`, `Digest ${'a=b '.repeat(64)}`],
+    [`Basic ${'YWFh'.repeat(1024)}`, `Basic ${'YWFh'.repeat(1025)}`],
+  ])('credentials have at most 63 parameters, or 4,096 characters of base64', (longest, longer) => {
+    const key = byHeader('authorization')
+    expect(keyOf(key, { headers: { authorization: longest } })).toBeDefined()
+    expect(() => keyOf(key, { headers: { authorization: longer } })).toThrow(
+      expect.objectContaining({ code: 'INVALID_KEY' }),
+    )
+  })
+
+  test('long parts of a composed key make different keys, whatever they contain', () => {
+    const key = compose(byHeader('x-a', { secret: false }), byHeader('x-b', { secret: false }))
+    const keys = [
+      ['a'.repeat(300), 'b'],
+      ['a'.repeat(299), 'ab'],
+      [`${'a'.repeat(300)}|b`, 'c'],
+      ['a'.repeat(300), 'b|c'],
+      ['\\'.repeat(200), '|'.repeat(200)],
+      ['|'.repeat(200), '\\'.repeat(200)],
+    ].map(([a, b]) => keyOf(key, { headers: { 'x-a': a as string, 'x-b': b as string } }))
+    expect(new Set(keys).size).toBe(keys.length)
+  })
+
   test('a missing header or cookie is no key, not the hash of nothing', () => {
     expect(keyOf(byHeader('x-api-key'))).toBeUndefined()
     expect(keyOf(byHeader('x-api-key'), { headers: { 'x-api-key': '' } })).toBe('')
@@ -298,7 +336,8 @@ describe('compose', () => {
 
   test('different parts never make the same key', () => {
     const part = fc.string({ unit: fc.constantFrom('|', '\\', ':', 'a', 'b', '\n'), minLength: 1, maxLength: 6 })
-    const parts = fc.array(part, { minLength: 1, maxLength: 4 })
+    // A key alone is no composed one: it stays as it is, and its kind is another.
+    const parts = fc.array(part, { minLength: 2, maxLength: 4 })
     const composed = (values: string[]) => keyOf(compose(...values.map((value) => () => value)))
     fc.assert(
       fc.property(parts, parts, (a, b) => {

@@ -1,4 +1,4 @@
-import { byCookie, byHeader, byIp, byUser, everyone, type HttpContext, keyed, memoryStore } from '@sluice/core'
+import { byCookie, byHeader, byIp, byUser, everyone, type HttpContext, keyed, list, memoryStore } from '@sluice/core'
 import request from 'supertest'
 import { afterEach, describe, expect, test } from 'vitest'
 import { warningsDuring } from '../support/process-events.js'
@@ -17,6 +17,17 @@ const FAULTS: readonly (readonly [string, AnyOptions, Record<string, string>])[]
   ['a key that is a symbol', keyOf(Symbol('a')), {}],
   ['a key that is false', { ...keyOf(false), anonymous: 'skip' }, {}],
   ['cookies that parsers read differently', { key: byCookie('sid') }, { cookie: 'sid =a; sid=b' }],
+  ['more cookies of a name than are read', { key: byCookie('sid') }, { cookie: 'sid =a;'.repeat(17) }],
+  [
+    'credentials of more parameters than are read',
+    { key: byHeader('authorization') },
+    { authorization: `Digest ${'a=b '.repeat(100)}` },
+  ],
+  [
+    'cookies of a deny list that parsers read differently',
+    { key: byIp(), deny: list({ 'cookie:sid': ['b'] }) },
+    { cookie: 'sid =a; sid=b' },
+  ],
   ['a cost of -1', { cost: () => -1 }, {}],
   ['a cost of NaN', { cost: () => Number.NaN }, {}],
   ['an infinite cost', { cost: () => Number.POSITIVE_INFINITY }, {}],

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { byHeader, byIp, type HttpContext } from '@sluice/core'
+import { byHeader, byIp, everyone, type HttpContext, ipRanges } from '@sluice/core'
 import { createGuard } from '@sluice/core/http'
 import * as expressAdapter from '@sluice/express'
 import * as fastifyAdapter from '@sluice/fastify'
@@ -10,15 +10,42 @@ import express4 from 'express4'
 import fastify from 'fastify'
 import Koa from 'koa'
 import request from 'supertest'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { contextOf } from '../support/context.js'
 import { warningsDuring } from '../support/process-events.js'
 import { invalidContract } from './invalid.contract.js'
-import type { AnyOptions } from './support/app.js'
+import { type AnyOptions, run } from './support/app.js'
 import { appsByEffort } from './support/by-effort.js'
 import { FRAMEWORKS } from './support/frameworks.js'
 
 for (const [name, factory] of Object.entries(FRAMEWORKS)) invalidContract(name, factory)
+
+describe.each(Object.entries(FRAMEWORKS))('%s with a trusted proxy', (_name, factory) => {
+  test.each([
+    ['byIp', { key: byIp() }],
+    ['a deny list', { key: everyone(), deny: ipRanges(['192.0.2.0/24']) }],
+  ])('%s answers 400 to more addresses in X-Forwarded-For than are read', async (_what, options) => {
+    const limiters = [{ limit: 5, window: '1m', ...options } as AnyOptions]
+    const app = await run(factory, { trustProxy: true, routes: { '/': { limiters } } })
+    try {
+      const statusOf = async (chain: string) =>
+        (await request(app.server).get('/').set('x-forwarded-for', chain)).status
+      expect(await statusOf(`${'127.0.0.1, '.repeat(63)}198.51.100.1`)).toBe(200)
+      expect(await statusOf(`${'127.0.0.1, '.repeat(64)}198.51.100.1`)).toBe(400)
+      expect(await statusOf(`1${' '.repeat(5000)}1`)).toBe(400)
+      expect(app.ran).toHaveLength(1)
+    } finally {
+      await app.close()
+    }
+  })
+
+  test('a long X-Forwarded-For is left alone where no proxy is trusted', async () => {
+    const app = await run(factory, { routes: { '/': { limiters: [{ limit: 5, window: '1m', key: byIp() }] } } })
+    const chain = '127.0.0.1, '.repeat(100)
+    expect((await request(app.server).get('/').set('x-forwarded-for', chain)).status).toBe(200)
+    await app.close()
+  })
+})
 
 type Listener = Parameters<typeof request>[0]
 

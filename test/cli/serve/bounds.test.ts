@@ -82,6 +82,45 @@ test('headers of more than 64 KiB are refused', async () => {
   expect(answer).toMatch(/expected fewer bytes of headers\n$/)
 })
 
+test('of a list of proxies 64 addresses are read, and a longer one of trusted addresses is refused', async () => {
+  const decider = await serving(gateway('nginx', THREE))
+  const client = (list: string): [string, string][] => [
+    ['X-Original-Method', 'GET'],
+    ['X-Original-URI', '/'],
+    ['X-Original-Host', 'a'],
+    ['X-Original-For', list],
+  ]
+  const proxies = (count: number) => Array.from({ length: count }, () => '127.0.0.1')
+  expect((await ask(decider, { headers: client(['192.0.2.7', ...proxies(63)].join()) })).status).toBe(204)
+  const { status, json: problem } = await ask(decider, { headers: client(['192.0.2.7', ...proxies(64)].join()) })
+  expect([status, problem.detail]).toEqual([400, expect.stringContaining('behind 63 proxies at most')])
+  // Those before the last that is not trusted are the client's own words.
+  expect((await ask(decider, { headers: client([...proxies(1000), '192.0.2.7'].join()) })).headers.ratelimit).toContain(
+    'r=1',
+  )
+})
+
+test.each([
+  [
+    'headers',
+    'at most 500 names',
+    { headers: Object.fromEntries(Array.from({ length: 501 }, (_, n) => [`a${n}`, ''])) },
+  ],
+  ['a path', 'at most 65536 characters', { path: `/${'x'.repeat(65_536)}` }],
+  [
+    'a path and a header',
+    'at most 65536 characters',
+    { path: `/${'x'.repeat(40_000)}`, headers: { a: 'x'.repeat(30_000) } },
+  ],
+])('more %s of one request than a gateway could send are refused, in a batch as well', async (_, detail, request) => {
+  const decider = await serving(json(THREE))
+  for (const body of [{ ...ANN, ...request }, { requests: [ANN, { ...ANN, ...request }] }]) {
+    const answer = await decide(decider, body)
+    expect([answer.status, answer.json.detail]).toEqual([400, expect.stringContaining(detail)])
+  }
+  expect(await remainingOf(decider)).toBe(3)
+})
+
 test('what is unreadable is answered although more of it comes', async () => {
   const decider = await serving(json(THREE))
   for (let n = 0; n < 5; n++) {

@@ -1,7 +1,12 @@
 import { BlockList, isIP } from 'node:net'
+import { MOST_ADDRESSES } from './bounds.js'
+
+/** Most characters of an address with its brackets, port and zone. */
+const LONGEST_ADDRESS = 100
 
 /** An address without port, brackets and zone, IPv4 in IPv6 as IPv4; undefined where the text is none. */
 export function addressIn(text: string): string | undefined {
+  if (text.length > LONGEST_ADDRESS) return undefined
   const [, inBrackets] = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(text) ?? []
   const [, beforePort] = /^([\d.]+):\d{1,5}$/.exec(text) ?? []
   const bare = (inBrackets ?? beforePort ?? text).replace(/%.*$/, '')
@@ -43,11 +48,12 @@ export class TrustedProxies {
 
 /**
  * The client's address in a list that each proxy adds to at its end: the last one that is no trusted proxy. Where all are, the
- * first of those that are addresses. Undefined where the last is no address.
+ * first of those that are addresses. Undefined where the last is no address, or where more are trusted than are looked at.
  */
 export function clientIn(list: string, trusted: TrustedProxies): string | undefined {
   let client: string | undefined
-  for (let end = list.length; end >= 0; ) {
+  let end = list.length
+  for (let looked = 0; looked < MOST_ADDRESSES; looked++) {
     const start = list.lastIndexOf(',', end - 1)
     const address = addressIn(list.slice(start + 1, end).trim())
     // What stands before it came from a trusted proxy, but is no address: this is as far as the client is known.
@@ -56,5 +62,5 @@ export function clientIn(list: string, trusted: TrustedProxies): string | undefi
     if (!trusted.has(address) || start < 0) return client
     end = start
   }
-  return client
+  return undefined
 }

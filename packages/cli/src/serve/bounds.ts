@@ -8,6 +8,10 @@ export const MOST_HEADERS = 500
 export const MOST_BODY_BYTES = 262_144
 /** Requests that one body asks about. */
 export const MOST_IN_BATCH = 100
+/** For how long requests of one body are decided before others have their turn, in ms. */
+export const SLICE_MS = 0.5
+/** Addresses in the list that proxies add to. */
+export const MOST_ADDRESSES = 64
 /** Connections at a time, unless `--max-connections` says otherwise. */
 export const MOST_CONNECTIONS = 10_000
 /** For how long a client may take to send its headers, and its whole request, in ms. */

@@ -6,7 +6,6 @@ import type { PolicyChoice } from '../policy/policy.js'
 import type { HttpContext } from '../request/context.js'
 import type { KeyValue } from '../store/identity.js'
 import type { ListedIdentity } from '../store/list.js'
-import { RequestFault } from '../util/request-fault.js'
 import type { ListedKinds } from './list-step.js'
 import { standardValue } from './standard-value.js'
 
@@ -55,21 +54,19 @@ export class KindReader<Subject> implements Omit<ListedKinds, 'onUnreadable'> {
     return this.#has(kind) ? valueFor(this.#where, this.#keyOf(kind), { kind, value: raw }) : undefined
   }
 
-  /** The value of a kind, as it is counted; of `ip` the address itself. Undefined where a request has none. */
+  /**
+   * The value of a kind, as it is counted; of `ip` the address itself. Undefined where a request has none.
+   *
+   * @throws RequestFault where the request gets it wrong: it would be on no list otherwise, whoever sends it
+   */
   read(kind: string, subject: Subject, context: HttpContext<Subject>): string | undefined {
     if (kind === 'ip') {
       const address = this.#addressOf(subject, context)
       return typeof address === 'string' ? address : undefined
     }
     const key = this.#keyOf(kind)
-    try {
-      const value = key ? key(subject, context) : subject
-      return isMissing(value) ? undefined : checkedKey(this.#where, value, true)
-    } catch (error) {
-      // What a request gets wrong is on no list; the limits refuse it.
-      if (error instanceof RequestFault) return undefined
-      throw error
-    }
+    const value = key ? key(subject, context) : subject
+    return isMissing(value) ? undefined : checkedKey(this.#where, value, true)
   }
 
   /** The same of an identity that is given by hand. */

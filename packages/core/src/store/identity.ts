@@ -71,6 +71,9 @@ export function textValue(text: string): { readonly kind: string; readonly value
 
 /** The values of a composed key as one: different ones never as the same. */
 export function joined(values: readonly string[]): string {
+  const lengths = values.map(({ length }) => length)
+  // Only its hash is kept: nothing has to be escaped. No value is empty, so that nothing else begins with `|`.
+  if (lengths.reduce((sum, length) => sum + length, 0) > LONGEST_VALUE) return `|${lengths.join()}|${values.join('')}`
   return values.map((value) => value.replace(/[\\|]/g, '\\$&')).join('|')
 }
 

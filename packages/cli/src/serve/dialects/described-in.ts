@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { BadInput } from '../bad-input.js'
-import { MOST_IN_BATCH } from '../bounds.js'
+import { MOST_HEADER_BYTES, MOST_HEADERS, MOST_IN_BATCH } from '../bounds.js'
 import type { DescribedRequest } from '../described-request.js'
 
 const FIELDS = ['method', 'path', 'ip', 'headers', 'keys', 'tiers', 'cost']
@@ -38,15 +38,25 @@ function described(fields: Record<string, unknown>, at: string): DescribedReques
     throw wrong(`${at}cost`, `a whole number from 0 to ${MOST_COST}`)
   }
   const headers = namedIn(fields.headers, `${at}headers`)
+  const keys = keysIn(fields.keys, `${at}keys`)
+  if (path.length + lengthOf(headers) + lengthOf(Object.entries(keys)) > MOST_HEADER_BYTES) {
+    throw wrong(`${at}path, headers and keys`, `at most ${MOST_HEADER_BYTES} characters`)
+  }
   return {
     method,
     target: path,
     ip: ip as string | undefined,
     header: (name) => headers.get(name),
-    keys: keysIn(fields.keys, `${at}keys`),
+    keys,
     tiers: Object.fromEntries(textsIn(fields.tiers, `${at}tiers`)),
     cost: cost as number,
   }
+}
+
+function lengthOf(pairs: Iterable<readonly [string, string | number]>): number {
+  let length = 0
+  for (const [name, value] of pairs) length += name.length + String(value).length
+  return length
 }
 
 /** Headers by their lower-case names, each once. */
@@ -62,7 +72,7 @@ function namedIn(value: unknown, where: string): ReadonlyMap<string, string> {
 
 function textsIn(value: unknown, where: string): [string, string][] {
   if (value === undefined) return []
-  return Object.entries(objectOf(value, where)).map(([name, text]) => {
+  return pairsIn(value, where).map(([name, text]) => {
     if (typeof text !== 'string') throw wrong(where, 'texts by their names')
     return [name, text]
   })
@@ -70,11 +80,17 @@ function textsIn(value: unknown, where: string): [string, string][] {
 
 function keysIn(value: unknown, where: string): Record<string, string | number> {
   if (value === undefined) return {}
-  const keys = Object.entries(objectOf(value, where)).map(([name, key]): [string, string | number] => {
+  const keys = pairsIn(value, where).map(([name, key]): [string, string | number] => {
     if ((typeof key === 'string' && key !== '') || Number.isSafeInteger(key)) return [name, key as string | number]
     throw wrong(where, 'texts or whole numbers by their names')
   })
   return Object.fromEntries(keys)
+}
+
+function pairsIn(value: unknown, where: string): [string, unknown][] {
+  const pairs = Object.entries(objectOf(value, where))
+  if (pairs.length > MOST_HEADERS) throw wrong(where, `at most ${MOST_HEADERS} names`)
+  return pairs
 }
 
 function objectOf(value: unknown, where: string): Record<string, unknown> {

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { headerText } from '@sluice/core/http'
 import { addressIn, clientIn, type TrustedProxies } from '../addresses.js'
 import { BadInput } from '../bad-input.js'
+import { MOST_ADDRESSES } from '../bounds.js'
 import type { Decision } from '../decision.js'
 import type { DescribedRequest } from '../described-request.js'
 import type { Dialect } from './dialect.js'
@@ -73,7 +74,8 @@ function describe(
   const list = headerText(request.headers[names.client])
   if (list === undefined) throw missing(names.client)
   const ip = trusted && clientIn(list, trusted)
-  if (ip === undefined) throw wrong(names.client, "the client's address at its end")
+  if (ip === undefined)
+    throw wrong(names.client, `the client's address at its end, behind ${MOST_ADDRESSES - 1} proxies at most`)
   const { headers } = request
   return {
     method,

@@ -55,7 +55,12 @@ export class GuardedRequest<Request> {
     const { limiter, enforcement } = this.#guard
     const pending = limiter.listsPending
     if (pending) return pending.then(() => this.#askLists())
-    const listed = limiter.decideByList(this.#context)
+    let listed: Verdict | undefined
+    try {
+      listed = limiter.decideByList(this.#context)
+    } catch (error) {
+      return this.#handleInvalid(error)
+    }
     if (!listed) return this.#receive()
     const isEnforced = enforcement.covers(listed)
     if (!listed.allowed && isEnforced) return isDisabled(this.#context.response) ? this.#end() : this.#refuse(listed)

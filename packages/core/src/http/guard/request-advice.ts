@@ -4,6 +4,7 @@ import type { HttpContext, RawResponse } from '../../request/context.js'
 import { identityIn } from '../../store/identity.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { Verdict } from '../../verdict/verdict.js'
+import { hasLongChain } from '../identity/ip.js'
 
 /** Requests that are looked at: enough for mistakes in the set-up to show, too few to cost anything. */
 const LOOKED_AT = 1000
@@ -78,7 +79,7 @@ export class RequestAdvice<Request> {
           "clients behind it count as one: name the proxy in the framework's trust settings",
       )
     }
-    const { ip } = context
+    const ip = hasLongChain(context) ? undefined : context.ip
     if (this.#looked === 1) this.#only = isPrivate(ip) ? ip : undefined
     else if (ip !== this.#only) this.#only = undefined
     if (this.#isDone && this.#only !== undefined) {

@@ -1,4 +1,12 @@
+import { percentDecoded } from '../../util/percent.js'
 import { RequestFault } from '../../util/request-fault.js'
+
+/** Most pairs of one name: every parser takes the first, unless blanks are where no browser writes them. */
+const MOST_PAIRS = 16
+/** Most characters of what may be JSON. Browsers keep no longer cookies. */
+const LONGEST_JSON = 4096
+const SEMICOLON = 59
+const EQUALS = 61
 
 /**
  * A cookie's value, unquoted and percent-decoded: of the first pair of its name, as the parsers of the frameworks read it.
@@ -6,42 +14,79 @@ import { RequestFault } from '../../util/request-fault.js'
  * ways and get a budget for each. So one value here is one value to every parser, or it is an error.
  *
  * Several pairs of one name are no error: a browser sends one for each path and domain, and every parser takes the first.
+ * More than 16 that may be the first are an error.
  *
  * @throws SluiceError `INVALID_KEY` where parsers read different values
  */
 export function cookieValue(header: string | undefined, name: string): string | undefined {
   if (!header?.includes(name)) return undefined
   let found: string | undefined
-  for (const pair of header.split(';')) {
-    const equals = pair.indexOf('=')
-    if (equals < 0) continue
-    const before = pair.slice(0, equals)
-    // The most that any parser takes for white space: older ones trim as JavaScript does, newer ones SP and HTAB.
-    if (before.trim() !== name) continue
-    const value = readValue(pair.slice(equals + 1))
-    if (value === undefined || (found !== undefined && value !== found)) {
-      throw new RequestFault(
-        'differing cookies',
-        `byCookie: expected one value of "${name}" that every parser of cookies reads`,
-      )
+  let pairs = 0
+  for (let at = 0; at < header.length; ) {
+    const start = afterBlanks(header, at)
+    const equals = equalsAfter(header, start, name)
+    const end = pairEnd(header, equals < 0 ? start : equals)
+    if (equals >= 0) {
+      const value = readValue(header.slice(equals + 1, end), found)
+      if (value === undefined || ++pairs > MOST_PAIRS) throw differing(name)
+      found = value
+      // Koa takes no other white space before a name, and none behind it. No parser looks beyond such a pair.
+      if (equals === start + name.length && /^ *$/.test(header.slice(at, start))) break
     }
-    found = value
-    // Koa takes no other white space before a name, and none behind it. No parser looks beyond such a pair.
-    if (/^ *$/.test(before.slice(0, -name.length)) && before.endsWith(name)) break
+    at = end + 1
   }
   return found
 }
 
-/** The value that each parser's value stands for; undefined where one parser's may stand for several. */
-function readValue(text: string): string | undefined {
+function differing(name: string): RequestFault {
+  return new RequestFault(
+    'differing cookies',
+    `byCookie: expected one value of "${name}" that every parser of cookies reads`,
+  )
+}
+
+/** Where the `=` behind a name stands that begins here; -1 where there is another name. */
+function equalsAfter(header: string, start: number, name: string): number {
+  if (header.charCodeAt(start) !== name.charCodeAt(0) || !header.startsWith(name, start)) return -1
+  const equals = afterBlanks(header, start + name.length)
+  return header.charCodeAt(equals) === EQUALS ? equals : -1
+}
+
+function pairEnd(header: string, from: number): number {
+  let end = from
+  while (end < header.length && header.charCodeAt(end) !== SEMICOLON) end++
+  return end
+}
+
+function afterBlanks(header: string, from: number): number {
+  let at = from
+  while (isBlank(header.charCodeAt(at))) at++
+  return at
+}
+
+/** Beyond ASCII, what JavaScript trims. */
+const OTHER_BLANKS = new Set(
+  Array.from('\u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff', (blank) => blank.charCodeAt(0)),
+)
+
+/** The most that any parser takes for white space: older ones trim as JavaScript does, newer ones SP and HTAB. */
+function isBlank(code: number): boolean {
+  if (code < 0xa0) return code === 32 || (code >= 9 && code <= 13)
+  return (code >= 0x2000 && code <= 0x200a) || OTHER_BLANKS.has(code)
+}
+
+/** The value that each parser's value stands for; undefined where one parser's may stand for several, or where it is not `known`. */
+function readValue(text: string, known: string | undefined): string | undefined {
   const trimmed = text.trim()
   const start = text.indexOf(trimmed)
   // Older parsers trim more than SP and HTAB.
   if (/[^ \t]/.test(text.slice(0, start) + text.slice(start + trimmed.length))) return undefined
   const bare = trimmed.startsWith('"') ? unquoted(trimmed, text) : trimmed
-  const value = bare === undefined ? undefined : decoded(bare)
+  if (bare === undefined) return undefined
+  const value = percentDecoded(bare) ?? bare
+  if (known !== undefined) return value === known ? known : undefined
   // A quote that was encoded stands where newer parsers leave a quote that was not.
-  return value === undefined || value.startsWith('"') || isJson(value) ? undefined : value
+  return value.startsWith('"') || mayBeJson(value) ? undefined : value
 }
 
 /** Quotes that all parsers see as quotes: Koa and older ones cut off the last character, whatever it is, and newer ones none. */
@@ -50,17 +95,10 @@ function unquoted(trimmed: string, text: string): string | undefined {
   return trimmed === text && trimmed.length > 1 && trimmed.endsWith('"') && inner.trim() === inner ? inner : undefined
 }
 
-function decoded(value: string): string {
-  try {
-    return decodeURIComponent(value)
-  } catch {
-    return value
-  }
-}
-
 /** What Express' cookie-parser takes for JSON, in which one value has any number of spellings: `j:"a"`, `j:"\u0061"`. */
-function isJson(value: string): boolean {
+function mayBeJson(value: string): boolean {
   if (!value.startsWith('j:')) return false
+  if (value.length > LONGEST_JSON) return true
   try {
     return Boolean(JSON.parse(value.slice(2)))
   } catch {

@@ -64,14 +64,48 @@ function nat64Parts(where: string, text: unknown): readonly number[] {
   return ipaddr.IPv6.parse(address).parts.slice(0, 6)
 }
 
-function keyOfClient<Subject>({ ip: given, response }: HttpContext<Subject>, grouping: Grouping): string {
+/** Most addresses in `X-Forwarded-For`, and most characters of it, where the application trusts proxies. */
+const MOST_ADDRESSES = 64
+const LONGEST_CHAIN = 4096
+
+/**
+ * The client's address as the framework has it. Frameworks read `X-Forwarded-For` as far as its proxies are trusted: a client that
+ * names trusted ones by the thousand would cost milliseconds for each reading.
+ *
+ * @throws RequestFault where it has more than 64 addresses, or 4,096 characters
+ */
+export function addressOf<Subject>(context: HttpContext<Subject>): string | undefined {
+  if (hasLongChain(context)) {
+    const message = `byIp: expected X-Forwarded-For with at most ${MOST_ADDRESSES} addresses and ${LONGEST_CHAIN} characters`
+    throw new RequestFault('no address', message)
+  }
+  return context.ip
+}
+
+/** Whether the framework would read more of `X-Forwarded-For` than that. */
+export function hasLongChain<Subject>(context: HttpContext<Subject>): boolean {
+  const chain = context.header('x-forwarded-for')
+  if (chain === undefined || chain.length <= MOST_ADDRESSES || !isTooLong(chain)) return false
+  const { proxyTrust = 'none' } = context
+  return proxyTrust !== 'none'
+}
+
+function isTooLong(chain: string): boolean {
+  if (chain.length > LONGEST_CHAIN) return true
+  let addresses = 1
+  for (let at = chain.indexOf(','); at >= 0; at = chain.indexOf(',', at + 1)) addresses++
+  return addresses > MOST_ADDRESSES
+}
+
+function keyOfClient<Subject>(context: HttpContext<Subject>, grouping: Grouping): string {
+  const given: unknown = addressOf(context)
   const key = typeof given === 'string' ? keyOfAddress(given, grouping) : undefined
   if (key !== undefined) return key
   const message =
     `byIp: expected the client's address, got ${show(given)} (behind a proxy, configure the framework's trust in it; ` +
     'for connections without addresses, use another key)'
   // A connection that is closed has no address any more. One that has none while it is open, such as a Unix socket, never had.
-  if (given || isGone(response)) throw new RequestFault('no address', message)
+  if (given || isGone(context.response)) throw new RequestFault('no address', message)
   throw new SluiceError('INVALID_KEY', message)
 }
 

@@ -1,11 +1,11 @@
 import type { ListSources } from '../../limiter/listed-subjects.js'
 import type { KeyFunction } from '../../policy/limits/limit.js'
 import { byCookie, byHeader } from './extractors.js'
-import { byIp } from './ip.js'
+import { addressOf, byIp } from './ip.js'
 
 /** What lists may be of, beside what a policy counts: every request has an address, and may have headers and cookies. */
 export const REQUEST_LISTS: ListSources<unknown> = {
-  addressOf: (_request, context) => context.ip,
+  addressOf: (_request, context) => addressOf(context),
   moreKeys: keyOfKind,
   moreKinds: ['ip', 'header:…', 'cookie:…'],
   denyOptions: ['respond'],

@@ -1,0 +1,140 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { Agent, request as httpRequest } from 'node:http'
+import { type ClientHttp2Session, connect } from 'node:http2'
+import { fileURLToPath } from 'node:url'
+import { ensureBuilt } from '../../support/built-core.js'
+import type { HostileRequest } from './requests.js'
+
+export interface Setup {
+  readonly name: string
+  /** The places of a request that it reads. */
+  readonly reads: readonly string[]
+  readonly port: number
+}
+
+/** A process with a bare server and others, whose CPU time is measured. */
+export class MeasuredProcess {
+  readonly name: string
+  readonly bare: Setup
+  readonly setups: readonly Setup[]
+  readonly #child: ChildProcess
+  readonly #isHttp2: boolean
+  readonly #agents = new Map<number, Agent>()
+  readonly #sessions = new Map<number, ClientHttp2Session>()
+
+  private constructor(name: string, child: ChildProcess, bare: number, setups: readonly Setup[]) {
+    this.name = name
+    this.bare = { name: 'bare', reads: [], port: bare }
+    this.setups = setups
+    this.#child = child
+    this.#isHttp2 = name.endsWith('HTTP/2')
+  }
+
+  static async start(name: string, file: 'server.js' | 'deciders.js'): Promise<MeasuredProcess> {
+    ensureBuilt('core', 'express', 'koa', 'fastify', 'policies', 'cli')
+    const child = fork(fileURLToPath(new URL(file, import.meta.url)), [name], {
+      // Not this process's own options: servers run what users install, not the source.
+      execArgv: ['--disable-warning=SluiceWarning'],
+      env: { ...process.env, NODE_OPTIONS: '' },
+    })
+    const ended = once(child, 'exit').then(([code]) => {
+      throw new Error(`${name}: the process ended with ${code} before it served`)
+    })
+    const [{ bare, setups }] = (await Promise.race([once(child, 'message'), ended])) as [
+      { bare: number; setups: Setup[] },
+    ]
+    ended.catch(() => {})
+    return new MeasuredProcess(name, child, bare, setups)
+  }
+
+  /** CPU time of the process for one of so many equal requests, one after the other, in ms; and the status of the last. */
+  async cost({ port }: Setup, request: HostileRequest, times: number): Promise<{ ms: number; status: number }> {
+    const before = await this.#cpuMs()
+    let status = 0
+    for (let i = 0; i < times; i++)
+      status = await (this.#isHttp2 ? this.#askHttp2(port, request) : this.#ask(port, request))
+    return { ms: ((await this.#cpuMs()) - before) / times, status }
+  }
+
+  stop(): void {
+    for (const agent of this.#agents.values()) agent.destroy()
+    for (const session of this.#sessions.values()) session.destroy()
+    if (this.#child.connected) this.#child.disconnect()
+  }
+
+  async #cpuMs(): Promise<number> {
+    this.#child.send('cpu')
+    const [{ user, system }] = (await once(this.#child, 'message')) as [NodeJS.CpuUsage]
+    return (user + system) / 1000
+  }
+
+  #ask(port: number, { method, path, headers, body }: HostileRequest): Promise<number> {
+    let agent = this.#agents.get(port)
+    if (!agent) {
+      agent = new Agent({ keepAlive: true, maxSockets: 1 })
+      this.#agents.set(port, agent)
+    }
+    return new Promise((resolve, reject) => {
+      const sent = httpRequest(
+        { host: '127.0.0.1', port, method, path, headers, agent, setHost: false },
+        (response) => {
+          response.resume().once('end', () => resolve(response.statusCode ?? 0))
+        },
+      )
+      sent.once('error', reject)
+      sent.end(body)
+    })
+  }
+
+  #askHttp2(port: number, { method, path, headers }: HostileRequest): Promise<number> {
+    let session = this.#sessions.get(port)
+    if (!session || session.destroyed || session.closed) {
+      session = connect(`http://127.0.0.1:${port}`)
+      session.on('error', () => {})
+      this.#sessions.set(port, session)
+    }
+    const stream = session.request({ ':method': method, ':path': path, ':authority': 'a.example.com', ...headers })
+    return new Promise((resolve) => {
+      let status = 0
+      stream.once('response', (fields) => {
+        status = Number(fields[':status'])
+      })
+      // Such as for characters that no header may have.
+      stream.on('error', () => {})
+      stream.resume().once('close', () => resolve(status))
+      stream.end()
+    })
+  }
+}
+
+/** What a request costs above a bare server, in ms of CPU time. */
+export interface Measured {
+  readonly request: HostileRequest
+  readonly status: number
+  readonly ms: number
+}
+
+/** The difference of medians of so many rounds by turns: what the garbage of others takes in a few of them does not count. */
+export async function difference(
+  measured: MeasuredProcess,
+  setup: Setup,
+  request: HostileRequest,
+  rounds: number,
+  times: number,
+): Promise<Measured> {
+  const bare: number[] = []
+  const own: number[] = []
+  let status = 0
+  for (let i = 0; i < rounds; i++) {
+    bare.push((await measured.cost(measured.bare, request, times)).ms)
+    const cost = await measured.cost(setup, request, times)
+    own.push(cost.ms)
+    status = cost.status
+  }
+  return { request, status, ms: median(own) - median(bare) }
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1] as number
+}

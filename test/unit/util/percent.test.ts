@@ -1,0 +1,60 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { percentDecoded } from '../../../packages/core/src/util/percent.js'
+
+/** By the language itself. */
+function expected(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
+const hex = fc.integer({ min: 0, max: 255 }).map((byte) => `%${byte.toString(16).padStart(2, '0')}`)
+const piece = fc.oneof(
+  { weight: 4, arbitrary: hex },
+  {
+    weight: 2,
+    arbitrary: fc.string({ unit: 'binary', maxLength: 2 }).map((text) => encodeURIComponent(text.toWellFormed())),
+  },
+  fc.constantFrom(
+    '%',
+    '%%',
+    '%4',
+    '%g1',
+    '%1g',
+    '%C3',
+    '%E2%82',
+    '%F0%9F%98',
+    '%ED%A0%80',
+    '%C0%AF',
+    '%F4%90%80%80',
+    'a',
+    'é',
+  ),
+)
+
+test('a text is decoded as by decodeURIComponent, and undefined where that throws', () => {
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 6 }), (pieces) => {
+      const text = pieces.join('')
+      expect(percentDecoded(text)).toBe(expected(text))
+    }),
+    { numRuns: 20_000 },
+  )
+})
+
+test('of one to four bytes, every first and second byte is decoded as by decodeURIComponent', () => {
+  const encoded = (...bytes: number[]) => bytes.map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
+  const wrong: string[] = []
+  for (let first = 0; first < 256; first++) {
+    for (let second = 0; second < 256; second++) {
+      for (const rest of [[], [0x80], [0xbf, 0x80], [0x7f, 0x80], [0x80, 0xc0]]) {
+        const text = encoded(first, second, ...rest)
+        if (percentDecoded(text) !== expected(text)) wrong.push(text)
+      }
+    }
+  }
+  expect(wrong).toEqual([])
+})
