@@ -12,7 +12,7 @@ export function trapContract(name: string, factory: AppFactory): void {
       for (const app of running.splice(0)) await app.close()
     })
 
-    const start = async (weight: number, more = {}) => {
+    const start = async (weight: number, more = {}, browsers = false) => {
       const store = memoryStore()
       const ban = {
         by: 'ip',
@@ -20,7 +20,7 @@ export function trapContract(name: string, factory: AppFactory): void {
         within: '1h',
         for: ['1h'],
         private: true,
-        trap: trap(['/.env', '/.git/*'], { weight }),
+        trap: trap(['/.env', '/.git/*'], { weight, browsers }),
       }
       const options = {
         name: 'site',
@@ -49,6 +49,43 @@ export function trapContract(name: string, factory: AppFactory): void {
       const get = await start(4)
       const statuses = [(await get('/.env', headers)).status, (await get('/')).status]
       expect(statuses).toEqual(isStruck ? [429, 429] : [200, 200])
+    })
+
+    // What browsers send for an image with referrerpolicy="no-referrer", without TLS.
+    const BROWSERS = {
+      Chromium: 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36',
+      Firefox: 'Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0',
+      Safari:
+        'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.0 Safari/605.1.15',
+    }
+
+    test.each(Object.entries(BROWSERS))(
+      '%s, which a page made ask without TLS, is struck if the trap says so',
+      async (_, agent) => {
+        const image = {
+          'user-agent': agent,
+          accept: 'image/avif,image/webp,*/*;q=0.8',
+          'accept-language': 'en-GB,en;q=0.9',
+        }
+        for (const browsers of [false, true]) {
+          const get = await start(4, {}, browsers)
+          const statuses = [(await get('/.env', image)).status, (await get('/')).status]
+          expect(statuses).toEqual(browsers ? [429, 429] : [200, 200])
+        }
+      },
+    )
+
+    test.each([
+      ['curl', { 'user-agent': 'curl/8.14.1', accept: '*/*' }],
+      ['a program in Python', { 'user-agent': 'python-requests/2.32.5', 'accept-language': 'en' }],
+      ['a scanner under the name of a browser', { 'user-agent': BROWSERS.Chromium, accept: '*/*' }],
+      [
+        'a browser that says by itself what was typed',
+        { 'user-agent': BROWSERS.Chromium, 'accept-language': 'en', 'sec-fetch-site': 'none' },
+      ],
+    ])('%s is struck', async (_, headers) => {
+      const get = await start(4)
+      expect((await get('/.env', headers)).status).toBe(429)
     })
 
     test('strikes add up, and the request that starts the ban is refused by it', async () => {

@@ -9,5 +9,6 @@ test('what is no trap is an error that names it', () => {
   expect(() => trap([])).toThrow('trap: paths: expected an array of paths')
   expect(() => trap(['/a', 'b'])).toThrow('trap: paths[1]: expected a path such as')
   expect(() => trap(['/*'])).toThrow('trap: paths[0]: expected a path such as')
+  expect(() => trap(['/a'], { browsers: 1 as never })).toThrow('trap: browsers: expected true or false, got 1')
   expect(() => trap(['/a'], { weight: 0 })).toThrow('trap: weight: expected')
 })

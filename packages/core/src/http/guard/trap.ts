@@ -9,6 +9,11 @@ export interface TrapOptions {
   readonly weight?: number
   /** In verdicts of the ban that it starts; up to 200 characters. @default 'trap' */
   readonly reason?: string
+  /**
+   * Whether a request without `Sec-Fetch-Site` is a strike that has what every browser sends: a page elsewhere may have made it
+   * ask. Browsers leave that header out without TLS, and older ones always. @default false
+   */
+  readonly browsers?: boolean
 }
 
 /** What requests for some paths are struck with. */
@@ -23,18 +28,20 @@ export interface Trap {
  * Strikes clients for paths that only probes ask for, for `ban: { trap }`. Case, doubled slashes and needless
  * percent-encoding do not matter; `/.git/*` is all that is below `/.git`.
  *
- * Not struck is what another page made a browser ask for, by `Sec-Fetch-Site`, or `Referer` where that is missing, and what
- * it fetched ahead: an image that points at a trap would ban its viewers.
+ * Requests that another page may have made a browser send are no strikes, as an image that points at a trap would ban its
+ * viewers: by `Sec-Fetch-Site`. Where that is missing, those with `Referer`, and those with `Accept-Language` and a `User-Agent`
+ * as browsers have it. What a browser fetches ahead is no strike either.
  *
  * @example ban: { by: 'ip', after: 10, within: '1h', for: ['1h', '1d'], trap: trap(['/wp-login.php', '/.env'], { weight: 5 }) }
  * @throws SluiceError `INVALID_POLICY`
  */
 export function trap(paths: readonly string[], options: TrapOptions = {}): Trap {
-  knownOptions('trap', options, ['weight', 'reason'])
-  const { weight = 1, reason = 'trap' } = options
+  knownOptions('trap', options, ['weight', 'reason', 'browsers'])
+  const { weight = 1, reason = 'trap', browsers = false } = options
   wholeNumber('trap', 'weight', weight, 1)
   if (weight > MOST_WEIGHT) invalidPolicy('trap', 'weight', `at most ${MOST_WEIGHT}`, weight)
   checkReason('trap', reason)
+  if (typeof browsers !== 'boolean') invalidPolicy('trap', 'browsers', 'true or false', browsers)
   if (!Array.isArray(paths) || paths.length === 0) invalidPolicy('trap', 'paths', 'an array of paths', paths)
   const exact = new Set<string>()
   const below: string[] = []
@@ -50,17 +57,22 @@ export function trap(paths: readonly string[], options: TrapOptions = {}): Trap 
     reason,
     catches(context) {
       const path = foldedPath(context.path)
-      return (exact.has(path) || below.some((start) => path.startsWith(start))) && isMeant(context)
+      return (exact.has(path) || below.some((start) => path.startsWith(start))) && isMeant(context, browsers)
     },
   }
 }
 
 /** Whether a person or a program asked for it, rather than another page, or a browser ahead of time. */
-function isMeant(context: HttpContext<unknown>): boolean {
+function isMeant(context: HttpContext<unknown>, browsers: boolean): boolean {
   for (const name of ['sec-purpose', 'purpose', 'x-moz'])
     if (/prefetch|preview/i.test(context.header(name) ?? '')) return false
   const site = context.header('sec-fetch-site')
   // A page of the same site may show what its users wrote.
   if (site !== undefined) return site === 'none'
-  return context.header('referer') === undefined
+  return context.header('referer') === undefined && (browsers || !isBrowser(context))
+}
+
+/** Whether it has what every browser sends with every request, and tools mostly do not. */
+function isBrowser(context: HttpContext<unknown>): boolean {
+  return /^Mozilla\//.test(context.header('user-agent') ?? '') && context.header('accept-language') !== undefined
 }
