@@ -1,55 +1,117 @@
 -- Asks a decider of Sluice about each request. Needs HAProxy 2.5 or later, built with Lua.
 --
 --   lua-load sluice.lua                        in the section `global`
---   http-request lua.sluice <url> <mode>       mode: `closed` refuses while the decider is away, `open` admits
+--   http-request lua.sluice <url> <mode>       url: http://ADDRESS:PORT/v1/decide
+--                                              mode: `closed` refuses while the decider is away, `open` admits
 --
 -- Beside it, in the same frontend, for admitted requests:
 --   http-response set-header RateLimit %[var(txn.sluice_ratelimit)] if { var(txn.sluice_ratelimit) -m found }
+--
+-- Over core.tcp(): core.httpclient() of HAProxy 2.6 asks up to four times, each for the whole timeout, and each time is charged.
 
--- Longer than the decider waits for Redis, and short enough for a client to wait, in ms.
-local TIMEOUT_MS = 2000
+-- In all, connecting included: no request waits 2 s. Longer than the decider waits for Redis, in ms.
+local TIMEOUT_MS = 1900
 
--- Not for the decider: what belongs to one connection, what tells of the body, which stays here, and what is set below.
+-- A decider that is away is asked by one request at a time, this long after the one before, in ms.
+local ASK_AGAIN_AFTER_MS = 1000
+local is_away, ask_again_at = false, 0
+
+-- Not for the decider: what belongs to one connection, what describes the body, which stays here, and what is set below.
 local LEFT_OUT = {
   ["connection"] = true, ["keep-alive"] = true, ["proxy-connection"] = true, ["te"] = true, ["trailer"] = true,
   ["transfer-encoding"] = true, ["upgrade"] = true, ["expect"] = true, ["content-length"] = true, ["host"] = true,
   ["x-original-method"] = true, ["x-original-uri"] = true, ["x-original-host"] = true, ["x-original-for"] = true,
+  ["x-sluice-token"] = true,
 }
 
--- A decider that is away is asked by one request at a time, this often, in seconds: HAProxy tries to connect for some seconds.
-local ASK_AGAIN_AFTER = 1
-local is_away, ask_again_at = false, 0
+-- Headers of the decider's response that the client gets.
+local PASSED_ON = { "ratelimit", "ratelimit-policy", "retry-after", "cache-control", "content-type" }
 
--- Of the decider's answer, for the client.
-local TOLD = { "ratelimit", "ratelimit-policy", "retry-after", "cache-control", "content-type" }
-
-local function described(txn)
-  local headers = {}
-  for name, values in pairs(txn.http:req_get_headers()) do
-    if not LEFT_OUT[name] then
-      headers[name] = {}
-      for i, value in pairs(values) do headers[name][i + 1] = value end
-    end
-  end
-  headers["x-original-method"] = { txn.f:method() }
-  headers["x-original-uri"] = { txn.f:pathq() }
-  headers["x-original-host"] = { txn.f:req_fhdr("host") or "" }
-  -- The address of the connection, whatever headers say.
-  headers["x-original-for"] = { txn.f:src() }
-  local token = os.getenv("SLUICE_TOKEN")
-  if token then headers["x-sluice-token"] = { token } end
-  return headers
+local function now_ms()
+  local now = core.now()
+  return now.sec * 1000 + now.usec / 1000
 end
 
--- HAProxy's client leaves out what is beyond 101 lines of headers, silently: the decider must see all that the app sees.
-local MOST_LINES = 95
-
-local function has_too_many_lines(txn)
-  local lines = 0
-  for _, values in pairs(txn.http:req_get_headers()) do
-    for _ in pairs(values) do lines = lines + 1 end
+-- The question about a request. HTTP/1.0, so that the response ends with the connection, and comes without chunks.
+local function question(txn, path, host)
+  local lines = { "GET " .. path .. " HTTP/1.0", "host: " .. host }
+  for name, values in pairs(txn.http:req_get_headers()) do
+    if not LEFT_OUT[name] then
+      for _, value in pairs(values) do lines[#lines + 1] = name .. ": " .. value end
+    end
   end
-  return lines > MOST_LINES
+  lines[#lines + 1] = "x-original-method: " .. txn.f:method()
+  lines[#lines + 1] = "x-original-uri: " .. txn.f:pathq()
+  lines[#lines + 1] = "x-original-host: " .. (txn.f:req_fhdr("host") or "")
+  -- The address of the connection, whatever headers say.
+  lines[#lines + 1] = "x-original-for: " .. txn.f:src()
+  local token = os.getenv("SLUICE_TOKEN")
+  if token then lines[#lines + 1] = "x-sluice-token: " .. token end
+  return table.concat(lines, "\r\n") .. "\r\n\r\n"
+end
+
+-- What comes until the decider closes the connection, as lines; nil where it does not in time. The timeout of a socket begins anew
+-- with what is taken from it, and may once more before a line is whole. So the first byte is taken alone, in all the time that is
+-- left, and then whole lines, each in half of it: bytes that trickle in do not prolong it.
+local function lines_of(socket, ends_at)
+  local lines, first = {}, nil
+  while true do
+    local left = ends_at - now_ms()
+    if left <= 0 then return nil end
+    socket:settimeout(left / (first and 2000 or 1000))
+    local part = socket:receive(first and "*l" or 1)
+    -- HAProxy says the same of an end and of a timeout.
+    if not part then return now_ms() < ends_at and lines or nil end
+    if first then lines[#lines + 1] = part end
+    first = first or part
+  end
+end
+
+-- A response as its status, its headers by lower-case names, and its body; nil where it is none.
+local function parsed(lines)
+  -- The first byte is not among them.
+  local status = lines[1] and lines[1]:match("^TTP/1%.%d (%d%d%d)")
+  if not status then return nil end
+  local headers, at = {}, 2
+  while lines[at] ~= "" do
+    -- It ended before its head did.
+    if not lines[at] then return nil end
+    local name, value = lines[at]:match("^([^:]+):%s*(.*)$")
+    if name then headers[name:lower()] = value end
+    at = at + 1
+  end
+  return { status = tonumber(status), headers = headers, body = table.concat(lines, "\n", at + 1) }
+end
+
+-- The decider's response; nil where there is none in time.
+local function exchange(txn, url)
+  local ends_at = now_ms() + TIMEOUT_MS
+  local host, port, path = url:match("^http://([^/]+):(%d+)(/.*)$")
+  if not host then
+    core.Alert("sluice.lua: expected http://ADDRESS:PORT/v1/decide, got " .. url)
+    return nil
+  end
+  local socket = core.tcp()
+  socket:settimeout(TIMEOUT_MS / 1000)
+  local lines
+  if socket:connect(host:gsub("[%[%]]", ""), tonumber(port)) and socket:send(question(txn, path, host)) > 0 then
+    lines = lines_of(socket, ends_at)
+  end
+  socket:close()
+  return lines and parsed(lines)
+end
+
+-- The same while the decider is taken for away: one request at a time asks, and the others get nil at once.
+local function ask(txn, url)
+  if is_away then
+    local now = now_ms()
+    if now < ask_again_at then return nil end
+    ask_again_at = now + TIMEOUT_MS + ASK_AGAIN_AFTER_MS
+  end
+  local response = exchange(txn, url)
+  is_away = response == nil
+  if is_away then ask_again_at = now_ms() + ASK_AGAIN_AFTER_MS end
+  return response
 end
 
 -- haproxy.cfg refuses what is not marked so.
@@ -64,45 +126,23 @@ local function refuse(txn, status, headers, body)
   txn:done(reply)
 end
 
-local function first(response, name)
-  local values = response.headers and response.headers[name]
-  return values and values[0]
-end
-
--- The decider's answer; nil while it is away.
-local function asked(txn, url)
-  local now = core.now().sec
-  if is_away and now < ask_again_at then return nil end
-  ask_again_at = now + TIMEOUT_MS / 1000 + ASK_AGAIN_AFTER
-  local response = core.httpclient():get({ url = url, headers = described(txn), timeout = TIMEOUT_MS })
-  local status = response and response.status or 0
-  -- HAProxy answers by itself for a server that it cannot reach, or that takes too long.
-  is_away = status == 0 or ((status == 502 or status == 503 or status == 504) and first(response, "x-sluice-decided-by") == nil)
-  if not is_away then return response end
-  ask_again_at = core.now().sec + ASK_AGAIN_AFTER
-  return nil
-end
-
 core.register_action("sluice", { "http-req" }, function(txn, url, mode)
-  if has_too_many_lines(txn) then
-    return refuse(txn, 431, { ["content-type"] = "text/plain" }, "expected fewer headers\n")
-  end
-  local response = asked(txn, url)
+  local response = ask(txn, url)
   if not response and mode == "open" then return admit(txn) end
   -- What is no decision, such as an answer that the configuration is wrong, refuses in both modes.
-  if not response or first(response, "x-sluice-decided-by") == nil then
+  if not response or not response.headers["x-sluice-decided-by"] then
     local body = '{"type":"about:blank","title":"Service Unavailable","status":503}'
     local headers = { ["content-type"] = "application/problem+json", ["cache-control"] = "no-store", ["retry-after"] = "1" }
     return refuse(txn, 503, headers, body)
   end
   if response.status >= 200 and response.status < 300 then
     for _, name in ipairs({ "ratelimit", "ratelimit-policy" }) do
-      local value = first(response, name)
+      local value = response.headers[name]
       if value then txn:set_var("txn.sluice_" .. name:gsub("-", "_"), value) end
     end
     return admit(txn)
   end
   local headers = {}
-  for _, name in ipairs(TOLD) do headers[name] = first(response, name) end
-  refuse(txn, response.status, headers, response.body or "")
+  for _, name in ipairs(PASSED_ON) do headers[name] = response.headers[name] end
+  refuse(txn, response.status, headers, response.body)
 end, 2)

@@ -1,0 +1,125 @@
+import { once } from 'node:events'
+import { createServer, type Socket } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { freePort } from '../../../scripts/lib/ports.js'
+import { startHaproxy } from '../../support/gateways.js'
+import { until } from '../../support/until.js'
+import { type App, send, startApp, withPorts } from './support.js'
+
+const ADMITTED = 'HTTP/1.1 204 No Content\r\nX-Sluice-Decided-By: store\r\nConnection: close\r\n\r\n'
+
+const stops: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop()
+})
+
+/** A decider that leaves its answers to the test. */
+async function startStub(): Promise<{ port: number; waiting: Set<Socket>; asked: () => number }> {
+  const waiting = new Set<Socket>()
+  let asked = 0
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => {
+      asked++
+      waiting.add(socket)
+    })
+    socket.once('close', () => waiting.delete(socket))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  stops.push(async () => {
+    for (const socket of waiting) socket.destroy()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  return { port: (server.address() as { port: number }).port, waiting, asked: () => asked }
+}
+
+async function startFront(mode: 'closed' | 'open', decider: number): Promise<{ front: number; app: App }> {
+  const app = await startApp()
+  stops.push(() => app.stop())
+  const front = await freePort()
+  const settings = withPorts('haproxy/haproxy.cfg', { 8080: front, 3000: app.port, 9190: decider })
+  const haproxy = await startHaproxy(settings.replace('/v1/decide closed', `/v1/decide ${mode}`), front)
+  stops.push(() => haproxy.stop())
+  return { front, app }
+}
+
+/** A status, and how long it took in ms. */
+async function timed(front: number): Promise<{ status: number; tookMs: number }> {
+  const from = performance.now()
+  const { status } = await send(front, 'GET /')
+  return { status, tookMs: performance.now() - from }
+}
+
+/** Of a wait that is to take 2 s at most, and took 8 s: a busy machine adds to it. */
+const LONGEST_MS = 5000
+
+describe.each([
+  { mode: 'closed', away: 503 },
+  { mode: 'open', away: 200 },
+] as const)('HAProxy, $mode, with a decider that hangs', ({ mode, away }) => {
+  test('a request waits once, and the others are decided at once, with one of them at a time asking', async () => {
+    const stub = await startStub()
+    const { front } = await startFront(mode, stub.port)
+    const first = await timed(front)
+    expect([first.status, first.tookMs < LONGEST_MS, stub.asked()]).toEqual([away, true, 1])
+    let most = 0
+    // One of these asks again, after a second.
+    while (stub.asked() < 2) {
+      const burst = await Promise.all(Array.from({ length: 8 }, () => timed(front)))
+      most = Math.max(most, stub.asked())
+      expect(burst.every(({ status, tookMs }) => status === away && tookMs < LONGEST_MS)).toBe(true)
+    }
+    expect(most).toBe(2)
+  })
+
+  test.each([5, 400])('bytes that trickle in every %i ms prolong no wait', async (everyMs) => {
+    const stub = await startStub()
+    const { front } = await startFront(mode, stub.port)
+    const trickle = `${ADMITTED.slice(0, 40)}${'a'.repeat(10_000)}`
+    let sent = 0
+    const timer = setInterval(() => {
+      for (const socket of stub.waiting) socket.write(trickle[sent++] ?? 'a')
+    }, everyMs)
+    stops.push(async () => clearInterval(timer))
+    const { status, tookMs } = await timed(front)
+    expect([status, tookMs < LONGEST_MS]).toEqual([away, true])
+  })
+
+  test('a question is asked once, though it is not answered', async () => {
+    const stub = await startStub()
+    const { front } = await startFront(mode, stub.port)
+    const asking = timed(front)
+    await until('it is asked', () => stub.waiting.size === 1)
+    for (const socket of stub.waiting) socket.destroy()
+    expect((await asking).status).toBe(away)
+    expect(stub.asked()).toBe(1)
+  })
+})
+
+test('HAProxy asks a healthy decider about many requests at a time', async () => {
+  const stub = await startStub()
+  const { front, app } = await startFront('closed', stub.port)
+  const asking = Promise.all(Array.from({ length: 8 }, () => send(front, 'GET /')))
+  await until('all are asked about', () => stub.waiting.size === 8)
+  for (const socket of stub.waiting) socket.end(ADMITTED)
+  expect((await asking).map(({ status }) => status)).toEqual(Array(8).fill(200))
+  expect(app.seen).toHaveLength(8)
+})
+
+test('once a decider that hung answers again, HAProxy asks it about every request', async () => {
+  const stub = await startStub()
+  const { front } = await startFront('closed', stub.port)
+  expect((await send(front, 'GET /')).status).toBe(503)
+  stub.waiting.clear()
+  const answering = setInterval(() => {
+    for (const socket of stub.waiting) socket.end(ADMITTED)
+    stub.waiting.clear()
+  }, 5)
+  stops.push(async () => clearInterval(answering))
+  await until('it is asked again', async () => (await send(front, 'GET /')).status === 200)
+  const before = stub.asked()
+  const burst = await Promise.all(Array.from({ length: 8 }, () => send(front, 'GET /')))
+  expect(burst.map(({ status }) => status)).toEqual(Array(8).fill(200))
+  expect(stub.asked()).toBe(before + 8)
+})
