@@ -166,21 +166,24 @@ for _ = 1, number(3) do
       local jitter = a
       if isStriking then a = a + 1 end
 --- @end
-      local ends, reason
+      -- Of the blocks and bans that hold, the one that ends last.
+      local ends, reason = 0, ''
       elsewhere = false
       if anyBlocked and op <= CHARGE then
         for b = block, block + identities - 1 do
           local value = tryCall('GET', KEYS[b])
           requireRead(value)
-          if type(value) == 'string' and not ends then ends, reason = string.match(value, '^(%d+) (.*)$') end
-          ends = ends and tonumber(ends) > now and ends
+          if type(value) == 'string' then
+            local last, said = string.match(value, '^(%d+) (.*)$')
+            if last and tonumber(last) > max(now, ends) then ends, reason = tonumber(last), said end
+          end
         end
       end
 
 --- @when bans
-      if begun and terms > 0 and op <= CHARGE and not ends then
+      if begun and terms > 0 and op <= CHARGE then
         local base = strikes_base(KEYS[cell + number(ban)], number(ban + 1), ARGV[ban + 2])
-        if begun[base] then ends, reason = string.match(begun[base], '^(%d+) (.*)$') end
+        if begun[base] and begun[base][1] > ends then ends, reason = begun[base][1], begun[base][2] end
       end
 --- @end
 
@@ -217,11 +220,11 @@ for _ = 1, number(3) do
         end
       end
 --- @end
-      if ends then
+      if ends > 0 then
 --- @when together
         if equals > 1 then say(packBytes('>BI2I2', EQUALS, equals, 0)) end
 --- @end
-        say(packBytes('>BI7I2', BLOCKED, tonumber(ends) - now, #reason) .. reason)
+        say(packBytes('>BI7I2', BLOCKED, ends - now, #reason) .. reason)
       elseif op < REFUND then
         local allowed, possible = true, true
 --- @when together
@@ -264,7 +267,7 @@ for _ = 1, number(3) do
             banEnds, banReason = strikes_strike(base, ARGV[ban + 3], 1, number(jitter), '', ban + 4, ban + terms - 1)
             if banEnds > 0 then
               begun = begun or {}
-              begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+              begun[base] = { banEnds, banReason }
             end
           end
 --- @end

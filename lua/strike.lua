@@ -1,11 +1,11 @@
 --- Strikes an identity beside its decisions: for a refusal that a queue or another slot has made final, for an outcome, or by
 -- hand. Or forgets its strikes.
--- KEYS   1 the record of its strikes; 2 its block key; 3 the marker that exists while any identity is blocked, where all keys are
---        on one server
+-- KEYS   1 the record of its strikes; then its block keys: that of the ban, and those whose blocks keep strikes from counting;
+--        last the marker that exists while any identity is blocked, where all keys are on one server
 -- ARGV   1 the time in ms, or '' for Redis's own; 2 the weight, 0 to forget all strikes; 3 by how many ms a ban is longer
---        than its rung says; 4 the reason; from 5 on the terms of the ban, as in strikes.lua
--- Returns the time, the end of the block or ban that holds now, 0 if none does, its reason, and whether this strike has
--- begun it: 1 or 0.
+--        than its rung says; 4 the reason; 5 how many block keys there are; from 6 on the terms of the ban, as in strikes.lua
+-- Returns the time, the end of the block or ban that holds now and ends last, 0 if none does, its reason, and whether this strike
+-- has begun it: 1 or 0.
 local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
@@ -32,23 +32,25 @@ end
 --- @include "kernels/clock"
 --- @include "strikes"
 
-local weight, ends, reason, begun = number(2), 0, '', '0'
-local block = tryCall('GET', KEYS[2])
-requireRead(block)
-if type(block) == 'string' then
-  local last, said = string.match(block, '^(%d+) (.*)$')
-  if last and tonumber(last) > now then ends, reason = tonumber(last), said end
+local weight, lastBlock, ends, reason, begun = number(2), 1 + number(5), 0, '', '0'
+for b = 2, lastBlock do
+  local block = tryCall('GET', KEYS[b])
+  requireRead(block)
+  if type(block) == 'string' then
+    local last, said = string.match(block, '^(%d+) (.*)$')
+    if last and tonumber(last) > max(now, ends) then ends, reason = tonumber(last), said end
+  end
 end
 if weight == 0 then
   local stored = tryCall('GET', KEYS[1])
   requireRead(stored)
   if type(stored) == 'string' and #stored >= 7 then
     local rung, since = unpackBytes('>BI6', stored)
-    strikes_write(KEYS[1], rung, since, '', number(6), number(7))
+    strikes_write(KEYS[1], rung, since, '', number(7), number(8))
   end
 elseif ends == 0 then
   local base = strikes_base(KEYS[1], #'strikes', '')
-  ends, reason = strikes_strike(base, KEYS[3] or '', weight, number(3), ARGV[4], 5, #ARGV)
+  ends, reason = strikes_strike(base, KEYS[lastBlock + 1] or '', weight, number(3), ARGV[4], 6, #ARGV)
   if ends > 0 then begun = '1' end
 end
 return { format('%.0f', now), format('%.0f', ends), reason, begun }

@@ -133,6 +133,54 @@ export function bansContract(under: StoreUnderTest): void {
       expect((await other.consume(key)).reason).toBe('limited')
     })
 
+    test('of a block and a ban of the store the one that ends last is reported, strikes count while neither holds, and each ends by itself', async () => {
+      const ban = { after: 2, within: '1h', for: ['1m', '1h'], scope: 'store' } as const
+      const [limiter, other] = [freshKey(), freshKey()].map((name) =>
+        createLimiter({ name, store, limit: 5, window: '1h', ban }),
+      ) as [Limiter, Limiter]
+      const told = async (key: string, by = limiter) => {
+        const { reason, retryAfterMs } = await by.consume(key)
+        return [reason, retryAfterMs]
+      }
+
+      // A block is no ban of the store, which it leaves as it is.
+      const banned = freshKey()
+      await limiter.strike(banned, { weight: 2 })
+      await limiter.block(banned, { for: '1s' })
+      expect(await told(banned)).toEqual(['banned', 60_000])
+      await limiter.block(banned, { for: '2m' })
+      expect(await told(banned)).toEqual(['blocked', 120_000])
+      expect(await told(banned, other)).toEqual(['banned', 60_000])
+      clock.now += 60_000
+      expect(await told(banned)).toEqual(['blocked', 60_000])
+      expect((await other.consume(banned)).allowed).toBe(true)
+
+      // While one of them holds, strikes of its policy do not count.
+      expect(await limiter.strike(banned, { weight: 2 })).toBeUndefined()
+      clock.now += 60_000
+      expect((await limiter.consume(banned)).allowed).toBe(true)
+      expect(await limiter.strike(banned)).toBeUndefined()
+      expect(await limiter.strike(banned)).toMatchObject({ rung: 2, strikes: 2 })
+      expect(await told(banned)).toEqual(['banned', 3_600_000])
+
+      // So it is with a block from every policy, and a ban of one.
+      const own = createLimiter({ name: freshKey(), store, limit: 5, window: '1h', ban: { ...ban, scope: 'policy' } })
+      const key = freshKey()
+      await store.blocks?.add({ key }, { for: '30s' })
+      expect(await own.strike(key, { weight: 2 })).toBeUndefined()
+      expect(await told(key, own)).toEqual(['blocked', 30_000])
+      clock.now += 30_000
+      expect(await own.strike(key, { weight: 2 })).toMatchObject({ rung: 1 })
+      await store.blocks?.add({ key }, { for: '30s' })
+      expect(await told(key, own)).toEqual(['banned', 60_000])
+
+      // A block replaces a ban of its own scope, also by a sooner end.
+      await own.block(key, { for: '10s' })
+      expect(await told(key, own)).toEqual(['blocked', 30_000])
+      await store.blocks?.remove({ key })
+      expect(await told(key, own)).toEqual(['blocked', 10_000])
+    })
+
     test('decisions that are made at once are struck one after the other', async () => {
       const limiter = createLimiter({
         name: 'at-once',

@@ -20,7 +20,9 @@ async function byItsOwnClock(redis: MutatedRedis): Promise<string | undefined> {
   // In several parts of a second, as each tells of other digits.
   for (let n = 0; n < 3; n++) {
     await isNow('a block', async () => Number(await first('block', ['{s}:b'], [60_000, 'why'])) - 60_000)
-    await isNow('a strike', () => first('strike', ['{s}:strikes', '{s}:c'], [1, 0, 'why', 9, 60_000, 90_000, 60_000]))
+    await isNow('a strike', () =>
+      first('strike', ['{s}:strikes', '{s}:c'], [1, 0, 'why', 1, 9, 60_000, 90_000, 60_000]),
+    )
     await isNow('a change of the index', () => first('index', SHARD, ['i', 'f', 'BLOCK', 60_000, 0, 0, '']))
     await isNow('a page of the index', () => first('index-page', SHARD, [0, 1, '']))
     await isNow('the epoch of the index', async () => {

@@ -44,9 +44,13 @@ export class Blocks extends ExpiringValues<Block> {
     return this.byKey.get(keyOf(policy, identity))
   }
 
-  /** The block that refuses an address by its network. */
-  findRange(policies: readonly string[], identity: string, now: number): Block | undefined {
-    return this.#ranges.size === 0 ? undefined : this.#ranges.find(policies, identity, ({ until }) => until > now)
+  get hasRanges(): boolean {
+    return this.#ranges.size > 0
+  }
+
+  /** The blocks of an address by its networks. */
+  ofRanges(policies: readonly string[], identity: string): readonly Block[] {
+    return this.#ranges.find(policies, identity)
   }
 
   /**

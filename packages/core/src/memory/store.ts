@@ -11,6 +11,7 @@ import { type StoreListOptions, type StoreLists, storeLists } from '../store/lis
 import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
 import { offendersOf, type RefusalLog, refusalLog } from '../store/refusal-log.js'
 import {
+  type Banning,
   type BanTerms,
   type BlockReport,
   type Cell,
@@ -216,8 +217,8 @@ class MemoryStore implements Store {
     const values = valuesOf(request)
     const tables = plan === this.#lastPlan ? this.#lastTables : this.#tablesFor(plan)
     if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#change(request, now)
-    const block = this.#blocks.size > 0 ? this.#blocked(request, now) : undefined
-    if (block) return { now, allowed: false, values: [], offset: 0, block }
+    const block = this.#blocks.size > 0 ? this.#blocked(plan, request.identities, now) : undefined
+    if (block) return { now, allowed: false, values: [], offset: 0, block: reportOf(block, now) }
     const result =
       values === undefined
         ? this.#decideAll(request, this.#placesOf(request), now)
@@ -271,11 +272,11 @@ class MemoryStore implements Store {
 
   strike(terms: BanTerms, identity: string, strike: Strike): StrikeResult {
     const now = this.#clock()
-    const held = this.#blocks.find(terms.scope, identity)
-    const holds = held !== undefined && held.until > now
-    if (strike.weight === 0) this.#strikes.pardon(keyOf(terms.scope, identity))
-    if (!holds && strike.weight > 0) return { now, block: this.#struck(terms, identity, strike, now) }
-    return { now, block: holds ? reportOf(held, now) : undefined }
+    const { policy, scope } = terms
+    const held = this.#blocked({ policy, banningPolicy: scope }, [identity], now)
+    if (strike.weight === 0) this.#strikes.pardon(keyOf(scope, identity))
+    if (!held && strike.weight > 0) return { now, block: this.#struck(terms, identity, strike, now) }
+    return { now, block: held && reportOf(held, now) }
   }
 
   /** `#decideAll` for one cell: nearly every decision, so it does as little as possible. */
@@ -500,19 +501,20 @@ class MemoryStore implements Store {
     return { now, allowed: true, values, offset: 0 }
   }
 
-  #blocked(request: StoreRequest, now: number): BlockReport | undefined {
-    const { policy, banningPolicy } = request.plan
-    for (const identity of request.identities) {
-      const block = this.#blocks.find(policy, identity)
-      if (block && block.until > now) return reportOf(block, now)
-      const own = banningPolicy === undefined ? undefined : this.#blocks.find(banningPolicy, identity)
-      if (own && own.until > now) return reportOf(own, now)
-      const ban = this.#bansEveryPolicy ? this.#blocks.find(EVERY_POLICY, identity) : undefined
-      if (ban && ban.until > now) return reportOf(ban, now)
-      const range = this.#blocks.findRange([policy, banningPolicy ?? policy, EVERY_POLICY], identity, now)
-      if (range) return reportOf(range, now)
+  /** Of the blocks and bans that hold, the one that ends last. */
+  #blocked({ policy, banningPolicy }: Banning, identities: readonly string[], now: number): Block | undefined {
+    let last: Block | undefined
+    const look = (block: Block | undefined) => {
+      if (block && block.until > (last?.until ?? now)) last = block
     }
-    return undefined
+    for (const identity of identities) {
+      look(this.#blocks.find(policy, identity))
+      if (banningPolicy !== undefined) look(this.#blocks.find(banningPolicy, identity))
+      if (this.#bansEveryPolicy) look(this.#blocks.find(EVERY_POLICY, identity))
+      if (!this.#blocks.hasRanges) continue
+      this.#blocks.ofRanges([policy, banningPolicy ?? policy, EVERY_POLICY], identity).forEach(look)
+    }
+    return last
   }
 
   /** For a request of any kinds. */

@@ -107,6 +107,7 @@ export function banFor(policyWhere: string, policy: string, kinds: readonly stri
     jitterMs,
     terms: {
       scope: scope === 'store' ? EVERY_POLICY : (options.policy ?? policy),
+      policy,
       after,
       withinMs,
       forgetAfterMs,

@@ -230,7 +230,8 @@ function whole(
   allowed: boolean,
 ): StoreResult {
   const now = Math.min(...results.map((result) => result.now))
-  const block = results.find((result) => result.block)?.block
+  const endOf = ({ now, block }: StoreResult) => (block ? now + block.remainingMs : 0)
+  const { block } = results.reduce((last, result) => (endOf(result) > endOf(last) ? result : last))
   if (block) return { now, allowed: false, values: [], offset: 0, block }
   const behindMs = Math.max(...results.map((result) => result.behindMs ?? 0))
   const values: number[] = new Array(request.plan.reports * STRIDE).fill(0)

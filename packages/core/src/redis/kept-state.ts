@@ -80,5 +80,5 @@ function isIn(identity: string, entry: IndexEntry): boolean {
   if (!identity.startsWith('ip=') || !entry.identity.startsWith('ip=') || !entry.identity.includes('/')) return false
   const ranges = new BlockedRanges<IndexEntry>()
   ranges.set(entry.policy, entry.identity, entry)
-  return ranges.find([entry.policy], identity, () => true) !== undefined
+  return ranges.find([entry.policy], identity).length > 0
 }

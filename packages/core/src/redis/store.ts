@@ -15,6 +15,7 @@ import {
   type BlockReport,
   type Cell,
   CHARGE,
+  EVERY_POLICY,
   isImpossible,
   PEEK,
   type Plan,
@@ -35,8 +36,8 @@ import { STORE_WARNINGS, type StoreWarning, Warnings } from '../util/warnings.js
 import { decideAcrossSlots, partsOfWhole } from './across-slots.js'
 import { Batches, probeKey } from './batches.js'
 import { BlockKeys } from './blocks/block-keys.js'
-import type { IndexEntry } from './blocks/entry.js'
-import { HeldBlocks } from './blocks/held-blocks.js'
+import { fieldOf, type IndexEntry } from './blocks/entry.js'
+import { type BlockQuestion, HeldBlocks } from './blocks/held-blocks.js'
 import { RedisBlocks } from './blocks/redis-blocks.js'
 import { RedisLists } from './blocks/redis-lists.js'
 import { StoreTime } from './blocks/store-time.js'
@@ -283,32 +284,38 @@ export class RedisStore implements Store {
     if (known?.block) return known
     const slots = this.#connection.isCluster ? this.#slots(request.identities) : [0]
     if (slots.some((slot) => this.#breaker.causeFor(slot))) return this.#refused(held, 'mirror')
-    return this.#confirmed(request, held)
+    return this.#confirmed(request)
   }
 
-  async #confirmed(request: StoreRequest, first: IndexEntry): Promise<StoreResult> {
+  async #confirmed(request: StoreRequest): Promise<StoreResult> {
     const sentAt = performance.now()
+    const held = await this.#stillHeld(request)
+    if (!held) return this.#decideUnheld(request)
+    const result = this.#refused(held.entry, held.source)
+    this.#denials?.hear(request, result, sentAt)
+    return result
+  }
+
+  /** What this process knows to refuse, once Redis was asked whether it still holds; by the mirror alone where that is away. */
+  async #stillHeld(question: BlockQuestion): Promise<{ entry: IndexEntry; source?: 'mirror' } | undefined> {
     const confirmed = new Set<string>()
-    for (let held: IndexEntry | undefined = first; held; held = this.#held.find(request)) {
-      const { policy } = held
-      const isConfirmed = confirmed.has(policy)
-      if (isConfirmed || !(await this.#isAsked(held))) {
-        const result = isConfirmed ? this.#refused(held) : this.#refused(held, 'mirror')
-        this.#denials?.hear(request, result, sentAt)
-        return result
-      }
-      confirmed.add(policy)
+    for (let entry = this.#held.find(question); entry; entry = this.#held.find(question)) {
+      const field = fieldOf(entry.policy, entry.identity)
+      if (confirmed.has(field)) return { entry }
+      if (!(await this.#isAsked(entry))) return { entry, source: 'mirror' }
+      confirmed.add(field)
     }
-    return this.#decideUnheld(request)
+    return undefined
   }
 
   /** Whether Redis could be asked for an entry. */
   async #isAsked(entry: IndexEntry): Promise<boolean> {
+    const slot = this.#connection.isCluster ? (this.#slots([entry.identity])[0] as number) : 0
+    if (this.#breaker.causeFor(slot)) return false
     try {
       await this.#held.confirm(entry)
       return true
     } catch (error) {
-      const slot = this.#connection.isCluster ? (this.#slots([entry.identity])[0] as number) : 0
       this.#breaker.failed(slot, error as Error, probeKey(this.#prefix, entry.identity))
       return false
     }
@@ -462,8 +469,14 @@ export class RedisStore implements Store {
 
   /** Like `block`, what it does not hear of may have happened. */
   async strike(terms: BanTerms, identity: string, strike: Strike): Promise<StrikeResult> {
+    const { policy, scope } = terms
+    const question = { plan: { policy, banningPolicy: scope }, identities: [identity] }
+    // Networks that are blocked are known here alone.
+    const held = strike.weight > 0 ? await this.#stillHeld(question) : undefined
+    if (held) return this.#held.report(held.entry)
     const start = this.#start(identity)
-    const keys = [start + strikesSuffix(terms.scope), start + blockSuffix(terms.scope)]
+    const blockKeys = [...new Set([policy, scope, EVERY_POLICY])].map((name) => start + blockSuffix(name))
+    const keys = [start + strikesSuffix(scope), ...blockKeys]
     this.#refuseIfAway(this.#connection.isCluster ? (this.#slots([identity])[0] as number) : 0)
     if (this.#marker !== undefined) keys.push(this.#marker)
     this.#batches.flush()
@@ -474,13 +487,14 @@ export class RedisStore implements Store {
         String(strike.weight),
         String(strike.jitterMs),
         strike.reason,
+        String(blockKeys.length),
         ...termsText(terms),
       ],
     }))
     const result = strikeResult(reply)
-    if (result.block?.ban) this.#held.began(terms, identity, result.now, result.block)
+    if (result.block?.hasBegun) this.#held.began(terms, identity, result.now, result.block)
     // Refusals from before the block are not repeated.
-    if (result.block) await this.#changingBlock(terms.scope, identity, async () => {})
+    if (result.block) await this.#changingBlock(scope, identity, async () => {})
     return result
   }
 

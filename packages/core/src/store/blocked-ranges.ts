@@ -61,20 +61,16 @@ export class BlockedRanges<Value> {
     if (networks.size === 0) this.#byPrefix.delete(place.prefix)
   }
 
-  /** The first of some policies' networks that hold an identity, and that `holds`. */
-  find(policies: readonly string[], identity: string, holds: (value: Value) => boolean): Value | undefined {
-    if (this.#size === 0 || !identity.startsWith(START)) return undefined
+  /** What is known of some policies' networks that hold an identity. */
+  find(policies: readonly string[], identity: string): Value[] {
+    if (this.#size === 0 || !identity.startsWith(START)) return []
     const [base = '', bits] = identity.slice(START.length).split('/')
     const address = plainAddress(base)
-    if (!address) return undefined
+    if (!address) return []
     const longest = bits === undefined ? Number.POSITIVE_INFINITY : Number(bits) + OF_IPV6
-    for (const byPolicy of this.holding(address, longest)) {
-      for (const policy of policies) {
-        const value = byPolicy.get(policy)
-        if (value !== undefined && holds(value)) return value
-      }
-    }
-    return undefined
+    return this.holding(address, longest).flatMap((byPolicy) =>
+      policies.flatMap((policy) => byPolicy.get(policy) ?? []),
+    )
   }
 
   /** What is known of each network that holds an address, by policy. */

@@ -95,6 +95,8 @@ export interface BanTerms {
   readonly identity: number
   /** The name of the policy that it is banned from; `EVERY_POLICY` for all of the store. */
   readonly scope: string
+  /** The policy that strikes it: while a block of that holds, strikes do not count either. */
+  readonly policy: string
   /** Strikes that start a ban. */
   readonly after: number
   /** How long a strike counts, in ms. */
@@ -107,6 +109,9 @@ export interface BanTerms {
 
 /** In place of the name of a policy: blocks and bans of all of them. No policy can have this name. */
 export const EVERY_POLICY = '.store'
+
+/** The policies whose blocks and bans refuse, beside those of `EVERY_POLICY`. */
+export type Banning = Pick<Plan, 'policy' | 'banningPolicy'>
 
 /** What is decided together, all or none. Plans are made once and compared by identity. */
 export interface Plan {
@@ -288,7 +293,8 @@ export interface Store {
   /** Ends a block or ban, and forgets the strikes and rungs that led to it. */
   unblock(policy: string, identity: string): void | Promise<void>
   /**
-   * Strikes an identity, as text `kind=value`. While a block or ban of its scope holds, strikes do not count. Absent from
+   * Strikes an identity, as text `kind=value`. While a block or ban holds, of the policy, the scope or every policy, strikes do not
+   * count, and the one that ends last is the result. Absent from
    * stores that do not ban: a policy with `ban` is refused on them.
    */
   strike?(terms: BanTerms, identity: string, strike: Strike): StrikeResult | Promise<StrikeResult>

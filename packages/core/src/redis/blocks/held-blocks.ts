@@ -1,8 +1,14 @@
-import type { BlockReport, StoreRequest } from '../../store/store.js'
+import type { Banning, BlockReport } from '../../store/store.js'
 import { blockReport } from '../scripts/decode.js'
 import type { IndexEntry } from './entry.js'
 import { HeldEntries, type HeldEntriesOptions } from './held-entries.js'
 import { Mirror } from './mirror.js'
+
+/** Whose blocks and bans are looked for: a request, or what a strike is for. */
+export interface BlockQuestion {
+  readonly plan: Banning
+  readonly identities: readonly string[]
+}
 
 /** The blocks and bans that this process knows: those that Redis refuses by, or would if it had lost nothing. */
 export class HeldBlocks extends HeldEntries {
@@ -20,8 +26,8 @@ export class HeldBlocks extends HeldEntries {
     return this.#mirror.size
   }
 
-  /** What refuses a request. */
-  find({ plan, identities }: StoreRequest): IndexEntry | undefined {
+  /** What refuses a request: of several the one that ends last. */
+  find({ plan, identities }: BlockQuestion): IndexEntry | undefined {
     return this.#mirror.size === 0 ? undefined : this.#mirror.find(plan, identities, this.#now)
   }
 

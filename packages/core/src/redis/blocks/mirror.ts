@@ -1,5 +1,5 @@
 import { BlockedRanges } from '../../store/blocked-ranges.js'
-import { EVERY_POLICY, type Plan } from '../../store/store.js'
+import { type Banning, EVERY_POLICY } from '../../store/store.js'
 import type { IndexEntry } from './entry.js'
 
 /** Most blocks and bans that a process knows in full. */
@@ -24,18 +24,23 @@ export class Mirror {
     return this.#size
   }
 
-  /** What refuses one of these identities under a plan at an instant. */
-  find({ policy, banningPolicy }: Plan, identities: readonly string[], now: () => number): IndexEntry | undefined {
+  /** Of what refuses one of these identities at an instant, the one that ends last. */
+  find({ policy, banningPolicy }: Banning, identities: readonly string[], now: () => number): IndexEntry | undefined {
     const policies = [policy, banningPolicy ?? policy, EVERY_POLICY]
+    let last: IndexEntry | undefined
     for (const identity of identities) {
-      for (const entry of this.#byIdentity.get(identity) ?? []) {
-        if (policies.includes(entry.policy) && entry.until > now()) return entry
-      }
-      if (this.#ranges.size === 0) continue
-      const range = this.#ranges.find(policies, identity, ({ until }) => until > now())
-      if (range) return range
+      const known = this.#byIdentity.get(identity)
+      // In their order, so that of two with one end the first is found, as in memory.
+      if (known)
+        for (const name of policies)
+          last = laterOf(
+            last,
+            known.find(({ policy }) => policy === name),
+          )
+      if (this.#ranges.size > 0)
+        last = this.#ranges.find(policies, identity).reduce<IndexEntry | undefined>(laterOf, last)
     }
-    return undefined
+    return last && last.until > now() ? last : undefined
   }
 
   get(policy: string, identity: string): IndexEntry | undefined {
@@ -89,4 +94,8 @@ export class Mirror {
       }
     }
   }
+}
+
+function laterOf(one: IndexEntry | undefined, other: IndexEntry | undefined): IndexEntry | undefined {
+  return !one || (other && other.until > one.until) ? other : one
 }

@@ -2029,7 +2029,7 @@ if isStriking then
 a = a + 1
 end
 ` },
-  { sections: [], source: `local ends, reason
+  { sections: [], source: `local ends, reason = 0, ''
 elsewhere = false
 if anyBlocked and op <= 2 then
 for b = block, block + identities - 1 do
@@ -2040,19 +2040,21 @@ error(value.err)
 end
 elsewhere = true
 end
-if type(value) == 'string' and not ends then
-ends, reason = string.match(value, '^(%d+) (.*)$')
+if type(value) == 'string' then
+local last_2, said = string.match(value, '^(%d+) (.*)$')
+if last_2 and tonumber(last_2) > (now > ends and now or ends) then
+ends, reason = tonumber(last_2), said
 end
-ends = ends and tonumber(ends) > now and ends
+end
 end
 end
 ` },
-  { sections: ['bans'], source: `if begun and terms > 0 and op <= 2 and not ends then
+  { sections: ['bans'], source: `if begun and terms > 0 and op <= 2 then
 local base
 local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
 base = sub(key, 1, #key - cut) .. names
-if begun[base] then
-ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+if begun[base] and begun[base][1] > ends then
+ends, reason = begun[base][1], begun[base][2]
 end
 end
 ` },
@@ -2147,7 +2149,7 @@ end
 ` },
   { sections: [], source: `end
 end
-if ends then
+if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
 if pieces == 0 then
@@ -2158,7 +2160,7 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end
-local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -2354,7 +2356,7 @@ end
 banEnds, banReason = ends_2, reason_2
 if banEnds > 0 then
 begun = begun or {}
-begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+begun[base] = { banEnds, banReason }
 end
 end
 ` },
@@ -2587,7 +2589,7 @@ return 1
 
 const decideBucketScript: LuaScript = {
   name: 'decide-bucket',
-  sha1: 'a86fd053550f2670229f2fe0ebf55610b104f777',
+  sha1: '43f60939ba16de330941ee12d827cc23c4f239aa',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -2657,7 +2659,7 @@ needs = ARGV[a + 0] + 0
 a = a + 1
 end
 for __3 = 1, decisions do
-local ends, reason
+local ends, reason = 0, ''
 elsewhere = false
 if anyBlocked and op <= 2 then
 for b = block, block + identities - 1 do
@@ -2668,13 +2670,15 @@ error(value.err)
 end
 elsewhere = true
 end
-if type(value) == 'string' and not ends then
-ends, reason = string.match(value, '^(%d+) (.*)$')
+if type(value) == 'string' then
+local last_2, said = string.match(value, '^(%d+) (.*)$')
+if last_2 and tonumber(last_2) > (now > ends and now or ends) then
+ends, reason = tonumber(last_2), said
 end
-ends = ends and tonumber(ends) > now and ends
 end
 end
-if ends then
+end
+if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
 if pieces == 0 then
@@ -2685,7 +2689,7 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end
-local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -2917,7 +2921,7 @@ return reply
 
 const decideBucketsScript: LuaScript = {
   name: 'decide-buckets',
-  sha1: '4ec3ec33d7894b5e56bb18b78917c76b778b8dd1',
+  sha1: '2059ee89bc5ef57a04db5b4156e5b432d3691eb4',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -3020,7 +3024,7 @@ end
 a = a + cells
 end
 for __3 = 1, decisions do
-local ends, reason
+local ends, reason = 0, ''
 elsewhere = false
 if anyBlocked and op <= 2 then
 for b = block, block + identities - 1 do
@@ -3031,13 +3035,15 @@ error(value.err)
 end
 elsewhere = true
 end
-if type(value) == 'string' and not ends then
-ends, reason = string.match(value, '^(%d+) (.*)$')
+if type(value) == 'string' then
+local last_2, said = string.match(value, '^(%d+) (.*)$')
+if last_2 and tonumber(last_2) > (now > ends and now or ends) then
+ends, reason = tonumber(last_2), said
 end
-ends = ends and tonumber(ends) > now and ends
 end
 end
-if ends then
+end
+if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
 if pieces == 0 then
@@ -3048,7 +3054,7 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end
-local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -3465,7 +3471,7 @@ return reply
 
 const decideConcurrencyScript: LuaScript = {
   name: 'decide-concurrency',
-  sha1: '3b1d0be3910b92a98cd993033e2da7dc70e43dd0',
+  sha1: 'a4b9994396ae0367f6668ee698da7e90140a338d',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
@@ -3534,7 +3540,7 @@ if takesPermits then
 permitId = ARGV[a]
 a = a + 1
 end
-local ends, reason
+local ends, reason = 0, ''
 elsewhere = false
 if anyBlocked and op <= 2 then
 for b = block, block + identities - 1 do
@@ -3545,14 +3551,16 @@ error(value.err)
 end
 elsewhere = true
 end
-if type(value) == 'string' and not ends then
-ends, reason = string.match(value, '^(%d+) (.*)$')
+if type(value) == 'string' then
+local last_2, said = string.match(value, '^(%d+) (.*)$')
+if last_2 and tonumber(last_2) > (now > ends and now or ends) then
+ends, reason = tonumber(last_2), said
 end
-ends = ends and tonumber(ends) > now and ends
 end
 end
-if ends then
-local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+end
+if ends > 0 then
+local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -3711,7 +3719,7 @@ return reply
 
 const decideCounterScript: LuaScript = {
   name: 'decide-counter',
-  sha1: '02da035b102e1e34967931a29eca213fb90300da',
+  sha1: '375c1ae6784a7d1e1e2e85c184b517eb017c5ad3',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
@@ -3785,7 +3793,7 @@ needs = ARGV[a + 0] + 0
 a = a + 1
 end
 for __3 = 1, decisions do
-local ends, reason
+local ends, reason = 0, ''
 elsewhere = false
 if anyBlocked and op <= 2 then
 for b = block, block + identities - 1 do
@@ -3796,13 +3804,15 @@ error(value.err)
 end
 elsewhere = true
 end
-if type(value) == 'string' and not ends then
-ends, reason = string.match(value, '^(%d+) (.*)$')
+if type(value) == 'string' then
+local last_2, said = string.match(value, '^(%d+) (.*)$')
+if last_2 and tonumber(last_2) > (now > ends and now or ends) then
+ends, reason = tonumber(last_2), said
 end
-ends = ends and tonumber(ends) > now and ends
 end
 end
-if ends then
+end
+if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
 if pieces == 0 then
@@ -3813,7 +3823,7 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end
-local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -3965,7 +3975,7 @@ return reply
 
 const decideCountersScript: LuaScript = {
   name: 'decide-counters',
-  sha1: '264c45baa36921820fbce3fd6aefed913f73d91e',
+  sha1: '149146cf2bafec9a10d38d0c3f62ca1079dbbd0a',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
@@ -4073,7 +4083,7 @@ end
 a = a + cells
 end
 for __3 = 1, decisions do
-local ends, reason
+local ends, reason = 0, ''
 elsewhere = false
 if anyBlocked and op <= 2 then
 for b = block, block + identities - 1 do
@@ -4084,13 +4094,15 @@ error(value.err)
 end
 elsewhere = true
 end
-if type(value) == 'string' and not ends then
-ends, reason = string.match(value, '^(%d+) (.*)$')
+if type(value) == 'string' then
+local last_2, said = string.match(value, '^(%d+) (.*)$')
+if last_2 and tonumber(last_2) > (now > ends and now or ends) then
+ends, reason = tonumber(last_2), said
 end
-ends = ends and tonumber(ends) > now and ends
 end
 end
-if ends then
+end
+if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
 if pieces == 0 then
@@ -4101,7 +4113,7 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end
-local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -4373,7 +4385,7 @@ return reply
 
 const decideLogScript: LuaScript = {
   name: 'decide-log',
-  sha1: '0a349097a972ab8b02fcaa3a2817d0085499fea8',
+  sha1: 'ac1b4a7301b48abfdcb76c038b5ae33412d6b992',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -4470,7 +4482,7 @@ needs = ARGV[a + 0] + 0
 a = a + 1
 end
 for __3 = 1, decisions do
-local ends, reason
+local ends, reason = 0, ''
 elsewhere = false
 if anyBlocked and op <= 2 then
 for b = block, block + identities - 1 do
@@ -4481,13 +4493,15 @@ error(value.err)
 end
 elsewhere = true
 end
-if type(value) == 'string' and not ends then
-ends, reason = string.match(value, '^(%d+) (.*)$')
+if type(value) == 'string' then
+local last_2, said = string.match(value, '^(%d+) (.*)$')
+if last_2 and tonumber(last_2) > (now > ends and now or ends) then
+ends, reason = tonumber(last_2), said
 end
-ends = ends and tonumber(ends) > now and ends
 end
 end
-if ends then
+end
+if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
 if pieces == 0 then
@@ -4498,7 +4512,7 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end
-local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -5179,7 +5193,7 @@ return reply
 
 const decideLogsScript: LuaScript = {
   name: 'decide-logs',
-  sha1: 'aacd710e37eba9eade1562dc391e411d1022852f',
+  sha1: '33636e02b9e5699944c17098381d7987ee7a25da',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -5274,7 +5288,7 @@ needs = ARGV[a + 0] + 0
 a = a + 1
 end
 for __3 = 1, decisions do
-local ends, reason
+local ends, reason = 0, ''
 elsewhere = false
 if anyBlocked and op <= 2 then
 for b = block, block + identities - 1 do
@@ -5285,13 +5299,15 @@ error(value.err)
 end
 elsewhere = true
 end
-if type(value) == 'string' and not ends then
-ends, reason = string.match(value, '^(%d+) (.*)$')
+if type(value) == 'string' then
+local last_2, said = string.match(value, '^(%d+) (.*)$')
+if last_2 and tonumber(last_2) > (now > ends and now or ends) then
+ends, reason = tonumber(last_2), said
 end
-ends = ends and tonumber(ends) > now and ends
 end
 end
-if ends then
+end
+if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
 if pieces == 0 then
@@ -5302,7 +5318,7 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end
-local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -6070,7 +6086,7 @@ return reply
 
 const decideSegmentsScript: LuaScript = {
   name: 'decide-segments',
-  sha1: '6e9a6f60da53ff4d2a43cd42aff3b24838558e59',
+  sha1: 'e9697ad6e608a98c7f4ed33e877720d3089dca39',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -6157,7 +6173,7 @@ needs = ARGV[a + 0] + 0
 a = a + 1
 end
 for __3 = 1, decisions do
-local ends, reason
+local ends, reason = 0, ''
 elsewhere = false
 if anyBlocked and op <= 2 then
 for b = block, block + identities - 1 do
@@ -6168,14 +6184,16 @@ error(value.err)
 end
 elsewhere = true
 end
-if type(value) == 'string' and not ends then
-ends, reason = string.match(value, '^(%d+) (.*)$')
+if type(value) == 'string' then
+local last_2, said = string.match(value, '^(%d+) (.*)$')
+if last_2 and tonumber(last_2) > (now > ends and now or ends) then
+ends, reason = tonumber(last_2), said
 end
-ends = ends and tonumber(ends) > now and ends
 end
 end
-if ends then
-local piece = packBytes('>BI7I2', 2, tonumber(ends) - now, #reason) .. reason
+end
+if ends > 0 then
+local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
 reply = reply .. piece
 else
@@ -9571,7 +9589,7 @@ return reply
 
 export const strikeScript: LuaScript = {
   name: 'strike',
-  sha1: '37458fcdea0665c4b95dc696a3b8d95c94742cac',
+  sha1: 'bcbd0ced9cfd1a5090bff38f669161e4f0090494',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
@@ -9670,23 +9688,25 @@ if marker ~= '' and call('PTTL', marker) <= life + slack then call('SET', marker
 end
 return ends, reason
 end
-local weight, ends, reason, begun = number(2), 0, '', '0'
-local block = tryCall('GET', KEYS[2])
+local weight, lastBlock, ends, reason, begun = number(2), 1 + number(5), 0, '', '0'
+for b = 2, lastBlock do
+local block = tryCall('GET', KEYS[b])
 requireRead(block)
 if type(block) == 'string' then
 local last, said = string.match(block, '^(%d+) (.*)$')
-if last and tonumber(last) > now then ends, reason = tonumber(last), said end
+if last and tonumber(last) > max(now, ends) then ends, reason = tonumber(last), said end
+end
 end
 if weight == 0 then
 local stored = tryCall('GET', KEYS[1])
 requireRead(stored)
 if type(stored) == 'string' and #stored >= 7 then
 local rung, since = unpackBytes('>BI6', stored)
-strikes_write(KEYS[1], rung, since, '', number(6), number(7))
+strikes_write(KEYS[1], rung, since, '', number(7), number(8))
 end
 elseif ends == 0 then
 local base = strikes_base(KEYS[1], #'strikes', '')
-ends, reason = strikes_strike(base, KEYS[3] or '', weight, number(3), ARGV[4], 5, #ARGV)
+ends, reason = strikes_strike(base, KEYS[lastBlock + 1] or '', weight, number(3), ARGV[4], 6, #ARGV)
 if ends > 0 then begun = '1' end
 end
 return { format('%.0f', now), format('%.0f', ends), reason, begun }
@@ -9791,19 +9811,19 @@ export const BAN_CHANGES: readonly (Omit<KindScript, 'script'> & {
   readonly changes: readonly (readonly [line: number, removed: number, added: string])[]
 })[] = [
   { kind: 'bucket', isShared: false, isJoint: false, changes: [
-    [315, 0, `pieces = pieces + 1
+    [317, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [314, 0, `if banEnds > 0 then
+    [316, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [288, 0, `if banEnds == 0 then`],
-    [195, 0, `local banEnds, banReason = 0, ''
+    [290, 0, `if banEnds == 0 then`],
+    [197, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
@@ -9924,15 +9944,15 @@ end
 banEnds, banReason = ends_2, reason_2
 if banEnds > 0 then
 begun = begun or {}
-begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+begun[base] = { banEnds, banReason }
 end
 end`],
-    [86, 0, `if begun and terms > 0 and op <= 2 and not ends then
+    [88, 0, `if begun and terms > 0 and op <= 2 then
 local base
 local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
 base = sub(key, 1, #key - cut) .. names
-if begun[base] then
-ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+if begun[base] and begun[base][1] > ends then
+ends, reason = begun[base][1], begun[base][2]
 end
 end`],
     [69, 0, `local jitter = a
@@ -9950,19 +9970,19 @@ a = ban + terms`],
     [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
   ] },
   { kind: 'concurrency', isShared: false, isJoint: false, changes: [
-    [231, 0, `pieces = pieces + 1
+    [233, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [230, 0, `if banEnds > 0 then
+    [232, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [170, 0, `if banEnds == 0 then`],
-    [138, 0, `local banEnds, banReason = 0, ''
+    [172, 0, `if banEnds == 0 then`],
+    [140, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
@@ -10083,15 +10103,15 @@ end
 banEnds, banReason = ends_2, reason_2
 if banEnds > 0 then
 begun = begun or {}
-begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+begun[base] = { banEnds, banReason }
 end
 end`],
-    [85, 0, `if begun and terms > 0 and op <= 2 and not ends then
+    [87, 0, `if begun and terms > 0 and op <= 2 then
 local base
 local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
 base = sub(key, 1, #key - cut) .. names
-if begun[base] then
-ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+if begun[base] and begun[base][1] > ends then
+ends, reason = begun[base][1], begun[base][2]
 end
 end`],
     [68, 0, `local jitter = a
@@ -10110,19 +10130,19 @@ a = ban + terms`],
 local sub, format, concat = string.sub, string.format, table.concat`],
   ] },
   { kind: 'counter', isShared: false, isJoint: false, changes: [
-    [239, 0, `pieces = pieces + 1
+    [241, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [238, 0, `if banEnds > 0 then
+    [240, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [227, 0, `if banEnds == 0 then`],
-    [189, 0, `local banEnds, banReason = 0, ''
+    [229, 0, `if banEnds == 0 then`],
+    [191, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
@@ -10243,15 +10263,15 @@ end
 banEnds, banReason = ends_2, reason_2
 if banEnds > 0 then
 begun = begun or {}
-begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+begun[base] = { banEnds, banReason }
 end
 end`],
-    [90, 0, `if begun and terms > 0 and op <= 2 and not ends then
+    [92, 0, `if begun and terms > 0 and op <= 2 then
 local base
 local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
 base = sub(key, 1, #key - cut) .. names
-if begun[base] then
-ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+if begun[base] and begun[base][1] > ends then
+ends, reason = begun[base][1], begun[base][2]
 end
 end`],
     [73, 0, `local jitter = a
@@ -10269,19 +10289,19 @@ a = ban + terms`],
     [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
   ] },
   { kind: 'log', isShared: false, isJoint: false, changes: [
-    [791, 0, `pieces = pieces + 1
+    [793, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [790, 0, `if banEnds > 0 then
+    [792, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [672, 0, `if banEnds == 0 then`],
-    [351, 0, `local banEnds, banReason = 0, ''
+    [674, 0, `if banEnds == 0 then`],
+    [353, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base_2
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
@@ -10402,15 +10422,15 @@ end
 banEnds, banReason = ends_2, reason_2
 if banEnds > 0 then
 begun = begun or {}
-begun[base_2] = format('%.0f', banEnds) .. ' ' .. banReason
+begun[base_2] = { banEnds, banReason }
 end
 end`],
-    [113, 0, `if begun and terms > 0 and op <= 2 and not ends then
+    [115, 0, `if begun and terms > 0 and op <= 2 then
 local base_2
 local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
 base_2 = sub(key, 1, #key - cut) .. names
-if begun[base_2] then
-ends, reason = string.match(begun[base_2], '^(%d+) (.*)$')
+if begun[base_2] and begun[base_2][1] > ends then
+ends, reason = begun[base_2][1], begun[base_2][2]
 end
 end`],
     [96, 0, `local jitter = a
@@ -10427,19 +10447,19 @@ a = ban + terms`],
     [35, 0, `local begun`],
   ] },
   { kind: 'log', isShared: true, isJoint: false, changes: [
-    [876, 0, `pieces = pieces + 1
+    [878, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [875, 0, `if banEnds > 0 then
+    [877, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [742, 0, `if banEnds == 0 then`],
-    [359, 0, `local banEnds, banReason = 0, ''
+    [744, 0, `if banEnds == 0 then`],
+    [361, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base_2
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
@@ -10560,15 +10580,15 @@ end
 banEnds, banReason = ends_2, reason_2
 if banEnds > 0 then
 begun = begun or {}
-begun[base_2] = format('%.0f', banEnds) .. ' ' .. banReason
+begun[base_2] = { banEnds, banReason }
 end
 end`],
-    [111, 0, `if begun and terms > 0 and op <= 2 and not ends then
+    [113, 0, `if begun and terms > 0 and op <= 2 then
 local base_2
 local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
 base_2 = sub(key, 1, #key - cut) .. names
-if begun[base_2] then
-ends, reason = string.match(begun[base_2], '^(%d+) (.*)$')
+if begun[base_2] and begun[base_2][1] > ends then
+ends, reason = begun[base_2][1], begun[base_2][2]
 end
 end`],
     [94, 0, `local jitter = a
@@ -10585,19 +10605,19 @@ a = ban + terms`],
     [33, 0, `local begun`],
   ] },
   { kind: 'segments', isShared: false, isJoint: false, changes: [
-    [496, 0, `pieces = pieces + 1
+    [498, 0, `pieces = pieces + 1
 end
 end
 end`],
-    [495, 0, `if banEnds > 0 then
+    [497, 0, `if banEnds > 0 then
 local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
 if pieces == 0 then
 reply = reply .. piece
 else
 more = more or {}
 more[pieces] = piece`],
-    [339, 0, `if banEnds == 0 then`],
-    [228, 0, `local banEnds, banReason = 0, ''
+    [341, 0, `if banEnds == 0 then`],
+    [230, 0, `local banEnds, banReason = 0, ''
 if isStriking and not allowed and possible then
 local base
 local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
@@ -10718,15 +10738,15 @@ end
 banEnds, banReason = ends_2, reason_2
 if banEnds > 0 then
 begun = begun or {}
-begun[base] = format('%.0f', banEnds) .. ' ' .. banReason
+begun[base] = { banEnds, banReason }
 end
 end`],
-    [103, 0, `if begun and terms > 0 and op <= 2 and not ends then
+    [105, 0, `if begun and terms > 0 and op <= 2 then
 local base
 local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
 base = sub(key, 1, #key - cut) .. names
-if begun[base] then
-ends, reason = string.match(begun[base], '^(%d+) (.*)$')
+if begun[base] and begun[base][1] > ends then
+ends, reason = begun[base][1], begun[base][2]
 end
 end`],
     [86, 0, `local jitter = a
