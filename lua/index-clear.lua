@@ -1,7 +1,7 @@
 --- Takes entries out of a shard of the index of blocks, and makes void all that processes know from before. See index.lua.
 -- KEYS   1 the hash; 2 the sorted set
 -- ARGV   1 the time in ms, or '' for Redis's own; 2 the incarnation of a shard that is not there; 3 how many at most
--- Returns the fields.
+-- Returns the time, which is the epoch from then on, and the fields.
 local call, format = redis.call, string.format
 local now = tonumber(ARGV[1])
 if not now then
@@ -19,4 +19,5 @@ end
 call('HSET', entries, '', format('%.0f %s %.0f', (version or 0) + 1, incarnation or ARGV[2], now))
 -- By then every process has noticed.
 call('PEXPIRE', entries, math.max(86400000, call('PTTL', entries)))
+table.insert(fields, 1, format('%.0f', now))
 return fields

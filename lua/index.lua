@@ -4,12 +4,14 @@
 -- incarnation, drawn when it was made, and its epoch. Entries that are not of a later instant than that are void.
 -- KEYS   1 the hash; 2 the sorted set; where block keys are on the same server: 3 the marker that exists while any identity
 --        is blocked, then for each change the block key and the key of strikes
--- ARGV   1 the time in ms, or '' for Redis's own; 2 the incarnation of a shard that is not there; then for each change:
+-- ARGV   1 the time in ms, or '' for Redis's own; 2 the incarnation of a shard that is not there; 3 the epoch that is known of the
+--        shard, which it may have lost; then for each change:
 --        the field; what to do; three numbers; the reason
 --          BLOCK: for how many ms, 0, 0; or 0, until when, 0
 --          KEEP, what is known of it from before: until when, since when, how often, 0 for once more than there.
 --            What the shard has of a later instant stays.
---          END: until when a process may know the block and write it again, at least; 0, or 1 for no longer than that; 0
+--          END: until when a process may know the block and write it again, at least; 0, or 1 for no longer than that; 0, or of an
+--            end that is known from before since when: what the shard has of a later instant stays
 -- Returns the time, the version before, the head, and for each change 1 if it was made, else 0, and the entry as it is now.
 local call, tryCall, format, match = redis.call, redis.pcall, string.format, string.match
 local now, slack
@@ -27,14 +29,15 @@ local function text(number)
   return format('%.0f', number)
 end
 
---- Until when, since when, how often, and the entry; nothing of what is not there.
+--- Until when, since when, how often, whether it was ended by hand (1 or 0), and the entry; nothing of what is not there.
 local function read(field)
   local value = call('HMGET', entries, field)[1]
-  local ends, since, times = match(value or '', '^(%d+) (%d+) (%d+) [01] ')
-  return tonumber(ends), tonumber(since), tonumber(times), value
+  local ends, since, times, ended = match(value or '', '^(%d+) (%d+) (%d+) ([01]) ')
+  return tonumber(ends), tonumber(since), tonumber(times), tonumber(ended), value
 end
 
-local life = 1000
+-- As long as a process may have missed the epoch.
+local life = math.max(1000, ARGV[3] + 86400000 - now)
 -- Nothing is written before it is known that it gets an expiry.
 for _, key in ipairs({ entries, changes }) do
   local left = call('PTTL', key)
@@ -48,7 +51,7 @@ if not version or type(size) == 'table' or call('HLEN', entries) ~= size + 1 the
   call('DEL', entries, changes)
   version, incarnation = 0, ARGV[2]
 end
-version, epoch = tonumber(version), tonumber(epoch or 0)
+version, epoch = tonumber(version), math.max(tonumber(epoch or 0), tonumber(ARGV[3]))
 
 local reply = { text(now), text(version), '' }
 -- A walk in a circle removes what has ended, a few with each change.
@@ -65,20 +68,24 @@ for _ = 1, 2 do
   end
 end
 
-for a = 3, #ARGV, 6 do
+for a = 4, #ARGV, 6 do
   local field, op = ARGV[a], ARGV[a + 1]
   local first, second, third, reason = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4]), ARGV[a + 5]
-  local knownEnds, knownSince, knownTimes, value = read(field)
+  local knownEnds, knownSince, knownTimes, knownEnded, value = read(field)
+  -- Later than all that is known, also within a ms: an end is the later of two of one instant.
+  local instant = math.max(now, epoch + 1, (knownSince or 0) + (op == 'BLOCK' and knownEnded or 0))
   local ends, since, times, ended, applies
   if op == 'BLOCK' then
-    ends, since, times, ended, applies = second > 0 and second or now + first, now, (knownTimes or 0) + 1, '0', true
+    ends, times, ended, applies = second > 0 and second or now + first, (knownTimes or 0) + 1, '0', true
+    since = instant
   elseif op == 'KEEP' then
     ends, since, ended = first, second, '0'
     times = third > 0 and third or (knownTimes or 0) + 1
     applies = ends > now and since > epoch and (not knownSince or knownSince < since)
   else
-    ends, since, times, ended, applies = math.max(first, second > 0 and 0 or knownEnds or 0), now, knownTimes or 0, '1', true
-    if ends + slack <= now then applies = false end
+    ends, times, ended = math.max(first, second > 0 and 0 or knownEnds or 0), knownTimes or 0, '1'
+    since = third > 0 and third or instant
+    applies = ends + slack > now and (third == 0 or not knownSince or knownSince <= third)
   end
   if applies then
     value = text(ends) .. ' ' .. text(since) .. ' ' .. text(times) .. ' ' .. ended .. ' ' .. reason
@@ -89,9 +96,10 @@ for a = 3, #ARGV, 6 do
     life = math.max(life, ends - now + slack)
   end
   if marker then
-    local block, strikes = KEYS[4 + (a - 3) / 3], KEYS[5 + (a - 3) / 3]
+    local block, strikes = KEYS[4 + (a - 4) / 3], KEYS[5 + (a - 4) / 3]
     if op == 'END' then
-      call('DEL', block, strikes)
+      -- A block that the shard has lost may be later than an end from before.
+      if third == 0 or (applies and knownSince) then call('DEL', block, strikes) end
     elseif applies then
       local ms = ends - now + slack
       call('SET', block, text(ends) .. ' ' .. reason, 'PX', ms)

@@ -195,6 +195,33 @@ test('a block that is ended just before a flush stays ended, whatever of the ind
   expect((await Promise.all(stores)).flat()).toEqual([])
 })
 
+test.each(['unblock', 'remove', 'removeAll'] as const)(
+  'what %s has ended comes back for one look at most, where Redis loses that before others have heard of it',
+  async (deed) => {
+    const [here, there] = (await members(2)) as [Member, Member]
+    await here.limiter.block('ann', { for: '1h' })
+    await ban(here, 'guesser')
+    await untilListed(here.store, 2)
+    await until('the other process has looked', () => there.store.blocks.known === 2)
+    if (deed === 'unblock') {
+      await there.limiter.unblock('ann')
+      await there.banning.unblock('guesser')
+    } else if (deed === 'remove') {
+      await there.store.blocks.remove({ key: 'ann' }, { policy: 'api' })
+      await there.store.blocks.remove({ key: 'guesser' }, { policy: 'banning' })
+    } else await there.store.blocks.removeAll()
+    await server.flush()
+    // The one process writes again what it knows, and the other what it has ended.
+    await sleep(2500)
+    expect((await here.store.blocks.list()).entries).toEqual([])
+    for (const { store, limiter, banning } of [here, there]) {
+      expect(store.blocks.known).toBe(0)
+      expect(await admitted(limiter, 'ann', 1)).toBe(1)
+      expect((await banning.peek('guesser')).reason).not.toBe('banned')
+    }
+  },
+)
+
 test('removeAll ends what all processes know of, and no process writes it again', async () => {
   const [here, there] = (await members(2)) as [Member, Member]
   for (let n = 0; n < 50; n++) await here.limiter.block(`k${n}`, { for: '1h' })

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createLimiter, type RedisStore, redisStore, storeList } from '@sluice/core'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { singleClients } from '../support/clients.js'
@@ -98,6 +99,18 @@ describe.each(Array.from({ length: RUNS }, (_, run) => run + 1))('run %i', () =>
     await until('the new process knows', () => later.isDenied('eve'))
     expect(await later.isDenied('mallory')).toBe(false)
     expect(await there.isDenied('eve')).toBe(true)
+  })
+
+  test('a removal that Redis loses before others have heard of it is written again', async () => {
+    const [here, there] = [await member(), await member()]
+    await here.list.add({ key: 'eve' })
+    await until('the other process knows', () => there.list.size === 1)
+    await there.list.remove({ key: 'eve' })
+    await server.flush()
+    await sleep(2500)
+    expect((await here.list.list()).entries).toEqual([])
+    expect(await here.isDenied('eve')).toBe(false)
+    expect(await there.isDenied('eve')).toBe(false)
   })
 
   test('keys that are evicted beside made-up identities end no entry', async () => {

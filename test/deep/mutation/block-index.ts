@@ -48,7 +48,7 @@ class Shard {
   /** What block keys hold. */
   readonly blocks = new Map<string, string>()
 
-  change(now: number, incarnation: string, ops: readonly Op[], hasMarker: boolean): string[] {
+  change(now: number, incarnation: string, known: number, ops: readonly Op[], hasMarker: boolean): string[] {
     if (!this.head) {
       this.entries.clear()
       this.life = 0
@@ -57,9 +57,10 @@ class Shard {
     this.head ??= { version: 0, incarnation, epoch: this.epochLeft }
     this.epochLeft = 0
     const { head } = this
+    head.epoch = Math.max(head.epoch, known)
     const reply = [String(now), String(head.version), '']
     for (let look = 0; look < 2; look++) this.#sweep(now)
-    let needed = 1000
+    let needed = Math.max(1000, known + DAY_MS - now)
     for (const op of ops) {
       const { text, life } = this.#change(now, op, hasMarker)
       reply.push(text)
@@ -67,6 +68,7 @@ class Shard {
     }
     this.life = Math.max(this.life, needed)
     this.changesLife = Math.max(this.changesLife, needed)
+    this.#forgetChanges()
     reply[2] = this.headText
     return reply
   }
@@ -91,7 +93,7 @@ class Shard {
     this.head = { version: version + 1, incarnation: own, epoch: now }
     this.life = Math.max(DAY_MS, this.life)
     this.#forgetChanges()
-    return fields
+    return [String(now), ...fields]
   }
 
   get #byVersion(): [string, Entry][] {
@@ -123,8 +125,9 @@ class Shard {
       head.version++
       this.entries.set(field, { ...next, version: head.version })
     }
-    if (hasMarker && op === 'END') this.blocks.delete(field)
-    else if (hasMarker && next) {
+    if (hasMarker && op === 'END') {
+      if (third === 0 || (next && known)) this.blocks.delete(field)
+    } else if (hasMarker && next) {
       this.blocks.set(field, `${next.ends} ${next.reason}`)
       this.markerLife = Math.max(this.markerLife, next.ends - now + SLACK_MS)
     }
@@ -140,14 +143,27 @@ class Shard {
   ): Omit<Entry, 'version'> | undefined {
     const times = known?.times ?? 0
     if (op === 'BLOCK')
-      return { ends: second > 0 ? second : now + first, since: now, times: times + 1, isEnded: false, reason }
+      return {
+        ends: second > 0 ? second : now + first,
+        since: Math.max(now, epoch + 1, known ? known.since + (known.isEnded ? 1 : 0) : 0),
+        times: times + 1,
+        isEnded: false,
+        reason,
+      }
     if (op === 'KEEP') {
       const isNewer = first > now && second > epoch && (!known || known.since < second)
       const kept = { ends: first, since: second, times: third > 0 ? third : times + 1, isEnded: false, reason }
       return isNewer ? kept : undefined
     }
     const ends = Math.max(first, second > 0 ? 0 : (known?.ends ?? 0))
-    return ends + SLACK_MS > now ? { ends, since: now, times, isEnded: true, reason } : undefined
+    if (ends + SLACK_MS <= now || (third > 0 && known && known.since > third)) return undefined
+    return {
+      ends,
+      since: third > 0 ? third : Math.max(now, epoch + 1, known?.since ?? 0),
+      times,
+      isEnded: true,
+      reason,
+    }
   }
 }
 
@@ -172,13 +188,14 @@ async function walk(redis: MutatedRedis, seed: number, hasMarker: boolean): Prom
     const what = step === 0 && seed % 2 === 0 ? 10 : random(10 + (shard.head ? 1 : 0))
     let failure: string | undefined
     if (what < 6) {
-      const ops = Array.from({ length: 1 + random(3) }, (_, i) => opAt(now, random, i))
+      const ops = Array.from({ length: random(4) }, (_, i) => opAt(now, random, i, shard))
       const keys = ops.flatMap(([field]) => [blockKey(field), strikesKey(field)])
       for (const key of keys) if (hasMarker && key.includes('strikes')) await redis.call('SET', key, '1')
+      const epoch = random(8) === 0 ? now - random(2) * random(DAY_MS) : 0
       const all = [ENTRIES, CHANGES, ...(hasMarker ? [MARKER, ...keys] : [])]
-      const got = await redis.runNamed('index', all, [now, incarnation, ...ops.flat()])
+      const got = await redis.runNamed('index', all, [now, incarnation, epoch, ...ops.flat()])
       failure =
-        wrong('change', got, shard.change(now, incarnation, ops, hasMarker)) ??
+        wrong('change', got, shard.change(now, incarnation, epoch, ops, hasMarker)) ??
         (await unlike(redis, shard, ops, now, hasMarker, wrong))
     } else if (what < 10) {
       const after = random((shard.head?.version ?? 0) + 2)
@@ -203,7 +220,7 @@ function gap(random: (below: number) => number, shard: Shard, now: number): numb
   return [0, 1, random(2000), random(100_000)][random(4)] as number
 }
 
-function opAt(now: number, random: (below: number) => number, i: number): Op {
+function opAt(now: number, random: (below: number) => number, i: number, { entries }: Shard): Op {
   const field = FIELDS[random(FIELDS.length)] as string
   const reason = ['', `r${i}`, 'a reason 1 2'][random(3)] as string
   const near = () => now + random(7) - 3
@@ -223,7 +240,8 @@ function opAt(now: number, random: (below: number) => number, i: number): Op {
     }
     default: {
       const until = [0, near() - SLACK_MS, now + random(4000)][random(3)] as number
-      return [field, 'END', until, random(2), 0, '']
+      const known = entries.get(field)?.since ?? now
+      return [field, 'END', until, random(2), [0, 0, known, known - 1, now][random(5)] as number, '']
     }
   }
 }
@@ -254,7 +272,7 @@ async function unlike(
 ) {
   const failure = await livesOf(redis, shard, wrong)
   if (failure || !hasMarker) return failure
-  for (const [field, op] of ops) {
+  for (const [field, op, , , third] of ops) {
     const [value, left, strikes] = await Promise.all([
       redis.call('GET', blockKey(field)),
       redis.call('PTTL', blockKey(field)),
@@ -267,7 +285,7 @@ async function unlike(
       if (failure) return failure
     }
     if (ops.filter((other) => other[0] === field).length === 1) {
-      if (op === 'END' && strikes !== 0) return `strikes of ${field} stay`
+      if (op === 'END' && third === 0 && strikes !== 0) return `strikes of ${field} stay`
       const expected = Number(held?.split(' ')[0]) - now + SLACK_MS
       if (op === 'BLOCK' && (Number(left) > expected || Number(left) < expected - PASSED_MS))
         return `block of ${field} lives ${left} ms, not ${expected}`

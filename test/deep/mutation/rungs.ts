@@ -18,7 +18,7 @@ const WAYS: Record<string, (redis: MutatedRedis, reason: string, ends: number) =
     redis.runNamed(
       'index',
       ['{s}:entries', '{s}:changes', '{s}:marker', BLOCK, STRIKES],
-      [NOW, 'i', 'field', 'KEEP', ends, NOW - 1, 1, reason],
+      [NOW, 'i', 0, 'field', 'KEEP', ends, NOW - 1, 1, reason],
     ),
   block: (redis, reason, ends) => redis.runNamed('block', [BLOCK, STRIKES], [NOW, 0, reason, ends]),
 }

@@ -364,7 +364,8 @@ export class Limiter<Subject = string> {
    * refused as a whole: elsewhere within a second.
    *
    * @param identity by its kind, such as `{ ip: '192.0.2.7' }` or `{ ip: '192.0.2.0/24' }`; or its text, where the limiter counts one kind only
-   * @throws SluiceError `INVALID_KEY`, which lists the kinds; `STORE_FULL`, a memory store without room for the block;
+   * @throws SluiceError `INVALID_KEY`, which lists the kinds; `STORE_FULL`, a memory store without room for
+   * the block, or 100,000 networks blocked on Redis;
    * `STORE_UNAVAILABLE`, after which the block may hold or not
    */
   async block(identity: KeyValue | IdentityByKind, options: BlockOptions): Promise<void> {

@@ -48,6 +48,8 @@ export interface BatchOptions {
   readonly undeclaredKeys: boolean
   /** Called with every reply, in the order of decisions, before its caller gets it; `sentAt` is by the performance clock. */
   readonly onResult: (request: StoreRequest, result: StoreResult, slot: number, sentAt: number) => void
+  /** Whether this process knows the blocks from every policy, so that decisions need not look for them. */
+  readonly knowsBlocks: () => boolean
   /** Gets the outcome of each run. */
   readonly breaker: Breaker
   /** Called before decisions are sent, for what has to reach Redis before them. */
@@ -118,14 +120,18 @@ export class Batches {
   readonly kinds = new Set<KernelName>()
   /** Whether they may ban. */
   bans = false
-  #texts = new WeakMap<Plan, PlanText>()
-  /** Whether bans of every policy are looked for. */
+  readonly #texts = new WeakMap<Plan, PlanText>()
+  /** The same with the block keys of every policy. */
+  readonly #widerTexts = new WeakMap<Plan, PlanText>()
+  /** Whether bans of every policy are enforced. */
   #enforcesBans = false
   readonly #textOf = (plan: Plan): PlanText => {
-    let text = this.#texts.get(plan)
+    const isWider = this.bringsKeysOfEveryPolicy
+    const texts = isWider ? this.#widerTexts : this.#texts
+    let text = texts.get(plan)
     if (!text) {
-      text = planText(plan, this.#options.marker, this.#enforcesBans)
-      this.#texts.set(plan, text)
+      text = planText(plan, this.#options.marker, isWider)
+      texts.set(plan, text)
       for (const cell of plan.cells) this.kinds.add(cell.kernel)
       if (plan.ban) this.bans = true
     }
@@ -169,13 +175,12 @@ export class Batches {
 
   /** From now on decisions bring the block keys of every policy, where they bring block keys. */
   enforceBansOfEveryPolicy(): void {
-    if (this.#enforcesBans) return
     this.#enforcesBans = true
-    this.#texts = new WeakMap()
   }
 
-  get enforcesBansOfEveryPolicy(): boolean {
-    return this.#enforcesBans
+  /** Whether decisions that bring block keys bring those of every policy. */
+  get bringsKeysOfEveryPolicy(): boolean {
+    return this.#enforcesBans || !this.#options.knowsBlocks()
   }
 
   /** The master of a slot, if a script may have keys there without declaring them. Where that is not known it is tried out. */
@@ -425,8 +430,7 @@ export class Batches {
   #oneFor({ node }: Batch, { request }: Pending): LuaScript | undefined {
     const { op, costs, needs, plan, strike } = request
     // It knows one block key.
-    if (this.#enforcesBans || (this.#options.marker === undefined && this.#textOf(plan).blockSuffixes.length > 1))
-      return undefined
+    if (this.#options.marker === undefined && this.#textOf(plan).blockSuffixes.length > 1) return undefined
     if (strike !== undefined && performance.now() < this.#strikingUntil) return undefined
     const isPlain = op === CONSUME && !needs && plan.cells.length === 1 && plan.identities === 1 && costs[0] !== 0
     if (node !== undefined || !isPlain) return undefined

@@ -18,7 +18,8 @@ export interface RedisStoreOptions extends StoreListOptions {
   readonly timeoutMs?: number | string
   /**
    * How long decisions wait for the first connection, in ms or as a duration, from when the store was made; in a cluster
-   * also for that to each master, from when it is first needed. Not at all once it was refused. @default 5000
+   * also for that to each master, from when it is first needed. Not at all once it was refused. Decisions on addresses wait
+   * as long for the first look at the index of blocks. @default 5000
    */
   readonly connectTimeoutMs?: number | string
   /** Most decisions sent in one script run, 1 to 1,000. @default 64 */

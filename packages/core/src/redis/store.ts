@@ -131,6 +131,8 @@ export class RedisStore implements Store {
   readonly #marker: string | undefined
   /** Decisions across slots that are under way: between their two phases nothing of them is with the batches. */
   readonly #acrossSlots = new Set<Promise<StoreResult>>()
+  /** Until this process has read the index: networks have no key that decisions could look for. */
+  #starting: Promise<void> | undefined
   #closing: Promise<void> | undefined
   /** What decisions fail with from `close` on. One error for all: a stack for each would cost more than the decision. */
   #closed: SluiceError | undefined
@@ -189,15 +191,19 @@ export class RedisStore implements Store {
       marker: this.#marker,
       keysOf: (policy, identity) => (isRange(identity) ? undefined : this.#blockKeys.of(policy, identity)),
       onRestored: (entries) => {
-        warnOfRestored(options.warnings, entries.length, 'a block or ban', 'blocks and bans')
+        warnOfRestored(options.warnings, entries, 'a block or ban', 'blocks and bans')
         // What cannot be written now, this process refuses all the same.
         this.#blockKeys.write(entries, this.#held.index).catch(() => {})
+      },
+      // Of a cluster, whose block keys are on other servers than their ends in the index.
+      onDoubted: (ends) => {
+        this.#blockKeys.write(ends, this.#held.index).catch(() => {})
       },
     })
     this.#makeLists = () =>
       new RedisLists({
         ...index,
-        onRestored: ({ length }) => warnOfRestored(options.warnings, length, 'an entry of a list', 'entries of lists'),
+        onRestored: (entries) => warnOfRestored(options.warnings, entries, 'an entry of a list', 'entries of lists'),
       })
     this.blocks = new RedisBlocks({
       held: this.#held,
@@ -207,6 +213,9 @@ export class RedisStore implements Store {
       keep: (entries) => this.#keepBlocks(entries),
       clear: () => this.#clearBlocks(),
       listeners: options.listeners,
+    })
+    this.#starting = this.#whenStarted(options.connectTimeoutMs).then(() => {
+      this.#starting = undefined
     })
     // After the decisions that waited for the connection.
     connection.onMaster((node, info) =>
@@ -230,6 +239,7 @@ export class RedisStore implements Store {
         if (result.block) this.#hearOfBlock(request, result, result.block)
         if (request.permitId !== '') this.#hearOfPermits(request, result, slot)
       },
+      knowsBlocks: () => this.#held.isWhole,
       breaker: this.#breaker,
       beforeSend: () => this.#relaxed.flush(),
     })
@@ -245,7 +255,7 @@ export class RedisStore implements Store {
       timeoutMs: options.timeoutMs,
       clock: options.clock,
       marker: this.#marker,
-      enforcesBans: () => this.#batches.enforcesBansOfEveryPolicy,
+      bringsKeysOfEveryPolicy: () => this.#batches.bringsKeysOfEveryPolicy,
       onSucceeded: (slot) => this.#breaker.succeeded(slot),
       onFailed: (slot, error, identity) => this.#breaker.failed(slot, error, probeKey(this.#prefix, identity)),
       decide: (request) => this.#decideShared(request),
@@ -267,7 +277,11 @@ export class RedisStore implements Store {
     // Refunds and releases still go out, as long as there is a connection: there are no more of them than requests were
     // admitted before.
     if (this.#closed && request.op !== REFUND && request.op !== RELEASE) throw this.#closed
-    const held = request.op <= CHARGE ? this.#held.find(request) : undefined
+    const isDecision = request.op <= CHARGE
+    if (this.#starting && isDecision && request.identities.some(isAddress)) {
+      return this.#starting.then(() => this.decide(request))
+    }
+    const held = isDecision ? this.#held.find(request) : undefined
     if (held) return this.#decideHeld(request, held)
     return this.#decideUnheld(request)
   }
@@ -394,11 +408,28 @@ export class RedisStore implements Store {
     try {
       await whenConnected(this.#connection)
       await Promise.all(this.#keysOfMasters().map((key) => this.#probe(key)))
+      await this.#starting
     } catch (error) {
       return { state: 'unavailable', cause: error as Error }
     }
     const cause = this.#breaker.cause
     return cause ? { state: 'unavailable', cause } : { state: 'available', cause: undefined }
+  }
+
+  /** Resolves once the index of blocks was read, or could not be. */
+  async #whenStarted(withinMs: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    let isOver = () => {}
+    const over = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, withinMs).unref()
+      isOver = this.#connection.whenReady(
+        () => {},
+        () => resolve(),
+      )
+    })
+    await Promise.race([this.#held.looked, over])
+    clearTimeout(timer)
+    isOver()
   }
 
   /** On each master a key that belongs to no identity. */
@@ -591,6 +622,7 @@ export class RedisStore implements Store {
   }
 
   async block(policy: string, identity: string, forMs: number, reason: string): Promise<void> {
+    await this.#held.requireRoom([{ policy, identity }])
     this.#leases.drop(policy, identity)
     this.#relaxed.drop(identity)
     const kept = keptReason(reason)
@@ -614,6 +646,7 @@ export class RedisStore implements Store {
 
   /** Adds what was exported. */
   async #keepBlocks(entries: readonly IndexEntry[]): Promise<number> {
+    await this.#held.requireRoom(entries)
     const added = await this.#held.keep(entries)
     await this.#blockKeys.write(added, this.#held.index)
     for (const { policy, identity } of added) {
@@ -678,12 +711,24 @@ export class RedisStore implements Store {
   }
 }
 
-function warnOfRestored(warnings: Warnings<StoreWarning>, count: number, one: string, several: string): void {
+/** Ends that were lost go unmentioned: with blocks that still hold. */
+function warnOfRestored(
+  warnings: Warnings<StoreWarning>,
+  entries: readonly IndexEntry[],
+  one: string,
+  several: string,
+): void {
+  const count = entries.filter(({ isEnded }) => !isEnded).length
+  if (count === 0) return
   warnings.emit(
     'SLUICE_BLOCKS_RESTORED',
     `Redis had lost ${count === 1 ? one : `${count} ${several}`} that this process knew: written again. Look for ` +
       'a flush, an eviction, or a failover to a replica that lagged',
   )
+}
+
+function isAddress(identity: string): boolean {
+  return identity.startsWith('ip=')
 }
 
 function isOne(slots: readonly number[]): boolean {

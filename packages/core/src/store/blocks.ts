@@ -68,7 +68,11 @@ export interface StoreBlocks {
   list(query?: BlockQuery): Promise<BlockPage>
   /** The block or ban of an identity that holds now. */
   get(identity: IdentityByKind, scope?: BlockScope): Promise<BlockEntry | undefined>
-  /** Blocks an identity, in place of the block that it has. */
+  /**
+   * Blocks an identity, in place of the block that it has.
+   *
+   * @throws SluiceError `STORE_FULL`: a memory store without room for the block, or 100,000 networks blocked on Redis
+   */
   add(identity: IdentityByKind, options: AddBlockOptions): Promise<void>
   /** Ends a block or ban, and forgets the strikes and rungs that led to it. */
   remove(identity: IdentityByKind, scope?: BlockScope): Promise<void>

@@ -147,7 +147,7 @@ export class BlocksWorld implements World {
     // A change of the index of blocks says what it does, with the time before that.
     const change = /^EVAL/.test(command) ? args.at(-5) : undefined
     const isBlocking = change === 'BLOCK'
-    if (isBlocking) this.#blockedUntil = Number(args.at(-8)) + BLOCKED_MS
+    if (isBlocking) this.#blockedUntil = Number(args.at(-9)) + BLOCKED_MS
     if (isBlocking && this.#options.losesMarker) await this.#redis.call('DEL', `${this.#prefix}v1:blocked`)
     if (change === 'END') this.#blockedUntil = 0
     return reply

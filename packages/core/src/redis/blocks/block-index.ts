@@ -97,7 +97,8 @@ export class BlockIndex {
     return { now: this.#hear(now), head: headOf(head), isContinued: isContinued === '1', entries }
   }
 
-  async write(shard: number, changes: readonly Change[]): Promise<Written> {
+  /** `epoch`: as far as this process knows it. */
+  async write(shard: number, changes: readonly Change[], epoch: number): Promise<Written> {
     const { marker } = this.#options
     const keys = this.#keys(shard)
     const isBeside = marker !== undefined && changes.every((change) => change.keys !== undefined)
@@ -108,7 +109,7 @@ export class BlockIndex {
       ...numbers.map(String),
       kept,
     ])
-    const [now, before, head, ...values] = await this.#run(indexScript, keys, [incarnation(), ...args])
+    const [now, before, head, ...values] = await this.#run(indexScript, keys, [incarnation(), String(epoch), ...args])
     const known = headOf(head)
     if (!known || values.length !== changes.length) throw unreadable('expected the index of blocks')
     return {
@@ -122,9 +123,10 @@ export class BlockIndex {
     }
   }
 
-  /** Takes some entries out of a shard, and makes void what is known of it. Resolves to their fields. */
-  async clear(shard: number): Promise<readonly string[]> {
-    return this.#run(indexClearScript, this.#keys(shard), [incarnation(), String(PAGE)])
+  /** Takes some entries out of a shard, and makes void what is known of it. Resolves to their fields and the epoch. */
+  async clear(shard: number): Promise<{ readonly epoch: number; readonly fields: readonly string[] }> {
+    const [now, ...fields] = await this.#run(indexClearScript, this.#keys(shard), [incarnation(), String(PAGE)])
+    return { epoch: this.#hear(now), fields }
   }
 
   async #run(script: LuaScript, keys: readonly string[], args: readonly string[]): Promise<string[]> {

@@ -48,7 +48,7 @@ export class BlockKeys {
     await deleteKeys(connection, timeoutMs, keys)
   }
 
-  /** Of entries that the index has. */
+  /** Of entries that the index has, and of ends. */
   async write(entries: readonly IndexEntry[], index: BlockIndex): Promise<void> {
     if (!this.#options.connection.isCluster) return
     const single = entries.filter(({ identity }) => !isRange(identity))
@@ -57,11 +57,19 @@ export class BlockKeys {
     }
   }
 
-  async #write({ policy, identity, until, kept }: IndexEntry, index: BlockIndex): Promise<void> {
-    await this.#run(this.of(policy, identity), ['0', kept, String(until)])
-    // A process that unblocks notes it in the index and then deletes the keys, which may have been just before.
+  async #write(entry: IndexEntry, index: BlockIndex): Promise<void> {
+    const { policy, identity } = entry
+    if (entry.isEnded) await this.delete(policy, identity)
+    else await this.#set(entry)
+    // Another process may have changed the index and then the keys, just before.
     const known = await index.get(policy, identity)
-    if (!known || known.isEnded) await this.delete(policy, identity)
+    if (entry.isEnded) {
+      if (known && !known.isEnded) await this.#set(known)
+    } else if (!known || known.isEnded) await this.delete(policy, identity)
+  }
+
+  async #set({ policy, identity, until, kept }: IndexEntry): Promise<void> {
+    await this.#run(this.of(policy, identity), ['0', kept, String(until)])
   }
 
   #run(keys: string[], terms: readonly string[]): Promise<unknown> {

@@ -33,6 +33,11 @@ export function shardOf(field: string): number {
   return (hash >>> 16) % SHARDS
 }
 
+/** Whether what is known of an identity is later than what the index says. */
+export function isNewer(known: IndexEntry, entry: IndexEntry): boolean {
+  return known.since > entry.since || (known.since === entry.since && known.isEnded && !entry.isEnded)
+}
+
 /** Undefined for what is none. */
 export function parsedEntry(field: string, value: string): IndexEntry | undefined {
   const [, until, since, times, ended, kept = ''] = /^(\d+) (\d+) (\d+) ([01]) (.*)$/s.exec(value) ?? []

@@ -1,8 +1,9 @@
 import type { Banning, BlockReport } from '../../store/store.js'
+import { SluiceError } from '../../util/errors.js'
 import { blockReport } from '../scripts/decode.js'
 import type { IndexEntry } from './entry.js'
 import { HeldEntries, type HeldEntriesOptions } from './held-entries.js'
-import { Mirror } from './mirror.js'
+import { isNetwork, Mirror, MOST_NETWORKS } from './mirror.js'
 
 /** Whose blocks and bans are looked for: a request, or what a strike is for. */
 export interface BlockQuestion {
@@ -24,6 +25,29 @@ export class HeldBlocks extends HeldEntries {
 
   get size(): number {
     return this.#mirror.size
+  }
+
+  /** Whether a block from every policy that is not known here does not hold, as far as this process can know. */
+  override get isWhole(): boolean {
+    return super.isWhole && !this.#mirror.isPartial
+  }
+
+  /**
+   * Checks that there is room for the networks among some entries: those that no process knows would not hold.
+   *
+   * @throws SluiceError `STORE_FULL`, `STORE_UNAVAILABLE`
+   */
+  async requireRoom(entries: readonly { readonly policy: string; readonly identity: string }[]): Promise<void> {
+    const networks = entries.filter(({ identity }) => isNetwork(identity))
+    if (networks.length === 0) return
+    await this.loaded()
+    const added = networks.filter(({ policy, identity }) => !this.#mirror.get(policy, identity)).length
+    if (added === 0 || this.#mirror.networks + added <= MOST_NETWORKS) return
+    throw new SluiceError(
+      'STORE_FULL',
+      `redisStore: at most ${MOST_NETWORKS} networks can be blocked, and there are ${this.#mirror.networks}: ` +
+        'end some of their blocks, or use a list',
+    )
   }
 
   /** What refuses a request: of several the one that ends last. */

@@ -1,8 +1,16 @@
 import { setImmediate } from 'node:timers/promises'
 import type { BanTerms, BlockReport } from '../../store/store.js'
 import { keptText } from '../scripts/decode.js'
-import { BlockIndex, type BlockIndexOptions, type Change, MOST_CHANGES, PAGE, type Written } from './block-index.js'
-import { fieldOf, type IndexEntry, SHARDS, shardOf } from './entry.js'
+import {
+  BlockIndex,
+  type BlockIndexOptions,
+  type Change,
+  MOST_CHANGES,
+  PAGE,
+  type Page,
+  type Written,
+} from './block-index.js'
+import { fieldOf, type IndexEntry, isNewer, SHARDS, shardOf } from './entry.js'
 import { Shard } from './shards.js'
 import type { StoreTime } from './store-time.js'
 
@@ -13,6 +21,8 @@ export interface EntryMirror extends Iterable<IndexEntry> {
   /** Takes over what the index says of an identity: also that something has ended. */
   set(entry: IndexEntry, now: number): void
   delete(policy: string, identity: string): void
+  /** Whether the whole index is to be read again. */
+  readsAgain?(now: () => number): boolean
 }
 
 export interface HeldEntriesOptions extends BlockIndexOptions {
@@ -20,14 +30,18 @@ export interface HeldEntriesOptions extends BlockIndexOptions {
   /** The block key of an identity, and that of its strikes; undefined of what only mirrors know. */
   readonly keysOf: (policy: string, identity: string) => readonly [string, string] | undefined
   readonly isAway: () => boolean
-  /** Called when Redis had lost entries that this process knew, and has them again. */
+  /** Called when Redis had lost entries or ends that this process knew, and has them again. */
   readonly onRestored: (entries: readonly IndexEntry[]) => void
+  /** Called with ends that this process knows, when another server answers: it may have keys of before. */
+  readonly onDoubted?: (ends: readonly IndexEntry[]) => void
   /** Called when the index could not be read, or bans could not be written to it. */
   readonly onFailed: (error: Error) => void
 }
 
 /** Between two looks for what others have changed, give or take a tenth. */
 const LOOK_EVERY_MS = 1000
+/** So many looks without a loss show the whole index: what others know and Redis had lost, they have written again by then. */
+const CALM_LOOKS = 3
 /** So often the first read may fail at the same place. */
 const FIRST_TRIES = 3
 /** For how long an end is remembered of a block that this process does not know: others may, and write it again. */
@@ -61,6 +75,13 @@ export class HeldEntries {
   /** The next shard to read although its head shows no change. */
   #turn = 0
   #isLoaded = false
+  /** Looks at the index in a row that found no loss. */
+  #calmLooks = 0
+  #hasLooked: () => void = () => {}
+  /** Resolves after the first look at the index, whether it could be read or not. */
+  readonly looked = new Promise<void>((resolve) => {
+    this.#hasLooked = resolve
+  })
   #isClosed = false
 
   constructor(options: HeldEntriesOptions) {
@@ -84,13 +105,24 @@ export class HeldEntries {
     if (!this.#isLoaded) await this.#readChanged()
   }
 
-  /** As `loaded`, again where that fails while Redis is there: from a busy server a page may come too late. Never rejects. */
-  async loadFirst(): Promise<void> {
+  /** Whether this process holds the whole index, as far as it can know. */
+  get isWhole(): boolean {
+    return this.#calmLooks >= CALM_LOOKS
+  }
+
+  /** As `loaded`, again where that fails while Redis is there. Never rejects. */
+  loadFirst(): Promise<void> {
+    return this.#load().catch(() => {})
+  }
+
+  /** From a busy server a page may come too late. */
+  async #load(): Promise<void> {
     for (let tries = 1, known = 0; ; tries++) {
       try {
         return await this.loaded()
-      } catch {
-        if (tries === FIRST_TRIES || this.#isClosed || this.#options.isAway()) return
+      } catch (error) {
+        const isDenied = /\bNOPERM\b/.test((error as Error).message)
+        if (isDenied || tries === FIRST_TRIES || this.#isClosed || this.#options.isAway()) throw error
         // What was read so far is not read again.
         if (this.#mirror.size > known) tries = 0
         known = this.#mirror.size
@@ -107,6 +139,7 @@ export class HeldEntries {
   /** Another server answers, or the same one after a while: it may have lost what was written last. */
   doubt(): void {
     for (const shard of this.#shards) shard.isInDoubt = shard.incarnation !== ''
+    this.#calmLooks = 0
     if (!this.#isClosed) this.#lookNow()
   }
 
@@ -153,8 +186,10 @@ export class HeldEntries {
   /** Writes down what is known from before, where the index knows nothing later. Resolves to what was written. */
   async keep(entries: readonly IndexEntry[]): Promise<readonly IndexEntry[]> {
     return this.#write(
-      entries.map(({ policy, identity, until, since, times, kept }) =>
-        this.#change(policy, identity, 'KEEP', [until, since, times], kept),
+      entries.map(({ policy, identity, until, since, times, isEnded, kept }) =>
+        isEnded
+          ? this.#change(policy, identity, 'END', [until, 0, since], '')
+          : this.#change(policy, identity, 'KEEP', [until, since, times], kept),
       ),
     )
   }
@@ -183,7 +218,9 @@ export class HeldEntries {
   async *clear(): AsyncGenerator<readonly { readonly policy: string; readonly identity: string }[]> {
     this.#unwritten.clear()
     for (let shard = 0; shard < SHARDS; shard++) {
-      for (let fields = await this.index.clear(shard); ; fields = await this.index.clear(shard)) {
+      for (;;) {
+        const { epoch, fields } = await this.index.clear(shard)
+        await this.#forgetUntil(shard, epoch)
         yield fields.map((field) => {
           const [policy, identity] = JSON.parse(field) as [string, string]
           return { policy, identity }
@@ -209,21 +246,32 @@ export class HeldEntries {
     for (const { shard, all } of groupsOf(changes)) {
       for (let i = 0; i < all.length; i += MOST_CHANGES) {
         const some = all.slice(i, i + MOST_CHANGES)
-        const written = await this.index.write(shard, some)
+        const own = this.#shards[shard] as Shard
+        const written = await this.index.write(shard, some, own.epoch)
         const last = some.at(-1) as Change
-        this.#shards[shard]?.wrote(written, fieldOf(last.policy, last.identity))
+        own.wrote(written, fieldOf(last.policy, last.identity))
         some.forEach((change, n) => {
           const { isMade, entry } = written.entries[n] as Written['entries'][number]
-          if (this.#reads > 0) {
-            this.#changedMeanwhile.set(fieldOf(change.policy, change.identity), entry?.since ?? written.now)
-          }
+          const field = fieldOf(change.policy, change.identity)
+          if (this.#reads > 0) this.#changedMeanwhile.set(field, entry?.since ?? written.now)
           if (isMade && entry) made.push(entry)
-          if (entry) this.#mirror.set(entry, written.now)
+          if (entry) this.#take(own, field, entry, written.now)
           else this.#mirror.delete(change.policy, change.identity)
         })
       }
     }
     return made
+  }
+
+  /** Takes over what the index says. */
+  #take(shard: Shard, field: string, entry: IndexEntry, now: number): void {
+    const end = shard.endOf(field, entry)
+    if (end && isNewer(end, entry)) {
+      shard.startAnew()
+      return
+    }
+    shard.take(field, entry)
+    this.#mirror.set(entry, now)
   }
 
   /** What cannot be written now is tried again with the next look. */
@@ -257,15 +305,25 @@ export class HeldEntries {
     this.#isLooking = true
     try {
       if (!this.#options.isAway()) {
-        await this.#readChanged()
+        this.#readAgain()
+        await (this.#isLoaded ? this.#readChanged() : this.#load())
+        this.#calmLooks++
         await this.#writeBans()
       }
     } catch (error) {
       // Redis is away, which decisions report, or does not permit it.
       this.#options.onFailed(error as Error)
+      this.#calmLooks = 0
     }
     this.#isLooking = false
+    this.#hasLooked()
     this.start()
+  }
+
+  #readAgain(): void {
+    if (!this.#mirror.readsAgain?.(() => this.#time.now())) return
+    this.#calmLooks = 0
+    for (const shard of this.#shards) shard.readsAgain = true
   }
 
   async #readChanged(): Promise<void> {
@@ -310,50 +368,74 @@ export class HeldEntries {
 
   async #readAll(number: number): Promise<void> {
     const shard = this.#shards[number] as Shard
+    shard.begin()
+    const { isInDoubt } = shard
     let page = await this.index.page(number, shard.version, shard.tail)
     /** What this process knows and Redis does not. */
-    let lost: Map<string, IndexEntry> | undefined
+    let lost = new Map<string, IndexEntry>()
     if (!shard.isContinuedBy(page)) {
+      // A shard that is new to this process has lost nothing.
+      if (shard.isKnown) this.#calmLooks = 0
       lost = await this.#knownOf(number)
       if (shard.version > 0) page = await this.index.page(number, 0)
-      shard.restart(lost.size === 0 ? page.head : undefined)
-      if (lost.size === 0 && !page.head) shard.isKnown = false
+      const epoch = shard.lostEpoch(page.head, page.now)
+      shard.restart(lost.size === 0 && epoch === undefined ? page.head : undefined)
+      if (lost.size === 0 && epoch === undefined && !page.head) shard.isKnown = false
     }
     for (;;) {
-      const { head, entries, now } = page
-      if (head && head.epoch > shard.epoch) await this.#forgetUntil(number, head.epoch, lost)
-      for (const { field, entry } of entries) {
-        const known = lost?.get(field)
-        // From an older state of Redis.
-        if (!entry || (known && known.since > entry.since)) continue
-        lost?.delete(field)
-        if ((this.#changedMeanwhile.get(field) ?? 0) >= entry.since) continue
-        this.#mirror.set(entry, now)
-      }
-      const isLast = entries.length < PAGE
+      if (page.head && page.head.epoch > shard.epoch) await this.#forgetUntil(number, page.head.epoch, lost)
+      this.#takePage(shard, page, lost)
+      const isLast = page.entries.length < PAGE
       shard.read(page, isLast)
       if (isLast) break
       page = await this.index.page(number, shard.version)
     }
-    if (!lost || lost.size === 0) return
+    await this.#restore(number, page, lost)
+    if (isInDoubt && shard.ends.size > 0) this.#options.onDoubted?.([...shard.ends.values()])
+  }
+
+  #takePage(shard: Shard, { entries, now }: Page, lost: Map<string, IndexEntry>): void {
+    for (const { field, entry } of entries) {
+      if (!entry) continue
+      const known = lost.get(field) ?? shard.endOf(field, entry)
+      // From an older state of Redis, or of a process that did not know it.
+      if (known && isNewer(known, entry)) {
+        lost.set(field, known)
+        continue
+      }
+      lost.delete(field)
+      if ((this.#changedMeanwhile.get(field) ?? 0) >= entry.since) continue
+      this.#take(shard, field, entry, now)
+    }
+  }
+
+  /** Writes again what Redis has lost. `page`: the last that was read of it. */
+  async #restore(number: number, { head, now }: Page, lost: ReadonlyMap<string, IndexEntry>): Promise<void> {
+    const shard = this.#shards[number] as Shard
+    // What was ended meanwhile is not known any more.
+    const entries = [...lost.values()].filter(
+      ({ policy, identity, isEnded }) => isEnded || this.#mirror.get(policy, identity),
+    )
     try {
-      // What was ended meanwhile is not known any more.
-      await this.#restore([...lost.values()].filter(({ policy, identity }) => this.#mirror.get(policy, identity)))
+      const epoch = shard.lostEpoch(head, now)
+      if (entries.length === 0 && epoch !== undefined) await this.index.write(number, [], epoch)
+      const restored = await this.keep(entries)
+      if (restored.length > 0) this.#options.onRestored(restored)
     } catch (error) {
       shard.startAnew()
       throw error
     }
   }
 
-  async #restore(lost: readonly IndexEntry[]): Promise<void> {
-    const restored = await this.keep(lost)
-    if (restored.length > 0) this.#options.onRestored(restored)
-  }
-
   async #knownOf(shard: number): Promise<Map<string, IndexEntry>> {
     const known = new Map<string, IndexEntry>()
-    if (!this.#shards[shard]?.isKnown) return known
+    const own = this.#shards[shard] as Shard
+    if (!own.isKnown) return known
     const now = this.#time.now()
+    for (const [field, entry] of own.ends) {
+      if (entry.until > now) known.set(field, entry)
+      else own.ends.delete(field)
+    }
     let looked = 0
     for (const entry of this.#mirror) {
       // Lets requests run in between.
@@ -365,12 +447,16 @@ export class HeldEntries {
   }
 
   /** All was made void up to an instant. */
-  async #forgetUntil(shard: number, epoch: number, lost: Map<string, IndexEntry> | undefined): Promise<void> {
-    for (const [field, { policy, identity, since }] of await this.#knownOf(shard)) {
+  async #forgetUntil(number: number, epoch: number, lost?: Map<string, IndexEntry>): Promise<void> {
+    const shard = this.#shards[number] as Shard
+    for (const [field, { policy, identity, since }] of await this.#knownOf(number)) {
       if (since > epoch) continue
       this.#mirror.delete(policy, identity)
+      shard.ends.delete(field)
       lost?.delete(field)
     }
+    shard.epoch = Math.max(shard.epoch, epoch)
+    shard.isKnown = true
   }
 }
 

@@ -2,14 +2,24 @@ import { BlockedRanges } from '../../store/blocked-ranges.js'
 import { type Banning, EVERY_POLICY } from '../../store/store.js'
 import type { IndexEntry } from './entry.js'
 
-/** Most blocks and bans that a process knows in full. */
+/** Most blocks and bans that a process knows, without networks. */
 const MOST = 100_000
-/** Most of all where networks are among them: Redis decides of the others, but of networks only processes know. */
-const MOST_WITH_NETWORKS = 2 * MOST
+/** Most networks that can be blocked: Redis decides of the others, but of networks only processes know. */
+export const MOST_NETWORKS = 100_000
+/** Most networks that a process knows: several processes may add the last ones at once. */
+const MOST_KNOWN_NETWORKS = 2 * MOST_NETWORKS
 /** Of IPv4, or a shorter prefix than that of any one client of IPv6. */
 const NETWORK = /^ip=(?:[\d.]+\/\d+|.+\/(?:[1-5]?\d|6[0-3]))$/
-/** How many entries are checked for their end with each one that is added. */
+/** How many entries are checked for their end with each one that is added, and with each look for room. */
 const SWEPT_PER_ENTRY = 2
+const SWEPT_PER_LOOK = 2000
+/** So often at most all of the index is read again, by the performance clock, where there is room again. */
+const READ_AGAIN_MS = 600_000
+
+/** Whether an identity is a network that decisions look for here. */
+export function isNetwork(identity: string): boolean {
+  return NETWORK.test(identity)
+}
 
 /** The blocks and bans that this process knows. It refuses what Redis refuses, or would refuse if it had lost nothing. */
 export class Mirror {
@@ -17,11 +27,34 @@ export class Mirror {
   readonly #byIdentity = new Map<string, readonly IndexEntry[]>()
   readonly #ranges = new BlockedRanges<IndexEntry>()
   #size = 0
+  #networks = 0
+  #isPartial = false
+  #readAgainAt = 0
   /** Where the walk for ended ones stands. */
   #walk: Iterator<readonly IndexEntry[]> = this.#byIdentity.values()
 
   get size(): number {
     return this.#size
+  }
+
+  get networks(): number {
+    return this.#networks
+  }
+
+  /** Whether a block from every policy had no room here: decisions have to look for such blocks in Redis. */
+  get isPartial(): boolean {
+    return this.#isPartial
+  }
+
+  /** Whether all of the index is to be read again, as there is room for what had none. */
+  readsAgain(now: () => number): boolean {
+    if (!this.#isPartial) return false
+    this.#sweep(now(), SWEPT_PER_LOOK)
+    const at = performance.now()
+    if (this.#size - this.#networks > 0.9 * MOST || at < this.#readAgainAt) return false
+    this.#readAgainAt = at + READ_AGAIN_MS
+    this.#isPartial = false
+    return true
   }
 
   /** Of what refuses one of these identities at an instant, the one that ends last. */
@@ -57,13 +90,16 @@ export class Mirror {
     const before = this.#byIdentity.get(identity)
     const others = before?.filter((other) => other.policy !== policy) ?? []
     const isNew = others.length === (before?.length ?? 0)
-    if (isNew && this.#size >= MOST) {
+    if (isNew && this.#isFull(identity)) {
       this.#sweep(now, 64)
-      if (this.#size >= (NETWORK.test(identity) ? MOST_WITH_NETWORKS : MOST)) return
+      if (this.#isFull(identity)) {
+        if (policy === EVERY_POLICY) this.#isPartial = true
+        return
+      }
     }
     this.#byIdentity.set(identity, [...others, entry])
     this.#ranges.set(policy, identity, entry)
-    if (isNew) this.#size++
+    if (isNew) this.#count(identity, 1)
     this.#sweep(now, SWEPT_PER_ENTRY)
   }
 
@@ -72,13 +108,22 @@ export class Mirror {
     const others = before?.filter((entry) => entry.policy !== policy)
     if (!before || !others || others.length === before.length) return
     this.#ranges.delete(policy, identity)
-    this.#size--
+    this.#count(identity, -1)
     if (others.length > 0) this.#byIdentity.set(identity, others)
     else this.#byIdentity.delete(identity)
   }
 
   *[Symbol.iterator](): Generator<IndexEntry> {
     for (const entries of this.#byIdentity.values()) yield* entries
+  }
+
+  #isFull(identity: string): boolean {
+    return isNetwork(identity) ? this.#networks >= MOST_KNOWN_NETWORKS : this.#size - this.#networks >= MOST
+  }
+
+  #count(identity: string, by: 1 | -1): void {
+    this.#size += by
+    if (isNetwork(identity)) this.#networks += by
   }
 
   /** A walk in a circle, a few at a time. */

@@ -1,4 +1,10 @@
 import type { Head, Page, Written } from './block-index.js'
+import type { IndexEntry } from './entry.js'
+
+/** Most ends that are known of a shard, 100,000 in all; the oldest go first. */
+const MOST_ENDS = 6250
+/** For how long all that was made void is written again where Redis has lost it, as long as the index has it. */
+const EPOCH_MS = 86_400_000
 
 /** What this process holds of one shard of the index. */
 export class Shard {
@@ -6,20 +12,45 @@ export class Shard {
   version = 0
   incarnation = ''
   epoch = 0
+  /** What was ended by hand, by field: of an identity that is here no block is known. */
+  readonly ends = new Map<string, IndexEntry>()
   /** Whether Redis may have lost changes since, without a new incarnation: another server answers, which had not all of them. */
   isInDoubt = false
   /** Whether this process may know entries of it. */
   isKnown = false
+  /** Whether the next read is of all entries, as some had no room. */
+  readsAgain = false
+  /** Whether this process has changed what it has not read since: it knows more than its version says. */
+  #isAhead = false
   /** The field of the newest change that is known, and its version. */
   #tail = { field: '', version: -1 }
 
+  /** The end that is known of what the index has an entry of: what was there when all was made void has ended, too. */
+  endOf(field: string, entry: IndexEntry): IndexEntry | undefined {
+    if (entry.since <= this.epoch) return { ...entry, isEnded: true, since: this.epoch, kept: '' }
+    return this.ends.get(field)
+  }
+
+  /** Takes over that something has ended, or has begun again. */
+  take(field: string, entry: IndexEntry): void {
+    this.ends.delete(field)
+    if (!entry.isEnded) return
+    if (this.ends.size >= MOST_ENDS) this.ends.delete(this.ends.keys().next().value as string)
+    this.ends.set(field, entry)
+  }
+
+  /** The epoch that a shard with this head has lost; undefined where it has not, or where it matters to no process. */
+  lostEpoch(head: Head | undefined, now: number): number | undefined {
+    return this.epoch > (head?.epoch ?? 0) && this.epoch + EPOCH_MS > now ? this.epoch : undefined
+  }
+
   /** What the next page is asked for. */
   get tail(): string {
-    return this.isInDoubt && this.#tail.version === this.version ? this.#tail.field : ''
+    return this.isInDoubt && !this.#isAhead && this.#tail.version === this.version ? this.#tail.field : ''
   }
 
   isAt(head: Head | undefined): boolean {
-    if (this.isInDoubt) return false
+    if (this.isInDoubt || this.readsAgain) return false
     return head ? head.incarnation === this.incarnation && head.version === this.version : !this.isKnown
   }
 
@@ -31,11 +62,21 @@ export class Shard {
 
   /** `head`: of what is read from now on, where nothing is known that it could lack. A read that fails then goes on where it was. */
   restart(head: Head | undefined): void {
-    this.version = 0
-    this.#tail = { field: '', version: -1 }
+    this.#rewind()
     if (!head) return
     this.incarnation = head.incarnation
     this.isInDoubt = false
+  }
+
+  /** Call it before each read. */
+  begin(): void {
+    if (this.readsAgain) this.#rewind()
+    this.readsAgain = false
+  }
+
+  #rewind(): void {
+    this.version = 0
+    this.#tail = { field: '', version: -1 }
   }
 
   /** Notes that Redis may lack what this process knows: the next read compares all entries. */
@@ -56,13 +97,17 @@ export class Shard {
       this.incarnation = head?.incarnation ?? ''
       this.epoch = Math.max(this.epoch, head?.epoch ?? 0)
       this.isInDoubt = false
+      this.#isAhead = false
     } else if (last) this.version = last.version
   }
 
   /** Call it with every change that this process makes. Changes of others in between still have to be read. */
   wrote({ before, head }: Written, field: string): void {
     this.isKnown = true
-    if (head.incarnation !== this.incarnation || before !== this.version || this.isInDoubt) return
+    if (head.incarnation !== this.incarnation || before !== this.version || this.isInDoubt) {
+      this.#isAhead = true
+      return
+    }
     this.version = head.version
     this.#tail = { field, version: head.version }
   }

@@ -15,7 +15,7 @@ export interface ExchangeOptions {
   readonly clock: (() => number) | undefined
   readonly marker: string | undefined
   /** Whether bans of every policy are looked for. */
-  readonly enforcesBans: () => boolean
+  readonly bringsKeysOfEveryPolicy: () => boolean
   readonly onSucceeded: (slot: number) => void
   readonly onFailed: (slot: number, error: Error, identity: string) => void
 }
@@ -83,7 +83,7 @@ function drop({ count, unsent }: Carried): boolean {
 
 /** As lua/exchange.lua takes it: by cell, in the order in which `hear` reads the reply. */
 function encodeExchange(
-  { prefix, clock, marker, enforcesBans }: ExchangeOptions,
+  { prefix, clock, marker, bringsKeysOfEveryPolicy }: ExchangeOptions,
   all: readonly Carried[],
   isUndeclared: boolean,
 ): Encoded {
@@ -98,7 +98,7 @@ function encodeExchange(
     if (count.table !== table || count.isAlone) {
       table = count.table
       const { cell, policy } = table
-      suffixes = count.isAlone ? [] : enforcedPolicies(table, enforcesBans()).map(blockSuffix)
+      suffixes = count.isAlone ? [] : enforcedPolicies(table, bringsKeysOfEveryPolicy()).map(blockSuffix)
       args.push(String(kindNumber(cell)), String(cell.params.length), ...cell.params.map(String))
       sizeAt = args.push(String(suffixes.length), '') - 1
       size = 0

@@ -33,7 +33,7 @@ export interface PlanText {
   /** Of each key of cells: which identity it is on, and what follows that there. */
   readonly keyIdentities: readonly number[]
   readonly cellSuffixes: readonly string[]
-  /** What follows it in its block keys: of the policy, of the one whose bans are enforced beside, and of every policy where those are. */
+  /** What follows it in its block keys: of the policy, of the one whose bans are enforced beside, and of every policy where those are looked for. */
   readonly blockSuffixes: readonly string[]
   /** ARGV of its ban, between those of its cells and its runs, in scripts that ban. */
   readonly ban: readonly string[]
@@ -50,10 +50,10 @@ export interface PlanText {
   readonly reports: ReturnType<typeof reportsOf>
 }
 
-/** `marker`: the key that exists while any identity is blocked; none in a cluster. `enforcesBans`: whether bans of every policy are enforced. */
-export function planText(plan: Plan, marker?: string, enforcesBans = false): PlanText {
+/** `marker`: the key that exists while any identity is blocked; none in a cluster. `everyPolicy`: whether blocks and bans of every policy are looked for. */
+export function planText(plan: Plan, marker?: string, everyPolicy = false): PlanText {
   const { policy } = plan
-  const blockSuffixes = enforcedPolicies(plan, enforcesBans).map(blockSuffix)
+  const blockSuffixes = enforcedPolicies(plan, everyPolicy).map(blockSuffix)
   const keys = firstOfKeys(plan.cells)
   return {
     header: headerOf(plan, blockSuffixes.length, false),
@@ -80,9 +80,9 @@ export function planText(plan: Plan, marker?: string, enforcesBans = false): Pla
 /** The names under which blocks and bans refuse an identity of a plan. */
 export function enforcedPolicies(
   { policy, banningPolicy }: Pick<Plan, 'policy' | 'banningPolicy'>,
-  enforcesBans: boolean,
+  everyPolicy: boolean,
 ): string[] {
-  return [policy, ...(banningPolicy === undefined ? [] : [banningPolicy]), ...(enforcesBans ? [EVERY_POLICY] : [])]
+  return [policy, ...(banningPolicy === undefined ? [] : [banningPolicy]), ...(everyPolicy ? [EVERY_POLICY] : [])]
 }
 
 function headerOf({ identities, cells }: Plan, blockKeys: number, isJoint: boolean): string[] {

@@ -9383,7 +9383,7 @@ export const keptScript: LuaScript = {
 
 export const indexScript: LuaScript = {
   name: 'index',
-  sha1: '52b52027d70553f65577442c4ad3d7dabe35a854',
+  sha1: 'd6d203e9b6e020f5381310ce33a7ed9da2b2c9aa',
   source: `local call, tryCall, format, match = redis.call, redis.pcall, string.format, string.match
 local now, slack
 if ARGV[1] ~= '' then
@@ -9405,10 +9405,10 @@ return format('%.0f', number)
 end
 local function read(field)
 local value = call('HMGET', entries, field)[1]
-local ends, since, times = match(value or '', '^(%d+) (%d+) (%d+) [01] ')
-return tonumber(ends), tonumber(since), tonumber(times), value
+local ends, since, times, ended = match(value or '', '^(%d+) (%d+) (%d+) ([01]) ')
+return tonumber(ends), tonumber(since), tonumber(times), tonumber(ended), value
 end
-local life = 1000
+local life = math.max(1000, ARGV[3] + 86400000 - now)
 for _, key in ipairs({ entries, changes }) do
 local left = call('PTTL', key)
 call('PEXPIRE', key, left > 0 and left or 86400000)
@@ -9419,7 +9419,7 @@ if not version or type(size) == 'table' or call('HLEN', entries) ~= size + 1 the
 call('DEL', entries, changes)
 version, incarnation = 0, ARGV[2]
 end
-version, epoch = tonumber(version), tonumber(epoch or 0)
+version, epoch = tonumber(version), math.max(tonumber(epoch or 0), tonumber(ARGV[3]))
 local reply = { text(now), text(version), '' }
 for _ = 1, 2 do
 local size = call('ZCARD', changes)
@@ -9433,20 +9433,23 @@ call('ZREM', changes, field)
 end
 end
 end
-for a = 3, #ARGV, 6 do
+for a = 4, #ARGV, 6 do
 local field, op = ARGV[a], ARGV[a + 1]
 local first, second, third, reason = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4]), ARGV[a + 5]
-local knownEnds, knownSince, knownTimes, value = read(field)
+local knownEnds, knownSince, knownTimes, knownEnded, value = read(field)
+local instant = math.max(now, epoch + 1, (knownSince or 0) + (op == 'BLOCK' and knownEnded or 0))
 local ends, since, times, ended, applies
 if op == 'BLOCK' then
-ends, since, times, ended, applies = second > 0 and second or now + first, now, (knownTimes or 0) + 1, '0', true
+ends, times, ended, applies = second > 0 and second or now + first, (knownTimes or 0) + 1, '0', true
+since = instant
 elseif op == 'KEEP' then
 ends, since, ended = first, second, '0'
 times = third > 0 and third or (knownTimes or 0) + 1
 applies = ends > now and since > epoch and (not knownSince or knownSince < since)
 else
-ends, since, times, ended, applies = math.max(first, second > 0 and 0 or knownEnds or 0), now, knownTimes or 0, '1', true
-if ends + slack <= now then applies = false end
+ends, times, ended = math.max(first, second > 0 and 0 or knownEnds or 0), knownTimes or 0, '1'
+since = third > 0 and third or instant
+applies = ends + slack > now and (third == 0 or not knownSince or knownSince <= third)
 end
 if applies then
 value = text(ends) .. ' ' .. text(since) .. ' ' .. text(times) .. ' ' .. ended .. ' ' .. reason
@@ -9457,9 +9460,9 @@ call('HSET', entries, field, value)
 life = math.max(life, ends - now + slack)
 end
 if marker then
-local block, strikes = KEYS[4 + (a - 3) / 3], KEYS[5 + (a - 3) / 3]
+local block, strikes = KEYS[4 + (a - 4) / 3], KEYS[5 + (a - 4) / 3]
 if op == 'END' then
-call('DEL', block, strikes)
+if third == 0 or (applies and knownSince) then call('DEL', block, strikes) end
 elseif applies then
 local ms = ends - now + slack
 call('SET', block, text(ends) .. ' ' .. reason, 'PX', ms)
@@ -9480,7 +9483,7 @@ return reply
 
 export const indexClearScript: LuaScript = {
   name: 'index-clear',
-  sha1: 'c9d1c9effe8cdb79283b9a46992064782eeb0e40',
+  sha1: '8690d9d2031cadf5cba9e71dd2f3f52dc684c7c9',
   source: `local call, format = redis.call, string.format
 local now = tonumber(ARGV[1])
 if not now then
@@ -9497,6 +9500,7 @@ call('ZREM', changes, field)
 end
 call('HSET', entries, '', format('%.0f %s %.0f', (version or 0) + 1, incarnation or ARGV[2], now))
 call('PEXPIRE', entries, math.max(86400000, call('PTTL', entries)))
+table.insert(fields, 1, format('%.0f', now))
 return fields
 `,
 }

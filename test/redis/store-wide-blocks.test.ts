@@ -1,0 +1,153 @@
+import { createLimiter, gcra, type Limiter, type RedisStoreOptions, redisStore, slidingLog } from '@sluice/core'
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { clusterClients, type Owned, oneOfEach, singleClients } from '../support/clients.js'
+import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
+import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { until } from '../support/until.js'
+
+let server: RedisServer
+let cluster: RedisCluster
+beforeAll(async () => {
+  vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
+  return async () => {
+    vi.restoreAllMocks()
+    await Promise.all([server.stop(), cluster.stop()])
+  }
+})
+
+const leaving: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const leave of leaving.splice(0)) await leave()
+  await Promise.all([server.flush(), cluster.flush()])
+})
+
+/** A process that has just begun: nothing of the store has been waited for. */
+function member({ client, close }: Owned<unknown>, options: RedisStoreOptions = {}) {
+  const store = redisStore(client, { timeoutMs: 5000, ...options })
+  const policies = {
+    plain: { limit: 100_000, window: '1h' },
+    several: {
+      limits: [gcra({ limit: 100_000, window: '1h' }), gcra({ limit: 200_000, window: '1d' })],
+    },
+    leased: { limits: [slidingLog({ limit: 100_000, window: '1h', lease: { size: 10, ttl: '1s' } })] },
+    relaxed: { limit: 100_000, window: '1h', consistency: { syncEvery: 50 } },
+    banning: { limit: 100_000, window: '1h', ban: { after: 5, within: '1h', for: ['1h'] } },
+  } as const
+  const limiters = Object.entries(policies).map(([name, policy]) => createLimiter({ name, store, ...policy }))
+  const byAddress = createLimiter({ name: 'by-address', store, limit: 100_000, window: '1h', key: address })
+  const leave = async () => {
+    await store.close()
+    close()
+  }
+  leaving.push(leave)
+  return { store, byAddress, limiters: limiters as [Limiter, ...Limiter[]] }
+}
+
+const address = Object.assign((text: string) => text, { kind: 'ip' })
+
+const kinds = {
+  ...Object.fromEntries(oneOfEach(singleClients).map((name) => [name, () => singleClients[name](server.port)])),
+  ...Object.fromEntries(oneOfEach(clusterClients).map((name) => [name, () => clusterClients[name](cluster)])),
+}
+
+describe.each(Object.keys(kinds))('over %s', (name) => {
+  const connect = () => {
+    const owned = (kinds[name] as () => Owned<unknown>)()
+    return owned
+  }
+
+  test('a process that starts admits no client that is blocked from every policy, however many blocks there are', async () => {
+    const owned = connect()
+    await owned.ready
+    const { store } = member(owned)
+    await store.ready()
+    const since = Date.now()
+    const entry = (value: string) => ({ kind: 'key', value, reason: '', since, until: since + 3_600_000, times: 1 })
+    await store.blocks.import(Array.from({ length: 3000 }, (_, n) => entry(`u${n}`)))
+    await store.blocks.add({ ip: '192.0.2.0/24' }, { for: '1h' })
+    for (const isReady of [false, true]) {
+      const other = connect()
+      await other.ready
+      const started = member(other)
+      if (isReady) await started.store.ready()
+      for (let round = 0; round < 3; round++) {
+        const verdicts = await Promise.all([
+          started.byAddress.consume('192.0.2.9'),
+          ...started.limiters.flatMap((limiter) => [limiter.consume('u2999'), limiter.consume('u7')]),
+        ])
+        expect(verdicts.map(({ reason }) => reason)).toEqual(verdicts.map(() => 'blocked'))
+      }
+      expect((await started.limiters[0].consume('ann')).allowed).toBe(true)
+      expect((await started.byAddress.consume('198.51.100.9')).allowed).toBe(true)
+    }
+  })
+
+  test('a process that starts after the index was evicted refuses by the keys of blocks', async () => {
+    const owned = connect()
+    await owned.ready
+    const { store } = member(owned)
+    await store.ready()
+    for (let n = 0; n < 20; n++) await store.blocks.add({ key: `u${n}` }, { for: '1h' })
+    await leaving.shift()?.()
+    const servers = name.includes('luster') ? cluster.masters : [server]
+    for (const each of servers) {
+      for (const key of (await each.call('KEYS', '*.store:*')) as string[]) {
+        if (/:(index|changes)$/.test(key)) await each.call('DEL', key)
+      }
+    }
+    const other = connect()
+    await other.ready
+    const { limiters } = member(other)
+    const verdicts = await Promise.all(Array.from({ length: 20 }, (_, n) => limiters[0].consume(`u${n}`)))
+    expect(verdicts.map(({ reason }) => reason)).toEqual(verdicts.map(() => 'blocked'))
+  })
+})
+
+test('networks that no process would know are not taken', async () => {
+  const owned = singleClients['ioredis 6'](server.port)
+  await owned.ready
+  const { store, byAddress } = member(owned, { timeoutMs: 20_000, denyCache: false })
+  const since = Date.now()
+  const network = (n: number) => `10.${n >> 10}.${(n >> 2) & 255}.${(n & 3) * 64}/26`
+  const entries = Array.from({ length: 100_000 }, (_, n) => {
+    return { kind: 'ip', value: network(n), reason: '', since, until: since + 3_600_000, times: 1 }
+  })
+  expect(await store.blocks.import(entries)).toBe(100_000)
+  const one = { for: '1h' } as const
+  await expect(store.blocks.add({ ip: '192.0.2.0/24' }, one)).rejects.toMatchObject({ code: 'STORE_FULL' })
+  await expect(
+    store.blocks.import([{ ...(entries[0] as (typeof entries)[0]), value: '192.0.2.0/24' }]),
+  ).rejects.toThrow('at most 100000 networks')
+  await store.blocks.add({ ip: network(99_999) }, one)
+  await store.blocks.add({ ip: '192.0.2.9' }, one)
+  for (const ip of ['10.0.0.9', '10.97.167.193', '192.0.2.9']) {
+    expect((await byAddress.consume(ip)).reason, ip).toBe('blocked')
+  }
+  expect((await byAddress.consume('192.0.2.8')).allowed).toBe(true)
+}, 300_000)
+
+test('blocks from every policy hold beyond those that a process knows', async () => {
+  const names = oneOfEach(singleClients)
+  const first = singleClients[names[0] as 'ioredis 6'](server.port)
+  await first.ready
+  const { store, limiters } = member(first, { timeoutMs: 20_000, denyCache: false })
+  await store.ready()
+  const since = Date.now()
+  const some = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, n) => {
+      return { kind: 'key', value: `u${from + n}`, reason: '', since, until: since + 3_600_000, times: 1 }
+    })
+  await store.blocks.import(some(0, 101_000))
+  expect(store.blocks.known).toBe(100_000)
+  const admitted = async (limiter: Limiter, from: number) => {
+    const verdicts = await Promise.all(some(from, from + 1000).map(({ value }) => limiter.consume(value)))
+    return verdicts.filter(({ allowed }) => allowed).length
+  }
+  for (const limiter of limiters) expect(await admitted(limiter, 100_000)).toBe(0)
+  const second = singleClients[names[1] as 'redis 5'](server.port)
+  await second.ready
+  const other = member(second, { timeoutMs: 20_000, denyCache: false })
+  await until('the other process knows as many as it can', () => other.store.blocks.known === 100_000)
+  for (let from = 0; from < 101_000; from += 1000) expect(await admitted(other.limiters[0], from)).toBe(0)
+}, 300_000)
