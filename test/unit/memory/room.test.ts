@@ -1,4 +1,5 @@
 import {
+  type BanEvictedEvent,
   createLimiter,
   fixedWindow,
   gcra,
@@ -33,6 +34,9 @@ afterEach(() => {
   vi.restoreAllMocks()
   vi.useRealTimers()
 })
+
+/** What `byIp()` counts, without a request. */
+const byAddress = Object.assign((address: string) => address, { kind: 'ip' })
 
 const storeOf = (room: { maxKeys?: number; maxBytes?: number }) => memoryStore({ clock: () => now, ...room })
 
@@ -255,6 +259,79 @@ describe('maxBytes', () => {
     await limiter.unblock('blocked-1')
     await limiter.block('blocked-2', { for: '3h', reason: 'a longer reason' })
     expect((await limiter.peek('blocked-2')).block?.reason).toBe('a longer reason')
+  })
+
+  test('is left to blocks by hand and networks by bans: the lowest rung that ends soonest goes, and a warning and events say so', async () => {
+    const store = storeOf({ maxBytes: 1_000_000 })
+    const ban = { after: 1, within: '1h', for: ['1h', '1d'], by: 'ip', private: true } as const
+    const limiter = createLimiter({
+      name: 'site',
+      store,
+      limits: [gcra({ limit: 9, window: '1d', key: byAddress })],
+      ban,
+    })
+    const warnings: string[] = []
+    const evicted: BanEvictedEvent[] = []
+    store.on('warning', ({ code }) => warnings.push(code))
+    store.on('ban-evicted', (event) => evicted.push(event))
+    const addressOf = (i: number) => `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`
+    const reasonFor = async (ip: string) => (await limiter.peek(ip)).reason
+
+    // Some are of the second rung; and those of the first begin from the last to end to the first.
+    for (let i = 0; i < 50; i++) await limiter.strike({ ip: `192.0.2.${i}` })
+    now += HOUR
+    for (let i = 0; i < 50; i++) await limiter.strike({ ip: `192.0.2.${i}` })
+    now += HOUR
+    const begun = new Map<string, number>()
+    for (let bans = 0; evicted.length < 1000; bans++) {
+      now += bans < 2000 ? -10 : bans === 2000 ? 5 : 10
+      begun.set(addressOf(bans), now)
+      expect(await limiter.strike({ ip: addressOf(bans) }), `${bans}`).toMatchObject({ rung: 1 })
+    }
+    expect(warnings).toEqual(['SLUICE_BANS_EVICTED'])
+    expect(evicted[0]).toEqual({
+      policy: 'site',
+      identity: { kind: 'ip', value: addressOf(1999) },
+      rung: 1,
+      remainingMs: expect.any(Number),
+    })
+    // In the order of their ends: those that go ended soonest.
+    const gone = new Set(evicted.map(({ identity }) => identity.value))
+    const last = Math.max(...[...gone].map((ip) => begun.get(String(ip)) as number))
+    for (const [ip, since] of begun) expect(await reasonFor(ip), ip).toBe(since <= last ? undefined : 'banned')
+    for (let i = 0; i < 50; i++) expect(await reasonFor(`192.0.2.${i}`)).toBe('banned')
+
+    await limiter.block({ ip: '198.51.100.7' }, { for: '1h', reason: 'scraping' })
+    await limiter.block({ ip: '203.0.113.0/24' }, { for: '1h' })
+    expect(await reasonFor('198.51.100.7')).toBe('blocked')
+    expect(await reasonFor('203.0.113.9')).toBe('blocked')
+  })
+
+  test('is not taken from bans by blocks altogether: with all blocks that there is room for, a ban begins and holds', async () => {
+    const store = storeOf({ maxBytes: 1_000_000 })
+    const ban = { after: 1, within: '1h', for: ['1h'] } as const
+    const limiter = createLimiter({ name: 'site', store, limit: 9, window: '1d', ban })
+    for (let i = 0; i < 4000; i++) await limiter.strike(`banned-${i}`)
+    let blocks = 0
+    const isFull = () =>
+      limiter.block(`blocked-${blocks}`, { for: '1h' }).then(
+        () => blocks++ < 0,
+        ({ code }: SluiceError) => code === 'STORE_FULL',
+      )
+    while (!(await isFull()));
+    expect(blocks).toBeGreaterThan(3000)
+    for (let i = 0; i < blocks; i++) expect((await limiter.peek(`blocked-${i}`)).reason).toBe('blocked')
+    const isBanned = async (i: number) => (await limiter.peek(`banned-${i}`)).reason === 'banned'
+    const held = (await Promise.all(Array.from({ length: 4000 }, (_, i) => isBanned(i)))).filter(Boolean).length
+    expect(held).toBeGreaterThan(200)
+    expect(await limiter.strike('one more')).toMatchObject({ rung: 1 })
+    expect((await limiter.consume('one more')).reason).toBe('banned')
+    // A ban takes the room of bans: a block in its place needs room of its own.
+    await expect(limiter.block('one more', { for: '2h' })).rejects.toMatchObject({ code: 'STORE_FULL' })
+    expect((await limiter.consume('one more')).reason).toBe('banned')
+    await limiter.unblock('blocked-0')
+    await limiter.block('one more', { for: '2h' })
+    expect((await limiter.consume('one more')).reason).toBe('blocked')
   })
 
   test('is a whole number of at least a million', () => {

@@ -103,6 +103,11 @@ export function startLogging(options: LoggingOptions): () => void {
     fields: { policy, key: keyOf(identity) },
     message: `${policy ?? 'every policy'} ends a block`,
   }))
+  log('ban-evicted', ({ identity, ...ban }) => ({
+    level: 'warn',
+    fields: { ...ban, key: keyOf(identity) },
+    message: `${ban.policy ?? 'every policy'} ends a ban before its time: the store has no room`,
+  }))
   log('store', ({ state, cause, node }) => ({
     level: state === 'available' ? 'info' : 'warn',
     fields: { state, node, cause: cause && causeText(cause) },

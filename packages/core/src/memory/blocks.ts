@@ -1,7 +1,8 @@
+import { BanOrder, type RankedBan } from '../store/ban-order.js'
 import { BlockedRanges } from '../store/blocked-ranges.js'
 import type { BlockEntry } from '../store/blocks.js'
 import { ExpiringValues } from './expiring-values.js'
-import { rowBytes, textBytes } from './usage.js'
+import { rowBytes, textBytes, Usage } from './usage.js'
 
 export interface Block {
   readonly since: number
@@ -20,19 +21,47 @@ export interface BlockOf {
   readonly block: Block
 }
 
+/** A ban as it is kept, with what its order needs. */
+interface KeptBan extends Block, RankedBan {
+  readonly key: string
+}
+
+/** Bytes that blocks by hand and bans may take. */
+export interface BlockRoom {
+  readonly blocks: number
+  /** What blocks by hand leave of `blocks`, but at least this. */
+  readonly leastBans: number
+}
+
 /** Bytes of a block beside its row and its texts: the object, its instants, and the pointer to it. */
 const BLOCK_BYTES = 68
+/** What a ban takes beside: an object of its own, its rung, key and place, and a pointer in the order. */
+const BAN_BYTES = 80
 
-/** Blocks by policy and identity. */
+/** Blocks by policy and identity: those made by hand, and bans. */
 export class Blocks extends ExpiringValues<Block> {
   readonly #ranges = new BlockedRanges<Block>()
+  readonly #bans = new BanOrder<KeptBan>()
+  readonly #banUsage = new Usage()
+  readonly #onEvicted: (ban: BlockOf) => void
+
+  /** `onEvicted`: called with each ban that ends before its time, as there is no room for it. */
+  constructor(usage: Usage, graceMs: number, onEvicted: (ban: BlockOf) => void) {
+    super(usage, graceMs)
+    this.#onEvicted = onEvicted
+  }
+
+  /** How many are made by hand. */
+  get sizeByHand(): number {
+    return this.size - this.#bans.size
+  }
 
   protected endOf({ until }: Block): number {
     return until
   }
 
-  protected bytesOf(key: string, { reason }: Block): number {
-    return BLOCK_BYTES + rowBytes(1, key) + textBytes(reason)
+  protected bytesOf(key: string, { reason, ban }: Block): number {
+    return BLOCK_BYTES + (ban ? BAN_BYTES : 0) + rowBytes(1, key) + textBytes(reason)
   }
 
   /** By number, below `size`. One that is removed is replaced by the last. */
@@ -54,19 +83,45 @@ export class Blocks extends ExpiringValues<Block> {
   }
 
   /**
-   * Whether there was room for it in `maxBytes`. A block can always be replaced; if its new reason is longer and has no
-   * room, the earlier reason stays.
+   * Whether there was room for it: for a ban there always is, as others go. A block by hand can always be replaced by another;
+   * if its new reason is longer and has no room, the earlier reason stays.
    */
-  set(policy: string, identity: string, block: Block, maxBytes: number): boolean {
+  set(policy: string, identity: string, block: Block, room: BlockRoom): boolean {
     const key = keyOf(policy, identity)
     const before = this.byKey.get(key)
-    const more = this.bytesOf(key, block) - (before ? this.bytesOf(key, before) : 0)
-    const hasRoom = more <= 0 || this.usage.bytes + more <= maxBytes
-    if (!hasRoom && !before) return false
-    const kept = hasRoom ? block : { ...block, reason: (before as Block).reason }
+    const kept = block.ban
+      ? { ...block, key, rung: block.ban.rung, place: 0 }
+      : this.#withRoom(key, before, block, room)
+    if (!kept) return false
+    if (before && isBan(before)) this.#forgetBan(before)
     this.put(key, before, kept)
     this.#ranges.set(policy, identity, kept)
+    if (isBan(kept)) this.#banUsage.add(0, this.bytesOf(key, kept))
+    const byHand = this.usage.bytes - this.#banUsage.bytes
+    const most = Math.max(room.blocks - byHand, room.leastBans)
+    // The new ban comes into the order last: it begins, whatever has to go for it.
+    while (this.#banUsage.bytes > most && this.#bans.first) this.#evict(this.#bans.first)
+    if (isBan(kept)) this.#bans.add(kept)
     return true
+  }
+
+  /** A block by hand as there is room for it; undefined where there is none. */
+  #withRoom(key: string, before: Block | undefined, block: Block, { blocks: most }: BlockRoom): Block | undefined {
+    const earlier = before && !isBan(before) ? before : undefined
+    const more = this.bytesOf(key, block) - (earlier ? this.bytesOf(key, earlier) : 0)
+    const byHand = this.usage.bytes - this.#banUsage.bytes
+    if (more <= 0 || byHand + more <= most) return block
+    return earlier && { ...block, reason: earlier.reason }
+  }
+
+  #evict(ban: KeptBan): void {
+    this.remove(ban.key, ban)
+    this.#onEvicted({ ...namesIn(ban.key), block: ban })
+  }
+
+  #forgetBan(ban: KeptBan): void {
+    this.#bans.delete(ban)
+    this.#banUsage.add(0, -this.bytesOf(ban.key, ban))
   }
 
   delete(policy: string, identity: string): void {
@@ -77,9 +132,14 @@ export class Blocks extends ExpiringValues<Block> {
 
   protected override remove(key: string, block: Block): void {
     super.remove(key, block)
+    if (isBan(block)) this.#forgetBan(block)
     const { policy, identity } = namesIn(key)
     this.#ranges.delete(policy, identity)
   }
+}
+
+function isBan(block: Block): block is KeptBan {
+  return block.ban !== undefined
 }
 
 export function keyOf(policy: string, identity: string): string {

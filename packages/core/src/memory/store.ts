@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
+import { emitBanEvicted } from '../store/block-events.js'
 import type { StoreBlocks } from '../store/blocks.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
@@ -35,7 +36,7 @@ import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { Listeners } from '../util/listeners.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
 import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings } from '../util/warnings.js'
-import { type Block, Blocks, keyOf } from './blocks.js'
+import { type Block, type BlockOf, Blocks, keyOf } from './blocks.js'
 import { monotonicClock } from './clock.js'
 import { MemoryBlocks } from './memory-blocks.js'
 import { MemoryLists } from './memory-lists.js'
@@ -57,7 +58,8 @@ export interface MemoryStoreOptions extends StoreListOptions {
   readonly maxKeys?: number
   /**
    * Most memory that states and blocks take, in bytes, as estimated from the length of keys and the size of states.
-   * Beyond it states are forgotten as beyond `maxKeys`. Blocks may take half of it; one more is an error.
+   * Beyond it states are forgotten as beyond `maxKeys`. Blocks made by hand may take half of it; one more is an error. Bans take
+   * what these leave of that half, at least a sixteenth of all; for one more, the ban of the lowest rung that ends soonest goes.
    * At least 1,000,000. @default 268_435_456 (256 MiB)
    */
   readonly maxBytes?: number
@@ -86,6 +88,8 @@ const MOST_KEYS = 60_000_000
 const LEAST_BYTES = 1_000_000
 /** The part of `maxBytes` that blocks may take: a list of blocks that grows must not end all limiting. */
 const BLOCKS_SHARE = 1 / 2
+/** The part that bans may take at least: what blocks leave of their half, or this. */
+const LEAST_BANS_SHARE = 1 / 16
 /** The part that strikes and rungs may take: a flood of addresses that are refused must not end all limiting either. */
 const STRIKES_SHARE = 1 / 4
 /** States, or blocks, looked at for expiry with each new one, so that memory follows traffic without waiting for the timer. */
@@ -147,6 +151,8 @@ class MemoryStore implements Store {
   readonly noteRefusal: Store['noteRefusal']
   readonly #clock: () => number
   readonly #persisted: PersistedBlocks | undefined
+  readonly #warnings: Warnings<StoreWarning>
+  #isWarnedOfBans = false
   readonly #maxKeys: number
   readonly #maxBytes: number
   readonly #graceMs: number
@@ -185,19 +191,19 @@ class MemoryStore implements Store {
     if (this.#maxKeys > MOST_KEYS) invalidPolicy('memoryStore', 'maxKeys', `at most ${MOST_KEYS}`, this.#maxKeys)
     this.#maxBytes = wholeNumber('memoryStore', 'maxBytes', maxBytes, LEAST_BYTES)
     this.#tables = this.#makeTables()
-    this.#blocks = new Blocks(new Usage(this.#usage), this.#graceMs)
+    this.#blocks = this.#makeBlocks()
     this.#strikes = new StrikeRecords(new Usage(this.#usage), this.#graceMs)
-    const warnings = new Warnings('memoryStore', STORE_WARNINGS, options.warnings, this.#listeners)
-    if (options.persist !== undefined) this.#persisted = this.#persistedIn(options.persist, warnings)
+    this.#warnings = new Warnings('memoryStore', STORE_WARNINGS, options.warnings, this.#listeners)
+    if (options.persist !== undefined) this.#persisted = this.#persistedIn(options.persist)
   }
 
   /** Takes over what the file has, as far as there is room. */
-  #persistedIn(file: string, warnings: Warnings<StoreWarning>): PersistedBlocks {
+  #persistedIn(file: string): PersistedBlocks {
     const persisted = new PersistedBlocks(
       file,
       () => this.blocks.export(),
       () => this.#lists,
-      warnings,
+      this.#warnings,
     )
     const now = this.#clock()
     const { blocks, listed } = persisted.read()
@@ -255,10 +261,8 @@ class MemoryStore implements Store {
     const { rung, strikes, forMs } = start
     const { forgetAfterMs } = terms
     const ban = this.#blockOf(scope, identity, now, { forMs, reason, ban: { rung, strikes, forgetAfterMs } })
-    const other = this.#blocks.find(scope, identity)
-    // One made by hand that is longer stays.
-    if (other && other.until >= ban.until) return reportOf(other, now)
-    return this.#setBlock(scope, identity, ban, now) ? { ...reportOf(ban, now), hasBegun: true } : undefined
+    this.#setBlock(scope, identity, ban, now)
+    return { ...reportOf(ban, now), hasBegun: true }
   }
 
   /** Of a ban that comes from elsewhere: the next one is of the next rung. */
@@ -373,24 +377,39 @@ class MemoryStore implements Store {
     if (!this.#setBlock(policy, identity, block, now)) {
       throw new SluiceError(
         'STORE_FULL',
-        `memoryStore: maxBytes: no room for one more block: ${this.#blocks.size} take half of ${this.#maxBytes} bytes`,
+        `memoryStore: maxBytes: no room for one more block: ${this.#blocks.sizeByHand} take half of ${this.#maxBytes} bytes`,
       )
     }
   }
 
-  /** Whether there is room for it. */
+  /** Whether there is room for it: for a ban there always is. */
   #setBlock(policy: string, identity: string, block: Block, now: number): boolean {
-    const most = this.#maxBytes * BLOCKS_SHARE
+    const room = { blocks: this.#maxBytes * BLOCKS_SHARE, leastBans: this.#maxBytes * LEAST_BANS_SHARE }
     if (policy === EVERY_POLICY) this.#bansEveryPolicy = true
     this.#blocks.sweep(now, SWEPT_PER_INSERT)
-    if (!this.#blocks.set(policy, identity, block, most)) {
+    if (!this.#blocks.set(policy, identity, block, room)) {
       this.#blocks.sweep(now, SWEPT_WHEN_FULL)
-      if (!this.#blocks.set(policy, identity, block, most)) return false
+      if (!this.#blocks.set(policy, identity, block, room)) return false
     }
     if (this.#usage.bytes > this.#maxBytes) this.#makeRoom(now, [])
     this.#sweepLater()
     this.#persisted?.changed()
     return true
+  }
+
+  #makeBlocks(): Blocks {
+    return new Blocks(new Usage(this.#usage), this.#graceMs, (ban) => this.#evicted(ban))
+  }
+
+  /** A ban that has ended before its time. Its rung stays, as far as there is room for that. */
+  #evicted({ policy, identity, block: { until, ban } }: BlockOf): void {
+    const remainingMs = until - this.#clock()
+    if (remainingMs <= 0) return
+    emitBanEvicted(this.#listeners, { policy, identity }, ban?.rung as number, remainingMs)
+    if (this.#isWarnedOfBans) return
+    this.#isWarnedOfBans = true
+    const message = 'no room for all bans: those of the lowest rung that end soonest end before their time'
+    this.#warnings.emit('SLUICE_BANS_EVICTED', `memoryStore: maxBytes: ${message}: raise maxBytes, or use Redis`)
   }
 
   unblock(policy: string, identity: string): void {
@@ -472,7 +491,7 @@ class MemoryStore implements Store {
     this.#timer = undefined
     this.#usage = new Usage()
     this.#tables = this.#makeTables()
-    this.#blocks = new Blocks(new Usage(this.#usage), this.#graceMs)
+    this.#blocks = this.#makeBlocks()
     this.#strikes = new StrikeRecords(new Usage(this.#usage), this.#graceMs)
     this.#lists.clear()
     this.#refusals?.clear()

@@ -1,6 +1,6 @@
 import { isForEver } from '../util/duration.js'
 import type { Audience } from '../util/listeners.js'
-import type { BlockEvent, UnblockEvent } from './events.js'
+import type { BanEvictedEvent, BlockEvent, UnblockEvent } from './events.js'
 import { identityIn } from './identity.js'
 import { EVERY_POLICY } from './store.js'
 
@@ -24,6 +24,16 @@ export function emitBlock(
 /** Emits the end of a block by hand. */
 export function emitUnblock(listeners: Audience<{ unblock: UnblockEvent }>, place: Place): void {
   if (listeners.hears('unblock')) listeners.send('unblock', shown(place))
+}
+
+/** Emits the end of a ban before its time. */
+export function emitBanEvicted(
+  listeners: Audience<{ 'ban-evicted': BanEvictedEvent }>,
+  place: Place,
+  rung: number,
+  remainingMs: number,
+): void {
+  if (listeners.hears('ban-evicted')) listeners.send('ban-evicted', { ...shown(place), rung, remainingMs })
 }
 
 function shown({ policy, identity }: Place): UnblockEvent {

@@ -27,12 +27,24 @@ export interface UnblockEvent {
   readonly identity: Identity
 }
 
+/** A ban ended before its time, as a memory store had no room for all bans. */
+export interface BanEvictedEvent {
+  /** Undefined where it was of every policy of the store. */
+  readonly policy: string | undefined
+  readonly identity: Identity
+  /** Which step of the ladder it was, from 1. */
+  readonly rung: number
+  /** How much longer it would have lasted, in ms. */
+  readonly remainingMs: number
+}
+
 /** The events of `store.on()`. Blocks: those of `store.blocks.add` and `remove`; limiters send those of their own methods. */
 export interface StoreEvents {
   readonly store: StoreEvent
   readonly block: BlockEvent
   readonly unblock: UnblockEvent
+  readonly 'ban-evicted': BanEvictedEvent
   readonly warning: WarningEvent
 }
 
-export const STORE_EVENTS = ['store', 'block', 'unblock', 'warning'] as const
+export const STORE_EVENTS = ['store', 'block', 'unblock', 'ban-evicted', 'warning'] as const

@@ -17,6 +17,7 @@ const ON_CHANNELS = [
   'ban',
   'block',
   'unblock',
+  'ban-evicted',
   'waited',
   'store',
   'policies-reloaded',

@@ -29,6 +29,7 @@ export const LIMITER_WARNINGS = [
 
 /** Warnings about one store, which its option `warnings` silences. */
 export const STORE_WARNINGS = [
+  'SLUICE_BANS_EVICTED',
   'SLUICE_BLOCKS_DENIED',
   'SLUICE_BLOCKS_RESTORED',
   'SLUICE_EVICTION',
