@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import * as express from '@sluice/express'
 import * as fastify from '@sluice/fastify'
 import * as koa from '@sluice/koa'
+import { policies } from '@sluice/policies'
 import makeExpress, { type Express } from 'express'
 import makeExpress4 from 'express4'
 import makeFastify from 'fastify'
@@ -66,6 +67,21 @@ const CASES: Record<string, { send: Send; open: object; closed: object[]; says: 
     closed: [{}, { 'trust proxy': 1 }],
     says: /^app\.set\('trust proxy', true\) trusts/,
   },
+  'Express by a range': {
+    send: throughExpress(makeExpress),
+    open: { 'trust proxy': '0.0.0.0/1, 128.0.0.0/1' },
+    closed: [{ 'trust proxy': '127.0.0.0/8, ::1/128' }],
+    says: /^app\.set\('trust proxy', …\) trusts/,
+  },
+  'Express by a function': {
+    send: throughExpress(makeExpress),
+    open: { 'trust proxy': () => true },
+    closed: [
+      { 'trust proxy': (_address: string, hop: number) => hop === 0 },
+      { 'trust proxy': (address: string) => /127\.0\.0\.1$/.test(address) },
+    ],
+    says: /^app\.set\('trust proxy', …\) trusts/,
+  },
   Koa: {
     send: throughKoa,
     open: { proxy: true },
@@ -79,6 +95,36 @@ const CASES: Record<string, { send: Send; open: object; closed: object[]; says: 
     // Not "or how many there are", as elsewhere: Fastify trusts no proxy then.
     says: /^trustProxy: true trusts .*; name your proxies$/,
   },
+}
+
+/** What the requests of these tests come from. */
+const OWN = ['127.0.0.1', '203.0.113.9']
+const asOne = express.keyed('one', () => 'all')
+
+const storeWith = async (name: string) => {
+  const store = express.memoryStore({ allow: express.storeList('own') })
+  for (const ip of OWN) await store.list(name).add({ ip })
+  return store
+}
+
+const document = async (policy: object, overrides: object[] = []) => {
+  const api = { key: 'one', limits: [{ limit: 1, window: '1m' }], ...policy }
+  const keys = { one: () => 'all' }
+  const loaded = await policies.from({ object: { version: 1, policies: { api }, overrides }, keys })
+  return { policies: loaded, limit: undefined, window: undefined, key: undefined }
+}
+
+/** Ways to admit more than one request of `OWN`. */
+const ALLOWING: Record<string, () => object | Promise<object>> = {
+  ipRanges: () => ({ allow: express.ipRanges(OWN) }),
+  list: () => ({ allow: express.list({ ip: OWN }) }),
+  'a composed kind': () => {
+    const key = express.compose(express.byIp(), asOne)
+    return { key, allow: express.list({ 'ip+one': OWN.map((ip) => [ip, 'all']) }) }
+  },
+  'a list in the store': async () => ({ store: await storeWith('other'), allow: express.storeList('other') }),
+  'a list of the store': async () => ({ store: await storeWith('own') }),
+  'a list in a document': () => document({ allow: { ip: OWN } }),
 }
 
 describe.each(Object.entries(CASES))('%s', (_name, { send, open, closed, says }) => {
@@ -115,6 +161,43 @@ describe.each(Object.entries(CASES))('%s', (_name, { send, open, closed, says })
     reasons.length = 0
     expect(await warningsDuring(() => send(closed[0] as object, false, more))).toEqual([])
     expect(reasons).toEqual([undefined, 'banned', 'banned'])
+  })
+
+  test.each(Object.keys(ALLOWING))('no address is allowed that anyone could choose, by %s', async (by) => {
+    for (const [settings, count] of [
+      [open, 1],
+      [closed[0] as object, 3],
+    ] as const) {
+      let admitted = 0
+      const more = { limit: 1, key: asOne, ...(await ALLOWING[by]?.()) }
+      const onVerdict = (_: unknown, { allowed }: express.Verdict) => {
+        if (allowed) admitted++
+      }
+      warnings.length = 0
+      await send(settings, true, { ...more, onVerdict })
+      expect(admitted).toBe(count)
+      // Also where no limit is by address.
+      expect(warnings.map(({ message }) => says.test(message))).toEqual(settings === open ? [true] : [])
+    }
+  })
+
+  test('an allow list that nobody is on yet is warned of at the first request; deny lists hold', async () => {
+    await send(open, true, { allow: express.ipRanges(['192.0.2.7']) })
+    expect(warnings).toHaveLength(1)
+    const reasons: (string | undefined)[] = []
+    const onVerdict = (_: unknown, { reason }: express.Verdict) => void reasons.push(reason)
+    const [allow, deny] = [express.ipRanges(OWN), express.ipRanges(['127.0.0.0/8', '203.0.113.0/24'])]
+    await send(open, true, { allow, deny, onVerdict })
+    expect(reasons).toEqual(['denied', 'denied', 'denied'])
+  })
+
+  test('other kinds are allowed, and functions, which the application answers for', async () => {
+    const reasons: (string | undefined)[] = []
+    const onVerdict = (_: unknown, { kind }: express.Verdict) => void reasons.push(kind)
+    await send(open, true, { limit: 1, key: asOne, allow: express.list({ one: ['all'] }), onVerdict })
+    await send(open, true, { limit: 1, allow: () => true, onVerdict })
+    expect(reasons).toEqual(Array(6).fill('listed'))
+    expect(warnings).toEqual([])
   })
 
   test('says nothing where proxies are named or counted, nor where no limit goes by address', async () => {

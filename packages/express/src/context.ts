@@ -18,9 +18,14 @@ export class ExpressContext extends RequestContext<Request> {
 
   get proxyTrust(): ProxyTrust {
     const { app } = this.request
-    const setting: unknown = app.settings['trust proxy']
-    if (setting !== true) return setting ? 'named' : 'none'
-    return { everyone: "app.set('trust proxy', true)", remedy: 'name your proxies, or how many there are', app }
+    const { 'trust proxy': setting, 'trust proxy fn': isTrusted } = app.settings as ProxySettings
+    if (!setting) return 'none'
+    let known = trusts.get(app)
+    if (known?.isTrusted !== isTrusted) {
+      known = { isTrusted, trust: trustsAll(isTrusted) ? everyone(setting, app) : 'named' }
+      trusts.set(app, known)
+    }
+    return known.trust
   }
 
   /**
@@ -55,4 +60,28 @@ export class ExpressContext extends RequestContext<Request> {
       if (typeof callback === 'function') process.nextTick(callback as () => void)
     }
   }
+}
+
+/** How Express keeps the setting: as it was given, and as the function that it makes of it. */
+interface ProxySettings {
+  readonly 'trust proxy'?: unknown
+  readonly 'trust proxy fn': (address: string, hop: number) => boolean
+}
+
+/** By app: the setting may change. */
+const trusts = new WeakMap<object, { readonly isTrusted: unknown; readonly trust: ProxyTrust }>()
+
+/** Whether a chain of strangers is trusted to its end, longer than any number of proxies that is named. */
+function trustsAll(isTrusted: ProxySettings['trust proxy fn']): boolean {
+  try {
+    return Array.from({ length: 64 }, (_, hop) => isTrusted(`203.0.113.${hop}`, hop)).every(Boolean)
+  } catch {
+    // It fails with the address of a request as well, in Express itself.
+    return false
+  }
+}
+
+function everyone(setting: unknown, app: object): ProxyTrust {
+  const shown = setting === true ? 'true' : '…'
+  return { everyone: `app.set('trust proxy', ${shown})`, remedy: 'name your proxies, or how many there are', app }
 }

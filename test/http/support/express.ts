@@ -11,7 +11,7 @@ export const expressApp =
     const errors: unknown[] = []
     const verdicts: unknown[] = []
     const app = express()
-    app.set('trust proxy', trustProxy)
+    app.set('trust proxy', trustProxy && 'loopback')
     app.use((_req: Request, res: Response, next: NextFunction) => {
       for (const [name, value] of Object.entries(presetHeaders)) res.setHeader(name, value)
       next()

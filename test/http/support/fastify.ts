@@ -7,7 +7,7 @@ export const fastifyApp: AppFactory = async ({ global = [], routes = {}, presetH
   const errors: unknown[] = []
   const verdicts: unknown[] = []
   const limiters: never[] = []
-  const app = fastify({ trustProxy })
+  const app = fastify({ trustProxy: trustProxy && 'loopback' })
   app.setErrorHandler((error: Error & { code?: string }, _request, reply) => {
     // The adapter keeps what clients may not read in the cause.
     errors.push(error.message === 'The rate limiter failed' ? error.cause : error)

@@ -7,7 +7,7 @@ export const koaApp: AppFactory = async ({ global = [], routes = {}, presetHeade
   const ran: string[] = []
   const errors: unknown[] = []
   const verdicts: unknown[] = []
-  const app = new Koa({ proxy: trustProxy })
+  const app = new Koa({ proxy: trustProxy, maxIpsCount: 1 })
   app.use(async (ctx, next) => {
     ctx.set(presetHeaders)
     try {

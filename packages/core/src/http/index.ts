@@ -3,6 +3,7 @@
  * decide on it, and puts the outcome on the framework's response.
  */
 
+export { isAddressForgeable } from '../limiter/open-proxy.js'
 export { FileWatcher } from '../lists/files/file-watcher.js'
 export { stampOf } from '../lists/files/stamp.js'
 export { type StateName, stateNamesOf } from '../policy/state-names.js'

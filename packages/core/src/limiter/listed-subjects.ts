@@ -9,6 +9,7 @@ import { startOf } from '../store/identity.js'
 import type { Store } from '../store/store.js'
 import type { LimiterWarning, Warnings } from '../util/warnings.js'
 import { type DecidedBy, Verdict } from '../verdict/verdict.js'
+import { isAddressForgeable } from './open-proxy.js'
 
 /** Where identities come from that the policy's keys do not read. */
 export interface ListSources<Subject> {
@@ -80,12 +81,18 @@ export class ListedSubjects<Subject> {
     return this.#verdict({
       valueOf: (kind) => this.#reader.read(kind, subject, context),
       ask: (predicate: ListPredicate<never>) => predicate(subject as never, context as never),
+      // Without HTTP there is no context, and the application says whose address it is.
+      hasForgeableAddress: () => context !== undefined && isAddressForgeable(context, this.#warnings.emit),
     })
   }
 
   /** The same for an identity that is given by hand: functions of requests are not asked. */
   decideGiven(given: Given): Verdict | undefined {
-    return this.#verdict({ valueOf: (kind) => this.#reader.readGiven(kind, given), ask: undefined })
+    return this.#verdict({
+      valueOf: (kind) => this.#reader.readGiven(kind, given),
+      ask: undefined,
+      hasForgeableAddress: () => false,
+    })
   }
 
   /** Warns of a block that has no effect, as an allow list admits the identity. */

@@ -20,6 +20,8 @@ export interface ListSubject {
   valueOf(kind: string): string | undefined
   /** Asks a function of the user's; undefined where there is nothing to ask it of. */
   readonly ask: ((predicate: ListPredicate<never>) => unknown) | undefined
+  /** Whether it can have chosen its address: then it is on no list that allows addresses. Asked only where there is one. */
+  readonly hasForgeableAddress: () => boolean
 }
 
 /** What a list says of a subject. */
@@ -123,7 +125,9 @@ export class ListStep {
       this.#groups = this.#grouped()
     }
     let denied: Listed | undefined
-    for (const { kind, allow, deny } of this.#groups) {
+    for (const group of this.#groups) {
+      const { kind, deny } = group
+      const allow = allowsAddresses(group) && subject.hasForgeableAddress() ? NO_LISTS : group.allow
       const value = subject.valueOf(kind)
       if (value === undefined) continue
       const identity = identityOf(kind, value)
@@ -183,6 +187,12 @@ export class ListStep {
     this.#unreadable.add(name)
     this.#kinds.onUnreadable(list, kind)
   }
+}
+
+const NO_LISTS: readonly List[] = []
+
+function allowsAddresses({ kind, allow }: Group): boolean {
+  return allow.length > 0 && (kind === 'ip' || kind.split('+').includes('ip'))
 }
 
 /** A kind that nothing of a request is of would be a list that is silently absent. */

@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import { isAddressForgeable } from '../../limiter/open-proxy.js'
 import type { HttpContext, RawResponse } from '../../request/context.js'
 import { identityIn } from '../../store/identity.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
@@ -62,17 +63,9 @@ export class RequestAdvice<Request> {
   }
 
   #lookAtAddress(context: HttpContext<Request>): void {
-    const trust = context.proxyTrust
-    if (typeof trust === 'object' && !openApps.has(trust.app)) {
-      openApps.add(trust.app)
-      this.#warnings.emit(
-        'SLUICE_OPEN_PROXY',
-        `${trust.everyone} trusts X-Forwarded-For from everyone, so any client can choose its address and escape limits by ` +
-          `IP; ${trust.remedy}`,
-      )
-    }
+    isAddressForgeable(context, this.#warnings.emit)
     const peer = peerOf(context)
-    if (trust === 'none' && isPrivate(peer) && context.header('x-forwarded-for') !== undefined) {
+    if (context.proxyTrust === 'none' && isPrivate(peer) && context.header('x-forwarded-for') !== undefined) {
       this.#warnOnce(
         'SLUICE_UNTRUSTED_PROXY',
         `requests come through a proxy (from ${peer}, with X-Forwarded-For) that the application does not trust, so all ` +
@@ -97,9 +90,6 @@ export class RequestAdvice<Request> {
     this.#warnings.emit(code, `${this.#where}: ${message}`)
   }
 }
-
-/** Apps whose setting was warned of: once each, however many limiters they have. */
-const openApps = new WeakSet<object>()
 
 /** The address that the connection comes from, whatever headers say. */
 function peerOf({ response }: HttpContext<unknown>): string | undefined {
