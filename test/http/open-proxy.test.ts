@@ -125,6 +125,21 @@ const ALLOWING: Record<string, () => object | Promise<object>> = {
   'a list in the store': async () => ({ store: await storeWith('other'), allow: express.storeList('other') }),
   'a list of the store': async () => ({ store: await storeWith('own') }),
   'a list in a document': () => document({ allow: { ip: OWN } }),
+  'a range in a document': () =>
+    document(
+      {},
+      OWN.map((ip) => ({ policy: 'api', range: `${ip}/31`, limits: [{ limit: 9 }] })),
+    ),
+  'an address in a document': () =>
+    document(
+      {},
+      OWN.map((ip) => ({ policy: 'api', key: { ip }, limits: [{ limit: 9 }] })),
+    ),
+  'the start of an address in a document': () =>
+    document(
+      {},
+      OWN.map((ip) => ({ policy: 'api', prefix: { ip: ip.slice(0, 4) }, limits: [{ limit: 9 }] })),
+    ),
 }
 
 describe.each(Object.entries(CASES))('%s', (_name, { send, open, closed, says }) => {

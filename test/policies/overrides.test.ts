@@ -8,12 +8,16 @@ interface Client {
   readonly user?: string
   readonly ip?: string
   readonly apiKey?: string
+  /** Whether it can have chosen its address. */
+  readonly isProxied?: boolean
 }
 
 const KEYS = {
   keys: { user: (request: Client) => request.user },
   tiers: { plan: (request: Client) => (request.user?.startsWith('vip') ? 'gold' : 'free') },
 }
+
+const OPEN = { everyone: 'trustProxy: true', remedy: 'name your proxies', app: {} }
 
 function contextOf(client: Client): HttpContext<Client> {
   return {
@@ -22,6 +26,7 @@ function contextOf(client: Client): HttpContext<Client> {
     path: '/',
     target: '/',
     ip: client.ip,
+    proxyTrust: client.isProxied ? OPEN : 'named',
     route: undefined,
     response: { on() {}, removeListener() {} },
     header: (name) => (name === 'x-api-key' ? client.apiKey : undefined),
@@ -77,6 +82,31 @@ describe('an override', () => {
     expect(await limits({ user: 'vip2' })).toEqual([3])
   })
 
+  test('by an address that anyone could choose counts where it admits no more', async () => {
+    const policy = { limits: [{ limit: 10, window: '1m', algorithm: 'gcra' }] }
+    const changes: [object, boolean][] = [
+      [{ limit: 9 }, true],
+      [{ limit: 9, window: '1h' }, true],
+      [{ limit: 9, burst: 10 }, true],
+      [{ limit: 9, algorithm: 'gcra' }, true],
+      [{ limit: 11 }, false],
+      [{ limit: 9, burst: 11 }, false],
+      [{ limit: 9, window: '59s' }, false],
+      [{ limit: 9, algorithm: 'fixedWindow' }, false],
+      [{ limit: 9, unit: 'content-bytes' }, false],
+    ]
+    for (const [change, counts] of changes) {
+      for (const client of [{ range: '192.0.2.0/24' }, { key: { ip: '192.0.2.7' } }, { prefix: { ip: '192.0.' } }]) {
+        const limits = await limitsFor([{ policy: 'api', ...client, limits: [change] }], policy)
+        const limit = (change as { limit: number }).limit
+        expect(await limits({ ip: '192.0.2.7' })).toEqual([limit])
+        expect(await limits({ ip: '192.0.2.7', isProxied: true })).toEqual([counts ? limit : 10])
+      }
+    }
+    const ofUser = await limitsFor([{ policy: 'api', key: { user: '42' }, limits: to(99) }], policy)
+    expect(await ofUser({ user: '42', isProxied: true })).toEqual([99])
+  })
+
   test('of a range is for all of it, IPv6 as well', async () => {
     const limits = await limitsFor([{ policy: 'api', range: '2001:db8::/33', limits: to(5) }])
     expect(await limits({ ip: '2001:db8:7fff::1' })).toEqual([5])
@@ -121,6 +151,35 @@ describe('an override', () => {
     }
   })
 
+  test('that has ended hides no wider one, in explain as well', async () => {
+    const ended = { until: '2020-01-01T00:00:00Z' }
+    const loaded = await policies.from({
+      object: {
+        version: 1,
+        policies: { api: { limits: [{ limit: 1, window: '1m' }] } },
+        overrides: [
+          { policy: 'api', prefix: { user: 'v' }, limits: to(3) },
+          { policy: 'api', prefix: { user: 'vip-' }, limits: to(4), ...ended },
+          { policy: 'api', range: '192.0.2.0/24', limits: to(5) },
+          { policy: 'api', range: '192.0.2.64/26', limits: to(6), ...ended },
+          { policy: 'api', key: { ip: '192.0.2.1' }, limits: to(7), ...ended },
+          { policy: 'api', key: { user: 'vip-1' }, limits: to(8), ...ended },
+        ],
+      },
+      ...KEYS,
+    })
+    const decided = async ({ user, ip }: Client) => {
+      const matched = (await loaded.match(contextOf({ user, ip }))) as MatchedPolicies<Client>
+      const [explained] = await loaded.explain({ path: '/', ip, request: { user } })
+      return [matched.options.limits?.[0]?.limit, explained?.override, explained?.limits[0]?.limit]
+    }
+    expect(await decided({ user: 'vip-2' })).toEqual([3, 0, 3])
+    expect(await decided({ user: 'vip-1' })).toEqual([3, 0, 3])
+    expect(await decided({ ip: '192.0.2.66' })).toEqual([5, 2, 5])
+    expect(await decided({ ip: '192.0.2.1' })).toEqual([5, 2, 5])
+    expect(await decided({ user: 'bob' })).toEqual([1, undefined, 1])
+  })
+
   test('of a secret is written as its hash', async () => {
     const hash = createHash('sha256').update('s3cret').digest('hex')
     const limits = await limitsFor([{ policy: 'api', key: { 'header:x-api-key': `sha256:${hash}` }, limits: to(9) }])
@@ -146,14 +205,18 @@ describe('an override', () => {
 test('of users and addresses by the hundred, each gets what a search through all overrides says', async () => {
   const user = fc.stringMatching(/^[ab]{1,4}$/)
   const ip = fc.tuple(fc.constantFrom(10, 11), fc.nat(3), fc.nat(3), fc.nat(255)).map((parts) => parts.join('.'))
-  const override = fc.oneof(
+  const place = fc.oneof(
     user.map((value) => ({ key: { user: value } })),
     user.map((value) => ({ prefix: { user: value } })),
     fc.tuple(ip, fc.integer({ min: 0, max: 32 })).map(([address, bits]) => ({ range: `${address}/${bits}` })),
   )
+  // Some have ended: they count as if they were not there.
+  const override = fc
+    .tuple(place, fc.constantFrom(undefined, '2020-01-01T00:00:00Z', '2100-01-01T00:00:00Z'))
+    .map(([each, until]) => ({ ...each, ...(until && { until }) }))
   const number = (address: string) => address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
   const masked = (address: string, bits: number) => Math.floor(number(address) / 2 ** (32 - bits))
-  const same = (a: object) => {
+  const same = ({ until: _, ...a }: { until?: string }) => {
     const { range } = a as { range?: string }
     if (!range) return JSON.stringify(a)
     const [address, bits] = range.split('/') as [string, string]
@@ -168,6 +231,7 @@ test('of users and addresses by the hundred, each gets what a search through all
         const all = given.map((each, i) => ({ policy: 'api', ...each, limits: to(i + 2) }))
         const rank = (each: (typeof all)[number]) => {
           const { key, prefix, range } = each as { key?: { user: string }; prefix?: { user: string }; range?: string }
+          if (each.until?.startsWith('2020')) return -1
           if (key) return key.user === ann ? 1000 : -1
           if (prefix) return ann.startsWith(prefix.user) ? prefix.user.length : -1
           const [start, bits] = (range as string).split('/') as [string, string]

@@ -245,6 +245,31 @@ describe('an override in the table', () => {
     expect(await limitFor(loaded, { user: 'bob' })).toBe(9)
   })
 
+  test('that has ended hides none of the document, and neither does an ended one of the document', async () => {
+    const data = {
+      version: 1,
+      policies: { api: { limits: [{ limit: 1, window: '1m' }] } },
+      overrides: [
+        { policy: 'api', range: '192.0.2.0/24', limits: [{ limit: 5 }] },
+        { policy: 'api', range: '192.0.2.64/26', limits: [{ limit: 6 }], until: '2020-01-01T00:00:00Z' },
+        { policy: 'api', key: { user: 'bob' }, limits: [{ limit: 7 }], until: '2020-01-01T00:00:00Z' },
+        { policy: 'api', prefix: { user: 'a' }, limits: [{ limit: 8 }] },
+        { policy: 'api', prefix: { user: 'an' }, limits: [{ limit: 9 }], until: '2020-01-01T00:00:00Z' },
+      ],
+    }
+    await documents().save(JSON.stringify(data), 0, 'ann')
+    await put('192.0.2.65', 70, 'ip')
+    await put('ann', 80)
+    await query(`UPDATE sluice_overrides SET until = now() - interval '1 s'`)
+    await put('bob', 90)
+    const loaded = await from()
+    expect(await limitFor(loaded, { ip: '192.0.2.65' })).toBe(5)
+    expect(await limitFor(loaded, { user: 'ann' })).toBe(8)
+    expect(await limitFor(loaded, { user: 'bob' })).toBe(90)
+    const [explained] = await loaded.explain({ path: '/', ip: '192.0.2.65', request: {} })
+    expect(explained).toMatchObject({ override: 0, limits: [{ limit: 5 }] })
+  })
+
   test('is of the document of its name', async () => {
     await save(1)
     await put('ann', 9)

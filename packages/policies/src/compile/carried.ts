@@ -97,7 +97,7 @@ class Version {
     const id = JSON.stringify([policy.name, override.limits])
     let limits = this.#made.get(id)
     if (!limits) {
-      limits = changedLimits(override, policy, keys, [], problems)
+      limits = changedLimits(override, policy, keys, [], problems).byTier
       this.#made.set(id, limits)
     }
     return limits

@@ -5,8 +5,9 @@ import { rangeOf } from '../match/range-map.js'
 import { checkLimit, fieldsOfLimit } from '../schema/check.js'
 import type { Keys } from './keys.js'
 import { makeLimits } from './limits.js'
+import { mayAdmitMore } from './may-admit-more.js'
 import { type ChangedLimits, type Override, Overrides } from './overrides.js'
-import { type CompiledPolicy, checkConsistency } from './policy.js'
+import { type CompiledPolicy, checkConsistency, type Variant } from './policy.js'
 
 /** Makes the overrides of a document, one by one: by the policy that they are of. */
 export function* makeOverrides(
@@ -45,7 +46,7 @@ function sharedChange(
   known: Map<CompiledPolicy, Map<string, ChangedLimits>>,
   policy: CompiledPolicy,
   limits: OverrideData['limits'],
-  make: () => ChangedLimits['byTier'],
+  make: () => ChangedLimits,
 ): ChangedLimits {
   let ofPolicy = known.get(policy)
   if (!ofPolicy) {
@@ -55,7 +56,7 @@ function sharedChange(
   const text = JSON.stringify(limits)
   let changed = ofPolicy.get(text)
   if (!changed) {
-    changed = { byTier: make() }
+    changed = make()
     ofPolicy.set(text, changed)
   }
   return changed
@@ -129,16 +130,18 @@ function timeOf(text: string | undefined, path: Path, problems: Problem[]): numb
 /** The limits of a policy, or of each of its tiers that has limits of these names, with what is different. */
 export function changedLimits(
   { limits: changes }: Pick<OverrideData, 'limits'>,
-  { name, data, key, carry, responders }: CompiledPolicy,
+  policy: CompiledPolicy,
   keys: Keys,
   path: Path,
   problems: Problem[],
-): ReadonlyMap<string | undefined, readonly Limit[]> {
+): ChangedLimits {
+  const { name, data, key, carry, responders } = policy
   const lists: [string | undefined, readonly LimitData[]][] = data.limits
     ? [[undefined, data.limits]]
     : Object.entries(data.tiers ?? {})
   const made = new Map<string | undefined, readonly Limit[]>()
   const isFound = changes.map(() => false)
+  let admitsMore = false
   for (const [tier, list] of lists) {
     const merged = [...list]
     const sources = new Map<number, number>()
@@ -168,7 +171,14 @@ export function changedLimits(
     } of found) {
       problems.push({ ...problem, path: [...path, sources.get(i as number) ?? 0, ...rest] })
     }
-    if (limits) made.set(tier, limits)
+    if (!limits) continue
+    made.set(tier, limits)
+    const base = (tier === undefined ? policy.base : policy.tiers.get(tier)) as Variant
+    const madeOf = (datas: readonly LimitData[], of: readonly Limit[], i: number) =>
+      ({ data: datas[i] as LimitData, limit: of[i] as Limit }) as const
+    admitsMore ||= [...sources].some(([i, c]) =>
+      mayAdmitMore(changes[c] as LimitData, madeOf(list, base.limits, i), madeOf(merged, limits, i)),
+    )
   }
   isFound.forEach((found, c) => {
     if (found) return
@@ -182,7 +192,7 @@ export function changedLimits(
       message: `expected ${expected}; got ${got}`,
     })
   })
-  return made
+  return { byTier: made, mayAdmitMore: admitsMore }
 }
 
 function placeOf({ name }: LimitData, list: readonly LimitData[]): number | undefined {

@@ -1,4 +1,5 @@
 import type { HttpContext, KeyFunction, Limit } from '@sluice/core'
+import { isAddressForgeable } from '@sluice/core/http'
 import { isThenable, type Later } from '../match/later.js'
 import { PrefixMap } from '../match/prefix-map.js'
 import { RangeMap } from '../match/range-map.js'
@@ -20,6 +21,8 @@ export interface Override {
 export interface ChangedLimits {
   /** By the tier that they are instead of; `undefined` for those of a policy without tiers. */
   readonly byTier: ReadonlyMap<string | undefined, readonly Limit[]>
+  /** Whether they may admit more than the limits that they are instead of. */
+  readonly mayAdmitMore: boolean
   /** The variant that it makes of the one of its policy, or of the first of its tiers that came. */
   firstBase?: Variant
   firstVariant?: Variant
@@ -44,6 +47,7 @@ interface OfKind {
   readonly key: KeyFunction<any>
   readonly exact: Map<string, Override>
   readonly prefixes: PrefixMap<Override>
+  readonly isAddress: boolean
 }
 
 /** The overrides of one policy. An exact one counts before a range, the smallest one first, and that before a prefix, the longest one first. */
@@ -54,12 +58,14 @@ export class Overrides {
   readonly #ranges = new RangeMap<Override>()
   /** Those of a single address. */
   readonly #addresses = new Set<Override>()
+  /** Whether one of a range may admit more. */
+  #favoursRanges = false
 
   // biome-ignore lint/suspicious/noExplicitAny: as above
   ofKind(kind: string, key: KeyFunction<any>): Pick<OfKind, 'exact' | 'prefixes'> {
     let of = this.#kinds.get(kind)
     if (!of) {
-      of = { key, exact: new Map(), prefixes: new PrefixMap() }
+      of = { key, exact: new Map(), prefixes: new PrefixMap(), isAddress: kind === 'ip' }
       this.#kinds.set(kind, of)
       this.#only = this.#kinds.size === 1 ? of : undefined
     }
@@ -69,6 +75,7 @@ export class Overrides {
   /** Whether it was free. */
   addRange(range: Parameters<RangeMap<Override>['add']>[0], override: Override): boolean {
     if (range.bits === 8 * range.bytes.length) this.#addresses.add(override)
+    this.#favoursRanges ||= override.changed.mayAdmitMore
     return this.#ranges.add(range, override)
   }
 
@@ -92,21 +99,26 @@ export class Overrides {
   }
 
   /** As `#pick`, without what several kinds take: every request passes here. */
-  #pickByOne(base: Variant, { exact, prefixes }: OfKind, value: unknown, { ip }: Context): Variant {
+  #pickByOne(base: Variant, { exact, prefixes, isAddress }: OfKind, value: unknown, context: Context): Variant {
     const text = value === undefined || value === null ? undefined : String(value)
     const found =
       (text === undefined ? undefined : inForce(exact.get(text))) ??
-      inForce(this.#ranges.find(ip)) ??
-      (text === undefined ? undefined : inForce(prefixes.find(text)))
+      this.#ofRange(context) ??
+      (text === undefined ? undefined : prefixes.find(text, holdsFor(isAddress, context)))
     return found ? variantOf(found, base) : base
   }
 
-  #pick(base: Variant, values: readonly unknown[], { ip }: Context): Variant {
+  #pick(base: Variant, values: readonly unknown[], context: Context): Variant {
     const found =
-      this.#first(values, ({ exact }, text) => exact.get(text)) ??
-      inForce(this.#ranges.find(ip)) ??
-      this.#first(values, ({ prefixes }, text) => prefixes.find(text))
+      this.#first(values, ({ exact }, text) => inForce(exact.get(text))) ??
+      this.#ofRange(context) ??
+      this.#first(values, ({ prefixes, isAddress }, text) => prefixes.find(text, holdsFor(isAddress, context)))
     return found ? variantOf(found, base) : base
+  }
+
+  #ofRange(context: Context): Override | undefined {
+    // Asked also where none is found, so that the warning comes with the first request.
+    return this.#ranges.find(context.ip, holdsFor(this.#favoursRanges, context))
   }
 
   #first(values: readonly unknown[], find: (of: OfKind, text: string) => Override | undefined): Override | undefined {
@@ -114,7 +126,7 @@ export class Overrides {
     for (const of of this.#kinds.values()) {
       const value = values[at++]
       if (value === undefined || value === null) continue
-      const found = inForce(find(of, String(value)))
+      const found = find(of, String(value))
       if (found) return found
     }
     return undefined
@@ -127,12 +139,14 @@ export class Overrides {
     return this.#rank(values, context)
   }
 
-  #rank(values: readonly unknown[], { ip }: Context): FoundOverride {
-    const exact = this.#first(values, (of, text) => of.exact.get(text))
+  #rank(values: readonly unknown[], context: Context): FoundOverride {
+    const exact = this.#first(values, (of, text) => inForce(of.exact.get(text)))
     if (exact) return { override: exact, rank: RANK.exact }
-    const range = inForce(this.#ranges.find(ip))
+    const range = this.#ofRange(context)
     if (range) return { override: range, rank: this.#addresses.has(range) ? RANK.address : RANK.range }
-    const prefix = this.#first(values, ({ prefixes }, text) => prefixes.find(text))
+    const prefix = this.#first(values, ({ prefixes, isAddress }, text) =>
+      prefixes.find(text, holdsFor(isAddress, context)),
+    )
     return prefix ? { override: prefix, rank: RANK.prefix } : NONE
   }
 }
@@ -156,7 +170,21 @@ export function variantOf({ changed }: Override, base: Variant): Variant {
   return variant
 }
 
-/** The clock is asked only for those that end. */
 function inForce(override: Override | undefined): Override | undefined {
-  return override && (override.until === undefined || override.until > Date.now()) ? override : undefined
+  return override && isInForce(override) ? override : undefined
+}
+
+/** One that does not hold is as if it were not there: wider ones count. */
+export function holdsFor(isByAddress: boolean, context: Context): (override: Override) => boolean {
+  return isByAddress && isAddressForgeable(context) ? isNoFavourInForce : isInForce
+}
+
+/** The clock is asked only for those that end. */
+function isInForce({ until }: Override): boolean {
+  return until === undefined || until > Date.now()
+}
+
+/** None by an address that any client can choose, where it may admit more. */
+function isNoFavourInForce(override: Override): boolean {
+  return !override.changed.mayAdmitMore && isInForce(override)
 }

@@ -7,7 +7,7 @@ import { checkChanges } from '../schema/check.js'
 import type { Keys } from './keys.js'
 import { changedLimits } from './make-overrides.js'
 import type { OverrideTable, StoredOverride } from './override-table.js'
-import { type FoundOverride, type Override, type Overrides, RANK, variantOf } from './overrides.js'
+import { type FoundOverride, holdsFor, type Override, type Overrides, RANK, variantOf } from './overrides.js'
 import type { CompiledPolicy, Variant } from './policy.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
@@ -88,19 +88,20 @@ export class TableOverrides {
       all.push({ rank: kind === 'ip' ? RANK.address : RANK.exact, stored })
     }
     if (all.length === 0) return NONE
-    if (!isLate) return this.#best(all)
+    if (!isLate) return this.#best(all, context)
     return Promise.all(all.map(async ({ rank, stored }) => ({ rank, stored: await stored }))).then((known) =>
-      this.#best(known),
+      this.#best(known, context),
     )
   }
 
-  #best(all: readonly { readonly rank: number; readonly stored: unknown }[]): FoundOverride {
+  #best(all: readonly { readonly rank: number; readonly stored: unknown }[], context: Context): FoundOverride {
     const now = Date.now()
     let best = NONE
     for (const { rank, stored } of all) {
       if (rank <= best.rank) continue
       const override = this.#inForce(stored as StoredOverride | undefined, now)
-      if (override) best = { override, rank }
+      const holds = holdsFor(rank === RANK.address, context)
+      if (override && holds(override)) best = { override, rank }
     }
     return best
   }
@@ -141,13 +142,11 @@ export class TableOverrides {
   }
 
   #inForce(stored: StoredOverride | undefined, now: number): Override | undefined {
-    if (!stored) return undefined
+    if (!stored || (stored.until !== undefined && stored.until <= now)) return undefined
     const override = this.#overrideOf(stored)
-    if (!override) {
-      stored.isWrong = true
-      return this.#inForce(stored.before, now)
-    }
-    return stored.until === undefined || stored.until > now ? override : undefined
+    if (override) return override
+    stored.isWrong = true
+    return this.#inForce(stored.before, now)
   }
 
   #overrideOf({ limits }: StoredOverride): Override | undefined {
@@ -166,9 +165,9 @@ export class TableOverrides {
       checkChanges(changes, ['limits'], problems)
       if (problems.length === 0) {
         const data = { limits: changes as LimitData[] }
-        const byTier = changedLimits(data, this.#policy, this.#keys, ['limits'], problems)
+        const changed = changedLimits(data, this.#policy, this.#keys, ['limits'], problems)
         // The time of each is its own.
-        if (problems.length === 0) return { index: this.#table.name, changed: { byTier }, until: undefined }
+        if (problems.length === 0) return { index: this.#table.name, changed, until: undefined }
       }
     } catch (error) {
       problems.push({ path: ['limits'], message: (error as Error).message })

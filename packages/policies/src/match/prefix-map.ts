@@ -1,4 +1,4 @@
-/** Values by the start of a text; the longest start counts. */
+/** Values by the start of a text; the longest start whose value holds counts. */
 export class PrefixMap<Value> {
   /** By length, longest first. */
   #tables: { readonly length: number; readonly values: Map<string, Value> }[] = []
@@ -16,11 +16,11 @@ export class PrefixMap<Value> {
     return true
   }
 
-  find(text: string): Value | undefined {
+  find(text: string, holds: (value: Value) => boolean): Value | undefined {
     for (const { length, values } of this.#tables) {
       if (length > text.length) continue
       const value = values.get(text.slice(0, length))
-      if (value !== undefined) return value
+      if (value !== undefined && holds(value)) return value
     }
     return undefined
   }

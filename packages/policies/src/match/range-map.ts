@@ -18,7 +18,7 @@ export function rangeOf(text: string): { readonly bytes: readonly number[]; read
   return bits <= most && bytes.length === (address.includes(':') ? 16 : 4) ? { bytes, bits } : undefined
 }
 
-/** Values by ranges of addresses; the smallest range that has an address counts. */
+/** Values by ranges of addresses; the smallest range that has an address, and whose value holds, counts. */
 export class RangeMap<Value> {
   /** By family and length of the prefix, longest first. */
   #tables: { readonly bytes: number; readonly bits: number; readonly values: Map<string, Value> }[] = []
@@ -37,14 +37,14 @@ export class RangeMap<Value> {
     return true
   }
 
-  find(address: string | undefined): Value | undefined {
+  find(address: string | undefined, holds: (value: Value) => boolean): Value | undefined {
     if (this.#tables.length === 0 || address === undefined) return undefined
     const bytes = bytesOf(address)
     if (!bytes) return undefined
     for (const table of this.#tables) {
       if (table.bytes !== bytes.length) continue
       const value = table.values.get(keyOf(bytes, table.bits))
-      if (value !== undefined) return value
+      if (value !== undefined && holds(value)) return value
     }
     return undefined
   }
