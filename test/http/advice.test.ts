@@ -101,6 +101,32 @@ describe.each(Object.keys(APPS))('%s', (framework) => {
     expect(await codesAfter({}, {}, 2, 2)).toEqual(['SLUICE_SAME_LIMITER_TWICE'])
   })
 
+  test('a function that finds no user in the first hundred requests is warned of, once', async () => {
+    const none = () => undefined
+    for (const anonymous of ['by-ip', 'skip']) {
+      const options = { anonymous, key: express.byUser(none) }
+      expect(await codesAfter(options, {}, 250)).toEqual(['SLUICE_NO_USER'])
+      expect(await codesAfter(options, {}, 99)).toEqual([])
+      expect(await codesAfter({ ...options, warnings: { SLUICE_NO_USER: false } }, {}, 100)).toEqual([])
+    }
+    const anonymous = 'by-ip'
+    expect(await codesAfter({ anonymous, key: none }, {}, 100)).toEqual(['SLUICE_NO_USER'])
+    expect(await codesAfter({ anonymous, key: async () => undefined }, {}, 100)).toEqual(['SLUICE_NO_USER'])
+    const perRoute = express.compose(express.byUser(none), express.byMethod())
+    expect(await codesAfter({ anonymous, key: perRoute, respond: express.queue() }, {}, 100)).toEqual([
+      'SLUICE_NO_USER',
+    ])
+  })
+
+  test('but not where one of the requests has a user, nor for a header that clients do not send', async () => {
+    let asked = 0
+    const anonymous = 'by-ip'
+    const hundredth = () => (++asked === 100 ? 'ann' : undefined)
+    expect(await codesAfter({ anonymous, key: express.byUser(hundredth) }, {}, 250)).toEqual([])
+    expect(asked).toBe(250)
+    expect(await codesAfter({ anonymous, key: express.byHeader('x-api-key') }, {}, 100)).toEqual([])
+  })
+
   test('a key function that returns a whole IPv6 address is warned of', async () => {
     expect(await codesAfter({ key: () => '2001:db8::1' })).toEqual(['SLUICE_UNGROUPED_IPV6'])
     expect(await codesAfter({ key: () => '::ffff:192.0.2.1' })).toEqual([])

@@ -1,6 +1,10 @@
-import { everyone, memoryStore, perMinute, type RateLimitPluginOptions, rateLimit } from '@sluice/fastify'
-import fastify, { type FastifyInstance } from 'fastify'
+import { createRequire } from 'node:module'
+import { byUser, everyone, memoryStore, perMinute, type RateLimitPluginOptions, rateLimit } from '@sluice/fastify'
+import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import { describe, expect, test } from 'vitest'
+
+// Its types declare what those of this project declare.
+const peerRateLimit = createRequire(import.meta.url)('@fastify/rate-limit')
 
 const ok = async () => 'ok'
 
@@ -80,4 +84,142 @@ describe('hook', () => {
       'rateLimit: hook: expected one of onRequest, preParsing, preValidation, preHandler, got "onSend"',
     )
   })
+
+  test.each(['preValidation', 'preHandler'] as const)(
+    'in %s the limiter of a route knows the user that a hook added later finds, with the plugin as with the route',
+    async (hook) => {
+      const users = { key: byUser(userOf), anonymous: 'by-ip' } as const
+      const everywhere = await serverWith({ limit: 1, window: '1m', hook, ...users })
+      const one = await serverWith({ global: false, hook })
+      const other = await serverWith({ limit: 100, window: '1m' })
+      for (const app of [everywhere, one, other]) findsUsersIn(app, hook)
+      everywhere.get('/', ok)
+      one.get('/', { config: { rateLimit: { limit: 1, window: '1m', ...users } } }, ok)
+      other.get('/', { config: { rateLimit: { limit: 1, window: '1m', hook, ...users } } }, ok)
+      for (const app of [everywhere, one, other]) {
+        expect(await statuses(app, '/?userId=ann', 2)).toEqual([200, 429])
+        expect(await statuses(app, '/?userId=bob', 1)).toEqual([200])
+        expect(await statuses(app, '/', 2)).toEqual([200, 429])
+        // A HEAD route of its own, of the same limiter.
+        expect((await app.inject({ method: 'HEAD', url: '/?userId=ann' })).statusCode).toBe(429)
+      }
+    },
+  )
+
+  test.each(['onRequest', 'preParsing', 'preValidation', 'preHandler'] as const)(
+    'in %s it runs where it does with @fastify/rate-limit, but in the first two before hooks that are added later',
+    async (hook) => {
+      const order = async (register: (app: FastifyInstance, limiter: () => void) => Promise<unknown>) => {
+        const seen: string[] = []
+        const app = fastify()
+        const note = (name: string) => async () => void seen.push(name)
+        app.addHook(hook as 'onRequest', note('before'))
+        await register(app, () => seen.push('limiter'))
+        app.addHook(hook as 'onRequest', note('after'))
+        app.get('/', { [hook]: note('of the route') }, ok)
+        await app.register(async (child) => {
+          child.addHook(hook as 'onRequest', note('of the child'))
+          child.get('/child', ok)
+        })
+        await app.inject('/')
+        await app.inject('/child')
+        return seen
+      }
+      const own = await order(async (app, limiter) => {
+        const key = () => {
+          limiter()
+          return 'k'
+        }
+        await app.register(rateLimit, { limit: 9, window: '1m', hook, key })
+      })
+      const peer = await order(async (app, limiter) => {
+        await app.register(peerRateLimit, {
+          hook,
+          keyGenerator: () => {
+            limiter()
+            return 'k'
+          },
+        })
+      })
+      expect(peer).toEqual([
+        ...['before', 'after', 'of the route', 'limiter'],
+        ...['before', 'after', 'of the child', 'limiter'],
+      ])
+      const first = ['before', 'limiter', 'after', 'of the route', 'before', 'limiter', 'after', 'of the child']
+      expect(own).toEqual(hook === 'onRequest' || hook === 'preParsing' ? first : peer)
+    },
+  )
+
+  test('unknown paths, and routes that were there before, are limited by the plugin in a late hook as well, and once', async () => {
+    const app = fastify()
+    let decisions = 0
+    const key = () => `${++decisions && 'k'}`
+    app.register(rateLimit, { limit: 4, window: '1m', hook: 'preHandler', key })
+    app.get('/before', ok)
+    await app.after()
+    app.get('/after', ok)
+    await app.register(async (child) => child.get('/', ok), { prefix: '/child' })
+    expect(await statuses(app, '/before', 1)).toEqual([200])
+    expect(await statuses(app, '/after', 1)).toEqual([200])
+    expect(await statuses(app, '/nowhere', 1)).toEqual([404])
+    expect([...(await statuses(app, '/child', 1)), ...(await statuses(app, '/child/', 1))]).toEqual([200, 429])
+    expect(await statuses(app, '/nowhere', 1)).toEqual([429])
+    expect(decisions).toBe(6)
+  })
+
+  test('a second plugin in a late hook adds its limit, and routes that share an object of options are limited each', async () => {
+    const app = fastify()
+    const config = { rateLimit: { limit: 2, window: '1m', key: everyone() } } as const
+    app.register(rateLimit, { name: 'minute', limit: 5, window: '1m', hook: 'preHandler' })
+    app.register(rateLimit, { name: 'second', limit: 1, window: '1s', hook: 'preHandler' })
+    app.get('/before', { config }, ok)
+    await app.after()
+    app.get('/after', { config }, ok)
+    app.get('/', ok)
+    expect((await app.inject('/')).headers.ratelimit).toBe('"minute";r=4;t=60, "second";r=0;t=1')
+    expect([...(await statuses(app, '/after', 1)), ...(await statuses(app, '/before', 2))]).toEqual([200, 200, 429])
+  })
 })
+
+describe('config.rateLimit that is neither options nor false', () => {
+  const wrong = [5, 0, true, null, '1m', [], () => {}, new Map(), Promise.resolve({ limit: 1, window: '1m' })]
+
+  test.each(wrong.map((own) => [own]))('%s is rejected when the route is added', async (own) => {
+    for (const global of [true, false]) {
+      const app = await serverWith({ global, limit: 1, window: '1m' })
+      expect(() => app.get('/', { config: { rateLimit: own as never } }, ok)).toThrow(
+        /^rateLimit of "\/": expected an object of options or false, got /,
+      )
+      expect(() => app.rateLimit(own as never)).toThrow(/^app\.rateLimit: expected an object of options, got /)
+      app.get('/none', { config: { rateLimit: false } }, ok)
+      app.get('/unset', { config: { rateLimit: undefined } as never }, ok)
+      expect(await statuses(app, '/none', 2)).toEqual([200, 200])
+      expect(await statuses(app, '/unset', 2)).toEqual([200, global ? 429 : 200])
+    }
+  })
+
+  test.each(wrong.map((own) => [own]))(
+    '%s fails each request to a route that was there before the plugin',
+    async (own) => {
+      const app = fastify()
+      app.register(rateLimit, { limit: 1, window: '1m' })
+      app.get('/', { config: { rateLimit: own as never } }, ok)
+      expect(await statuses(app, '/', 2)).toEqual([500, 500])
+    },
+  )
+})
+
+interface WithUser {
+  userId?: string
+}
+
+const userOf = (request: FastifyRequest) => (request as WithUser).userId
+
+/** As the README of @fastify/rate-limit has it. */
+function findsUsersIn(app: FastifyInstance, hook: 'preValidation' | 'preHandler') {
+  app.decorateRequest('userId', '')
+  app.addHook(hook, async (request) => {
+    const { userId } = request.query as WithUser
+    if (userId) (request as WithUser).userId = userId
+  })
+}

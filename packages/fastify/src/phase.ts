@@ -11,3 +11,8 @@ export function checkedPhase(phase: unknown): Phase {
   const shown = typeof phase === 'string' ? JSON.stringify(phase.slice(0, 60)) : typeof phase
   throw new SluiceError('INVALID_POLICY', `rateLimit: hook: expected one of ${PHASES.join(', ')}, got ${shown}`)
 }
+
+/** Whether hooks of the application have found out by then who asks. */
+export function isLate(phase: Phase): boolean {
+  return phase === 'preValidation' || phase === 'preHandler'
+}

@@ -9,8 +9,8 @@ import type {
 import fp from 'fastify-plugin'
 import { withoutDetails } from './failure.js'
 import { type FastifyRateLimitOptions, type RateLimitHook, rateLimitHook } from './hook.js'
-import { checkedPhase, type Phase } from './phase.js'
-import { type RouteLimiter, RouteLimiters, type RouteOptions, routeName } from './routes.js'
+import { checkedPhase, isLate, type Phase } from './phase.js'
+import { checkedOptions, type RouteLimiter, RouteLimiters, type RouteOptions, routeName } from './routes.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -31,7 +31,9 @@ export interface RateLimitPluginOptions extends FastifyRateLimitOptions {
   readonly global?: boolean
   /**
    * The hook of Fastify in which limiters run: `'onRequest'`, `'preParsing'`, `'preValidation'` or `'preHandler'`. From
-   * `preValidation` on the body is parsed and can be part of a key; by then it has been read. @default 'onRequest'
+   * `preValidation` on the body is parsed and can be part of a key; by then it has been read. The limiter of a route then runs
+   * after the application's hooks of that name and the route's own, wherever these are added; before that it runs before hooks
+   * that are added later. @default 'onRequest'
    */
   readonly hook?: Phase
   /**
@@ -96,24 +98,40 @@ async function plugin(
     throw new SluiceError('INVALID_POLICY', 'rateLimit: waitForStore: expected true or false')
   }
   checkedPhase(phase)
-  const hook = global ? rateLimitHook(options) : undefined
+  const everywhere = global ? { phase, hook: rateLimitHook(options) } : undefined
   // A second registration adds a limit; routes are looked after by the first.
-  const own = app.hasDecorator('rateLimit') ? undefined : decorate(app, options, phase, hook?.limiter)
+  const limiters = app.hasDecorator('rateLimit') ? undefined : new RouteLimiters(options, phase)
+  if (limiters) decorate(app, options, limiters, everywhere?.hook.limiter)
+  const limiterOf = (own: unknown, where: () => string) => (own === undefined ? everywhere : limiters?.of(own, where))
+  // On the configuration of a route whose limiter is among its own hooks. Fastify copies it for each route.
+  const isPlaced = Symbol('rateLimit')
 
-  // For all four hooks, of which one takes the body as well.
+  // Limiters of routes are made as these are added, so that mistakes show before traffic does.
+  app.addHook('onRoute', (route: RouteHooks) => {
+    const limiter = limiterOf(route.config?.rateLimit, () => route.url)
+    if (!limiter || (limiter.phase === phase && !isLate(phase))) return
+    place(route, limiter)
+    route.config = { ...route.config, [isPlaced]: true } as NonNullable<RouteHooks['config']>
+  })
+
+  // For unknown paths, for routes that were added before, and for all in hooks where floods end before the application's own.
+  // Of all four hooks, one takes the body as well.
   const rateLimit = (request: FastifyRequest, reply: FastifyReply, ...rest: unknown[]): void => {
     const done = rest.at(-1) as HookHandlerDoneFunction
-    const config = request.routeOptions.config.rateLimit
-    let chosen = config === undefined ? hook : undefined
-    if (config) {
-      try {
-        chosen = own?.(config, request)
-      } catch (error) {
-        done(withoutDetails(error) as Error)
-        return
-      }
+    const { config } = request.routeOptions
+    if (isPlaced in config) {
+      done()
+      return
     }
-    if (chosen) chosen(request, reply, done)
+    let limiter: RouteLimiter | undefined
+    try {
+      limiter = limiterOf(config.rateLimit, () => routeName(request))
+      if (limiter) checkReachable(limiter.phase, phase)
+    } catch (error) {
+      done(withoutDetails(error) as Error)
+      return
+    }
+    if (limiter) limiter.hook(request, reply, done)
     else done()
   }
   app.addHook(phase as 'onRequest', rateLimit)
@@ -133,51 +151,35 @@ async function storeReady(app: FastifyInstance, store: FastifyRateLimitOptions['
   clearTimeout(timer)
 }
 
-/**
- * Adds what routes use, and makes their limiters as they are added, so that mistakes show before traffic does.
- * Returns what finds the limiter of a route's own that runs in the plugin's hook.
- */
+/** Adds what routes use. */
 function decorate(
   app: FastifyInstance,
   options: FastifyRateLimitOptions,
-  phase: Phase,
+  limiters: RouteLimiters,
   limiter: RateLimitHook['limiter'] | undefined,
-): (own: RouteRateLimitOptions, request: FastifyRequest) => RateLimitHook | undefined {
-  const limiters = new RouteLimiters(options, phase)
+): void {
   app.decorateRequest('rateLimit', undefined)
   const { requestProperty = 'rateLimit' } = options
   // Of one shape for all requests.
   if (!app.hasRequestDecorator(requestProperty)) app.decorateRequest(requestProperty, undefined)
-  const forRoute = (own: FastifyRateLimitOptions) => limiters.hookFor(own, 'route')
+  const forRoute = (own: FastifyRateLimitOptions) => limiters.hookFor(checkedOptions('app.rateLimit', own), 'route')
   app.decorate('rateLimit', Object.assign(forRoute, { limiter }))
-  app.addHook('onRoute', (route: RouteHooks) => {
-    const own = route.config?.rateLimit
-    if (!own) return
-    // The HEAD route that Fastify adds beside GET brings the same object, and so the same limiter.
-    const found = limiters.find(own) ?? limiters.add(own, route.url)
-    // Before the route's own hooks of that name, after those of the app.
-    if (found.phase !== phase) addFirst(route, found)
-  })
-  return (own, request) => {
-    // Fastify calls no hook for routes that were added before, so those show with their first request.
-    const found = limiters.find(own) ?? limiters.add(own, routeName(request))
-    if (found.phase === phase) return found.hook
-    if (added.has(own)) return undefined
-    throw new SluiceError(
-      'INVALID_POLICY',
-      `rateLimit: hook: expected ${phase} for a route that was added before the plugin had loaded, got ${found.phase} (await app.register)`,
-    )
-  }
 }
 
 type RouteHooks = FastifyRouteOptions & { [Hook in Phase]?: unknown }
 
-/** Options of routes whose limiter is among the route's own hooks. */
-const added = new WeakSet<object>()
-
-function addFirst(route: RouteHooks, { phase, hook }: RouteLimiter): void {
+/** After the hooks of the app. Where users are known by then, after the route's own as well, which may find them. */
+function place(route: RouteHooks, { phase, hook }: RouteLimiter): void {
   const hooks = [route[phase] ?? []].flat()
-  // The HEAD route comes with the hooks of its GET route.
-  if (!hooks.includes(hook)) route[phase] = [hook, ...hooks] as never
-  added.add(route.config?.rateLimit as object)
+  // A route may be a copy of another, such as a HEAD route of its GET route.
+  if (!hooks.includes(hook)) route[phase] = (isLate(phase) ? [...hooks, hook] : [hook, ...hooks]) as never
+}
+
+/** Fastify calls no hook for routes that were added before, so they have the plugin's alone. */
+function checkReachable(phase: Phase, plugins: Phase): void {
+  if (phase === plugins) return
+  throw new SluiceError(
+    'INVALID_POLICY',
+    `rateLimit: hook: expected ${plugins} for a route that was added before the plugin had loaded, got ${phase} (await app.register)`,
+  )
 }

@@ -25,7 +25,7 @@ export interface RouteLimiter {
 export class RouteLimiters {
   readonly #plugin: FastifyRateLimitOptions
   readonly #phase: Phase
-  readonly #byOptions = new Map<object, RouteLimiter>()
+  readonly #byOptions = new Map<unknown, RouteLimiter>()
   readonly #byGroup = new Map<string, RouteLimiter>()
   readonly #taken: Set<string>
 
@@ -36,13 +36,19 @@ export class RouteLimiters {
     this.#taken = new Set([plugin.name ?? 'default'])
   }
 
-  find(own: RouteOptions): RouteLimiter | undefined {
-    return this.#byOptions.get(own)
+  /**
+   * The limiter of what a route has as `config.rateLimit`; undefined with `false`. The HEAD route that Fastify adds beside GET
+   * brings the same object, and so has the same limiter.
+   *
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  of(own: unknown, where: () => string): RouteLimiter | undefined {
+    return own === false ? undefined : (this.#byOptions.get(own) ?? this.#add(own, where()))
   }
 
-  /** @throws SluiceError `INVALID_POLICY` */
-  add(own: RouteOptions, where: string): RouteLimiter {
-    const { hook: phase = this.#phase, group, ...options } = own
+  #add(own: unknown, where: string): RouteLimiter {
+    const checked: RouteOptions = checkedOptions(`rateLimit of ${JSON.stringify(where)}`, own, ' or false')
+    const { hook: phase = this.#phase, group, ...options } = checked
     const limiter =
       group === undefined
         ? { phase: checkedPhase(phase), hook: this.hookFor(options, where) }
@@ -92,6 +98,22 @@ export class RouteLimiters {
     for (let n = 2; this.#taken.has(free); n++) free = `${base}-${n}`
     return free
   }
+}
+
+/**
+ * Not an array, a map or a promise either, which have none of the options: the plugin's limits would hold in silence.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function checkedOptions<Options extends object>(where: string, own: unknown, or = ''): Options {
+  if (Object.prototype.toString.call(own) === '[object Object]') return own as Options
+  const shown =
+    own === null || typeof own === 'number' || typeof own === 'boolean'
+      ? own
+      : Array.isArray(own)
+        ? 'an array'
+        : typeof own
+  throw new SluiceError('INVALID_POLICY', `${where}: expected an object of options${or}, got ${shown}`)
 }
 
 /** Of one route alone: requests come in another order in each process, where a number would be another route's. */

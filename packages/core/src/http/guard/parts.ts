@@ -82,7 +82,14 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
   const enforcement = new Enforcement(where, policy.name, options)
   const writers = headerWriters(where, headers)
   const listed = ListedSubjects.of(policy, store, options, warnings, REQUEST_LISTS)
-  const limiter = new RequestLimiter(policy, store, options, anonymousBy<Request>(where, anonymous), listed, emitter)
+  const limiter = new RequestLimiter(
+    policy,
+    store,
+    options,
+    anonymousBy<Request>(where, anonymous, warnings),
+    listed,
+    emitter,
+  )
   if (options.priority === undefined && limiter.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
   }

@@ -5,6 +5,7 @@ import type { HttpContext } from '../../request/context.js'
 import type { Store } from '../../store/store.js'
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
 import { knownOptions } from '../../util/validate.js'
+import { LIMITER_WARNINGS, Warnings } from '../../util/warnings.js'
 import { type Later, whenKnown } from '../../util/when-known.js'
 import { anonymousBy } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
@@ -174,6 +175,7 @@ function limiterByHand<Request>(
   emitter: LimiterEmitter,
 ): RequestLimiter<Request> {
   const choice = new PoliciesByHand(where, own.name, policies)
-  const anonymous = anonymousBy<Request>(where, own.anonymous ?? 'error')
+  const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)
+  const anonymous = anonymousBy<Request>(where, own.anonymous ?? 'error', warnings)
   return new RequestLimiter<Request>(choice, own.store, own, anonymous, undefined, emitter)
 }

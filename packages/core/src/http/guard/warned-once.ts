@@ -4,6 +4,7 @@ import type { LimiterWarning } from '../../util/warnings.js'
 const OF_SET_UP: ReadonlySet<LimiterWarning> = new Set([
   'SLUICE_BAN_OPEN_PROXY',
   'SLUICE_LIST_KIND',
+  'SLUICE_NO_USER',
   'SLUICE_ONE_CLIENT',
   'SLUICE_OPEN_PROXY',
   'SLUICE_SAME_LIMITER_TWICE',

@@ -158,6 +158,7 @@ export class RequestLimiter<Request> extends Limiter<Request> {
     anonymous: string | undefined,
   ): string[] | undefined {
     const { starts, where } = policy
+    this.#anonymous?.missing.look(context, policy.keys, values)
     const identities: string[] = []
     for (const [i, value] of values.entries()) {
       if (!isMissing(value)) identities.push(starts[i] + checkedKey(where, value, true))
