@@ -303,6 +303,62 @@ describe('a wait that would exceed maxWait fails at once', () => {
   })
 })
 
+describe('how many wait', () => {
+  const waitersOf = async (limiter: ReturnType<typeof limiterOf>, count: number, options = {}) => {
+    await limiter.acquire('key')
+    const waiting = Array.from({ length: count }, () => watch(limiter.acquire('key', options)))
+    await pass(0)
+    return waiting
+  }
+
+  test('is 10,000 for a key; further calls are rejected at once, and those of other keys are not', async () => {
+    const limiter = limiterOf(concurrency({ limit: 1 }))
+    const leaving = new AbortController()
+    await waitersOf(limiter, 10_000, { signal: leaving.signal })
+    const got = watch(limiter.acquire('key'))
+    const other = watch(limiter.acquire('other'))
+    await pass(0)
+    expect(got).toMatchObject({ state: 'failed', error: { code: 'WAIT_EXCEEDED' } })
+    expect(got.error?.message).toBe('policy "partner": acquire: 10000 calls wait already')
+    expect(other.state).toBe('done')
+    leaving.abort()
+    await pass(0)
+    expect(limiter.hasQueues).toBe(false)
+  })
+
+  test('is what size says, and one that leaves makes room for another', async () => {
+    const limiter = limiterOf(concurrency({ limit: 1 }))
+    const leaving = new AbortController()
+    const { signal } = leaving
+    const [first, second] = await waitersOf(limiter, 2, { size: 2, signal })
+    const third = watch(limiter.acquire('key', { size: 2 }))
+    const more = watch(limiter.acquire('key', { size: 3, signal }))
+    await pass(0)
+    expect([first?.state, second?.state, third.state, more.state]).toEqual(['waiting', 'waiting', 'failed', 'waiting'])
+    leaving.abort()
+    await pass(0)
+    const last = watch(limiter.acquire('key', { size: 1, maxWait: 60 }))
+    await pass(0)
+    expect(last.state).toBe('waiting')
+    await pass(100)
+  })
+
+  test('of a full queue the newest call of the client with the most leaves for one of another', async () => {
+    const limiter = limiterOf(concurrency({ limit: 1 }))
+    const [first, second] = await waitersOf(limiter, 2, { size: 2, fairBy: 'ann', maxWait: 100 })
+    const other = watch(limiter.acquire('key', { size: 2, fairBy: 'bob', maxWait: 100 }))
+    await pass(0)
+    expect([first?.state, second?.state, other.state]).toEqual(['waiting', 'failed', 'waiting'])
+    expect(second?.error?.code).toBe('WAIT_EXCEEDED')
+    await pass(200)
+  })
+
+  test.each([0, 1.5, '5'])('must be a whole number of at least 1: %j', async (size) => {
+    const asked = limiterOf(oneEach100Ms()).acquire('key', { size: size as number })
+    await expect(asked).rejects.toThrow('size: expected a whole number of at least 1')
+  })
+})
+
 describe('aborting', () => {
   const reason = new Error('the caller left')
   /** Aborts, and expects the wait to end there and then, with nothing left on the signal. */
@@ -367,6 +423,19 @@ describe('aborting', () => {
     expect((await limiter.peek('key')).remaining).toBe(1)
   })
 
+  test('those who wait with one signal share one listener, and all leave', async () => {
+    const limiter = limiterOf(oneEach100Ms(), concurrency({ limit: 1 }))
+    const controller = new AbortController()
+    await limiter.acquire('key')
+    const waiting = Array.from({ length: 20 }, () => watch(limiter.acquire('key', { signal: controller.signal })))
+    await pass(10)
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(1)
+    controller.abort(reason)
+    await pass(0)
+    for (const one of waiting) expect(one).toMatchObject({ state: 'failed', error: reason })
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
+  })
+
   test('after it was admitted changes nothing', async () => {
     const limiter = limiterOf(oneEach100Ms())
     const controller = new AbortController()
@@ -420,6 +489,28 @@ describe('what comes free early wakes the first in the queue, without a timer', 
     await limiter.unblock('key')
     await pass(0)
     expect(waiting.state).toBe('done')
+  })
+
+  test('and only of the keys that have room: the others are not asked for', async () => {
+    const store = memoryStore()
+    const asked: string[] = []
+    const decide: typeof store.decide = (request) => {
+      asked.push(request.identities.join())
+      return store.decide(request)
+    }
+    const limiter = createLimiter({ store: { ...store, decide }, limits: [concurrency({ limit: 1 })] })
+    const leaving = new AbortController()
+    const keys = Array.from({ length: 20 }, (_, i) => `key ${i}`)
+    const held = await Promise.all(keys.map((key) => limiter.acquire(key)))
+    const waiting = keys.map((key) => watch(limiter.acquire(key, { signal: leaving.signal })))
+    await pass(1)
+    asked.length = 0
+    await limiter.release(held[7] as Verdict)
+    await pass(0)
+    expect(waiting.map(({ state }) => state === 'done')).toEqual(keys.map((_, i) => i === 7))
+    expect(new Set(asked)).toEqual(new Set(['key=key 7']))
+    leaving.abort()
+    await pass(0)
   })
 
   test('a permit whose holder died, when its time is over', async () => {

@@ -149,6 +149,75 @@ test('clients that wait all the time never differ by more than their largest cos
   )
 })
 
+test('what is foreseen comes true, also over classes and for turns that came earlier than they joined', () => {
+  const arrival = fc.record({
+    client: fc.constantFrom('a', 'b', 'c', undefined),
+    cost: fc.integer({ min: 1, max: 5 }),
+    headStartMs: fc.constantFrom(0, 3, 10),
+    earlierMs: fc.constantFrom(0, 0, 7.5),
+  })
+  fc.assert(
+    fc.property(fc.array(fc.oneof(arrival, fc.constant('serve' as const), fc.nat(20)), { maxLength: 40 }), (steps) => {
+      const queue = new FairQueue()
+      const waiting: Turn[] = []
+      const leave = (turn: Turn | undefined, isServed: boolean) => {
+        if (!turn) return
+        waiting.splice(waiting.indexOf(turn), 1)
+        queue.remove(turn, isServed)
+      }
+      for (const one of steps) {
+        if (one === 'serve') leave(queue.first, true)
+        else if (typeof one === 'number') leave(waiting[one], false)
+        else {
+          const turn = turnOf(one.client, one)
+          waiting.push({ ...turn, since: turn.since - one.earlierMs })
+          queue.add(waiting.at(-1) as Turn)
+        }
+      }
+      const foreseen = new Map(waiting.map((turn) => [turn, queue.unitsThrough(turn)]))
+      let units = 0
+      for (const turn of served(queue)) {
+        units += turn.cost
+        expect(units).toBe(foreseen.get(turn))
+      }
+      expect(queue).toMatchObject({ length: 0, units: 0 })
+    }),
+  )
+})
+
+test.each([
+  ['one client', () => undefined, () => 0],
+  ['a client each', (i: number) => `client ${i}`, () => 0],
+  ['clients in ten classes', (i: number) => `client ${i % 97}`, (i: number) => i % 10],
+  ['a class each', () => undefined, (i: number) => 2 * i],
+])('at 10,000 turns one that joins or leaves looks at few others: %s', (_, client, headStartMs) => {
+  let looks = 0
+  const looked = <T>(value: T): T => {
+    looks++
+    return value
+  }
+  const watched = (i: number): Turn => {
+    const turn = turnOf(client(i), { headStartMs: headStartMs(i) })
+    const { since, cost } = turn
+    return Object.defineProperties(turn, { since: { get: () => looked(since) }, cost: { get: () => looked(cost) } })
+  }
+  const turns = Array.from({ length: 10_000 }, (_, i) => watched(i))
+  const queue = queueOf(...turns)
+  const looksFor = (step: () => void) => {
+    looks = 0
+    step()
+    queue.classes(16)
+    expect(looks).toBeLessThan(500)
+  }
+  for (const i of [9_999, 5_000, 1, 0]) looksFor(() => queue.remove(turns[i] as Turn, i === 0))
+  for (let i = 0; i < 10; i++) {
+    const newcomer = watched(10_000 + i)
+    looksFor(() => queue.add(newcomer))
+    expect(queue.units).toBe(9_997 + i)
+  }
+  for (let i = 0; i < 10; i++) looksFor(() => queue.remove(queue.first as Turn, true))
+})
+
 test('without clients the order is that of arrival, less head starts', () => {
   fc.assert(
     fc.property(fc.array(fc.constantFrom(0, 3, 10), { maxLength: 20 }), (headStarts) => {

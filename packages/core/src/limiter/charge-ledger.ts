@@ -15,15 +15,15 @@ import { activeCounter } from './watching.js'
 export class ChargeLedger {
   readonly #where: string
   readonly #policy: string
-  readonly #onRoom: () => void
+  readonly #onRoom: (request: StoreRequest) => void
   readonly #onChange: (store: Store, request: StoreRequest, result: StoreResult) => void
   readonly #resets = new Resets()
 
-  /** `onRoom`: called when limits may have room again; `onChange`: called with the result of a changed charge, where the store returns promises. */
+  /** `onRoom`: called with a request whose limits may have room again; `onChange`: called with the result of a changed charge, where the store returns promises. */
   constructor(
     where: string,
     policy: string,
-    onRoom: () => void,
+    onRoom: (request: StoreRequest) => void,
     onChange: (store: Store, request: StoreRequest, result: StoreResult) => void,
   ) {
     this.#where = where
@@ -76,7 +76,8 @@ export class ChargeLedger {
 
   async release(verdict: Verdict): Promise<void> {
     const charge = this.open(verdict)
-    if (charge?.request.permitId && (await this.#send(charge, { ...charge.request, op: RELEASE }))) this.#onRoom()
+    if (charge?.request.permitId && (await this.#send(charge, { ...charge.request, op: RELEASE })))
+      this.#onRoom(charge.request)
   }
 
   async renew(verdict: Verdict): Promise<void> {
@@ -106,7 +107,7 @@ export class ChargeLedger {
     })
     if (takesNothing(costs)) return false
     if (!(await this.#send(charge, { ...request, op: REFUND, costs }))) return false
-    this.#onRoom()
+    this.#onRoom(request)
     return true
   }
 

@@ -164,7 +164,7 @@ export class Limiter<Subject = string> {
     this.#charges = new ChargeLedger(
       policy.where,
       policy.name,
-      () => this.#queues.wake(),
+      ({ plan, identities }) => this.#queues.wake(queuesOf(plan as ReadablePlan, identities)),
       (by, request, result) => {
         if (by === store) this.#fallback.hear(request, result)
       },
@@ -266,7 +266,7 @@ export class Limiter<Subject = string> {
    * Waits its turn and resolves when admitted: of the calls for one key the higher `priority` first, then in turn by `fairBy`, and
    * first in, first out; within this process, or with `sharedTurns` by priority across processes.
    *
-   * @throws SluiceError `WAIT_EXCEEDED` at once when the wait would exceed `maxWait`, or when it can never succeed;
+   * @throws SluiceError `WAIT_EXCEEDED` at once when the wait would exceed `maxWait`, when it can never succeed, or when `size` calls wait;
    * the signal's reason when aborted (a charge already made is refunded then).
    */
   // `async`, so that a bad key rejects as in the other methods.
@@ -601,9 +601,9 @@ export class Limiter<Subject = string> {
             store.reportWaiting?.(plan, identities, { process, cell: cellOf(queue) }, classes),
         })),
       refund: (verdict: Verdict) => this.#charges.refund(verdict),
-      delayOf: (verdict) => {
+      delayOf: (verdict, enoughMs) => {
         const booking = Verdict.bookingOf(verdict)
-        return booking ? this.#booked.delayOf(booking, wait.client) : verdict.delayMs
+        return booking ? this.#booked.delayOf(booking, wait.client, enoughMs) : verdict.delayMs
       },
       waits: () => this.#emitter.waits(this.#policy.name),
     }

@@ -3,7 +3,7 @@ import { CONSUME, type Op, PEEK } from '../store/store.js'
 import { type Duration, durationOrNever } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
-import { knownOptions } from '../util/validate.js'
+import { knownOptions, wholeNumber } from '../util/validate.js'
 import { longestRefusal } from '../verdict/limit-report.js'
 import { isBarred, type Verdict } from '../verdict/verdict.js'
 import { FairQueue, type Turn } from './fair-queue.js'
@@ -28,6 +28,12 @@ export interface AcquireOptions {
    * this time earlier. `Infinity`: never, so that a lower class waits for as long as there are calls of a higher one. @default '2s'
    */
   readonly ageEvery?: Duration
+  /**
+   * Most calls that wait for one key in this process, this one included: whole, 1 or more. One that finds as many rejects with
+   * `WAIT_EXCEEDED`. With `fairBy` the newest call of the client that has the most leaves instead, for one of a client that has
+   * fewer, unless it is of a higher class. @default 10_000
+   */
+  readonly size?: number
 }
 
 /** How one request waits. */
@@ -60,8 +66,11 @@ export interface Waiter {
   /** How a queue, by its number, is reported to other processes; undefined where none needs to know. */
   readonly reportOf?: ((queue: number) => WaitingReport) | undefined
   refund(verdict: Verdict): Promise<unknown>
-  /** For how many ms it waits for a turn that a queueing limit has given, which may be exchanged. */
-  delayOf(verdict: Verdict): number
+  /**
+   * For how many ms it waits for a turn that a queueing limit has given, which may be exchanged; if it comes within `enoughMs`
+   * in any case, at most.
+   */
+  delayOf(verdict: Verdict, enoughMs: number): number
   /** It has to wait. Returns what to call once it does not any more; undefined without listeners. */
   waits?(): ((outcome: 'admitted' | 'refused' | 'left') => void) | undefined
 }
@@ -80,6 +89,8 @@ export class WaitExceeded extends SluiceError {
   }
 }
 
+const MOST_WAITERS = 10_000
+
 /** A permit is released when its holder is done, which no clock shows, so waiters for permits try this often. */
 const POLL_MS = 50
 
@@ -88,8 +99,8 @@ export function acquireOptions(
   where: string,
   options: AcquireOptions,
 ): WaitOptions & { readonly priority: number | undefined } {
-  knownOptions(`${where}: acquire`, options, ['cost', 'maxWait', 'signal', 'fairBy', 'priority', 'ageEvery'])
-  const { cost = 1, maxWait, signal, fairBy: client, priority, ageEvery } = options
+  knownOptions(`${where}: acquire`, options, ['cost', 'maxWait', 'signal', 'fairBy', 'priority', 'ageEvery', 'size'])
+  const { cost = 1, maxWait, signal, fairBy: client, priority, ageEvery, size = MOST_WAITERS } = options
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     invalidPolicy(where, 'signal', 'an AbortSignal', signal)
   }
@@ -98,7 +109,8 @@ export function acquireOptions(
   }
   const maxWaitMs = maxWait === undefined ? Number.POSITIVE_INFINITY : durationOrNever(where, 'maxWait', maxWait)
   if (priority !== undefined) checkPriority(where, priority)
-  return { cost, maxWaitMs, signal, client, priority, ageEveryMs: ageEveryMsOf(where, ageEvery) }
+  wholeNumber(where, 'size', size, 1)
+  return { cost, maxWaitMs, signal, client, priority, size, ageEveryMs: ageEveryMsOf(where, ageEvery) }
 }
 
 /**
@@ -114,8 +126,8 @@ export function acquireOptions(
 export class WaitQueues {
   readonly #queues = new Map<string, FairQueue>()
   readonly #shared = new SharedTurns()
-  /** How many refunds, releases and resets there were. */
-  #refunds = 0
+  /** The decisions under way, by the queues of their limits. */
+  readonly #asking = new Map<string, Set<Ask>>()
 
   /** The number of queues. */
   get size(): number {
@@ -127,10 +139,12 @@ export class WaitQueues {
     return queues.some((id) => this.#queues.has(id))
   }
 
-  /** There may be room after a refund, release or reset: the first of each queue asks again. */
-  wake(): void {
-    this.#refunds++
-    for (const queue of this.#queues.values()) queue.first?.wake?.()
+  /** There may be room after a refund, a release or a reset, for these queues or for all: the first of each asks again. */
+  wake(queues?: readonly string[]): void {
+    for (const id of queues ?? this.#asking.keys()) {
+      for (const ask of this.#asking.get(id) ?? []) ask.isOutdated = true
+    }
+    for (const id of queues ?? this.#queues.keys()) this.#queues.get(id)?.first?.wake?.()
   }
 
   /**
@@ -142,15 +156,14 @@ export class WaitQueues {
     const { cost, maxWaitMs, signal, headStartMs = 0, client, size = Number.POSITIVE_INFINITY } = options
     const deadline = performance.now() + maxWaitMs
     const left = () => deadline - performance.now()
-    const tooLong = (refusal: Verdict | undefined, waitMs?: number) =>
-      new WaitExceeded(`${where}: acquire: ${whyTooLong(refusal, maxWaitMs)}`, waitMs, refusal)
+    const tooLong = (refusal: Verdict | undefined, waitMs?: number, why = whyTooLong(refusal, maxWaitMs)) =>
+      new WaitExceeded(`${where}: acquire: ${why}`, waitMs, refusal)
     // What never ends exceeds even an infinite `maxWait`: an impossible cost, a block for ever.
     const isHopeless = ({ reason, retryAfterMs }: Verdict) =>
       retryAfterMs === undefined || (reason === 'unavailable' && !options.waitsForStore)
     signal?.throwIfAborted()
 
     let { refusal } = options
-    let refundsBefore = this.#refunds
     let id =
       (refusal && queueOf(waiter, refusal)) ??
       waiter.queues.find((id) => this.#queues.has(id)) ??
@@ -159,7 +172,7 @@ export class WaitQueues {
     const turn: Turn = { cost, headStartMs, since, client, wake: undefined, isDisplaced: false }
     const noRoom = async (units: number) => {
       const last = refusal ?? (await waiter.decide(cost, PEEK))
-      return tooLong(last, await expectedWait(waiter, last, id, units))
+      return tooLong(last, await expectedWait(waiter, last, id, units), `${size} calls wait already`)
     }
     const full = this.#queues.get(id)
     if (full && full.length >= size) {
@@ -201,8 +214,10 @@ export class WaitQueues {
             hasJoined = false
             const last = refusal ?? (await waiter.decide(cost, PEEK))
             if (isHopeless(last)) throw tooLong(last)
-            const waitMs = await expectedWait(waiter, last, id, queue.unitsThrough(turn))
-            if (waitMs > left()) throw tooLong(last, waitMs)
+            if (longestWait(waiter, last, id, queue.units) > left()) {
+              const waitMs = await expectedWait(waiter, last, id, queue.unitsThrough(turn))
+              if (waitMs > left()) throw tooLong(last, waitMs)
+            }
           } else {
             if (left() <= 0) throw tooLong(options.refusal)
             await sleep(left())
@@ -216,12 +231,18 @@ export class WaitQueues {
           moveTo(other)
           continue
         }
-        if (!refusal) refundsBefore = this.#refunds
-        const verdict = refusal ?? (await this.#ask(waiter, id, queue, turn))
+        const ask = this.#begin(waiter.queues)
+        let verdict: Verdict
+        try {
+          verdict = refusal ?? (await this.#ask(waiter, id, queue, turn))
+        } finally {
+          this.#end(waiter.queues, ask)
+        }
         refusal = undefined
         if (verdict.allowed) {
-          const delayMs = waiter.delayOf(verdict)
-          if (!signal?.aborted && delayMs <= Math.max(0, left())) {
+          const leftMs = Math.max(0, left())
+          const delayMs = waiter.delayOf(verdict, leftMs)
+          if (!signal?.aborted && delayMs <= leftMs) {
             isServed = true
             return verdict
           }
@@ -229,7 +250,7 @@ export class WaitQueues {
           throw signal?.aborted ? signal.reason : tooLong(verdict, delayMs)
         }
         // A refund that came while the store decided may have made room.
-        if (refundsBefore !== this.#refunds) continue
+        if (ask.isOutdated) continue
         const wait = foreseen(verdict)
         if (isHopeless(verdict) || wait > left() || left() <= 0) throw tooLong(verdict)
         const next = queueOf(waiter, verdict)
@@ -242,6 +263,24 @@ export class WaitQueues {
       this.#leave(id, turn, isServed)
       report(queue)
       hasWaited?.(isServed ? 'admitted' : signal?.aborted ? 'left' : 'refused')
+    }
+  }
+
+  /** Notes that a decision on limits of these queues is under way. */
+  #begin(queues: readonly string[]): Ask {
+    const ask: Ask = { isOutdated: false }
+    for (const id of queues) {
+      const asks = this.#asking.get(id)
+      if (asks) asks.add(ask)
+      else this.#asking.set(id, new Set([ask]))
+    }
+    return ask
+  }
+
+  #end(queues: readonly string[], ask: Ask): void {
+    for (const id of queues) {
+      const asks = this.#asking.get(id)
+      if (asks?.delete(ask) && asks.size === 0) this.#asking.delete(id)
     }
   }
 
@@ -302,6 +341,11 @@ export class WaitQueues {
   }
 }
 
+/** A decision under way, and whether there may be room since it was asked for. */
+interface Ask {
+  isOutdated: boolean
+}
+
 /** Milliseconds for which a refusal is sure to last; 0 where only permits are missing, which may be released at any time. */
 function foreseen(verdict: Verdict): number {
   if (verdict.retryAfterMs === undefined) return Number.POSITIVE_INFINITY
@@ -332,6 +376,17 @@ async function expectedWait(waiter: Waiter, { limits }: Verdict, queue: string, 
     const rest = units - rounds * capacity
     const first = await waiter.decide(rest, PEEK)
     most = Math.max(most, (first.limits[i]?.retryAfterMs ?? 0) + Math.ceil((rounds * capacity * windowMs) / limit))
+  }
+  return most
+}
+
+/** More milliseconds than `expectedWait` says, without asking for anything. */
+function longestWait({ queues }: Waiter, { limits }: Verdict, queue: string, units: number): number {
+  let most = 0
+  for (const [i, { algorithm, limit, windowMs, capacity, retryAfterMs = 0 }] of limits.entries()) {
+    if (algorithm === 'concurrency' || limit === 0 || units === 0) continue
+    const unitsMs = queues[i] === queue ? ((units + capacity) / limit) * windowMs + windowMs : 0
+    most = Math.max(most, retryAfterMs + unitsMs)
   }
   return most
 }

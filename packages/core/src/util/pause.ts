@@ -1,3 +1,5 @@
+import { onAbort } from './abort-listeners.js'
+
 /** Longer timers overflow and fire at once. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1
 
@@ -9,7 +11,7 @@ export function pause(ms: number, signal?: AbortSignal, onWaker?: (wake: () => v
   return new Promise((resolve, reject) => {
     const end = (finish: () => void) => () => {
       clearTimeout(timer)
-      signal?.removeEventListener('abort', abort)
+      ignoreAbort?.()
       forget?.()
       finish()
     }
@@ -17,7 +19,7 @@ export function pause(ms: number, signal?: AbortSignal, onWaker?: (wake: () => v
     const abort = end(() => reject(signal?.reason))
     const timer = setTimeout(wake, Math.min(ms, LONGEST_TIMER_MS))
     const forget = onWaker?.(wake)
+    const ignoreAbort = signal && onAbort(signal, abort)
     if (signal?.aborted) abort()
-    else signal?.addEventListener('abort', abort)
   })
 }

@@ -1,0 +1,81 @@
+/** Units whose times were booked together: the first, by the performance clock, and the others `unitMs` apart. */
+export interface Booked {
+  readonly at: number
+  readonly units: number
+}
+
+/** The times of units that a store has given out, in order. */
+export class BookedTimes {
+  readonly #unitMs: number
+  readonly #booked: Booked[] = []
+  #units = 0
+
+  constructor(unitMs: number) {
+    this.#unitMs = unitMs
+  }
+
+  add(booked: Booked): void {
+    this.#booked.splice(this.#booked.findLastIndex(({ at }) => at <= booked.at) + 1, 0, booked)
+    this.#units += booked.units
+  }
+
+  /** Takes back what was added, if nothing has changed since. */
+  remove(booked: Booked): void {
+    this.#booked.splice(this.#booked.lastIndexOf(booked), 1)
+    this.#units -= booked.units
+  }
+
+  /** When units that come after `before` others may start, so that none of them comes before its time. */
+  startOf(before: number, units: number): number {
+    const unitMs = this.#unitMs
+    let start = Number.NEGATIVE_INFINITY
+    for (let { index, from } = this.#findUnit(before); index < this.#booked.length && from < before + units; index++) {
+      const booked = this.#booked[index] as Booked
+      const first = Math.max(from, before)
+      start = Math.max(start, booked.at + (first - from) * unitMs - (first - before) * unitMs)
+      from += booked.units
+    }
+    return start
+  }
+
+  takeFirst(units: number): void {
+    let left = units
+    for (let [first] = this.#booked; first && left > 0; first = this.#booked[0]) {
+      const taken = Math.min(left, first.units)
+      left -= taken
+      this.#units -= taken
+      if (taken === first.units) this.#booked.shift()
+      else this.#booked[0] = { at: first.at + taken * this.#unitMs, units: first.units - taken }
+    }
+  }
+
+  takeLast(units: number): void {
+    let left = units
+    for (let last = this.#booked.at(-1); last && left > 0; last = this.#booked.at(-1)) {
+      const taken = Math.min(left, last.units)
+      left -= taken
+      this.#units -= taken
+      if (taken === last.units) this.#booked.pop()
+      else this.#booked[this.#booked.length - 1] = { at: last.at, units: last.units - taken }
+    }
+  }
+
+  /** Which of those booked together hold the unit that comes after so many, and how many units come before these. */
+  #findUnit(before: number): { index: number; from: number } {
+    const booked = this.#booked
+    // From the end that is nearer.
+    if (before > this.#units / 2) {
+      let from = this.#units
+      for (let index = booked.length; index > 0; ) {
+        from -= (booked[--index] as Booked).units
+        if (from <= before) return { index, from }
+      }
+    }
+    let from = 0
+    for (const [index, { units }] of booked.entries()) {
+      if (from + units > before) return { index, from }
+      from += units
+    }
+    return { index: booked.length, from }
+  }
+}
