@@ -78,7 +78,11 @@ describe.each(Object.entries(MAKERS))('%s refuses when the limiter is made', (_n
       /anonymous: expected "error" or "by-ip" or "skip", got "ip"/,
     ],
     ['tiers without a tier', { tiers: { free: [express.perMinute(1)] } }, /tier: expected a function/],
-    ['a tier without tiers', { limit: 1, window: 1000, tier: free }, /tiers: expected none beside limit/],
+    [
+      'a tier without tiers',
+      { limit: 1, window: 1000, tier: free },
+      /tier: expected none without tiers, got a function: add tiers, or leave out tier/,
+    ],
     ['a tier of no limits', { tiers: { free: [] }, tier: free }, /limits: expected an array of 1 to 32 limits/],
     ['no tiers', { tiers: {}, tier: free }, /tiers: expected an object of limits by tier/],
     [

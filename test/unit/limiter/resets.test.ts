@@ -39,3 +39,13 @@ test('a refund that was asked for before a reset comes first', async () => {
   const [refunded] = await Promise.all([limiter.refund('ann', verdict), limiter.reset('ann')])
   expect(refunded).toBe(true)
 })
+
+test('a refund by the verdict alone says that the key is missing', async () => {
+  const limiter = createLimiter({ name: 'mail', limit: 1, window: '1m' })
+  const verdict = await limiter.consume('ann')
+  const refund = limiter.refund as (verdict: unknown) => Promise<boolean>
+  await expect(refund.call(limiter, verdict)).rejects.toMatchObject({
+    code: 'INVALID_KEY',
+    message: 'policy "mail": refund: expected refund(key, verdict): the key is missing',
+  })
+})

@@ -445,6 +445,14 @@ describe('a policy', () => {
     },
   )
 
+  test.each([
+    ['user', 'byUser((req) => …)'],
+    ['ip', 'byIp()'],
+    ['header', 'byHeader(name)'],
+  ])('the error of the taken name %s names the key of that kind', (name, call) => {
+    expect(() => keyed(name, user)).toThrow(`got "${name}": use ${call} for that kind, or choose another name`)
+  })
+
   test('refuses what is no function under a name, and a kind that nothing could tell from others', () => {
     expect(() => keyed('account', 'ann' as never)).toThrow('keyed: key: expected a function of the request, got "ann"')
     const forged = Object.assign((login: Login) => login.user, { kind: 'ip=192.0.2.1' })

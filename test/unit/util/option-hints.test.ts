@@ -1,4 +1,4 @@
-import { createLimiter, redisStore, slidingLog } from '@sluice/core'
+import { createLimiter, memoryStore, redisStore, slidingLog } from '@sluice/core'
 import { rateLimit } from '@sluice/express'
 import { describe, expect, test } from 'vitest'
 
@@ -57,5 +57,20 @@ describe('a misspelt option is answered by the nearest one', () => {
 
   test('but not by one that is far', () => {
     expect(hintOf(() => createLimiter({ limit: 5, window: '1m', colour: 'red' } as Anything))).toBeUndefined()
+  })
+})
+
+describe('an option of the other store is answered by why there is none', () => {
+  test.each([
+    ['prefix', /it is for redisStore, as a memory store shares its keys with nobody .*; leave it out here/],
+    ['timeoutMs', /it is for redisStore, as a memory store asks no server; leave it out here/],
+  ])('memoryStore: %s', (option, hint) => {
+    expect(hintOf(() => memoryStore({ [option]: 5 } as Anything))).toMatch(hint)
+  })
+
+  test('redisStore: maxKeys', () => {
+    expect(hintOf(() => redisStore({}, { maxKeys: 5 } as Anything))).toBe(
+      'it is for memoryStore; the room of Redis is its maxmemory',
+    )
   })
 })

@@ -224,6 +224,12 @@ export class Limiter<Subject = string> {
    * refunded, then or later.
    */
   async refund(subject: Subject, verdict: Verdict): Promise<boolean> {
+    if (verdict === undefined && (subject as unknown) instanceof Verdict) {
+      throw new SluiceError(
+        'INVALID_KEY',
+        `${this.#policy.where}: refund: expected refund(key, verdict): the key is missing`,
+      )
+    }
     const charge = this.#charges.open(verdict)
     if (!charge) return false
     const isCounted = this.#subjects.isCountedOn(subject, verdict.tier, charge.request.identities)

@@ -77,6 +77,20 @@ export interface MemoryStoreOptions extends StoreListOptions {
   readonly warnings?: StoreWarningsOption
 }
 
+const OPTIONS = ['clock', 'maxKeys', 'maxBytes', 'persist', 'offenders', 'allow', 'deny', 'warnings']
+const NO_SERVER = 'it is for redisStore, as a memory store asks no server; leave it out here'
+/** Options of the other store, as stores are exchanged for each other. */
+const OF_REDIS = {
+  prefix:
+    'it is for redisStore, as a memory store shares its keys with nobody and names of policies keep them apart; leave it out here',
+  timeoutMs: NO_SERVER,
+  connectTimeoutMs: NO_SERVER,
+  batch: NO_SERVER,
+  denyCache: NO_SERVER,
+  undeclaredKeys: NO_SERVER,
+  onStateChange: NO_SERVER,
+}
+
 /** Where the states of a request are: the table of each cell, and each identity's key in it. */
 interface Places {
   readonly tables: readonly Table[]
@@ -170,16 +184,7 @@ class MemoryStore implements Store {
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: MemoryStoreOptions) {
-    knownOptions('memoryStore', options, [
-      'clock',
-      'maxKeys',
-      'maxBytes',
-      'persist',
-      'offenders',
-      'allow',
-      'deny',
-      'warnings',
-    ])
+    knownOptions('memoryStore', options, OPTIONS, OF_REDIS)
     this.lists = storeLists('memoryStore', options)
     optionalFunction('memoryStore', 'clock', options.clock)
     this.#clock = options.clock ?? monotonicClock()

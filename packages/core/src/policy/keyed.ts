@@ -5,8 +5,21 @@ import { isThenable } from '../util/thenable.js'
 import { ignorePromises } from '../util/when-known.js'
 import type { KeyFunction, KeyTraits } from './limits/limit.js'
 
-/** Kinds that key functions of the library have, or begin with. */
-const TAKEN = ['ip', 'user', 'everyone', 'anonymous', 'key', 'path', 'route', 'method', 'header', 'cookie']
+/** Kinds that key functions of the library have, or begin with, and how these are called. */
+const TAKEN = new Map([
+  ['ip', 'byIp()'],
+  ['user', 'byUser((req) => …)'],
+  ['everyone', 'everyone()'],
+  ['path', 'byPath()'],
+  ['route', 'byRoute()'],
+  ['method', 'byMethod()'],
+  ['header', 'byHeader(name)'],
+  ['cookie', 'byCookie(name)'],
+  ['anonymous', undefined],
+  ['key', undefined],
+  // An object literal with `__proto__` has no such property.
+  ['__proto__', undefined],
+])
 
 /**
  * Names what a function of yours counts, so that its values are kept apart from those of other keys, and can be given
@@ -20,11 +33,12 @@ export function keyed<Subject>(name: string, key: KeyFunction<Subject>): KeyFunc
   if (typeof name !== 'string' || !/^[A-Za-z0-9_-]{1,64}$/.test(name)) {
     invalidPolicy('keyed', 'name', '1 to 64 letters, digits, "_" or "-"', name)
   }
-  // An object literal with `__proto__` has no such property.
-  if (TAKEN.includes(name) || name === '__proto__') {
+  if (TAKEN.has(name)) {
+    const call = TAKEN.get(name)
+    const remedy = call === undefined ? 'choose another name' : `use ${call} for that kind, or choose another name`
     throw new SluiceError(
       'INVALID_POLICY',
-      `keyed: name: expected none of ${TAKEN.join(', ')} and __proto__, got ${show(name)}`,
+      `keyed: name: expected none of ${[...TAKEN.keys()].join(', ')}, got ${show(name)}: ${remedy}`,
     )
   }
   return ofKind('keyed', 'key', name, key)

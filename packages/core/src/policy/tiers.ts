@@ -1,5 +1,5 @@
 import type { HttpContext } from '../request/context.js'
-import { invalidPolicy, neverBeside, show } from '../util/errors.js'
+import { invalidPolicy, neverBeside, neverWithout, show } from '../util/errors.js'
 import { headerName } from '../util/validate.js'
 import { whenKnown } from '../util/when-known.js'
 import type { Ban } from './ban.js'
@@ -25,6 +25,7 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
   constructor(options: PolicyOptions<Subject>) {
     const { tiers, tier, limit, window, limits, ...rest } = options
     const where = `policy ${show(options.name ?? 'default')}`
+    if (tiers === undefined) neverWithout(where, 'tier', 'tiers', tier)
     if (limit !== undefined || window !== undefined || limits !== undefined) {
       neverBeside(where, 'tiers', 'limit, window and limits', tiers)
     }

@@ -66,22 +66,31 @@ export type CheckedOptions = RedisStoreOptions &
     readonly connectTimeoutMs: number
   }
 
+const OPTIONS = [
+  'clock',
+  'timeoutMs',
+  'connectTimeoutMs',
+  'batch',
+  'prefix',
+  'denyCache',
+  'undeclaredKeys',
+  'onStateChange',
+  'offenders',
+  'allow',
+  'deny',
+  'warnings',
+]
+const NO_ROOM = 'it is for memoryStore; the room of Redis is its maxmemory'
+/** Options of the other store, as stores are exchanged for each other. */
+const OF_MEMORY = {
+  maxKeys: NO_ROOM,
+  maxBytes: NO_ROOM,
+  persist: 'it is for memoryStore; Redis keeps blocks and lists by itself',
+}
+
 /** @throws SluiceError `INVALID_POLICY` */
 export function checkedOptions(options: RedisStoreOptions): CheckedOptions {
-  knownOptions('redisStore', options, [
-    'clock',
-    'timeoutMs',
-    'connectTimeoutMs',
-    'batch',
-    'prefix',
-    'denyCache',
-    'undeclaredKeys',
-    'onStateChange',
-    'offenders',
-    'allow',
-    'deny',
-    'warnings',
-  ])
+  knownOptions('redisStore', options, OPTIONS, OF_MEMORY)
   optionalFunction('redisStore', 'clock', options.clock)
   optionalFunction('redisStore', 'onStateChange', options.onStateChange)
   const { prefix = 'sluice:', denyCache = true, undeclaredKeys = true } = options

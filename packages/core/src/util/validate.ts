@@ -6,16 +6,21 @@ import { emitWarning } from './warnings.js'
 
 /**
  * Rejects unknown options: a misspelt option silently ignored is a limit silently absent. The message says what to use
- * instead, for misspellings and for options of other libraries.
+ * instead, for misspellings and for options of other libraries. `absent`: why there is no such option here, by its name.
  */
-export function knownOptions(where: string, options: unknown, known: readonly string[]): void {
+export function knownOptions(
+  where: string,
+  options: unknown,
+  known: readonly string[],
+  absent: Readonly<Record<string, string>> = {},
+): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     invalidPolicy(where, 'options', 'an object', options)
   }
   for (const [field, value] of Object.entries(options)) {
     if (known.includes(field)) continue
     const shown = /^\w{1,40}$/.test(field) ? field : show(field)
-    const hint = hintFor(field, known)
+    const hint = Object.hasOwn(absent, field) ? absent[field] : hintFor(field, known)
     const instead = hint === undefined ? '' : `: ${hint}`
     throw new SluiceError(
       'INVALID_POLICY',
