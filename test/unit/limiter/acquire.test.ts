@@ -25,7 +25,7 @@ function limiterOf(...limits: Limit[]) {
   const start = performance.now()
   return createLimiter({
     name: 'partner',
-    store: memoryStore({ clock: () => NOON + performance.now() - start }),
+    store: memoryStore({ clock: () => NOON + Math.floor(performance.now() - start) }),
     limits,
   })
 }

@@ -13,7 +13,7 @@ import { choosePolicy } from '../policy/tiers.js'
 import { emitBlock, emitUnblock } from '../store/block-events.js'
 import type { IdentityByKind, KeyValue } from '../store/identity.js'
 import { type Cell, CHARGE, type Op, PEEK, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
-import { durationOrForEver } from '../util/duration.js'
+import { spanOrForEver } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
 import { LONGEST_TIMER_MS, pause } from '../util/pause.js'
@@ -377,7 +377,7 @@ export class Limiter<Subject = string> {
   async block(identity: KeyValue | IdentityByKind, options: BlockOptions): Promise<void> {
     knownOptions(`${this.#policy.where}: block`, options, ['for', 'reason'])
     const reason = checkReason(this.#policy.where, options.reason === undefined ? '' : options.reason)
-    const forMs = durationOrForEver(this.#policy.where, 'for', options.for)
+    const forMs = spanOrForEver(`${this.#policy.where}: block`, 'for', options.for)
     const texts = this.#subjects.toBlock(identity)
     // No advice for networks: a list may allow only some of their addresses.
     if (this.#subjects.rangeIn(identity) === undefined) this.#listed?.adviseOnBlock(this.#subjects.given(identity))

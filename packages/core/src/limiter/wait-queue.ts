@@ -1,6 +1,6 @@
 import { ageEveryMsOf, checkPriority } from '../policy/priority.js'
 import { CONSUME, type Op, PEEK } from '../store/store.js'
-import { type Duration, durationOrNever } from '../util/duration.js'
+import { type Duration, waitOrNever } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { pause } from '../util/pause.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
@@ -107,7 +107,7 @@ export function acquireOptions(
   if (client !== undefined && (typeof client !== 'string' || client === '')) {
     invalidPolicy(where, 'fairBy', 'a non-empty string', client)
   }
-  const maxWaitMs = maxWait === undefined ? Number.POSITIVE_INFINITY : durationOrNever(where, 'maxWait', maxWait)
+  const maxWaitMs = maxWait === undefined ? Number.POSITIVE_INFINITY : waitOrNever(where, 'maxWait', maxWait)
   if (priority !== undefined) checkPriority(where, priority)
   wholeNumber(where, 'size', size, 1)
   return { cost, maxWaitMs, signal, client, priority, size, ageEveryMs: ageEveryMsOf(where, ageEvery) }

@@ -33,8 +33,9 @@ import {
 } from '../store/store.js'
 import type { StoreList } from '../store/store-list.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { givenClock } from '../util/given-clock.js'
 import { Listeners } from '../util/listeners.js'
-import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
+import { knownOptions, wholeNumber } from '../util/validate.js'
 import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings } from '../util/warnings.js'
 import { type Block, type BlockOf, Blocks, keyOf } from './blocks.js'
 import { monotonicClock } from './clock.js'
@@ -48,7 +49,10 @@ import { Tables } from './tables.js'
 import { Usage } from './usage.js'
 
 export interface MemoryStoreOptions extends StoreListOptions {
-  /** The time in whole ms; for tests, and for programs with a clock of their own. @default a monotonic clock aligned with UTC */
+  /**
+   * The time in whole ms; for tests, and for programs with a clock of their own. One in seconds is rejected.
+   * @default a monotonic clock aligned with UTC
+   */
   readonly clock?: () => number
   /**
    * Most states kept, over all limits. One more, and a state is forgotten: of a sample of those that have not been
@@ -186,8 +190,7 @@ class MemoryStore implements Store {
   constructor(options: MemoryStoreOptions) {
     knownOptions('memoryStore', options, OPTIONS, OF_REDIS)
     this.lists = storeLists('memoryStore', options)
-    optionalFunction('memoryStore', 'clock', options.clock)
-    this.#clock = options.clock ?? monotonicClock()
+    this.#clock = givenClock('memoryStore', options.clock) ?? monotonicClock()
     this.#refusals = refusalLog('memoryStore', options.offenders, this.#refusalSlices)
     this.noteRefusal = this.#refusals?.note
     this.#graceMs = options.clock ? STRANGE_CLOCK_GRACE_MS : 0

@@ -1,6 +1,6 @@
 import { startOf } from '../store/identity.js'
 import { type BanTerms, EVERY_POLICY } from '../store/store.js'
-import { type Duration, durationMs, durationText } from '../util/duration.js'
+import { type Duration, durationText, spanMs } from '../util/duration.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { knownOptions, oneOf, wholeNumber } from '../util/validate.js'
 import { isPrivateAddress } from './private-address.js'
@@ -86,14 +86,14 @@ export function banFor(policyWhere: string, policy: string, kinds: readonly stri
   const by = kindFor(where, kinds, options.by)
   const after = wholeNumber(where, 'after', options.after, 1)
   if (after > MOST_STRIKES) invalidPolicy(where, 'after', `at most ${MOST_STRIKES} strikes`, after)
-  const withinMs = durationMs(where, 'within', options.within)
+  const withinMs = spanMs(where, 'within', options.within)
   const rungs = ladder(where, options.for)
   const longest = rungs[rungs.length - 1] as number
-  const forgetAfterMs = durationMs(where, 'forgetAfter', options.forgetAfter ?? Math.max(THIRTY_DAYS_MS, withinMs))
+  const forgetAfterMs = spanMs(where, 'forgetAfter', options.forgetAfter ?? Math.max(THIRTY_DAYS_MS, withinMs))
   if (forgetAfterMs < withinMs) {
     invalidPolicy(where, 'forgetAfter', `at least within, ${durationText(withinMs)}`, options.forgetAfter)
   }
-  const jitterMs = options.jitter === undefined ? 0 : durationMs(where, 'jitter', options.jitter)
+  const jitterMs = options.jitter === undefined ? 0 : spanMs(where, 'jitter', options.jitter)
   if (jitterMs > longest) {
     invalidPolicy(where, 'jitter', `at most the last ban, ${durationText(longest)}`, options.jitter)
   }
@@ -146,7 +146,7 @@ function ladder(where: string, option: unknown): readonly number[] {
 
 function listed(where: string, durations: readonly unknown[]): number[] {
   if (durations.length === 0) invalidPolicy(where, 'for', 'durations, such as ["10m", "1h", "1d"]', durations)
-  const rungs = durations.map((duration, i) => durationMs(where, `for[${i}]`, duration))
+  const rungs = durations.map((duration, i) => spanMs(where, `for[${i}]`, duration))
   rungs.forEach((ms, i) => {
     const before = rungs[i - 1]
     if (before !== undefined && ms <= before) {
@@ -162,8 +162,8 @@ function grown(where: string, option: unknown): number[] {
   }
   knownOptions(`${where}: for`, option, ['first', 'times', 'most'])
   const { first, times = 2, most } = option as BanGrowth
-  const firstMs = durationMs(where, 'for: first', first)
-  const mostMs = durationMs(where, 'for: most', most)
+  const firstMs = spanMs(where, 'for: first', first)
+  const mostMs = spanMs(where, 'for: most', most)
   if (mostMs < firstMs) invalidPolicy(where, 'for: most', `at least the first, ${durationText(firstMs)}`, most)
   if (typeof times !== 'number' || !(times > 1 && times <= MOST_TIMES)) {
     invalidPolicy(where, 'for: times', `a number above 1, up to ${MOST_TIMES}`, times)

@@ -11,7 +11,7 @@ import {
   type ResolvedLimit,
   type SharesTurns,
 } from '../store/store.js'
-import { type Duration, durationMs, durationText } from '../util/duration.js'
+import { type Duration, durationMs, durationText, spanMs } from '../util/duration.js'
 import { invalidPolicy, neverBeside, SluiceError, show } from '../util/errors.js'
 import { isThenable } from '../util/thenable.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
@@ -222,10 +222,11 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
 
   /** `given`: limit and window of each limit in turn. */
   #planFor(given: readonly unknown[]): ReadablePlan {
-    const values = this.limits.map((_, i): [number, number] => [
-      wholeNumber(this.where, 'limit', given[2 * i], 0),
-      durationMs(this.where, 'window', given[2 * i + 1]),
-    ])
+    const values = this.limits.map(({ window }, i): [number, number] => {
+      // One that is no function was looked at when the limit was made, and is in ms.
+      const windowMs = typeof window === 'function' ? spanMs : durationMs
+      return [wholeNumber(this.where, 'limit', given[2 * i], 0), windowMs(this.where, 'window', given[2 * i + 1])]
+    })
     const id = values.join()
     let plan = this.#plans.get(id)
     if (!plan) {

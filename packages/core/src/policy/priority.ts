@@ -1,5 +1,5 @@
 import type { HttpContext } from '../request/context.js'
-import { type Duration, durationOrNever, MAX_DURATION_MS } from '../util/duration.js'
+import { type Duration, MAX_DURATION_MS, waitOrNever } from '../util/duration.js'
 import { invalidPolicy } from '../util/errors.js'
 import { whenKnown } from '../util/when-known.js'
 
@@ -43,7 +43,7 @@ export function checkPriority(where: string, priority: unknown): number {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function ageEveryMsOf(where: string, ageEvery: Duration = '2s'): number {
-  return Math.min(durationOrNever(where, 'ageEvery', ageEvery), MAX_DURATION_MS)
+  return Math.min(waitOrNever(where, 'ageEvery', ageEvery), MAX_DURATION_MS)
 }
 
 function checked(where: string, priority: unknown, of = ''): number {

@@ -1,13 +1,15 @@
 import type { StoreListOptions } from '../store/list.js'
 import { durationMs } from '../util/duration.js'
 import { invalidPolicy } from '../util/errors.js'
+import { givenClock } from '../util/given-clock.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
 import type { StoreWarningsOption } from '../util/warnings.js'
 import type { StateListener } from './breaker.js'
 
 export interface RedisStoreOptions extends StoreListOptions {
   /**
-   * The time in whole ms, the same for every process. For tests, and for applications with a clock of their own.
+   * The time in whole ms, the same for every process. For tests, and for applications with a clock of their own. One in
+   * seconds is rejected.
    * @default Redis's own clock
    */
   readonly clock?: () => number
@@ -91,7 +93,7 @@ const OF_MEMORY = {
 /** @throws SluiceError `INVALID_POLICY` */
 export function checkedOptions(options: RedisStoreOptions): CheckedOptions {
   knownOptions('redisStore', options, OPTIONS, OF_MEMORY)
-  optionalFunction('redisStore', 'clock', options.clock)
+  const clock = givenClock('redisStore', options.clock)
   optionalFunction('redisStore', 'onStateChange', options.onStateChange)
   const { prefix = 'sluice:', denyCache = true, undeclaredKeys = true } = options
   const timeoutMs = durationMs('redisStore', 'timeoutMs', options.timeoutMs === undefined ? 100 : options.timeoutMs)
@@ -106,5 +108,5 @@ export function checkedOptions(options: RedisStoreOptions): CheckedOptions {
   if (typeof undeclaredKeys !== 'boolean') {
     invalidPolicy('redisStore', 'undeclaredKeys', 'true or false', undeclaredKeys)
   }
-  return { ...options, prefix, timeoutMs, connectTimeoutMs, batch, denyCache, undeclaredKeys }
+  return { ...options, ...(clock && { clock }), prefix, timeoutMs, connectTimeoutMs, batch, denyCache, undeclaredKeys }
 }

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js'
 import { credentials } from '../util/credentials.js'
-import { durationOrForEver } from '../util/duration.js'
+import { spanOrForEver } from '../util/duration.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { hashOf, sha256Of } from '../util/hash.js'
 import { ipAddress } from '../util/ip-address.js'
@@ -34,7 +34,7 @@ export function checkedAdd(
   options: AddBlockOptions,
 ): { readonly forMs: number; readonly reason: string } {
   knownOptions(where, options, ['policy', 'for', 'reason'])
-  return { forMs: durationOrForEver(where, 'for', options.for), reason: checkedReason(where, options.reason) }
+  return { forMs: spanOrForEver(where, 'for', options.for), reason: checkedReason(where, options.reason) }
 }
 
 /** What a page is asked for. */

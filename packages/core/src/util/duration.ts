@@ -1,4 +1,5 @@
 import { invalidPolicy } from './errors.js'
+import { emitWarning } from './warnings.js'
 
 /** Whole milliseconds, or a number with a unit: `'250ms'`, `'10s'`, `'15m'`, `'1h'`, `'1d'`, `'1.5s'`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
@@ -29,14 +30,51 @@ export function durationMs(where: string, field: string, value: unknown, alterna
   )
 }
 
-/** As `durationMs`, or infinite: a wait without an end. */
-export function durationOrNever(where: string, field: string, value: unknown): number {
-  return value === Number.POSITIVE_INFINITY ? value : durationMs(where, field, value, OR_INFINITY)
+/**
+ * As `durationMs`, for windows, blocks and bans, which last from a second to months. Warns of a number that is none in ms, and a
+ * common one in seconds: `60`, `3600`.
+ */
+export function spanMs(where: string, field: string, value: unknown, alternative = ''): number {
+  const ms = durationMs(where, field, value, alternative)
+  if (ms < 1000 || COMMON_SPANS_IN_SECONDS.has(ms)) warnOfSeconds(where, field, value)
+  return ms
 }
 
-/** As `durationMs`, or infinite: what a store keeps for ever, in milliseconds that it can keep. */
-export function durationOrForEver(where: string, field: string, value: unknown): number {
-  return value === Number.POSITIVE_INFINITY ? FOR_EVER_MS : durationMs(where, field, value, OR_INFINITY)
+/** As `durationMs`, for what requests, permits and leases wait for. Warns of a number below 100, which is next to nothing in ms. */
+export function waitMs(where: string, field: string, value: unknown, alternative = ''): number {
+  const ms = durationMs(where, field, value, alternative)
+  if (ms < 100) warnOfSeconds(where, field, value)
+  return ms
+}
+
+/** As `waitMs`, or infinite: a wait without an end. */
+export function waitOrNever(where: string, field: string, value: unknown): number {
+  return value === Number.POSITIVE_INFINITY ? value : waitMs(where, field, value, OR_INFINITY)
+}
+
+/** As `spanMs`, or infinite: what a store keeps for ever, in milliseconds that it can keep. */
+export function spanOrForEver(where: string, field: string, value: unknown): number {
+  return value === Number.POSITIVE_INFINITY ? FOR_EVER_MS : spanMs(where, field, value, OR_INFINITY)
+}
+
+const HOUR_S = 3600
+const DAY_S = 86_400
+/** From 20 minutes to a year; shorter ones are below 1,000. */
+const COMMON_SPANS_IN_SECONDS: ReadonlySet<number> = new Set([
+  ...[1200, 1800, 2700, 5400],
+  ...[1, 2, 3, 4, 6, 8, 12].map((hours) => hours * HOUR_S),
+  ...[1, 2, 3, 4, 5, 6, 7, 14, 28, 30, 31, 60, 90, 180, 365].map((days) => days * DAY_S),
+])
+
+/** Values that have been warned of: there are no more than a thousand. */
+const warned = new Set<number>()
+
+/** Other libraries take numbers as seconds. What has a unit is meant. */
+function warnOfSeconds(where: string, field: string, value: unknown): void {
+  if (typeof value !== 'number' || warned.has(value)) return
+  warned.add(value)
+  const message = `${where}: ${field}: ${value} is ${value} ms: write '${value}s' for seconds, or '${value}ms' if that is meant`
+  emitWarning('SLUICE_SHORT_WINDOW', message)
 }
 
 /** Whether so many ms are left of something that is kept for ever. */

@@ -1,8 +1,7 @@
-import { durationMs } from './duration.js'
+import { spanMs } from './duration.js'
 import { invalidPolicy, SluiceError, show } from './errors.js'
 import { refuseFactory } from './factories.js'
 import { hintFor } from './option-hints.js'
-import { emitWarning } from './warnings.js'
 
 /**
  * Rejects unknown options: a misspelt option silently ignored is a limit silently absent. The message says what to use
@@ -63,17 +62,7 @@ export function limitOption<F>(where: string, field: string, value: number | F):
 
 export function windowOption<F>(where: string, field: string, value: unknown): number | F {
   if (typeof value === 'function') return value as F
-  return durationMs(where, field, value)
-}
-
-const shortWindows = new Set<number>()
-
-/** Warns of a bare number below 1,000, since other libraries count windows in seconds. Once for each number. */
-export function warnOfShortWindow(where: string, field: string, ms: unknown): void {
-  if (typeof ms !== 'number' || ms >= 1000 || shortWindows.has(ms)) return
-  shortWindows.add(ms)
-  const message = `${where}: ${field}: ${ms} is ${ms} ms: write '${ms}s' for seconds, or '${ms}ms' if that is meant`
-  emitWarning('SLUICE_SHORT_WINDOW', message)
+  return spanMs(where, field, value)
 }
 
 export function optionalFunction(where: string, field: string, value: unknown): void {

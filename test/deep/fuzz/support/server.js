@@ -54,15 +54,15 @@ async function often(value) {
 /** What each setup adds to the options that all have. @type {Record<keyof typeof SETUPS, () => AnyOptions>} */
 const OPTIONS = {
   reject: () => ({ respond: reject() }),
-  queue: () => ({ respond: queue({ maxWait: 100, size: 3, maxConnections: 4 }) }),
-  delay: () => ({ respond: delay({ max: 100, maxConnections: 4 }) }),
-  tarpit: () => ({ respond: tarpit({ for: 30, maxConnections: 2 }) }),
+  queue: () => ({ respond: queue({ maxWait: '100ms', size: 3, maxConnections: 4 }) }),
+  delay: () => ({ respond: delay({ max: '100ms', maxConnections: 4 }) }),
+  tarpit: () => ({ respond: tarpit({ for: '30ms', maxConnections: 2 }) }),
   throttle: () => ({ respond: throttle({ bytesPerSecond: 50_000, after: 10 }) }),
   degrade: () => ({ respond: degrade() }),
   shadow: () => ({ respond: shadow({ learn: true, delayLike: true }) }),
   report: () => ({ mode: 'report', reportHeaders: true }),
   share: () => ({ enforcePercent: 50, headers: 'legacy' }),
-  counted: () => ({ count: (status) => status >= 400, maxWait: 20 }),
+  counted: () => ({ count: (status) => status >= 400, maxWait: '20ms' }),
   slow: () => ({ store: slowStore(), skip: async () => false, cost: async () => 1 }),
   failing: () => ({
     store: slowStore(),

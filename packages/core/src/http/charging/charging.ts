@@ -2,7 +2,7 @@ import type { Limiter } from '../../limiter/limiter.js'
 import type { HttpContext } from '../../request/context.js'
 import { rawRequest } from '../../request/raw-request.js'
 import type { Store } from '../../store/store.js'
-import { type Duration, durationOrNever } from '../../util/duration.js'
+import { type Duration, waitOrNever } from '../../util/duration.js'
 import { invalidPolicy, neverWithout } from '../../util/errors.js'
 import { wholeNumber } from '../../util/validate.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
@@ -73,7 +73,7 @@ export function chargingFor<Request>(
     )
   }
   if (!count && maxBodyBytes === undefined) return undefined
-  const maxWaitMs = durationOrNever(where, 'maxWait', maxWait === undefined ? 5000 : maxWait)
+  const maxWaitMs = waitOrNever(where, 'maxWait', maxWait === undefined ? 5000 : maxWait)
   const outcomes = Outcomes.of(store, limiter.name)
   return new Charging(limiter, count, maxWaitMs, maxBodyBytes, requireLength, countsBytes, outcomes)
 }

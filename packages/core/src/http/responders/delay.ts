@@ -1,4 +1,4 @@
-import { type Duration, durationMs, durationOrNever } from '../../util/duration.js'
+import { type Duration, durationMs, waitOrNever } from '../../util/duration.js'
 import { neverWithout } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
@@ -38,7 +38,7 @@ export function delay<Request>(options: DelayOptions<Request> = {}): Responder<R
   knownOptions('delay', options, ['max', 'from', 'by', 'maxConnections', 'fairBy', 'otherwise'])
   const { max = '10s', from, by, maxConnections = 1000 } = options
   const otherwise = fallback<Request>('delay', 'otherwise', options.otherwise)
-  const maxMs = durationOrNever('delay', 'max', max)
+  const maxMs = waitOrNever('delay', 'max', max)
   if (by !== undefined && from === undefined) {
     neverWithout('delay', 'by', 'from', by)
   }

@@ -1,6 +1,6 @@
 import { ageEveryMsOf, checkPriority } from '../../policy/priority.js'
 import type { HttpContext } from '../../request/context.js'
-import { type Duration, durationOrNever } from '../../util/duration.js'
+import { type Duration, waitOrNever } from '../../util/duration.js'
 import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { type FairOptions, fairClient } from './fair-client.js'
@@ -46,7 +46,7 @@ export function queue<Request>(options: QueueOptions<Request> = {}): Responder<R
   knownOptions('queue', options, ['maxWait', 'size', 'maxConnections', 'priority', 'ageEvery', 'fairBy', 'otherwise'])
   const { maxWait = '10s', size = 100, maxConnections = 1000, priority } = options
   const otherwise = fallback<Request>('queue', 'otherwise', options.otherwise, { status: 503 })
-  const maxWaitMs = durationOrNever('queue', 'maxWait', maxWait)
+  const maxWaitMs = waitOrNever('queue', 'maxWait', maxWait)
   const ageEveryMs = ageEveryMsOf('queue', options.ageEvery)
   wholeNumber('queue', 'size', size, 1)
   const semaphore = new Semaphore(wholeNumber('queue', 'maxConnections', maxConnections, 1))

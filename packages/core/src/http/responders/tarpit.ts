@@ -1,4 +1,4 @@
-import { type Duration, durationMs } from '../../util/duration.js'
+import { type Duration, waitMs } from '../../util/duration.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
@@ -26,7 +26,7 @@ export interface TarpitOptions<Request> {
 export function tarpit<Request>(options: TarpitOptions<Request> = {}): Responder<Request> {
   knownOptions('tarpit', options, ['for', 'maxConnections', 'answer'])
   const { for: hold = '10s', maxConnections = 100 } = options
-  const forMs = durationMs('tarpit', 'for', hold)
+  const forMs = waitMs('tarpit', 'for', hold)
   const semaphore = new Semaphore(wholeNumber('tarpit', 'maxConnections', maxConnections, 0))
   const answer = fallback<Request>('tarpit', 'answer', options.answer)
   if (answer.queues) invalidPolicy('tarpit', 'answer', 'a responder that does not queue', answer)

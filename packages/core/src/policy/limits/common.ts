@@ -2,15 +2,7 @@ import type { Algorithm } from '../../store/cell-kinds.js'
 import type { Duration } from '../../util/duration.js'
 import { invalidPolicy, neverBeside } from '../../util/errors.js'
 import { refuseFactory } from '../../util/factories.js'
-import {
-  headerName,
-  knownOptions,
-  limitOption,
-  oneOf,
-  optionalFunction,
-  warnOfShortWindow,
-  windowOption,
-} from '../../util/validate.js'
+import { headerName, knownOptions, limitOption, oneOf, optionalFunction, windowOption } from '../../util/validate.js'
 import { leased, leaseOf } from './lease.js'
 import type { CommonOptions, LeasableOptions, Limit, OrFunction, Resolution, UnitOptions } from './limit.js'
 import { checkReserve, reserveSteps } from './reserve.js'
@@ -93,7 +85,5 @@ export function checkCommon<Subject>(where: string, options: RateOptions<Subject
   type WindowFunction = Extract<typeof options.window, (...args: never) => unknown>
   const limit = limitOption(where, names.limit, options.limit)
   const window = windowOption<WindowFunction>(where, names.window, options.window)
-  // What `concurrency` has for a window is its `ttl`.
-  if (where !== 'concurrency') warnOfShortWindow(where, names.window, options.window)
   return { limit, window }
 }

@@ -1,4 +1,4 @@
-import { type Duration, durationMs, MAX_DURATION_MS } from '../../util/duration.js'
+import { type Duration, MAX_DURATION_MS, waitMs } from '../../util/duration.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { exactProduct, knownOptions } from '../../util/validate.js'
 import { makeLimit } from './common.js'
@@ -30,10 +30,11 @@ export function concurrency<Subject>(options: ConcurrencyOptions<Subject>): Limi
   // Before `window` is made of `ttl`, or a user's own `window` would silently mean nothing.
   knownOptions('concurrency', options, ['name', 'limit', 'key', 'respond', 'ttl', 'maxHold', 'reserve'])
   const { ttl = 60_000, maxHold, ...rest } = options
-  const window = durationMs('concurrency', 'ttl', ttl)
+  const ttlMs = waitMs('concurrency', 'ttl', ttl)
   const maxHoldMs =
-    maxHold === undefined ? Math.min(10 * window, MAX_DURATION_MS) : durationMs('concurrency', 'maxHold', maxHold)
-  const limit = makeLimit<Subject>('concurrency', { ...rest, window }, [], (where, limit, ttlMs) => {
+    maxHold === undefined ? Math.min(10 * ttlMs, MAX_DURATION_MS) : waitMs('concurrency', 'maxHold', maxHold)
+  // With its unit: it may be shorter than windows are.
+  const limit = makeLimit<Subject>('concurrency', { ...rest, window: `${ttlMs}ms` }, [], (where, limit, ttlMs) => {
     exactProduct(where, 'limit', limit, ttlMs)
     if (limit > MAX_PERMITS) invalidPolicy(where, 'limit', `at most ${MAX_PERMITS} permits`, limit)
     return {

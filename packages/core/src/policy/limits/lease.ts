@@ -1,6 +1,6 @@
 import { CELL_KINDS } from '../../store/cell-kinds.js'
 import type { LeaseTerms } from '../../store/store.js'
-import { durationMs } from '../../util/duration.js'
+import { waitMs } from '../../util/duration.js'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import type { LeaseOptions, Resolution } from './limit.js'
@@ -12,7 +12,7 @@ export function leaseOf(where: string, options: LeaseOptions): LeaseTerms {
   knownOptions(`${where}: lease`, options, ['size', 'ttl'])
   return {
     size: wholeNumber(`${where}: lease`, 'size', options.size, 1),
-    ttlMs: durationMs(`${where}: lease`, 'ttl', options.ttl),
+    ttlMs: waitMs(`${where}: lease`, 'ttl', options.ttl),
   }
 }
 

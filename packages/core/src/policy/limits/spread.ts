@@ -1,4 +1,4 @@
-import { type Duration, durationMs } from '../../util/duration.js'
+import { type Duration, waitMs } from '../../util/duration.js'
 import { invalidPolicy } from '../../util/errors.js'
 import type { Resolution } from './limit.js'
 
@@ -18,7 +18,7 @@ export type Spread = (where: string, resolution: Resolution) => Resolution
 /** @throws SluiceError `INVALID_POLICY` */
 export function spreadOf(where: string, spread: Duration | undefined): Spread {
   if (spread === undefined) return (_, resolution) => resolution
-  const spreadMs = durationMs(where, 'spread', spread)
+  const spreadMs = waitMs(where, 'spread', spread)
   return (where, resolution) => {
     const { report } = resolution
     if (spreadMs > report.windowMs) {
