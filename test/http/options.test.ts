@@ -3,6 +3,7 @@ import * as fastify from '@sluice/fastify'
 import * as koa from '@sluice/koa'
 import makeFastify from 'fastify'
 import { describe, expect, test } from 'vitest'
+import { whilePolluted } from '../support/polluted.js'
 
 const free = (): string => 'free'
 
@@ -117,6 +118,28 @@ describe.each(Object.entries(MAKERS))('%s refuses when the limiter is made', (_n
       .catch((error: unknown) => error)
     expect(error).toMatchObject({ code: 'INVALID_POLICY', message: expect.stringMatching(message) })
   })
+
+  test('options while Object.prototype has the name of one, which would turn limits off', async () => {
+    const error = await whilePolluted(
+      'skip',
+      () => true,
+      () => make({ limit: 1, window: '1m' } as never),
+    ).catch((error: unknown) => error)
+    expect(error).toMatchObject({
+      code: 'INVALID_POLICY',
+      message: expect.stringContaining('skip: expected no property of this name on Object.prototype'),
+    })
+  })
+})
+
+test.each([
+  ['global', false],
+  ['rateLimit', false],
+])('in Fastify options are refused while Object.prototype has %s', async (name, value) => {
+  const make = async () => {
+    await makeFastify().register(fastify.rateLimit, { limit: 1, window: '1m' })
+  }
+  await expect(whilePolluted(name, value, make)).rejects.toThrow(`rateLimit: ${name}: expected no property`)
 })
 
 describe('reject refuses', () => {

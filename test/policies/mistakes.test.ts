@@ -1,5 +1,6 @@
-import { problemsIn } from '@sluice/policies'
+import { policies, problemsIn } from '@sluice/policies'
 import { describe, expect, test } from 'vitest'
+import { whilePolluted } from '../support/polluted.js'
 
 /** A document with one mistake, and where it is: the line and column of `▸`, which is removed before it is read. */
 interface Mistake {
@@ -500,4 +501,15 @@ policies:
     { line: 5, column: 29, path: 'policies.c.limits[0].limit' },
     { line: 5, column: 29, path: 'policies.d.limits[0].limit' },
   ])
+})
+
+test.each([
+  ['enforcePercent', 1],
+  ['cost', 0],
+  ['keys', {}],
+])('documents are refused while Object.prototype has %s', async (name, value) => {
+  const object = { version: 1, policies: { api: { limits: [{ limit: 1, window: '1m' }] } } }
+  await expect(whilePolluted(name, value, () => policies.from({ object }))).rejects.toThrow(
+    `policies.from: ${name}: expected no property of this name on Object.prototype`,
+  )
 })

@@ -1,4 +1,5 @@
 import { type LimitForm, SluiceError, type Verdict } from '@sluice/core'
+import { refusePolluted } from '@sluice/core/http'
 import type {
   FastifyInstance,
   FastifyReply,
@@ -42,6 +43,9 @@ export interface RateLimitPluginOptions extends FastifyRateLimitOptions {
    */
   readonly waitForStore?: boolean
 }
+
+/** What Fastify reads of the plugin and of routes beside the options of a limiter: `rateLimit` is that of a route's `config`. */
+const OF_FASTIFY = ['global', 'hook', 'waitForStore', 'group', 'rateLimit']
 
 /** So much of Fastify's own patience is left to other plugins. */
 const TO_SPARE_MS = 1000
@@ -93,6 +97,7 @@ async function plugin(
     ...options
   }: RateLimitPluginOptions & (LimitForm | NotGlobal),
 ): Promise<void> {
+  refusePolluted('rateLimit', OF_FASTIFY)
   if (typeof global !== 'boolean') throw new SluiceError('INVALID_POLICY', 'rateLimit: global: expected true or false')
   if (typeof waitForStore !== 'boolean') {
     throw new SluiceError('INVALID_POLICY', 'rateLimit: waitForStore: expected true or false')

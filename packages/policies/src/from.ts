@@ -1,7 +1,9 @@
 import { SluiceError } from '@sluice/core'
+import { refusePolluted } from '@sluice/core/http'
 import type { Resolvers } from './compile/resolvers.js'
 import type { Problem } from './document/problem.js'
 import { Policies, type ReadDocument } from './policies.js'
+import { FIELDS_OF_DOCUMENTS } from './schema/check.js'
 import { FileSource } from './sources/file.js'
 import { PostgresSource } from './sources/postgres/postgres.js'
 import { RedisSource } from './sources/redis.js'
@@ -52,6 +54,7 @@ export const policies = Object.freeze({ from })
  * @throws PoliciesError with all that is wrong with it; SluiceError `INVALID_POLICY` for wrong options
  */
 async function from(options: PoliciesOptions): Promise<Policies> {
+  refusePolluted('policies.from', [...OPTIONS, ...FIELDS_OF_DOCUMENTS])
   const { keys, tiers, costs, allowShrink = false, fallback, loadTimeoutMs = 30_000, check } = options ?? {}
   for (const option of Object.keys(options ?? {})) {
     if (!OPTIONS.includes(option)) wrong(option, `none of this name (the options are ${OPTIONS.join(', ')})`)

@@ -18,7 +18,7 @@ import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
 import { LONGEST_TIMER_MS, pause } from '../util/pause.js'
 import { isThenable } from '../util/thenable.js'
-import { knownOptions, optionalFunction } from '../util/validate.js'
+import { knownOptions, optionalFunction, refusePolluted } from '../util/validate.js'
 import { warnOnRejection } from '../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import { whenKnown } from '../util/when-known.js'
@@ -36,6 +36,7 @@ import {
   type CostOptions,
   checkCostOptions,
   checkReason,
+  DECISION_OPTIONS,
   type DecisionOptions,
   type LimiterOptions,
   NO_OPTIONS,
@@ -150,6 +151,7 @@ export class Limiter<Subject = string> {
     afterVerdict?: (subject: Subject, verdict: Verdict) => void,
   ) {
     const { policy } = subjects
+    refusePolluted(policy.where, DECISION_OPTIONS)
     if (typeof store?.decide !== 'function') {
       invalidPolicy(policy.where, 'store', 'memoryStore() or redisStore(client)', store)
     }

@@ -62,6 +62,8 @@ export function checkReason(where: string, reason: unknown): string {
 
 export const NO_OPTIONS: DecisionOptions = Object.freeze({})
 const COST_OPTIONS = ['cost', 'bytes', 'responseBytes', 'priority', 'tier'] as const
+/** Options of decisions, which are read for each, most of them in an object that names none. */
+export const DECISION_OPTIONS = [...COST_OPTIONS, 'fresh', 'turn', 'strikes'] as const
 
 /** @throws SluiceError `INVALID_POLICY` for an option that is none */
 export function checkCostOptions(where: string, method: string, options: CostOptions): void {

@@ -13,6 +13,7 @@ export function knownOptions(
   known: readonly string[],
   absent: Readonly<Record<string, string>> = {},
 ): void {
+  refusePolluted(where, known)
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     invalidPolicy(where, 'options', 'an object', options)
   }
@@ -24,6 +25,24 @@ export function knownOptions(
     throw new SluiceError(
       'INVALID_POLICY',
       `${where}: ${shown}: unknown option${instead} (the options are ${known.join(', ')}), got ${show(value)}`,
+    )
+  }
+}
+
+/**
+ * Rejects options while `Object.prototype` has a property of the name of one: every object has it then, and `skip` would turn off
+ * each limit that names none.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function refusePolluted(where: string, known: readonly string[]): void {
+  for (const name of known) {
+    // Its value is not read: it may be a getter.
+    if (!Object.hasOwn(Object.prototype, name)) continue
+    throw new SluiceError(
+      'INVALID_POLICY',
+      `${where}: ${name}: expected no property of this name on Object.prototype, as every object of options would have it: ` +
+        'find the package that adds it there',
     )
   }
 }

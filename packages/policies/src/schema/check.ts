@@ -28,6 +28,11 @@ export function fieldsOfLimit(algorithm: string): readonly string[] {
   return Object.keys(SCHEMA.$defs[algorithm]?.properties ?? {})
 }
 
+/** Every field that some part of a document may have. */
+export const FIELDS_OF_DOCUMENTS: readonly string[] = [
+  ...new Set([SCHEMA, ...Object.values(SCHEMA.$defs)].flatMap(({ properties = {} }) => Object.keys(properties))),
+]
+
 function check(given: Schema, value: unknown, path: Path, problems: Problem[]): void {
   if (problems.length >= MOST_PROBLEMS) return
   const schema = resolved(given)

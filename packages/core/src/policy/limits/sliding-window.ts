@@ -45,24 +45,29 @@ export function slidingWindow<Subject>(options: SlidingWindowOptions<Subject>): 
   const edgeCode =
     edge === 'strict' ? STRICT : edge === 'dropped' ? DROPPED : rounding === 'up' ? WEIGHTED_UP : WEIGHTED_DOWN
 
-  return makeLimit('slidingWindow', rate as RateOptions<Subject>, ['unit', 'lease'], (where, limit, windowMs) => {
-    exactProduct(where, 'limit', limit, windowMs)
-    const count = segments ?? (segmentMs ? windowMs / segmentMs : edge === 'weighted' ? 1 : defaultSegments(windowMs))
-    if (!Number.isInteger(count) || count > MAX_SEGMENTS || windowMs % count !== 0) {
-      const field = segmentMs ? 'precision' : 'segments'
-      invalidPolicy(
-        where,
-        field,
-        `up to ${MAX_SEGMENTS} equal parts of the window of ${windowMs} ms in whole ms`,
-        segmentMs ?? segments,
-      )
-    }
-    return {
-      kernel: 'segments',
-      id: `sliding.${limit}.${windowMs}.${count}.${edgeCode}`,
-      carriedId: `sliding~${windowMs}.${count}.${edgeCode}`,
-      params: [limit, windowMs, count, edgeCode],
-      report: { algorithm: 'slidingWindow', limit, windowMs, capacity: limit, queue: false },
-    }
-  })
+  return makeLimit(
+    'slidingWindow',
+    rate as RateOptions<Subject>,
+    ['segments', 'precision', 'edge', 'rounding', 'unit', 'lease'],
+    (where, limit, windowMs) => {
+      exactProduct(where, 'limit', limit, windowMs)
+      const count = segments ?? (segmentMs ? windowMs / segmentMs : edge === 'weighted' ? 1 : defaultSegments(windowMs))
+      if (!Number.isInteger(count) || count > MAX_SEGMENTS || windowMs % count !== 0) {
+        const field = segmentMs ? 'precision' : 'segments'
+        invalidPolicy(
+          where,
+          field,
+          `up to ${MAX_SEGMENTS} equal parts of the window of ${windowMs} ms in whole ms`,
+          segmentMs ?? segments,
+        )
+      }
+      return {
+        kernel: 'segments',
+        id: `sliding.${limit}.${windowMs}.${count}.${edgeCode}`,
+        carriedId: `sliding~${windowMs}.${count}.${edgeCode}`,
+        params: [limit, windowMs, count, edgeCode],
+        report: { algorithm: 'slidingWindow', limit, windowMs, capacity: limit, queue: false },
+      }
+    },
+  )
 }

@@ -1,4 +1,5 @@
 import { SluiceError } from '@sluice/core'
+import { refusePolluted } from '@sluice/core/http'
 
 /** How policies are read from PostgreSQL. */
 export interface PostgresOptions {
@@ -33,6 +34,7 @@ const OPTIONS = ['pool', 'schema', 'overrides', 'listen', 'pollMs', 'lookupTimeo
  * @throws SluiceError `INVALID_POLICY`
  */
 export function postgresOptions(given: unknown): CheckedPostgresOptions {
+  refusePolluted('policies.from: postgres', OPTIONS)
   const options = (isOptions(given) ? given : { pool: given }) as PostgresOptions
   for (const option of Object.keys(options)) {
     if (!OPTIONS.includes(option)) wrong(option, `none of this name (the options are ${OPTIONS.join(', ')})`)
