@@ -14,6 +14,7 @@ import {
 } from '@sluice/core'
 import { afterEach, describe, expect, test } from 'vitest'
 import { unhandledDuring, warningsDuring } from '../support/process-events.js'
+import { until } from '../support/until.js'
 import type { AnyOptions } from './support/app.js'
 import type { Answering, BodyApp, BodyAppFactory } from './support/body-apps.js'
 
@@ -494,12 +495,15 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
       })
 
       test('a body that grows too large while the store is asked charges nothing and reaches no handler', async () => {
+        let isDecided = false
         const store = still()
         const slow: Store = {
           ...promised(store),
           decide: async (ask) => {
             await pause(60)
-            return store.decide(ask)
+            const result = await store.decide(ask)
+            isDecided = true
+            return result
           },
         }
         const app = await start(limited({ store: slow }), echo)
@@ -508,8 +512,8 @@ export function chargingContract(name: string, factory: BodyAppFactory): void {
         request.write('x'.repeat(60))
         expect((await response).statusCode).toBe(413)
         request.destroy()
-        await pause(100)
-        expect(await left(app)).toBe(5)
+        await until('it is decided on', () => isDecided)
+        await until('its charge is refunded', async () => (await left(app)) === 5)
         expect([app.ran, app.errors]).toEqual([[], []])
       })
     })

@@ -1,14 +1,18 @@
+import { setTimeout } from 'node:timers/promises'
 import {
   byHeader,
   byIp,
   concurrency,
   type DecisionEvent,
   degrade,
+  delay,
   events,
   gcra,
+  leakyBucket,
   memoryStore,
   queue,
   slidingLog,
+  type Verdict,
   type WaitedEvent,
 } from '@sluice/core'
 import { type Snapshot, startCounting } from '@sluice/core/metrics'
@@ -102,6 +106,57 @@ export function eventsContract(name: string, factory: AppFactory): void {
       expect(waits).toMatchObject([{ policy, outcome: 'admitted' }])
       expect(queued()).toMatchObject({ waiting: 0, admitted: 1, refused: 0, left: 0, histogram: { count: 1 } })
       expect(queued()?.histogram.sum).toBeCloseTo(waits[0]?.waitedMs as number, 5)
+    })
+
+    const everySecond = gcra<unknown>({ limit: 1, window: '1s' })
+    const inTurn = leakyBucket<unknown>({ leak: 1, every: '1s', capacity: 9, queue: true })
+    test.each([
+      ['a queue', { limits: [everySecond], respond: queue({ maxWait: '30s' }) }],
+      ['a delay', { limits: [everySecond], respond: delay({ max: '30s' }) }],
+      ['a wait for a turn that was given', { limits: [inTurn] }],
+      [
+        'a delay of what is admitted',
+        { limits: [gcra({ limit: 9, window: '1h' })], respond: delay({ from: 1, by: '9s' }) },
+      ],
+    ])('a client that leaves %s is not refused: its outcome is left, and it is charged nothing', async (_, options) => {
+      const policy = freshPolicy()
+      const { decisions, refused } = decisionsOf(policy)
+      const counting = startCounting()
+      stops.push(counting.stop)
+      const clock = { now: 1_000_000 }
+      const store = memoryStore({ clock: () => clock.now, offenders: true })
+      const verdicts: Verdict[] = []
+      const onVerdict = (_: unknown, verdict: Verdict) => void verdicts.push(verdict)
+      let came = 0
+      const cost = () => {
+        came++
+        return 1
+      }
+      const limited = { name: policy, store, onVerdict, cost, ...options } as AnyOptions
+      const app = await run(factory, { routes: { '/': { limiters: [limited] } } })
+      running.push(app)
+      const leaving = new AbortController()
+      const first = await fetch(app.url)
+      expect(first.status).toBe(200)
+      const second = fetch(app.url, { signal: leaving.signal }).catch(() => 'left')
+      await until('it waits', () => came === 2)
+      await setTimeout(20)
+      leaving.abort()
+      expect(await second).toBe('left')
+      await until('it has left', () => verdicts.length === 2)
+      const left = { allowed: false, reason: 'left', cost: 0 }
+      expect(verdicts).toMatchObject([{ allowed: true, reason: undefined }, left])
+      expect(decisions).toMatchObject([
+        { allowed: true, outcome: 'admitted' },
+        { allowed: false, outcome: 'left', limit: undefined },
+      ])
+      expect(refused).toEqual([])
+      const counted = counting.read().decisions.filter((row) => row.policy === policy)
+      expect(counted.map(({ outcome, limit, count }) => [outcome, limit, count])).toEqual([
+        ['admitted', '', 1],
+        ['left', '', 1],
+      ])
+      expect((await store.offenders({ policy })).offenders).toEqual([])
     })
 
     test('what is counted is what was served, by policy, limit, outcome and source', async () => {

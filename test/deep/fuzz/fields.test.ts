@@ -89,7 +89,11 @@ fuzz('fields', 'what is told of any policy and verdict is what a parser of struc
         must(names.size === limits.length, 'a name for each limit', verdict)
         for (const [name, value] of fields) checkField(name, value, headers, names)
         if (coming instanceof Promise) {
-          must(verdict.delayMs > 0 && !proceed && !reply && fields.length === 0, 'nothing for who has left', verdict)
+          must(
+            verdict.reason === 'left' && !proceed && !reply && fields.length === 0,
+            'nothing for who has left',
+            verdict,
+          )
           continue
         }
         const refusable = !verdict.allowed && verdict.reason !== 'impossible'

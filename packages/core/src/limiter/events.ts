@@ -9,7 +9,7 @@ export type DecisionOutcome = 'admitted' | RefusalReason
 export interface DecisionEvent {
   readonly policy: string
   readonly allowed: boolean
-  /** `admitted`, or why it was refused. */
+  /** `admitted`, or why it was refused; `left`: the client left while the request waited. */
   readonly outcome: DecisionOutcome
   /** The limit that refuses for longest; undefined where no limit refuses. */
   readonly limit: string | undefined

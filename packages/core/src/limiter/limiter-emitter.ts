@@ -121,7 +121,7 @@ function decisionEvent(verdict: Verdict): DecisionEvent {
 
 /** The name of the limit that refuses for longest. */
 export function refusingLimit(verdict: Verdict): string | undefined {
-  if (verdict.allowed) return undefined
+  if (verdict.allowed || verdict.reason === 'left') return undefined
   const { limits } = verdict
   return limits[longestRefusal(limits)]?.name
 }

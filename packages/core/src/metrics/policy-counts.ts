@@ -23,6 +23,7 @@ const OUTCOMES: readonly DecisionOutcome[] = [
   'blocked',
   'banned',
   'unavailable',
+  'left',
 ]
 /** Numbers for one limit: each outcome by each source, enforced and reported. */
 const ROWS = OUTCOMES.length * SOURCES.length * 2

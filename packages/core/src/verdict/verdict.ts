@@ -31,7 +31,7 @@ import {
  * Why a request is refused: over a limit, never admissible at this cost, on a deny list, blocked by hand, banned for its
  * strikes, or because nothing could decide.
  */
-export type RefusalReason = 'limited' | 'impossible' | 'denied' | 'blocked' | 'banned' | 'unavailable'
+export type RefusalReason = 'limited' | 'impossible' | 'denied' | 'blocked' | 'banned' | 'unavailable' | 'left'
 
 /**
  * What decided: the store's state; a refusal of a moment ago that this process repeats; units that it had taken ahead; this
@@ -69,7 +69,7 @@ export class Verdict {
    * `remaining` and `resetAfterMs` are 0.
    */
   readonly kind: VerdictKind
-  /** Why it may not; undefined when it may. */
+  /** Why it may not; undefined when it may. `left`: the client left while the request waited, so that it was not refused. */
   readonly reason: RefusalReason | undefined
   /** Whole units that every limit would admit right now: the least over the limits. */
   readonly remaining: number
@@ -125,7 +125,7 @@ export class Verdict {
     this.allowed = allowed
     this.policy = request.plan.policy
     this.kind = from.kind
-    this.reason = allowed ? undefined : refusalReason(result, retryMs < 0, from)
+    this.reason = allowed ? undefined : marks.hasLeft ? 'left' : refusalReason(result, retryMs < 0, from)
     this.remaining = remaining
     this.retryAfterMs = retryMs < 0 ? undefined : retryMs
     this.resetAfterMs = resetMs
@@ -397,6 +397,8 @@ export interface Marks {
   readonly reported?: boolean
   /** Refused for at least this many ms, as other requests wait before it. */
   readonly waitMs?: number
+  /** The client has left while the request waited. */
+  readonly hasLeft?: boolean
 }
 
 const NO_MARKS: Marks = {}
@@ -457,7 +459,7 @@ function aggregateVerdict(
     return new Verdict(request, result, from, false, result.allowed, 0, result.allowed ? 0 : -1, 0, 0, marks)
   const untilMs = block?.remainingMs ?? from.tryAgainMs
   // While others wait, a new request is not admitted, whatever room there is.
-  const allowed = result.allowed && marks.waitMs === undefined
+  const allowed = result.allowed && marks.waitMs === undefined && !marks.hasLeft
   const waitMs = marks.waitMs ?? result.behindMs ?? 0
   if (untilMs !== undefined) {
     const againMs = isForEver(untilMs) ? -1 : Math.max(untilMs, waitMs)

@@ -9,7 +9,7 @@ export function expectSane(verdict: Verdict): void {
   must(allowed === (reason === undefined), 'a reason for a refusal alone', verdict)
   must(isCount(remaining) && isCount(resetAfterMs) && isCount(delayMs) && isCount(cost), 'whole numbers', verdict)
   must(reason === 'impossible' ? retryAfterMs === undefined : isCount(retryAfterMs), 'a time to come back at', verdict)
-  must(Object.is(allowed, retryAfterMs === 0), 'a wait for who is refused alone', verdict)
+  if (reason !== 'left') must(allowed === (retryAfterMs === 0), 'a wait for who is refused alone', verdict)
   must(!Object.is(cost, -0) && !Object.is(remaining, -0), 'no negative zero', verdict)
   for (const limit of limits) {
     must(isCount(limit.remaining) && limit.remaining <= limit.capacity, 'no more than fits', limit)

@@ -84,7 +84,7 @@ function growthOf(before: Seen | undefined, after: Seen): Growth[] {
 function policyFigures(policy: string, growth: readonly Growth[], waiting: readonly Sample[]): PolicyFigures {
   const rate = (fits: (labels: Sample['labels']) => boolean) =>
     growth.reduce((sum, { labels, perSecond }) => (fits(labels) ? sum + perSecond : sum), 0)
-  const isRefusal = ({ outcome }: Sample['labels']) => outcome !== 'admitted'
+  const isRefusal = ({ outcome }: Sample['labels']) => outcome !== 'admitted' && outcome !== 'left'
   const isReported = ({ reported }: Sample['labels']) => reported === 'true'
   const limits = sumBy(
     growth.filter(({ labels, perSecond }) => labels.limit && perSecond > 0),

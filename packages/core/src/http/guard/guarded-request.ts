@@ -121,7 +121,7 @@ export class GuardedRequest<Request> {
     const decideAgain = () => decider.decide(this.#context, this.#units, this.#choice) as Verdict | Promise<Verdict>
     const changed = charging.reconsider(this.#context, refusal, decideAgain, isShared)
     if (!changed) return this.#respond(refusal)
-    return changed.then((last) => (last ? this.#respond(last) : this.#finish(refusal, 'gone')))
+    return changed.then((last) => (last ? this.#respond(last) : this.#leave(refusal)))
   }
 
   #respond(verdict: Verdict): Later<Outcome> {
@@ -165,21 +165,26 @@ export class GuardedRequest<Request> {
     const { limiter, decider, responders } = this.#guard
     const context = this.#context
     const arrivedAt = performance.now()
+    let hasLeft = false
     const action = responders.for(verdict)({
       context,
       verdict,
       waitTurn: async (options) => {
         const until = performance.now() + options.maxWaitMs
         const from = decider.optionsFor(context)
-        const turn = await waitTurn(limiter, context, this.#units, verdict, options, from, this.#choice)
-        if (turn === 'gone' || !turn.allowed) return turn
-        this.#holdCharges(turn)
-        if (turn.delayMs === 0) return turn
-        const wait = { client: options.client, maxWaitMs: until - performance.now() }
-        return waitBookedInTime(limiter, context, turn, verdict, wait)
+        let turn = await waitTurn(limiter, context, this.#units, verdict, options, from, this.#choice)
+        if (turn !== 'gone' && turn.allowed) {
+          this.#holdCharges(turn)
+          const wait = { client: options.client, maxWaitMs: until - performance.now() }
+          if (turn.delayMs > 0) turn = await waitBookedInTime(limiter, context, turn, verdict, wait)
+        }
+        hasLeft = turn === 'gone'
+        return turn
       },
     })
-    return whenKnown(action, (known) => this.#carryOut(known, verdict, arrivedAt))
+    return whenKnown(action, (known) =>
+      hasLeft && known === 'gone' ? this.#leave(verdict) : this.#carryOut(known, verdict, arrivedAt),
+    )
   }
 
   /** Does what a responder says. It may have waited until the limiter admitted the request after all. */
@@ -224,7 +229,7 @@ export class GuardedRequest<Request> {
       await waitBooked(limiter, context, verdict, () => responders.clientOf(context, verdict))
     } catch (error) {
       await limiter.refundVerdict(verdict)
-      if (error === LEFT) return this.#finish(verdict, 'gone')
+      if (error === LEFT) return this.#leave(verdict)
       throw error
     }
     return this.#waitThenFinish(verdict, Math.max(0, slownessMs - (performance.now() - began)))
@@ -233,7 +238,12 @@ export class GuardedRequest<Request> {
   async #waitThenFinish(verdict: Verdict, waitMs: number): Promise<Outcome> {
     if (await waitWithClient(this.#context.response, waitMs)) return this.#finish(verdict, 'proceed')
     await this.#guard.limiter.refundVerdict(verdict)
-    return this.#finish(verdict, 'gone')
+    return this.#leave(verdict)
+  }
+
+  /** The client has left before its request was admitted, or before its turn came: it was not refused, and holds no charge. */
+  #leave(verdict: Verdict): Outcome {
+    return this.#finish(Verdict.marked(verdict, { hasLeft: true }), 'gone')
   }
 
   #finish(verdict: Verdict, ending: Ending): Outcome {
@@ -241,7 +251,7 @@ export class GuardedRequest<Request> {
     const context = this.#context
     if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
     const { limiter } = this.#guard
-    const isRefused = !verdict.allowed && ending !== 'proceed'
+    const isRefused = !verdict.allowed && ending !== 'proceed' && verdict.reason !== 'left'
     if (isRefused) limiter.noteRefusal(verdict)
     limiter.noteDecision(verdict, isRefused)
     if (onVerdict) warnOnRejection(`${where}: onVerdict`, onVerdict(context.request, verdict, context), warn)
