@@ -1,4 +1,15 @@
-import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLimiter, memoryStore } from '@sluice/core'
@@ -45,6 +56,47 @@ test('blocks and bans hold in the next process, until they end', async () => {
   await next.store.close()
   expect(readdirSync(folder)).toEqual(['blocks.ndjson'])
   expect(warned).toEqual([])
+})
+
+test('nothing is written through a link, or with the mode of a file, that another user has put beside it', async () => {
+  const victim = join(folder, 'victim')
+  writeFileSync(victim, 'precious')
+  symlinkSync(victim, `${file}.${process.pid}.tmp`)
+  const first = start()
+  await first.limiter.block('ann', { for: '1h' })
+  await first.store.close()
+  expect(readFileSync(victim, 'utf8')).toBe('precious')
+  expect(lstatSync(file).isFile()).toBe(true)
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  // The mode of the file itself does not stay either.
+  chmodSync(file, 0o666)
+  const second = start()
+  await second.limiter.block('bob', { for: '1h' })
+  await second.store.close()
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  expect(warned).toEqual([])
+})
+
+test('what processes have left that ended while they wrote is removed at the start, and nothing else', async () => {
+  const { pid: ended } = spawnSync(process.execPath, ['-e', ''])
+  const leftOver = [`${ended}.0123456789abcdef`, `${process.pid}.fedcba9876543210`].map((name) => `${file}.${name}.tmp`)
+  const others = [`${file}.${process.ppid}.0123456789abcdef.tmp`, `${file}.tmp`, `${file}.bak`, `${file}.1.tmp`]
+  for (const path of [...leftOver, ...others]) writeFileSync(path, '')
+  await start().store.close()
+  expect(
+    readdirSync(folder)
+      .map((name) => join(folder, name))
+      .sort(),
+  ).toEqual([...others].sort())
+})
+
+test('where the file cannot be replaced nothing is left beside it', async () => {
+  const { store, limiter } = start()
+  await limiter.block('ann', { for: '1h' })
+  mkdirSync(join(file, 'in the way'), { recursive: true })
+  await store.close()
+  expect(readdirSync(folder)).toEqual(['blocks.ndjson'])
+  expect(warned).toHaveLength(1)
 })
 
 test('a ban keeps its rung in the next process: the one after it is longer', async () => {

@@ -1,5 +1,7 @@
-import { readFileSync, renameSync } from 'node:fs'
-import { open, rename } from 'node:fs/promises'
+import { randomBytes } from 'node:crypto'
+import { readdirSync, readFileSync, renameSync, unlinkSync } from 'node:fs'
+import { type FileHandle, open, rename, unlink } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import type { BlockEntry } from '../store/blocks.js'
 import { checkedEntry } from '../store/given-blocks.js'
 import { checkedNamedEntry } from '../store/given-list-entries.js'
@@ -47,11 +49,13 @@ export class PersistedBlocks {
   }
 
   /**
-   * What the file has: nothing where there is none. One that is damaged is put aside, and the process is warned.
+   * What the file has: nothing where there is none. One that is damaged is put aside, and the process is warned. What
+   * processes have left beside it that ended while they wrote is removed.
    *
    * @throws SluiceError `INVALID_POLICY` for a file that cannot be read
    */
   read(): Persisted {
+    removeLeftOver(this.#file)
     let text: string
     try {
       text = readFileSync(this.#file, 'utf8')
@@ -89,22 +93,32 @@ export class PersistedBlocks {
 
   /** Beside the file, which is replaced at once: a process that ends meanwhile leaves the one before. */
   async #write(): Promise<void> {
-    const beside = `${this.#file}.${process.pid}.tmp`
-    const handle = await open(beside, 'w', 0o600)
+    const beside = `${this.#file}.${process.pid}.${randomBytes(8).toString('hex')}.tmp`
+    // A file of that name that there is, or a link, is another's: writing through it would overwrite what it names.
+    const handle = await open(beside, 'wx', 0o600)
     try {
-      let text = `${HEADER}\n`
-      for await (const entry of this.#all()) {
-        text += `${JSON.stringify(entry)}\n`
-        if (text.length < CHUNK) continue
-        await handle.write(text)
-        text = ''
+      try {
+        await this.#writeTo(handle)
+      } finally {
+        await handle.close()
       }
-      await handle.write(text)
-      await handle.sync()
-    } finally {
-      await handle.close()
+      await rename(beside, this.#file)
+    } catch (error) {
+      await unlink(beside).catch(() => {})
+      throw error
     }
-    await rename(beside, this.#file)
+  }
+
+  async #writeTo(handle: FileHandle): Promise<void> {
+    let text = `${HEADER}\n`
+    for await (const entry of this.#all()) {
+      text += `${JSON.stringify(entry)}\n`
+      if (text.length < CHUNK) continue
+      await handle.write(text)
+      text = ''
+    }
+    await handle.write(text)
+    await handle.sync()
   }
 
   async *#all(): AsyncGenerator<BlockEntry | NamedEntry> {
@@ -117,6 +131,30 @@ export class PersistedBlocks {
     if (this.#isWarned) return
     this.#isWarned = true
     this.#warnings.emit('SLUICE_PERSIST_FAILED', `memoryStore: persist: ${this.#file}: ${why}`)
+  }
+}
+
+function removeLeftOver(file: string): void {
+  const folder = dirname(file)
+  const start = `${basename(file)}.`
+  try {
+    for (const name of readdirSync(folder)) {
+      const [, pid] = name.startsWith(start) ? (/^(\d+)\.[0-9a-f]{16}\.tmp$/.exec(name.slice(start.length)) ?? []) : []
+      if (pid !== undefined && hasEnded(Number(pid))) unlinkSync(join(folder, name))
+    }
+  } catch {
+    // Nothing depends on it, and a folder that cannot be written to is warned of when it is.
+  }
+}
+
+/** This one has written nothing so far: one of its number was there before it, as in containers. */
+function hasEnded(pid: number): boolean {
+  if (pid === process.pid) return true
+  try {
+    process.kill(pid, 0)
+    return false
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH'
   }
 }
 
