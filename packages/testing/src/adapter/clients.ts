@@ -9,18 +9,20 @@ const once = () => ({ '/': { limiters: [{ store: memoryStore(), limit: 1, window
 const statusFrom = async (url: string, address: string) =>
   (await send(url, { headers: { 'X-Forwarded-For': address } })).status
 
-export function clientTests(on: RegisterTest): void {
+export function clientTests(on: RegisterTest, proxies: boolean): void {
   on('X-Forwarded-For changes nothing unless the framework trusts its sender', async ({ start }) => {
-    const direct = await start({ routes: once() })
-    const proxied = await start({ routes: once(), trustProxy: true })
-    const seen: number[][] = []
-    for (const address of ['198.51.100.1', '198.51.100.2']) {
-      seen.push([await statusFrom(direct.url, address), await statusFrom(proxied.url, address)])
-    }
-    assert.deepEqual(seen, [
-      [200, 200],
-      [429, 200],
-    ])
+    const { url } = await start({ routes: once() })
+    assert.equal(await statusFrom(url, '198.51.100.1'), 200)
+    assert.equal(await statusFrom(url, '198.51.100.2'), 429)
+  })
+
+  if (!proxies) return
+
+  on('clients of a proxy that is trusted are told apart by X-Forwarded-For', async ({ start }) => {
+    const { url } = await start({ routes: once(), trustProxy: true })
+    assert.equal(await statusFrom(url, '198.51.100.1'), 200)
+    assert.equal(await statusFrom(url, '198.51.100.2'), 200)
+    assert.equal(await statusFrom(url, '198.51.100.1'), 429)
   })
 
   on('an address is the same client in every spelling, and a /64 of IPv6 is one client', async ({ start }) => {

@@ -15,9 +15,14 @@ export interface AdapterContractOptions extends TestRunner {
   readonly name: string
   /** Builds an app with the framework and its adapter; called for each test, which closes its server at its end. */
   readonly make: AdapterAppFactory
+  /**
+   * Whether apps can trust proxies. With `false`, as of a framework without such a setting, no test asks for `trustProxy`.
+   * @default true
+   */
+  readonly proxies?: boolean
 }
 
-const GROUPS: readonly (readonly [what: string, tests: (on: RegisterTest) => void])[] = [
+const GROUPS: readonly (readonly [what: string, tests: (on: RegisterTest, proxies: boolean) => void])[] = [
   ['quotas and refusals', quotaTests],
   ['what the application gets wrong', faultTests],
   ['clients', clientTests],
@@ -31,10 +36,10 @@ const GROUPS: readonly (readonly [what: string, tests: (on: RegisterTest) => voi
  *
  * @example adapterContract({ name: 'my framework', make: async (spec) => myApp(spec), describe, test })
  */
-export function adapterContract({ name, make, describe, test }: AdapterContractOptions): void {
+export function adapterContract({ name, make, proxies = true, describe, test }: AdapterContractOptions): void {
   for (const [what, tests] of GROUPS) {
     describe(`${what} in ${name}`, () => {
-      tests((title, body) => {
+      const on: RegisterTest = (title, body) => {
         test(title, async () => {
           const running: RunningApp[] = []
           const clock = testClock()
@@ -49,7 +54,8 @@ export function adapterContract({ name, make, describe, test }: AdapterContractO
             for (const app of running) await app.close()
           }
         })
-      })
+      }
+      tests(on, proxies)
     })
   }
 }
