@@ -2,8 +2,11 @@
 // A pair is one fresh process of each; which of them goes first alternates. The figure is the CPU time of a decision or
 // a request, this checkout's divided by the other's: 1.02 is two percent dearer. Options: --pairs <n>, and names of rows.
 import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
+import { redisStore } from '@sluice/core'
+import { Redis } from 'ioredis'
 import { whenStarted } from '../scripts/lib/run.js'
 import { startChild } from './lib/child.js'
 import { ending } from './lib/ending.js'
@@ -18,6 +21,7 @@ const RULE = { limit: 100, windowMs: 60_000 }
  * @property {(keep: import('./lib/ending.js').Keep, player: (name: string) => URL, world: World) => Promise<number>} costUs
  *
  * @typedef {object} World
+ * @property {string} build the root of the checkout whose packages are measured, for players that take them from there
  * @property {import('./lib/redis.js').RedisServer} redis
  * @property {import('./lib/child.js').Child} loader
  */
@@ -34,6 +38,31 @@ const redisRow = (name, inFlight, keys) => ({
     await redis.admin.flushall()
     const { cpuUs } = await child.call('decide', { count, inFlight, keys })
     return cpuUs / count
+  },
+})
+
+/**
+ * The same while some identities are blocked from every policy, and others ask: Redis's CPU is counted, too.
+ *
+ * @param {string} name @param {number} inFlight @param {number} keys @param {number} blocks @returns {Row}
+ */
+const blocksRow = (name, inFlight, keys, blocks) => ({
+  name: `redis: ${name}, ${inFlight} in flight, ${keys} keys, ${blocks} blocks`,
+  async costUs(keep, player, { redis }) {
+    await redis.admin.flushall()
+    const client = new Redis(redis.port)
+    const store = redisStore(client, { timeoutMs: '10s' })
+    for (let n = 0; n < blocks; n++) await store.blocks.add({ key: `blocked-${n}` }, { for: '1h' })
+    await store.close()
+    client.disconnect()
+    const child = keep(startChild(player('redis')))
+    await child.call('join', { port: redis.port, name: `sluice, ${name}`, rule: RULE })
+    await child.call('decide', { count: 30_000, inFlight, keys })
+    // Until it knows the blocks.
+    await sleep(4000)
+    const before = await redis.cost()
+    const { cpuUs } = await child.call('decide', { count: 30_000, inFlight, keys })
+    return (cpuUs + (await redis.cost()).cpuUs - before.cpuUs) / 30_000
   },
 })
 
@@ -69,17 +98,47 @@ const httpRow = (framework, where) => ({
   },
 })
 
+/** Players of this checkout with the packages of either: an earlier one may not have them. */
+const ownPlayer = (/** @type {string} */ name) => new URL(`./players/${name}.js`, import.meta.url)
+
+/** @param {string} name @param {number} clients @returns {Row} */
+const waitersRow = (name, clients) => ({
+  name: `waiting: one comes and one leaves, 1,000 wait, ${name}`,
+  async costUs(keep, _, { build }) {
+    const child = keep(startChild(ownPlayer('waiters')))
+    await child.call('join', { build, count: 1000, clients })
+    await child.call('exchange', { count: 4000 })
+    return child.call('exchange', { count: 4000 })
+  },
+})
+
+/** @param {'plain' | 'odd'} spelling @returns {Row} */
+const pathsRow = (spelling) => ({
+  name: `policies: paths in ${spelling} spellings`,
+  async costUs(keep, _, { build }) {
+    const child = keep(startChild(ownPlayer('paths')))
+    await child.call('join', { build })
+    await child.call('decide', { count: 200_000, spelling })
+    return child.call('decide', { count: 200_000, spelling })
+  },
+})
+
 /** @type {Row[]} */
 const ROWS = [
   redisRow('exact log', 100, 400),
   redisRow('exact log', 1, 10_000),
   redisRow('gcra', 100, 10_000),
+  blocksRow('gcra', 100, 10_000, 1000),
   memoryRow('exact log'),
   memoryRow('fixed window'),
   .../** @type {const} */ (['Fastify', 'Koa', 'Express']).flatMap((framework) => [
     httpRow(framework, 'memory'),
     httpRow(framework, 'redis'),
   ]),
+  pathsRow('plain'),
+  pathsRow('odd'),
+  waitersRow('first come, first served', 0),
+  waitersRow('clients in turn', 100),
 ]
 
 await whenStarted(import.meta.url, async () => {
@@ -105,7 +164,14 @@ await whenStarted(import.meta.url, async () => {
     const loader = keep(startChild(new URL('./players/http-load.js', import.meta.url)))
     /** @param {Row} row @param {string} bench */
     const cost = ({ costUs }, bench) =>
-      ending((keep) => costUs(keep, (name) => new URL(`players/${name}.js`, pathToFileURL(bench)), { redis, loader }))
+      ending((keep) => {
+        const at = pathToFileURL(bench)
+        return costUs(keep, (name) => new URL(`players/${name}.js`, at), {
+          redis,
+          loader,
+          build: new URL('..', at).href,
+        })
+      })
 
     console.log('| row | this, µs | other, µs | ratio | 95 % interval | pairs |\n|---|---|---|---|---|---|')
     for (const row of rows) {

@@ -1,8 +1,9 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startChild } from '../../bench/lib/child.js'
 import { medianInterval } from '../../bench/lib/stats.js'
 import { run } from '../../scripts/lib/run.js'
 import { ensureBuilt } from '../support/built-core.js'
@@ -32,6 +33,21 @@ test('benchmarks run, and leave their figures and a page that shows them', async
     expect(tables).not.toEqual([])
     for (const plot of plots)
       expect(readFileSync(join(folder, 'plots', `${plot}.svg`), 'utf8')).not.toMatch(/NaN|Infinity/)
+  }
+})
+
+test.each([
+  ['waiters', { count: 20, clients: 3 }, 'exchange', { count: 40 }],
+  ['paths', {}, 'decide', { count: 40, spelling: 'odd' }],
+])('the player of %s takes the packages of the checkout that it is given', async (name, joined, method, load) => {
+  const child = startChild(new URL(`players/${name}.js`, pathToFileURL(bench)))
+  try {
+    await child.call('join', { build: new URL('..', pathToFileURL(bench)).href, ...joined })
+    expect(await child.call(method, load)).toBeGreaterThan(0)
+    const elsewhere = { build: pathToFileURL(`${folder}/`).href, ...joined }
+    await expect(child.call('join', elsewhere)).rejects.toThrow('Cannot find module')
+  } finally {
+    await child.end()
   }
 })
 
