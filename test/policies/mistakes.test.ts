@@ -386,6 +386,20 @@ const MISTAKES: readonly Mistake[] = [
     message: 'expected no name, as the limits have none; got "burst"',
   },
   {
+    what: 'an override that changes the only limit twice',
+    text: override('policy: api, key: { ip: 192.0.2.1 }').replace('[{ limit: 2 }]', '[{ limit: 5 }, ▸{ limit: 6 }]'),
+    path: 'overrides[0].limits[1]',
+    message: 'expected one change of each limit of the policy, got a second one',
+  },
+  {
+    what: 'an override that changes a limit of each tier twice',
+    text: `${policy(
+      '    tier: plan\n    tiers: { free: [{ name: day, limit: 1, window: 1d }], paid: [{ name: day, limit: 9, window: 1d }] }\n',
+    )}overrides:\n  - { policy: api, key: { ip: 192.0.2.1 }, limits: [{ name: day, limit: 5 }, ▸{ limit: 6 }] }\n`,
+    path: 'overrides[0].limits[1]',
+    message: 'expected one change of each limit of the policy, got a second one',
+  },
+  {
     what: 'an override without limits',
     text: override('▸policy: api, key: { ip: 192.0.2.1 }')
       .replace(', limits: [{ limit: 2 }]', '')

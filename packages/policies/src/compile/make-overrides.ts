@@ -141,6 +141,7 @@ export function changedLimits(
     : Object.entries(data.tiers ?? {})
   const made = new Map<string | undefined, readonly Limit[]>()
   const isFound = changes.map(() => false)
+  const repeated = new Set<number>()
   let admitsMore = false
   for (const [tier, list] of lists) {
     const merged = [...list]
@@ -149,6 +150,8 @@ export function changedLimits(
       const i = placeOf(change, list)
       if (i === undefined) return
       isFound[c] = true
+      // The last one alone would count.
+      if (sources.has(i)) repeated.add(c)
       merged[i] = changed(list[i] as LimitData, change)
       sources.set(i, c)
     })
@@ -179,6 +182,9 @@ export function changedLimits(
     admitsMore ||= [...sources].some(([i, c]) =>
       mayAdmitMore(changes[c] as LimitData, madeOf(list, base.limits, i), madeOf(merged, limits, i)),
     )
+  }
+  for (const c of repeated) {
+    problems.push({ path: [...path, c], message: 'expected one change of each limit of the policy, got a second one' })
   }
   isFound.forEach((found, c) => {
     if (found) return
