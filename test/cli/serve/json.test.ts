@@ -66,7 +66,33 @@ api:
     allowed: false,
     status: 400,
   })
-  expect((await decide(decider, { path: '/', keys: { toString: 'x' }, tiers: { plan: 'free' } })).json.status).toBe(400)
+  expect((await decide(decider, { path: '/', keys: {}, tiers: { plan: 'free' } })).json.status).toBe(400)
+})
+
+test.each<[string, object, string]>([
+  ['key', { keys: { usr: 'ann' } }, 'keys: "usr": unknown name (expected user, by --key of the decider)'],
+  ['key of every object', { keys: { toString: 'x' } }, 'keys: "toString": unknown name (expected user'],
+  ['tier', { tiers: { plna: 'paid' } }, 'tiers: "plna": unknown name (expected plan, by --tier of the decider)'],
+])('a misspelt %s is answered 400 with its name, and charges nothing, in a batch as well', async (_, wrong, detail) => {
+  const policies = `
+all: { limits: [{ limit: 3, window: 1m }] }
+user: { match: { paths: [/user] }, key: user, limits: [{ limit: 3, window: 1m }] }
+plan: { match: { paths: [/plan] }, tier: plan, tiers: { paid: [{ limit: 3, window: 1m }] } }`
+  const decider = await serving(json(documentOf(policies), '--key', 'user', '--tier', 'plan'))
+  for (const question of [{ ...ANN, ...wrong }, { requests: [ANN, { ...ANN, ...wrong }] }]) {
+    const answer = await decide(decider, question)
+    expect([answer.status, answer.json.detail]).toEqual([400, expect.stringContaining(detail)])
+  }
+  expect((await decide(decider, ANN)).json.limits[0].remaining).toBe(2)
+})
+
+test('a key or tier without an option that names it is answered 400', async () => {
+  const decider = await serving(json(THREE))
+  const detail = async (more: object) => (await decide(decider, { ...ANN, ...more })).json.detail
+  expect(await detail({ keys: { user: 'ann' } })).toBe(
+    'keys: "user": unknown name (expected none: the decider has no --key)',
+  )
+  expect(await detail({ tiers: { plan: 'paid' } })).toContain('tiers: "plan": unknown name (expected none')
 })
 
 test('a request may cost more than one, and nothing', async () => {

@@ -1,32 +1,33 @@
 import { isIP } from 'node:net'
 import { BadInput } from '../bad-input.js'
 import { MOST_HEADER_BYTES, MOST_HEADERS, MOST_IN_BATCH } from '../bounds.js'
+import type { Named } from '../cannot.js'
 import type { DescribedRequest } from '../described-request.js'
 
 const FIELDS = ['method', 'path', 'ip', 'headers', 'keys', 'tiers', 'cost']
 const MOST_COST = 1_000_000_000
 
 /**
- * The requests that a body asks about: one, or `{ requests: […] }`. A field that is not known is refused, as a misspelt key
- * would be counted by something else.
+ * The requests that a body asks about: one, or `{ requests: […] }`. A field, key or tier that is not known is refused, as a
+ * misspelt key would be counted by something else.
  *
  * @throws BadInput
  */
-export function describedIn(body: unknown): { requests: readonly DescribedRequest[]; isBatch: boolean } {
+export function describedIn(body: unknown, named: Named): { requests: readonly DescribedRequest[]; isBatch: boolean } {
   const fields = objectOf(body, 'body')
-  if (!('requests' in fields)) return { requests: [described(fields, '')], isBatch: false }
+  if (!('requests' in fields)) return { requests: [described(fields, '', named)], isBatch: false }
   for (const name of Object.keys(fields)) if (name !== 'requests') throw unknown('', name, ['requests'])
   const { requests } = fields
   if (!Array.isArray(requests) || requests.length === 0 || requests.length > MOST_IN_BATCH) {
     throw wrong('requests', `an array of 1 to ${MOST_IN_BATCH} requests`)
   }
   return {
-    requests: requests.map((each, i) => described(objectOf(each, `requests[${i}]`), `requests[${i}].`)),
+    requests: requests.map((each, i) => described(objectOf(each, `requests[${i}]`), `requests[${i}].`, named)),
     isBatch: true,
   }
 }
 
-function described(fields: Record<string, unknown>, at: string): DescribedRequest {
+function described(fields: Record<string, unknown>, at: string, named: Named): DescribedRequest {
   for (const name of Object.keys(fields)) if (!FIELDS.includes(name)) throw unknown(at, name, FIELDS)
   const { method = 'GET', path, ip, cost = 1 } = fields
   if (typeof method !== 'string' || !/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$/.test(method)) {
@@ -39,6 +40,9 @@ function described(fields: Record<string, unknown>, at: string): DescribedReques
   }
   const headers = namedIn(fields.headers, `${at}headers`)
   const keys = keysIn(fields.keys, `${at}keys`)
+  const tiers = Object.fromEntries(textsIn(fields.tiers, `${at}tiers`))
+  checkNames(Object.keys(keys), named.keys, `${at}keys`, '--key')
+  checkNames(Object.keys(tiers), named.tiers, `${at}tiers`, '--tier')
   if (path.length + lengthOf(headers) + lengthOf(Object.entries(keys)) > MOST_HEADER_BYTES) {
     throw wrong(`${at}path, headers and keys`, `at most ${MOST_HEADER_BYTES} characters`)
   }
@@ -48,7 +52,7 @@ function described(fields: Record<string, unknown>, at: string): DescribedReques
     ip: ip as string | undefined,
     header: (name) => headers.get(name),
     keys,
-    tiers: Object.fromEntries(textsIn(fields.tiers, `${at}tiers`)),
+    tiers,
     cost: cost as number,
   }
 }
@@ -85,6 +89,15 @@ function keysIn(value: unknown, where: string): Record<string, string | number> 
     throw wrong(where, 'texts or whole numbers by their names')
   })
   return Object.fromEntries(keys)
+}
+
+/** Only names of the command line: no policy counts by another one. */
+function checkNames(names: readonly string[], known: readonly string[], where: string, option: string): void {
+  const wrong = names.find((name) => !known.includes(name))
+  if (wrong === undefined) return
+  const expected =
+    known.length > 0 ? `${known.join(', ')}, by ${option} of the decider` : `none: the decider has no ${option}`
+  throw new BadInput(400, `${where}: ${JSON.stringify(wrong.slice(0, 40))}: unknown name (expected ${expected})`)
 }
 
 function pairsIn(value: unknown, where: string): [string, unknown][] {

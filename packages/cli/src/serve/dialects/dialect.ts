@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TrustedProxies } from '../addresses.js'
+import type { Named } from '../cannot.js'
 import type { Decide } from '../decider.js'
 import type { Token } from '../token.js'
 
@@ -10,6 +11,8 @@ export interface Asked {
   readonly trusted: TrustedProxies | undefined
   /** Undefined where callers show none. */
   readonly token: Token | undefined
+  /** The keys and tiers that callers may name, where a dialect lets them. */
+  readonly named: Named
 }
 
 /** How requests are described to the decider, and how it says what becomes of them. */

@@ -13,9 +13,9 @@ import type { Asked, Dialect } from './dialect.js'
 export const jsonDialect: Dialect = {
   readsHeaders: false,
   namesKeys: true,
-  async answer(request, response, { decide, token }) {
+  async answer(request, response, { decide, token, named }) {
     checkCaller(request, token)
-    const { requests, isBatch } = describedIn(await readJson(request))
+    const { requests, isBatch } = describedIn(await readJson(request), named)
     const decisions = await decideAll(requests, decide)
     const found = decisions.map(jsonOf)
     send(isBatch ? { decisions: found } : (found[0] as object), response)
