@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { ask, documentOf, endWithTests, gateway, serving, THREE } from './support.js'
+import { until } from '../../support/until.js'
+import { ask, decide, documentOf, endWithTests, gateway, json, serving, THREE } from './support.js'
 
 endWithTests()
 
@@ -194,4 +195,28 @@ describe('what Traefik sends, by its documentation', () => {
     expect([status, headers['retry-after']]).toEqual([429, expect.stringMatching(/^\d+$/)])
     expect((await ask(decider, { headers: sent('192.0.2.8') })).status).toBe(204)
   })
+})
+
+test('that all requests come from one private address is told in words of the decider', async () => {
+  const warnings: string[] = []
+  const listener = (warning: Error) => warnings.push(warning.message)
+  process.on('warning', listener)
+  try {
+    const behind = await serving(gateway('nginx', THREE))
+    for (let n = 0; n < 1000; n++) await ask(behind, { headers: told('nginx', 'GET', '/', 'a', '10.0.0.7') })
+    const asked = await serving(json(THREE))
+    const requests = Array.from({ length: 100 }, () => ({ path: '/', ip: '10.0.0.8' }))
+    for (let n = 0; n < 10; n++) await decide(asked, { requests })
+    await until('both are told', () => warnings.length >= 2)
+    expect(warnings.sort()).toEqual([
+      expect.stringMatching(
+        /came from 10\.0\.0\.7, .* if that is a proxy, name it in the gateway and in --trust-proxy, /,
+      ),
+      expect.stringMatching(
+        /came from 10\.0\.0\.8, .* if that is a proxy, let callers send the client's own address as ip, /,
+      ),
+    ])
+  } finally {
+    process.removeListener('warning', listener)
+  }
 })

@@ -15,13 +15,15 @@ export interface DeciderOptions {
   readonly share: number
   /** Whether callers say what a request costs. */
   readonly takesCosts: boolean
+  /** How a proxy that all requests seem to come from becomes trusted, for a warning. */
+  readonly proxyRemedy: string
   /** Called with what no caller is to blame for. */
   readonly onFailure: (error: unknown) => void
 }
 
 /** Decides on requests that others describe. What cannot be decided is refused, whatever went wrong. */
 export function makeDecider(options: DeciderOptions): Decide {
-  const { policies, store, onUnavailable, share, takesCosts, onFailure } = options
+  const { policies, store, onUnavailable, share, takesCosts, proxyRemedy, onFailure } = options
   const guard = createGuard<DescribedRequest>({
     policies,
     store,
@@ -37,7 +39,7 @@ export function makeDecider(options: DeciderOptions): Decide {
   }
   return (request) => {
     try {
-      const outcome = guard(new DecisionContext(request))
+      const outcome = guard(new DecisionContext(request, proxyRemedy))
       return outcome instanceof Promise ? outcome.then(decisionOf, failed) : decisionOf(outcome)
     } catch (error) {
       return failed(error)

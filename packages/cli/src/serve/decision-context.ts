@@ -7,11 +7,13 @@ export class DecisionContext implements HttpContext<DescribedRequest> {
   /** The response is the gateway's to send: here is none to wait for. */
   readonly response: RawResponse = { on() {}, removeListener() {} }
   readonly proxyTrust = 'named'
+  readonly proxyRemedy: string
   /** Gateways do not send theirs. */
   readonly route = undefined
 
-  constructor(request: DescribedRequest) {
+  constructor(request: DescribedRequest, proxyRemedy: string) {
     this.request = request
+    this.proxyRemedy = proxyRemedy
   }
 
   get ip(): string | undefined {

@@ -10,6 +10,8 @@ export interface HttpContext<Request = unknown> {
   readonly ip: string | undefined
   /** How the framework trusts proxies: whose `X-Forwarded-For` `ip` is taken from; undefined where that is not known. */
   readonly proxyTrust?: ProxyTrust
+  /** How a proxy becomes trusted, for warnings. @default "name it in the framework's trust settings" */
+  readonly proxyRemedy?: string
   readonly method: string
   /** The path as requested, without the query. */
   readonly path: string

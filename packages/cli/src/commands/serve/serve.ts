@@ -53,6 +53,7 @@ function start(settings: ServeSettings, state: State, loaded: Policies, log: Ope
     // All processes together admit no more than the limits then.
     share: 1 / workers,
     takesCosts: dialect.namesKeys,
+    proxyRemedy: dialect.proxyRemedy,
     onFailure: (error) => log.warn('decision', `a request could not be decided: ${(error as Error)?.message ?? error}`),
   })
   return startServer({

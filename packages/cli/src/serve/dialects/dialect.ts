@@ -21,6 +21,8 @@ export interface Dialect {
   readonly readsHeaders: boolean
   /** Whether callers name identities, tiers and costs themselves. */
   readonly namesKeys: boolean
+  /** What to do about a proxy whose address is taken for that of all clients. */
+  readonly proxyRemedy: string
   /**
    * Answers one request to the decider.
    *

@@ -27,6 +27,7 @@ export function gatewayDialect({ headers, refusedBy }: GatewayOptions): Dialect 
   return {
     readsHeaders: true,
     namesKeys: false,
+    proxyRemedy: 'name it in the gateway and in --trust-proxy',
     answer(request, response, { decide, trusted, token }) {
       if (request.method !== 'GET' && request.method !== 'HEAD') {
         throw new BadInput(405, 'expected GET or HEAD: the method of the client comes in a header', { ends: true })

@@ -13,6 +13,7 @@ import type { Asked, Dialect } from './dialect.js'
 export const jsonDialect: Dialect = {
   readsHeaders: false,
   namesKeys: true,
+  proxyRemedy: "let callers send the client's own address as ip",
   async answer(request, response, { decide, token, named }) {
     checkCaller(request, token)
     const { requests, isBatch } = describedIn(await readJson(request), named)

@@ -5,7 +5,7 @@ import type { HttpContext, RawResponse } from '../../request/context.js'
 import { identityIn } from '../../store/identity.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { Verdict } from '../../verdict/verdict.js'
-import { hasLongChain } from '../identity/ip.js'
+import { hasLongChain, remedyFor } from '../identity/ip.js'
 
 /** Requests that are looked at: enough for mistakes in the set-up to show, too few to cost anything. */
 const LOOKED_AT = 1000
@@ -69,7 +69,7 @@ export class RequestAdvice<Request> {
       this.#warnOnce(
         'SLUICE_UNTRUSTED_PROXY',
         `requests come through a proxy (from ${peer}, with X-Forwarded-For) that the application does not trust, so all ` +
-          "clients behind it count as one: name the proxy in the framework's trust settings",
+          `clients behind it count as one: ${remedyFor(context)}`,
       )
     }
     const ip = hasLongChain(context) ? undefined : context.ip
@@ -78,8 +78,8 @@ export class RequestAdvice<Request> {
     if (this.#isDone && this.#only !== undefined) {
       this.#warnOnce(
         'SLUICE_ONE_CLIENT',
-        `all of the first ${LOOKED_AT} requests came from ${this.#only}, a private address: if that is a proxy, name it ` +
-          "in the framework's trust settings, or all clients share one limit",
+        `all of the first ${LOOKED_AT} requests came from ${this.#only}, a private address: if that is a proxy, ` +
+          `${remedyFor(context)}, or all clients share one limit`,
       )
     }
   }

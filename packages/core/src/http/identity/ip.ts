@@ -90,6 +90,13 @@ export function hasLongChain<Subject>(context: HttpContext<Subject>): boolean {
   return proxyTrust !== 'none'
 }
 
+/** What to do about a proxy that is not trusted, in a clause. */
+export function remedyFor({
+  proxyRemedy = "name it in the framework's trust settings",
+}: Pick<HttpContext, 'proxyRemedy'>): string {
+  return proxyRemedy
+}
+
 function isTooLong(chain: string): boolean {
   if (chain.length > LONGEST_CHAIN) return true
   let addresses = 1
@@ -102,7 +109,7 @@ function keyOfClient<Subject>(context: HttpContext<Subject>, grouping: Grouping)
   const key = typeof given === 'string' ? keyOfAddress(given, grouping) : undefined
   if (key !== undefined) return key
   const message =
-    `byIp: expected the client's address, got ${show(given)} (behind a proxy, configure the framework's trust in it; ` +
+    `byIp: expected the client's address, got ${show(given)} (behind a proxy, ${remedyFor(context)}; ` +
     'for connections without addresses, use another key)'
   // A connection that is closed has no address any more. One that has none while it is open, such as a Unix socket, never had.
   if (given || isGone(context.response)) throw new RequestFault('no address', message)
