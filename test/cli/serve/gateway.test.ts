@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { until } from '../../support/until.js'
-import { ask, decide, documentOf, endWithTests, gateway, json, serving, THREE } from './support.js'
+import { ask, decide, documentOf, endWithTests, gateway, json, raw, serving, THREE } from './support.js'
 
 endWithTests()
 
@@ -23,6 +23,7 @@ const told = (
 
 describe.each(Object.keys(NAMES) as (keyof typeof NAMES)[])('%s', (dialect) => {
   const refusal = dialect === 'nginx' ? 403 : 429
+  const clientMistake = dialect === 'nginx' ? 403 : 400
 
   test('a client over its limit is refused with the status that the gateway understands, and its fields beside', async () => {
     const decider = await serving(gateway(dialect, THREE))
@@ -52,7 +53,7 @@ describe.each(Object.keys(NAMES) as (keyof typeof NAMES)[])('%s', (dialect) => {
     for (const uri of ['/\xc3\xa9', '/voil\xc3\xa0']) {
       expect((await ask(decider, { headers: told(dialect, 'GET', uri) })).status).toBe(204)
     }
-    expect((await ask(decider, { headers: told(dialect, 'GET', '/a b') })).status).toBe(400)
+    expect((await ask(decider, { headers: told(dialect, 'GET', '/a b') })).headers['x-sluice-status']).toBe('400')
   })
 
   test("method, host, path and headers of the document are the client's", async () => {
@@ -120,7 +121,7 @@ keyed: { match: { headers: { x-api-key: true } }, key: "header:x-api-key", limit
     expect((await ask(decider, { headers: pairs })).headers.ratelimit).toContain('r=2')
   })
 
-  test.each([0, 1, 2, 3])('without header %i nothing is decided', async (i) => {
+  test.each([0, 1, 3])('without header %i nothing is decided', async (i) => {
     const decider = await serving(gateway(dialect, THREE))
     const missing = told(dialect).filter((_, at) => at !== i)
     // A header of almost this name is another one.
@@ -131,9 +132,31 @@ keyed: { match: { headers: { x-api-key: true } }, key: "header:x-api-key", limit
     }
   })
 
+  test.each<[string, string[], string]>([
+    ['a method with a space', ['GET /'], 'expected a method such as GET'],
+    ['a long method', ['A'.repeat(33)], 'expected a method such as GET'],
+    ['a path with a space', ['GET', '/a b'], 'expected a path without spaces, control characters and backslashes'],
+    ['a path with a backslash', ['GET', '/a\\b'], 'expected a path without spaces'],
+    ['no host', ['GET', '/', ''], 'expected a request with a host'],
+  ])('%s is a mistake of the client: refused with 400', async (_, [method, uri, host], detail) => {
+    const decider = await serving(gateway(dialect, THREE))
+    const wrong = told(dialect, method, uri, host)
+    for (const headers of [wrong, wrong.filter(([, value]) => value !== '')]) {
+      const answer = await ask(decider, { headers })
+      expect([answer.status, answer.json.status]).toEqual([clientMistake, 400])
+      expect(answer.json.detail).toContain(detail)
+      expect(answer.headers).toMatchObject({ 'x-sluice-status': '400', 'x-sluice-decided-by': 'none' })
+    }
+  })
+
+  test('bytes that are no request are a mistake of the client, too', async () => {
+    const decider = await serving(gateway(dialect, THREE))
+    const answer = await raw(decider, 'GET /v1/decide HTTP/1.1\r\nHost: a\r\nA: a\x01b\r\n\r\n')
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${clientMistake} `))
+    expect(answer).toMatch(/^X-Sluice-Decided-By: none\r\nX-Sluice-Status: 400\r$/m)
+  })
+
   test.each<[number, string]>([
-    [0, 'GET /'],
-    [1, '/a b'],
     [3, 'unknown'],
     [3, '192.0.2.7, unknown'],
     [3, ','],

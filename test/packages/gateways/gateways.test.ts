@@ -5,6 +5,8 @@ import { startNginx } from '../../support/nginx.js'
 import { until } from '../../support/until.js'
 import { type App, example, type RunningDecider, send, startApp, startDecider, withPorts } from './support.js'
 
+const isClientError = (status: number) => status >= 400 && status < 500
+
 interface Sample {
   readonly dialect: string
   /** The example, and the one that admits while the decider is away: a file, or a change of the first. */
@@ -179,6 +181,30 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
       expect([headers[0], response?.status === 200, app.seen.length]).toEqual([headers[0], false, 0])
     }
     expect((await send(front, 'OPTIONS /')).status).toBe(200)
+  })
+
+  test.each(['closed', 'open'] as const)('what a client gets wrong is answered 4xx by the %s example', async (mode) => {
+    const decider = await freePort()
+    await decides(decider)
+    const front = await fronts(mode, decider)
+    const many = Array.from({ length: 600 }, (_, n) => `a${n}: x`)
+    const wrong: Record<string, () => ReturnType<typeof send>> = {
+      'HTTP/1.0 without a host': () => send(front, 'GET /', [], '', { version: 'HTTP/1.0', host: [] }),
+      'HTTP/1.1 without a host': () => send(front, 'GET /', [], '', { host: [] }),
+      'an empty host': () => send(front, 'GET /', [], '', { host: ['Host: '] }),
+      'two hosts': () => send(front, 'GET /', [], '', { host: ['Host: a', 'Host: b'] }),
+      'a backslash in the path': () => send(front, 'GET /a\\b'),
+      'a long method': () => send(front, `${'A'.repeat(40)} /`),
+      'a control character in a header': () => send(front, 'GET /', ['A: a\x01b']),
+      'many headers': () => send(front, 'GET /', many),
+    }
+    for (const [name, ask] of Object.entries(wrong)) {
+      const { status, body } = await ask()
+      expect([name, status, app.seen.length]).toEqual([name, expect.toSatisfy(isClientError, '4xx'), 0])
+      // Nothing of the decider or of what the gateway tells it.
+      expect(body).not.toMatch(/x-original|x-forwarded|decider/i)
+    }
+    expect((await send(front, 'GET /')).status).toBe(200)
   })
 
   test('a request of two lengths is one request, or none', async () => {

@@ -128,14 +128,21 @@ export interface Response {
 }
 
 /** Sends these lines as a request, and resolves to the response. The connection is for it alone. */
-export function send(port: number, line: string, headers: readonly string[] = [], body = ''): Promise<Response> {
+export function send(
+  port: number,
+  line: string,
+  headers: readonly string[] = [],
+  body = '',
+  { version = 'HTTP/1.1', host = ['Host: shop.example'] } = {},
+): Promise<Response> {
   return new Promise((resolve, reject) => {
     let text = ''
     const socket = connect(port, '127.0.0.1', () => {
       const hasLength = headers.some((line) => /^(content-length|transfer-encoding)/i.test(line))
       const length = body === '' || hasLength ? [] : [`Content-Length: ${body.length}`]
       socket.write(
-        [`${line} HTTP/1.1`, 'Host: shop.example', 'Connection: close', ...length, ...headers, '', body].join('\r\n'),
+        [`${line} ${version}`, ...host, 'Connection: close', ...length, ...headers, '', body].join('\r\n'),
+        'latin1',
       )
     })
     socket.setEncoding('latin1').on('data', (chunk: string) => {

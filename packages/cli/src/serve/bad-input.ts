@@ -1,12 +1,20 @@
+export interface BadInputOptions {
+  /** Whether the rest of what the caller sends is unknown, so that the connection ends. @default false */
+  readonly ends?: boolean
+  /** Whether the client of a gateway is to blame: it reads the message. @default false: the gateway, or a caller of `json` */
+  readonly byClient?: boolean
+}
+
 /** What is wrong with a request to the decider itself. The message is a sentence for its caller. */
 export class BadInput extends Error {
   readonly status: number
-  /** Whether the rest of what the caller sends is unknown, so that the connection ends. */
   readonly ends: boolean
+  readonly byClient: boolean
 
-  constructor(status: number, message: string, { ends = false } = {}) {
+  constructor(status: number, message: string, { ends = false, byClient = false }: BadInputOptions = {}) {
     super(message)
     this.status = status
     this.ends = ends
+    this.byClient = byClient
   }
 }

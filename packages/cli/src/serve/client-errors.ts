@@ -1,5 +1,6 @@
 import { type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
+import type { Dialect } from './dialects/dialect.js'
 
 const STATUS: Readonly<Record<string, number>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
@@ -16,8 +17,11 @@ const SENTENCES: Readonly<Record<number, string>> = {
 /** For how long what still comes is read before a connection is closed, in ms: closed at once, its last answer could be lost. */
 const LINGER_MS = 1000
 
-/** Answers what is no request, or none in time, and ends its connection. */
-export function refuseUnreadable(server: Server): void {
+/**
+ * Answers what is no request, or none in time, and ends its connection. A gateway passes on what its client has sent: only that
+ * it takes too long is the gateway's own.
+ */
+export function refuseUnreadable(server: Server, refusalOf: Dialect['refusalOf']): void {
   /** Requests that are not answered, by connection. */
   const open = new WeakMap<object, number>()
   const ending = new WeakSet<Duplex>()
@@ -36,8 +40,10 @@ export function refuseUnreadable(server: Server): void {
     }
     const status = STATUS[error.code ?? ''] ?? 400
     const text = `${SENTENCES[status]}\n`
+    const refusal = (status !== 408 && refusalOf?.(status, 'none')) || { status, headers: [] }
     const head = [
-      `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+      `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`,
+      ...refusal.headers.map(([name, value]) => `${name}: ${value}`),
       'Connection: close',
       'Content-Type: text/plain; charset=utf-8',
       `Content-Length: ${text.length}`,

@@ -16,8 +16,8 @@ export interface ServerSettings extends Asked {
   readonly mostConnections: number
   /** Called once it takes no more requests: `isReady` is the server's own. */
   readonly health: () => Omit<Health, 'isReady'>
-  /** Called with what no caller is to blame for, and what callers get wrong: the status, and a sentence. */
-  readonly onProblem: (status: number, message: string) => void
+  /** Called with what no caller is to blame for, and what callers get wrong: one of a few kinds, and a sentence. */
+  readonly onProblem: (kind: string, message: string) => void
 }
 
 /** A decider's server while it runs. */
@@ -56,7 +56,7 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
   }
 }
 
-function serverFor({ tls, mostConnections }: ServerSettings, listener: (...args: Exchange) => void): Server {
+function serverFor({ tls, mostConnections, dialect }: ServerSettings, listener: (...args: Exchange) => void): Server {
   const options: ServerOptions = {
     // Whatever NODE_OPTIONS says: two lengths in one request are two requests to some proxy.
     insecureHTTPParser: false,
@@ -76,7 +76,7 @@ function serverFor({ tls, mostConnections }: ServerSettings, listener: (...args:
   // Beyond its own bound Node leaves headers out silently, and they may be the gateway's: lines are counted here.
   server.maxHeadersCount = 0
   server.timeout = bounds.SILENT_MS
-  refuseUnreadable(server)
+  refuseUnreadable(server, dialect.refusalOf)
   return server
 }
 
@@ -98,7 +98,7 @@ function check({ url, rawHeaders }: IncomingMessage): void {
   // Caddy adds the client's query.
   if (pathIn(url) !== PATH) throw new BadInput(404, `expected ${PATH}, /healthz or /readyz`, { ends: true })
   if (rawHeaders.length > 2 * bounds.MOST_HEADERS) {
-    throw new BadInput(431, `expected at most ${bounds.MOST_HEADERS} headers`, { ends: true })
+    throw new BadInput(431, `expected at most ${bounds.MOST_HEADERS} headers`, { ends: true, byClient: true })
   }
 }
 
@@ -108,24 +108,24 @@ function pathIn(url = ''): string {
   return query < 0 ? url : url.slice(0, query)
 }
 
-function refuse(error: unknown, response: ServerResponse, { onProblem }: ServerSettings): void {
+function refuse(error: unknown, response: ServerResponse, { dialect, onProblem }: ServerSettings): void {
   // The caller has left, or has sent less than it said.
   if (response.destroyed || response.headersSent) return
-  const isTheirs = error instanceof BadInput
-  const status = isTheirs ? error.status : 500
-  const detail = isTheirs ? error.message : 'the decider failed'
-  onProblem(
-    status,
-    isTheirs ? `a request to the decider was refused: ${detail}` : String((error as Error)?.stack ?? error),
-  )
+  const input = error instanceof BadInput ? error : new BadInput(500, 'the decider failed', { ends: true })
+  const { status, message: detail, ends, byClient } = input
+  const refusal = (byClient && dialect.refusalOf?.(status, 'none')) || undefined
+  if (input !== error) onProblem('500', String((error as Error)?.stack ?? error))
+  else if (refusal) onProblem(`client ${status}`, `a request of a client was refused with ${status}: ${detail}`)
+  else onProblem(String(status), `a request to the decider was refused: ${detail}`)
   const body = JSON.stringify({ type: 'about:blank', title: TITLES[status] ?? 'Bad Request', status, detail })
-  response.statusCode = status
+  response.statusCode = refusal?.status ?? status
+  for (const [name, value] of refusal?.headers ?? []) response.setHeader(name, value)
   response.setHeader('Content-Type', 'application/problem+json; charset=utf-8')
   response.setHeader('Cache-Control', 'no-store')
   response.setHeader('Content-Length', Buffer.byteLength(body))
   if (status === 405) response.setHeader('Allow', 'GET, HEAD, POST')
   if (status === 401) response.setHeader('WWW-Authenticate', 'Bearer')
-  if (!isTheirs || error.ends) response.setHeader('Connection', 'close')
+  if (ends) response.setHeader('Connection', 'close')
   response.end(body)
 }
 
@@ -146,7 +146,7 @@ function listening(server: Server, { host, port, onProblem }: ServerSettings): P
     server.listen(port, host, () => {
       server.removeListener('error', reject)
       // Such as too many open files: those that are open are served.
-      server.on('error', (error) => onProblem(500, `a connection could not be accepted: ${error.message}`))
+      server.on('error', (error) => onProblem('500', `a connection could not be accepted: ${error.message}`))
       resolve()
     })
   })

@@ -64,7 +64,7 @@ function start(settings: ServeSettings, state: State, loaded: Policies, log: Ope
       version: loaded.version,
       isCurrent: loaded.error === undefined,
     }),
-    onProblem: (status, message) => log.warn(String(status), message),
+    onProblem: (kind, message) => log.warn(kind, message),
   })
 }
 

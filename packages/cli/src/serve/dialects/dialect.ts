@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TrustedProxies } from '../addresses.js'
 import type { Named } from '../cannot.js'
 import type { Decide } from '../decider.js'
+import type { DecidedBy } from '../decision.js'
 import type { Token } from '../token.js'
 
 /** What every dialect needs. */
@@ -15,6 +16,12 @@ export interface Asked {
   readonly named: Named
 }
 
+/** The status line and the headers by which a gateway knows that a client is refused, and with which status. */
+export interface Refusal {
+  readonly status: number
+  readonly headers: readonly (readonly [string, string])[]
+}
+
 /** How requests are described to the decider, and how it says what becomes of them. */
 export interface Dialect {
   /** Whether the client is known by headers that a gateway sets. */
@@ -23,6 +30,8 @@ export interface Dialect {
   readonly namesKeys: boolean
   /** What to do about a proxy whose address is taken for that of all clients. */
   readonly proxyRemedy: string
+  /** How a refusal of a client is told, where a gateway asks: a mistake of its client is one, and no error of the decider. */
+  readonly refusalOf?: (status: number, decidedBy: DecidedBy) => Refusal
   /**
    * Answers one request to the decider.
    *

@@ -3,9 +3,9 @@ import { headerText } from '@sluice/core/http'
 import { addressIn, clientIn, type TrustedProxies } from '../addresses.js'
 import { BadInput } from '../bad-input.js'
 import { MOST_ADDRESSES } from '../bounds.js'
-import type { Decision } from '../decision.js'
+import type { DecidedBy, Decision } from '../decision.js'
 import type { DescribedRequest } from '../described-request.js'
-import type { Dialect } from './dialect.js'
+import type { Dialect, Refusal } from './dialect.js'
 
 /** The headers in which a gateway describes the request, in lower case. */
 export interface DescribingHeaders {
@@ -24,7 +24,15 @@ export interface GatewayOptions {
 
 /** A gateway that asks before it passes a request on, with the client's own headers. */
 export function gatewayDialect({ headers, refusedBy }: GatewayOptions): Dialect {
+  const refusalOf = (status: number, decidedBy: DecidedBy): Refusal => ({
+    status: refusedBy ?? status,
+    headers: [
+      ['X-Sluice-Decided-By', decidedBy],
+      ['X-Sluice-Status', String(status)],
+    ],
+  })
   return {
+    refusalOf,
     readsHeaders: true,
     namesKeys: false,
     proxyRemedy: 'name it in the gateway and in --trust-proxy',
@@ -39,8 +47,8 @@ export function gatewayDialect({ headers, refusedBy }: GatewayOptions): Dialect 
         throw new BadInput(400, 'expected the token of this decider in X-Sluice-Token')
       }
       const decision = decide(describe(request, headers, trusted))
-      if (!(decision instanceof Promise)) send(decision, response, refusedBy)
-      else return decision.then((late) => send(late, response, refusedBy))
+      if (!(decision instanceof Promise)) send(decision, response, refusalOf)
+      else return decision.then((late) => send(late, response, refusalOf))
     },
   }
 }
@@ -66,12 +74,14 @@ function describe(
   trusted: TrustedProxies | undefined,
 ): DescribedRequest {
   const method = needed(request, names.method)
-  if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$/.test(method)) throw wrong(names.method, 'a method such as GET')
+  if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$/.test(method)) throw byClient('a method such as GET')
   const target = needed(request, names.uri)
   // Not \s: raw bytes of UTF-8, such as A0, are no space to a gateway.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there
-  if (/[\x00-\x20\x7f\\]/.test(target)) throw wrong(names.uri, 'a path with its query, as the client sent it')
-  const host = needed(request, names.host)
+  if (/[\x00-\x20\x7f\\]/.test(target)) throw byClient('a path without spaces, control characters and backslashes')
+  // A request of HTTP/1.0 may have none, and nginx leaves headers without a value out.
+  const host = single(request, names.host)
+  if (host === undefined || host === '') throw byClient('a request with a host')
   const list = headerText(request.headers[names.client])
   if (list === undefined) throw missing(names.client)
   const ip = trusted && clientIn(list, trusted)
@@ -109,22 +119,31 @@ function missing(name: string): BadInput {
   return new BadInput(400, `expected the header ${name} of the gateway, which is missing`)
 }
 
+/** The client reads it: nothing of the gateway's headers is in it. */
+function byClient(expected: string): BadInput {
+  return new BadInput(400, `expected ${expected}`, { byClient: true })
+}
+
 function wrong(name: string, expected: string): BadInput {
   return new BadInput(400, `header ${name}: expected ${expected}`)
 }
 
-function send(decision: Decision, response: ServerResponse, refusedBy: 403 | undefined): void {
-  const { allowed, status, decidedBy, headers, body } = decision
+function send(
+  { allowed, status, decidedBy, headers, body }: Decision,
+  response: ServerResponse,
+  refusalOf: NonNullable<Dialect['refusalOf']>,
+): void {
   for (const [name, value] of headers) response.setHeader(name, value)
-  response.setHeader('X-Sluice-Decided-By', decidedBy)
   response.setHeader('Cache-Control', 'no-store')
   if (allowed) {
+    response.setHeader('X-Sluice-Decided-By', decidedBy)
     response.statusCode = 204
     response.end()
     return
   }
-  response.setHeader('X-Sluice-Status', String(status))
+  const refusal = refusalOf(status, decidedBy)
+  for (const [name, value] of refusal.headers) response.setHeader(name, value)
   response.setHeader('Content-Length', Buffer.byteLength(body))
-  response.statusCode = refusedBy ?? status
+  response.statusCode = refusal.status
   response.end(body)
 }
