@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { until } from '../../support/until.js'
 import { ask, decide, documentOf, endWithTests, gateway, json, raw, serving, THREE } from './support.js'
@@ -179,6 +180,22 @@ keyed: { match: { headers: { x-api-key: true } }, key: "header:x-api-key", limit
     const answer = await ask(decider, { headers: told(dialect) })
     expect([answer.status, answer.json.detail]).toEqual([400, expect.stringContaining('is not among --trust-proxy')])
     expect(decider.stderr).toContain('is not among --trust-proxy')
+  })
+
+  test('a gateway that has left is not taken for one that is not trusted', async () => {
+    const decider = await serving(gateway(dialect, THREE))
+    const lines = told(dialect).map(([name, value]) => `${name}: ${value}\r\n`)
+    const request = `GET /v1/decide HTTP/1.1\r\nHost: a\r\n${lines.join('')}\r\n`
+    for (let n = 0; n < 50; n++) {
+      await new Promise<void>((resolve) => {
+        const socket = connect(decider.port, '127.0.0.1', () => {
+          socket.write(request, () => socket.resetAndDestroy())
+        })
+        socket.once('close', () => resolve())
+      })
+    }
+    expect((await ask(decider, { headers: told(dialect) })).status).toBeLessThan(500)
+    expect(decider.stderr).toBe('')
   })
 
   test('with a token only those who show it are answered', async () => {

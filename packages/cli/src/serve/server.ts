@@ -35,6 +35,11 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
   const open = new Set<ServerResponse>()
   const healthNow = () => ({ isReady, ...settings.health() })
   const server = serverFor(settings, (request, response) => {
+    // A caller that has left has no address. It reads no answer, and is charged for none.
+    if (request.socket.remoteAddress === undefined) {
+      request.socket.destroy()
+      return
+    }
     open.add(response)
     response.once('close', () => open.delete(response))
     if (!isReady) response.setHeader('Connection', 'close')
