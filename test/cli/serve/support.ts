@@ -44,7 +44,8 @@ export interface Decider {
 
 /** Runs a command line that does not come to serve, or that does: then it ends with the test. */
 export async function serving(args: readonly string[], env: Record<string, string> = {}): Promise<Decider> {
-  const started = start(args, env)
+  // Tests do not wait for load balancers.
+  const started = start(args.includes('--grace') ? args : [...args, '--grace', '0s'], env)
   const line = await until(
     'it serves',
     () => {

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -36,6 +37,77 @@ test('it ends with 0 when it is asked to', async () => {
   expect((await ask(decider.url, '192.0.2.7')).allowed).toBe(true)
   expect(await decider.end()).toBe(0)
 })
+
+const readyStatus = async (url: string) => (await fetch(`${url}/readyz`, { headers: { connection: 'close' } })).status
+
+test('asked to end it answers 503 to /readyz and goes on deciding; asked again, it ends at once', async () => {
+  const decider = await decides(await freePort(), ['--dialect', 'json', '--grace', '10m'])
+  expect(await readyStatus(decider.url)).toBe(200)
+  const ended = decider.end()
+  await until('it is not ready', async () => (await readyStatus(decider.url)) === 503)
+  expect((await ask(decider.url, '192.0.2.7')).allowed).toBe(true)
+  expect(decider.stderr()).toContain('/readyz answers 503 for 10m, then it ends; a second signal ends it at once')
+  decider.end()
+  expect(await ended).toBe(null)
+})
+
+test('callers that leave once it is not ready lose no request', async () => {
+  const decider = await decides(await freePort(), ['--dialect', 'json', '--grace', '5s'])
+  const agent = new Agent({ keepAlive: true })
+  let isReady = true
+  const caller = async () => {
+    while (isReady) expect(await statusOver(agent, decider.url)).toBe(200)
+  }
+  const calling = Promise.all(Array.from({ length: 16 }, caller))
+  await until('all are connected', () => Object.values(agent.sockets).flat().length === 16)
+  const ended = decider.end()
+  await until('it is not ready', async () => (await readyStatus(decider.url)) === 503)
+  isReady = false
+  await calling
+  expect(await ended).toBe(0)
+  agent.destroy()
+})
+
+test('a signal to all processes, as by systemd and terminals, begins the grace of workers as well', async () => {
+  const redis = await startRedis()
+  try {
+    const args = ['--dialect', 'json', '--workers', '2', '--grace', '10m']
+    const decider = await decides(await freePort(), args, { REDIS_URL: redis.url })
+    const workers = await decider.workers()
+    for (const pid of workers) process.kill(pid, 'SIGTERM')
+    const ended = decider.end()
+    await until('it says so', () => decider.stderr().includes('/readyz answers 503'))
+    for (const pid of workers) process.kill(pid, 'SIGINT')
+    for (let n = 0; n < 4; n++) expect(await readyStatus(decider.url)).toBe(503)
+    expect((await ask(decider.url, '192.0.2.7')).allowed).toBe(true)
+    expect(await decider.workers()).toEqual(workers)
+    decider.end()
+    expect(await ended).toBe(null)
+    await until('its workers have ended', () => workers.every((pid) => !isAlive(pid)))
+  } finally {
+    await redis.stop()
+  }
+}, 180_000)
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+/** The status of a question over a connection that is kept. */
+function statusOver(agent: Agent, url: string): Promise<number | undefined> {
+  const body = JSON.stringify({ path: '/', ip: '192.0.2.7' })
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json', 'content-length': body.length }
+    const asking = request(`${url}/v1/decide`, { method: 'POST', agent, headers }, (response) => {
+      response.resume().once('end', () => resolve(response.statusCode))
+    })
+    asking.once('error', reject).end(body)
+  })
+}
 
 test('workers share the address and, by Redis, their counts; another takes the place of one that is killed', async () => {
   const redis = await startRedis()

@@ -28,6 +28,8 @@ export interface RunningDecider {
   readonly url: string
   /** Sends a signal, and resolves to the exit code; null where the signal killed it. */
   end(signal?: NodeJS.Signals): Promise<number | null>
+  /** What it has written to standard error so far. */
+  stderr(): string
   /** The processes that it has started. */
   workers(): Promise<number[]>
 }
@@ -46,7 +48,9 @@ export async function startDecider(
 ): Promise<RunningDecider> {
   ensureBuilt('core', 'policies', 'cli')
   const { PATH = '' } = process.env
-  const child = spawn(process.execPath, [BIN, 'serve', '--listen', `127.0.0.1:${port}`, ...args], {
+  // Tests do not wait for load balancers.
+  const grace = args.includes('--grace') ? [] : ['--grace', '0s']
+  const child = spawn(process.execPath, [BIN, 'serve', '--listen', `127.0.0.1:${port}`, ...grace, ...args], {
     env: { PATH, ...env },
   })
   running.add(child)
@@ -78,6 +82,7 @@ export async function startDecider(
       child.kill(signal)
       return closed
     },
+    stderr: () => errors,
     async workers() {
       const { stdout } = await promisify(execFile)('ps', ['-A', '-o', 'pid=,ppid='])
       const all = stdout

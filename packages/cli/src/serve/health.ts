@@ -1,8 +1,8 @@
-import type { ServerResponse } from 'node:http'
+import type { Answer } from './server.js'
 
 /** What a probe gets. Nothing in it is a secret, as probes show no token. */
 export interface Health {
-  /** Whether it takes requests: no more, once it was asked to end. */
+  /** Whether it is to be sent requests: not once it was asked to end, though it decides on those that still come. */
   readonly isReady: boolean
   /** Whether the store can be asked; where it cannot, each process decides by itself, and is ready all the same. */
   readonly store: 'available' | 'unavailable'
@@ -12,15 +12,22 @@ export interface Health {
   readonly isCurrent: boolean
 }
 
-/** Answers `/healthz` and `/readyz`; false for any other path. */
-export function answerProbe(path: string, response: ServerResponse, healthNow: () => Health): boolean {
-  if (path !== '/healthz' && path !== '/readyz') return false
-  const { isReady, store, version, isCurrent } = healthNow()
-  const text = JSON.stringify({ ready: isReady, store, document: { version, current: isCurrent } })
-  response.statusCode = path === '/readyz' && !isReady ? 503 : 200
-  response.setHeader('Content-Type', 'application/json; charset=utf-8')
-  response.setHeader('Cache-Control', 'no-store')
-  response.setHeader('Content-Length', Buffer.byteLength(text))
-  response.end(text)
-  return true
+/** What probes ask: whether the process lives, and whether it is to be sent requests. */
+export function probes(healthNow: () => Health): readonly (readonly [path: string, Answer])[] {
+  const answer =
+    (statusOf: (health: Health) => number): Answer =>
+    (_, response) => {
+      const health = healthNow()
+      const { isReady, store, version, isCurrent } = health
+      const text = JSON.stringify({ ready: isReady, store, document: { version, current: isCurrent } })
+      response.statusCode = statusOf(health)
+      response.setHeader('Content-Type', 'application/json; charset=utf-8')
+      response.setHeader('Cache-Control', 'no-store')
+      response.setHeader('Content-Length', Buffer.byteLength(text))
+      response.end(text)
+    }
+  return [
+    ['/healthz', answer(() => 200)],
+    ['/readyz', answer(({ isReady }) => (isReady ? 200 : 503))],
+  ]
 }

@@ -4,18 +4,22 @@ import type { AddressInfo } from 'node:net'
 import { BadInput } from './bad-input.js'
 import * as bounds from './bounds.js'
 import { refuseUnreadable } from './client-errors.js'
-import type { Asked, Dialect } from './dialects/dialect.js'
-import { answerProbe, type Health } from './health.js'
+import type { Dialect } from './dialects/dialect.js'
 
-export interface ServerSettings extends Asked {
+/** Answers a request to one path. @throws BadInput, at once or later, before anything is sent */
+export type Answer = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>
+
+export interface ServerSettings {
   readonly host: string
   readonly port: number
   /** PEM. Undefined without TLS. With `ca`, clients have to show a certificate of it. */
   readonly tls: { readonly cert: string; readonly key: string; readonly ca?: string } | undefined
-  readonly dialect: Dialect
   readonly mostConnections: number
-  /** Called once it takes no more requests: `isReady` is the server's own. */
-  readonly health: () => Omit<Health, 'isReady'>
+  /** What it answers, by path. */
+  readonly routes: ReadonlyMap<string, Answer>
+  readonly refusalOf: Dialect['refusalOf']
+  /** Aborted before it ends: from then on each response ends its connection, so that callers go elsewhere. */
+  readonly leaving: AbortSignal
   /** Called with what no caller is to blame for, and what callers get wrong: one of a few kinds, and a sentence. */
   readonly onProblem: (kind: string, message: string) => void
 }
@@ -27,13 +31,10 @@ export interface RunningServer {
   close(withinMs: number): Promise<void>
 }
 
-const PATH = '/v1/decide'
-
 /** @throws what Node does where it cannot listen */
 export async function startServer(settings: ServerSettings): Promise<RunningServer> {
-  let isReady = true
+  const { leaving } = settings
   const open = new Set<ServerResponse>()
-  const healthNow = () => ({ isReady, ...settings.health() })
   const server = serverFor(settings, (request, response) => {
     // A caller that has left has no address. It reads no answer, and is charged for none.
     if (request.socket.remoteAddress === undefined) {
@@ -42,16 +43,16 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
     }
     open.add(response)
     response.once('close', () => open.delete(response))
-    if (!isReady) response.setHeader('Connection', 'close')
-    if (!answerProbe(pathIn(request.url), response, healthNow)) answer(request, response, settings)
+    if (leaving.aborted) response.setHeader('Connection', 'close')
+    answer(request, response, settings)
+  })
+  leaving.addEventListener('abort', () => {
+    for (const response of open) if (!response.headersSent) response.setHeader('Connection', 'close')
   })
   await listening(server, settings)
   return {
     port: (server.address() as AddressInfo).port,
     async close(withinMs) {
-      isReady = false
-      // What is under way is answered; then its gateway is to open another connection, elsewhere.
-      for (const response of open) if (!response.headersSent) response.setHeader('Connection', 'close')
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       server.closeIdleConnections()
       const timer = setTimeout(() => server.closeAllConnections(), withinMs)
@@ -61,7 +62,7 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
   }
 }
 
-function serverFor({ tls, mostConnections, dialect }: ServerSettings, listener: (...args: Exchange) => void): Server {
+function serverFor({ tls, mostConnections, refusalOf }: ServerSettings, listener: (...args: Exchange) => void): Server {
   const options: ServerOptions = {
     // Whatever NODE_OPTIONS says: two lengths in one request are two requests to some proxy.
     insecureHTTPParser: false,
@@ -81,7 +82,7 @@ function serverFor({ tls, mostConnections, dialect }: ServerSettings, listener: 
   // Beyond its own bound Node leaves headers out silently, and they may be the gateway's: lines are counted here.
   server.maxHeadersCount = 0
   server.timeout = bounds.SILENT_MS
-  refuseUnreadable(server, dialect.refusalOf)
+  refuseUnreadable(server, refusalOf)
   return server
 }
 
@@ -90,8 +91,7 @@ type Exchange = [request: IncomingMessage, response: ServerResponse]
 function answer(request: IncomingMessage, response: ServerResponse, settings: ServerSettings): void {
   const failed = (error: unknown) => refuse(error, response, settings)
   try {
-    check(request)
-    const answered = settings.dialect.answer(request, response, settings)
+    const answered = routeOf(request, settings)(request, response)
     answered?.catch(failed)
   } catch (error) {
     failed(error)
@@ -99,12 +99,14 @@ function answer(request: IncomingMessage, response: ServerResponse, settings: Se
 }
 
 /** @throws BadInput */
-function check({ url, rawHeaders }: IncomingMessage): void {
+function routeOf({ url, rawHeaders }: IncomingMessage, { routes }: ServerSettings): Answer {
   // Caddy adds the client's query.
-  if (pathIn(url) !== PATH) throw new BadInput(404, `expected ${PATH}, /healthz or /readyz`, { ends: true })
+  const route = routes.get(pathIn(url))
+  if (!route) throw new BadInput(404, `expected ${[...routes.keys()].join(', ')}`, { ends: true })
   if (rawHeaders.length > 2 * bounds.MOST_HEADERS) {
     throw new BadInput(431, `expected at most ${bounds.MOST_HEADERS} headers`, { ends: true, byClient: true })
   }
+  return route
 }
 
 /** As it was sent: nothing is decoded, and no other form stands for it. */
@@ -113,12 +115,12 @@ function pathIn(url = ''): string {
   return query < 0 ? url : url.slice(0, query)
 }
 
-function refuse(error: unknown, response: ServerResponse, { dialect, onProblem }: ServerSettings): void {
+function refuse(error: unknown, response: ServerResponse, { refusalOf, onProblem }: ServerSettings): void {
   // The caller has left, or has sent less than it said.
   if (response.destroyed || response.headersSent) return
   const input = error instanceof BadInput ? error : new BadInput(500, 'the decider failed', { ends: true })
   const { status, message: detail, ends, byClient } = input
-  const refusal = (byClient && dialect.refusalOf?.(status, 'none')) || undefined
+  const refusal = (byClient && refusalOf?.(status, 'none')) || undefined
   if (input !== error) onProblem('500', String((error as Error)?.stack ?? error))
   else if (refusal) onProblem(`client ${status}`, `a request of a client was refused with ${status}: ${detail}`)
   else onProblem(String(status), `a request to the decider was refused: ${detail}`)

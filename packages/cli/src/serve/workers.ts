@@ -14,7 +14,11 @@ export interface Supervised {
  * Runs this command line in several processes, which share the address, and starts another where one ends by itself. The first
  * goes ahead, so that what is wrong is reported once. Resolves to the exit code when all have ended.
  */
-export function superviseWorkers({ workers, dialectName }: Supervised, environment: Environment): Promise<number> {
+export function superviseWorkers(
+  { workers, dialectName }: Supervised,
+  environment: Environment,
+  onStop: () => void,
+): Promise<number> {
   return new Promise((resolve) => {
     const alive = new Set<Worker>()
     let started = 0
@@ -22,6 +26,7 @@ export function superviseWorkers({ workers, dialectName }: Supervised, environme
     let isStopping = false
     const stop = () => {
       isStopping = true
+      onStop()
       for (const worker of alive) worker.process.kill('SIGTERM')
       if (alive.size === 0) resolve(0)
     }

@@ -3,7 +3,7 @@ import { PoliciesError } from '@sluice/policies'
 import type { Command } from '../../program/command.js'
 import { REDIS_OPTIONS } from '../../redis/given-target.js'
 import { superviseWorkers } from '../../serve/workers.js'
-import { serve as serveHere } from './serve.js'
+import { serve as serveHere, tellLeaving } from './serve.js'
 import { serveSettings } from './settings.js'
 
 const { json: _, ...OF_REDIS } = REDIS_OPTIONS
@@ -69,10 +69,16 @@ speaks JSON. It answers at once, changes nothing but counts, and takes a changed
       text: 'connections at a time, of each process',
       default: '10000',
     },
+    grace: {
+      type: 'string',
+      placeholder: 'TIME',
+      text: 'at the end, decides on while /readyz answers 503; 0s for none',
+      default: '5s',
+    },
     drain: {
       type: 'string',
       placeholder: 'TIME',
-      text: 'longest wait for requests under way, at the end',
+      text: 'after that, longest wait for requests under way',
       default: '10s',
     },
     cluster: { type: 'boolean', text: 'Redis is a cluster; else it is asked, at the start' },
@@ -84,13 +90,15 @@ speaks JSON. It answers at once, changes nothing but counts, and takes a changed
     'sluice serve --document redis:default --redis-file url --dialect forward-auth --trust-proxy 10.0.0.5 --workers 4',
     'SLUICE_TOKEN=… sluice serve --document policies.yaml --dialect json --listen 10.0.0.9:9190',
   ],
-  notes: `It counts in Redis where REDIS_URL or --redis-file names one, else in its own memory. It ends on SIGTERM.
-GET /healthz and /readyz show its health. Exit code: 0 ended as asked, 1 could not start, 2 wrong usage.`,
+  notes: `It counts in Redis where REDIS_URL or --redis-file names one, else in its own memory. It ends on SIGTERM, at
+once on a second one. GET /healthz and /readyz show its health. Exit code: 0 ended as asked, 1 could not start, 2 wrong usage.`,
 
   async run(values, environment) {
     const settings = serveSettings(values, environment)
     try {
-      if (settings.workers > 1 && cluster.isPrimary) return await superviseWorkers(settings, environment)
+      if (settings.workers > 1 && cluster.isPrimary) {
+        return await superviseWorkers(settings, environment, () => tellLeaving(settings, environment))
+      }
       await serveHere(settings, environment)
       return ENDED
     } catch (error) {

@@ -30,6 +30,8 @@ export interface ServeSettings {
   readonly named: Named
   readonly onUnavailable: 'local' | 'allow' | 'deny'
   readonly workers: number
+  /** For how long it answers 503 to /readyz, and goes on deciding, before it drains. */
+  readonly graceMs: number
   readonly drainMs: number
   readonly mostConnections: number
 }
@@ -71,6 +73,7 @@ export function serveSettings(values: OptionValues, environment: Environment): S
     named: namedOf(values, dialect),
     onUnavailable: values['on-unavailable'] === undefined ? 'local' : oneOf(values, 'on-unavailable', MODES),
     workers,
+    graceMs: durationOption(values, 'grace', { leastMs: 0, mostMs: 600_000, otherwiseMs: 5000 }),
     drainMs: durationOption(values, 'drain', { leastMs: 0, mostMs: 600_000, otherwiseMs: 10_000 }),
     mostConnections: wholeNumberOption(values, 'max-connections', {
       least: 1,
