@@ -1,4 +1,15 @@
-import { byCookie, byHeader, byIp, byUser, everyone, type HttpContext, keyed, list, memoryStore } from '@sluice/core'
+import {
+  byCookie,
+  byCredentials,
+  byHeader,
+  byIp,
+  byUser,
+  everyone,
+  type HttpContext,
+  keyed,
+  list,
+  memoryStore,
+} from '@sluice/core'
 import request from 'supertest'
 import { afterEach, describe, expect, test } from 'vitest'
 import { warningsDuring } from '../support/process-events.js'
@@ -18,6 +29,8 @@ const FAULTS: readonly (readonly [string, AnyOptions, Record<string, string>])[]
   ['a key that is false', { ...keyOf(false), anonymous: 'skip' }, {}],
   ['cookies that parsers read differently', { key: byCookie('sid') }, { cookie: 'sid =a; sid=b' }],
   ['more cookies of a name than are read', { key: byCookie('sid') }, { cookie: 'sid =a;'.repeat(17) }],
+  ['a token in several parts', { key: byCredentials() }, { authorization: 'Basic d Tpw' }],
+  ['a made-up scheme', { key: byCredentials() }, { authorization: 'x1 token' }],
   [
     'credentials of more parameters than are read',
     { key: byHeader('authorization') },

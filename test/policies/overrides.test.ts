@@ -8,6 +8,7 @@ interface Client {
   readonly user?: string
   readonly ip?: string
   readonly apiKey?: string
+  readonly authorization?: string
   /** Whether it can have chosen its address. */
   readonly isProxied?: boolean
 }
@@ -29,7 +30,7 @@ function contextOf(client: Client): HttpContext<Client> {
     proxyTrust: client.isProxied ? OPEN : 'named',
     route: undefined,
     response: { on() {}, removeListener() {} },
-    header: (name) => (name === 'x-api-key' ? client.apiKey : undefined),
+    header: (name) => ({ 'x-api-key': client.apiKey, authorization: client.authorization })[name],
     signedCookie: () => undefined,
     getResponseHeader: () => undefined,
   }
@@ -51,6 +52,16 @@ describe('an override', () => {
     expect(await limits({ user: '42' })).toEqual([9])
     expect(await limits({ user: '421' })).toEqual([1])
     expect(await limits({})).toEqual([1])
+  })
+
+  test('of credentials is for their hash, in any spelling of a request, and no list holds them in plain text', async () => {
+    const sha256 = `sha256:${createHash('sha256').update('abc').digest('hex')}`
+    const policy = { key: 'credentials', limits: [{ limit: 1, window: '1m' }] }
+    const limits = await limitsFor([{ policy: 'api', key: { credentials: sha256 }, limits: to(9) }], policy)
+    expect(await limits({ authorization: 'bearer  abc' })).toEqual([9])
+    expect(await limits({ authorization: 'Bearer abd' })).toEqual([1])
+    const listed = limitsFor([], { ...policy, deny: { credentials: ['Bearer a'] } })
+    await expect(listed).rejects.toThrow('expected no secrets in lists: give them an override')
   })
 
   test('by a number is for the same user as by its text', async () => {

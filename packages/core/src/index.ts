@@ -13,11 +13,13 @@ export type { HeaderField } from './http/headers/writer.js'
 export type { AnonymousOption } from './http/identity/anonymous.js'
 export {
   byCookie,
+  byCredentials,
   byHeader,
   byMethod,
   byPath,
   byUser,
   type CookieOptions,
+  type CredentialsOptions,
   everyone,
   hashedKey,
   type PathOptions,

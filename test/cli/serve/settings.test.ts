@@ -196,7 +196,7 @@ describe('a document with what a decider cannot do is refused, with file, line a
     [
       'a key of code',
       'a: { key: user, limits: [{ limit: 1, window: 1m }] }',
-      'policies.a.key: expected ip, path, method, everyone, header:<name> or cookie:<name>; with --dialect json, --key user',
+      'policies.a.key: expected ip, path, method, everyone, credentials, header:<name> or cookie:<name>; with --dialect json, --key user',
     ],
     [
       'a part of a key',

@@ -1,4 +1,4 @@
-import { byCookie, byHeader, byIp, byPath, hashedKey, type KeyFunction } from '@sluice/core'
+import { byCookie, byCredentials, byHeader, byIp, byPath, hashedKey, type KeyFunction } from '@sluice/core'
 import { createGuard, pathOf } from '@sluice/core/http'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -128,9 +128,13 @@ test.each(REPEATS)('a million of %o are looked at in no time, wherever they stan
     await expectSaid(['INVALID_KEY'], () => {
       byCookie('sid', { secret: false })({}, contextOf({ headers: { cookie: `sid=${given}` } }))
     })
-    await expectSaid(['INVALID_KEY'], () => {
-      byHeader('authorization')({}, contextOf({ headers: { authorization: `Basic ${given}` } }))
-    })
+    for (const key of [byHeader('authorization'), byCredentials()]) {
+      for (const scheme of ['Basic', 'Bearer']) {
+        await expectSaid(['INVALID_KEY'], () => {
+          key({}, contextOf({ headers: { authorization: `${scheme} ${given}` } }))
+        })
+      }
+    }
     await guard(contextOf({ headers }))
     pathOf(given)
     await expectSaid(['INVALID_POLICY'], () => createGuard({ limit: 1, window: given as never, name: given }))

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import {
   byCookie,
+  byCredentials,
   byHeader,
   byIp,
   byMethod,
@@ -37,6 +38,7 @@ const KEYS = {
   byCookie: byCookie('sid'),
   'byCookie, a name of one character': byCookie('s', { secret: false }),
   'byHeader(authorization)': byHeader('authorization'),
+  byCredentials: byCredentials(),
   byHeader: byText,
   byPath: byPath(),
   'byPath, exact': byPath({ exact: true }),
@@ -115,6 +117,7 @@ const READS = {
   'key: byIp': ['x-forwarded-for'],
   'key: byCookie': ['cookie'],
   'key: byHeader(authorization)': ['authorization'],
+  'key: byCredentials': ['authorization'],
   'key: byHeader': ['x-key'],
   'key: byPath': ['path', 'query'],
   'key: compose': ['x-key', 'accept', 'path'],

@@ -1,4 +1,5 @@
 import type { IdentityByKind } from '@sluice/core'
+import { isSecretKind } from '@sluice/core/store'
 import { UsageError } from './usage-error.js'
 
 /**
@@ -12,7 +13,7 @@ export function identityOf(text: string): IdentityByKind {
   const value = text.slice(equals + 1)
   if (kind === '' || value === '')
     throw new UsageError(`expected KIND=VALUE, such as ip=192.0.2.7, got ${JSON.stringify(text)}`)
-  if (/(^|\+)(header|cookie):/.test(kind)) {
+  if (isSecretKind(kind)) {
     throw new UsageError(
       `${kind}: arguments show in process lists, and this is a secret: use the store's methods in code`,
     )

@@ -13,7 +13,7 @@ const OUTCOME = 'expected none: a decider does not see what becomes of a request
 const CODE = 'expected none of code: a decider has none'
 /** Policies and overrides that are looked at in one go. */
 const MOST_AT_ONCE = 500
-const BUILT_IN = /^(ip|path|method|everyone|header:.+|cookie:.+)$/
+const BUILT_IN = /^(ip|path|method|everyone|credentials|header:.+|cookie:.+)$/
 
 /** What a document asks for that a decider cannot do: it answers at once, and sees neither bodies nor responses. */
 export async function cannotIn(
@@ -84,7 +84,7 @@ function checkKey(key: unknown, path: Path, named: Named, problems: Problem[]): 
     const message =
       part === 'route'
         ? 'expected another key, such as path: gateways do not send routes'
-        : `expected ip, path, method, everyone, header:<name> or cookie:<name>; with --dialect json, --key ${part} takes it from callers`
+        : `expected ip, path, method, everyone, credentials, header:<name> or cookie:<name>; with --dialect json, --key ${part} takes it from callers`
     problems.push({ path: Array.isArray(key) ? [...path, i] : path, message })
   }
 }

@@ -16,7 +16,8 @@ export type MoreKeys<Subject> = (kind: string) => KeyFunction<Subject> | undefin
 
 /** As `byIp()` groups addresses where nothing else is said. */
 const STANDARD_IPV6_PREFIX = 64
-const PROBE = 'Probe-1'
+/** A value of every kind: of credentials it is a scheme and a token. */
+const PROBE = 'Probe 1'
 
 /** The identities of a request, or of what else a limiter is asked for, by the keys of its policy. */
 export class KindReader<Subject> implements Omit<ListedKinds, 'onUnreadable'> {

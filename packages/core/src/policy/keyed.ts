@@ -13,6 +13,7 @@ const TAKEN = new Map([
   ['path', 'byPath()'],
   ['route', 'byRoute()'],
   ['method', 'byMethod()'],
+  ['credentials', 'byCredentials()'],
   ['header', 'byHeader(name)'],
   ['cookie', 'byCookie(name)'],
   ['anonymous', undefined],

@@ -1,8 +1,8 @@
 import ipaddr from 'ipaddr.js'
-import { credentials } from '../util/credentials.js'
+import { secretValue } from '../util/credentials.js'
 import { spanOrForEver } from '../util/duration.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
-import { hashOf, sha256Of } from '../util/hash.js'
+import { hashOf } from '../util/hash.js'
 import { ipAddress } from '../util/ip-address.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
 import { networkText } from './blocked-ranges.js'
@@ -158,10 +158,7 @@ function countedValue(where: string, kind: string, raw: unknown, addressOf: type
     throw new SluiceError('INVALID_KEY', `${where}: ${kind}: expected a non-empty string or a number, got ${show(raw)}`)
   }
   if (kind === 'ip') return addressOf(where, text)
-  if (kind.startsWith('cookie:')) return sha256Of(text)
-  if (!kind.startsWith('header:')) return text
-  const isCredentials = kind === 'header:authorization' || kind === 'header:proxy-authorization'
-  return sha256Of(isCredentials ? credentials(text) : text)
+  return secretValue(kind, text) ?? text
 }
 
 /** The client that an address belongs to, as `byIp()` counts it. */

@@ -39,6 +39,11 @@ function escaped(char: string): string {
   return `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
 }
 
+/** Whether values of a kind are secrets, of which only the hash is kept, by what they are of; of a composed kind any part. */
+export function isSecretKind(kind: string): boolean {
+  return /(^|\+)(credentials($|\+)|header:|cookie:)/.test(kind)
+}
+
 /** An identity as stores get it is one text: this, and the value. */
 export function startOf(kind: string): string {
   return `${kind}=`

@@ -7,7 +7,16 @@ export { commandsOfBlocks } from '../redis/blocks/commands.js'
 export { KEY_LAYOUT } from '../redis/scripts/keys.js'
 export { commandsNeeded } from '../redis/scripts/probe.js'
 export { CELL_KINDS } from './cell-kinds.js'
-export { type Identity, identityIn, isKind, LONGEST_KIND, LONGEST_VALUE, startOf, valueStart } from './identity.js'
+export {
+  type Identity,
+  identityIn,
+  isKind,
+  isSecretKind,
+  LONGEST_KIND,
+  LONGEST_VALUE,
+  startOf,
+  valueStart,
+} from './identity.js'
 export type {
   List,
   ListedIdentity,

@@ -1,5 +1,6 @@
 import {
   byCookie,
+  byCredentials,
   byHeader,
   byIp,
   byMethod,
@@ -26,6 +27,7 @@ const BUILT_IN: Readonly<Record<string, () => Key>> = {
   method: () => byMethod(),
   route: () => byRoute(),
   everyone: () => everyone(),
+  credentials: () => byCredentials(),
 }
 
 /** Makes the keys of a document: equal ones are one function, so that limits on them share an identity. */

@@ -1,4 +1,5 @@
 import type { Limit } from '@sluice/core'
+import { isSecretKind } from '@sluice/core/store'
 import type { LimitData, OverrideData } from '../document/document.js'
 import { type Path, type Problem, shown } from '../document/problem.js'
 import { rangeOf } from '../match/range-map.js'
@@ -91,7 +92,7 @@ function add(
   const made = keys.make(kind, [...path, field, kind], problems)
   if (!made) return
   const of = overrides.ofKind(kind, made)
-  if (/^(header|cookie):/.test(kind)) {
+  if (isSecretKind(kind)) {
     const hash = /^sha256:([0-9a-f]{64})$/.exec(String(value))?.[1]
     if (!key || hash === undefined) {
       const remedy = 'as `printf %s VALUE | sha256sum` prints it'

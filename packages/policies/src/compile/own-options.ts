@@ -1,4 +1,5 @@
 import { type List, list, type MatchedPolicies, storeList } from '@sluice/core'
+import { isSecretKind } from '@sluice/core/store'
 import type { BanData, ListsData, PolicyData } from '../document/document.js'
 import type { Path, Problem } from '../document/problem.js'
 import { resolverOf } from './resolver-of.js'
@@ -68,7 +69,7 @@ function listsOf(
 function listOf(data: ListsData | undefined, path: Path, problems: Problem[]): List | undefined {
   if (!data) return undefined
   for (const kind of Object.keys(data)) {
-    if (!/^(header|cookie):/.test(kind)) continue
+    if (!isSecretKind(kind)) continue
     problems.push({ path: [...path, kind], message: 'expected no secrets in lists: give them an override' })
     return undefined
   }

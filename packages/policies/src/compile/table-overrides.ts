@@ -1,4 +1,5 @@
 import type { HttpContext, KeyFunction } from '@sluice/core'
+import { isSecretKind } from '@sluice/core/store'
 import type { LimitData } from '../document/document.js'
 import { type Problem, shown, textOfPath } from '../document/problem.js'
 import { isThenable, type Later } from '../match/later.js'
@@ -124,8 +125,7 @@ export class TableOverrides {
     const text = String(value)
     if (text.length > MOST_VALUE) return undefined
     // Keys count secrets by their hash, in base64url; people write it in hexadecimal digits.
-    const isSecret = /^(header|cookie):/.test(kind)
-    const identity = isSecret ? `sha256:${Buffer.from(text, 'base64url').toString('hex')}` : text
+    const identity = isSecretKind(kind) ? `sha256:${Buffer.from(text, 'base64url').toString('hex')}` : text
     return this.#table.find(this.#policy.name, kind, identity)
   }
 

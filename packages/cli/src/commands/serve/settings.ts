@@ -170,7 +170,19 @@ function namedOf(values: OptionValues, { namesKeys }: Dialect): Named {
 }
 
 /** Kinds that need no caller, or that no caller may name. */
-const RESERVED = ['ip', 'everyone', 'anonymous', 'key', 'path', 'route', 'method', 'header', 'cookie', '__proto__']
+const RESERVED = [
+  'ip',
+  'everyone',
+  'anonymous',
+  'key',
+  'path',
+  'route',
+  'method',
+  'credentials',
+  'header',
+  'cookie',
+  '__proto__',
+]
 
 function oneOf<Name extends string>(values: OptionValues, option: string, names: readonly Name[]): Name {
   const given = values[option]

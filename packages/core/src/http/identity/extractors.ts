@@ -1,7 +1,7 @@
 import { ofKind, withTraits } from '../../policy/keyed.js'
 import type { KeyFunction } from '../../policy/limits/limit.js'
 import { kindOfName } from '../../store/identity.js'
-import { credentials } from '../../util/credentials.js'
+import { credentialsIn, isHeaderOfCredentials, secretValue, tokenIn } from '../../util/credentials.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
 import { sha256Of } from '../../util/hash.js'
@@ -31,10 +31,18 @@ export function hashedKey(value: string): string {
 
 export interface UserOptions {
   /**
-   * What `WWW-Authenticate` says to a request without a user, such as `'Bearer'`: it is answered 401 then, else 400.
+   * What `WWW-Authenticate` says to a request without such a key, such as `'Bearer'`: it is answered 401 then, else 400.
    * @default none
    */
   readonly challenge?: string
+}
+
+export interface CredentialsOptions extends UserOptions {
+  /**
+   * The schemes that the application accepts, in any case. Credentials of others count as missing (see `anonymous`).
+   * @default ['bearer', 'basic']
+   */
+  readonly schemes?: readonly string[]
 }
 
 /**
@@ -46,26 +54,47 @@ export interface UserOptions {
  */
 export function byUser<Subject>(user: KeyFunction<Subject>, options: UserOptions = {}): KeyFunction<Subject> {
   knownOptions('byUser', options, ['challenge'])
-  const { challenge } = options
-  if (challenge !== undefined && (typeof challenge !== 'string' || !/^[!-~](?:[ -~]*[!-~])?$/.test(challenge))) {
-    invalidPolicy('byUser', 'challenge', 'the value of a WWW-Authenticate header such as "Bearer"', challenge)
-  }
-  return ofKind('byUser', 'user', 'user', user, challenge)
+  return ofKind('byUser', 'user', 'user', user, checkedChallenge('byUser', options))
 }
 
 /**
- * A request header, such as an API key; hashed unless `secret: false`. Credentials (`authorization`) count in one spelling:
- * the scheme in lower case, one space, and the token.
+ * The credentials in `Authorization`, hashed: the token of `Bearer` and other schemes, the user-id of `Basic`. One credential
+ * is one key in all its spellings. What differs between verifiers, such as a second token, is an invalid request.
+ *
+ * @example byCredentials({ schemes: ['bearer'], challenge: 'Bearer' })
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function byCredentials<Subject>(options: CredentialsOptions = {}): KeyFunction<Subject> {
+  knownOptions('byCredentials', options, ['schemes', 'challenge'])
+  const schemes = checkedSchemes(options.schemes)
+  return withTraits(
+    (_request, context) => {
+      const value = needsContext('byCredentials', context).header('authorization')
+      return value && keyOf(credentialsIn(value, schemes), true)
+    },
+    {
+      kind: 'credentials',
+      normalize: (value) => secretValue('credentials', value),
+      madeOf: [schemes.join()],
+      challenge: checkedChallenge('byCredentials', options),
+    },
+  )
+}
+
+/**
+ * A request header, such as an API key; hashed unless `secret: false`. Of `authorization` the token counts, without its scheme;
+ * to read it as verifiers do, use `byCredentials`.
  */
 export function byHeader<Subject>(name: string, options: SecretOptions = {}): KeyFunction<Subject> {
   const lower = checkedName('byHeader', name).toLowerCase()
   const { secret } = checkedSecret('byHeader', options, ['secret'])
-  const isCredentials = lower === 'authorization' || lower === 'proxy-authorization'
+  const kind = kindOfName('header', lower)
+  const isCredentials = isHeaderOfCredentials(kind)
   const counted = isCredentials
-    ? (value: string | undefined) => keyOf(value && credentials(value), secret)
+    ? (value: string | undefined) => keyOf(value && tokenIn(value), secret)
     : (value: string | undefined) => keyOf(value, secret)
   return withTraits((_request, context) => counted(needsContext('byHeader', context).header(lower)), {
-    kind: kindOfName('header', lower),
+    kind,
     normalize: secret || isCredentials ? counted : undefined,
     madeOf: [secret],
   })
@@ -127,6 +156,9 @@ export const byMethod = <Subject>(): KeyFunction<Subject> => method as KeyFuncti
 /** One bucket for all, on purpose. Its one identity is `{ everyone: 'everyone' }`. */
 export const everyone = <Subject>(): KeyFunction<Subject> => all as KeyFunction<Subject>
 
+/** A name of a header, a cookie or a scheme (RFC 9110, 5.6.2). */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+
 function keyOf(value: string | undefined, secret: boolean): string | undefined {
   return secret && value ? hashedKey(value) : value
 }
@@ -134,10 +166,25 @@ function keyOf(value: string | undefined, secret: boolean): string | undefined {
 const hashedIfAny = (value: string) => keyOf(value, true)
 
 function checkedName(where: string, name: unknown): string {
-  if (typeof name !== 'string' || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) {
+  if (typeof name !== 'string' || !TOKEN.test(name)) {
     invalidPolicy(where, 'name', 'the name of a header or cookie', name)
   }
   return name
+}
+
+function checkedChallenge(where: string, { challenge }: UserOptions): string | undefined {
+  if (challenge !== undefined && (typeof challenge !== 'string' || !/^[!-~](?:[ -~]*[!-~])?$/.test(challenge))) {
+    invalidPolicy(where, 'challenge', 'the value of a WWW-Authenticate header such as "Bearer"', challenge)
+  }
+  return challenge
+}
+
+function checkedSchemes(given: unknown = ['bearer', 'basic']): readonly string[] {
+  const isScheme = (scheme: unknown) => typeof scheme === 'string' && TOKEN.test(scheme)
+  if (!Array.isArray(given) || given.length === 0 || !given.every(isScheme)) {
+    invalidPolicy('byCredentials', 'schemes', 'an array of schemes such as ["bearer"]', given)
+  }
+  return [...new Set(given.map((scheme: string) => scheme.toLowerCase()))].sort()
 }
 
 function checkedSecret(where: string, options: SecretOptions, known: readonly string[]): { secret: boolean } {
@@ -153,6 +200,7 @@ function flag(where: string, field: string, given: boolean | undefined, byDefaul
 
 knowFactories({
   'byUser((req) => …)': byUser,
+  'byCredentials()': byCredentials,
   'byHeader(name)': byHeader,
   'byCookie(name)': byCookie,
   'byPath()': byPath,

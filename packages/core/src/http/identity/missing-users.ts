@@ -1,6 +1,7 @@
 import { isMissing } from '../../policy/key.js'
 import { kindOf } from '../../policy/keyed.js'
 import type { KeyFunction } from '../../policy/limits/limit.js'
+import { isSecretKind } from '../../store/identity.js'
 
 /** Requests after which a function that has found no user is one that never does. */
 const LOOKED_AT = 100
@@ -40,7 +41,5 @@ export class MissingUsers {
 /** Of `byUser(fn)`, or a function by itself. That clients send no header or cookie says nothing of the application. */
 function isOfUsers(kind: string): boolean {
   const parts = kind.split('+')
-  return (
-    parts.some((part) => part === 'user' || part === 'key') && !parts.some((part) => /^(header|cookie):/.test(part))
-  )
+  return parts.some((part) => part === 'user' || part === 'key') && !isSecretKind(kind)
 }
