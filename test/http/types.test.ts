@@ -3,7 +3,11 @@ import * as fastify from '@sluice/fastify'
 import * as koa from '@sluice/koa'
 import type { Request } from 'express'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { Cluster, Redis } from 'ioredis'
+import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5'
 import type { Context } from 'koa'
+import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
+import { createClient as createClient5, createCluster as createCluster5 } from 'redis5'
 import { expect, expectTypeOf, test } from 'vitest'
 
 declare global {
@@ -216,4 +220,39 @@ test('options can be extended by who builds on them, and handed on', () => {
   const own = ({ plugin, ...options }: PluginOptions & express.LimitForm) =>
     express.rateLimit({ ...(options as PluginOptions & express.LimitForm), name: plugin })
   expect(own({ limit: 1, window: '1m', plugin: 'mine' }).limiter).toBeInstanceOf(express.Limiter)
+})
+
+test('a store takes each supported client, and nothing else', () => {
+  const clients = () => {
+    express.redisStore(new Redis<'legacy'>())
+    express.redisStore(new Redis5())
+    express.redisStore(new Cluster<'legacy'>([]))
+    express.redisStore(new Cluster5([]))
+    express.redisStore(createClient())
+    express.redisStore(createClient5())
+    express.redisStore(createClient({ RESP: 3, modules: {} }))
+    express.redisStore(createCluster({ rootNodes: [] }))
+    express.redisStore(createCluster5({ rootNodes: [] }))
+    const untyped = JSON.parse('{}')
+    express.redisStore(untyped)
+    // @ts-expect-error an address is no client
+    express.redisStore('redis://localhost')
+    // @ts-expect-error
+    express.redisStore(new URL('redis://localhost'))
+    // @ts-expect-error
+    express.redisStore(6379)
+    // @ts-expect-error options of a client are none
+    express.redisStore({ host: 'localhost', port: 6379 })
+    // @ts-expect-error a promise of a client is none
+    express.redisStore(createClient().connect())
+    // @ts-expect-error
+    express.redisStore(undefined)
+    // @ts-expect-error the class itself is no client
+    express.redisStore(Redis)
+    // @ts-expect-error by Sentinel only over ioredis
+    express.redisStore(createSentinel({ name: 'main', sentinelRootNodes: [] }))
+    // @ts-expect-error pools are not supported
+    express.redisStore(createClientPool())
+  }
+  expectTypeOf(clients).toBeFunction()
 })

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { createLimiter, gcra, redisStore } from '@sluice/core'
+import { createLimiter, gcra, type RedisClient, redisStore } from '@sluice/core'
 import { CELL_KINDS, commandsNeeded, type KernelName } from '@sluice/core/store'
 import { Cluster, Redis } from 'ioredis'
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5'
@@ -50,7 +50,11 @@ async function keysWithoutExpiry(server: RedisServer): Promise<string[]> {
   return keys.filter((_, i) => expiries[i] === -1)
 }
 
-async function useAll(owned: Owned<unknown>, servers: readonly RedisServer[], keys: readonly string[]): Promise<void> {
+async function useAll(
+  owned: Owned<RedisClient>,
+  servers: readonly RedisServer[],
+  keys: readonly string[],
+): Promise<void> {
   const setAll = (value: number) =>
     Promise.all(servers.map((server) => server.call('CONFIG', 'SET', 'min-replicas-to-write', value)))
   try {

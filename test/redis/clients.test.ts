@@ -1,4 +1,13 @@
-import { concurrency, createLimiter, gcra, redisStore, type Store, slidingLog, slidingWindow } from '@sluice/core'
+import {
+  concurrency,
+  createLimiter,
+  gcra,
+  type RedisClient,
+  redisStore,
+  type Store,
+  slidingLog,
+  slidingWindow,
+} from '@sluice/core'
 import { Cluster, Redis } from 'ioredis'
 import { createClient, createClientPool, createCluster, createSentinel, RESP_TYPES } from 'redis'
 import { createClient as createClient5, createSentinel as createSentinel5 } from 'redis5'
@@ -25,7 +34,7 @@ beforeAll(async () => {
   return () => Promise.all([server.stop(), cluster.stop(), sentinels.stop()])
 })
 
-type Make = () => Owned<unknown>
+type Make = () => Owned<RedisClient>
 
 const plain: [string, Make][] = [
   ...namesOf(singleClients).map((name): [string, Make] => [name, () => singleClients[name](server.port)]),
@@ -191,7 +200,7 @@ async function decidesEverything(store: Store): Promise<void> {
 test.each(['a string', {}, undefined, null, { duplicate: () => {} }])(
   'what is no client is refused when the store is made: %j',
   (client) => {
-    expect(() => redisStore(client)).toThrow(expect.objectContaining({ code: 'INVALID_POLICY' }))
+    expect(() => redisStore(client as never)).toThrow(expect.objectContaining({ code: 'INVALID_POLICY' }))
   },
 )
 
@@ -207,7 +216,7 @@ test.each<[string, () => unknown]>([
   ['redis 5 by Sentinel', () => createSentinel5(sentinelRoots())],
   ['a pool of redis 6', () => createClientPool({ url: server.url })],
 ])('a store is not made of %s', (_, make) => {
-  expect(() => redisStore(make())).toThrow(
+  expect(() => redisStore(make() as never)).toThrow(
     /^redisStore: client: expected a client of ioredis \(single, Sentinel or Cluster; 5.4 or later\) or of redis \(single or cluster; 5 or later\), got /,
   )
 })

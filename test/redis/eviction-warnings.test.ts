@@ -1,4 +1,4 @@
-import { createLimiter, type RedisStoreOptions, redisStore } from '@sluice/core'
+import { createLimiter, type RedisClient, type RedisStoreOptions, redisStore } from '@sluice/core'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { clusterClients, namesOf, type Owned, sentinelClients, singleClients } from '../support/clients.js'
 import { decided } from '../support/decided.js'
@@ -21,7 +21,7 @@ async function server(...settings: string[]): Promise<RedisServer> {
 
 /** Takes decisions on these keys: what a store asks when it connects is answered before the second of each. */
 function decideOn(
-  { client, close }: Owned<unknown>,
+  { client, close }: Owned<RedisClient>,
   keys: readonly string[] = ['k'],
   warnings: RedisStoreOptions['warnings'] = {},
 ): Promise<Error[]> {

@@ -1,4 +1,4 @@
-import { createLimiter, type RedisStoreOptions, redisStore, slidingLog } from '@sluice/core'
+import { createLimiter, type RedisClient, type RedisStoreOptions, redisStore, slidingLog } from '@sluice/core'
 import { Redis } from 'ioredis'
 import { Redis as Redis5 } from 'ioredis5'
 import { createClient } from 'redis'
@@ -23,7 +23,7 @@ async function server(options = {}): Promise<RedisServer> {
   return started
 }
 
-function limiterOn({ client, close }: Owned<unknown>, options: RedisStoreOptions = {}) {
+function limiterOn({ client, close }: Owned<RedisClient>, options: RedisStoreOptions = {}) {
   open.push(close)
   const store = redisStore(client, { timeoutMs: 500, denyCache: false, ...options })
   open.push(() => store.close())

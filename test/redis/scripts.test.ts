@@ -1,4 +1,13 @@
-import { concurrency, createLimiter, fixedWindow, gcra, type Limiter, slidingLog, slidingWindow } from '@sluice/core'
+import {
+  concurrency,
+  createLimiter,
+  fixedWindow,
+  gcra,
+  type Limiter,
+  type RedisClient,
+  slidingLog,
+  slidingWindow,
+} from '@sluice/core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { clusterClients, namesOf, type Owned, singleClients } from '../support/clients.js'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
@@ -13,16 +22,17 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all([server.stop(), cluster.stop()]))
 
-const kinds: [string, () => { owned: Owned<unknown>; servers: readonly Pick<RedisServer, 'call' | 'fields'>[] }][] = [
-  ...namesOf(singleClients).map((name): (typeof kinds)[number] => [
-    name,
-    () => ({ owned: singleClients[name](server.port), servers: [server] }),
-  ]),
-  ...namesOf(clusterClients).map((name): (typeof kinds)[number] => [
-    name,
-    () => ({ owned: clusterClients[name](cluster), servers: cluster.masters }),
-  ]),
-]
+const kinds: [string, () => { owned: Owned<RedisClient>; servers: readonly Pick<RedisServer, 'call' | 'fields'>[] }][] =
+  [
+    ...namesOf(singleClients).map((name): (typeof kinds)[number] => [
+      name,
+      () => ({ owned: singleClients[name](server.port), servers: [server] }),
+    ]),
+    ...namesOf(clusterClients).map((name): (typeof kinds)[number] => [
+      name,
+      () => ({ owned: clusterClients[name](cluster), servers: cluster.masters }),
+    ]),
+  ]
 
 const permits = concurrency({ limit: 1, ttl: '1m' })
 const policies = {

@@ -1,4 +1,12 @@
-import { createLimiter, gcra, type Limiter, type RedisStoreOptions, redisStore, slidingLog } from '@sluice/core'
+import {
+  createLimiter,
+  gcra,
+  type Limiter,
+  type RedisClient,
+  type RedisStoreOptions,
+  redisStore,
+  slidingLog,
+} from '@sluice/core'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { clusterClients, type Owned, oneOfEach, singleClients } from '../support/clients.js'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
@@ -23,7 +31,7 @@ afterEach(async () => {
 })
 
 /** A process that has just begun: nothing of the store has been waited for. */
-function member({ client, close }: Owned<unknown>, options: RedisStoreOptions = {}) {
+function member({ client, close }: Owned<RedisClient>, options: RedisStoreOptions = {}) {
   const store = redisStore(client, { timeoutMs: 5000, ...options })
   const policies = {
     plain: { limit: 100_000, window: '1h' },
@@ -53,7 +61,7 @@ const kinds = {
 
 describe.each(Object.keys(kinds))('over %s', (name) => {
   const connect = () => {
-    const owned = (kinds[name] as () => Owned<unknown>)()
+    const owned = (kinds[name] as () => Owned<RedisClient>)()
     return owned
   }
 

@@ -1,4 +1,13 @@
-import { concurrency, createLimiter, gcra, type Limit, type RedisStore, redisStore, slidingLog } from '@sluice/core'
+import {
+  concurrency,
+  createLimiter,
+  gcra,
+  type Limit,
+  type RedisClient,
+  type RedisStore,
+  redisStore,
+  slidingLog,
+} from '@sluice/core'
 import { algorithms } from './algorithms.js'
 import { decided } from './decided.js'
 import { until } from './until.js'
@@ -10,7 +19,7 @@ const HOUR_MS = 3_600_000
  * refuse writes while what it is given runs.
  */
 export async function useEveryFeature(
-  client: unknown,
+  client: RedisClient,
   keys: readonly string[],
   server: { flushScripts(): Promise<unknown>; outage(during: () => Promise<unknown>): Promise<unknown> },
 ): Promise<void> {

@@ -1,16 +1,16 @@
-import { type RedisStoreOptions, redisStore, type Store } from '@sluice/core'
+import { type RedisClient, type RedisStoreOptions, redisStore, type Store } from '@sluice/core'
 import type { Owned } from './clients.js'
 import { insist } from './outages.js'
 
 /** A store on a client of its own kind, and how both are closed. */
 export interface OpenStore {
   readonly store: Store
-  readonly client: unknown
+  readonly client: RedisClient
   close(): Promise<void>
 }
 
 /** A store on a connected client, patient enough for a busy machine unless told otherwise, and whose outages fail the test. */
-export async function openStore(owned: Owned<unknown>, options: RedisStoreOptions = {}): Promise<OpenStore> {
+export async function openStore(owned: Owned<RedisClient>, options: RedisStoreOptions = {}): Promise<OpenStore> {
   await owned.ready
   const store = insist(redisStore(owned.client, { timeoutMs: 5000, ...options }))
   return {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { RedisClient } from '@sluice/core'
 import { withSections } from '@sluice/lua-optimiser'
 import { Redis } from 'ioredis'
 import { type Mutant, type Scripts, scriptsWith } from './mutants.js'
@@ -115,7 +116,7 @@ export class MutatedRedis {
   }
 
   /** What the store takes for a client of ioredis; it makes a duplicate, and sends all on that. */
-  client(): unknown {
+  client(): RedisClient {
     const own = this.#own
     const client = {
       options: {},

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createLimiter, type Limiter, redisStore, slidingLog, type Verdict } from '@sluice/core'
+import { createLimiter, type Limiter, type RedisClient, redisStore, slidingLog, type Verdict } from '@sluice/core'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { clusterClients, type Owned, oneOfEach } from '../../support/clients.js'
 import { decided } from '../../support/decided.js'
@@ -23,7 +23,7 @@ describe.each(oneOfEach(clusterClients))('a failover of a master, over %s', (kin
 
   /** Asks for everybody, again and again, from two stores, while something happens. */
   async function underLoad(event: (limiters: Limiter[]) => Promise<void>): Promise<Map<string, Verdict[]>> {
-    const owned: Owned<unknown>[] = [clusterClients[kind](cluster), clusterClients[kind](cluster)]
+    const owned: Owned<RedisClient>[] = [clusterClients[kind](cluster), clusterClients[kind](cluster)]
     await Promise.all(owned.map(({ ready }) => ready))
     const stores = owned.map(({ client }) => redisStore(client, { timeoutMs: 1000, denyCache: false }))
     const limiters = stores.map((store) =>

@@ -1,4 +1,4 @@
-import { redisStore } from '@sluice/core'
+import { type RedisClient, redisStore } from '@sluice/core'
 import { storeContract } from '@sluice/testing'
 import { afterAll, describe, test } from 'vitest'
 import { agreementContract } from '../../contract/agreement.js'
@@ -25,7 +25,7 @@ interface Servers {
 export async function contractsOnRedis(
   name: string,
   servers: Servers,
-  client: Owned<unknown>,
+  client: Owned<RedisClient>,
   effort: number,
 ): Promise<void> {
   await client.ready

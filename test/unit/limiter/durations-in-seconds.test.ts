@@ -99,7 +99,7 @@ test('durations with a unit, and numbers that are common in milliseconds, are si
     tarpit({ for: 100 })
     await limiter.acquire('c', { maxWait: 500 })
     await limiter.block('c', { for: Number.POSITIVE_INFINITY })
-    expect(() => redisStore({}, { timeoutMs: 50 })).toThrow('client: expected')
+    expect(() => redisStore({} as never, { timeoutMs: 50 })).toThrow('client: expected')
   })
   expect(warned).toEqual([])
 })
@@ -114,7 +114,7 @@ test.each([
   expect(() => memoryStore({ clock })).toThrow(
     expect.objectContaining({ code: 'INVALID_POLICY', message: expect.stringMatching(message) }),
   )
-  expect(() => redisStore({}, { clock })).toThrow(message)
+  expect(() => redisStore({} as never, { clock })).toThrow(message)
 })
 
 test('clocks of tests may begin at 0, and step back beyond it', async () => {

@@ -52,7 +52,7 @@ test.each<[string, unknown, () => unknown]>([
   ['allowShrink', true, () => fileList('/nowhere')],
   ['keys', 'plain', () => startLogging({ logger: console })],
   ['maxKeys', 1, () => memoryStore()],
-  ['clock', () => 0, () => redisStore({})],
+  ['clock', () => 0, () => redisStore({} as never)],
 ])('options are rejected while Object.prototype has %s', async (name, value, make) => {
   const error = await whilePolluted(name, value, make).catch((error) => error)
   expect(error).toMatchObject({

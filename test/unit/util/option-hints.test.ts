@@ -69,7 +69,7 @@ describe('an option of the other store is answered by why there is none', () => 
   })
 
   test('redisStore: maxKeys', () => {
-    expect(hintOf(() => redisStore({}, { maxKeys: 5 } as Anything))).toBe(
+    expect(hintOf(() => redisStore({} as Anything, { maxKeys: 5 } as Anything))).toBe(
       'it is for memoryStore; the room of Redis is its maxmemory',
     )
   })

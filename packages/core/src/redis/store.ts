@@ -42,7 +42,7 @@ import { RedisBlocks } from './blocks/redis-blocks.js'
 import { RedisLists } from './blocks/redis-lists.js'
 import { StoreTime } from './blocks/store-time.js'
 import { Breaker, type StoreState } from './breaker.js'
-import { connect } from './clients/connect.js'
+import { connect, type RedisClient } from './clients/connect.js'
 import type { Connection } from './clients/connection.js'
 import { DenyCache } from './deny-cache.js'
 import { EvictionWarning } from './eviction-warning.js'
@@ -82,7 +82,7 @@ import { forgetKeys, restsOfKeys } from './scripts/walk-keys.js'
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function redisStore(client: unknown, options: RedisStoreOptions = {}): RedisStore {
+export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): RedisStore {
   const checked = checkedOptions(options)
   const lists = storeLists('redisStore', options)
   const listeners = new Listeners<StoreEvents>('redisStore', STORE_EVENTS)

@@ -1,4 +1,4 @@
-import { createLimiter, type Limiter, redisStore, type Store, type Verdict } from '@sluice/core'
+import { createLimiter, type Limiter, type RedisClient, redisStore, type Store, type Verdict } from '@sluice/core'
 import type { Redis } from 'ioredis'
 import { vi } from 'vitest'
 import { standIn } from '../../../support/stand-in.js'
@@ -134,7 +134,7 @@ export class BlocksWorld implements World {
   }
 
   /** Its commands wait until they are let through. */
-  #client(i: number): unknown {
+  #client(i: number): RedisClient {
     const name = `store ${i + 1}`
     return standIn((command, args) => {
       const call = `command ${++this.#sent} of ${name}, ${command},`
@@ -210,7 +210,7 @@ export class BlocksWorld implements World {
     return LIMIT - (await limiter.peek('k')).remaining
   }
 
-  #passing(): unknown {
+  #passing(): RedisClient {
     return standIn((command, args) => this.#redis.callBuffer(command, ...args))
   }
 }

@@ -1,4 +1,4 @@
-import { createLimiter, type Limiter, type RedisStore, redisStore } from '@sluice/core'
+import { createLimiter, type Limiter, type RedisClient, type RedisStore, redisStore } from '@sluice/core'
 import type { Redis } from 'ioredis'
 import { vi } from 'vitest'
 import { standIn } from '../../../support/stand-in.js'
@@ -180,7 +180,7 @@ export class EndsWorld implements World {
     return i !== 1 || !this.#hasLeft
   }
 
-  #client(i: number): unknown {
+  #client(i: number): RedisClient {
     const client = standIn((command, args) => {
       const isWrite = ['BLOCK', 'KEEP', 'END', 'ERASE'].includes(args.at(-5) ?? '')
       return this.#gate(i).pass(isWrite, () => this.#redis.callBuffer(command, ...args))

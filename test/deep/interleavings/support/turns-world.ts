@@ -1,4 +1,12 @@
-import { concurrency, createLimiter, type Limiter, redisStore, type Store, type Verdict } from '@sluice/core'
+import {
+  concurrency,
+  createLimiter,
+  type Limiter,
+  type RedisClient,
+  redisStore,
+  type Store,
+  type Verdict,
+} from '@sluice/core'
 import type { Redis } from 'ioredis'
 import { vi } from 'vitest'
 import { standIn } from '../../../support/stand-in.js'
@@ -167,7 +175,7 @@ export class TurnsWorld implements World {
   }
 
   /** Its decisions, and what it tells of waiters, wait until they are let through; what a store reads by itself does not. */
-  #client(i: 0 | 1): unknown {
+  #client(i: 0 | 1): RedisClient {
     const name = `process ${i + 1}`
     return standIn((command, args) => {
       if (i === 0 && this.#isDead) return new Promise(() => {})

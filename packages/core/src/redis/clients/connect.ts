@@ -5,6 +5,23 @@ import { nodeRedis, nodeRedisCluster } from './node-redis.js'
 import { sharedConnection } from './shared.js'
 
 /**
+ * What `redisStore` takes: a client of `ioredis` (single, Sentinel or Cluster; 5.4 or later) or of `redis` (single or cluster; 5 or
+ * later). Of its own types only that is asked for by which one can be recognised, so that neither package is a dependency.
+ */
+export type RedisClient =
+  | (Duplicable & { readonly status: string; evalsha: Method })
+  | (Duplicable & { sendCommand: Method; destroy: Method } & (
+        | { readonly options: unknown }
+        | { readonly slots: unknown }
+      ))
+
+interface Duplicable {
+  duplicate: Method
+}
+
+type Method = (...args: never[]) => unknown
+
+/**
  * A connection of our own beside the user's client, to the same servers: only so can commands be kept
  * from being resent or queued, whatever the client is set to do for its user. It ends with the client, or with the last store
  * that was made of it.
