@@ -5,6 +5,7 @@ import {
   enforce,
   type Guard,
   type Outcome,
+  refuseUncalled,
   runHandler,
   writeOutcome,
 } from '@sluice/core/http'
@@ -32,7 +33,8 @@ export type RateLimitHandler = RequestHandler & Pick<Guard<Request>, 'limiter'>
  * @example app.use(rateLimit({ limit: 100, window: '1m' }))
  * @throws SluiceError `INVALID_POLICY`; what goes wrong with a request is handed to `next`
  */
-export function rateLimit(options: ExpressRateLimitOptions & LimitForm): RateLimitHandler {
+export function rateLimit(options: ExpressRateLimitOptions & LimitForm, ...uncalled: never[]): RateLimitHandler {
+  refuseUncalled('rateLimit({ limit: 100, window: "1m" })', uncalled)
   const guard = createGuard(options)
   const express = expressFor(guard.requestProperty)
 

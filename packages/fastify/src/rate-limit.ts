@@ -1,5 +1,5 @@
 import { type LimitForm, SluiceError, type Verdict } from '@sluice/core'
-import { refusePolluted } from '@sluice/core/http'
+import { refusePolluted, refuseUncalled } from '@sluice/core/http'
 import type {
   FastifyInstance,
   FastifyReply,
@@ -88,15 +88,15 @@ export interface RateLimitDecorator {
  */
 export const rateLimit = fp(plugin, { name: '@sluice/fastify', fastify: '5.x' })
 
-async function plugin(
-  app: FastifyInstance,
-  {
-    global = true,
-    waitForStore = true,
-    hook: phase = 'onRequest',
-    ...options
-  }: RateLimitPluginOptions & (LimitForm | NotGlobal),
-): Promise<void> {
+async function plugin(app: FastifyInstance, given: RateLimitPluginOptions & (LimitForm | NotGlobal)): Promise<void> {
+  // As for a middleware of another framework: called with its options, or as a hook with a request.
+  if (typeof app?.addHook !== 'function') {
+    throw new SluiceError(
+      'INVALID_POLICY',
+      'rateLimit is a plugin: write app.register(rateLimit, { limit: 100, window: "1m" })',
+    )
+  }
+  const { global = true, waitForStore = true, hook: phase = 'onRequest', ...options } = given
   refusePolluted('rateLimit', OF_FASTIFY)
   if (typeof global !== 'boolean') throw new SluiceError('INVALID_POLICY', 'rateLimit: global: expected true or false')
   if (typeof waitForStore !== 'boolean') {
@@ -167,7 +167,10 @@ function decorate(
   const { requestProperty = 'rateLimit' } = options
   // Of one shape for all requests.
   if (!app.hasRequestDecorator(requestProperty)) app.decorateRequest(requestProperty, undefined)
-  const forRoute = (own: FastifyRateLimitOptions) => limiters.hookFor(checkedOptions('app.rateLimit', own), 'route')
+  const forRoute = (own: FastifyRateLimitOptions, ...uncalled: unknown[]) => {
+    refuseUncalled('app.rateLimit({ limit: 100, window: "1m" })', uncalled)
+    return limiters.hookFor(checkedOptions('app.rateLimit', own), 'route')
+  }
   app.decorate('rateLimit', Object.assign(forRoute, { limiter }))
 }
 

@@ -1,6 +1,14 @@
 import { Stream } from 'node:stream'
 import type { LimitForm, RateLimitOptions, Verdict } from '@sluice/core'
-import { asFailure, createGuard, type Guard, holdPermitsUntil, type Outcome, streamEnd } from '@sluice/core/http'
+import {
+  asFailure,
+  createGuard,
+  type Guard,
+  holdPermitsUntil,
+  type Outcome,
+  refuseUncalled,
+  streamEnd,
+} from '@sluice/core/http'
 import type { Context, Middleware, Next } from 'koa'
 import { KoaContext } from './context.js'
 import { runHandler } from './handler.js'
@@ -23,7 +31,8 @@ export type RateLimitMiddleware = Middleware & Pick<Guard<Context>, 'limiter'>
  * @example app.use(rateLimit({ limit: 100, window: '1m' }))
  * @throws SluiceError `INVALID_POLICY`; what goes wrong with a request is thrown into Koa's error handling
  */
-export function rateLimit(options: KoaRateLimitOptions & LimitForm): RateLimitMiddleware {
+export function rateLimit(options: KoaRateLimitOptions & LimitForm, ...uncalled: never[]): RateLimitMiddleware {
+  refuseUncalled('rateLimit({ limit: 100, window: "1m" })', uncalled)
   const guard = createGuard(options)
   const { requestProperty: property } = guard
   const goOn = guard.holdsPermits ? goOnHolding : goOnFreely

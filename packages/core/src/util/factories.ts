@@ -22,3 +22,18 @@ export function refuseFactory(where: string, field: string, value: unknown): voi
     `${where}: ${field}: write ${call}: expected what ${name} returns, got ${name} itself`,
   )
 }
+
+/**
+ * Refuses a request in place of options: then a framework was given the function that makes a middleware or a hook, and calls it
+ * with what comes next at the end of its parameters.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function refuseUncalled(call: string, rest: readonly unknown[]): void {
+  if (typeof rest.at(-1) !== 'function') return
+  const [name] = call.split('(', 1)
+  throw new SluiceError(
+    'INVALID_POLICY',
+    `write ${call}: expected options, got a request, as the framework was given ${name} itself and not what it returns`,
+  )
+}
