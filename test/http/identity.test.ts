@@ -13,6 +13,7 @@ import {
   hashedKey,
   type KeyFunction,
   memoryStore,
+  perMinute,
   type Store,
   slidingLog,
 } from '@sluice/core'
@@ -302,6 +303,18 @@ describe('the other extractors', () => {
     await exact.limiter.consume({ path: '/Items/' })
     expect((await exact.limiter.peek({ path: '/items' })).remaining).toBe(1)
     expect(() => byPath({ exact: 'yes' as never })).toThrow(/byPath: exact: expected/)
+  })
+
+  test('identities of two kinds at once are refused with a hint', async () => {
+    const limits = [perMinute(2, { key: byIp() }), perMinute(2, { key: byUser(() => 'ann') })]
+    const { limiter } = createGuard({ limits })
+    const both = { ip: '192.0.2.1', user: 'ann' }
+    const message =
+      'expected { ip: … } or { user: … }, got an object of 2 kinds, whose limits are apart: one call for each'
+    for (const ask of [limiter.peek(both), limiter.consume(both), limiter.acquire(both), limiter.reset(both)]) {
+      await expect(ask).rejects.toThrow(message)
+    }
+    await expect(limiter.block(both, { for: '1h' })).rejects.toThrow(message)
   })
 
   test.each([

@@ -140,11 +140,17 @@ function wrongIdentity(where: string, kinds: readonly string[], got: unknown): n
     return `{ ${name}: ${values.length > 1 ? `[${values.join(', ')}]` : '…'} }`
   })
   const given = isPlainObject(got) ? entriesOf(got).map(([kind]) => kind) : undefined
-  const shown = given
-    ? `an object of ${given.length === 1 ? `the kind ${show(given[0])}` : `${given.length} kinds`}`
-    : show(got)
   const expected = takesText(kinds)
     ? ['a non-empty string or a number', ...examples].join(', or ')
     : examples.join(' or ')
-  throw new SluiceError('INVALID_KEY', `${where}: key: expected ${expected}, got ${shown}`)
+  throw new SluiceError(
+    'INVALID_KEY',
+    `${where}: key: expected ${expected}, got ${given ? shownKinds(given) : show(got)}`,
+  )
+}
+
+function shownKinds(kinds: readonly string[]): string {
+  if (kinds.length === 1) return `an object of the kind ${show(kinds[0])}`
+  const several = kinds.length > 1 ? ', whose limits are apart: one call for each' : ''
+  return `an object of ${kinds.length} kinds${several}`
 }
