@@ -12,6 +12,7 @@ import {
   memoryStore,
   queue,
   slidingLog,
+  throttle,
   type Verdict,
   type WaitedEvent,
 } from '@sluice/core'
@@ -158,6 +159,35 @@ export function eventsContract(name: string, factory: AppFactory): void {
       ])
       expect((await store.offenders({ policy })).offenders).toEqual([])
     })
+
+    test.each([
+      ['throttled', throttle({ bytesPerSecond: 1_000_000 })],
+      ['degraded', degrade()],
+    ])(
+      'a request that costs more than the limit and is %s is limited, and neither impossible nor refused',
+      async (_, respond) => {
+        const policy = freshPolicy()
+        const counting = startCounting()
+        stops.push(counting.stop)
+        const reasons: unknown[] = []
+        const { refused } = decisionsOf(policy)
+        const common = {
+          name: policy,
+          limits,
+          cost: 100,
+          onVerdict: (_request: unknown, verdict: Verdict) => void reasons.push(verdict.reason),
+        }
+        expect(await get({ ...common, respond } as AnyOptions, [ip])).toEqual([200])
+        expect(await get(common as AnyOptions, [ip])).toEqual([429])
+        expect(reasons).toEqual(['limited', 'impossible'])
+        expect(refused).toHaveLength(1)
+        const counted = counting.read().decisions.filter((row) => row.policy === policy)
+        expect(counted.map(({ outcome, count }) => [outcome, count])).toEqual([
+          ['limited', 1],
+          ['impossible', 1],
+        ])
+      },
+    )
 
     test('what is counted is what was served, by policy, limit, outcome and source', async () => {
       const policy = freshPolicy()

@@ -125,7 +125,11 @@ export class Verdict {
     this.allowed = allowed
     this.policy = request.plan.policy
     this.kind = from.kind
-    this.reason = allowed ? undefined : marks.hasLeft ? 'left' : refusalReason(result, retryMs < 0, from)
+    this.reason = allowed
+      ? undefined
+      : marks.hasLeft
+        ? 'left'
+        : refusalReason(result, retryMs < 0 && !marks.isServed, from)
     this.remaining = remaining
     this.retryAfterMs = retryMs < 0 ? undefined : retryMs
     this.resetAfterMs = resetMs
@@ -248,6 +252,12 @@ export class Verdict {
   /** @internal The keys it was given for, as one text. */
   static keyOf(verdict: Verdict): string {
     return verdict.#request.identities.join('\n')
+  }
+
+  /** @internal The verdict of a request that is over the limit and proceeds all the same, slowed down or degraded. */
+  static served(verdict: Verdict): Verdict {
+    if (verdict.reason !== 'impossible' || verdict.reported) return verdict
+    return Verdict.marked(verdict, { degraded: verdict.degraded, isServed: true })
   }
 
   /** @internal The same verdict, marked: one that was handed out never changes. Both share one charge, refunded once. */
@@ -399,6 +409,8 @@ export interface Marks {
   readonly waitMs?: number
   /** The client has left while the request waited. */
   readonly hasLeft?: boolean
+  /** It proceeds all the same, so that it is not impossible. */
+  readonly isServed?: boolean
 }
 
 const NO_MARKS: Marks = {}

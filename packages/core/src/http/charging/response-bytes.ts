@@ -180,7 +180,7 @@ class ResponseMeter<Request> implements Gate {
       whenCut(context, refusal)
       abortResponse(context.response)
     }
-    limiter.noteDecision(refusal, isCut)
+    limiter.noteDecision(isCut ? refusal : Verdict.served(refusal), isCut)
     return !isCut
   }
 }

@@ -246,7 +246,8 @@ export class GuardedRequest<Request> {
     return this.#finish(Verdict.marked(verdict, { hasLeft: true }), 'gone')
   }
 
-  #finish(verdict: Verdict, ending: Ending): Outcome {
+  #finish(decided: Verdict, ending: Ending): Outcome {
+    const verdict = ending === 'proceed' ? Verdict.served(decided) : decided
     const { where, warn, onVerdict, enforcement, responders, writers } = this.#guard
     const context = this.#context
     if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
