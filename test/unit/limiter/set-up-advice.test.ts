@@ -22,17 +22,33 @@ describe('how limiters are made', () => {
     expect(codesOf(await warningsDuring(() => express.createLimiter(silenced)))).toEqual([])
   })
 
-  test('a limiter for each request is warned of, once there are more than a hundred', async () => {
-    const decide = () => express.createLimiter(limit).consume('k')
-    await decide()
-    const few = await warningsDuring(async () => {
-      for (let n = 0; n < 30; n++) await decide()
+  test('the third limiter of one name with the same limits is warned of, once requests are served', async () => {
+    const { createLimiter, keyed, perMinute, rateLimit } = express
+    const early = await warningsDuring(() => {
+      for (let n = 0; n < 5; n++) createLimiter(limit)
     })
-    expect(codesOf(few)).toEqual([])
-    const many = await warningsDuring(async () => {
-      for (let n = 0; n < 200; n++) await decide()
+    expect(codesOf(early)).toEqual([])
+    const make = (max: number) => () =>
+      rateLimit({ name: 'a', limits: [perMinute(max, { key: keyed('k', () => 'k') })] })
+    await createLimiter(limit).consume('k')
+    const apart = await warningsDuring(() => {
+      for (const one of [make(1), make(1), make(2), make(2)]) one()
+      for (let n = 0; n < 2; n++) rateLimit({ name: `b${n}`, limit: 1, window: '1m' })
+      for (let n = 0; n < 5; n++) createLimiter({ ...limit, name: 'shared', store: express.memoryStore() })
     })
-    expect(codesOf(many)).toEqual(['SLUICE_MANY_LIMITERS'])
+    expect(codesOf(apart)).toEqual([])
+    const warnings = await warningsDuring(() => {
+      for (let n = 0; n < 5; n++) make(1)()
+    })
+    expect(codesOf(warnings)).toEqual(['SLUICE_MANY_LIMITERS'])
+    expect(warnings[0]?.message).toMatch(
+      /^policy "a": 3 limiters of this name and with the same limits .* make it once/,
+    )
+    const others = await warningsDuring(() => {
+      for (let n = 0; n < 200; n++) createLimiter({ ...limit, name: `user-${n}` })
+    })
+    expect(codesOf(others)).toEqual(['SLUICE_MANY_LIMITERS'])
+    expect(others[0]?.message).toMatch(/more than 100 limiters with memory of their own/)
   })
 
   test('a window of a bare number below 1,000 is warned of, as others count seconds; a duration is not', async () => {

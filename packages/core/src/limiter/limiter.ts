@@ -97,7 +97,7 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
     afterVerdict,
   )
   // After the constructor, which has checked the store.
-  adviseOnSetUp(policy.where, warnings, options)
+  adviseOnSetUp(policy, warnings, options)
   return limiter
 }
 

@@ -1,28 +1,34 @@
 import { hasDecided } from '../memory/store.js'
+import type { PolicyChoice } from '../policy/policy.js'
 import type { Store } from '../store/store.js'
 import type { LimiterWarning, Warnings } from '../util/warnings.js'
 
 /** Limiters with a store of their own that may be made once requests are served; more look like one per request. */
 const MOST_MADE_LATE = 100
+/** The same of limiters that have one name and the same limits. */
+const MOST_ALIKE = 2
 
 /** Stores that an unnamed limiter uses. */
 const unnamedOn = new WeakSet<Store>()
+/** How many were made late, by their names and limits. */
+const alike = new Map<string, number>()
 let madeLate = 0
 
 /** Warns of limiters that are made in a way in which they cannot limit, such as one per request. */
 export function adviseOnSetUp(
-  where: string,
+  policy: PolicyChoice<never>,
   warnings: Warnings<LimiterWarning>,
   { name, store }: { readonly name?: string; readonly store?: Store },
 ): void {
+  const { where } = policy
   if (store === undefined) {
-    if (hasDecided() && ++madeLate === MOST_MADE_LATE + 1) {
-      warnings.emit(
-        'SLUICE_MANY_LIMITERS',
-        `${where}: more than ${MOST_MADE_LATE} limiters with memory of their own were made after the first decision: a ` +
-          'limiter that is made for each request never limits; make it once, when the server starts',
-      )
-    }
+    const made = hasDecided() && tooManyMade(policy)
+    if (!made) return
+    warnings.emit(
+      'SLUICE_MANY_LIMITERS',
+      `${where}: ${made} with memory of their own were made after the first decision: a limiter that is made for each request ` +
+        'never limits; make it once, when the server starts',
+    )
   } else if (name === undefined) {
     if (unnamedOn.has(store)) {
       warnings.emit(
@@ -33,4 +39,16 @@ export function adviseOnSetUp(
     }
     unnamedOn.add(store)
   }
+}
+
+/** What there are too many of by this limiter; undefined before and after, as each is reported once. */
+function tooManyMade({ where, all }: PolicyChoice<never>): string | undefined {
+  if (madeLate > MOST_MADE_LATE) return undefined
+  // Functions are left out: one that is made for each request is another each time.
+  const limits = `${where} ${JSON.stringify(all.map((each) => each.limits))}`
+  const count = (alike.get(limits) ?? 0) + 1
+  alike.set(limits, count)
+  if (count > MOST_ALIKE)
+    return count === MOST_ALIKE + 1 ? `${count} limiters of this name and with the same limits` : undefined
+  return ++madeLate > MOST_MADE_LATE ? `more than ${MOST_MADE_LATE} limiters` : undefined
 }

@@ -108,7 +108,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
   const decider = new Decider(where, limiter, charging, responders.queues, fresh, bans)
   const isByAddress = policy.all.some(({ kinds }) => kinds.some((kind) => kind.split('+').includes('ip')))
   // The store is one by now.
-  adviseOnSetUp(where, warnings, options)
+  adviseOnSetUp(policy, warnings, options)
   return {
     where,
     warn: warnings.emit,
