@@ -137,7 +137,7 @@ describe.each(Object.keys(APPS))('%s', (framework) => {
 test('a code that is silenced has to be one that the limiter has', () => {
   const make = (warnings: object) => () => express.rateLimit({ ...LIMIT, warnings } as never)
   expect(make({ SLUICE_ONE_CLENT: false })).toThrow(
-    'policy "default": warnings: "SLUICE_ONE_CLENT": unknown code: did you mean SLUICE_ONE_CLIENT? (the codes are SLUICE_',
+    'policy "default": warnings: "SLUICE_ONE_CLENT": unknown code: did you mean SLUICE_ONE_CLIENT?',
   )
   expect(make({ SLUICE_EVICTION: false })).toThrow(
     'unknown code: it is emitted elsewhere; silence it with node --disable-warning=SLUICE_EVICTION',

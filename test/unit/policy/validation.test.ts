@@ -149,7 +149,7 @@ describe('an unknown option is rejected, not ignored', () => {
   test.each(Object.entries(CONSTRUCTORS))('by %s', (name, make) => {
     const { code, message } = errorOf(() => make({ limit: 5, window: '1m', burts: 10 }))
     expect(code).toBe('INVALID_POLICY')
-    expect(message).toMatch(new RegExp(`^${name}: burts: unknown option.* \\(.*limit.*\\), got 10$`))
+    expect(message).toMatch(new RegExp(`^${name}: burts: unknown option(: did you mean burst?| (.*limit.*)), got 10$`))
   })
 
   test.each<[string, () => unknown, RegExp]>([
@@ -157,7 +157,7 @@ describe('an unknown option is rejected, not ignored', () => {
     [
       'createLimiter',
       () => createLimiter({ limit: 5, window: '1m', max: 3 } as Anything),
-      /max: unknown option: use limit \(/,
+      /max: unknown option: use limit, got/,
     ],
     ['memoryStore', () => memoryStore({ size: 3 } as Anything), /^memoryStore: size: unknown option/],
     [
@@ -215,11 +215,7 @@ describe('an unknown option is rejected, not ignored', () => {
     ['a number, as others take it', 3, 'options: expected an object, got 3'],
     ['null', null, 'options: expected an object, got null'],
     ['an array', [3], 'options: expected an object, got an array'],
-    [
-      'a misspelt option',
-      { costs: 3 },
-      'costs: unknown option: did you mean cost? (the options are cost, bytes, responseBytes, priority, tier), got 3',
-    ],
+    ['a misspelt option', { costs: 3 }, 'costs: unknown option: did you mean cost?, got 3'],
     [
       'one beside those there are',
       { cost: 2, fresh: true },

@@ -9,7 +9,8 @@ function hintOf(make: () => unknown): string | undefined {
   try {
     make()
   } catch (error) {
-    return /: unknown option(?:: (.*?))? \(the options are /.exec((error as Error).message)?.[1]
+    // The options are listed where there is no hint.
+    return /: unknown option(?:: (.*)| \(the options are .*\)), got /.exec((error as Error).message)?.[1]
   }
   throw new Error('expected an error')
 }

@@ -21,11 +21,8 @@ export function knownOptions(
     if (known.includes(field)) continue
     const shown = /^\w{1,40}$/.test(field) ? field : show(field)
     const hint = Object.hasOwn(absent, field) ? absent[field] : hintFor(field, known)
-    const instead = hint === undefined ? '' : `: ${hint}`
-    throw new SluiceError(
-      'INVALID_POLICY',
-      `${where}: ${shown}: unknown option${instead} (the options are ${known.join(', ')}), got ${show(value)}`,
-    )
+    const instead = hint === undefined ? ` (the options are ${known.join(', ')})` : `: ${hint}`
+    throw new SluiceError('INVALID_POLICY', `${where}: ${shown}: unknown option${instead}, got ${show(value)}`)
   }
 }
 

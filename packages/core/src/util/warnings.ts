@@ -102,10 +102,9 @@ function unknownCode(where: string, code: string, codes: readonly WarningCode[])
   const hint = isOther
     ? `: it is emitted elsewhere; silence it with node --disable-warning=${code}`
     : nearest === undefined
-      ? ''
+      ? ` (the codes are ${codes.join(', ')})`
       : `: did you mean ${nearest}?`
-  const known = `(the codes are ${codes.join(', ')})`
-  return new SluiceError('INVALID_POLICY', `${where}: warnings: ${show(code)}: unknown code${hint} ${known}`)
+  return new SluiceError('INVALID_POLICY', `${where}: warnings: ${show(code)}: unknown code${hint}`)
 }
 
 /** Without `listeners`: for what happens outside of any limiter or store. */
