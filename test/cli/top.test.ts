@@ -139,7 +139,7 @@ test('on a terminal it is a table, in which nothing that a server says steers th
   const [nothing, ...parts] = screen.split('\u001b')
   expect([nothing, parts[0], parts.length]).toEqual(['', '[H', 2])
   expect(parts[1]).toMatch(/^\[J1 of 1 servers answer\n/)
-  expect(parts[1]).toMatch(/\nevil\?\[2J +\d[\d.]* +\d[\d.]* +100 % +0 +0 +0 {2}x\n/)
+  expect(parts[1]).toMatch(/\nevil\\u001b\[2J +\d[\d.]* +\d[\d.]* +100 % +0 +0 +0 {2}x\n/)
 })
 
 test('offenders come from Redis', async () => {

@@ -1,9 +1,10 @@
 import { COMMANDS } from './commands/index.js'
-import type { Command, OptionSpec } from './program/command.js'
+import type { Command, CommandEnvironment, OptionSpec } from './program/command.js'
 import type { Environment } from './program/environment.js'
 import { commandHelp, programHelp } from './program/help.js'
 import { nearest } from './program/nearest.js'
 import { quoted, readOptions } from './program/options.js'
+import { Terminal } from './program/terminal.js'
 import { UsageError } from './program/usage-error.js'
 
 /** The exit code for a command line that is not understood. */
@@ -21,7 +22,8 @@ const GLOBAL: Readonly<Record<string, OptionSpec>> = {
  * Runs one command line, without the program's name, and resolves to its exit code. Never rejects: what goes wrong is one
  * sentence on `stderr`.
  */
-export async function run(args: readonly string[], environment: Environment): Promise<number> {
+export async function run(args: readonly string[], given: Environment): Promise<number> {
+  const environment = { ...given, stdout: new Terminal(given.stdout), stderr: new Terminal(given.stderr) }
   const [first] = args
   const command = COMMANDS.find(({ name }) => name === first)
   try {
@@ -34,7 +36,7 @@ export async function run(args: readonly string[], environment: Environment): Pr
   }
 }
 
-async function runCommand(command: Command, args: readonly string[], environment: Environment): Promise<number> {
+async function runCommand(command: Command, args: readonly string[], environment: CommandEnvironment): Promise<number> {
   const { values: given, operands } = readOptions(args, { ...command.options, ...HELP }, command.operands)
   const { help, ...values } = given
   if (!help) return command.run(values, environment, operands)
@@ -42,7 +44,7 @@ async function runCommand(command: Command, args: readonly string[], environment
   return 0
 }
 
-function withoutCommand(args: readonly string[], { stdout, stderr, version }: Environment): number {
+function withoutCommand(args: readonly string[], { stdout, stderr, version }: CommandEnvironment): number {
   const [first = ''] = args
   if (first !== '' && !first.startsWith('-')) {
     const near = nearest(

@@ -1,4 +1,5 @@
 import type { Environment } from './environment.js'
+import type { Terminal } from './terminal.js'
 
 export interface OptionSpec {
   readonly type: 'string' | 'boolean'
@@ -24,6 +25,12 @@ export interface OperandSpec {
 /** Options as they were given: text for those with a value, true for the others. */
 export type OptionValues = Readonly<Record<string, string | true | undefined>>
 
+/** The environment as commands get it. */
+export interface CommandEnvironment extends Environment {
+  readonly stdout: Terminal
+  readonly stderr: Terminal
+}
+
 /** One command of the program: a folder in `commands/`, listed in `commands/index.ts`. */
 export interface Command {
   readonly name: string
@@ -38,5 +45,5 @@ export interface Command {
   /** What stands below the examples in its help. */
   readonly notes?: string
   /** Resolves to the exit code. Throws `UsageError` for options that make no sense. */
-  run(values: OptionValues, environment: Environment, operands: readonly string[]): Promise<number>
+  run(values: OptionValues, environment: CommandEnvironment, operands: readonly string[]): Promise<number>
 }

@@ -4,7 +4,7 @@ export interface Output {
   /** Whether a person reads along: colours are only for people. */
   readonly isTTY?: boolean
   /** Width in characters, where it is known. */
-  readonly columns?: number
+  readonly columns?: number | undefined
 }
 
 /** What a command is run in; `process` provides all of it but the version. */

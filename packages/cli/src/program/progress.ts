@@ -1,17 +1,21 @@
-import type { Output } from './environment.js'
+import type { Terminal } from './terminal.js'
 
 const EVERY_MS = 1000
 
 /** Shows a person for how long something has been under way, once that is longer than a second. */
-export async function withProgress<Result>(stderr: Output, what: string, work: () => Promise<Result>): Promise<Result> {
+export async function withProgress<Result>(
+  stderr: Terminal,
+  what: string,
+  work: () => Promise<Result>,
+): Promise<Result> {
   if (!stderr.isTTY) return work()
   let seconds = 0
-  const timer = setInterval(() => stderr.write(`\r${what}: ${++seconds} s`), EVERY_MS)
+  const timer = setInterval(() => stderr.steer(`\r${what}: ${++seconds} s`), EVERY_MS)
   try {
     return await work()
   } finally {
     clearInterval(timer)
     // Away with the line.
-    if (seconds > 0) stderr.write('\r\u001b[K')
+    if (seconds > 0) stderr.steer('\r\u001b[K')
   }
 }

@@ -1,6 +1,8 @@
-/** Rows as people read them, below their headings. Identities and reasons may come from clients: nothing in them steers a terminal. */
+import { inLine } from './terminal.js'
+
+/** Rows as people read them, below their headings. */
 export function tableOf(headings: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [headings, ...rows].map((row) => row.map(plain))
+  const all = [headings, ...rows].map((row) => row.map(inLine))
   const widths = headings.map((_, i) => Math.max(...all.map((row) => (row[i] as string).length)))
   const lines = all.map((row) => row.map((text, i) => text.padEnd(widths[i] as number)).join('  '))
   return lines.map((line) => `${line.trimEnd()}\n`).join('')
@@ -9,9 +11,4 @@ export function tableOf(headings: readonly string[], rows: readonly (readonly st
 /** An instant, to the second. */
 export function instantText(ms: number): string {
   return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
-}
-
-/** Without what would steer a terminal. */
-function plain(text: string): string {
-  return text.replace(/[^\x20-\x7e\u2013]/g, '?')
 }

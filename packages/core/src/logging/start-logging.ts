@@ -1,6 +1,7 @@
 import { events } from '../limiter/all-events.js'
 import type { SluiceEvents } from '../limiter/events.js'
 import { invalidPolicy } from '../util/errors.js'
+import { escapeControls } from '../util/escape.js'
 import { Listeners } from '../util/listeners.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
 import { FirstRefusals } from './first-refusals.js'
@@ -50,7 +51,11 @@ export function startLogging(options: LoggingOptions): () => void {
 
   // A logger that fails is a listener that fails, also where a timer writes.
   const lines = new Listeners<{ line: Line }>(where, ['line'], null)
-  const ends = [lines.on('line', ({ level, fields, message }) => logger[level](fields, `sluice: ${message}`))]
+  const ends = [
+    lines.on('line', ({ level, fields, message }) =>
+      logger[level](escaped(fields), escapeControls(`sluice: ${message}`)),
+    ),
+  ]
 
   /** `toLine` gives undefined for what is no news; `written` is called with what has been written. */
   function log<Name extends keyof SluiceEvents>(
@@ -118,6 +123,14 @@ export function startLogging(options: LoggingOptions): () => void {
   return () => {
     for (const end of ends.splice(0)) end()
   }
+}
+
+/** Loggers that write JSON escape some control characters and not all. */
+function escaped(fields: object): object {
+  const safe = (value: unknown) => (typeof value === 'string' ? escapeControls(value) : value)
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, Array.isArray(value) ? value.map(safe) : safe(value)]),
+  )
 }
 
 /** What stands in quotes may be a key or a name. */

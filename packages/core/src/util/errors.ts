@@ -1,3 +1,5 @@
+import { escapeControls } from './escape.js'
+
 /** What went wrong, for programs: messages may change, codes do not. */
 export type SluiceErrorCode =
   | 'INVALID_POLICY'
@@ -27,7 +29,7 @@ export function show(value: unknown): string {
   if (typeof value === 'string') return quoted(value)
   if (typeof value === 'function') return 'a function'
   if (typeof value === 'object' && value !== null) return kindOf(value)
-  return cut(String(value))
+  return escapeControls(cut(String(value)))
 }
 
 const MOST_SHOWN = 60
@@ -39,8 +41,12 @@ function cut(text: string): string {
 function quoted(text: string): string {
   let shown = text.slice(0, MOST_SHOWN)
   // Some characters are six when they are escaped.
-  while (JSON.stringify(shown).length > 2 * MOST_SHOWN) shown = shown.slice(0, -1)
-  return JSON.stringify(shown === text ? text : `${shown}…`)
+  while (inQuotes(shown).length > 2 * MOST_SHOWN) shown = shown.slice(0, -1)
+  return inQuotes(shown === text ? text : `${shown}…`)
+}
+
+function inQuotes(text: string): string {
+  return escapeControls(JSON.stringify(text))
 }
 
 function kindOf(value: object): string {

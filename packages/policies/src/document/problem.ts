@@ -1,3 +1,5 @@
+import { escapeControls } from '@sluice/core/http'
+
 /** The way to a value in a document: `['policies', 'api', 'limits', 0]`. */
 export type Path = readonly (string | number)[]
 
@@ -43,15 +45,9 @@ export function textOfPath(path: Path): string {
 
 /** A value of a document in a message: short, and nothing that steers a terminal. */
 export function shown(value: unknown): string {
-  if (typeof value === 'string') return harmless(JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value))
+  if (typeof value === 'string')
+    return escapeControls(JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value))
   if (Array.isArray(value)) return 'an array'
   if (typeof value === 'object' && value !== null) return 'an object'
   return value === null ? 'nothing' : String(value).slice(0, 60)
-}
-
-/** A message with nothing in it that steers a terminal: control characters, and those that turn the direction of text. */
-export function harmless(message: string): string {
-  return message.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => {
-    return `\\u{${(character.codePointAt(0) as number).toString(16)}}`
-  })
 }

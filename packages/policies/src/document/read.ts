@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
+import { escapeControls } from '@sluice/core/http'
 import {
   type Alias,
   Composer,
@@ -16,7 +17,7 @@ import {
 import { targetsOf } from './aliases.js'
 import { glanceAt, lexemesOf, Refused } from './lexemes.js'
 import { MOST_DEPTH, Unusable } from './plain.js'
-import { harmless, type LocatedProblem, MOST_PROBLEMS, type Path, type Problem, shown, textOfPath } from './problem.js'
+import { type LocatedProblem, MOST_PROBLEMS, type Path, type Problem, shown, textOfPath } from './problem.js'
 
 /** Mistakes of the syntax that are reported: each may follow from the one before. */
 const MOST_SYNTAX_PROBLEMS = 5
@@ -45,7 +46,7 @@ export function readText(text: string): ReadText {
     if (errors.length > 0) {
       const problems = errors.slice(0, MOST_SYNTAX_PROBLEMS).map(({ message, pos }) => ({
         path: [],
-        message: harmless(message.split('\n', 1)[0] as string),
+        message: escapeControls(message.split('\n', 1)[0] as string),
         offset: pos[0],
       }))
       return { value: undefined, problems, locate }

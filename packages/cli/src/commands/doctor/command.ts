@@ -79,7 +79,8 @@ Exit code: 0 all is well, 1 warnings, 2 errors or wrong usage.`,
     const report = await examine(options)
     const { stdout, env } = environment
     const hasColours = stdout.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
-    stdout.write(values.json ? `${JSON.stringify(report, null, 2)}\n` : textOf(report, stdout, hasColours))
+    if (values.json) stdout.write(`${JSON.stringify(report, null, 2)}\n`)
+    else stdout.steer(textOf(report, stdout, hasColours))
     return EXIT_CODES[report.status]
   },
 }

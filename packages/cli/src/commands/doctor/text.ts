@@ -1,4 +1,5 @@
 import type { Output } from '../../program/environment.js'
+import { inLine } from '../../program/terminal.js'
 import type { Finding, Severity } from './finding.js'
 import type { DoctorReport } from './report.js'
 import { counted } from './words.js'
@@ -19,7 +20,7 @@ export function textOf(report: DoctorReport, { isTTY, columns }: Output, hasColo
   const groups = grouped(report.findings)
   const checkWidth = Math.max(0, ...groups.map(({ finding }) => finding.check.length))
   const lines = groups.flatMap((group) => linesOf(group, checkWidth, width, hasColours))
-  return [titleOf(report), '', ...lines, '', summaryOf(report), ''].join('\n')
+  return [inLine(titleOf(report)), '', ...lines, '', summaryOf(report), ''].join('\n')
 }
 
 function titleOf({ target, kind, nodes }: DoctorReport): string {
@@ -50,7 +51,7 @@ function linesOf({ finding, nodes }: Group, checkWidth: number, width: number, h
   const { severity, check, message, advice } = finding
   const indent = 2 + 9 + checkWidth + 2
   const paint = (text: string) => (hasColours ? `\u001b[${COLOURS[severity]}m${text}\u001b[0m` : text)
-  const wrap = (text: string) => wrapped(text, Math.max(NARROWEST / 2, width - indent))
+  const wrap = (text: string) => wrapped(inLine(text), Math.max(NARROWEST / 2, width - indent))
   const [first = '', ...rest] = wrap(message + nodesOf(severity, nodes))
   const margin = ' '.repeat(indent)
   return [

@@ -1,5 +1,6 @@
 import { exactDuration, timeLeft } from '../../program/duration.js'
 import { tableOf } from '../../program/table.js'
+import { inLine } from '../../program/terminal.js'
 import { blocksTable } from '../blocks/table.js'
 import { type Inspected, isNothing } from './inspected.js'
 import type { UsedLimit } from './limits.js'
@@ -8,7 +9,7 @@ import type { UsedLimit } from './limits.js'
 export function textOf(found: Inspected): string {
   const { identity, limits, unknown, strikes, blocks, lists, overrides = [] } = found
   const parts = [
-    isNothing(found) && `nothing is kept of ${shown(identity)}\n`,
+    isNothing(found) && `nothing is kept of ${inLine(identity)}\n`,
     limits.length > 0 && limitsTable(limits),
     unknown.length > 0 && `${unknownText(unknown.length)}\n`,
     blocks.length > 0 && `blocked or banned:\n${blocksTable(blocks)}`,
@@ -17,7 +18,7 @@ export function textOf(found: Inspected): string {
         ['strikes', 'rung', 'policy'],
         strikes.map(({ strikes: count, rung, policy = 'all' }) => [String(count), String(rung), policy]),
       ),
-    lists.length > 0 && `on lists: ${lists.map(shown).join(', ')}\n`,
+    lists.length > 0 && `on lists: ${lists.map(inLine).join(', ')}\n`,
     overrides.length > 0 &&
       tableOf(
         ['override', 'policy', 'until', 'reason'],
@@ -49,9 +50,4 @@ function limitText({ algorithm, limit, windowMs }: Pick<UsedLimit, 'algorithm' |
 function unknownText(count: number): string {
   const [keys, its] = count === 1 ? ['one key', 'its name'] : [`${count} keys`, 'their names']
   return `${keys} of limits that cannot be read from ${its}; --policies FILE shows those of a document`
-}
-
-/** Without what would steer a terminal. */
-function shown(text: string): string {
-  return text.replace(/[^\x20-\x7e]/g, '?')
 }

@@ -1,6 +1,7 @@
 import { checkedDocument } from '../../documents/checked.js'
 import type { Command, OptionSpec } from '../../program/command.js'
 import { DONE, EXIT_CODES, REFUSED } from '../../program/exit-codes.js'
+import { inLine } from '../../program/terminal.js'
 import { UsageError } from '../../program/usage-error.js'
 import { carriedLines, carriedOf } from './carried.js'
 import { change } from './change.js'
@@ -83,7 +84,7 @@ export const history: Command = {
     else if (rows.length === 0) environment.stdout.write('no version was saved so far\n')
     for (const { version, at, by, changes } of values.json ? [] : rows) {
       environment.stdout.write(
-        `${String(version).padStart(6)}  ${at}  ${shownName(by).padEnd(20)}  ${changes.join(', ')}\n`,
+        `${String(version).padStart(6)}  ${at}  ${inLine(by).padEnd(20)}  ${changes.join(', ')}\n`,
       )
     }
     return DONE
@@ -115,9 +116,4 @@ export const rollback: Command = {
       return change(documents, found.text, values, environment)
     })
   },
-}
-
-/** Without what would steer a terminal. */
-function shownName(name: string): string {
-  return name.replace(/[^\x20-\x7e]/g, '?')
 }

@@ -1,6 +1,5 @@
 import type { RedisStore } from '@sluice/core'
-import type { Command, OptionValues } from '../../program/command.js'
-import type { Environment } from '../../program/environment.js'
+import type { Command, CommandEnvironment, OptionValues } from '../../program/command.js'
 import { DONE } from '../../program/exit-codes.js'
 import { durationOption, wholeNumberOption } from '../../program/options.js'
 import { REDIS_OPTIONS } from '../../redis/given-target.js'
@@ -69,7 +68,7 @@ Exit code: 0 ended, 2 wrong usage, or no server shows metrics.`,
 
 interface Shown {
   readonly values: OptionValues
-  readonly environment: Environment
+  readonly environment: CommandEnvironment
   readonly rows: number
   readonly offenders: Offenders | undefined
 }
@@ -80,5 +79,7 @@ async function shown(period: Period, { values, environment, rows, offenders }: S
     const { failures, ...figures } = period
     return `${JSON.stringify({ at: new Date().toISOString(), ...figures, failures: Object.fromEntries(failures), offenders: offending })}\n`
   }
-  return environment.stdout.isTTY ? CLEAR + screenOf(period, rows, offending) : lineOf(period)
+  if (!environment.stdout.isTTY) return lineOf(period)
+  environment.stdout.steer(CLEAR)
+  return screenOf(period, rows, offending)
 }

@@ -6,7 +6,7 @@ export interface Sample {
 }
 
 /** `name{labels} value`; a time after it, and exemplars, are of no use here. */
-const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+([+-]?(?:Inf|NaN|[\d.]+(?:[eE][+-]?\d+)?))(?=\s|$)/
+const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+([+-]?(?:Inf|NaN|[\d.]+(?:[eE][+-]?\d+)?))(?=\s|$)/s
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g
 const ESCAPES: Readonly<Record<string, string>> = { '\\n': '\n', '\\"': '"', '\\\\': '\\' }
 

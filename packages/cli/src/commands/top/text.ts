@@ -1,3 +1,4 @@
+import { inLine } from '../../program/terminal.js'
 import type { PolicyFigures, StoreFigures } from './figures.js'
 import type { OffendersOfPolicy } from './offenders.js'
 import type { Period } from './watch.js'
@@ -37,7 +38,7 @@ export function screenOf(period: Period, rows: number, offenders: readonly Offen
     ...offenders.flatMap(offendersText),
     '',
   ]
-    .map(plain)
+    .map(inLine)
     .join('\n')
 }
 
@@ -83,9 +84,4 @@ function rate(perSecond: number): string {
 
 function percent(part: number, whole: number): string {
   return whole > 0 ? `${Math.round((100 * part) / whole)} %` : '–'
-}
-
-/** Without what would steer a terminal: names come from servers. */
-function plain(line: string): string {
-  return line.replace(/[^\x20-\x7e\u2013]/g, '?')
 }

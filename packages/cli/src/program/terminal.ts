@@ -1,0 +1,33 @@
+import { escapeControls } from '@sluice/core/http'
+import type { Output } from './environment.js'
+
+/** An output on which nothing that a command prints steers a terminal: names, identities and reasons may come from clients. */
+export class Terminal implements Output {
+  readonly #output: Output
+
+  constructor(output: Output) {
+    this.#output = output
+  }
+
+  get isTTY(): boolean {
+    return this.#output.isTTY === true
+  }
+
+  get columns(): number | undefined {
+    return this.#output.columns
+  }
+
+  write(text: string): void {
+    this.#output.write(escapeControls(text))
+  }
+
+  /** Prints as it is what the program itself steers the terminal with: colours, moves of the cursor. */
+  steer(text: string): void {
+    this.#output.write(text)
+  }
+}
+
+/** A text as a part of a line, where a line break would begin one that the program did not print. */
+export function inLine(text: string): string {
+  return escapeControls(text).replaceAll('\n', '\\n')
+}
