@@ -2,6 +2,8 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { run } from '@sluice/cli'
 import { createLimiter, redisStore } from '@sluice/core'
+import { rateLimit } from '@sluice/express'
+import { policies } from '@sluice/policies'
 import { sluiceMetrics } from '@sluice/prometheus'
 import { Redis } from 'ioredis'
 import { Registry } from 'prom-client'
@@ -169,6 +171,35 @@ test('offenders come from Redis', async () => {
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(JSON.parse(stdout).offenders).toEqual([
     { policy: 'offended', offenders: [{ kind: 'key', value: 'ann', refusals: expect.any(Number) }] },
+  ])
+})
+
+test('offenders of policies of a document are those of the policy that refuses most', async () => {
+  const server = await startRedis()
+  const client = new Redis(server.url)
+  const store = redisStore(client, { offenders: true, timeoutMs: 10_000 })
+  const register = new Registry()
+  const metrics = sluiceMetrics({ register })
+  closing.push(async () => {
+    metrics.stop()
+    await store.close()
+    client.disconnect()
+    await server.stop()
+  })
+  const limits = [{ name: 'burst', limit: 1, window: '1h' }]
+  const loaded = await policies.from({ object: { version: 1, policies: { 'log-in': { limits } } } })
+  const { limiter } = rateLimit({ name: 'of-document', policies: loaded, store })
+  for (let n = 0; n < 3; n++) await limiter.consume({ ip: '192.0.2.7' }, { tier: 'log-in' })
+  const counted = async () => (await store.offenders({ policy: 'log-in' })).refusals
+  await expect.poll(counted, { timeout: 30_000 }).toBe(2)
+  const url = await serve(async (_req, res) => {
+    await limiter.consume({ ip: '192.0.2.7' }, { tier: 'log-in' })
+    res.end(await register.metrics())
+  })
+  const args = ['top', url, '--json', '--every', '100ms', '--count', '1', '--offenders']
+  const { stdout } = await sluice(args, { REDIS_URL: server.url })
+  expect(JSON.parse(stdout).offenders).toEqual([
+    { policy: 'log-in', offenders: [{ kind: 'ip', value: '192.0.2.7', refusals: expect.any(Number) }] },
   ])
 })
 

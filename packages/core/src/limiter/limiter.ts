@@ -12,7 +12,7 @@ import { Subjects } from '../policy/subjects.js'
 import { choosePolicy } from '../policy/tiers.js'
 import { emitBlock, emitUnblock } from '../store/block-events.js'
 import type { IdentityByKind, KeyValue } from '../store/identity.js'
-import { type Cell, CHARGE, type Op, PEEK, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
+import { type Cell, CHARGE, type Op, PEEK, type Store, type StoreRequest } from '../store/store.js'
 import { spanOrForEver } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
@@ -207,7 +207,7 @@ export class Limiter<Subject = string> {
     try {
       checkCostOptions(this.#policy.where, 'consume', options)
       const verdict = this.#decide(subject, options, undefined)
-      if (this.#afterVerdict || isWatched()) return this.#announced(subject, verdict)
+      if (this.#afterVerdict || this.#store.noteRefusal || isWatched()) return this.#announced(subject, verdict)
       return verdict instanceof Promise ? verdict : Promise.resolve(verdict)
     } catch (error) {
       return Promise.reject(error)
@@ -288,11 +288,7 @@ export class Limiter<Subject = string> {
     const resolver = listed ? undefined : this.#subjects.resolver(subject, wait.priority)
     const resolve = resolver instanceof Promise ? await resolver : resolver
     const turn = listed ?? this.waitTurnOf(resolve as Resolver<Subject>, { ...wait, cost, waitsForStore: true })
-    const noted = turn.catch((error) => {
-      if (error instanceof WaitExceeded && error.refusal) this.noteRefusal(error.refusal)
-      throw error
-    })
-    const verdict = await this.#announced(subject, noted.catch(refusalOf))
+    const verdict = await this.#announced(subject, turn.catch(refusalOf))
     if (verdict.delayMs > 0) {
       try {
         await this.waitBookedWithin(verdict, { ...wait, maxWaitMs: wait.maxWaitMs - (performance.now() - began) })
@@ -436,18 +432,11 @@ export class Limiter<Subject = string> {
     await this.#bans?.strikeOutcome(verdict)
   }
 
-  /** @internal Whether a refusal of it is final: not while it waits. */
-  protected isFinal({ op, fresh }: StoreRequest): boolean {
-    return op !== PEEK && fresh !== true
-  }
-
   /** @internal Counts a refusal that is final, for `store.offenders`. */
   noteRefusal(verdict: Verdict): void {
-    if (verdict.kind !== 'decided') return
-    const refusing = Verdict.refusingIdentities(verdict)
-    // A block does not say which of the identities is blocked.
-    const { identities } = Verdict.decisionOf(verdict)
-    this.#store.noteRefusal?.(this.#policy.name, refusing.length > 0 ? refusing : identities)
+    const { noteRefusal } = this.#store
+    if (!noteRefusal || verdict.kind !== 'decided') return
+    for (const [policy, identities] of Verdict.refusedBy(verdict)) noteRefusal(policy, [...identities])
   }
 
   #decideByList(subject: Subject): Verdict | undefined {
@@ -480,6 +469,7 @@ export class Limiter<Subject = string> {
   }
 
   #announce(subject: Subject, verdict: Verdict): void {
+    if (!verdict.allowed) this.noteRefusal(verdict)
     this.noteDecision(verdict, !verdict.allowed)
     this.#afterVerdict?.(subject, verdict)
   }
@@ -661,24 +651,18 @@ export class Limiter<Subject = string> {
   #askStore(request: StoreRequest, from: DecidedBy): Verdict | Promise<Verdict> {
     try {
       const result = this.#store.decide(request)
-      if (!(result instanceof Promise)) return this.#verdictOf(request, result, from)
+      if (!(result instanceof Promise)) return Verdict.of(request, result, from)
       this.#storeAnswersLater = true
       return result.then(
         (late) => {
           this.#fallback.hear(request, late)
-          return this.#verdictOf(request, late, from)
+          return Verdict.of(request, late, from)
         },
         (error) => this.#decideWithout(request, from, error),
       )
     } catch (error) {
       return this.#decideWithout(request, from, error)
     }
-  }
-
-  #verdictOf(request: StoreRequest, result: StoreResult, from: DecidedBy): Verdict {
-    const verdict = Verdict.of(request, result, from)
-    if (!result.allowed && this.isFinal(request)) this.noteRefusal(verdict)
-    return verdict
   }
 
   /** The verdict where the store could not decide. */

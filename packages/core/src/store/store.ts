@@ -325,8 +325,9 @@ export interface Store {
    */
   forget?(identity: IdentityByKind): Promise<void>
   /**
-   * Called with every request that was refused in the end, by the identities that had no room or are blocked. Absent from stores
-   * that do not count refusals. Called without `this`.
+   * Called with every request that was refused in the end, by the identities that had no room or are blocked, for each policy that
+   * refuses it: of a document its own policies, not the limiter that decides on them. Absent from stores that do not count refusals.
+   * Called without `this`.
    */
   readonly noteRefusal?: ((policy: string, identities: readonly string[]) => void) | undefined
   /**

@@ -365,6 +365,26 @@ export class Verdict {
     }
     return [...refusing]
   }
+
+  /**
+   * @internal The identities that a refusal is of, by the policy that refuses: those that had no room; all of them where no limit
+   * refuses, as a block does not say which one is blocked.
+   */
+  static refusedBy(verdict: Verdict): ReadonlyMap<string, ReadonlySet<string>> {
+    const { plan, identities } = verdict.#request
+    const { cells, cellOf, definitions } = plan as ReadablePlan
+    const { limits } = verdict
+    const isByLimit = limits.some(({ allowed }) => !allowed)
+    const refused = new Map<string, Set<string>>()
+    for (const [i, cell] of cellOf.entries()) {
+      if (isByLimit && limits[i]?.allowed) continue
+      // Policies that are data are decided as one limiter.
+      const policy = definitions[i]?.policy ?? plan.policy
+      const identity = identities[(cells[cell] as Cell).identity] as string
+      refused.set(policy, (refused.get(policy) ?? new Set()).add(identity))
+    }
+    return refused
+  }
 }
 
 /** What a verdict has of its decision beside the store's result. */

@@ -1,4 +1,5 @@
 import type { Offender, RedisStore } from '@sluice/core'
+import type { PolicyFigures } from './figures.js'
 import type { Period } from './watch.js'
 
 export interface OffendersOfPolicy {
@@ -30,15 +31,27 @@ export class Offenders {
     if (refusing.length === 0) return this.#shown
     this.#askedMs = now
     try {
-      this.#shown = await Promise.all(refusing.slice(0, MOST_POLICIES).map(({ policy }) => this.#ask(policy)))
+      this.#shown = await Promise.all(refusing.slice(0, MOST_POLICIES).map((each) => this.#ask(each)))
     } catch {
       // The rest of the screen is worth showing, and has the state of the store as the servers report it.
     }
     return this.#shown
   }
 
-  async #ask(policy: string): Promise<OffendersOfPolicy> {
-    const { offenders } = await this.#store.offenders({ policy, top: MOST_OFFENDERS, in: '10m' })
-    return { policy, offenders }
+  async #ask(figures: PolicyFigures): Promise<OffendersOfPolicy> {
+    for (const policy of namesOf(figures)) {
+      const { offenders } = await this.#store.offenders({ policy, top: MOST_OFFENDERS, in: '10m' })
+      if (offenders.length > 0) return { policy, offenders }
+    }
+    return { policy: figures.policy, offenders: [] }
   }
+}
+
+/**
+ * What the policy may be called that refuses: metrics name the middleware where policies are a document's, and the name of a limit
+ * begins with that of its policy.
+ */
+function namesOf({ policy, limit }: PolicyFigures): string[] {
+  const parts = limit.split('-')
+  return [policy, ...parts.map((_, i) => parts.slice(0, parts.length - i).join('-'))].filter((name) => name !== '')
 }

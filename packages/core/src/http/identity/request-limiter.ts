@@ -47,11 +47,6 @@ export class RequestLimiter<Request> extends Limiter<Request> {
     this.#anonymousStart = startOf(kindOf(key))
   }
 
-  /** What becomes of a refusal is known by the guard. */
-  protected override isFinal(): boolean {
-    return false
-  }
-
   /** While lists are read for the first time: what `decideByList` has to wait for. */
   get listsPending(): Promise<unknown> | undefined {
     return this.#listed?.pending
