@@ -527,3 +527,13 @@ test.each([
     `policies.from: ${name}: expected no property of this name on Object.prototype`,
   )
 })
+
+test.each([
+  ['a Map', new Map([['api', { limits: [] }]]), 'policies', 'Map'],
+  ['a Set', new Set(['api']), 'policies', 'Set'],
+  ['a Date', { api: { limits: [{ limit: 1, window: new Date() }] } }, 'policies.api.limits[0].window', 'Date'],
+])('%s in a document that is an object is rejected, not read as nothing', async (_, given, path, form) => {
+  await expect(policies.from({ object: { version: 1, policies: given } })).rejects.toThrow(
+    `object: ${path}: expected plain data, as JSON may hold it, got a ${form}`,
+  )
+})

@@ -79,6 +79,12 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('offenders on %s',
         policies: {
           all: { limits: [{ limit: 4, window: '1h' }] },
           login: { key: 'user', match: { paths: ['/login'] }, limits: [{ limit: 1, window: '1h' }] },
+          tiered: {
+            key: 'user',
+            match: { paths: ['/tiered'] },
+            tier: 'plan',
+            tiers: { free: [{ limit: 1, window: '1h' }] },
+          },
           banning: {
             key: 'user',
             match: { paths: ['/banning'] },
@@ -88,6 +94,7 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('offenders on %s',
         },
       },
       keys: { user: (req) => req.get('x-user') },
+      tiers: { plan: () => 'free' },
     })
     const middleware = rateLimit({ name: 'edge', policies: loaded, store })
     const { limiter } = middleware
@@ -105,11 +112,15 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('offenders on %s',
     }
     expect(await listed('banning')).toEqual({ refusals: 2, offenders: ['user=eve 2'] })
 
+    await limiter.consume({ user: 'ann' }, { tier: 'tiered.free' })
+    expect(await ask('/tiered', 'ann')).toBe(429)
+    expect(await listed('tiered')).toEqual({ refusals: 1, offenders: ['user=ann 1'] })
+
     // A block does not say which identity it is of, nor by which policy: each that the request is for refuses all of its own.
     await limiter.block({ user: 'bob' }, { for: '1h' })
     expect(await ask('/login', 'bob')).toBe(429)
     expect(await listed('login')).toEqual({ refusals: 4, offenders: ['user=ann 3', 'user=bob 1'] })
-    expect(await listed('all')).toEqual({ refusals: 2, offenders: ['ip=192.0.2.7 2'] })
+    expect(await listed('all')).toEqual({ refusals: 3, offenders: ['ip=192.0.2.7 3'] })
     expect(await listed('edge')).toEqual({ refusals: 0, offenders: [] })
   })
 })

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { HttpContext, MatchedPolicies } from '@sluice/core'
-import { policies, problemsIn } from '@sluice/policies'
+import { findingsIn, policies, problemsIn } from '@sluice/policies'
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
+import { warningsDuring } from '../support/process-events.js'
 
 interface Client {
   readonly user?: string
@@ -255,6 +256,59 @@ test('of users and addresses by the hundred, each gets what a search through all
       },
     ),
   )
+})
+
+describe('an override for clients that its policy does not count', () => {
+  const limits = [{ limit: 2, window: '1m' }]
+  const ofUser = { key: { user: 'u' } }
+  /** The warnings when a policy is loaded with overrides. */
+  async function warned(policy: object, ...overrides: object[]) {
+    const document = {
+      version: 1,
+      policies: { uncounted: { limits, ...policy } },
+      overrides: overrides.map((each) => ({ policy: 'uncounted', limits: [{ limit: 3 }], ...each })),
+    }
+    const keys = { user: () => 'u', account: () => 'a' }
+    const warnings = await warningsDuring(() =>
+      policies.from({ object: document, keys, tiers: { plan: () => 'free' } }),
+    )
+    return warnings.filter(({ message }) => message.includes('uncounted'))
+  }
+
+  test('is warned of, once for each kind', async () => {
+    const told =
+      'counts by "ip", so this client shares the limit with others; to count it by itself, give the policy key:'
+    expect(await warned({}, ofUser, { key: { user: 'v' } }, { prefix: { account: 'a' } })).toMatchObject([
+      { code: 'SLUICE_OVERRIDE_KIND', message: `object: overrides[0].key: policy "uncounted" ${told} user` },
+      { code: 'SLUICE_OVERRIDE_KIND', message: `object: overrides[2].prefix: policy "uncounted" ${told} account` },
+    ])
+    const text = `version: 1
+policies:
+  api: { limits: [{ limit: 1, window: 1m }] }
+overrides:
+  - { policy: api, key: { user: a }, limits: [{ limit: 2 }] }
+`
+    expect(findingsIn(text, 'a.yaml', 'any')).toMatchObject({ problems: [], advice: [{ line: 5, column: 25 }] })
+  })
+
+  test.each<[string, object, object]>([
+    ['the policy counts them', { key: 'user' }, ofUser],
+    ['their kind is a part of the key', { key: ['user', 'path'] }, ofUser],
+    [
+      'one of its limits counts them',
+      { limits: [...limits, { name: 'own', key: 'user', limit: 1, window: '1h' }] },
+      { ...ofUser, limits: [{ name: 'own', limit: 5 }] },
+    ],
+    [
+      'a tier counts them',
+      { limits: undefined, tier: 'plan', tiers: { free: [{ ...limits[0], key: 'user' }] } },
+      ofUser,
+    ],
+    ['they are a network', { key: 'user' }, { range: '192.0.2.0/24' }],
+    ['they are an address', { key: 'user' }, { key: { ip: '192.0.2.7' } }],
+  ])('is not warned of where %s', async (_, policy, override) => {
+    expect(await warned(policy, override)).toEqual([])
+  })
 })
 
 describe('a mistake in an override is told with its place:', () => {

@@ -6,6 +6,7 @@ export { type LocatedProblem, lineOf, type Path, type Problem } from './document
 export { type PoliciesOptions, policies } from './from.js'
 export {
   carriedLimits,
+  findingsIn,
   Policies,
   type PoliciesEvents,
   problemsIn,

@@ -9,7 +9,7 @@ import type { ANY_RESOLVER, Resolvers } from './compile/resolvers.js'
 import { checkText } from './document/check-text.js'
 import type { PolicyDocument } from './document/document.js'
 import { PoliciesError } from './document/policies-error.js'
-import type { LocatedProblem, Problem } from './document/problem.js'
+import { type LocatedProblem, lineOf, type Problem } from './document/problem.js'
 import { locatedBy, readText } from './document/read.js'
 import type { Loaded, PoliciesSource } from './sources/source.js'
 import { checkDocument, contentsOf } from './sources/source.js'
@@ -225,8 +225,9 @@ async function made(
   if (problems.length > 0) throw new PoliciesError(problems)
   const more = (await check?.(value as ReadDocument)) ?? []
   if (more.length > 0) throw new PoliciesError(await located(more))
-  const { compiled, problems: wrong } = await compileBetween(value as PolicyDocument, resolvers, overrides)
+  const { compiled, problems: wrong, advice } = await compileBetween(value as PolicyDocument, resolvers, overrides)
   if (!compiled) throw new PoliciesError(await located(wrong))
+  for (const each of advice.length > 0 ? await located(advice) : []) emitWarning('SLUICE_OVERRIDE_KIND', lineOf(each))
   return { compiled, version: document.version, mark: markOf(document) }
 }
 
@@ -253,10 +254,21 @@ export function problemsIn(
   name: string,
   resolvers: Resolvers | typeof ANY_RESOLVER = {},
 ): readonly LocatedProblem[] {
+  return findingsIn(text, name, resolvers).problems
+}
+
+/** As `problemsIn`, with `advice`: what of a document that is right may not do what it seems to. */
+export function findingsIn(
+  text: string,
+  name: string,
+  resolvers: Resolvers | typeof ANY_RESOLVER = {},
+): { readonly problems: readonly LocatedProblem[]; readonly advice: readonly LocatedProblem[] } {
   const { value, problems } = checkText({ name, text })
-  if (problems.length > 0) return problems
-  const { problems: wrong } = compile(value as PolicyDocument, resolvers)
-  return wrong.length > 0 ? checkText({ name, text, toLocate: wrong }).problems : []
+  if (problems.length > 0) return { problems, advice: [] }
+  const found = compile(value as PolicyDocument, resolvers)
+  const located = (toLocate: readonly Problem[]) =>
+    toLocate.length > 0 ? checkText({ name, text, toLocate }).problems : []
+  return { problems: located(found.problems), advice: found.compiled ? located(found.advice) : [] }
 }
 
 /**

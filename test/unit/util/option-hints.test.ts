@@ -1,4 +1,4 @@
-import { createLimiter, memoryStore, redisStore, slidingLog } from '@sluice/core'
+import { createLimiter, list, memoryStore, redisStore, shadow, slidingLog } from '@sluice/core'
 import { rateLimit } from '@sluice/express'
 import { describe, expect, test } from 'vitest'
 
@@ -73,5 +73,20 @@ describe('an option of the other store is answered by why there is none', () => 
     expect(hintOf(() => redisStore({} as Anything, { maxKeys: 5 } as Anything))).toBe(
       'it is for memoryStore; the room of Redis is its maxmemory',
     )
+  })
+})
+
+describe('a Map in place of an object is rejected, as its entries would be silently ignored:', () => {
+  const map = new Map<string, unknown>([['maxKeys', 5]]) as Anything
+  test.each<[string, () => unknown]>([
+    ['options of a store', () => memoryStore(map)],
+    ['options of a middleware', () => rateLimit(map)],
+    ['policies', () => rateLimit({ policies: map })],
+    ['tiers', () => createLimiter({ tiers: map, tier: () => 'free' } as Anything)],
+    ['warnings', () => memoryStore({ warnings: map })],
+    ['a list', () => list(map)],
+    ['headers', () => shadow({ body: 'x', headers: map })],
+  ])('%s', (_, make) => {
+    expect(make).toThrow(/expected .*, got a Map/)
   })
 })

@@ -2,6 +2,7 @@ import { isKind, type KeyValue } from '../store/identity.js'
 import type { List, ListKeys } from '../store/list.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { ipRange, RANGE_FORMS } from '../util/ip-range.js'
+import { isRecord } from '../util/is-record.js'
 import { DataMatcher } from './data-matcher.js'
 import { FixedList } from './fixed-list.js'
 import { ListBuilder } from './list-data.js'
@@ -27,7 +28,7 @@ const STANDARD_KEYS: ListKeys = {
  * @throws SluiceError `INVALID_POLICY`, which names the entry
  */
 export function list(values: ListedValues): List {
-  if (typeof values !== 'object' || values === null || Array.isArray(values)) {
+  if (!isRecord(values)) {
     invalidPolicy('list', 'values', 'an object such as { ip: ["192.0.2.7"] }', values)
   }
   for (const [kind, all] of Object.entries(values)) {

@@ -1,5 +1,6 @@
 import type { HttpContext } from '../request/context.js'
 import { invalidPolicy, neverBeside, neverWithout, show } from '../util/errors.js'
+import { isRecord } from '../util/is-record.js'
 import { headerName } from '../util/validate.js'
 import { whenKnown } from '../util/when-known.js'
 import type { Ban } from './ban.js'
@@ -29,7 +30,7 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
     if (limit !== undefined || window !== undefined || limits !== undefined) {
       neverBeside(where, 'tiers', 'limit, window and limits', tiers)
     }
-    if (typeof tiers !== 'object' || tiers === null || Array.isArray(tiers) || Object.keys(tiers).length === 0) {
+    if (!isRecord(tiers) || Object.keys(tiers).length === 0) {
       invalidPolicy(where, 'tiers', 'an object of limits by tier, such as { free: [perMinute(20)] }', tiers)
     }
     if (typeof tier !== 'function') invalidPolicy(where, 'tier', 'a function that names the tier', tier)

@@ -51,6 +51,7 @@ function inQuotes(text: string): string {
 
 function kindOf(value: object): string {
   try {
+    if (value instanceof Map) return 'a Map'
     if (!(value instanceof Promise)) return Array.isArray(value) ? 'an array' : 'an object'
     value.catch(() => {})
     return 'a promise'

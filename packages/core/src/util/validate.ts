@@ -1,6 +1,7 @@
 import { spanMs } from './duration.js'
 import { invalidPolicy, SluiceError, show } from './errors.js'
 import { refuseFactory } from './factories.js'
+import { isRecord } from './is-record.js'
 import { hintFor } from './option-hints.js'
 
 /**
@@ -14,9 +15,7 @@ export function knownOptions(
   absent: Readonly<Record<string, string>> = {},
 ): void {
   refusePolluted(where, known)
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    invalidPolicy(where, 'options', 'an object', options)
-  }
+  if (!isRecord(options)) invalidPolicy(where, 'options', 'an object', options)
   for (const [field, value] of Object.entries(options)) {
     if (known.includes(field)) continue
     const shown = /^\w{1,40}$/.test(field) ? field : show(field)

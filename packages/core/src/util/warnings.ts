@@ -1,4 +1,5 @@
 import { invalidPolicy, SluiceError, show } from './errors.js'
+import { isRecord } from './is-record.js'
 import { type Audience, everywhere, Listeners } from './listeners.js'
 import { nearestOf } from './nearest.js'
 import { processWarning } from './process-warning.js'
@@ -45,6 +46,7 @@ const OTHER_WARNINGS = [
   'SLUICE_LIST_FAILED',
   'SLUICE_NO_METER_PROVIDER',
   'SLUICE_OVERRIDE_FAILED',
+  'SLUICE_OVERRIDE_KIND',
   'SLUICE_POLICIES_FAILED',
   'SLUICE_SHORT_WINDOW',
 ] as const
@@ -81,7 +83,7 @@ export class Warnings<Code extends WarningCode> {
     listeners: Audience<{ warning: WarningEvent }> = new Listeners(where, ['warning']),
     isNew: (code: Code, message: string) => boolean = () => true,
   ) {
-    if (typeof option !== 'object' || option === null || Array.isArray(option)) {
+    if (!isRecord(option)) {
       invalidPolicy(where, 'warnings', `an object such as { ${codes[0]}: false }`, option)
     }
     for (const [code, emitted] of Object.entries(option)) {

@@ -379,7 +379,7 @@ export class Verdict {
     for (const [i, cell] of cellOf.entries()) {
       if (isByLimit && limits[i]?.allowed) continue
       // Policies that are data are decided as one limiter.
-      const policy = definitions[i]?.policy ?? plan.policy
+      const policy = definitions[i]?.policy?.split('.', 1)[0] ?? plan.policy
       const identity = identities[(cells[cell] as Cell).identity] as string
       refused.set(policy, (refused.get(policy) ?? new Set()).add(identity))
     }

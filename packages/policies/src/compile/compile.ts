@@ -13,6 +13,8 @@ export interface Compilation {
   /** Undefined where there are problems. */
   readonly compiled: CompiledPolicies | undefined
   readonly problems: readonly Problem[]
+  /** What may not do what it seems to, once for each policy and kind. */
+  readonly advice: readonly Problem[]
 }
 
 /** Makes policies of a document that is right by the schema, or says everything that is wrong with it. */
@@ -46,7 +48,8 @@ function* compiling(
   table?: OverrideTable,
 ): Generator<void, Compilation> {
   const problems: Problem[] = []
-  const failed = { compiled: undefined, problems }
+  const advice: Problem[] = []
+  const failed = { compiled: undefined, problems, advice }
   const keys = new Keys(resolvers)
   const policies = new Map<string, CompiledPolicy>()
   for (const [name, each] of Object.entries(data)) {
@@ -55,11 +58,11 @@ function* compiling(
     if (policy) policies.set(name, policy)
   }
   if (problems.length > 0) return failed
-  const made = yield* makeOverrides(overrides, policies, keys, problems)
+  const made = yield* makeOverrides(overrides, policies, keys, problems, advice)
   if (problems.length > 0) return failed
   for (const policy of policies.values()) {
     const own = made.get(policy)
     policy.overrides = table ? new TableOverrides(policy, own, table, keys) : own
   }
-  return { compiled: new CompiledPolicies([...policies.values()], overrides.length), problems }
+  return { compiled: new CompiledPolicies([...policies.values()], overrides.length), problems, advice }
 }

@@ -9,6 +9,7 @@ import { makeLimits } from './limits.js'
 import { mayAdmitMore } from './may-admit-more.js'
 import { type ChangedLimits, type Override, Overrides } from './overrides.js'
 import { type CompiledPolicy, checkConsistency, type Variant } from './policy.js'
+import { uncountedKind } from './uncounted-kind.js'
 
 /** Makes the overrides of a document, one by one: by the policy that they are of. */
 export function* makeOverrides(
@@ -16,9 +17,11 @@ export function* makeOverrides(
   policies: ReadonlyMap<string, CompiledPolicy>,
   keys: Keys,
   problems: Problem[],
+  advice: Problem[],
 ): Generator<void, ReadonlyMap<CompiledPolicy, Overrides>> {
   const made = new Map<CompiledPolicy, Overrides>()
   const changes = new Map<CompiledPolicy, Map<string, ChangedLimits>>()
+  const advised = new Set<string>()
   for (const [index, each] of data.entries()) {
     yield
     const path: Path = ['overrides', index]
@@ -36,6 +39,12 @@ export function* makeOverrides(
     if (!overrides) {
       overrides = new Overrides()
       made.set(policy, overrides)
+    }
+    const [kind = 'ip'] = Object.keys(each.key ?? each.prefix ?? {})
+    if (!advised.has(`${each.policy} ${kind}`)) {
+      advised.add(`${each.policy} ${kind}`)
+      const message = uncountedKind(policy, kind)
+      if (message) advice.push({ path: [...path, each.key ? 'key' : 'prefix'], message })
     }
     add(overrides, each, { index, changed, until }, keys, path, problems)
   }

@@ -1,4 +1,5 @@
 import type { HttpContext, KeyFunction } from '@sluice/core'
+import { emitWarning } from '@sluice/core/http'
 import { isSecretKind } from '@sluice/core/store'
 import type { LimitData } from '../document/document.js'
 import { type Problem, shown, textOfPath } from '../document/problem.js'
@@ -10,6 +11,7 @@ import { changedLimits } from './make-overrides.js'
 import type { OverrideTable, StoredOverride } from './override-table.js'
 import { type FoundOverride, holdsFor, type Override, type Overrides, RANK, variantOf } from './overrides.js'
 import type { CompiledPolicy, Variant } from './policy.js'
+import { uncountedKind } from './uncounted-kind.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
 type Context = HttpContext<any>
@@ -133,7 +135,11 @@ export class TableOverrides {
     const problems: Problem[] = []
     try {
       const key = this.#keys.make(kind, [], problems)
-      if (key) return key
+      if (key) {
+        const message = uncountedKind(this.#policy, kind)
+        if (message) emitWarning('SLUICE_OVERRIDE_KIND', `${this.#table.name}: kind ${shown(kind)}: ${message}`)
+        return key
+      }
     } catch (error) {
       problems.push({ path: [], message: (error as Error).message })
     }

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy, neverWithout, SluiceError, show } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
+import { isRecord } from '../../util/is-record.js'
 import { knownOptions } from '../../util/validate.js'
 import type { HeaderField } from '../headers/writer.js'
 import { waitWithClient } from '../response/wait.js'
@@ -155,7 +156,7 @@ function checkedBody(body: unknown): ShadowBody {
 }
 
 function checkedHeaders(headers: unknown): Fields {
-  const isFields = typeof headers === 'object' && headers !== null && !Array.isArray(headers)
+  const isFields = isRecord(headers)
   if (isFields && Object.values(headers).every((value) => typeof value === 'string')) return headers as Fields
   throw new SluiceError('INVALID_POLICY', `shadow: headers: expected an object of strings, got ${show(headers)}`)
 }

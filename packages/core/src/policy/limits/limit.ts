@@ -94,7 +94,7 @@ export interface Limit<Subject = any> extends CommonOptions<Subject>, LeasableOp
   readonly limit: OrFunction<number, Subject>
   /** Milliseconds, or a function of the request. */
   readonly window: OrFunction<Duration, Subject>
-  /** The policy that it is of, where several are decided as one: what it counts is kept apart from equal limits of others. */
+  /** The policy that it is of, with a tier as `policy.tier`, where several are decided as one: what it counts is kept apart from equal limits of others. */
   readonly policy?: string
   /**
    * Present where what was counted goes on to count when the amounts of the limit change, as those of documents do: what stands

@@ -1,4 +1,5 @@
 import { invalidPolicy } from '../../util/errors.js'
+import { isRecord } from '../../util/is-record.js'
 
 /**
  * Units of a limit that are kept for requests of a priority or higher: a share (below 1, rounded up to
@@ -14,7 +15,7 @@ export type ReserveStep = readonly [priority: number, amount: number]
 /** @throws SluiceError `INVALID_POLICY` */
 export function reserveSteps(where: string, reserve: unknown): readonly ReserveStep[] {
   if (typeof reserve === 'number') return [[1, amount(where, 'reserve', reserve)]]
-  if (typeof reserve !== 'object' || reserve === null || Array.isArray(reserve)) {
+  if (!isRecord(reserve)) {
     invalidPolicy(
       where,
       'reserve',
