@@ -41,15 +41,19 @@ const document = (limit: number, more = '') =>
   `version: 1\npolicies:\n  api: { limits: [{ limit: ${limit}, window: 1m }] }\n${more}`
 
 test('plan tells what apply would change, and apply changes it', async () => {
-  expect(await sluice(['plan', file(document(1))])).toEqual({ code: 0, out: '+ policy api\n', err: '' })
+  expect(await sluice(['plan', file(document(1))])).toEqual({
+    code: 0,
+    out: '+ policy api: limit: 1, window: 1m\n',
+    err: '',
+  })
   expect(await sluice(['apply', file(document(1)), '--yes'])).toEqual({
     code: 0,
-    out: '+ policy api\nversion 1 is in force\n',
+    out: '+ policy api: limit: 1, window: 1m\nversion 1 is in force\n',
     err: '',
   })
   const more = document(2, '  more: { limits: [{ limit: 1, window: 1m }] }\n')
   expect((await sluice(['plan', file(more)])).out).toBe(
-    '~ policy api\n+ policy more\n  api, limit api: what was used still counts\n',
+    '~ policy api\n  - limit: 1\n  + limit: 2\n+ policy more: limit: 1, window: 1m\n  api, limit api: what was used still counts\n',
   )
   expect((await sluice(['plan', file(document(1))])).out).toBe('nothing is different from version 1\n')
 })
@@ -77,10 +81,20 @@ overrides:
     .replace('  - { policy: search, key: { ip: 192.0.2.3 }, limits: [{ limit: 50 }] }\n', '')
   await sluice(['apply', file(before), '--yes'])
   expect((await sluice(['plan', file(after)])).out).toBe(`~ policy api
+  - limits[1m].limit: 10
+  + limits[1m].limit: 20
+  - limits[burst].window: 1s
+  + limits[burst].window: 2s
 ~ policy login
+  + limits[day].name: day
+  + limits[day].limit: 50
+  + limits[day].window: 1d
 ~ policy files
-+ overrides of search (2)
-- overrides of search (3)
+  - unit: response-bytes
+~ overrides of search (3 before, now 2)
+  - limit: 50 (3 overrides)
+  + limit: 60 (1 override)
+  + limit: 50, window: 2h (1 override)
   api, limit api-1m: what was used still counts
   api, limit api-burst: begins anew: its window was 1s
   login, limit login-day: begins anew: it is new
@@ -110,12 +124,19 @@ test('plan tells that relaxed counts begin anew with other numbers, and that exa
   const every = (syncEvery: string) => `, consistency: { syncEvery: ${syncEvery} }`
   const planned = async (text: string) => (await sluice(['plan', file(text)])).out
   await sluice(['apply', file(document(5)), '--yes'])
-  const begins = '~ policy api\n  api, limit api: begins anew: '
-  expect(await planned(document(5, every('100ms')))).toBe(`${begins}its counts were exact\n`)
+  const begins = (...changes: string[]) =>
+    `${['~ policy api', ...changes, 'api, limit api: begins anew: '].join('\n  ')}`
+  const every100 = '+ consistency.syncEvery: 100ms'
+  expect(await planned(document(5, every('100ms')))).toBe(`${begins(every100)}its counts were exact\n`)
   await sluice(['apply', file(document(5, every('100ms'))), '--yes'])
-  expect(await planned(document(5, every('200ms')))).toBe('~ policy api\n')
-  expect(await planned(document(6, every('100ms')))).toBe(`${begins}relaxed counts are kept by their amounts\n`)
-  expect(await planned(document(6))).toBe(`${begins}its counts were relaxed\n`)
+  expect(await planned(document(5, every('200ms')))).toBe(
+    '~ policy api\n  - consistency.syncEvery: 100ms\n  + consistency.syncEvery: 200ms\n',
+  )
+  const more = ['- limit: 5', '+ limit: 6']
+  expect(await planned(document(6, every('100ms')))).toBe(
+    `${begins(...more)}relaxed counts are kept by their amounts\n`,
+  )
+  expect(await planned(document(6))).toBe(`${begins(...more, every100.replace('+', '-'))}its counts were relaxed\n`)
 })
 
 test('without a terminal nothing is changed but with --yes', async () => {
@@ -142,7 +163,7 @@ test('a change that another overtook while it was asked for is refused, with the
   })
   expect(code).toBe(1)
   expect(err).toBe(
-    'sluice: expected version 1 to be in force, and version 2 is: another version was saved meanwhile\nbob has saved:\n~ policy api\n',
+    'sluice: expected version 1 to be in force, and version 2 is: another version was saved meanwhile\nbob has saved:\n~ policy api\n  - limit: 1\n  + limit: 3\n',
   )
 })
 
@@ -152,13 +173,21 @@ test('history lists versions with who and what, and rollback puts one in force a
   expect((await sluice(['rollback', '--yes'])).err).toContain('no version to go back to: version 1 is the only one')
   await sluice(['apply', file(document(2)), '--yes', '--by', 'bob'])
   expect((await sluice(['rollback', '--yes'])).out).toBe(
-    '~ policy api\n  api, limit api: what was used still counts\nversion 3 is in force\n',
+    '~ policy api\n  - limit: 2\n  + limit: 1\n  api, limit api: what was used still counts\nversion 3 is in force\n',
+  )
+  const shown = (await sluice(['history'])).out.replace(/\d{4}-\S+Z/g, 'TIME')
+  expect(shown).toBe(
+    [
+      '     3  TIME  ann\n        ~ policy api\n          - limit: 2\n          + limit: 1\n',
+      '     2  TIME  bob\n        ~ policy api\n          - limit: 1\n          + limit: 2\n',
+      '     1  TIME  ann\n        + policy api: limit: 1, window: 1m\n',
+    ].join(''),
   )
   const { out } = await sluice(['history', '--json'])
   expect(JSON.parse(out)).toMatchObject([
-    { version: 3, by: 'ann', changes: ['~ policy api'] },
+    { version: 3, by: 'ann', changes: ['~ policy api', '  - limit: 2', '  + limit: 1'] },
     { version: 2, by: 'bob' },
-    { version: 1, by: 'ann', changes: ['+ policy api'] },
+    { version: 1, by: 'ann', changes: ['+ policy api: limit: 1, window: 1m'] },
   ])
   expect((await sluice(['plan', file(document(1))])).out).toBe('nothing is different from version 3\n')
   expect((await sluice(['rollback', '99', '--yes'])).err).toContain('expected a version that is kept (3, 2, 1), got 99')
@@ -170,9 +199,20 @@ test('a wrong file is not applied, and each mistake is told', async () => {
   expect(err).toMatch(/policies.yaml:3:28: policies.api.limits\[0\].limit: expected a whole number/)
 })
 
-test('no value of an override is told', async () => {
+test('numbers of overrides are shown, and not for whom they are; values of lists and headers neither', async () => {
   const overrides = 'overrides: [{ policy: api, key: { user: s3cret }, limits: [{ limit: 9 }] }]\n'
   const { out } = await sluice(['apply', file(document(1, overrides)), '--yes'])
-  expect(out).toBe('+ policy api\n+ overrides of api (1)\nversion 1 is in force\n')
+  expect(out).toBe(
+    '+ policy api: limit: 1, window: 1m\n+ overrides of api (1)\n  + limit: 9 (1 override)\nversion 1 is in force\n',
+  )
+  const other = overrides.replace('s3cret', 's3cret2')
+  expect((await sluice(['plan', file(document(1, other))])).out).toContain(
+    '~ overrides of api (1)\n  ~ other clients, ends or reasons\n',
+  )
+  const lists =
+    '  more: { limits: [{ limit: 1, window: 1m }], deny: { user: [s3cret] }, match: { headers: { x-token: s3cret } } }\n'
+  expect((await sluice(['plan', file(document(1, lists + overrides))])).out).toBe(
+    '+ policy more: limit: 1, window: 1m, deny: not shown, match.headers: not shown\n',
+  )
   expect((await sluice(['history'])).out).not.toContain('s3cret')
 })

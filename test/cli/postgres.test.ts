@@ -51,21 +51,21 @@ const TO = ['--to', 'postgres']
 
 test('plan, apply, history and rollback do with PostgreSQL what they do with Redis', async () => {
   expect((await sluice(['history', ...TO])).out).toBe('no version was saved so far\n')
-  expect((await sluice(['plan', ...TO, file(document(1))])).out).toBe('+ policy api\n')
+  expect((await sluice(['plan', ...TO, file(document(1))])).out).toBe('+ policy api: limit: 1, window: 1m\n')
   expect(await sluice(['apply', ...TO, file(document(1)), '--yes'])).toEqual({
     code: 0,
-    out: '+ policy api\nversion 1 is in force\n',
+    out: '+ policy api: limit: 1, window: 1m\nversion 1 is in force\n',
     err: '',
   })
   await sluice(['apply', ...TO, file(document(2)), '--yes', '--by', 'bob'])
   expect((await sluice(['plan', ...TO, file(document(2))])).out).toBe('nothing is different from version 2\n')
   expect((await sluice(['rollback', ...TO, '--yes'])).out).toBe(
-    '~ policy api\n  api, limit api: what was used still counts\nversion 3 is in force\n',
+    '~ policy api\n  - limit: 2\n  + limit: 1\n  api, limit api: what was used still counts\nversion 3 is in force\n',
   )
   expect(JSON.parse((await sluice(['history', ...TO, '--json'])).out)).toMatchObject([
-    { version: 3, by: 'ann', changes: ['~ policy api'] },
+    { version: 3, by: 'ann', changes: ['~ policy api', '  - limit: 2', '  + limit: 1'] },
     { version: 2, by: 'bob' },
-    { version: 1, by: 'ann', changes: ['+ policy api'] },
+    { version: 1, by: 'ann', changes: ['+ policy api: limit: 1, window: 1m'] },
   ])
   expect((await sluice(['history', ...TO, '--name', 'other'])).out).toBe('no version was saved so far\n')
 })
@@ -80,7 +80,7 @@ test('who is overtaken while being asked is refused, with the difference', async
   })
   expect(code).toBe(1)
   expect(err).toBe(
-    'sluice: expected version 1 to be in force, and version 2 is: another version was saved meanwhile\nbob has saved:\n~ policy api\n',
+    'sluice: expected version 1 to be in force, and version 2 is: another version was saved meanwhile\nbob has saved:\n~ policy api\n  - limit: 1\n  + limit: 3\n',
   )
 })
 

@@ -32,6 +32,20 @@ test('right documents exit with 0', async () => {
   expect(await sluice('validate', right)).toEqual({ code: 0, out: `${right}: right\n`, err: '' })
 })
 
+test('a document that is right may be warned of', async () => {
+  const warned = file(
+    'warned.yaml',
+    'version: 1\npolicies:\n  api: { limits: [{ limit: 1, window: 1s }] }\noverrides:\n  - { policy: api, key: { user: a }, limits: [{ limit: 2 }] }\n',
+  )
+  const { code, out } = await sluice('validate', warned)
+  expect(code).toBe(0)
+  expect(out).toMatch(
+    /warned\.yaml:5:25: overrides\[0\]\.key: warning: policy "api" counts by "ip", so .*\n.*: right\n$/,
+  )
+  const { files } = JSON.parse((await sluice('validate', warned, '--json')).out)
+  expect(files).toMatchObject([{ problems: [], warnings: [{ line: 5, path: 'overrides[0].key' }] }])
+})
+
 test('every mistake of every file is a line of its own', async () => {
   const { code, out } = await sluice('validate', right, wrong, join(folder, 'none'))
   expect(code).toBe(1)

@@ -1,15 +1,20 @@
-import { lineOf, problemsIn } from '@sluice/policies'
+import { findingsIn, type LocatedProblem, lineOf } from '@sluice/policies'
 import type { Environment } from '../program/environment.js'
 import { textOfFile } from './file.js'
 
 /**
- * The text of a document in a file; undefined, with every mistake reported, where it is wrong.
+ * The text of a document in a file; undefined, with every mistake reported, where it is wrong. Reports warnings, too.
  *
  * @throws UsageError where it cannot be read
  */
 export function checkedDocument(file: string, { stderr }: Environment): string | undefined {
   const text = textOfFile(file)
-  const problems = problemsIn(text, file, 'any')
-  for (const problem of problems) stderr.write(`${lineOf(problem)}\n`)
+  const { problems, advice } = findingsIn(text, file, 'any')
+  for (const each of [...problems, ...advice.map(asWarning)]) stderr.write(`${lineOf(each)}\n`)
   return problems.length === 0 ? text : undefined
+}
+
+/** What may not do what it seems to, as the line of a report. */
+export function asWarning(advice: LocatedProblem): LocatedProblem {
+  return { ...advice, message: `warning: ${advice.message}` }
 }

@@ -83,9 +83,11 @@ export const history: Command = {
     if (values.json) environment.stdout.write(`${JSON.stringify(rows, null, 2)}\n`)
     else if (rows.length === 0) environment.stdout.write('no version was saved so far\n')
     for (const { version, at, by, changes } of values.json ? [] : rows) {
-      environment.stdout.write(
-        `${String(version).padStart(6)}  ${at}  ${inLine(by).padEnd(20)}  ${changes.join(', ')}\n`,
-      )
+      const lines = [
+        `${String(version).padStart(6)}  ${at}  ${inLine(by)}`,
+        ...changes.map((line) => `        ${line}`),
+      ]
+      environment.stdout.write(`${lines.map((line) => line.trimEnd()).join('\n')}\n`)
     }
     return DONE
   },

@@ -1,32 +1,152 @@
 import { type ReadDocument, readDocument } from '@sluice/policies'
+import { quoted } from '../../program/options.js'
+import { inLine } from '../../program/terminal.js'
 
-/** What is different between two documents, a line for each policy and override: `+` added, `-` removed, `~` changed. */
-export function differencesOf(before: string | undefined, after: string): string[] {
-  const [from, to] = [entriesOf(before), entriesOf(after)]
-  const lines: string[] = []
-  for (const [name, text] of to) {
-    const other = from.get(name)
-    if (other === undefined) lines.push(`+ ${name}`)
-    else if (other !== text) lines.push(`~ ${name}`)
-  }
-  for (const name of from.keys()) if (!to.has(name)) lines.push(`- ${name}`)
-  return lines
+/** Fields whose values may be personal or secret: lists of clients, and the values that headers must have. */
+const HIDDEN = /^(allow|deny|match\.headers)\b/
+/** Most fields of one policy, or different limits of its overrides, that are shown. */
+const MOST_SHOWN = 20
+
+type Overrides = NonNullable<ReadDocument['overrides']>
+
+/** A field that is different; undefined where it is not there. */
+interface Change {
+  readonly path: string
+  readonly before: string | undefined
+  readonly after: string | undefined
 }
 
-/** Policies and overrides by what people call them. Values of overrides are not shown: they may be secrets. */
-function entriesOf(text: string | undefined): ReadonlyMap<string, string> {
-  const entries = new Map<string, string>()
-  if (text === undefined) return entries
-  const { policies = {}, overrides = [], carry = 'keep' }: ReadDocument = readDocument(text)
-  if (carry !== 'keep') entries.set(`carry: ${carry}`, '')
-  for (const [name, policy] of Object.entries(policies)) entries.set(`policy ${name}`, JSON.stringify(policy))
-  const byPolicy = new Map<string, string[]>()
+/**
+ * What is different between two documents: a line for each policy, `+` added, `-` removed, `~` changed, and below a changed one its
+ * fields with their old and new values. Of overrides their limits, and of how many clients; never of which.
+ */
+export function differencesOf(before: string | undefined, after: string): string[] {
+  const from: ReadDocument = before === undefined ? {} : readDocument(before)
+  const to = readDocument(after)
+  const [byPolicy, newByPolicy] = [overridesByPolicy(from), overridesByPolicy(to)]
+  const carry = changesIn(from.carry ?? 'keep', to.carry ?? 'keep', 'carry').flatMap(linesOf)
+  return [
+    ...carry.filter((line) => !line.endsWith(' keep')),
+    ...keysOf(to.policies, from.policies).flatMap((name) =>
+      policyLines(`policy ${name}`, own(from.policies, name), own(to.policies, name)),
+    ),
+    ...[...new Set([...newByPolicy.keys(), ...byPolicy.keys()])].flatMap((policy) =>
+      overrideLines(`overrides of ${policy}`, byPolicy.get(policy) ?? [], newByPolicy.get(policy) ?? []),
+    ),
+  ].map(inLine)
+}
+
+function policyLines(title: string, before: unknown, after: unknown): string[] {
+  const changes = changesIn(before, after, '')
+  if (before === undefined) return [`+ ${title}: ${summaryOf(changes)}`]
+  if (after === undefined) return [`- ${title}: ${summaryOf(changes)}`]
+  return changes.length === 0 ? [] : [`~ ${title}`, ...shortened(changes.flatMap(linesOf)).map((line) => `  ${line}`)]
+}
+
+function overrideLines(title: string, before: Overrides, after: Overrides): string[] {
+  if (isEqual(before.map(textOf).sort(), after.map(textOf).sort())) return []
+  const [counts, newCounts] = [countsOf(before), countsOf(after)]
+  const linesFor = (sign: string, these: ReadonlyMap<string, number>, others: ReadonlyMap<string, number>) =>
+    [...these].flatMap(([limits, count]) => {
+      const more = count - (others.get(limits) ?? 0)
+      return more > 0 ? [`${sign} ${limits} (${more} override${more === 1 ? '' : 's'})`] : []
+    })
+  const lines = [...linesFor('-', counts, newCounts), ...linesFor('+', newCounts, counts)]
+  const sign = before.length === 0 ? '+' : after.length === 0 ? '-' : '~'
+  const count = [...new Set([before.length, after.length].filter((number) => number > 0))].join(' before, now ')
+  const shown = lines.length > 0 ? shortened(lines) : ['~ other clients, ends or reasons']
+  return [`${sign} ${title} (${count})`, ...shown.map((line) => `  ${line}`)]
+}
+
+/** How many overrides have the same limits, by these. */
+function countsOf(overrides: Overrides): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const { limits } of overrides as readonly { readonly limits?: unknown }[]) {
+    const text = summaryOf(changesIn(undefined, limits, 'limits'))
+    counts.set(text, (counts.get(text) ?? 0) + 1)
+  }
+  return counts
+}
+
+function overridesByPolicy({ overrides = [] }: ReadDocument): Map<string, Overrides> {
+  const all = new Map<string, Overrides[number][]>()
   for (const override of overrides) {
-    const all = byPolicy.get(override.policy) ?? []
-    byPolicy.set(override.policy, [...all, JSON.stringify(override)])
+    const own = all.get(override.policy)
+    if (own) own.push(override)
+    else all.set(override.policy, [override])
   }
-  for (const [policy, all] of byPolicy) {
-    entries.set(`overrides of ${policy} (${all.length})`, all.sort().join('\n'))
+  return all
+}
+
+/** The fields that differ, each by its path. That of a policy's only limit is the field alone. */
+function changesIn(before: unknown, after: unknown, path: string): Change[] {
+  if (isEqual(before, after)) return []
+  if (HIDDEN.test(path)) return [{ path, before: before && 'not shown', after: after && 'not shown' } as Change]
+  const isOnly = [before, after].every((side) => side === undefined || (Array.isArray(side) && side.length === 1))
+  const [parts, newParts] = [partsOf(before, isOnly), partsOf(after, isOnly)]
+  if (parts && newParts) {
+    return keysOf(newParts, parts).flatMap((key) => changesIn(own(parts, key), own(newParts, key), joined(path, key)))
   }
-  return entries
+  return [{ path, before: shownValue(before), after: shownValue(after) }]
+}
+
+/** The parts of a value that has some, by their keys; limits of a list by their names or windows, as far as these are their own. */
+function partsOf(value: unknown, isOnly: boolean): Record<string, unknown> | undefined {
+  if (value === undefined) return {}
+  if (typeof value !== 'object' || value === null) return undefined
+  if (!Array.isArray(value)) return value as Record<string, unknown>
+  if (!value.every((item) => typeof item === 'object' && item !== null)) return undefined
+  const labels = value.map(({ name, window, every }) => name ?? window ?? every)
+  const isOwn = (label: unknown) => label !== undefined && labels.indexOf(label) === labels.lastIndexOf(label)
+  return Object.fromEntries(
+    value.map((item, i) => [isOnly ? '' : `[${isOwn(labels[i]) ? labels[i] : i}]`, item] as const),
+  )
+}
+
+function joined(path: string, key: string): string {
+  if (key === '') return path === 'limits' ? '' : path
+  return path === '' || key.startsWith('[') ? path + key : `${path}.${key}`
+}
+
+function shownValue(value: unknown): string | undefined {
+  if (value === undefined) return undefined
+  const text = textOf(value)
+  return /^"[\w./:+*-]{1,60}"$/.test(text) ? text.slice(1, -1) : typeof value === 'string' ? quoted(value) : cut(text)
+}
+
+function cut(text: string): string {
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text
+}
+
+function linesOf({ path, before, after }: Change): string[] {
+  return [
+    ...(before === undefined ? [] : [`- ${path}: ${before}`]),
+    ...(after === undefined ? [] : [`+ ${path}: ${after}`]),
+  ]
+}
+
+/** What is added or removed, in a line. */
+function summaryOf(changes: readonly Change[]): string {
+  return shortened(changes.map(({ path, before, after }) => `${path}: ${after ?? before}`)).join(', ')
+}
+
+function shortened(lines: readonly string[]): readonly string[] {
+  return lines.length > MOST_SHOWN ? [...lines.slice(0, MOST_SHOWN), `… and ${lines.length - MOST_SHOWN} more`] : lines
+}
+
+function keysOf(first: object = {}, second: object = {}): string[] {
+  return [...new Set([...Object.keys(first), ...Object.keys(second)])]
+}
+
+/** Not what every object has by such a name. */
+function own(record: Readonly<Record<string, unknown>> = {}, key: string): unknown {
+  return Object.hasOwn(record, key) ? record[key] : undefined
+}
+
+function textOf(value: unknown): string {
+  return JSON.stringify(value) ?? ''
+}
+
+function isEqual(one: unknown, other: unknown): boolean {
+  return textOf(one) === textOf(other)
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { type LocatedProblem, lineOf, problemsIn } from '@sluice/policies'
+import { findingsIn, type LocatedProblem, lineOf } from '@sluice/policies'
+import { asWarning } from '../../documents/checked.js'
 import type { Command } from '../../program/command.js'
 
 /** Exit codes: all documents are right, or one is wrong. */
@@ -9,42 +10,51 @@ const WRONG = 1
 export const validate: Command = {
   name: 'validate',
   summary: 'check policies in files, YAML or JSON',
-  description: `Checks documents of policies, and lists everything that is wrong with them, with line and column. It asks no Redis.
+  description: `Checks documents of policies, and lists everything that is wrong with them, with line and column, and warnings of what may
+not do what it seems to. It asks no Redis.
 Names of keys, tiers and costs that code registers are taken as they are.`,
   operands: { placeholder: 'FILE…', least: 1, most: 1000 },
-  options: { json: { type: 'boolean', text: 'print the problems as JSON' } },
+  options: { json: { type: 'boolean', text: 'print the problems and warnings as JSON' } },
   examples: ['sluice validate policies.yaml', 'sluice validate --json config/*.yaml'],
-  notes: 'Exit code: 0 all are right, 1 some are wrong or cannot be read, 2 wrong usage.',
+  notes: 'Exit code: 0 all are right, with warnings or without, 1 some are wrong or cannot be read, 2 wrong usage.',
 
   async run(values, { stdout }, files) {
-    const checked = files.map((file) => ({ file, problems: problemsOf(file) }))
+    const checked = files.map((file) => ({ file, ...foundIn(file) }))
     const isRight = checked.every(({ problems }) => problems.length === 0)
     if (values.json) stdout.write(`${JSON.stringify({ right: isRight, files: checked }, null, 2)}\n`)
-    else for (const { file, problems } of checked) stdout.write(textOf(file, problems))
+    else for (const each of checked) stdout.write(textOf(each))
     return isRight ? RIGHT : WRONG
   },
 }
 
-function problemsOf(file: string): readonly LocatedProblem[] {
+/** What is found in a file. */
+interface Found {
+  readonly problems: readonly LocatedProblem[]
+  readonly warnings: readonly LocatedProblem[]
+}
+
+function foundIn(file: string): Found {
   let bytes: Uint8Array
   try {
     bytes = readFileSync(file)
   } catch (error) {
-    return [fault(file, `expected a file that can be read (${(error as NodeJS.ErrnoException).code})`)]
+    return fault(file, `expected a file that can be read (${(error as NodeJS.ErrnoException).code})`)
   }
   try {
-    return problemsIn(new TextDecoder('utf-8', { fatal: true }).decode(bytes), file, 'any')
+    const { problems, advice } = findingsIn(new TextDecoder('utf-8', { fatal: true }).decode(bytes), file, 'any')
+    return { problems, warnings: advice }
   } catch (error) {
-    if (error instanceof TypeError) return [fault(file, 'expected text in UTF-8')]
+    if (error instanceof TypeError) return fault(file, 'expected text in UTF-8')
     throw error
   }
 }
 
-function fault(source: string, message: string): LocatedProblem {
-  return { source, line: undefined, column: undefined, path: '', message }
+function fault(source: string, message: string): Found {
+  return { problems: [{ source, line: undefined, column: undefined, path: '', message }], warnings: [] }
 }
 
-function textOf(file: string, problems: readonly LocatedProblem[]): string {
-  if (problems.length === 0) return `${file}: right\n`
-  return problems.map((problem) => `${lineOf(problem)}\n`).join('')
+function textOf({ file, problems, warnings }: Found & { readonly file: string }): string {
+  const lines = [...problems, ...warnings.map(asWarning)].map(lineOf)
+  if (problems.length === 0) lines.push(`${file}: right`)
+  return lines.map((line) => `${line}\n`).join('')
 }
