@@ -43,7 +43,7 @@ test('nothing that a client chose steers the terminal of an operator, and JSON s
   }
   const key = `key=${EVIL_LINE}`
   for (const json of [[], ['--json']]) {
-    await printed(['offenders', 'api', ...json])
+    await printed(['offenders', '--policy', 'api', ...json])
     await printed(['inspect', key, ...json])
     await printed(['block', key, '--for', '1h', '--reason', EVIL_LINE, ...json])
     await printed(['blocks', ...json])
@@ -71,7 +71,7 @@ test.each([
   ['validate', EVIL],
   ['explain', EVIL],
   ['plan', EVIL],
-  ['offenders', EVIL],
+  ['offenders', '--policy', 'api', '--in', EVIL],
   ['rollback', EVIL],
   ['top', EVIL],
   ['doctor', '--cacert', EVIL],

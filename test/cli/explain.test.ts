@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { policies } from '@sluice/policies'
 import { afterAll, expect, test } from 'vitest'
 import { sluice } from './support.js'
 
@@ -73,4 +74,36 @@ test('spellings, hosts and a query are read as the limiter reads them', async ()
   expect(await why('https://a.example.com/api/search?q=1', 'a.example.com')).toBeUndefined()
   expect(await why('/api/search', 'example.com')).toBe('host')
   expect(await why('/api/searching', 'a.example.com')).toBe('path')
+})
+
+test.each([
+  [['--ip', '999.1.1.1'], /ip: expected an address such as 192\.0\.2\.7, got "999\.1\.1\.1"/],
+  [['--ip', '192.0.2.0/24'], /ip: expected an address/],
+  [['--method', 'GE T'], /method: expected a method in upper case, such as GET, got "GE T"/],
+  [['--method', 'get'], /method: expected a method in upper case/],
+  [['--header', 'x y: 1'], /headers: expected names of headers, got "x y"/],
+  [['--key', 'acount=ann'], /--key: expected a kind that the document names, account, got "acount"/],
+  [['--key', '__proto__=ann'], /--key: expected a kind that the document names, account, got "__proto__"/],
+])('%j is rejected, as its explanation would be that of another request', async (args, message) => {
+  const { code, stdout, stderr } = await sluice(['explain', file, ...args])
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toMatch(message)
+})
+
+test('addresses of both families are explained, and in code the same is rejected', async () => {
+  for (const ip of ['192.0.2.7', '2001:db8::1', '::ffff:192.0.2.7']) {
+    expect((await sluice(['explain', file, '--ip', ip])).code).toBe(0)
+  }
+  const loaded = await policies.from({
+    object: { version: 1, policies: { api: { limits: [{ limit: 1, window: '1m' }] } } },
+  })
+  await expect(loaded.explain({ path: '/', ip: '999.1.1.1' })).rejects.toThrow('explain: ip: expected an address')
+  await expect(loaded.explain({ path: '/', method: 'get' })).rejects.toThrow('explain: method: expected')
+})
+
+test('a tier is rejected where no policy has tiers, and a key where none is named', async () => {
+  const plain = join(folder, 'plain.yaml')
+  writeFileSync(plain, 'version: 1\npolicies:\n  api: { limits: [{ limit: 1, window: 1s }] }\n')
+  expect((await sluice(['explain', plain, '--tier', 'paid'])).stderr).toContain('--tier: expected none')
+  expect((await sluice(['explain', plain, '--key', 'user=42'])).stderr).toContain('--key: expected none')
 })

@@ -15,6 +15,7 @@ import {
   redisStore,
   slidingWindow,
 } from '@sluice/core'
+import { rateLimit } from '@sluice/express'
 import { policies } from '@sluice/policies'
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -243,7 +244,7 @@ policies:
     ])
   })
 
-  test('reset makes limits as good as new, of one limiter or of all, and leaves those of others', async () => {
+  test('reset makes limits as good as new, of one policy or of all, and leaves those of others', async () => {
     const mail = createLimiter({
       name: 'mail',
       store,
@@ -257,7 +258,7 @@ policies:
     const asked = await command('reset', 'key=ann')
     expect(asked.code).toBe(2)
     expect(asked.stderr).toContain('there is no terminal to ask on: --yes forgets it')
-    expect((await command('reset', 'key=ann', '--limiter', 'mail', '--yes')).stdout).toMatch(/it is forgotten\n$/)
+    expect((await command('reset', 'key=ann', '--policy', 'mail', '--yes')).stdout).toMatch(/it is forgotten\n$/)
     expect((await mail.peek('ann')).remaining).toBe(6)
     expect((await calls.peek('ann')).remaining).toBe(0)
     expect((await command('reset', 'key=ann', '--yes', '--json')).code).toBe(0)
@@ -266,8 +267,32 @@ policies:
     expect(await command('reset', 'key=ann', '--yes')).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'sluice: nothing is counted of key=ann by any limiter\n',
+      stderr: 'sluice: nothing is counted of key=ann by any policy\n',
     })
+  })
+
+  test('reset takes a policy of a document by its name', async () => {
+    const limits = [{ limit: 5, window: '1h' }]
+    const object = {
+      version: 1,
+      policies: {
+        mail: { key: 'user', limits },
+        calls: { key: 'user', tier: 'plan', tiers: { free: limits } },
+        callsign: { key: 'user', limits },
+      },
+    }
+    const resolvers = { keys: { user: () => 'eve' }, tiers: { plan: () => 'free' } }
+    const loaded = await policies.from({ object, ...resolvers })
+    const { limiter } = rateLimit({ name: 'edge', policies: loaded, store })
+    const tiers = ['mail', 'calls.free', 'callsign']
+    const remaining = async () =>
+      Promise.all(tiers.map(async (tier) => (await limiter.peek({ user: 'eve' }, { tier })).remaining))
+    for (const tier of tiers) await limiter.consume({ user: 'eve' }, { tier })
+    expect(await remaining()).toEqual([4, 4, 4])
+    expect((await command('reset', 'user=eve', '--policy', 'calls', '--yes')).code).toBe(0)
+    expect(await remaining()).toEqual([4, 5, 4])
+    expect((await command('reset', 'user=eve', '--policy', 'edge', '--yes')).code).toBe(0)
+    expect(await remaining()).toEqual([5, 5, 5])
   })
 
   test('forget leaves nothing of an identity, and asks first', async () => {
@@ -288,7 +313,9 @@ policies:
     const mail = createLimiter({ name: 'mail', store, limit: 1, window: '1h' })
     for (const key of ['ann', 'ann', 'ann', 'bob', 'bob']) await mail.consume(key)
     await expect
-      .poll(async () => JSON.parse((await command('offenders', 'mail', '--json')).stdout), { timeout: 30_000 })
+      .poll(async () => JSON.parse((await command('offenders', '--policy', 'mail', '--json')).stdout), {
+        timeout: 30_000,
+      })
       .toMatchObject({
         refusals: 3,
         offenders: [
@@ -296,9 +323,9 @@ policies:
           { kind: 'key', value: 'bob', refusals: 1 },
         ],
       })
-    const { stdout } = await command('offenders', 'mail', '--most', '1', '--in', '10m')
+    const { stdout } = await command('offenders', '--policy', 'mail', '--most', '1', '--in', '10m')
     expect(stdout).toMatch(/^refused +share +identity\n2 +66\.7 % +key=ann\n\n3 refusals since 20.*Z\n$/)
-    expect((await command('offenders', 'nobody')).stdout).toMatch(/^"nobody" has refused no identity since/)
+    expect((await command('offenders', '--policy', 'nobody')).stdout).toMatch(/^"nobody" has refused no identity since/)
   })
 
   test('a person who says no keeps everything', async () => {
@@ -330,9 +357,12 @@ test.each([
   [['inspect', 'user=ann', '--policies', '/nowhere.yaml'], /cannot read "\/nowhere.yaml" \(ENOENT\)/],
   [['reset', 'ip=nonsense', '--yes'], /expected an address/],
   [['forget', 'nonsense', '--yes'], /expected KIND=VALUE/],
-  [['offenders'], /expected LIMITER/],
-  [['offenders', 'mail', '--in', '2h'], /--in: expected 10m, 1h or 1d, got "2h"/],
-  [['offenders', 'mail', '--most', '0'], /--most: expected a whole number from 1 to 1000/],
+  [['offenders'], /--policy: expected the name of a policy/],
+  [['offenders', 'mail'], /unexpected argument "mail"/],
+  [['block', '__proto__=x', '--for', '1h'], /expected KIND=VALUE with a kind such as ip or user, got "__proto__"/],
+  [['block', 'us er=x', '--for', '1h'], /expected KIND=VALUE with a kind such as ip or user, got "us er"/],
+  [['offenders', '--policy', 'mail', '--in', '2h'], /--in: expected 10m, 1h or 1d, got "2h"/],
+  [['offenders', '--policy', 'mail', '--most', '0'], /--most: expected a whole number from 1 to 1000/],
 ])('%j is refused in a sentence', async (args, message) => {
   const { code, stdout, stderr } = await sluice(args, { REDIS_URL: server.url })
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })

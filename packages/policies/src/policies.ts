@@ -120,7 +120,11 @@ export class Policies implements PolicySource<any> {
     return this.#inForce.compiled.match(context)
   }
 
-  /** What each policy says of a request: whether it applies, why not, and by which tier and override. Charges nothing. */
+  /**
+   * What each policy says of a request: whether it applies, why not, and by which tier and override. Charges nothing.
+   *
+   * @throws SluiceError `INVALID_POLICY` for a method, address or name of a header that is none
+   */
   async explain(request: RequestToExplain): Promise<readonly Explanation[]> {
     return this.#inForce.compiled.explain(request)
   }

@@ -1,5 +1,6 @@
 import type { IdentityByKind } from '@sluice/core'
-import { isSecretKind } from '@sluice/core/store'
+import { isKind, isSecretKind } from '@sluice/core/store'
+import { quoted } from './options.js'
 import { UsageError } from './usage-error.js'
 
 /**
@@ -12,7 +13,8 @@ export function identityOf(text: string): IdentityByKind {
   const kind = text.slice(0, Math.max(0, equals))
   const value = text.slice(equals + 1)
   if (kind === '' || value === '')
-    throw new UsageError(`expected KIND=VALUE, such as ip=192.0.2.7, got ${JSON.stringify(text)}`)
+    throw new UsageError(`expected KIND=VALUE, such as ip=192.0.2.7, got ${quoted(text)}`)
+  if (!isKind(kind)) throw new UsageError(`expected KIND=VALUE with a kind such as ip or user, got ${quoted(kind)}`)
   if (isSecretKind(kind)) {
     throw new UsageError(
       `${kind}: arguments show in process lists, and this is a secret: use the store's methods in code`,

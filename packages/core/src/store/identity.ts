@@ -22,8 +22,11 @@ export type IdentityByKind = Readonly<Record<string, KeyValue | readonly KeyValu
 export const LONGEST_KIND = 256
 export const LONGEST_VALUE = 256
 
-/** A kind by itself; a composed one is several, joined by `+`. Neither `=` nor `+` can be in one, so nothing forges another. */
-const SIMPLE_KIND = /^[A-Za-z0-9_.:~%-]+$/
+/**
+ * A kind by itself; a composed one is several, joined by `+`. Neither `=` nor `+` can be in one, so nothing forges another. No key
+ * function has the kind `__proto__`, so that a block of it would refuse nobody.
+ */
+const SIMPLE_KIND = /^(?!__proto__$)[A-Za-z0-9_.:~%-]+$/
 
 export function isKind(kind: unknown): kind is string {
   if (typeof kind !== 'string' || kind.length > LONGEST_KIND) return false

@@ -1,6 +1,8 @@
-import type { HttpContext } from '@sluice/core'
+import { isIP } from 'node:net'
+import { type HttpContext, SluiceError } from '@sluice/core'
 import { pathOf } from '@sluice/core/http'
 import type { ByteUnit } from '@sluice/core/store'
+import { shown } from '../document/problem.js'
 
 /** A request to explain: what of it is not given is not there. */
 export interface RequestToExplain {
@@ -34,6 +36,7 @@ export interface Explanation {
   }[]
 }
 
+/** @throws SluiceError `INVALID_POLICY` for what no request has: its explanation would be one of another request */
 export function contextFor({
   method = 'GET',
   path: target,
@@ -42,6 +45,11 @@ export function contextFor({
   request,
   // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
 }: RequestToExplain): HttpContext<any> {
+  if (!/^[A-Z-]{1,20}$/.test(method)) wrong('method', 'a method in upper case, such as GET', method)
+  if (ip !== undefined && isIP(ip) === 0) wrong('ip', 'an address such as 192.0.2.7', ip)
+  for (const name of Object.keys(headers)) {
+    if (!/^[\w.!#$&'*+^`|~-]{1,200}$/.test(name)) wrong('headers', 'names of headers', name)
+  }
   const fields = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
   return {
     request,
@@ -55,4 +63,8 @@ export function contextFor({
     signedCookie: () => undefined,
     getResponseHeader: () => undefined,
   }
+}
+
+function wrong(field: string, expected: string, got: unknown): never {
+  throw new SluiceError('INVALID_POLICY', `explain: ${field}: expected ${expected}, got ${shown(got)}`)
 }

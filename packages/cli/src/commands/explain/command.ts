@@ -2,7 +2,9 @@ import { type Explanation, PoliciesError, policies, readDocument } from '@sluice
 import { textOfFile } from '../../documents/file.js'
 import { namesIn } from '../../documents/names.js'
 import type { Command } from '../../program/command.js'
+import { quoted } from '../../program/options.js'
 import { UsageError } from '../../program/usage-error.js'
+import { usable } from '../../redis/usable.js'
 
 export const explain: Command = {
   name: 'explain',
@@ -33,24 +35,29 @@ It asks no Redis.`,
     'sluice explain policies.yaml --path /api/search --ip 192.0.2.7',
     'sluice explain policies.yaml --method POST --path /login --key user=42 --header "host: api.example.com"',
   ],
-  notes: 'Exit code: 0 explained, 1 the file is wrong, 2 wrong usage.',
+  notes: 'Exit code: 0 explained, 1 the file is wrong, 2 wrong usage, or the file cannot be read.',
 
   async run(values, { stdout, stderr }, [file]) {
     const text = textOfFile(file as string)
     try {
       const { path = '/', method = 'GET', ip } = values
-      const given = Object.fromEntries(pairsOf(values.key, '=', '--key'))
       const names = namesIn(readDocument(text))
-      const keys = Object.fromEntries([...names.keys].map((name) => [name, () => given[name]]))
+      const given = keysOf(values.key, names.keys)
+      if (values.tier !== undefined && names.tiers.size === 0) {
+        throw new UsageError('--tier: expected none, as no policy of the document has tiers')
+      }
+      const keys = Object.fromEntries([...names.keys].map((name) => [name, () => given.get(name)]))
       const tiers = Object.fromEntries([...names.tiers].map((name) => [name, () => String(values.tier ?? '')]))
       const costs = Object.fromEntries([...names.costs].map((name) => [name, () => 1]))
       const loaded = await policies.from({ load: () => text, keys, tiers, costs })
-      const explained = await loaded.explain({
-        path: String(path),
-        method: String(method),
-        headers: Object.fromEntries(pairsOf(values.header, ':', '--header')),
-        ...(ip !== undefined && { ip: String(ip) }),
-      })
+      const explained = await usable(() =>
+        loaded.explain({
+          path: String(path),
+          method: String(method),
+          headers: Object.fromEntries(pairsOf(values.header, ':', '--header')),
+          ...(ip !== undefined && { ip: String(ip) }),
+        }),
+      )
       stdout.write(values.json ? `${JSON.stringify(explained, null, 2)}\n` : explained.map(lineOf).join(''))
       return 0
     } catch (error) {
@@ -59,6 +66,22 @@ It asks no Redis.`,
       return 1
     }
   },
+}
+
+/** Kinds that are read from the request. */
+const OF_REQUEST = /^(ip|path|method|route|everyone|(header|cookie):.*)$/
+
+/** Keys of the client by their kinds. A misspelt one would be a client without that key. */
+function keysOf(values: string | true | undefined, names: ReadonlySet<string>): ReadonlyMap<string, string> {
+  const keys = new Map(pairsOf(values, '=', '--key'))
+  const known = [...names].filter((name) => !OF_REQUEST.test(name))
+  for (const kind of keys.keys()) {
+    if (known.includes(kind)) continue
+    const expected =
+      known.length > 0 ? `a kind that the document names, ${known.join(' or ')}` : 'none, as the document names no kind'
+    throw new UsageError(`--key: expected ${expected}, got ${quoted(kind)}`)
+  }
+  return keys
 }
 
 function pairsOf(values: string | true | undefined, separator: string, option: string): [string, string][] {

@@ -1,7 +1,7 @@
 import type { OffendersReport, OffendersWindow } from '@sluice/core'
 import type { Command } from '../../program/command.js'
 import { DONE, EXIT_CODES } from '../../program/exit-codes.js'
-import { wholeNumberOption } from '../../program/options.js'
+import { quoted, wholeNumberOption } from '../../program/options.js'
 import { instantText, tableOf } from '../../program/table.js'
 import { UsageError } from '../../program/usage-error.js'
 import { REDIS_OPTIONS } from '../../redis/given-target.js'
@@ -13,24 +13,28 @@ const MOST = 20
 export const offenders: Command = {
   name: 'offenders',
   summary: 'list the identities that are refused most',
-  description: `Lists the identities that a limiter refuses most, the first most of all. Stores count refusals where they are made
+  description: `Lists the identities that a policy refuses most, the first most of all. Stores count refusals where they are made
 with offenders: true. Secrets and long values show as their hashes.`,
-  operands: { placeholder: 'LIMITER', least: 1, most: 1 },
   options: {
+    policy: { type: 'string', placeholder: 'NAME', text: 'the policy that refuses them; needed' },
     in: { type: 'string', placeholder: 'TIME', text: 'in the last 10m, 1h or 1d', default: '1h' },
     most: { type: 'string', placeholder: 'NUMBER', text: 'most that are listed, up to 1000', default: String(MOST) },
     ...REDIS_OPTIONS,
   },
-  examples: ['REDIS_URL=redis://host:6379 sluice offenders api', 'sluice offenders login --in 10m --most 5 --json'],
+  examples: [
+    'REDIS_URL=redis://host:6379 sluice offenders --policy api',
+    'sluice offenders --policy login --in 10m --most 5 --json',
+  ],
   notes: EXIT_CODES,
 
-  async run({ in: window = '1h', ...values }, environment, [policy]) {
-    if (!isWindow(window)) throw new UsageError(`--in: expected 10m, 1h or 1d, got ${JSON.stringify(window)}`)
+  async run({ policy, in: window = '1h', ...values }, environment) {
+    if (typeof policy !== 'string') throw new UsageError('--policy: expected the name of a policy')
+    if (!isWindow(window)) throw new UsageError(`--in: expected 10m, 1h or 1d, got ${quoted(String(window))}`)
     const top = wholeNumberOption(values, 'most', { least: 1, most: 1000, otherwise: MOST })
     const report = await withStore(values, environment, (store) =>
-      usable(() => store.offenders({ policy: policy as string, top, in: window })),
+      usable(() => store.offenders({ policy, top, in: window })),
     )
-    environment.stdout.write(values.json ? `${JSON.stringify(report, null, 2)}\n` : textOf(policy as string, report))
+    environment.stdout.write(values.json ? `${JSON.stringify(report, null, 2)}\n` : textOf(policy, report))
     return DONE
   },
 }

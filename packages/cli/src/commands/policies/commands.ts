@@ -2,7 +2,6 @@ import { checkedDocument } from '../../documents/checked.js'
 import type { Command, OptionSpec } from '../../program/command.js'
 import { DONE, EXIT_CODES, REFUSED } from '../../program/exit-codes.js'
 import { inLine } from '../../program/terminal.js'
-import { UsageError } from '../../program/usage-error.js'
 import { carriedLines, carriedOf } from './carried.js'
 import { change } from './change.js'
 import { differencesOf } from './differences.js'
@@ -109,11 +108,13 @@ export const rollback: Command = {
       const found = version === undefined ? all[1] : all.find((each) => String(each.version) === version)
       if (!found) {
         const known = all.map((each) => each.version).join(', ')
-        if (version === undefined) {
-          const kept = all.length > 0 ? `version ${known} is the only one` : 'nothing was applied so far'
-          throw new UsageError(`there is no version to go back to: ${kept}`)
-        }
-        throw new UsageError(`expected a version that is kept (${known || 'there is none'}), got ${version}`)
+        const kept = all.length > 0 ? `version ${known} is the only one` : 'nothing was applied so far'
+        const why =
+          version === undefined
+            ? `there is no version to go back to: ${kept}`
+            : `expected a version that is kept (${known || 'there is none'}), got ${version}`
+        environment.stderr.write(`sluice: ${why}\n`)
+        return REFUSED
       }
       return change(documents, found.text, values, environment)
     })

@@ -15,25 +15,25 @@ type Counts = KeptState['counts']
 export const reset: Command = {
   name: 'reset',
   summary: 'forget what an identity has used',
-  description: `Forgets what an identity has used of its limits, so that they are as good as new: of all limiters, or of one. Permits
+  description: `Forgets what an identity has used of its limits, so that they are as good as new: by all policies, or by one. Permits
 that it holds are free again. Blocks, bans and strikes stay: unblock ends them. Shows what it finds, and asks first.`,
   operands: { placeholder: 'KIND=VALUE', least: 1, most: 1 },
   options: {
-    limiter: { type: 'string', placeholder: 'NAME', text: 'the name of the limiter', default: 'all' },
+    policy: { type: 'string', placeholder: 'NAME', text: 'the policy that counts it', default: 'all' },
     yes: { type: 'boolean', short: 'y', text: 'do not ask' },
     ...REDIS_OPTIONS,
   },
-  examples: ['REDIS_URL=redis://host:6379 sluice reset user=ann', 'sluice reset ip=192.0.2.7 --limiter api --yes'],
+  examples: ['REDIS_URL=redis://host:6379 sluice reset user=ann', 'sluice reset ip=192.0.2.7 --policy api --yes'],
   notes: `Processes may go on refusing for up to a second.\n${EXIT_CODES}`,
 
-  async run({ limiter, yes, ...values }, environment, [operand]) {
+  async run({ policy, yes, ...values }, environment, [operand]) {
     const identity = identityOf(operand as string)
     const { stdout, stderr } = environment
     return withStore(values, environment, async (store) => {
       const kept = await withProgress(stderr, 'looking through the keys', () => usable(() => store.kept(identity)))
-      const counts = kept.counts.filter(({ policy }) => limiter === undefined || policy === limiter)
+      const counts = kept.counts.filter((count) => policy === undefined || isOf(count, String(policy)))
       if (counts.length === 0) {
-        stderr.write(`sluice: nothing is counted of ${operand} by ${limiter ?? 'any limiter'}\n`)
+        stderr.write(`sluice: nothing is counted of ${operand} by ${policy ?? 'any policy'}\n`)
         return REFUSED
       }
       if (!values.json) stdout.write(countsTable(counts))
@@ -50,9 +50,14 @@ that it holds are free again. Blocks, bans and strikes stay: unblock ends them. 
   },
 }
 
+/** Whether it is a count of a limiter of this name, or of such a policy of a document, whose name the key begins with. */
+function isOf({ policy, cell }: Counts[number], name: string): boolean {
+  return policy === name || /^([\w-]+)(?:\.[\w-]+)?\//.exec(cell)?.[1] === name
+}
+
 function countsTable(counts: Counts): string {
   return tableOf(
-    ['limiter', 'count'],
+    ['policy', 'count'],
     counts.map(({ policy, cell }) => [policy, cell]),
   )
 }

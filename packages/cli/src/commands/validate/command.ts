@@ -10,8 +10,8 @@ const WRONG = 1
 export const validate: Command = {
   name: 'validate',
   summary: 'check policies in files, YAML or JSON',
-  description: `Checks documents of policies, and lists everything that is wrong with them, with line and column, and warnings of what may
-not do what it seems to. It asks no Redis.
+  description: `Checks documents of policies, and lists everything that is wrong with them, with line and column, and warns of
+what may not do what it seems to. It asks no Redis.
 Names of keys, tiers and costs that code registers are taken as they are.`,
   operands: { placeholder: 'FILE…', least: 1, most: 1000 },
   options: { json: { type: 'boolean', text: 'print the problems and warnings as JSON' } },
