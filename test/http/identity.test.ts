@@ -281,18 +281,48 @@ describe('the other extractors', () => {
     ['/items/', '/items'],
     ['//items///', '/items'],
     ['/%69tem%73', '/items'],
-    ['/%49tems%2F', '/items%2f'],
-    ['/%7Eann/%2e%2e', '/~ann/..'],
-    ['/caf%C3%A9', '/caf%c3%a9'],
+    ['/%49tems%2F', '/items'],
+    ['/~ann/x/%2e%2e/./', '/~ann'],
+    ['/../..', '/'],
+    ['/caf%C3%A9', '/café'],
+    ['/a%20b', '/a b'],
+    ['/a%40b', '/a@b'],
+    ['/a@b', '/a@b'],
+    ['/a%2fb\\c%5Cd', '/a/b/c/d'],
+    ['/a;x=1;y/b%3bz', '/a/b'],
     ['/%2569', '/%2569'],
-    ['/%', '/%'],
+    ['/%', '/%25'],
+    ['/%ff', '/%25ff'],
+    ['/a\xa0', '/a'],
     ['/', '/'],
     ['//', '/'],
-    ['*', '*'],
-    ['', ''],
+    ['*', '/'],
   ])('byPath counts %o as %o, and as it is where that is asked for', (path, folded) => {
     expect(keyOf(byPath(), { path })).toBe(folded)
     expect(keyOf(byPath({ exact: true }), { path })).toBe(path)
+  })
+
+  test.each([
+    ['a segment of two to some, and one to others, before ..', '/a/b%2fc/../d'],
+    ['a backslash before ..', '/a\\b/../c'],
+    ['.. with a parameter', '/a/..;x/b'],
+    ['an empty segment before ..', '/a//../b'],
+    ['an encoded slash in a parameter', '/a;x%2fy'],
+    ['a host that some take for a part of the path', 'http://a;b/c'],
+    ['a query that some take for a path', 'http://a?b/c'],
+    ['another scheme', 'ftp://a/b'],
+    ['a user before a host', '//ann@a/b'],
+    ['no slash', 'a/b'],
+    ['more than 1,000 segments', '/A'.repeat(1001)],
+  ])('byPath calls a path invalid that is different ones to different routers: %s', (_, target) => {
+    expect(() => keyOf(byPath(), { path: pathOf(target) })).toThrow(/expected a path/)
+  })
+
+  test('the key of a path is its own key', () => {
+    for (const path of ['/A%2525/%zz', '/%2525', '/a%2541', '/%e2%84%aa', '/%', '/a%3f%23', '/x;y/%3B']) {
+      const key = keyOf(byPath(), { path }) as string
+      expect(keyOf(byPath(), { path: key }), path).toBe(key)
+    }
   })
 
   test('a path that is given by hand is folded as those of requests', async () => {

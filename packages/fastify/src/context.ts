@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { ProxyTrust } from '@sluice/core'
-import { headerText, noSignedCookies, RequestContext } from '@sluice/core/http'
+import { headerText, noSignedCookies, pathOf, RequestContext } from '@sluice/core/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** Fastify's answers to what the core asks of a request. */
@@ -14,6 +14,13 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
 
   get response() {
     return this.reply.raw
+  }
+
+  /** With `useSemicolonDelimiter` Fastify takes what follows a semicolon for the query. */
+  override get path(): string {
+    const path = pathOf(this.target)
+    const end = path.indexOf(';')
+    return end > 0 && splitsAtSemicolons(this.request) ? path.slice(0, end) : path
   }
 
   /** By the app's `trustProxy` setting. */
@@ -57,6 +64,13 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
       return this
     }
   }
+}
+
+/** An application that sets both may mean either: then the path is taken to go on. */
+function splitsAtSemicolons({ server }: FastifyRequest): boolean {
+  const { initialConfig } = server
+  const { useSemicolonDelimiter } = (initialConfig.routerOptions ?? initialConfig) as typeof initialConfig
+  return useSemicolonDelimiter === true
 }
 
 function discard(payload: unknown): void {

@@ -129,9 +129,15 @@ export function headerText(value: string | number | readonly string[] | undefine
       : String(value)
 }
 
-/** The path of a request target, without the query; of `http://host/path` too, which proxies may send. */
+/**
+ * `http://host`, as proxies may send it. Frameworks take other schemes and characters, and a query with a slash, for several
+ * different paths.
+ */
+const ORIGIN = /^https?:\/\/(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d*)?(?=\/|$|[?#][^/]*$)/
+
+/** The path of a request target, without the query. A target that is neither a path nor `http://host/path` is as sent. */
 export function pathOf(target: string): string {
-  const path = target.startsWith('/') ? target : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '') || '/'
+  const path = target.startsWith('/') ? target : target.replace(ORIGIN, '')
   const end = path.search(/[?#]/)
-  return end < 0 ? path : path.slice(0, end)
+  return (end < 0 ? path : path.slice(0, end)) || '/'
 }

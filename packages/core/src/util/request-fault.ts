@@ -1,7 +1,7 @@
 import { SluiceError } from './errors.js'
 
 /** What can be wrong with a request itself. */
-export type Fault = 'missing key' | 'wrong key' | 'differing cookies' | 'no address' | 'wrong cost'
+export type Fault = 'missing key' | 'wrong key' | 'differing cookies' | 'no address' | 'unreadable path' | 'wrong cost'
 
 /**
  * What a request lacks or gets wrong, as opposed to what the application does: for a limiter of requests to respond to. The

@@ -73,10 +73,19 @@ export class RequestBans<Request> {
     this.#limiter.strikeRefusal(refusal).catch(() => {})
   }
 
-  /** Strikes for a request that a trap catches. Undefined for others; else the verdict, which is that of a ban where one holds. */
+  /**
+   * Whether a trap catches a request. Asked before anything is charged.
+   *
+   * @throws RequestFault where its path cannot be read
+   */
+  catches(context: HttpContext<Request>): boolean {
+    return this.#trap?.catches(context) === true
+  }
+
+  /** Strikes for a request that a trap catches. The verdict is that of a ban where one holds; undefined for one that is no strike. */
   spring(context: HttpContext<Request>, verdict: Verdict): Promise<Verdict> | undefined {
     const trap = this.#trap
-    if (!trap?.catches(context) || isBarred(verdict) || this.#isForgeable(context)) return undefined
+    if (!trap || isBarred(verdict) || this.#isForgeable(context)) return undefined
     return this.#strikeCaught(verdict, trap)
   }
 

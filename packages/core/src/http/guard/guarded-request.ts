@@ -29,6 +29,8 @@ export class GuardedRequest<Request> {
   readonly #context: HttpContext<Request>
   readonly #choice: PolicyChoice<Request> | undefined
   #units = 1
+  /** Whether a trap is for its path. */
+  #isCaught = false
 
   /** `choice`: the limits of this request, where they differ in numbers from those that the guard was made with. */
   constructor(guard: GuardParts<Request>, context: HttpContext<Request>, choice?: PolicyChoice<Request>) {
@@ -86,6 +88,7 @@ export class GuardedRequest<Request> {
     this.#units = units
     let verdict: Verdict | Promise<Verdict | undefined> | undefined
     try {
+      this.#isCaught = this.#guard.bans?.catches(this.#context) ?? false
       verdict = this.#guard.decider.decide(this.#context, units, this.#choice)
     } catch (error) {
       return this.#handleInvalid(error)
@@ -101,9 +104,7 @@ export class GuardedRequest<Request> {
 
   /** The request cannot be counted, for what it lacks or gets wrong: there is no verdict. */
   #handleInvalid(error: unknown): Outcome {
-    const reply = this.#guard.invalid.handle(error, this.#units, this.#context)
-    if (reply === 'proceed') return SKIPPED
-    return reply === 'gone' ? this.#end() : replyOutcome(reply)
+    return this.#guard.invalid.handle(error, this.#units, this.#context)
   }
 
   /** `isShared`: whether the store that decided may hold charges of other processes. */
@@ -127,7 +128,7 @@ export class GuardedRequest<Request> {
   #respond(verdict: Verdict): Later<Outcome> {
     const { enforcement } = this.#guard
     if (!enforcement.covers(verdict)) return this.#report(verdict)
-    const sprung = this.#guard.bans?.spring(this.#context, verdict)
+    const sprung = this.#isCaught ? this.#guard.bans?.spring(this.#context, verdict) : undefined
     return sprung ? sprung.then((last) => this.#enforce(last)) : this.#enforce(verdict)
   }
 

@@ -6,14 +6,12 @@ import { SluiceError } from '../../util/errors.js'
 import { type Fault, RequestFault } from '../../util/request-fault.js'
 import { oneOf } from '../../util/validate.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
+import { releasePermits } from '../charging/permits.js'
 import type { HeaderField } from '../headers/writer.js'
-import type { Reply } from '../responders/responder.js'
+import { ENDED, type Outcome, replyOutcome, SKIPPED } from './outcome.js'
 
 /** What answers requests that lack a key, or get one or their cost wrong: the limiter, or the framework's error handler. */
 export type InvalidOption = 'reject' | 'pass'
-
-/** What becomes of such a request. */
-export type InvalidOutcome = Reply | 'proceed' | 'gone'
 
 const WARN_AGAIN_MS = 60_000
 const TITLES = { 400: 'Bad Request', 401: 'Unauthorized' } as const
@@ -46,7 +44,12 @@ export class InvalidRequests<Request> {
   readonly #warnedAt = new Map<Fault, number>()
 
   /** @throws SluiceError `INVALID_POLICY` */
-  constructor(policy: PolicyChoice<Request>, onInvalid: unknown, reports: boolean, warnings: Warnings<LimiterWarning>) {
+  constructor(
+    policy: Pick<PolicyChoice<Request>, 'where' | 'all'>,
+    onInvalid: unknown,
+    reports: boolean,
+    warnings: Warnings<LimiterWarning>,
+  ) {
     this.#warnings = warnings
     this.#where = policy.where
     this.#passes = oneOf<InvalidOption>(policy.where, 'onInvalid', onInvalid, ['reject', 'pass']) === 'pass'
@@ -63,12 +66,16 @@ export class InvalidRequests<Request> {
    *
    * @throws what was thrown, if the request is not to blame; else, with `onInvalid: 'pass'`, an error of status 400 or 401
    */
-  handle(thrown: unknown, units: unknown, context: HttpContext<Request>): InvalidOutcome {
+  handle(thrown: unknown, units: unknown, context: HttpContext<Request>): Outcome {
     const fault = this.#faultIn(thrown, units, context)
     // Reporting refuses nothing, and what cannot be counted is not counted.
-    if (!this.#reports && isGone(context.response)) return 'gone'
+    if (!this.#reports && isGone(context.response)) {
+      // Limiters before this one have no handler to wait for either.
+      void releasePermits(context.response)
+      return ENDED
+    }
     this.#warn(fault)
-    if (this.#reports) return 'proceed'
+    if (this.#reports) return SKIPPED
     const challenge = fault.fault === 'missing key' ? this.#challenge : undefined
     const status = challenge === undefined ? 400 : 401
     const authenticate: HeaderField[] = challenge === undefined ? [] : [['WWW-Authenticate', challenge]]
@@ -79,7 +86,7 @@ export class InvalidRequests<Request> {
       ...authenticate,
     ]
     const body = JSON.stringify({ type: 'about:blank', title: TITLES[status], status })
-    return { status, headers, body, showsQuota: false }
+    return replyOutcome({ status, headers, body, showsQuota: false })
   }
 
   #faultIn(thrown: unknown, units: unknown, context: HttpContext<Request>): RequestFault {

@@ -5,13 +5,14 @@ import type { HttpContext } from '../../request/context.js'
 import type { Store } from '../../store/store.js'
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
 import { knownOptions } from '../../util/validate.js'
-import { LIMITER_WARNINGS, Warnings } from '../../util/warnings.js'
+import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
 import { type Later, whenKnown } from '../../util/when-known.js'
 import { anonymousBy } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
 import { RequestLimiter } from '../identity/request-limiter.js'
 import { differInNumbers } from './differ-in-numbers.js'
 import { GuardedRequest } from './guarded-request.js'
+import { InvalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { type Outcome, SKIPPED } from './outcome.js'
 import { type GuardParts, guardParts } from './parts.js'
@@ -68,11 +69,23 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>): Po
   const own = { ...given, store: given.store ?? memoryStore(), name: given.name ?? 'default' }
   const emitter = new LimiterEmitter(where)
   const limiters = new LimitersOfPolicies(own, emitter)
+  const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)
+  const invalid = new InvalidRequests<Request>({ where, all: [] }, own.onInvalid ?? 'reject', false, warnings)
   // What is wrong with an option shows now, and not with the first request.
   for (const matched of policies.byName.values()) limiters.of(matched)
   return {
-    run: (context) => whenKnown(policies.match(context), (matched) => limiters.run(matched, context)),
-    limiter: limiterByHand(where, policies, own, emitter),
+    run: (context) => {
+      const refuse = (error: unknown) => invalid.handle(error, undefined, context)
+      let matched: ReturnType<typeof policies.match>
+      try {
+        matched = policies.match(context)
+      } catch (error) {
+        return refuse(error)
+      }
+      if (matched instanceof Promise) return matched.then((known) => limiters.run(known, context), refuse)
+      return limiters.run(matched, context)
+    },
+    limiter: limiterByHand(where, policies, own, emitter, warnings),
     requestProperty: own.requestProperty ?? 'rateLimit',
   }
 }
@@ -173,9 +186,9 @@ function limiterByHand<Request>(
   policies: PolicySource<Request>,
   own: RateLimitOptions<Request> & { readonly name: string; readonly store: Store },
   emitter: LimiterEmitter,
+  warnings: Warnings<LimiterWarning>,
 ): RequestLimiter<Request> {
   const choice = new PoliciesByHand(where, own.name, policies)
-  const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)
   const anonymous = anonymousBy<Request>(where, own.anonymous ?? 'error', warnings)
   return new RequestLimiter<Request>(choice, own.store, own, anonymous, undefined, emitter)
 }

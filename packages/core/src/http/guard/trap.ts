@@ -2,7 +2,7 @@ import { checkReason, MOST_WEIGHT } from '../../limiter/options.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
-import { foldedPath } from '../identity/folded-path.js'
+import { PathTree } from '../identity/path-tree.js'
 
 export interface TrapOptions {
   /** How many strikes a request counts for, 1 to 1,000,000: with that of `after`, the first one starts a ban. @default 1 */
@@ -20,13 +20,18 @@ export interface TrapOptions {
 export interface Trap {
   readonly weight: number
   readonly reason: string
-  /** Whether a request is one that clients make on purpose only. */
+  /**
+   * Whether a request is one that clients make on purpose only.
+   *
+   * @throws RequestFault where its path cannot be read
+   */
   readonly catches: (context: HttpContext<unknown>) => boolean
 }
 
 /**
- * Strikes clients for paths that only probes ask for, for `ban: { trap }`. Case, doubled slashes and needless
- * percent-encoding do not matter; `/.git/*` is all that is below `/.git`.
+ * Strikes clients for paths that only probes ask for, for `ban: { trap }`. A path is struck in every spelling that some router
+ * reads so, as `/.ENV`, `//.env`, `/%2eenv`, `/.env;a` and `/x/../.env` for `/.env`; `/.git/*` is all that is
+ * below `/.git`.
  *
  * Requests that another page may have made a browser send are no strikes, as an image that points at a trap would ban its
  * viewers: by `Sec-Fetch-Site`. Where that is missing, those with `Referer`, and those with `Accept-Language` and a `User-Agent`
@@ -43,21 +48,19 @@ export function trap(paths: readonly string[], options: TrapOptions = {}): Trap 
   checkReason('trap', reason)
   if (typeof browsers !== 'boolean') invalidPolicy('trap', 'browsers', 'true or false', browsers)
   if (!Array.isArray(paths) || paths.length === 0) invalidPolicy('trap', 'paths', 'an array of paths', paths)
-  const exact = new Set<string>()
-  const below: string[] = []
+  const tree = new PathTree()
   paths.forEach((path: unknown, i) => {
     if (typeof path !== 'string' || !/^\/[^*]+(\/\*)?$/.test(path)) {
       return invalidPolicy('trap', `paths[${i}]`, 'a path such as "/.env" or "/.git/*"', path)
     }
-    if (path.endsWith('/*')) below.push(`${foldedPath(path.slice(0, -2))}/`)
-    else exact.add(foldedPath(path))
+    // A name after a colon is one of its own here.
+    tree.add(path.replaceAll('/:', '/%3a') + (path.endsWith('/*') ? '/**' : ''), 0)
   })
   return {
     weight,
     reason,
     catches(context) {
-      const path = foldedPath(context.path)
-      return (exact.has(path) || below.some((start) => path.startsWith(start))) && isMeant(context, browsers)
+      return tree.find(context.path).length > 0 && isMeant(context, browsers)
     },
   }
 }

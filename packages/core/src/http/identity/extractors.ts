@@ -120,7 +120,7 @@ export function byCookie<Subject>(name: string, options: CookieOptions = {}): Ke
 
 const path = withTraits<never>((_request, context) => foldedPath(needsContext('byPath', context).path), {
   kind: 'path',
-  normalize: foldedPath,
+  normalize: (value) => (value.startsWith('/') ? foldedPath(value) : value),
 })
 const exactPath = withTraits<never>((_request, context) => needsContext('byPath', context).path, { kind: 'path' })
 const withoutHead = (method: string) => (method === 'HEAD' ? 'GET' : method)
@@ -140,10 +140,10 @@ export interface PathOptions {
 }
 
 /**
- * The path without the query, in one spelling in every framework: `/Items`, `/items/`, `//items` and `/%69tems` count as
- * `/items`. Clients choose what stands in it, so where paths have parameters prefer `byRoute`.
+ * The path without the query, in one spelling in every framework: `/Items`, `/items/`, `//items`, `/%69tems`, `/items;a=b` and
+ * `/x/../items` count as `/items`. Clients choose what stands in it, so where paths have parameters prefer `byRoute`.
  *
- * @throws SluiceError `INVALID_POLICY`
+ * @throws SluiceError `INVALID_POLICY`; per request `INVALID_KEY` for paths that routers read differently, such as `/a%2fb/../c`
  */
 export function byPath<Subject>(options: PathOptions = {}): KeyFunction<Subject> {
   knownOptions('byPath', options, ['exact'])

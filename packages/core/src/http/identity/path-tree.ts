@@ -1,0 +1,171 @@
+import { folded, type PathPiece, pathPieces, plainSegments, tooMany } from './path-pieces.js'
+
+interface Node {
+  readonly index: number
+  readonly parent: Node | undefined
+  readonly next: Map<string, Node>
+  /** Of a segment that may be any. */
+  any: Node | undefined
+  /** The values of patterns that end here. */
+  readonly ends: number[]
+  /** The values of patterns that go on with anything, or nothing. */
+  readonly rest: number[]
+}
+
+/**
+ * Most steps in which one path is read. A usual one takes a few for each segment; tens of `..` take thousands, as each may take
+ * another segment away.
+ */
+const MAX_STEPS = 5000
+/** How many bits tell how far below a node a place is. A path has fewer pieces. */
+const BELOW_BITS = 10
+
+/** Where a reading of a path is: at a node, or so many segments below it, where no pattern goes. */
+type Place = number
+
+const placeAt = ({ index }: Node): Place => index * 2 ** BELOW_BITS
+
+/**
+ * Patterns of paths as a tree of segments: `*` and `:name` are any segment, `**` at the end is any number of them.
+ *
+ * Routers, containers and proxies differ in whether `/A/b`, `/a//b`, `/a/b/`, `/%61/b`, `/a;x/b`, `/a%2fb`, `/a\b` and `/x/../a/b` are
+ * `/a/b`. None shows how it is set, and one may stand behind another. So each odd piece of a path is read in each of these ways,
+ * whatever the others are read as, and a pattern matches if it does in any reading.
+ */
+export class PathTree {
+  readonly #nodes: Node[] = []
+  readonly #root = this.#newNode(undefined)
+  /** Most segments of a pattern, and most characters of one that is not any. */
+  #depth = 0
+  #longest = 0
+
+  add(pattern: string, value: number): void {
+    let node = this.#root
+    const segments = pattern.split('/').filter((each) => each !== '')
+    this.#depth = Math.max(this.#depth, segments.length)
+    for (const segment of segments) {
+      if (segment === '**') {
+        node.rest.push(value)
+        return
+      }
+      node = segment === '*' || segment.startsWith(':') ? this.#anyOf(node) : this.#nextOf(node, folded(segment))
+    }
+    node.ends.push(value)
+  }
+
+  /**
+   * The values of the patterns that match a path, in order, each once.
+   *
+   * @throws RequestFault where there is too much to read
+   */
+  find(path: string): readonly number[] {
+    const found: number[] = []
+    // One segment more shows that a pattern ends too early.
+    const plain = plainSegments(path, this.#depth + 1)
+    if (plain) collect(this.#root, plain, 0, found)
+    else this.#collectReadings(pathPieces(path), found)
+    if (found.length < 2) return found
+    return [...new Set(found)].sort((a, b) => a - b)
+  }
+
+  /** Piece by piece, from the places where any reading of those before may be. */
+  #collectReadings(pieces: readonly PathPiece[], found: number[]): void {
+    if (pieces.every(hasOneReading)) {
+      const segments = pieces.map(({ text }) => text)
+      return collect(this.#root, segments, 0, found)
+    }
+    const reached = new Set([this.#root])
+    const places: (Set<Place> | undefined)[] = [new Set([placeAt(this.#root)])]
+    const placesAt = (i: number) => {
+      places[i] ??= new Set()
+      return places[i] as Set<Place>
+    }
+    // Without `..` no way leads back from where no pattern goes.
+    const climbs = pieces.some(({ text }) => text === '..')
+    let steps = 0
+    for (let start = 0; start < pieces.length; start++) {
+      const from = places[start]
+      if (!from) continue
+      const read = (segment: string, end: number) => {
+        steps += from.size
+        if (steps > MAX_STEPS) throw tooMany(`${MAX_STEPS} steps of its readings`)
+        this.#read(from, segment, climbs, placesAt(end), reached)
+      }
+      let segment = ''
+      let withoutParameters: string | undefined
+      for (let i = start; i < pieces.length; i++) {
+        const { text, end, endsSegment } = pieces[i] as PathPiece
+        segment += text
+        if (end !== ';') {
+          read(segment, i + 1)
+          if (withoutParameters !== undefined) read(withoutParameters, i + 1)
+        } else if (withoutParameters === undefined) {
+          withoutParameters = segment
+          // Some take what follows for a query.
+          read(segment, pieces.length)
+        }
+        if (endsSegment) break
+        segment += end
+      }
+    }
+    for (const node of reached) found.push(...node.rest)
+    for (const place of placesAt(pieces.length)) {
+      const node = this.#nodes[place >>> BELOW_BITS] as Node
+      if (place === placeAt(node)) found.push(...node.ends)
+    }
+  }
+
+  /** Adds to `to` where a segment may lead from each of some places. */
+  #read(from: Set<Place>, segment: string, climbs: boolean, to: Set<Place>, reached: Set<Node>): void {
+    for (const place of from) {
+      const node = this.#nodes[place >>> BELOW_BITS] as Node
+      const isBelow = place !== placeAt(node)
+      if (segment === '' || segment === '.') to.add(place)
+      else if (segment === '..') to.add(isBelow ? place - 1 : placeAt(node.parent ?? node))
+      const next = isBelow || segment.length > this.#longest ? undefined : node.next.get(segment)
+      const any = isBelow ? undefined : node.any
+      for (const each of [next, any]) {
+        if (!each) continue
+        reached.add(each)
+        to.add(placeAt(each))
+      }
+      if (climbs && !next && !any) to.add(place + 1)
+    }
+  }
+
+  #newNode(parent: Node | undefined): Node {
+    const node: Node = { index: this.#nodes.length, parent, next: new Map(), any: undefined, ends: [], rest: [] }
+    this.#nodes.push(node)
+    return node
+  }
+
+  #nextOf(node: Node, segment: string): Node {
+    this.#longest = Math.max(this.#longest, segment.length)
+    let next = node.next.get(segment)
+    if (!next) {
+      next = this.#newNode(node)
+      node.next.set(segment, next)
+    }
+    return next
+  }
+
+  #anyOf(node: Node): Node {
+    node.any ??= this.#newNode(node)
+    return node.any
+  }
+}
+
+function hasOneReading({ text, endsSegment }: PathPiece): boolean {
+  return endsSegment && text !== '' && text !== '.' && text !== '..'
+}
+
+function collect(node: Node, segments: readonly string[], at: number, found: number[]): void {
+  for (const value of node.rest) found.push(value)
+  if (at === segments.length) {
+    for (const value of node.ends) found.push(value)
+    return
+  }
+  const next = node.next.get(segments[at] as string)
+  if (next) collect(next, segments, at + 1, found)
+  if (node.any) collect(node.any, segments, at + 1, found)
+}
