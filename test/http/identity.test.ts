@@ -353,6 +353,9 @@ describe('the other extractors', () => {
     ['/a/?', '/a/'],
     ['http://host:80/a?b', '/a'],
     ['http://host', '/'],
+    ['http://host?a', '/'],
+    ['http://[::1]:80/a', '/a'],
+    ['HTTP://host/a', 'HTTP://host/a'],
     ['*', '*'],
     ['//a', '//a'],
   ])('the path of %s is %s', (target, path) => {
