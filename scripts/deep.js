@@ -1,8 +1,10 @@
 // `npm run deep`: all that takes long, in full, one after the other, some hours: npm run deep [-- <part> …]
 // Goes on after a failure, and ends with a line for each part.
 import { ensurePrograms } from './ensure-programs.js'
+import { tomcat } from './ensure-tomcat.js'
 import { whenStarted } from './lib/run.js'
 import { npmRun, takeAll } from './lib/steps.js'
+import { ensure } from './lib/system-program.js'
 
 /** @type {Record<string, import('./lib/steps.js').Step>} */
 const PARTS = {
@@ -30,6 +32,8 @@ const PARTS = {
   fuzz: npmRun('fuzz'),
   // CPU time of the dearest requests that a parser lets through, of every kind of key, list, policy, responder and dialect.
   hostile: npmRun('test:full', ['deep/hostile']),
+  // Paths to Tomcat behind nginx: none reaches a servlet past its policy.
+  servlets: npmRun('test:full', ['deep/servlets']),
   // Needs a Chromium, such as Debian's.
   docs: npmRun('docs:check'),
 }
@@ -39,6 +43,7 @@ await whenStarted(import.meta.url, async () => {
   const unknown = names.find((name) => !Object.hasOwn(PARTS, name))
   if (unknown !== undefined) throw new Error(`there is no ${unknown}; there are ${Object.keys(PARTS).join(', ')}`)
   await ensurePrograms()
+  if (names.length === 0 || names.includes('servlets')) await ensure([tomcat])
   await takeAll(
     Object.entries(PARTS).flatMap(([name, step]) => (names.length === 0 || names.includes(name) ? [step] : [])),
   )

@@ -71,8 +71,8 @@ interface Part {
   readonly without?: readonly string[]
 }
 
-// The mutants of the Lua are for `npm run deep`, which tries all of them.
-const ON_SOURCE: Part = { built: false, without: [...OF_USERS, 'deep/mutation'] }
+// The mutants of the Lua, and the servlet container, are for `npm run deep`.
+const ON_SOURCE: Part = { built: false, without: [...OF_USERS, 'deep/mutation', 'deep/servlets'] }
 const ON_BUILD: Part = { built: true, folders: OF_USERS }
 
 /** Which files run, on what, by SLUICE_TEST. Without it: all, or those that the command line names, on the source. */

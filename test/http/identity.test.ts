@@ -282,7 +282,8 @@ describe('the other extractors', () => {
     ['//items///', '/items'],
     ['/%69tem%73', '/items'],
     ['/%49tems%2F', '/items'],
-    ['/~ann/x/%2e%2e/./', '/~ann'],
+    ['/%7Eann/x/.././', '/~ann'],
+    ['/a/%2E/b', '/a/b'],
     ['/../..', '/'],
     ['/caf%C3%A9', '/café'],
     ['/a%20b', '/a b'],
@@ -305,6 +306,7 @@ describe('the other extractors', () => {
   test.each([
     ['a segment of two to some, and one to others, before ..', '/a/b%2fc/../d'],
     ['a backslash before ..', '/a\\b/../c'],
+    ['an encoded ..', '/a/%2e%2e/b'],
     ['.. with a parameter', '/a/..;x/b'],
     ['an empty segment before ..', '/a//../b'],
     ['an encoded slash in a parameter', '/a;x%2fy'],

@@ -26,8 +26,8 @@ export function foldedPath(path: string): string {
     }
     inParameter = end === ';'
   }
-  // Which segment a `..` takes away depends on what counts as one.
-  if (climbs && isOdd) throw ambiguous()
+  // Which segment a `..` takes away depends on what counts as a segment, and on what counts as `..`.
+  if (climbs && (isOdd || /%2e/i.test(path))) throw ambiguous()
   // Encoded again, so that it is its own spelling.
   return `/${kept.join('/').replaceAll('%', '%25')}`
 }

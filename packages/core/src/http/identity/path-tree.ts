@@ -69,11 +69,13 @@ export class PathTree {
   }
 
   /** Piece by piece, from the places where any reading of those before may be. */
-  #collectReadings(pieces: readonly PathPiece[], found: number[]): void {
-    if (pieces.every(hasOneReading)) {
-      const segments = pieces.map(({ text }) => text)
+  #collectReadings(given: readonly PathPiece[], found: number[]): void {
+    if (given.every(hasOneReading)) {
+      const segments = given.map(({ text }) => text)
       return collect(this.#root, segments, 0, found)
     }
+    // A dot segment at the end leaves a slash there: `/a/b/..` is `/a/`.
+    const pieces = given.some(({ text }) => text === '.' || text === '..') ? withSlash(given) : given
     const reached = new Set([this.#root])
     const places: (Set<Place> | undefined)[] = [new Set([placeAt(this.#root)])]
     const placesAt = (i: number) => {
@@ -153,6 +155,11 @@ export class PathTree {
     node.any ??= this.#newNode(node)
     return node.any
   }
+}
+
+function withSlash(pieces: readonly PathPiece[]): PathPiece[] {
+  const { text } = pieces.at(-1) as PathPiece
+  return [...pieces.slice(0, -1), { text, end: '/', endsSegment: true }, { text: '', end: '', endsSegment: true }]
 }
 
 function hasOneReading({ text, endsSegment }: PathPiece): boolean {
