@@ -182,3 +182,15 @@ test('lists hold in the next process, until their entries end', async () => {
   ])
   await next.store.close()
 })
+
+test('a file has nothing of an identity once that is forgotten', async () => {
+  const { store, limiter } = start()
+  await limiter.block('ann', { for: Number.POSITIVE_INFINITY })
+  await limiter.block('bob', { for: '1h' })
+  await store.list('deny').add({ key: 'ann' })
+  await store.forget({ key: 'ann' })
+  const text = readFileSync(file, 'utf8')
+  expect(text).not.toContain('ann')
+  expect(text).toContain('bob')
+  await store.close()
+})

@@ -79,7 +79,7 @@ export class PersistedBlocks {
   }
 
   /** Resolves once all changes are written, or it is known that they cannot be. */
-  async close(): Promise<void> {
+  async written(): Promise<void> {
     if (this.#isChanged) this.#writeNow()
     await this.#writing
   }

@@ -434,7 +434,7 @@ class MemoryStore implements Store {
   }
 
   async close(): Promise<void> {
-    await this.#persisted?.close()
+    await this.#persisted?.written()
     this.#clear()
   }
 
@@ -483,6 +483,7 @@ class MemoryStore implements Store {
       }
     }
     this.#persisted?.changed()
+    await this.#persisted?.written()
   }
 
   list(name: string): StoreList {
