@@ -2,6 +2,8 @@
 -- An entry is a field of a hash, `until since times ended reason`, and stands in a sorted set by the version of its last
 -- change, so that a process that knows a version finds what has changed since. The field '' is the shard's head: its version, its
 -- incarnation, drawn when it was made, and its epoch. Entries that are not of a later instant than that are void.
+-- The end of an identity that was forgotten stands under `["","#salt.hash"]`, the hash of the salt and the field that it had. Each salt
+-- that was used follows the incarnation, after a `~`.
 -- KEYS   1 the hash; 2 the sorted set; where block keys are on the same server: 3 the marker that exists while any identity
 --        is blocked, then for each change the block key and the key of strikes
 -- ARGV   1 the time in ms, or '' for Redis's own; 2 the incarnation of a shard that is not there; 3 the epoch that is known of the
@@ -12,6 +14,7 @@
 --            What the shard has of a later instant stays.
 --          END: until when a process may know the block and write it again, at least; 0, or 1 for no longer than that; 0, or of an
 --            end that is known from before since when: what the shard has of a later instant stays
+--          ERASE: as END, of an identity that is forgotten. The reason is the field that its end stands under.
 -- Returns the time, the version before, the head, and for each change 1 if it was made, else 0, and the entry as it is now.
 local call, tryCall, format, match = redis.call, redis.pcall, string.format, string.match
 local now, slack
@@ -68,12 +71,23 @@ for _ = 1, 2 do
   end
 end
 
+--- Since when an entry has ended whose identity was forgotten, or 0.
+local function erasedSince(field)
+  local last = 0
+  for salt in string.gmatch(incarnation, '~([^~]+)') do
+    local _, since = read('["","#' .. salt .. '.' .. redis.sha1hex(salt .. field) .. '"]')
+    last = math.max(last, since or 0)
+  end
+  return last
+end
+
 for a = 4, #ARGV, 6 do
   local field, op = ARGV[a], ARGV[a + 1]
   local first, second, third, reason = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4]), ARGV[a + 5]
   local knownEnds, knownSince, knownTimes, knownEnded, value = read(field)
   -- Later than all that is known, also within a ms: an end is the later of two of one instant.
-  local instant = math.max(now, epoch + 1, (knownSince or 0) + (op == 'BLOCK' and knownEnded or 0))
+  local erased, under = erasedSince(field), field
+  local instant = math.max(now, epoch + 1, (knownSince or 0) + (op == 'BLOCK' and knownEnded or 0), erased + 1)
   local ends, since, times, ended, applies
   if op == 'BLOCK' then
     ends, times, ended, applies = second > 0 and second or now + first, (knownTimes or 0) + 1, '0', true
@@ -81,23 +95,36 @@ for a = 4, #ARGV, 6 do
   elseif op == 'KEEP' then
     ends, since, ended = first, second, '0'
     times = third > 0 and third or (knownTimes or 0) + 1
-    applies = ends > now and since > epoch and (not knownSince or knownSince < since)
+    applies = ends > now and since > math.max(epoch, erased) and (not knownSince or knownSince < since)
   else
     ends, times, ended = math.max(first, second > 0 and 0 or knownEnds or 0), knownTimes or 0, '1'
     since = third > 0 and third or instant
-    applies = ends + slack > now and (third == 0 or not knownSince or knownSince <= third)
+    applies = ends + slack > now and (third == 0 or ((knownSince or 0) <= third and erased <= third))
+  end
+  if applies and op == 'ERASE' then
+    local otherEnds, otherSince = read(reason)
+    ends, since, times = math.max(ends, otherEnds or 0), math.max(since, otherSince or 0), 0
+    under, reason = reason, ''
+  end
+  local salt = match(under, '^%["","#(%d+%.[%w_-]+)%.%x+"%]$')
+  if applies and salt and not string.find(incarnation .. '~', '~' .. salt .. '~', 1, true) then
+    incarnation = incarnation .. '~' .. salt
   end
   if applies then
     value = text(ends) .. ' ' .. text(since) .. ' ' .. text(times) .. ' ' .. ended .. ' ' .. reason
     version = version + 1
-    call('ZADD', changes, version, field)
+    call('ZADD', changes, version, under)
     call('PEXPIRE', changes, math.max(life, call('PTTL', changes)))
-    call('HSET', entries, field, value)
+    call('HSET', entries, under, value)
+    if under ~= field then
+      call('HDEL', entries, field)
+      call('ZREM', changes, field)
+    end
     life = math.max(life, ends - now + slack)
   end
   if marker then
     local block, strikes = KEYS[4 + (a - 4) / 3], KEYS[5 + (a - 4) / 3]
-    if op == 'END' then
+    if op == 'END' or op == 'ERASE' then
       -- A block that the shard has lost may be later than an end from before.
       if third == 0 or (applies and knownSince) then call('DEL', block, strikes) end
     elseif applies then

@@ -46,3 +46,8 @@ test('the same where Redis comes back as it was before', async () => {
   await exploreEnds({ deed: 'unblock', flushes: 2, seconds: 4, crashes: true, leaves: true })
   await exploreEnds({ deed: 'removeAll', flushes: 2, seconds: 4, crashes: true })
 })
+
+test('an identity that was forgotten is refused for one look at most, and its name is nowhere', async () => {
+  await exploreEnds({ deed: 'forget', flushes: 2, seconds: 4, leaves: true })
+  await exploreEnds({ deed: 'forget', flushes: 2, seconds: 4, crashes: true, leaves: true })
+})

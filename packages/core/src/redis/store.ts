@@ -573,7 +573,9 @@ export class RedisStore implements Store {
     const text = identityText('forget', identity)
     this.#relaxed.erase(text)
     // First of all, or a process that holds a block or an entry of a list might write it again.
-    for (const policy of await this.#held.namesOf(text)) await this.unblock(policy, text)
+    for (const policy of await this.#held.namesOf(text)) {
+      await this.#endBlock(policy, text, () => this.#held.erase(policy, text))
+    }
     this.#lists ??= this.#makeLists()
     await this.#lists.forget(text)
     this.#batches.flush()
@@ -633,13 +635,17 @@ export class RedisStore implements Store {
     })
   }
 
-  async unblock(policy: string, identity: string): Promise<void> {
+  unblock(policy: string, identity: string): Promise<void> {
+    return this.#endBlock(policy, identity, () => this.#held.end(policy, identity))
+  }
+
+  async #endBlock(policy: string, identity: string, end: () => Promise<void>): Promise<void> {
     this.#leases.drop(policy, identity)
     this.#relaxed.drop(identity)
     await this.#changingBlock(policy, identity, async () => {
       this.#batches.flush()
       // First of all, or a process that knows the block might write it again.
-      await this.#held.end(policy, identity)
+      await end()
       await this.#blockKeys.delete(policy, identity)
     })
   }

@@ -165,6 +165,9 @@ export class EndsWorld implements World {
       if (!(await verdict).allowed) throw new Error(`process ${i + 1} refuses`)
     }
     if (await this.#isBlocked()) throw new Error('the block is in Redis')
+    if (this.#deed === 'done' && this.#options.deed === 'forget' && (await this.#isNamed())) {
+      throw new Error('the name is in Redis')
+    }
   }
 
   async close(): Promise<void> {
@@ -272,6 +275,15 @@ export class EndsWorld implements World {
       if (!key.endsWith(':index')) continue
       const entries = (await this.#redis.call('HGETALL', key)) as string[]
       if (entries.some((value, n) => n % 2 === 1 && /^\d+ \d+ \d+ 0 /.test(value))) return true
+    }
+    return false
+  }
+
+  async #isNamed(): Promise<boolean> {
+    for (const key of await this.#keys()) {
+      if (key.includes('key=k')) return true
+      const fields = key.endsWith(':index') ? ((await this.#redis.call('HKEYS', key)) as string[]) : []
+      if (fields.some((field) => field.includes('key=k'))) return true
     }
     return false
   }

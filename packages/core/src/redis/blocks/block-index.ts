@@ -12,6 +12,8 @@ export interface Head {
   readonly version: number
   /** Drawn when the shard was made: another one has lost what was there. */
   readonly incarnation: string
+  /** The salt of hashes that stand in place of names, where there is any. */
+  readonly salt: string | undefined
   /** What was known of an instant up to this is void. */
   readonly epoch: number
 }
@@ -20,8 +22,9 @@ export interface Head {
 export interface Change {
   readonly policy: string
   readonly identity: string
-  readonly op: 'BLOCK' | 'KEEP' | 'END'
+  readonly op: 'BLOCK' | 'KEEP' | 'END' | 'ERASE'
   readonly numbers: readonly [number, number, number]
+  /** Of `ERASE` the field that it stands under from then on. */
   readonly kept: string
   /** The block key and that of strikes, where the same script may write them. */
   readonly keys: readonly [string, string] | undefined
@@ -44,7 +47,7 @@ export interface Written {
   readonly now: number
   readonly before: number
   readonly head: Head
-  /** In the order of the changes: whether each was made, and the entry as the index has it now, if it has one. */
+  /** In the order of the changes: whether each was made, and the entry as the index has it now, if it has one. One that was erased has no names. */
   readonly entries: readonly { readonly isMade: boolean; readonly entry: IndexEntry | undefined }[]
 }
 
@@ -116,9 +119,13 @@ export class BlockIndex {
       now: this.#hear(now),
       before: Number(before),
       head: known,
-      entries: changes.map(({ policy, identity }, i) => {
+      entries: changes.map((change, i) => {
         const value = values[i] as string
-        return { isMade: value.startsWith('1'), entry: parsedEntry(fieldOf(policy, identity), value.slice(1)) }
+        const isMade = value.startsWith('1')
+        return {
+          isMade,
+          entry: parsedEntry(isMade ? fieldAfter(change) : fieldOf(change.policy, change.identity), value.slice(1)),
+        }
       }),
     }
   }
@@ -152,10 +159,15 @@ export class BlockIndex {
   }
 }
 
+/** What the entry of a change that was made stands under. */
+export function fieldAfter({ policy, identity, op, kept }: Change): string {
+  return op === 'ERASE' ? kept : fieldOf(policy, identity)
+}
+
 function headOf(text: string | undefined): Head | undefined {
-  const [, version, name, epoch] = /^(\d+) (\S+) (\d+)$/.exec(text ?? '') ?? []
+  const [, version, name, salt, epoch] = /^(\d+) ([^\s~]+)(?:~\d+\.([^\s~]+))?\S* (\d+)$/.exec(text ?? '') ?? []
   if (name === undefined) return undefined
-  return { version: Number(version), incarnation: name, epoch: Number(epoch) }
+  return { version: Number(version), incarnation: name, salt, epoch: Number(epoch) }
 }
 
 function incarnation(): string {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { BlockEntry } from '../../store/blocks.js'
 import { textValue } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
@@ -15,12 +16,37 @@ export interface IndexEntry {
   readonly times: number
   /** Ended by hand before its time. */
   readonly isEnded: boolean
-  /** The reason as it is kept, see `keptText`. */
+  /** The reason as it is kept, see `keptText`. Of the end of an identity that was forgotten, under its name: the field that the index has it under. */
   readonly kept: string
 }
 
 /** Parts of the index, each with keys of its own: in a cluster they are on several masters. */
 export const SHARDS = 16
+
+/** What the field of an erased entry begins with. An identity has a kind and `=`. */
+const ERASED = '["","#'
+
+/**
+ * What the end of an identity that was forgotten stands under: a hash of its field, and in which shard that was. Who holds the
+ * names can tell that they are meant. The salt keeps tables of hashes that were made elsewhere from being of use.
+ */
+export function erasedField(field: string, salt: string): string {
+  const start = `${shardOf(field)}.${salt}`
+  // As scripts of Redis can work it out.
+  const hash = createHash('sha1').update(start + field)
+  return fieldOf('', `#${start}.${hash.digest('hex')}`)
+}
+
+/** The salt of an entry that stands under such a field; undefined of one that has names. */
+export function saltOf({
+  policy,
+  identity,
+}: {
+  readonly policy: string
+  readonly identity: string
+}): string | undefined {
+  return policy === '' ? /^#\d+\.([\w-]+)\.[\w-]+$/.exec(identity)?.[1] : undefined
+}
 
 /** What an entry stands under; texts with lone surrogates are escaped. */
 export function fieldOf(policy: string, identity: string): string {
@@ -28,6 +54,8 @@ export function fieldOf(policy: string, identity: string): string {
 }
 
 export function shardOf(field: string): number {
+  const [, shard] = (field.startsWith(ERASED) && /^(\d+)/.exec(field.slice(ERASED.length))) || []
+  if (shard !== undefined) return Number(shard) % SHARDS
   let hash = 0x811c9dc5
   for (let i = 0; i < field.length; i++) hash = Math.imul(hash ^ field.charCodeAt(i), 0x01000193)
   return (hash >>> 16) % SHARDS

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import type { BanTerms, BlockReport } from '../../store/store.js'
 import { keptText } from '../scripts/decode.js'
@@ -5,12 +6,13 @@ import {
   BlockIndex,
   type BlockIndexOptions,
   type Change,
+  fieldAfter,
   MOST_CHANGES,
   PAGE,
   type Page,
   type Written,
 } from './block-index.js'
-import { fieldOf, type IndexEntry, isNewer, SHARDS, shardOf } from './entry.js'
+import { erasedField, fieldOf, type IndexEntry, isNewer, SHARDS, saltOf, shardOf } from './entry.js'
 import { Shard } from './shards.js'
 import type { StoreTime } from './store-time.js'
 
@@ -69,6 +71,8 @@ export class HeldEntries {
   /** Instants of what this process changed while it reads, by field: a page may be of before that. */
   readonly #changedMeanwhile = new Map<string, number>()
   #reads = 0
+  /** The salt of hashes that stand in place of names: the first that was found in the index, or a new one. */
+  #salt: string | undefined
   #isFlushing = false
   #timer: NodeJS.Timeout | undefined
   #isLooking = false
@@ -165,6 +169,19 @@ export class HeldEntries {
     await this.#write(entries.map(({ policy, identity }) => this.#change(policy, identity, 'END', [until, 1, 0], '')))
   }
 
+  /**
+   * Notes that an entry has ended as `end` does, or for so many ms, with a hash in place of its names. Call `namesOf` before it.
+   */
+  async erase(policy: string, identity: string, forMs?: number): Promise<void> {
+    const field = fieldOf(policy, identity)
+    const known = this.#mirror.get(policy, identity) ?? this.#shardOf(field).ends.get(field)
+    const until = forMs === undefined ? (known?.until ?? this.#time.now() + END_MS) : this.#time.now() + forMs
+    this.#salt ??= randomBytes(16).toString('base64url')
+    this.#unwritten.delete(field)
+    const numbers: Change['numbers'] = [until, forMs === undefined ? 0 : 1, 0]
+    await this.#write([this.#change(policy, identity, 'ERASE', numbers, erasedField(field, this.#salt))])
+  }
+
   /** A ban that began just now, which Redis has under its block key alone. */
   began({ scope: policy, forgetAfterMs }: BanTerms, identity: string, now: number, block: BlockReport): void {
     const { remainingMs, reason, ban } = block
@@ -178,8 +195,7 @@ export class HeldEntries {
     const change: Change = { policy, identity, op: 'KEEP', numbers: [until, now, 0], kept, keys: undefined }
     const field = fieldOf(policy, identity)
     this.#unwritten.set(field, change)
-    const shard = this.#shards[shardOf(field)] as Shard
-    shard.isKnown = true
+    this.#shardOf(field).isKnown = true
     setImmediate().then(() => this.#writeBans())
   }
 
@@ -188,26 +204,36 @@ export class HeldEntries {
     return this.#write(
       entries.map(({ policy, identity, until, since, times, isEnded, kept }) =>
         isEnded
-          ? this.#change(policy, identity, 'END', [until, 0, since], '')
+          ? this.#change(policy, identity, kept === '' ? 'END' : 'ERASE', [until, 0, since], kept)
           : this.#change(policy, identity, 'KEEP', [until, since, times], kept),
       ),
     )
   }
 
-  /** The names under which an identity has entries, in the index or in this process. */
+  /** The names under which an identity has entries, or ends of entries, in the index or in this process. */
   async namesOf(identity: string): Promise<ReadonlySet<string>> {
     const names = new Set<string>()
-    for (const entry of this.#mirror) if (entry.identity === identity) names.add(entry.policy)
-    for await (const entry of this.all()) if (entry.identity === identity) names.add(entry.policy)
+    const note = (entry: { readonly policy: string; readonly identity: string }) => {
+      if (entry.identity === identity) names.add(entry.policy)
+    }
+    for (const entry of this.#mirror) note(entry)
+    for (const change of this.#unwritten.values()) note(change)
+    for (const { ends } of this.#shards) for (const end of ends.values()) note(end)
+    for await (const entry of this.#everything()) note(entry)
     return names
   }
 
   /** What the index has and was not ended by hand. */
   async *all(): AsyncGenerator<IndexEntry> {
+    for await (const entry of this.#everything()) if (!entry.isEnded) yield entry
+  }
+
+  async *#everything(): AsyncGenerator<IndexEntry> {
     for (let shard = 0; shard < SHARDS; shard++) {
       for (let after = 0; ; ) {
-        const { entries } = await this.index.page(shard, after)
-        for (const { entry } of entries) if (entry && !entry.isEnded) yield entry
+        const { head, entries } = await this.index.page(shard, after)
+        this.#salt ??= head?.salt
+        for (const { entry } of entries) if (entry) yield entry
         if (entries.length < PAGE) break
         after = entries.at(-1)?.version as number
       }
@@ -236,6 +262,10 @@ export class HeldEntries {
     clearTimeout(this.#timer)
   }
 
+  #shardOf(field: string): Shard {
+    return this.#shards[shardOf(field)] as Shard
+  }
+
   #change(policy: string, identity: string, op: Change['op'], numbers: Change['numbers'], kept: string): Change {
     return { policy, identity, op, numbers, kept, keys: this.#options.keysOf(policy, identity) }
   }
@@ -248,15 +278,16 @@ export class HeldEntries {
         const some = all.slice(i, i + MOST_CHANGES)
         const own = this.#shards[shard] as Shard
         const written = await this.index.write(shard, some, own.epoch)
-        const last = some.at(-1) as Change
-        own.wrote(written, fieldOf(last.policy, last.identity))
+        own.wrote(written, fieldAfter(some.at(-1) as Change))
         some.forEach((change, n) => {
+          const { policy, identity } = change
           const { isMade, entry } = written.entries[n] as Written['entries'][number]
-          const field = fieldOf(change.policy, change.identity)
+          const field = fieldOf(policy, identity)
           if (this.#reads > 0) this.#changedMeanwhile.set(field, entry?.since ?? written.now)
-          if (isMade && entry) made.push(entry)
-          if (entry) this.#take(own, field, entry, written.now)
-          else this.#mirror.delete(change.policy, change.identity)
+          if (isMade && entry) made.push({ ...entry, policy, identity })
+          if (isMade && change.op === 'ERASE') own.forget(field)
+          if (!entry || change.op === 'ERASE') this.#mirror.delete(policy, identity)
+          if (entry) this.#take(own, isMade ? fieldAfter(change) : field, entry, written.now)
         })
       }
     }
@@ -370,7 +401,12 @@ export class HeldEntries {
     const shard = this.#shards[number] as Shard
     shard.begin()
     const { isInDoubt } = shard
+    /** Names that are known from before, of which a hash may tell that they are forgotten. */
+    const { isKnown } = shard
     let page = await this.index.page(number, shard.version, shard.tail)
+    const since = page.head?.version ?? 0
+    const seen = new Set<string>()
+    let hasErased = false
     /** What this process knows and Redis does not. */
     let lost = new Map<string, IndexEntry>()
     if (!shard.isContinuedBy(page)) {
@@ -384,13 +420,20 @@ export class HeldEntries {
     }
     for (;;) {
       if (page.head && page.head.epoch > shard.epoch) await this.#forgetUntil(number, page.head.epoch, lost)
+      for (const { version, field, entry } of page.entries) {
+        seen.add(field)
+        if (entry && saltOf(entry) && (isKnown || version > since)) hasErased = true
+      }
       this.#takePage(shard, page, lost)
       const isLast = page.entries.length < PAGE
       shard.read(page, isLast)
       if (isLast) break
       page = await this.index.page(number, shard.version)
     }
+    if (hasErased) await this.#dropErased(number, seen, lost)
     await this.#restore(number, page, lost)
+    // A process that has not seen such an end may have written the name that it stands for, after this read.
+    if (shard.isAhead && [...lost.values()].some(saltOf)) await this.#readAll(number)
     if (isInDoubt && shard.ends.size > 0) this.#options.onDoubted?.([...shard.ends.values()])
   }
 
@@ -406,6 +449,24 @@ export class HeldEntries {
       lost.delete(field)
       if ((this.#changedMeanwhile.get(field) ?? 0) >= entry.since) continue
       this.#take(shard, field, entry, now)
+    }
+  }
+
+  /** Drops what is known of identities that were forgotten. `seen`: the fields that the index has. */
+  async #dropErased(number: number, seen: ReadonlySet<string>, lost: Map<string, IndexEntry>): Promise<void> {
+    const shard = this.#shards[number] as Shard
+    for (const [field, { policy, identity, numbers }] of this.#unwritten) {
+      const end = shard.erasedEnd(field, { policy, identity })
+      if (end && numbers[1] <= end.since) this.#unwritten.delete(field)
+    }
+    for (const [field, entry] of await this.#knownOf(number)) {
+      const end = shard.erasedEnd(field, entry)
+      if (!end || entry.since > end.since) continue
+      this.#mirror.delete(entry.policy, entry.identity)
+      shard.forget(field)
+      // A process that did not know has written it again.
+      if (seen.has(field)) lost.set(field, end)
+      else lost.delete(field)
     }
   }
 
@@ -434,7 +495,7 @@ export class HeldEntries {
     const now = this.#time.now()
     for (const [field, entry] of own.ends) {
       if (entry.until > now) known.set(field, entry)
-      else own.ends.delete(field)
+      else own.forget(field)
     }
     let looked = 0
     for (const entry of this.#mirror) {
@@ -452,7 +513,7 @@ export class HeldEntries {
     for (const [field, { policy, identity, since }] of await this.#knownOf(number)) {
       if (since > epoch) continue
       this.#mirror.delete(policy, identity)
-      shard.ends.delete(field)
+      shard.forget(field)
       lost?.delete(field)
     }
     shard.epoch = Math.max(shard.epoch, epoch)

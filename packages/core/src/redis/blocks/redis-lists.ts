@@ -69,7 +69,7 @@ export class RedisLists implements ListsKeeper {
 
   /** Removes an identity from every list. */
   async forget(identity: string): Promise<void> {
-    for (const name of await this.#held.namesOf(identity)) await this.remove(name, [identity])
+    for (const name of await this.#held.namesOf(identity)) await this.#held.erase(name, identity, END_MS)
   }
 
   /** The lists that have an identity or its address, as far as they have not ended. */

@@ -1,5 +1,5 @@
 import type { Head, Page, Written } from './block-index.js'
-import type { IndexEntry } from './entry.js'
+import { erasedField, type IndexEntry, isNewer, saltOf } from './entry.js'
 
 /** Most ends that are known of a shard, 100,000 in all; the oldest go first. */
 const MOST_ENDS = 6250
@@ -14,6 +14,8 @@ export class Shard {
   epoch = 0
   /** What was ended by hand, by field: of an identity that is here no block is known. */
   readonly ends = new Map<string, IndexEntry>()
+  /** How many of these have a hash in place of names, by its salt: mostly one, as processes use one that they know. */
+  readonly #salts = new Map<string, number>()
   /** Whether Redis may have lost changes since, without a new incarnation: another server answers, which had not all of them. */
   isInDoubt = false
   /** Whether this process may know entries of it. */
@@ -21,22 +23,50 @@ export class Shard {
   /** Whether the next read is of all entries, as some had no room. */
   readsAgain = false
   /** Whether this process has changed what it has not read since: it knows more than its version says. */
-  #isAhead = false
+  isAhead = false
   /** The field of the newest change that is known, and its version. */
   #tail = { field: '', version: -1 }
 
   /** The end that is known of what the index has an entry of: what was there when all was made void has ended, too. */
   endOf(field: string, entry: IndexEntry): IndexEntry | undefined {
     if (entry.since <= this.epoch) return { ...entry, isEnded: true, since: this.epoch, kept: '' }
-    return this.ends.get(field)
+    const [end, erased] = [this.ends.get(field), this.erasedEnd(field, entry)]
+    return end && erased ? (isNewer(end, erased) ? end : erased) : (end ?? erased)
+  }
+
+  /** The end that is known of an identity that was forgotten, under its names. */
+  erasedEnd(field: string, { policy, identity }: Pick<IndexEntry, 'policy' | 'identity'>): IndexEntry | undefined {
+    let last: IndexEntry | undefined
+    for (const salt of this.#salts.keys()) {
+      const kept = erasedField(field, salt)
+      const end = this.ends.get(kept)
+      if (end && (!last || isNewer(end, last))) last = { ...end, policy, identity, kept }
+    }
+    return last
   }
 
   /** Takes over that something has ended, or has begun again. */
   take(field: string, entry: IndexEntry): void {
-    this.ends.delete(field)
+    this.forget(field)
     if (!entry.isEnded) return
-    if (this.ends.size >= MOST_ENDS) this.ends.delete(this.ends.keys().next().value as string)
+    if (this.ends.size >= MOST_ENDS) this.forget(this.ends.keys().next().value as string)
     this.ends.set(field, entry)
+    this.#countSalt(entry, 1)
+  }
+
+  /** Forgets that something has ended. */
+  forget(field: string): void {
+    const end = this.ends.get(field)
+    if (end) this.#countSalt(end, -1)
+    this.ends.delete(field)
+  }
+
+  #countSalt(end: IndexEntry, by: 1 | -1): void {
+    const salt = saltOf(end)
+    if (salt === undefined) return
+    const count = (this.#salts.get(salt) ?? 0) + by
+    if (count > 0) this.#salts.set(salt, count)
+    else this.#salts.delete(salt)
   }
 
   /** The epoch that a shard with this head has lost; undefined where it has not, or where it matters to no process. */
@@ -46,7 +76,7 @@ export class Shard {
 
   /** What the next page is asked for. */
   get tail(): string {
-    return this.isInDoubt && !this.#isAhead && this.#tail.version === this.version ? this.#tail.field : ''
+    return this.isInDoubt && !this.isAhead && this.#tail.version === this.version ? this.#tail.field : ''
   }
 
   isAt(head: Head | undefined): boolean {
@@ -97,7 +127,7 @@ export class Shard {
       this.incarnation = head?.incarnation ?? ''
       this.epoch = Math.max(this.epoch, head?.epoch ?? 0)
       this.isInDoubt = false
-      this.#isAhead = false
+      this.isAhead = false
     } else if (last) this.version = last.version
   }
 
@@ -105,7 +135,7 @@ export class Shard {
   wrote({ before, head }: Written, field: string): void {
     this.isKnown = true
     if (head.incarnation !== this.incarnation || before !== this.version || this.isInDoubt) {
-      this.#isAhead = true
+      this.isAhead = true
       return
     }
     this.version = head.version
