@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { IndexEntry } from '../../../packages/core/src/redis/blocks/entry.js'
 import { Mirror } from '../../../packages/core/src/redis/blocks/mirror.js'
-import type { Plan } from '../../../packages/core/src/store/store.js'
+import { EVERY_POLICY, type Plan } from '../../../packages/core/src/store/store.js'
 
 const NOW = 1_000_000
 const HOUR = 3_600_000
@@ -23,4 +23,59 @@ test('a process that knows as many clients as it may goes on to learn of network
   expect(find('ip=2001:db8:7:9::/64')).toBe('ip=2001:db8:7::/48')
   expect(find('user=u99999')).toBe('user=u99999')
   expect(mirror.size).toBe(100_002)
+})
+
+test('where there is no room, bans of the lowest rung that end soonest go first, and blocks by hand stay', () => {
+  let fulls = 0
+  const mirror = new Mirror(() => fulls++)
+  const banned = (identity: string, rung: number, until: number, policy = 'api'): IndexEntry => {
+    return { ...blocked(identity, until), policy, kept: `\0${rung}/1000 3 ` }
+  }
+  const knows = (...identities: string[]) => identities.filter((identity) => mirror.get('api', identity))
+  mirror.set(banned('user=second-rung', 2, NOW + HOUR), NOW)
+  mirror.set(banned('user=later', 1, NOW + 2 * HOUR), NOW)
+  mirror.set(banned('user=sooner', 1, NOW + HOUR), NOW)
+  for (let n = 0; n < 99_997; n++) mirror.set(blocked(`user=u${n}`), NOW)
+  expect(fulls).toBe(0)
+  mirror.set(blocked('user=by-hand'), NOW)
+  expect(knows('user=sooner', 'user=later', 'user=second-rung', 'user=by-hand')).toEqual([
+    'user=later',
+    'user=second-rung',
+    'user=by-hand',
+  ])
+  expect(fulls).toBe(1)
+  mirror.set(banned('user=soonest', 1, NOW + 1), NOW)
+  mirror.set(banned('user=third-rung', 3, NOW + 1), NOW)
+  expect(knows('user=soonest', 'user=later', 'user=second-rung', 'user=third-rung')).toEqual([
+    'user=second-rung',
+    'user=third-rung',
+  ])
+  // A ban that is prolonged stays where it was.
+  mirror.set(banned('user=second-rung', 2, NOW + 3 * HOUR), NOW)
+  expect(mirror.isPartial).toBe(false)
+  for (const n of [1, 2, 3]) mirror.set(blocked(`user=more-${n}`), NOW)
+  expect(knows('user=third-rung', 'user=second-rung', 'user=more-1', 'user=more-2', 'user=more-3')).toEqual([
+    'user=more-1',
+    'user=more-2',
+  ])
+  expect({ size: mirror.size, fulls, isPartial: mirror.isPartial }).toEqual({
+    size: 100_000,
+    fulls: 1,
+    isPartial: false,
+  })
+})
+
+test('a ban from every policy that goes is looked for in Redis from then on', () => {
+  const mirror = new Mirror()
+  mirror.set({ ...blocked('user=banned'), policy: EVERY_POLICY, kept: '\x001/1000 3 ' }, NOW)
+  for (let n = 0; n < 100_000; n++) mirror.set(blocked(`user=u${n}`), NOW)
+  expect(mirror.isPartial).toBe(true)
+})
+
+test('what had no room is read again once there is', () => {
+  const mirror = new Mirror()
+  for (let n = 0; n < 100_001; n++) mirror.set(blocked(`user=u${n}`), NOW)
+  expect(mirror.readsAgain(() => NOW)).toBe(false)
+  for (let n = 0; n < 20_000; n++) mirror.delete('api', `user=u${n}`)
+  expect(mirror.readsAgain(() => NOW)).toBe(true)
 })

@@ -38,6 +38,7 @@ import { Batches, probeKey } from './batches.js'
 import { BlockKeys } from './blocks/block-keys.js'
 import { fieldOf, type IndexEntry } from './blocks/entry.js'
 import { type BlockQuestion, HeldBlocks } from './blocks/held-blocks.js'
+import { MOST } from './blocks/mirror.js'
 import { RedisBlocks } from './blocks/redis-blocks.js'
 import { RedisLists } from './blocks/redis-lists.js'
 import { StoreTime } from './blocks/store-time.js'
@@ -99,6 +100,10 @@ export interface Readiness {
 
 /** Forgets strikes. */
 const PARDON: Strike = { weight: 0, jitterMs: 0, reason: '' }
+
+const FULL =
+  `redisStore: there are more blocks and bans than the ${MOST} that a process knows: those beyond end where Redis ` +
+  'loses them. Block networks, or end blocks that are not needed'
 
 /** How many slots a cluster has. */
 const SLOTS = 16_384
@@ -189,6 +194,7 @@ export class RedisStore implements Store {
       ...index,
       name: 'blocks',
       marker: this.#marker,
+      onFull: () => options.warnings.emit('SLUICE_BLOCKS_FULL', FULL),
       keysOf: (policy, identity) => (isRange(identity) ? undefined : this.#blockKeys.of(policy, identity)),
       onRestored: (entries) => {
         warnOfRestored(options.warnings, entries, 'a block or ban', 'blocks and bans')

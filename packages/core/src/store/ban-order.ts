@@ -65,6 +65,7 @@ export class BanOrder<Ban extends RankedBan> {
   }
 }
 
-function goesBefore(one: RankedBan, other: RankedBan): boolean {
+/** Whether the first of two goes where there is no room for both. */
+export function goesBefore(one: RankedBan, other: RankedBan): boolean {
   return one.rung === other.rung ? one.until < other.until : one.rung < other.rung
 }

@@ -16,8 +16,9 @@ export class HeldBlocks extends HeldEntries {
   readonly #mirror: Mirror
   readonly #now: () => number
 
-  constructor(options: Omit<HeldEntriesOptions, 'mirror'>) {
-    const mirror = new Mirror()
+  /** `onFull`: called when this process has no room for all blocks and bans. */
+  constructor(options: Omit<HeldEntriesOptions, 'mirror'> & { readonly onFull: () => void }) {
+    const mirror = new Mirror(options.onFull)
     super({ ...options, mirror })
     this.#mirror = mirror
     this.#now = () => options.time.now()

@@ -1,9 +1,11 @@
+import { BanOrder, goesBefore, type RankedBan } from '../../store/ban-order.js'
 import { BlockedRanges } from '../../store/blocked-ranges.js'
 import { type Banning, EVERY_POLICY } from '../../store/store.js'
+import { readKept } from '../scripts/decode.js'
 import type { IndexEntry } from './entry.js'
 
 /** Most blocks and bans that a process knows, without networks. */
-const MOST = 100_000
+export const MOST = 100_000
 /** Most networks that can be blocked: Redis decides of the others, but of networks only processes know. */
 export const MOST_NETWORKS = 100_000
 /** Most networks that a process knows: several processes may add the last ones at once. */
@@ -16,6 +18,10 @@ const SWEPT_PER_LOOK = 2000
 /** So often at most all of the index is read again, by the performance clock, where there is room again. */
 const READ_AGAIN_MS = 600_000
 
+/** An entry as it is known; of a ban with its place in the order. */
+type Known = IndexEntry | KnownBan
+interface KnownBan extends IndexEntry, RankedBan {}
+
 /** Whether an identity is a network that decisions look for here. */
 export function isNetwork(identity: string): boolean {
   return NETWORK.test(identity)
@@ -24,14 +30,22 @@ export function isNetwork(identity: string): boolean {
 /** The blocks and bans that this process knows. It refuses what Redis refuses, or would refuse if it had lost nothing. */
 export class Mirror {
   /** By identity: mostly one, of several policies several. */
-  readonly #byIdentity = new Map<string, readonly IndexEntry[]>()
+  readonly #byIdentity = new Map<string, readonly Known[]>()
+  readonly #bans = new BanOrder<KnownBan>()
+  #onFull: () => void
   readonly #ranges = new BlockedRanges<IndexEntry>()
   #size = 0
   #networks = 0
+  #isFull = false
   #isPartial = false
   #readAgainAt = 0
   /** Where the walk for ended ones stands. */
-  #walk: Iterator<readonly IndexEntry[]> = this.#byIdentity.values()
+  #walk: Iterator<readonly Known[]> = this.#byIdentity.values()
+
+  /** `onFull`: called once, when something has no room for the first time. */
+  constructor(onFull: () => void = () => {}) {
+    this.#onFull = onFull
+  }
 
   get size(): number {
     return this.#size
@@ -48,11 +62,12 @@ export class Mirror {
 
   /** Whether all of the index is to be read again, as there is room for what had none. */
   readsAgain(now: () => number): boolean {
-    if (!this.#isPartial) return false
+    if (!this.#isFull) return false
     this.#sweep(now(), SWEPT_PER_LOOK)
     const at = performance.now()
     if (this.#size - this.#networks > 0.9 * MOST || at < this.#readAgainAt) return false
     this.#readAgainAt = at + READ_AGAIN_MS
+    this.#isFull = false
     this.#isPartial = false
     return true
   }
@@ -88,25 +103,25 @@ export class Mirror {
       return
     }
     const before = this.#byIdentity.get(identity)
-    const others = before?.filter((other) => other.policy !== policy) ?? []
-    const isNew = others.length === (before?.length ?? 0)
-    if (isNew && this.#isFull(identity)) {
-      this.#sweep(now, 64)
-      if (this.#isFull(identity)) {
-        if (policy === EVERY_POLICY) this.#isPartial = true
-        return
-      }
-    }
-    this.#byIdentity.set(identity, [...others, entry])
-    this.#ranges.set(policy, identity, entry)
-    if (isNew) this.#count(identity, 1)
+    const replaced = before?.find((other) => other.policy === policy)
+    const known = knownOf(entry)
+    if (!replaced && !this.#makeRoom(known, now)) return
+    // Room is made of others of this identity, too.
+    const others = this.#byIdentity.get(identity)?.filter((other) => other.policy !== policy) ?? []
+    this.#byIdentity.set(identity, [...others, known])
+    this.#ranges.set(policy, identity, known)
+    if (!replaced) this.#count(identity, 1)
+    if (replaced && isBan(replaced)) this.#bans.delete(replaced)
+    if (isBan(known)) this.#bans.add(known)
     this.#sweep(now, SWEPT_PER_ENTRY)
   }
 
   delete(policy: string, identity: string): void {
     const before = this.#byIdentity.get(identity)
-    const others = before?.filter((entry) => entry.policy !== policy)
-    if (!before || !others || others.length === before.length) return
+    const known = before?.find((entry) => entry.policy === policy)
+    if (!before || !known) return
+    const others = before.filter((entry) => entry !== known)
+    if (isBan(known)) this.#bans.delete(known)
     this.#ranges.delete(policy, identity)
     this.#count(identity, -1)
     if (others.length > 0) this.#byIdentity.set(identity, others)
@@ -117,8 +132,24 @@ export class Mirror {
     for (const entries of this.#byIdentity.values()) yield* entries
   }
 
-  #isFull(identity: string): boolean {
-    return isNetwork(identity) ? this.#networks >= MOST_KNOWN_NETWORKS : this.#size - this.#networks >= MOST
+  /** Whether there is room for one more: bans of the lowest rung that end soonest go for others. */
+  #makeRoom(entry: Known, now: number): boolean {
+    if (this.#hasRoom(entry)) return true
+    this.#sweep(now, 64)
+    if (this.#hasRoom(entry)) return true
+    const first = isNetwork(entry.identity) ? undefined : this.#bans.first
+    const goes = first && !(isBan(entry) && goesBefore(entry, first)) ? first : entry
+    this.#isFull = true
+    if (goes.policy === EVERY_POLICY) this.#isPartial = true
+    this.#onFull()
+    this.#onFull = () => {}
+    if (goes === entry) return false
+    this.delete(goes.policy, goes.identity)
+    return true
+  }
+
+  #hasRoom({ identity }: Known): boolean {
+    return isNetwork(identity) ? this.#networks < MOST_KNOWN_NETWORKS : this.#size - this.#networks < MOST
   }
 
   #count(identity: string, by: 1 | -1): void {
@@ -134,11 +165,20 @@ export class Mirror {
         this.#walk = this.#byIdentity.values()
         return
       }
-      for (const { policy, identity, until } of value as readonly IndexEntry[]) {
+      for (const { policy, identity, until } of value as readonly Known[]) {
         if (until <= now) this.delete(policy, identity)
       }
     }
   }
+}
+
+function knownOf(entry: IndexEntry): Known {
+  const { ban } = readKept(entry.kept)
+  return ban && !isNetwork(entry.identity) ? { ...entry, rung: ban.rung, place: 0 } : entry
+}
+
+function isBan(entry: Known): entry is KnownBan {
+  return 'rung' in entry
 }
 
 function laterOf(one: IndexEntry | undefined, other: IndexEntry | undefined): IndexEntry | undefined {
