@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { createLimiter, type RedisStore, redisStore } from '@sluice/core'
+import { createLimiter, type RedisClient, type RedisStore, redisStore } from '@sluice/core'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ensureBuiltCore } from '../../support/built-core.js'
 import { clusterClients, type Owned, singleClients } from '../../support/clients.js'
@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 describe.each(['one server', 'a cluster'])('on %s', (kind) => {
   const servers = () => (kind === 'one server' ? [server] : cluster.masters)
-  let owned: Owned<unknown>
+  let owned: Owned<RedisClient>
   let store: RedisStore
   let other: ChildProcess
 

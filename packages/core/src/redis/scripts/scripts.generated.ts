@@ -9383,7 +9383,7 @@ export const keptScript: LuaScript = {
 
 export const indexScript: LuaScript = {
   name: 'index',
-  sha1: 'd6d203e9b6e020f5381310ce33a7ed9da2b2c9aa',
+  sha1: 'fb5419f68d8b84beaa8d139cd3edbd744053e483',
   source: `local call, tryCall, format, match = redis.call, redis.pcall, string.format, string.match
 local now, slack
 if ARGV[1] ~= '' then
@@ -9433,11 +9433,20 @@ call('ZREM', changes, field)
 end
 end
 end
+local function erasedSince(field)
+local last = 0
+for salt in string.gmatch(incarnation, '~([^~]+)') do
+local _, since = read('["","#' .. salt .. '.' .. redis.sha1hex(salt .. field) .. '"]')
+last = math.max(last, since or 0)
+end
+return last
+end
 for a = 4, #ARGV, 6 do
 local field, op = ARGV[a], ARGV[a + 1]
 local first, second, third, reason = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4]), ARGV[a + 5]
 local knownEnds, knownSince, knownTimes, knownEnded, value = read(field)
-local instant = math.max(now, epoch + 1, (knownSince or 0) + (op == 'BLOCK' and knownEnded or 0))
+local erased, under = erasedSince(field), field
+local instant = math.max(now, epoch + 1, (knownSince or 0) + (op == 'BLOCK' and knownEnded or 0), erased + 1)
 local ends, since, times, ended, applies
 if op == 'BLOCK' then
 ends, times, ended, applies = second > 0 and second or now + first, (knownTimes or 0) + 1, '0', true
@@ -9445,23 +9454,36 @@ since = instant
 elseif op == 'KEEP' then
 ends, since, ended = first, second, '0'
 times = third > 0 and third or (knownTimes or 0) + 1
-applies = ends > now and since > epoch and (not knownSince or knownSince < since)
+applies = ends > now and since > math.max(epoch, erased) and (not knownSince or knownSince < since)
 else
 ends, times, ended = math.max(first, second > 0 and 0 or knownEnds or 0), knownTimes or 0, '1'
 since = third > 0 and third or instant
-applies = ends + slack > now and (third == 0 or not knownSince or knownSince <= third)
+applies = ends + slack > now and (third == 0 or ((knownSince or 0) <= third and erased <= third))
+end
+if applies and op == 'ERASE' then
+local otherEnds, otherSince = read(reason)
+ends, since, times = math.max(ends, otherEnds or 0), math.max(since, otherSince or 0), 0
+under, reason = reason, ''
+end
+local salt = match(under, '^%["","#(%d+%.[%w_-]+)%.%x+"%]$')
+if applies and salt and not string.find(incarnation .. '~', '~' .. salt .. '~', 1, true) then
+incarnation = incarnation .. '~' .. salt
 end
 if applies then
 value = text(ends) .. ' ' .. text(since) .. ' ' .. text(times) .. ' ' .. ended .. ' ' .. reason
 version = version + 1
-call('ZADD', changes, version, field)
+call('ZADD', changes, version, under)
 call('PEXPIRE', changes, math.max(life, call('PTTL', changes)))
-call('HSET', entries, field, value)
+call('HSET', entries, under, value)
+if under ~= field then
+call('HDEL', entries, field)
+call('ZREM', changes, field)
+end
 life = math.max(life, ends - now + slack)
 end
 if marker then
 local block, strikes = KEYS[4 + (a - 4) / 3], KEYS[5 + (a - 4) / 3]
-if op == 'END' then
+if op == 'END' or op == 'ERASE' then
 if third == 0 or (applies and knownSince) then call('DEL', block, strikes) end
 elseif applies then
 local ms = ends - now + slack
