@@ -38,6 +38,11 @@ export interface PoliciesOptions extends Resolvers {
    * and column, and the document is not in force. May be async. Gets the document as plain data, to be left as it is. @default nothing
    */
   readonly check?: (document: ReadDocument) => readonly Problem[] | Promise<readonly Problem[]>
+  /**
+   * Beside `postgres`: what else is wrong with the limits of an override in the table, at paths from `limits` on. Such an override has no
+   * effect, and is warned of (`SLUICE_OVERRIDE_FAILED`). @default nothing
+   */
+  readonly checkOverride?: (limits: readonly object[]) => readonly Problem[]
 }
 
 /**
@@ -55,7 +60,16 @@ export const policies = Object.freeze({ from })
  */
 async function from(options: PoliciesOptions): Promise<Policies> {
   refusePolluted('policies.from', [...OPTIONS, ...FIELDS_OF_DOCUMENTS])
-  const { keys, tiers, costs, allowShrink = false, fallback, loadTimeoutMs = 30_000, check } = options ?? {}
+  const {
+    keys,
+    tiers,
+    costs,
+    allowShrink = false,
+    fallback,
+    loadTimeoutMs = 30_000,
+    check,
+    checkOverride,
+  } = options ?? {}
   for (const option of Object.keys(options ?? {})) {
     if (!OPTIONS.includes(option)) wrong(option, `none of this name (the options are ${OPTIONS.join(', ')})`)
   }
@@ -67,9 +81,11 @@ async function from(options: PoliciesOptions): Promise<Policies> {
   if (!Number.isInteger(loadTimeoutMs) || loadTimeoutMs < 1 || loadTimeoutMs > 600_000) {
     wrong('loadTimeoutMs', 'whole milliseconds, 1 to 600,000')
   }
-  if (check !== undefined && typeof check !== 'function') wrong('check', 'a function')
+  for (const [option, given] of Object.entries({ check, checkOverride })) {
+    if (given !== undefined && typeof given !== 'function') wrong(option, 'a function')
+  }
   const resolvers = { ...(keys && { keys }), ...(tiers && { tiers }), ...(costs && { costs }) }
-  return Policies.load(sourceOf(options), { resolvers, allowShrink, fallback, loadTimeoutMs, check })
+  return Policies.load(sourceOf(options), { resolvers, allowShrink, fallback, loadTimeoutMs, check, checkOverride })
 }
 
 const SOURCES = ['file', 'object', 'redis', 'postgres', 'load'] as const
@@ -81,6 +97,7 @@ const OPTIONS: readonly string[] = [
   'loadTimeoutMs',
   'allowShrink',
   'check',
+  'checkOverride',
   'keys',
   'tiers',
   'costs',

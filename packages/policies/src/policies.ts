@@ -6,6 +6,7 @@ import { compile, compileBetween } from './compile/compile.js'
 import type { CompiledPolicies } from './compile/compiled-policies.js'
 import type { Explanation, RequestToExplain } from './compile/explain.js'
 import type { ANY_RESOLVER, Resolvers } from './compile/resolvers.js'
+import type { CheckOverride } from './compile/table-overrides.js'
 import { checkText } from './document/check-text.js'
 import type { PolicyDocument } from './document/document.js'
 import { PoliciesError } from './document/policies-error.js'
@@ -24,6 +25,7 @@ export interface LoadOptions {
   readonly loadTimeoutMs: number
   /** What is wrong with a document that is right by its form. */
   readonly check: ((document: ReadDocument) => readonly Problem[] | Promise<readonly Problem[]>) | undefined
+  readonly checkOverride: CheckOverride | undefined
 }
 
 /** What is in force. */
@@ -223,13 +225,17 @@ function faultOf(source: string, message: string): PoliciesError {
 async function made(
   document: Loaded,
   { overrides }: PoliciesSource,
-  { resolvers, check }: LoadOptions,
+  { resolvers, check, checkOverride }: LoadOptions,
 ): Promise<InForce> {
   const { value, problems, located } = await checkDocument(document)
   if (problems.length > 0) throw new PoliciesError(problems)
   const more = (await check?.(value as ReadDocument)) ?? []
   if (more.length > 0) throw new PoliciesError(await located(more))
-  const { compiled, problems: wrong, advice } = await compileBetween(value as PolicyDocument, resolvers, overrides)
+  const {
+    compiled,
+    problems: wrong,
+    advice,
+  } = await compileBetween(value as PolicyDocument, resolvers, overrides, checkOverride)
   if (!compiled) throw new PoliciesError(await located(wrong))
   for (const each of advice.length > 0 ? await located(advice) : []) emitWarning('SLUICE_OVERRIDE_KIND', lineOf(each))
   return { compiled, version: document.version, mark: markOf(document) }

@@ -7,7 +7,7 @@ import { makeOverrides } from './make-overrides.js'
 import type { OverrideTable } from './override-table.js'
 import { type CompiledPolicy, compilePolicy } from './policy.js'
 import type { ANY_RESOLVER, Resolvers } from './resolvers.js'
-import { TableOverrides } from './table-overrides.js'
+import { type CheckOverride, TableOverrides } from './table-overrides.js'
 
 export interface Compilation {
   /** Undefined where there are problems. */
@@ -28,8 +28,9 @@ export async function compileBetween(
   document: PolicyDocument,
   resolvers: Resolvers | typeof ANY_RESOLVER,
   table?: OverrideTable,
+  checkOverride?: CheckOverride,
 ): Promise<Compilation> {
-  const steps = compiling(document, resolvers, table)
+  const steps = compiling(document, resolvers, table, checkOverride)
   for (let until = performance.now() + MOST_AT_ONCE_MS; ; ) {
     const step = steps.next()
     if (step.done) return step.value
@@ -46,6 +47,7 @@ function* compiling(
   { policies: data, overrides = [], carry = 'keep' }: PolicyDocument,
   resolvers: Resolvers | typeof ANY_RESOLVER,
   table?: OverrideTable,
+  checkOverride?: CheckOverride,
 ): Generator<void, Compilation> {
   const problems: Problem[] = []
   const advice: Problem[] = []
@@ -62,7 +64,7 @@ function* compiling(
   if (problems.length > 0) return failed
   for (const policy of policies.values()) {
     const own = made.get(policy)
-    policy.overrides = table ? new TableOverrides(policy, own, table, keys) : own
+    policy.overrides = table ? new TableOverrides(policy, own, table, keys, checkOverride) : own
   }
   return { compiled: new CompiledPolicies([...policies.values()], overrides.length), problems, advice }
 }

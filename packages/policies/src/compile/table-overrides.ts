@@ -18,6 +18,9 @@ type Context = HttpContext<any>
 // biome-ignore lint/suspicious/noExplicitAny: as above
 type Key = KeyFunction<any>
 
+/** What else is wrong with the limits of an override. */
+export type CheckOverride = (limits: readonly object[]) => readonly Problem[]
+
 /** Different limits that are kept ready. Clients with the same ones share them. */
 const MOST_MADE = 10_000
 /** Longer values have no override: a table holds 1,024 bytes of each. */
@@ -36,17 +39,25 @@ export class TableOverrides {
   readonly #own: Overrides | undefined
   readonly #table: OverrideTable
   readonly #keys: Keys
+  readonly #check: CheckOverride | undefined
   /** Undefined for kinds that code does not register. */
   readonly #keyOf = new Map<string, Key | undefined>()
   /** By their limits as JSON. Undefined for what is wrong. */
   readonly #made = new Map<string, Override | undefined>()
   #warnings = 0
 
-  constructor(policy: CompiledPolicy, own: Overrides | undefined, table: OverrideTable, keys: Keys) {
+  constructor(
+    policy: CompiledPolicy,
+    own: Overrides | undefined,
+    table: OverrideTable,
+    keys: Keys,
+    check: CheckOverride | undefined,
+  ) {
     this.#policy = policy
     this.#own = own
     this.#table = table
     this.#keys = keys
+    this.#check = check
   }
 
   /** The variant for a request: `base`, where no override is for it. A promise only where something has to be awaited. */
@@ -169,6 +180,7 @@ export class TableOverrides {
     try {
       const changes: unknown = JSON.parse(text)
       checkChanges(changes, ['limits'], problems)
+      if (problems.length === 0) problems.push(...(this.#check?.(changes as LimitData[]) ?? []))
       if (problems.length === 0) {
         const data = { limits: changes as LimitData[] }
         const changed = changedLimits(data, this.#policy, this.#keys, ['limits'], problems)
