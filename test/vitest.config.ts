@@ -22,6 +22,7 @@ const QUICK = ['unit', 'contract', 'http']
  * loaded.
  */
 const ALONE = [
+  'cli/serve/metrics.test.ts',
   'deep/chaos/chaos.test.ts',
   'deep/chaos/memory.test.ts',
   'deep/fuzz/connections.test.ts',

@@ -113,7 +113,7 @@ test('a password among the arguments is used, and advised against', async () => 
 })
 
 describe('as a program', () => {
-  beforeAll(() => ensureBuilt('core', 'policies', 'cli'))
+  beforeAll(() => ensureBuilt('core', 'policies', 'prometheus', 'cli'))
 
   function program(args: readonly string[], env: Record<string, string> = {}): Promise<Outcome> {
     const { PATH = '' } = process.env

@@ -8,7 +8,7 @@ const TOKEN = 'a-token-of-the-test'
 
 describe('a command line that is not understood ends with 2 and a sentence', () => {
   test.each<[string, string[], Record<string, string>, string]>([
-    ['no document', ['--dialect', 'json'], {}, '--document: expected a file, or redis:NAME'],
+    ['no document', ['--dialect', 'json'], {}, '--document: expected a file, redis:NAME or postgres:NAME'],
     ['no dialect', ['--document', FILE], {}, '--dialect: expected json, nginx, forward-auth, haproxy, got none'],
     ['another dialect', ['--document', FILE, '--dialect', 'envoy'], {}, 'got "envoy"'],
     ['a document in no Redis', ['--document', 'redis:default', '--dialect', 'json'], {}, 'expected REDIS_URL'],
@@ -66,6 +66,30 @@ describe('a command line that is not understood ends with 2 and a sentence', () 
       ['--document', FILE, '--dialect', 'json', '--listen', '[::]:0'],
       {},
       '--listen: expected a loopback address',
+    ],
+    [
+      'metrics for everyone',
+      ['--document', FILE, '--dialect', 'json', '--metrics', '0.0.0.0:9464'],
+      {},
+      '--metrics: expected a loopback address, as anyone who reaches it could read the names of policies',
+    ],
+    [
+      'metrics without a port',
+      ['--document', FILE, '--dialect', 'json', '--metrics', 'localhost'],
+      {},
+      '--metrics: expected an address and a port',
+    ],
+    [
+      'offenders that nothing shows',
+      ['--document', FILE, '--dialect', 'json', '--offenders'],
+      {},
+      '--offenders: expected Redis',
+    ],
+    [
+      'a grace that is no time',
+      ['--document', FILE, '--dialect', 'json', '--grace', '5'],
+      {},
+      '--grace: expected a duration from 0ms to 600s',
     ],
     [
       'an address like loopback',
@@ -256,9 +280,13 @@ test('help names every option, with examples, in lines that fit a terminal', asy
     '--trust-proxy NETWORKS',
     '--token-file FILE',
     '--workers N',
+    '--grace TIME',
+    '--metrics ADDRESS:PORT',
+    '--offenders',
+    '--postgres-file FILE',
   ]) {
     expect(stdout).toContain(option)
   }
-  expect(stdout.match(/^ {2}.*sluice serve --document/gm)).toHaveLength(4)
+  expect(stdout.match(/^ {2}.*sluice serve --document/gm)).toHaveLength(5)
   for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(120)
 })

@@ -32,7 +32,7 @@ export class MeasuredProcess {
   }
 
   static async start(name: string, file: 'server.js' | 'deciders.js'): Promise<MeasuredProcess> {
-    ensureBuilt('core', 'express', 'koa', 'fastify', 'policies', 'cli')
+    ensureBuilt('core', 'express', 'koa', 'fastify', 'policies', 'prometheus', 'cli')
     const child = fork(fileURLToPath(new URL(file, import.meta.url)), [name], {
       // Not this process's own options: servers run what users install, not the source.
       execArgv: ['--disable-warning=SluiceWarning'],

@@ -135,6 +135,23 @@ test('workers share the address and, by Redis, their counts; another takes the p
   }
 }, 180_000)
 
+test('metrics are those of all workers together', async () => {
+  const redis = await startRedis()
+  try {
+    const port = await freePort()
+    const args = ['--dialect', 'json', '--workers', '2', '--metrics', `127.0.0.1:${port}`]
+    const decider = await decides(await freePort(), args, { REDIS_URL: redis.url })
+    for (let n = 0; n < 8; n++) await ask(decider.url, '192.0.2.7')
+    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+    const counts = [...text.matchAll(/^sluice_requests_total\{policy="default",.*outcome="(\w+)".*\} (\d+)$/gm)]
+    const total = counts.reduce((sum, [, , count]) => sum + Number(count), 0)
+    expect([total, counts.find(([, outcome]) => outcome === 'admitted')?.[2]]).toEqual([8, '3'])
+    expect(await decider.end()).toBe(0)
+  } finally {
+    await redis.stop()
+  }
+}, 180_000)
+
 test('what a worker cannot start with is told once', async () => {
   const redis = await startRedis()
   try {

@@ -64,7 +64,12 @@ function sourceOf(values: OptionValues): string {
   return values['postgres-file'] === undefined ? 'DATABASE_URL' : '--postgres-file'
 }
 
-function givenUrl(values: OptionValues, { env }: Environment): string {
+/**
+ * The URL of the PostgreSQL that the environment, or a file, names.
+ *
+ * @throws UsageError where none does, which never repeats it: it may hold a password
+ */
+export function givenUrl(values: OptionValues, { env }: Environment): string {
   const file = values['postgres-file']
   const url = typeof file === 'string' ? textOf(file) : env.DATABASE_URL
   if (!url) throw new UsageError('no PostgreSQL is named: set DATABASE_URL, or pass --postgres-file')
@@ -79,6 +84,18 @@ function textOf(file: string): string {
     const { code } = error as NodeJS.ErrnoException
     throw new UsageError(`--postgres-file: cannot read ${JSON.stringify(file)} (${code})`)
   }
+}
+
+/** A pool for what keeps a connection of its own, as policies do: it makes none by itself. @throws UsageError */
+export async function poolFor(connectionString: string): Promise<unknown> {
+  const { Client, Pool } = await import('pg')
+  try {
+    new Client({ connectionString })
+  } catch {
+    // The error may repeat the text.
+    throw new UsageError(`the URL of PostgreSQL: ${EXPECTED}`)
+  }
+  return new Pool({ connectionString, application_name: 'sluice' })
 }
 
 /** The schema of `--schema`. */

@@ -38,6 +38,13 @@ export async function cannotIn(
   return problems
 }
 
+/** The same of the limits of one override, which may be in a table beside the document. */
+export function cannotInLimits(limits: readonly object[], named: Named): readonly Problem[] {
+  const problems: Problem[] = []
+  checkLimits(limits, ['limits'], named, problems)
+  return problems
+}
+
 function checkPolicy(policy: Fields, path: Path, named: Named, problems: Problem[]): void {
   const { count, cost, tier, ban, limits, tiers, key, respond } = policy
   if (count !== undefined) problems.push({ path: [...path, 'count'], message: OUTCOME, isField: true })

@@ -7,6 +7,9 @@ import type { DescribedRequest } from './described-request.js'
 
 export type Decide = (request: DescribedRequest) => Decision | Promise<Decision>
 
+/** The name under which metrics and offenders are counted, as that of `rateLimit({ policies })`: it is in the keys, too. */
+export const LIMITER = 'default'
+
 export interface DeciderOptions {
   readonly policies: Policies
   readonly store: Store
@@ -25,6 +28,7 @@ export interface DeciderOptions {
 export function makeDecider(options: DeciderOptions): Decide {
   const { policies, store, onUnavailable, share, takesCosts, proxyRemedy, onFailure } = options
   const guard = createGuard<DescribedRequest>({
+    name: LIMITER,
     policies,
     store,
     onUnavailable,

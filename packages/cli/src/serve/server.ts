@@ -17,9 +17,9 @@ export interface ServerSettings {
   readonly mostConnections: number
   /** What it answers, by path. */
   readonly routes: ReadonlyMap<string, Answer>
-  readonly refusalOf: Dialect['refusalOf']
+  readonly refusalOf?: Dialect['refusalOf']
   /** Aborted before it ends: from then on each response ends its connection, so that callers go elsewhere. */
-  readonly leaving: AbortSignal
+  readonly leaving?: AbortSignal
   /** Called with what no caller is to blame for, and what callers get wrong: one of a few kinds, and a sentence. */
   readonly onProblem: (kind: string, message: string) => void
 }
@@ -43,10 +43,10 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
     }
     open.add(response)
     response.once('close', () => open.delete(response))
-    if (leaving.aborted) response.setHeader('Connection', 'close')
+    if (leaving?.aborted) response.setHeader('Connection', 'close')
     answer(request, response, settings)
   })
-  leaving.addEventListener('abort', () => {
+  leaving?.addEventListener('abort', () => {
     for (const response of open) if (!response.headersSent) response.setHeader('Connection', 'close')
   })
   await listening(server, settings)

@@ -17,9 +17,9 @@ export interface State {
 }
 
 /** In the memory of this process alone. */
-export function memoryState(): State {
+export function memoryState(offenders: boolean): State {
   return {
-    store: memoryStore(),
+    store: memoryStore({ offenders }),
     name: 'the memory of this process',
     client: undefined,
     isAvailable: () => true,
@@ -32,12 +32,13 @@ export async function redisState(
   target: Target,
   prefix: string,
   knownCluster: boolean,
+  offenders: boolean,
   stderr: Output,
 ): Promise<State> {
   const client = clientFor(target, knownCluster || (await isClusterOr(target, stderr)), true)
   // The store says what is wrong.
   client.on('error', () => {})
-  const store = redisStore(client, { prefix })
+  const store = redisStore(client, { prefix, offenders })
   await store.ready()
   return {
     store,

@@ -11,6 +11,14 @@ export class Token {
   is(given: string | undefined): boolean {
     return timingSafeEqual(hashOf(given ?? ''), this.#hash)
   }
+
+  /** Whether `Authorization` shows it: by `Bearer`, or as the password of `Basic`, which a URL can hold. */
+  isShownIn(authorization = ''): boolean {
+    const [, scheme = '', given = ''] = /^(Bearer|Basic) +(\S+)$/i.exec(authorization) ?? []
+    if (scheme.toLowerCase() !== 'basic') return this.is(given)
+    const pair = Buffer.from(given, 'base64').toString()
+    return this.is(pair.slice(pair.indexOf(':') + 1))
+  }
 }
 
 /** Hashes are of one length, as `timingSafeEqual` needs. */

@@ -1,9 +1,9 @@
 import cluster from 'node:cluster'
 import { PoliciesError } from '@sluice/policies'
+import { POSTGRES_OPTIONS } from '../../postgres/client.js'
 import type { Command } from '../../program/command.js'
 import { REDIS_OPTIONS } from '../../redis/given-target.js'
-import { superviseWorkers } from '../../serve/workers.js'
-import { serve as serveHere, tellLeaving } from './serve.js'
+import { serveByWorkers, serve as serveHere } from './serve.js'
 import { serveSettings } from './settings.js'
 
 const { json: _, ...OF_REDIS } = REDIS_OPTIONS
@@ -21,7 +21,7 @@ speaks JSON. It answers at once, changes nothing but counts, and takes a changed
     document: {
       type: 'string',
       placeholder: 'FILE',
-      text: 'policies, YAML or JSON; redis:NAME for what apply saved; needed',
+      text: 'policies, YAML or JSON; redis:NAME or postgres:NAME for what apply saved; needed',
     },
     dialect: {
       type: 'string',
@@ -29,6 +29,16 @@ speaks JSON. It answers at once, changes nothing but counts, and takes a changed
       text: 'json, nginx, forward-auth (Caddy, Traefik) or haproxy; needed',
     },
     listen: { type: 'string', placeholder: 'ADDRESS:PORT', text: 'where it listens', default: '127.0.0.1:9190' },
+    metrics: {
+      type: 'string',
+      placeholder: 'ADDRESS:PORT',
+      text: 'where /metrics for Prometheus is, a listener of its own',
+      default: 'none',
+    },
+    offenders: {
+      type: 'boolean',
+      text: 'count refusals by identity, for sluice offenders, and /offenders beside /metrics',
+    },
     'trust-proxy': {
       type: 'string',
       placeholder: 'NETWORKS',
@@ -83,22 +93,22 @@ speaks JSON. It answers at once, changes nothing but counts, and takes a changed
     },
     cluster: { type: 'boolean', text: 'Redis is a cluster; else it is asked, at the start' },
     ...OF_REDIS,
+    ...POSTGRES_OPTIONS,
   },
   examples: [
     'sluice serve --document policies.yaml --dialect json',
     'REDIS_URL=redis://host:6379 sluice serve --document policies.yaml --dialect nginx --trust-proxy loopback',
     'sluice serve --document redis:default --redis-file url --dialect forward-auth --trust-proxy 10.0.0.5 --workers 4',
     'SLUICE_TOKEN=… sluice serve --document policies.yaml --dialect json --listen 10.0.0.9:9190',
+    'sluice serve --document postgres:default --dialect haproxy --trust-proxy loopback --metrics 127.0.0.1:9464 --offenders',
   ],
-  notes: `It counts in Redis where REDIS_URL or --redis-file names one, else in its own memory. It ends on SIGTERM, at
-once on a second one. GET /healthz and /readyz show its health. Exit code: 0 ended as asked, 1 could not start, 2 wrong usage.`,
+  notes: `It counts in Redis where REDIS_URL or --redis-file names one, else in its own memory. GET /healthz and /readyz show its
+health. It ends on SIGTERM, at once on a second one. Exit code: 0 ended as asked, 1 could not start, 2 wrong usage.`,
 
   async run(values, environment) {
     const settings = serveSettings(values, environment)
     try {
-      if (settings.workers > 1 && cluster.isPrimary) {
-        return await superviseWorkers(settings, environment, () => tellLeaving(settings, environment))
-      }
+      if (settings.workers > 1 && cluster.isPrimary) return await serveByWorkers(settings, environment)
       await serveHere(settings, environment)
       return ENDED
     } catch (error) {

@@ -1,16 +1,21 @@
 import cluster from 'node:cluster'
 import { setTimeout } from 'node:timers/promises'
+import type { Store } from '@sluice/core'
 import { type Policies, policies } from '@sluice/policies'
+import { poolFor } from '../../postgres/client.js'
 import { exactDuration } from '../../program/duration.js'
 import type { Environment } from '../../program/environment.js'
-import { cannotIn } from '../../serve/cannot.js'
+import { cannotIn, cannotInLimits } from '../../serve/cannot.js'
 import { makeDecider } from '../../serve/decider.js'
 import { type Health, probes } from '../../serve/health.js'
+import { countMetrics, type Metrics, metricsOfWorkers } from '../../serve/metrics.js'
+import { startMetricsServer } from '../../serve/metrics-server.js'
 import { resolversOf } from '../../serve/named-keys.js'
 import { OperatorLog } from '../../serve/operator-log.js'
 import { startServer } from '../../serve/server.js'
 import { memoryState, redisState, type State } from '../../serve/state.js'
-import type { ServeSettings } from './settings.js'
+import { superviseWorkers } from '../../serve/workers.js'
+import type { Address, ServeSettings } from './settings.js'
 
 /**
  * Decides until it is asked to end.
@@ -22,26 +27,64 @@ export async function serve(settings: ServeSettings, environment: Environment): 
   // Before anything is listened to: a signal that comes meanwhile ends it, too.
   const stopped = environment.untilStopped?.() ?? new Promise<void>(() => {})
   ignoreFurtherSignals()
-  const { redis } = settings
-  const state = redis ? await redisState(redis.target, redis.prefix, redis.isCluster, stderr) : memoryState()
+  const { redis, offenders } = settings
+  const log = new OperatorLog(stderr)
+  /** What is to be closed at the end, the last first. */
+  const opened: { close(): unknown }[] = []
   try {
+    const state = redis
+      ? await redisState(redis.target, redis.prefix, redis.isCluster, offenders, stderr)
+      : memoryState(offenders)
+    opened.push(state)
     const loaded = await load(settings, state)
-    try {
-      const leaving = new AbortController()
-      const server = await start(settings, state, loaded, new OperatorLog(stderr), leaving.signal)
-      tellReady(settings, state, loaded, server.port, environment)
-      await stopped
-      leaving.abort()
-      tellLeaving(settings, environment)
-      // Load balancers learn of it by /readyz, and send nothing more, before connections are refused.
-      await setTimeout(settings.graceMs)
-      await server.close(settings.drainMs)
-    } finally {
-      await loaded.close()
+    opened.push(loaded)
+    if (settings.metrics) {
+      const metrics = await countMetrics()
+      opened.push({ close: metrics.stop })
+      // Of workers the process above them shows the metrics.
+      if (!cluster.isWorker) {
+        opened.push(await showMetrics(settings, settings.metrics, metrics, state.store, log, environment))
+      }
     }
+    const leaving = new AbortController()
+    const server = await start(settings, state, loaded, log, leaving.signal)
+    tellReady(settings, state, loaded, server.port, environment)
+    await stopped
+    leaving.abort()
+    tellLeaving(settings, environment)
+    // Load balancers learn of it by /readyz, and send nothing more, before connections are refused.
+    await setTimeout(settings.graceMs)
+    await server.close(settings.drainMs)
   } finally {
-    await state.close()
+    for (const each of opened.reverse()) await each.close()
   }
+}
+
+/** Has workers decide, and shows what they count. Resolves to the exit code. @throws what Node does where it cannot listen */
+export async function serveByWorkers(settings: ServeSettings, environment: Environment): Promise<number> {
+  const log = new OperatorLog(environment.stderr)
+  const { metrics } = settings
+  const shown = metrics && (await showMetrics(settings, metrics, await metricsOfWorkers(), undefined, log, environment))
+  try {
+    return await superviseWorkers(settings, environment, () => tellLeaving(settings, environment))
+  } finally {
+    await shown?.close()
+  }
+}
+
+async function showMetrics(
+  settings: ServeSettings,
+  address: Address,
+  metrics: Metrics,
+  store: Store | undefined,
+  log: OperatorLog,
+  { stdout }: Environment,
+): Promise<{ close(): Promise<void> }> {
+  const onProblem = (kind: string, message: string) => log.warn(`metrics ${kind}`, message)
+  const shown = settings.offenders ? store : undefined
+  const server = await startMetricsServer({ ...settings, ...address, onProblem }, metrics, shown)
+  stdout.write(`sluice shows metrics on ${originOf(settings, address.host, server.port)}/metrics\n`)
+  return { close: () => server.close(0) }
 }
 
 /**
@@ -53,12 +96,22 @@ function ignoreFurtherSignals(): void {
 }
 
 /** @throws PoliciesError with all that is wrong with the document, and with what a decider cannot do */
-function load({ document, named, redis }: ServeSettings, { client }: State): Promise<Policies> {
+async function load({ document, named, redis }: ServeSettings, { client }: State): Promise<Policies> {
   const source =
     'file' in document
       ? { file: document.file }
-      : { redis: client, name: document.inRedis, prefix: redis?.prefix ?? '' }
-  return policies.from({ ...source, ...resolversOf(named), check: (each) => cannotIn(each, named) })
+      : 'inRedis' in document
+        ? { redis: client, name: document.inRedis, prefix: redis?.prefix ?? '' }
+        : {
+            postgres: { pool: await poolFor(document.url), schema: document.schema },
+            name: document.inPostgres,
+          }
+  return policies.from({
+    ...source,
+    ...resolversOf(named),
+    check: (each) => cannotIn(each, named),
+    checkOverride: (limits) => cannotInLimits(limits, named),
+  })
 }
 
 function start(settings: ServeSettings, state: State, loaded: Policies, log: OperatorLog, leaving: AbortSignal) {
@@ -93,7 +146,7 @@ function start(settings: ServeSettings, state: State, loaded: Policies, log: Ope
 }
 
 function tellReady(
-  { dialectName, host, tls }: ServeSettings,
+  settings: ServeSettings,
   { name }: State,
   { version }: Policies,
   port: number,
@@ -101,12 +154,17 @@ function tellReady(
 ): void {
   // The one that started it says so once all workers listen.
   if (cluster.isWorker) return
-  const origin = `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`
+  const { dialectName, host } = settings
+  const origin = originOf(settings, host, port)
   stdout.write(`sluice decides for ${dialectName} on ${origin}, by version ${version} of the document, in ${name}\n`)
 }
 
+function originOf({ tls }: Pick<ServeSettings, 'tls'>, host: string, port: number): string {
+  return `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
 /** It takes a while, and a person who has pressed Ctrl-C waits for it. */
-export function tellLeaving({ graceMs }: Pick<ServeSettings, 'graceMs'>, { stderr }: Environment): void {
+function tellLeaving({ graceMs }: Pick<ServeSettings, 'graceMs'>, { stderr }: Environment): void {
   if (cluster.isWorker || graceMs === 0) return
   stderr.write(
     `sluice: /readyz answers 503 for ${exactDuration(graceMs)}, then it ends; a second signal ends it at once\n`,

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
+import { givenUrl, POSTGRES_OPTIONS, schemaOf } from '../../postgres/client.js'
 import type { OptionValues } from '../../program/command.js'
 import type { Environment } from '../../program/environment.js'
 import { durationOption, quoted, wholeNumberOption } from '../../program/options.js'
@@ -18,12 +19,15 @@ import { Token } from '../../serve/token.js'
 export interface ServeSettings {
   readonly dialectName: DialectName
   readonly dialect: Dialect
-  /** A file, or the name of a document in Redis. */
-  readonly document: { readonly file: string } | { readonly inRedis: string }
+  readonly document: DocumentPlace
   /** Undefined where this process counts for itself. */
   readonly redis: { readonly target: Target; readonly prefix: string; readonly isCluster: boolean } | undefined
   readonly host: string
   readonly port: number
+  /** Where metrics are shown; undefined where nothing is counted for them. */
+  readonly metrics: Address | undefined
+  /** Whether refusals are counted by identity. */
+  readonly offenders: boolean
   readonly tls: ServerSettings['tls']
   readonly token: Token | undefined
   readonly trusted: TrustedProxies | undefined
@@ -36,10 +40,21 @@ export interface ServeSettings {
   readonly mostConnections: number
 }
 
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** A file, or the name of a document in Redis or PostgreSQL. */
+export type DocumentPlace =
+  | { readonly file: string }
+  | { readonly inRedis: string }
+  | { readonly inPostgres: string; readonly url: string; readonly schema: string }
+
 const SHORTEST_TOKEN = 16
 const MODES = ['local', 'allow', 'deny'] as const
-/** A document in Redis, as `sluice apply` saves it. */
-const IN_REDIS = /^redis:([A-Za-z0-9_-]{1,64})?$/
+/** A document that `sluice apply` saves. */
+const SAVED = /^(redis|postgres):([A-Za-z0-9_-]{1,64})?$/
 
 /** @throws UsageError */
 export function serveSettings(values: OptionValues, environment: Environment): ServeSettings {
@@ -61,12 +76,18 @@ export function serveSettings(values: OptionValues, environment: Environment): S
   }
   const token = tokenOf(values, environment)
   const tls = tlsOf(values)
+  const isGuarded = token !== undefined || tls?.ca !== undefined
   return {
     dialectName,
     dialect,
-    document: documentOf(values, redis !== undefined),
+    document: documentOf(values, environment, redis !== undefined),
     redis,
-    ...addressOf(values, token !== undefined || tls?.ca !== undefined),
+    ...addressOf('listen', values.listen ?? '127.0.0.1:9190', isGuarded, 'spend the budgets of others'),
+    metrics:
+      values.metrics === undefined
+        ? undefined
+        : addressOf('metrics', values.metrics, isGuarded, 'read the names of policies, and who is refused'),
+    offenders: offendersOf(values, redis !== undefined),
     tls,
     token,
     trusted: trustedOf(values, dialect),
@@ -83,32 +104,45 @@ export function serveSettings(values: OptionValues, environment: Environment): S
   }
 }
 
-function documentOf({ document }: OptionValues, hasRedis: boolean): ServeSettings['document'] {
-  if (typeof document !== 'string') throw new UsageError('--document: expected a file, or redis:NAME')
-  const inRedis = IN_REDIS.exec(document)
-  if (!inRedis) return { file: document }
+function documentOf(values: OptionValues, environment: Environment, hasRedis: boolean): DocumentPlace {
+  const { document } = values
+  if (typeof document !== 'string') {
+    throw new UsageError('--document: expected a file, redis:NAME or postgres:NAME')
+  }
+  const [, place, name = 'default'] = SAVED.exec(document) ?? []
+  if (place === 'postgres') return { inPostgres: name, url: givenUrl(values, environment), schema: schemaOf(values) }
+  const other = Object.keys(POSTGRES_OPTIONS).find((option) => values[option] !== undefined)
+  if (other !== undefined) throw new UsageError(`--${other}: expected none without --document postgres:NAME`)
+  if (place === undefined) return { file: document }
   if (!hasRedis) throw new UsageError('--document redis: expected REDIS_URL, or --redis-file')
-  return { inRedis: inRedis[1] ?? 'default' }
+  return { inRedis: name }
 }
 
-/** A client that reaches a decider can spend the budgets of others. */
-function addressOf({ listen = '127.0.0.1:9190' }: OptionValues, isGuarded: boolean): { host: string; port: number } {
-  const [, given = '', digits = ''] = /^(?:(.+):)?(\d{1,5})$/.exec(String(listen)) ?? []
-  const host = given === '' || given === 'localhost' ? '127.0.0.1' : given.replace(/^\[(.*)\]$/, '$1')
+/** What an option says of where to listen: beyond this machine only for callers that show who they are. */
+function addressOf(option: string, given: unknown, isGuarded: boolean, risk: string): Address {
+  const text = String(given)
+  const [, name = '', digits = ''] = /^(?:(.+):)?(\d{1,5})$/.exec(text) ?? []
+  const host = name === '' || name === 'localhost' ? '127.0.0.1' : name.replace(/^\[(.*)\]$/, '$1')
   const port = Number(digits)
   if (digits === '' || port > 65_535 || isIP(host) === 0) {
-    throw new UsageError(
-      `--listen: expected an address and a port such as 127.0.0.1:9190, got ${quoted(String(listen))}`,
-    )
+    throw new UsageError(`--${option}: expected an address and a port such as 127.0.0.1:9190, got ${quoted(text)}`)
   }
   const isLoopback = host === '::1' || host.startsWith('127.')
   if (!isLoopback && !isGuarded) {
     throw new UsageError(
-      '--listen: expected a loopback address, as anyone who reaches it could spend the budgets of others; for another one set ' +
+      `--${option}: expected a loopback address, as anyone who reaches it could ${risk}; for another one set ` +
         'SLUICE_TOKEN or --token-file, or --tls-client-ca',
     )
   }
   return { host, port }
+}
+
+/** In memory nothing but the listener of the metrics can show them. */
+function offendersOf({ offenders, metrics }: OptionValues, hasRedis: boolean): boolean {
+  if (offenders !== true || hasRedis || metrics !== undefined) return offenders === true
+  throw new UsageError(
+    '--offenders: expected Redis, for sluice offenders, or --metrics, which shows them at /offenders',
+  )
 }
 
 function tokenOf({ 'token-file': file }: OptionValues, { env }: Environment): Token | undefined {

@@ -42,8 +42,7 @@ function checkCaller({ method, headers }: IncomingMessage, token: Asked['token']
   // A page in a browser on this machine could ask otherwise.
   if (headers.origin !== undefined)
     throw new BadInput(403, 'expected no Origin: browsers are not served', { ends: true })
-  const [, given] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? []
-  if (token && !token.is(given)) {
+  if (token && !token.isShownIn(headers.authorization)) {
     throw new BadInput(401, 'expected the token of this decider: Authorization: Bearer …', { ends: true })
   }
 }

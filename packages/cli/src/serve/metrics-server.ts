@@ -1,0 +1,75 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { OffendersWindow, Store } from '@sluice/core'
+import { BadInput } from './bad-input.js'
+import { LIMITER } from './decider.js'
+import type { Metrics } from './metrics.js'
+import { type Answer, type RunningServer, type ServerSettings, startServer } from './server.js'
+import type { Token } from './token.js'
+
+/** A listener of its own: no gateway passes clients on to it. */
+export interface MetricsSettings
+  extends Pick<ServerSettings, 'host' | 'port' | 'tls' | 'mostConnections' | 'onProblem'> {
+  readonly token: Token | undefined
+}
+
+/**
+ * Shows metrics and, of a store that is given, the identities that it refuses most.
+ *
+ * @throws what Node does where it cannot listen
+ */
+export function startMetricsServer(
+  { host, port, tls, mostConnections, onProblem, token }: MetricsSettings,
+  metrics: Metrics,
+  store: Store | undefined,
+): Promise<RunningServer> {
+  const guarded =
+    (answer: Answer): Answer =>
+    (request, response) => {
+      checkCaller(request, token)
+      return answer(request, response)
+    }
+  const routes = new Map<string, Answer>([
+    ['/metrics', guarded(async (_, response) => sendText(await metrics.read(), response))],
+  ])
+  if (store)
+    routes.set(
+      '/offenders',
+      guarded(async ({ url }, response) => sendOffenders(url, store, response)),
+    )
+  return startServer({ host, port, tls, mostConnections, onProblem, routes })
+}
+
+function checkCaller({ method, headers }: IncomingMessage, token: Token | undefined): void {
+  if (method !== 'GET' && method !== 'HEAD') throw new BadInput(405, 'expected GET', { ends: true })
+  if (token && !token.isShownIn(headers.authorization)) {
+    throw new BadInput(401, 'expected the token of this decider: Authorization: Bearer …', { ends: true })
+  }
+}
+
+const WINDOWS: readonly string[] = ['10m', '1h', '1d'] satisfies OffendersWindow[]
+
+/** Of `?in=1h&top=20`. */
+async function sendOffenders(url = '', store: Store, response: ServerResponse): Promise<void> {
+  const query = new URL(url, 'http://decider').searchParams
+  const unknown = [...query.keys()].find((name) => !['in', 'top'].includes(name))
+  const window = query.get('in') ?? '1h'
+  const top = query.get('top') ?? '20'
+  if (unknown !== undefined) throw new BadInput(400, `${JSON.stringify(unknown.slice(0, 40))}: expected in, top`)
+  if (!WINDOWS.includes(window)) throw new BadInput(400, 'in: expected 10m, 1h or 1d')
+  if (!/^\d{1,4}$/.test(top) || Number(top) < 1 || Number(top) > 1000) {
+    throw new BadInput(400, 'top: expected a whole number from 1 to 1000')
+  }
+  const report = await store.offenders?.({ policy: LIMITER, top: Number(top), in: window as OffendersWindow })
+  send(`${JSON.stringify(report)}\n`, 'application/json; charset=utf-8', response)
+}
+
+function sendText(text: string, response: ServerResponse): void {
+  send(text, 'text/plain; version=0.0.4; charset=utf-8', response)
+}
+
+function send(text: string, type: string, response: ServerResponse): void {
+  response.setHeader('Content-Type', type)
+  response.setHeader('Cache-Control', 'no-store')
+  response.setHeader('Content-Length', Buffer.byteLength(text))
+  response.end(text)
+}

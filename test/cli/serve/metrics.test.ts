@@ -1,0 +1,94 @@
+import { run } from '@sluice/cli'
+import { expect, test } from 'vitest'
+import { startRedis } from '../../support/redis-server.js'
+import { until } from '../../support/until.js'
+import { ask, type Decider, decide, documentOf, endWithTests, json, serving } from './support.js'
+
+endWithTests()
+
+const ANN = { path: '/', ip: '192.0.2.7' }
+const TOKEN = 'a-token-of-the-test'
+const METRICS = ['--metrics', '127.0.0.1:0']
+
+/** Limits of different names: metrics are of the whole process. */
+const policy = (name: string) => documentOf(`${name}: { limits: [{ limit: 2, window: 1h }] }`)
+
+/** The listener of the metrics, which `ask` takes in place of the decider. */
+function metricsOf({ stdout }: Decider): { port: number } {
+  return { port: Number(/metrics on https?:\/\/\S+:(\d+)\/metrics\n/.exec(stdout)?.[1]) }
+}
+
+const basic = (password: string): [string, string] => [
+  'Authorization',
+  `Basic ${Buffer.from(`sluice:${password}`).toString('base64')}`,
+]
+
+/** What a command of the CLI prints. */
+async function printed(args: string[], env: Record<string, string>): Promise<string> {
+  let text = ''
+  const output = { write: (part: string) => (text += part) }
+  await run(args, { env, stdout: output, stderr: output, version: '0' })
+  return text
+}
+
+test('metrics show what a decider decides, on a listener of their own', async () => {
+  const decider = await serving(json(policy('shown'), ...METRICS))
+  for (let n = 0; n < 3; n++) await decide(decider, ANN)
+  const { status, headers, text } = await ask(metricsOf(decider), { path: '/metrics' })
+  expect([status, headers['content-type']]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
+  expect(text).toMatch(/^sluice_requests_total\{policy="default",limit="",outcome="admitted",.*\} 2$/m)
+  expect(text).toMatch(/^sluice_requests_total\{policy="default",limit="shown",outcome="limited",.*\} 1$/m)
+  // Nobody who can ask the decider can ask for them, and the other way round.
+  expect((await ask(decider, { path: '/metrics' })).status).toBe(404)
+  expect((await decide(metricsOf(decider), ANN)).status).toBe(404)
+  expect((await ask(metricsOf(decider), { path: '/metrics', method: 'POST' })).status).toBe(405)
+})
+
+test('with a token metrics are shown to those who show it, such as sluice top', async () => {
+  const decider = await serving(json(policy('guarded'), ...METRICS), { SLUICE_TOKEN: TOKEN })
+  const { port } = metricsOf(decider)
+  const asked = async (...headers: [string, string][]) => (await ask({ port }, { path: '/metrics', headers })).status
+  expect(await asked()).toBe(401)
+  expect(await asked(['Authorization', 'Bearer another-token-here'])).toBe(401)
+  expect(await asked(basic('another-token-here'))).toBe(401)
+  expect(await asked(['Authorization', `Bearer ${TOKEN}`])).toBe(200)
+  expect(await asked(basic(TOKEN))).toBe(200)
+  const shown = await printed(['top', '--json', '--count', '1', '--every', '100ms'], {
+    METRICS_URL: `http://sluice:${TOKEN}@127.0.0.1:${port}/metrics`,
+  })
+  expect(JSON.parse(shown)).toMatchObject({ answered: 1, failures: {} })
+})
+
+test('of a decider in memory the identities that are refused most are beside the metrics', async () => {
+  const decider = await serving(json(policy('refusing'), ...METRICS, '--offenders'))
+  for (let n = 0; n < 5; n++) await decide(decider, ANN)
+  const asked = (query: string) => ask(metricsOf(decider), { path: `/offenders${query}` })
+  const { status, json: report } = await asked('?in=10m&top=3')
+  expect([status, report.refusals]).toEqual([200, 3])
+  expect(report.offenders).toEqual([{ kind: 'ip', value: '192.0.2.7', refusals: 3 }])
+  for (const wrong of ['?in=2h', '?top=0', '?top=1001', '?top=x', '?most=3']) {
+    expect([wrong, (await asked(wrong)).status]).toEqual([wrong, 400])
+  }
+  expect((await ask(decider, { path: '/offenders' })).status).toBe(404)
+})
+
+test('identities are counted, and shown, only where the command line says so', async () => {
+  const decider = await serving(json(policy('quiet'), ...METRICS))
+  expect((await ask(metricsOf(decider), { path: '/offenders' })).status).toBe(404)
+})
+
+test('of deciders on Redis sluice offenders lists the identities that are refused most', async () => {
+  const server = await startRedis()
+  const env = { REDIS_URL: server.url }
+  try {
+    const decider = await serving(json(policy('api'), '--offenders'), env)
+    for (let n = 0; n < 5; n++) await decide(decider, ANN)
+    const report = await until('they are counted', async () => {
+      const { refusals, offenders } = JSON.parse(await printed(['offenders', 'default', '--json'], env))
+      return refusals === 3 && offenders
+    })
+    expect(report).toEqual([{ kind: 'ip', value: '192.0.2.7', refusals: 3 }])
+  } finally {
+    await server.stop()
+  }
+}, 120_000)
