@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { freePort } from '../../../scripts/lib/ports.js'
 import { startCaddy, startHaproxy } from '../../support/gateways.js'
@@ -45,6 +47,11 @@ const SAMPLES: Record<string, Sample> = {
     more: [],
   },
 }
+
+test('the page shows the sample for nginx as it is', () => {
+  const page = readFileSync(fileURLToPath(new URL('../../../docs/gateways.md', import.meta.url)), 'utf8')
+  expect(/^```nginx\n(.*?)^```$/ms.exec(page)?.[1]).toBe(readFileSync(example('nginx/nginx.conf'), 'utf8'))
+})
 
 describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
   let app: App
