@@ -119,6 +119,14 @@ describe.each(documents.filter(({ blocks }) => blocks.length > 0))('$name', ({ b
   })
 })
 
+test('clients of Redis have a listener for errors, as ioredis prints each of them else', () => {
+  const withClients = documents
+    .flatMap(({ blocks }) => blocks)
+    .filter(({ code }) => /new (?:Redis|Cluster)\(|createClient\(/.test(code))
+  expect(withClients.length).toBeGreaterThan(8)
+  for (const { where, code } of withClients) expect(code, where).toMatch(/\.on\('error', /)
+})
+
 test('links between the documents lead somewhere', () => {
   for (const { name } of documents) {
     const links = readFileSync(join(ROOT, name), 'utf8').matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)

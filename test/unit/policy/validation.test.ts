@@ -149,7 +149,7 @@ describe('an unknown option is rejected, not ignored', () => {
   test.each(Object.entries(CONSTRUCTORS))('by %s', (name, make) => {
     const { code, message } = errorOf(() => make({ limit: 5, window: '1m', burts: 10 }))
     expect(code).toBe('INVALID_POLICY')
-    expect(message).toMatch(new RegExp(`^${name}: burts: unknown option(: did you mean burst?| (.*limit.*)), got 10$`))
+    expect(message).toMatch(new RegExp(`^${name}: burts: unknown option.* (burst|\\(.*limit).*, got 10$`))
   })
 
   test.each<[string, () => unknown, RegExp]>([
