@@ -57,6 +57,17 @@ describe.each(Object.keys(NAMES) as (keyof typeof NAMES)[])('%s', (dialect) => {
     expect((await ask(decider, { headers: told(dialect, 'GET', '/a b') })).headers['x-sluice-status']).toBe('400')
   })
 
+  test('a path with more readings than are tried is a bad request, by whatever it ends', async () => {
+    const text = documentOf('login: { match: { paths: [/login] }, limits: [{ limit: 9, window: 1m }] }')
+    const decider = await serving(gateway(dialect, text))
+    for (const uri of [`${'/x/..'.repeat(50)}/login`, `${'/X'.repeat(1000)}/login`, '//ann@example.com/login']) {
+      const refused = await ask(decider, { headers: told(dialect, 'GET', uri) })
+      expect([refused.status, refused.json.status]).toEqual([dialect === 'nginx' ? 403 : 400, 400])
+    }
+    const admitted = await ask(decider, { headers: told(dialect, 'GET', '/x/..;/login') })
+    expect(admitted.headers.ratelimit).toBe('"login";r=8;t=60')
+  })
+
   test("method, host, path and headers of the document are the client's", async () => {
     const text = documentOf(`
 login: { match: { methods: [POST], paths: [/login], hosts: [example.com] }, limits: [{ limit: 1, window: 1m }] }

@@ -1,5 +1,5 @@
 import { RequestFault } from '../../util/request-fault.js'
-import { pathPieces } from './path-pieces.js'
+import { MAX_PIECES, pathPieces, tooMany } from './path-pieces.js'
 
 /**
  * One spelling of the paths that may reach one handler with the same parameters: decoded, in lower case, with single slashes and none
@@ -29,7 +29,9 @@ export function foldedPath(path: string): string {
   // Which segment a `..` takes away depends on what counts as a segment, and on what counts as `..`.
   if (climbs && (isOdd || /%2e/i.test(path))) throw ambiguous()
   // Encoded again, so that it is its own spelling.
-  return `/${kept.join('/').replaceAll('%', '%25')}`
+  const parts = kept.join('/').split('%', MAX_PIECES + 1)
+  if (parts.length > MAX_PIECES) throw tooMany(`${MAX_PIECES} pieces`)
+  return `/${parts.join('%25')}`
 }
 
 function ambiguous(): RequestFault {

@@ -12,7 +12,7 @@ export interface PathPiece {
 }
 
 /** Most pieces of a path that is read: each may be read in several ways. */
-const MAX_PIECES = 1000
+export const MAX_PIECES = 1000
 const SEPARATOR = /[/\\;]|%2f|%5c|%3b/gi
 const NO_BREAK_SPACE = 160
 

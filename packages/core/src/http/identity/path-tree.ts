@@ -13,10 +13,10 @@ interface Node {
 }
 
 /**
- * Most steps in which one path is read. A usual one takes a few for each segment; tens of `..` take thousands, as each may take
+ * Most steps in which one path is read. A usual one takes a few for each segment; thirty `..` take two thousand, as each may take
  * another segment away.
  */
-const MAX_STEPS = 5000
+const MAX_STEPS = 2000
 /** How many bits tell how far below a node a place is. A path has fewer pieces. */
 const BELOW_BITS = 10
 
@@ -87,7 +87,8 @@ export class PathTree {
     let steps = 0
     for (let start = 0; start < pieces.length; start++) {
       const from = places[start]
-      if (!from) continue
+      // Such as within a segment that no reading ends there.
+      if (!from?.size) continue
       const read = (segment: string, end: number) => {
         steps += from.size
         if (steps > MAX_STEPS) throw tooMany(`${MAX_STEPS} steps of its readings`)

@@ -1,0 +1,136 @@
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { connect } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { byIp, byPath, memoryStore, trap } from '@sluice/core'
+import * as fastifyAdapter from '@sluice/fastify'
+import { policies } from '@sluice/policies'
+import fastify from 'fastify'
+import { afterEach, describe, expect, test } from 'vitest'
+import { type AnyOptions, type RunningApp, run } from './support/app.js'
+import { FRAMEWORKS } from './support/frameworks.js'
+
+const running: RunningApp[] = []
+afterEach(async () => {
+  for (const app of running.splice(0)) await app.close()
+})
+
+const LIMITED = { limit: 100, window: '1h' } as const
+
+/** Limiters that read paths. */
+const READERS: Readonly<Record<string, () => Promise<AnyOptions>>> = {
+  policies: async () => {
+    const policy = { match: { paths: ['/login'] }, limits: [LIMITED] }
+    return {
+      policies: await policies.from({ object: { version: 1, policies: { one: policy } } }),
+      store: memoryStore(),
+    }
+  },
+  byPath: async () => ({ ...LIMITED, key: byPath() }),
+  'a trap': async () => {
+    const ban = {
+      by: 'ip',
+      after: 4,
+      within: '1h',
+      for: ['1h'],
+      private: true,
+      trap: trap(['/.env', '/.git/*']),
+    } as const
+    return { ...LIMITED, key: byIp(), ban } as AnyOptions
+  },
+}
+
+/** The status of a target as it is, which no client library would send. */
+async function statusOf(port: number, path: string): Promise<number | undefined> {
+  const sent = request({ host: '127.0.0.1', port, path, agent: false }).end()
+  const [response] = await once(sent, 'response')
+  response.resume()
+  return response.statusCode
+}
+
+describe.each(Object.entries(FRAMEWORKS))('%s', (_, factory) => {
+  const start = async (options: AnyOptions, paths: readonly string[]) => {
+    const routes = Object.fromEntries(paths.map((path) => [path, {}]))
+    const app = await run(factory, { global: [options], routes })
+    running.push(app)
+    return { app, get: (path: string) => statusOf((app.server.address() as AddressInfo).port, path) }
+  }
+
+  test.each(Object.entries(READERS))(
+    'what %s cannot read to its end is answered 400, and never read in part',
+    async (_, make) => {
+      const { app, get } = await start(await make(), ['/login'])
+      expect(await get('/login')).toBe(200)
+      for (const path of [
+        `${'/x/..'.repeat(600)}/login`,
+        `${'/X'.repeat(1000)}/login`,
+        '//ann@example.com/login#',
+        'http://example.com;/login',
+        'ftp://example.com/login',
+      ]) {
+        expect([path.slice(0, 30), await get(path)]).toEqual([path.slice(0, 30), 400])
+      }
+      expect(app.ran).toEqual(['/login'])
+    },
+  )
+
+  test('a limiter that reports only lets such requests pass', async () => {
+    const { get } = await start({ ...LIMITED, key: byPath(), mode: 'report' } as AnyOptions, [])
+    expect(await get(`${'/X'.repeat(1000)}/login`)).toBe(404)
+  })
+
+  test('a trap is for every spelling of its paths that some router reads so', async () => {
+    const spellings =
+      '/.env /.ENV //.env /%2eenv /.env/ /.env;a=b /.env%3b /;x/.env /x/../.env /x/..;/.env /./.env /.git%2fconfig'
+        .concat(' /.git;x/config /.git/a/b /x\\..\\.env')
+        .split(' ')
+    for (const path of spellings) {
+      const ban = { by: 'ip', after: 1, within: '1h', for: ['1h'], private: true, trap: trap(['/.env', '/.git/*']) }
+      const { get } = await start({ ...LIMITED, key: byIp(), ban } as unknown as AnyOptions, ['/'])
+      expect([path, await get(path)]).toEqual([path, 429])
+    }
+    const ban = {
+      by: 'ip',
+      after: 1,
+      within: '1h',
+      for: ['1h'],
+      private: true,
+      trap: trap(['/.env', '/.git/*', '/:id']),
+    }
+    const { get } = await start({ ...LIMITED, key: byIp(), ban } as unknown as AnyOptions, ['/'])
+    for (const path of ['/', '/x.env', '/.environment', '/.gitx/config', '/a/.env', '/x;.env', '/7'])
+      expect([path, await get(path)]).not.toEqual([path, 429])
+  })
+})
+
+test('where Fastify takes a semicolon for the start of the query, so do keys', async () => {
+  for (const useSemicolonDelimiter of [false, true]) {
+    const app = fastify({ routerOptions: { useSemicolonDelimiter } } as object)
+    await app.register(fastifyAdapter.rateLimit, { limit: 1, window: '1h', key: byPath() })
+    app.get('/*', async () => 'done')
+    const statuses: number[] = []
+    for (const path of ['/a', '/a;1', '/a;2/b']) statuses.push((await app.inject(path)).statusCode)
+    expect(statuses).toEqual([200, 429, useSemicolonDelimiter ? 429 : 200])
+    await app.close()
+  }
+})
+
+test('paths of HTTP/2 as long as it lets them be are answered 400 by policies that have others', async () => {
+  const app = fastify({ http2: true })
+  const policy = { match: { paths: ['/login', '/a/:b/c'] }, limits: [LIMITED] }
+  const loaded = await policies.from({ object: { version: 1, policies: { one: policy } } })
+  await app.register(fastifyAdapter.rateLimit, { policies: loaded, store: memoryStore() })
+  app.get('/*', async () => 'done')
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  const client = connect(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}`)
+  const get = async (path: string) => {
+    const stream = client.request({ ':path': path })
+    const [headers] = await once(stream, 'response')
+    stream.resume()
+    return headers[':status']
+  }
+  expect(await get(`/a${'/%'.repeat(25_000)}`)).toBe(400)
+  expect(await get(`/a${'/a'.repeat(25_000)}`)).toBe(200)
+  client.close()
+  await app.close()
+})
