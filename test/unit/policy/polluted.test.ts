@@ -84,6 +84,21 @@ test('methods that take options reject while Object.prototype has one of them', 
   }
 })
 
+test.each([
+  ['cost', 0],
+  ['tier', 'free'],
+])(
+  'a decision is not made by %s of Object.prototype, which is polluted after the limiter was made',
+  async (name, value) => {
+    const limiter = createLimiter({ ...some, limit: 1 })
+    await whilePolluted(name, value, async () => {
+      expect((await limiter.consume('a')).cost).toBe(1)
+      expect((await limiter.peek('a')).allowed).toBe(false)
+      await expect(limiter.consume('b', {})).rejects.toThrow(`${name}: expected no property of this name`)
+    })
+  },
+)
+
 test('Object.prototype may have properties that are no options', async () => {
   await whilePolluted('isEmpty', true, () => createGuard({ ...some, deny: ipRanges(['192.0.2.0/24']) }))
 })

@@ -60,10 +60,13 @@ export function checkReason(where: string, reason: unknown): string {
   return invalidPolicy(where, 'reason', 'a string of up to 200 characters', reason)
 }
 
-export const NO_OPTIONS: DecisionOptions = Object.freeze({})
 const COST_OPTIONS = ['cost', 'bytes', 'responseBytes', 'priority', 'tier'] as const
 /** Options of decisions, which are read for each, most of them in an object that names none. */
 export const DECISION_OPTIONS = [...COST_OPTIONS, 'fresh', 'turn', 'strikes'] as const
+/** Each is its own, so that it inherits none. */
+export const NO_OPTIONS: DecisionOptions = Object.freeze(
+  Object.fromEntries(DECISION_OPTIONS.map((name) => [name, undefined])),
+)
 
 /** @throws SluiceError `INVALID_POLICY` for an option that is none */
 export function checkCostOptions(where: string, method: string, options: CostOptions): void {
@@ -72,12 +75,18 @@ export function checkCostOptions(where: string, method: string, options: CostOpt
 
 /** The check of `knownOptions`, nearly free for the few options that callers make anew for each decision. */
 function isCostOptions(options: unknown): boolean {
-  if (typeof options !== 'object' || options === null) return false
+  if (typeof options !== 'object' || options === null || isPolluted()) return false
   for (const field in options) {
     if (field === 'cost' || field === 'bytes' || field === 'responseBytes') continue
     if (field !== 'priority' && field !== 'tier') return false
   }
   return !Array.isArray(options)
+}
+
+/** Whether every object has one of them. */
+function isPolluted(): boolean {
+  const all: object = Object.prototype
+  return 'cost' in all || 'bytes' in all || 'responseBytes' in all || 'priority' in all || 'tier' in all
 }
 
 export interface StrikeOptions {

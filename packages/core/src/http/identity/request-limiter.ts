@@ -2,7 +2,7 @@ import type { UnavailableOptions } from '../../limiter/fallback.js'
 import { Limiter } from '../../limiter/limiter.js'
 import type { LimiterEmitter } from '../../limiter/limiter-emitter.js'
 import type { ListedSubjects } from '../../limiter/listed-subjects.js'
-import type { DecisionOptions } from '../../limiter/options.js'
+import { type DecisionOptions, NO_OPTIONS } from '../../limiter/options.js'
 import type { WaitOptions } from '../../limiter/wait-queue.js'
 import { checkCost } from '../../policy/costs.js'
 import { isData } from '../../policy/given-identities.js'
@@ -17,8 +17,6 @@ import { isThenable } from '../../util/thenable.js'
 import { ignorePromises, whenAllKnown, whenKnown } from '../../util/when-known.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { type AnonymousPolicy, mayBeMissing } from './anonymous.js'
-
-const NO_OPTIONS: DecisionOptions = Object.freeze({})
 
 /**
  * A limiter of HTTP requests. What else its methods are given, a text or plain data, names an identity.
