@@ -36,8 +36,7 @@ const SERVERS = byEffort({
 })
 /** What of all requests is tried: all where the hostile text is read, and some where it is not; or what was dear once. */
 const isTried = byEffort<(request: HostileRequest, setup: Setup, i: number) => boolean>({
-  // Paths have tests of their own in a merge.
-  usual: ({ place, unit }, { reads }) => place !== 'path' && reads.includes(place) && ONCE_DEAR.includes(unit),
+  usual: ({ place, unit }, { reads }) => reads.includes(place) && ONCE_DEAR.includes(unit),
   full: ({ place }, { reads }, i) => reads.includes(place) || i % 23 === 0,
 })
 /** Answers to a client; anything else would be an error of ours. 0: the framework or Node itself has ended the stream. */

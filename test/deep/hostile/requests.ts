@@ -55,6 +55,7 @@ const UNITS: readonly string[] = [
   ],
   ...['%', '%%', '%/', '%61', '%ff', '%c3', '%C3%A9', '%F0%9F%98%80', '%2', '%2f', '%5c%/', '%00', '%25', '%252f'],
   ...['/', '//', './', '../', 'x/../', '/..;', ';/', ';a=b/', '%3b/', '%2e%2e/', '\\/', 'a/', '/%2F'],
+  ...['..;/', '.;/', 'a;/', 'a%2f', 'a\\', '%5c', '%3b', 'x//', 'A/', '/.', 'a/b/../', '%c3%a9/'],
   ...[
     ';',
     ';;',
@@ -99,7 +100,20 @@ const UNITS: readonly string[] = [
 ]
 
 /** What once held the event loop for longest. */
-export const ONCE_DEAR = ['%', '%/', '%5c%/', 'x/../', 'sid =%;', 'sid =j:;', '[', '\\|', 'a=b ', '127.0.0.1,']
+export const ONCE_DEAR = [
+  '%',
+  '%/',
+  '%5c%/',
+  'x/../',
+  'a%2f',
+  '..;/',
+  'sid =%;',
+  'sid =j:;',
+  '[',
+  '\\|',
+  'a=b ',
+  '127.0.0.1,',
+]
 
 const repeated = (unit: string, length: number) => unit.repeat(Math.max(1, Math.floor(length / unit.length)))
 
