@@ -92,6 +92,7 @@ export function scriptsOf(source, optimised = optimise, isIndented = false) {
     'index-clear': bundle('index-clear', read),
     'index-page': bundle('index-page', read),
     'mark-waiting': bundle('mark-waiting', read),
+    permits: bundle('permits', read),
     probe: bundle('probe', read),
     refusals: bundle('refusals', read),
     'refusals-slice': bundle('refusals-slice', read),

@@ -598,6 +598,10 @@ export class Limiter<Subject = string> {
           send: async (process, classes) =>
             store.reportWaiting?.(plan, identities, { process, cell: cellOf(queue) }, classes),
         })),
+      mayHavePermits:
+        store.mayHavePermits && !turns
+          ? async (cost) => (await store.mayHavePermits?.(plan, identities, cost)) !== false
+          : undefined,
       refund: (verdict: Verdict) => this.#charges.refund(verdict),
       delayOf: (verdict, enoughMs) => {
         const booking = Verdict.bookingOf(verdict)

@@ -65,6 +65,8 @@ export interface Waiter {
   decide(cost: number, op: Op, turn?: AskingTurn, queue?: number): Verdict | Promise<Verdict>
   /** How a queue, by its number, is reported to other processes; undefined where none needs to know. */
   readonly reportOf?: ((queue: number) => WaitingReport) | undefined
+  /** Whether there may be room for permits; undefined where a decision costs as little. Never rejects. */
+  readonly mayHavePermits?: ((cost: number) => Promise<boolean>) | undefined
   refund(verdict: Verdict): Promise<unknown>
   /**
    * For how many ms it waits for a turn that a queueing limit has given, which may be exchanged; if it comes within `enoughMs`
@@ -93,6 +95,10 @@ const MOST_WAITERS = 10_000
 
 /** A permit is released when its holder is done, which no clock shows, so waiters for permits try this often. */
 const POLL_MS = 50
+/** After so many looks for permits a whole decision follows, as it may have been blocked meanwhile. */
+const MOST_LOOKS = 20
+/** How many waiters are woken without a pause. */
+const WOKEN_AT_ONCE = 500
 
 /** @throws SluiceError `INVALID_POLICY` */
 export function acquireOptions(
@@ -126,6 +132,7 @@ export function acquireOptions(
 export class WaitQueues {
   readonly #queues = new Map<string, FairQueue>()
   readonly #shared = new SharedTurns()
+  readonly #polling = new Polling()
   /** The decisions under way, by the queues of their limits. */
   readonly #asking = new Map<string, Set<Ask>>()
 
@@ -198,10 +205,23 @@ export class WaitQueues {
     let isServed = false
     let hasWaited: ReturnType<NonNullable<Waiter['waits']>>
     let isWaiting = false
-    const sleep = async (ms: number) => {
+    const sleep = async (ms: number, polling?: Polling) => {
       if (!isWaiting) hasWaited = waiter.waits?.()
       isWaiting = true
-      await this.#sleep(turn, ms, signal)
+      await this.#sleep(turn, ms, signal, polling)
+    }
+    /** Until permits may have been released. */
+    const sleepForPermits = async () => {
+      const look = this.#begin(waiter.queues)
+      const isOver = () => look.isOutdated || turn.isDisplaced || queue.first !== turn || left() <= 0
+      try {
+        for (let looks = 0; looks < MOST_LOOKS; looks++) {
+          await sleep(Math.max(1, left()), this.#polling)
+          if (isOver() || !waiter.mayHavePermits || (await waiter.mayHavePermits(cost)) || isOver()) return
+        }
+      } finally {
+        this.#end(waiter.queues, look)
+      }
     }
     try {
       for (;;) {
@@ -257,7 +277,8 @@ export class WaitQueues {
         if (next !== undefined && next !== id) {
           refusal = verdict
           moveTo(next)
-        } else await sleep(wait > 0 ? wait : Math.min(POLL_MS, Math.max(1, left())))
+        } else if (wait > 0) await sleep(wait)
+        else await sleepForPermits()
       }
     } finally {
       this.#leave(id, turn, isServed)
@@ -300,11 +321,13 @@ export class WaitQueues {
     }
   }
 
-  async #sleep(turn: Turn, ms: number, signal: AbortSignal | undefined): Promise<void> {
+  async #sleep(turn: Turn, ms: number, signal: AbortSignal | undefined, polling?: Polling): Promise<void> {
     await pause(ms, signal, (wake) => {
       turn.wake = wake
+      polling?.add(wake)
       return () => {
         turn.wake = undefined
+        polling?.delete(wake)
       }
     })
   }
@@ -338,6 +361,32 @@ export class WaitQueues {
     if (!queue?.remove(turn, isServed)) return
     if (queue.length === 0) this.#queues.delete(id)
     else if (wasFirst) queue.first?.wake?.()
+  }
+}
+
+/** Wakes all who wait for permits together, so that a store looks for them together. */
+class Polling {
+  readonly #wakers = new Set<() => void>()
+  #timer: NodeJS.Timeout | undefined
+
+  add(wake: () => void): void {
+    this.#wakers.add(wake)
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      this.#wake([...this.#wakers])
+    }, POLL_MS)
+  }
+
+  delete(wake: () => void): void {
+    this.#wakers.delete(wake)
+    if (this.#wakers.size > 0) return
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  #wake(wakers: readonly (() => void)[]): void {
+    for (const wake of wakers.slice(0, WOKEN_AT_ONCE)) if (this.#wakers.has(wake)) wake()
+    if (wakers.length > WOKEN_AT_ONCE) setImmediate(() => this.#wake(wakers.slice(WOKEN_AT_ONCE)))
   }
 }
 

@@ -1,6 +1,7 @@
 import calculateSlot from 'cluster-key-slot'
 import { isRange } from '../store/blocked-ranges.js'
 import type { StoreBlocks } from '../store/blocks.js'
+import { CELL_KINDS } from '../store/cell-kinds.js'
 import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
 import { identityText } from '../store/given-blocks.js'
 import { checkedListName } from '../store/given-list-entries.js'
@@ -53,6 +54,7 @@ import { IndexWarning } from './index-warning.js'
 import { blocksFor, type KeptState, namesIn, strikesIn } from './kept-state.js'
 import { Leases } from './leases/leases.js'
 import { type CheckedOptions, checkedOptions, type RedisStoreOptions } from './options.js'
+import { PermitLooks } from './permit-looks.js'
 import { RedisRefusals } from './redis-refusals.js'
 import { Relaxed } from './relaxed/relaxed.js'
 import { keptReason, strikeResult } from './scripts/decode.js'
@@ -130,6 +132,7 @@ export class RedisStore implements Store {
   readonly #leases: Leases
   readonly #relaxed: Relaxed
   readonly #permits = new HeldPermits()
+  readonly #permitLooks: PermitLooks
   readonly #now: () => number
   readonly #prefix: string
   readonly #timeoutMs: number
@@ -190,6 +193,7 @@ export class RedisStore implements Store {
     this.#refusals = refusalLog('redisStore', options.offenders, this.#refusalSlices)
     this.noteRefusal = this.#refusals?.note
     this.#blockKeys = new BlockKeys(index)
+    this.#permitLooks = new PermitLooks(index)
     this.#held = new HeldBlocks({
       ...index,
       name: 'blocks',
@@ -488,6 +492,20 @@ export class RedisStore implements Store {
     const marker = this.#connection.isCluster ? undefined : waitingMarker(this.#prefix)
     const encoded = () => encodeWaiting(key, process, plan, classes, marker)
     await run(this.#connection, this.#timeoutMs, turnsScript, encoded)
+  }
+
+  async mayHavePermits(plan: Plan, identities: readonly string[], cost: number): Promise<boolean> {
+    const { isCluster } = this.#connection
+    const looks = plan.cells.map((cell) => {
+      if (!CELL_KINDS[cell.kernel].hasPermits) return true
+      const identity = identities[cell.identity] as string
+      const slot = isCluster ? (this.#slots([identity])[0] as number) : 0
+      const node = isCluster ? this.#batches.nodeForUndeclared(slot, identity) : undefined
+      if (this.#breaker.causeFor(slot) || (isCluster && node === undefined)) return true
+      const most = Math.min(...cell.limits.map(({ capacity }) => capacity)) - cost
+      return this.#permitLooks.mayBeFree(this.#start(identity) + cellSuffix(plan.policy, cell), most, node)
+    })
+    return (await Promise.all(looks)).every((mayBeFree) => mayBeFree)
   }
 
   async reset(plan: Plan, identities: readonly string[]): Promise<void> {

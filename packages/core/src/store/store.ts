@@ -308,6 +308,11 @@ export interface Store {
     queue: Pick<WaitingTurn, 'process' | 'cell'>,
     classes: readonly WaitingClass[],
   ): Promise<void>
+  /**
+   * Whether the permits of a plan may have room for a cost: true where that is not known. Requests that wait for permits ask it every
+   * 50 ms, all of them at once, and ask for a decision only then. Absent from stores where a decision costs as little.
+   */
+  mayHavePermits?(plan: Plan, identities: readonly string[], cost: number): Promise<boolean>
   /** Called when a policy is made whose bans hold for `EVERY_POLICY`: decisions of this store enforce them from now on. */
   enforceBansOfEveryPolicy?(): void
   /** Resolves when decisions can be asked of it, or it is known that they cannot; never rejects. Absent where they always can. */
