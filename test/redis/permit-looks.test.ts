@@ -1,4 +1,4 @@
-import { concurrency, createLimiter, type RedisStore, redisStore } from '@sluice/core'
+import { concurrency, createLimiter, type RedisClient, type RedisStore, redisStore } from '@sluice/core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { clusterClients, type Owned, singleClients } from '../support/clients.js'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
@@ -19,7 +19,7 @@ const kinds = {
 }
 
 describe.each(Object.entries(kinds))('on %s', (_, { make, servers }) => {
-  let owned: Owned<unknown>[]
+  let owned: Owned<RedisClient>[]
   let stores: RedisStore[]
   beforeAll(async () => {
     owned = [make(), make()]

@@ -9567,6 +9567,30 @@ mark_waiting(KEYS[1], tonumber(ARGV[1]))
 `,
 }
 
+export const permitsScript: LuaScript = {
+  name: 'permits',
+  sha1: '4993a0f8f7be6779b787b2b608ba4e8d3ab6ac57',
+  source: `local call, floor = redis.call, math.floor
+local clock = ARGV[1]
+local now
+local slack = 0
+if clock ~= '' then
+now, slack = clock + 0, 3600000
+else
+local time = call('TIME')
+now = time[1] * 1000 + floor(time[2] / 1000)
+end
+local from = string.format('(%.0f', now)
+local count = #KEYS > 0 and #KEYS or (#ARGV - 1) / 2
+local found = {}
+for i = 1, count do
+local held = redis.pcall('ZCOUNT', KEYS[i] or ARGV[1 + count + i], from, '+inf')
+found[i] = type(held) == 'number' and held > tonumber(ARGV[1 + i]) and '0' or '1'
+end
+return table.concat(found)
+`,
+}
+
 export const probeScript: LuaScript = {
   name: 'probe',
   sha1: 'bcddce2aa234d84a76e27e04454aa0142516aff5',
