@@ -31,6 +31,12 @@ describe('a command line that is not understood ends with 2 and a sentence', () 
       '--trust-proxy: expected no 0.0.0.0/0',
     ],
     [
+      'everyone',
+      ['--document', FILE, '--dialect', 'nginx', '--trust-proxy', '0.0.0.0/1', '--trust-proxy', '128.0.0.0/1'],
+      {},
+      '--trust-proxy: expected your proxies alone, got all addresses',
+    ],
+    [
       'everyone in IPv6',
       ['--document', FILE, '--dialect', 'nginx', '--trust-proxy', '::/0'],
       {},
