@@ -44,6 +44,18 @@ test('metrics show what a decider decides, on a listener of their own', async ()
   expect((await ask(metricsOf(decider), { path: '/metrics', method: 'POST' })).status).toBe(405)
 })
 
+test('without a token metrics are shown by address alone: a page could point a name of its own at this machine', async () => {
+  const decider = await serving(json(policy('rebound'), ...METRICS))
+  const { port } = metricsOf(decider)
+  const asked = async (host: string) => (await ask({ port }, { path: '/metrics', host })).status
+  for (const host of ['127.0.0.1', `127.0.0.1:${port}`, `[::1]:${port}`, `localhost:${port}`]) {
+    expect(await asked(host), host).toBe(200)
+  }
+  for (const host of ['evil.example', `evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil.example']) {
+    expect(await asked(host), host).toBe(403)
+  }
+})
+
 test('with a token metrics are shown to those who show it, such as sluice top', async () => {
   const decider = await serving(json(policy('guarded'), ...METRICS), { SLUICE_TOKEN: TOKEN })
   const { port } = metricsOf(decider)
@@ -63,11 +75,11 @@ test('of a decider in memory the identities that are refused most are beside the
   const decider = await serving(json(policy('refusing'), ...METRICS, '--offenders'))
   for (let n = 0; n < 5; n++) await decide(decider, ANN)
   const asked = (query: string) => ask(metricsOf(decider), { path: `/offenders${query}` })
-  const { status, json: report } = await asked('?in=10m&top=3')
+  const { status, json: report } = await asked('?policy=refusing&in=10m&top=3')
   expect([status, report.refusals]).toEqual([200, 3])
   expect(report.offenders).toEqual([{ kind: 'ip', value: '192.0.2.7', refusals: 3 }])
-  for (const wrong of ['?in=2h', '?top=0', '?top=1001', '?top=x', '?most=3']) {
-    expect([wrong, (await asked(wrong)).status]).toEqual([wrong, 400])
+  for (const wrong of ['', '?in=2h', '?top=0', '?top=1001', '?top=x', '?most=3']) {
+    expect([wrong, (await asked(wrong && `${wrong}&policy=refusing`)).status]).toEqual([wrong, 400])
   }
   expect((await ask(decider, { path: '/offenders' })).status).toBe(404)
 })
@@ -84,7 +96,7 @@ test('of deciders on Redis sluice offenders lists the identities that are refuse
     const decider = await serving(json(policy('api'), '--offenders'), env)
     for (let n = 0; n < 5; n++) await decide(decider, ANN)
     const report = await until('they are counted', async () => {
-      const { refusals, offenders } = JSON.parse(await printed(['offenders', 'default', '--json'], env))
+      const { refusals, offenders } = JSON.parse(await printed(['offenders', '--policy', 'api', '--json'], env))
       return refusals === 3 && offenders
     })
     expect(report).toEqual([{ kind: 'ip', value: '192.0.2.7', refusals: 3 }])

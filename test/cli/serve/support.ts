@@ -131,17 +131,19 @@ export function ask(
   {
     method = 'GET',
     path = '/v1/decide',
+    host = `127.0.0.1:${port}`,
     headers = [],
     body,
   }: {
     method?: string
     path?: string
+    host?: string
     headers?: readonly (readonly [string, string])[]
     body?: string | Uint8Array
   },
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const flat = [['Host', `127.0.0.1:${port}`], ...headers].flat()
+    const flat = [['Host', host], ...headers].flat()
     const asking = httpRequest({ port, host: '127.0.0.1', method, path, headers: flat, agent: false }, (response) => {
       let text = ''
       response.setEncoding('utf8').on('data', (chunk: string) => {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isIP } from 'node:net'
 import type { OffendersWindow, Store } from '@sluice/core'
 import { BadInput } from './bad-input.js'
-import { LIMITER } from './decider.js'
 import type { Metrics } from './metrics.js'
 import { type Answer, type RunningServer, type ServerSettings, startServer } from './server.js'
 import type { Token } from './token.js'
@@ -26,6 +26,7 @@ export function startMetricsServer(
     (answer: Answer): Answer =>
     (request, response) => {
       checkCaller(request, token)
+      if (!token && !tls) checkHost(request)
       return answer(request, response)
     }
   const routes = new Map<string, Answer>([
@@ -46,20 +47,30 @@ function checkCaller({ method, headers }: IncomingMessage, token: Token | undefi
   }
 }
 
+/** A name may be one that a page in a browser on this machine has pointed here, to read what its operator alone may. */
+function checkHost({ headers: { host = '' } }: IncomingMessage): void {
+  const name = host.replace(/:\d*$/, '')
+  if (name === 'localhost' || isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0) return
+  throw new BadInput(403, 'expected an address or localhost as the host, or a token', { ends: true })
+}
+
 const WINDOWS: readonly string[] = ['10m', '1h', '1d'] satisfies OffendersWindow[]
 
-/** Of `?in=1h&top=20`. */
+/** Of `?policy=NAME&in=1h&top=20`. */
 async function sendOffenders(url = '', store: Store, response: ServerResponse): Promise<void> {
   const query = new URL(url, 'http://decider').searchParams
-  const unknown = [...query.keys()].find((name) => !['in', 'top'].includes(name))
+  const unknown = [...query.keys()].find((name) => !['policy', 'in', 'top'].includes(name))
+  const policy = query.get('policy')
   const window = query.get('in') ?? '1h'
   const top = query.get('top') ?? '20'
-  if (unknown !== undefined) throw new BadInput(400, `${JSON.stringify(unknown.slice(0, 40))}: expected in, top`)
+  if (unknown !== undefined)
+    throw new BadInput(400, `${JSON.stringify(unknown.slice(0, 40))}: expected policy, in, top`)
+  if (!policy) throw new BadInput(400, 'policy: expected the name of a policy')
   if (!WINDOWS.includes(window)) throw new BadInput(400, 'in: expected 10m, 1h or 1d')
   if (!/^\d{1,4}$/.test(top) || Number(top) < 1 || Number(top) > 1000) {
     throw new BadInput(400, 'top: expected a whole number from 1 to 1000')
   }
-  const report = await store.offenders?.({ policy: LIMITER, top: Number(top), in: window as OffendersWindow })
+  const report = await store.offenders?.({ policy, top: Number(top), in: window as OffendersWindow })
   send(`${JSON.stringify(report)}\n`, 'application/json; charset=utf-8', response)
 }
 
