@@ -12,14 +12,14 @@ export interface PathPiece {
 }
 
 /** Most pieces of a path that is read: each may be read in several ways. */
-export const MAX_PIECES = 1000
+export const MAX_PIECES = 256
 const SEPARATOR = /[/\\;]|%2f|%5c|%3b/gi
 const NO_BREAK_SPACE = 160
 
 /**
  * The pieces of a path that may be read in several ways.
  *
- * @throws RequestFault where there are more than 1,000, and for targets that frameworks take for different paths
+ * @throws RequestFault where there are more than 256, and for targets that frameworks take for different paths
  */
 export function pathPieces(path: string): readonly PathPiece[] {
   // Of `*`, which `OPTIONS` may ask for, Fastify makes the root. `//user@host` is a host to Express for some targets.

@@ -13,10 +13,10 @@ interface Node {
 }
 
 /**
- * Most steps in which one path is read. A usual one takes a few for each segment; thirty `..` take two thousand, as each may take
+ * Most steps in which one path is read. A usual one takes a few for each segment; twenty `..` take a thousand, as each may take
  * another segment away.
  */
-const MAX_STEPS = 2000
+const MAX_STEPS = 1000
 /** How many bits tell how far below a node a place is. A path has fewer pieces. */
 const BELOW_BITS = 10
 
@@ -77,10 +77,10 @@ export class PathTree {
     // A dot segment at the end leaves a slash there: `/a/b/..` is `/a/`.
     const pieces = given.some(({ text }) => text === '.' || text === '..') ? withSlash(given) : given
     const reached = new Set([this.#root])
-    const places: (Set<Place> | undefined)[] = [new Set([placeAt(this.#root)])]
+    const places: (Place[] | undefined)[] = [[placeAt(this.#root)]]
     const placesAt = (i: number) => {
-      places[i] ??= new Set()
-      return places[i] as Set<Place>
+      places[i] ??= []
+      return places[i] as Place[]
     }
     // Without `..` no way leads back from where no pattern goes.
     const climbs = pieces.some(({ text }) => text === '..')
@@ -88,9 +88,9 @@ export class PathTree {
     for (let start = 0; start < pieces.length; start++) {
       const from = places[start]
       // Such as within a segment that no reading ends there.
-      if (!from?.size) continue
+      if (!from?.length) continue
       const read = (segment: string, end: number) => {
-        steps += from.size
+        steps += from.length
         if (steps > MAX_STEPS) throw tooMany(`${MAX_STEPS} steps of its readings`)
         this.#read(from, segment, climbs, placesAt(end), reached)
       }
@@ -119,20 +119,21 @@ export class PathTree {
   }
 
   /** Adds to `to` where a segment may lead from each of some places. */
-  #read(from: Set<Place>, segment: string, climbs: boolean, to: Set<Place>, reached: Set<Node>): void {
+  #read(from: readonly Place[], segment: string, climbs: boolean, to: Place[], reached: Set<Node>): void {
+    // They are few.
+    const add = (place: Place) => to.includes(place) || to.push(place)
     for (const place of from) {
       const node = this.#nodes[place >>> BELOW_BITS] as Node
       const isBelow = place !== placeAt(node)
-      if (segment === '' || segment === '.') to.add(place)
-      else if (segment === '..') to.add(isBelow ? place - 1 : placeAt(node.parent ?? node))
+      if (segment === '' || segment === '.') add(place)
+      else if (segment === '..') add(isBelow ? place - 1 : placeAt(node.parent ?? node))
       const next = isBelow || segment.length > this.#longest ? undefined : node.next.get(segment)
       const any = isBelow ? undefined : node.any
-      for (const each of [next, any]) {
-        if (!each) continue
-        reached.add(each)
-        to.add(placeAt(each))
-      }
-      if (climbs && !next && !any) to.add(place + 1)
+      if (next) add(placeAt(next))
+      if (any) add(placeAt(any))
+      if (next) reached.add(next)
+      if (any) reached.add(any)
+      if (climbs && !next && !any) add(place + 1)
     }
   }
 
